@@ -1,0 +1,126 @@
+"""Divergences between Bernoulli laws: kl, total variation, and d_ε for ε-global privacy.
+
+All take scalars or arrays, keep full relative precision where the two means are close, and know the limits
+0 · log 0 = 0 and kl(p, 0) = ∞. A `Rise` measures an upward move with its slope and curvature, which is what
+the characteristic times in `theory` are solved with; its makers are kernels, called with NumPy's warnings off.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+FloatArray = NDArray[np.float64]
+
+
+def kl(p: ArrayLike, q: ArrayLike) -> FloatArray:
+    """kl(p, q) = p log(p/q) + (1−p) log((1−p)/(1−q)), the divergence of Bernoulli(p) from Bernoulli(q)."""
+    with np.errstate(all="ignore"):
+        return kl_rise(*_upward(p, q)).value
+
+
+def tv(p: ArrayLike, q: ArrayLike) -> FloatArray:
+    """|p − q|, the total variation distance of Bernoulli(p) and Bernoulli(q)."""
+    return np.abs(np.asarray(p, dtype=np.float64) - np.asarray(q, dtype=np.float64))
+
+
+def d_epsilon(p: ArrayLike, q: ArrayLike, epsilon: float) -> FloatArray:
+    """d_ε(p, q) = inf over r of ε|p − r| + kl(r, q) (Jourdan & Azize 2025): what ε-global privacy leaves of kl."""
+    with np.errstate(all="ignore"):
+        return private_rise(*_upward(p, q), epsilon).value
+
+
+def randomised_mean(mean: ArrayLike, epsilon: float) -> FloatArray:
+    """μ_ε, the mean of ε-randomised responses to rewards of this mean (Lemma of Ren et al. on CTB)."""
+    share = math.tanh(epsilon / 2)  # (e^ε − 1)/(e^ε + 1), without overflow
+    return (np.asarray(mean, dtype=np.float64) - 0.5) * share + 0.5
+
+
+def reaches(gap: float, level: float) -> bool:
+    """Whether gap ≥ level, counting a difference of rounding (0.75 − 0.7 against 0.05) as equality."""
+    return gap >= level * (1 - 1e-12)
+
+
+class Rise(NamedTuple):
+    """A divergence from p up to q = p + off as a function of off: its value, slope and curvature."""
+
+    value: FloatArray
+    slope: FloatArray
+    curvature: FloatArray
+
+
+class Move(NamedTuple):
+    """An upward move from p to q = p + off; 1 − p and 1 − q are kept too, with the digits they would lose.
+
+    p and 1 − p are never exactly 0 but at least `NOTHING`, so that the formulas need no special cases.
+    """
+
+    p: FloatArray
+    p_bar: FloatArray
+    off: FloatArray
+    q: FloatArray
+    q_bar: FloatArray
+
+
+NOTHING = 1e-300
+
+
+def kl_rise(p: FloatArray, p_bar: FloatArray, off: FloatArray, q: FloatArray, q_bar: FloatArray) -> Rise:
+    """kl(p, q) along a move (its fields are the arguments)."""
+    up, down = _excess(np.array([off / p, -off / p_bar]), np.array([q / p, q_bar / p_bar]))
+    return Rise(p * up + p_bar * down, off / (q * q_bar), p / q**2 + p_bar / q_bar**2)
+
+
+def square_rise(off: FloatArray, factor: float) -> Rise:
+    """factor · off², the squared total variation with its privacy factor."""
+    return Rise(factor * off**2, 2 * factor * off, np.full_like(off, 2 * factor))
+
+
+def private_rise(
+    p: FloatArray, p_bar: FloatArray, off: FloatArray, q: FloatArray, q_bar: FloatArray, epsilon: float
+) -> Rise:
+    """d⁺_ε(p, q) along a move: kl up to q = g(p) = p e^ε / (1 + p(e^ε − 1)), from there the private branch.
+
+    Beyond g the value is kl(p, g) − log((1 − q s)/(1 − g s)) with s = 1 − e^{−ε}, a sum of positive terms.
+    """
+    epsilon = min(epsilon, 600.0)  # e^{-600} is already nothing beside any mean, and e^{600} does not overflow
+    s, decay = -math.expm1(-epsilon), math.exp(-epsilon)
+    plain = kl_rise(p, p_bar, off, q, q_bar)
+    reach, turn_bar = p * p_bar * s / (decay + p * s), p_bar * decay / (decay + p * s)  # g − p and 1 − g
+    at_turn = 1 / (1 + p * math.expm1(epsilon))  # 1 − g s
+    turn = kl_rise(p, p_bar, reach, p + reach, turn_bar)
+    rest = q_bar + q * decay  # 1 − q s
+    past = np.where(turn_bar < reach, turn_bar - q_bar, off - reach)  # q − g, by the difference with more digits
+    further = np.where(rest > 0.5 * at_turn, -np.log1p(-past * s / at_turn), -np.log(rest / at_turn))
+    slope = s / rest
+    private = off > reach
+    return Rise(
+        np.where(private, turn.value + further, plain.value),
+        np.where(private, slope, plain.slope),
+        np.where(private, slope**2, plain.curvature),
+    )
+
+
+def _upward(p: ArrayLike, q: ArrayLike) -> Move:
+    """The move from p to q, mirrored at 1/2 where it goes down: d(p, q) = d(1−p, 1−q)."""
+    p, q = np.asarray(p, dtype=np.float64), np.asarray(q, dtype=np.float64)
+    up = q >= p
+    return Move(
+        np.maximum(np.where(up, p, 1 - p), NOTHING),
+        np.maximum(np.where(up, 1 - p, p), NOTHING),
+        np.abs(q - p),
+        np.where(up, q, 1 - q),
+        np.where(up, 1 - q, q),
+    )
+
+
+def _excess(u: FloatArray, one_plus_u: FloatArray) -> FloatArray:
+    """u − log(1 + u) ≥ 0, to full relative precision also for tiny u and for u near −1.
+
+    With r = u/(2+u), log(1+u) = 2(r + r³/3 + r⁵/5 + …) and u − 2r = u r.
+    """
+    r = u / (1 + one_plus_u)
+    square = r * r
+    series = square * (1 / 3 + square * (1 / 5 + square * (1 / 7 + square * (1 / 9 + square / 11))))
+    return np.where(np.abs(u) < 0.03, r * (u - 2 * series), u - np.log(one_plus_u))

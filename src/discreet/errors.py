@@ -1,0 +1,23 @@
+"""Everything discreet raises on purpose. Each message says what is wrong and what to do about it.
+
+DiscreetError
+├── InvalidInputError     a value outside its range, or values that do not fit together (also a ValueError)
+│   └── TiedBestArmError  a quantity that needs a unique best arm was asked of an instance without one
+└── NoConvergenceError    a numerical method did not reach its tolerance; please report it with the input
+"""
+
+
+class DiscreetError(Exception):
+    """The root: `except DiscreetError` catches everything discreet raises on purpose."""
+
+
+class InvalidInputError(DiscreetError, ValueError):
+    """A value outside its range, or values that do not fit together."""
+
+
+class TiedBestArmError(InvalidInputError):
+    """Two or more arms share the largest mean where one must be best."""
+
+
+class NoConvergenceError(DiscreetError):
+    """A numerical method did not reach its tolerance."""

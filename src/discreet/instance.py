@@ -1,0 +1,240 @@
+"""Instance: the reward laws of K arms, all on [0, 1], and the paper's six benchmarks.
+
+`Bernoulli`, `Discrete` and `Beta` are the three families; each is an `Instance`, frozen and equal by value.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from discreet.errors import InvalidInputError, TiedBestArmError
+
+FloatArray = NDArray[np.float64]
+RESCALE = "rescale outcomes to [0, 1] with (outcome - lowest) / (highest - lowest)"
+
+
+class Instance(ABC):
+    """K arms with a reward law on [0, 1] each. Means, gaps and the best arm are what the theory needs."""
+
+    means: tuple[float, ...]
+    names: tuple[str, ...]
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """A description in plain types from which `Instance.from_dict` makes an equal instance."""
+
+    @staticmethod
+    def from_dict(description: Mapping[str, Any]) -> "Instance":
+        """The instance that `to_dict` described."""
+        parts = dict(description)
+        law = parts.pop("law", None)
+        if law not in LAWS:
+            raise InvalidInputError(f"unknown law {law!r}: use one of {', '.join(LAWS)}")
+        try:
+            return LAWS[law](**parts)
+        except TypeError as error:
+            raise InvalidInputError(f"the description of a {law} instance does not fit: {error}") from None
+
+    @property
+    def arms(self) -> int:
+        """K, the number of arms."""
+        return len(self.means)
+
+    @property
+    def unique(self) -> bool:
+        """Whether one arm alone has the largest mean."""
+        return self.means.count(max(self.means)) == 1
+
+    @property
+    def best(self) -> int:
+        """The index of the best arm; refuses an instance whose largest mean is shared."""
+        if not self.unique:
+            top = max(self.means)
+            tied = [name for name, mean in zip(self.names, self.means, strict=True) if mean == top]
+            raise TiedBestArmError(
+                f"no unique best arm: {', '.join(tied)} share the mean {top:g}; make one of them better, "
+                "or drop all but one of them"
+            )
+        return self.means.index(max(self.means))
+
+    @cached_property
+    def gaps(self) -> FloatArray:
+        """Δ_a = μ* − μ_a, and for the best arm itself Δ_min (Section 2.2 of the paper)."""
+        best = self.best
+        gaps = self.means[best] - np.array(self.means)
+        gaps[best] = np.delete(gaps, best).min()
+        gaps.flags.writeable = False
+        return gaps
+
+    def as_bernoulli(self) -> "Bernoulli":
+        """The instance seen after rounding each reward r to a Bernoulli(r) bit: same means, Bernoulli arms."""
+        return Bernoulli(self.means, self.names)
+
+
+@dataclass(frozen=True, init=False)
+class Bernoulli(Instance):
+    """Arms that pay 1 with probability `means[a]`, else 0."""
+
+    means: tuple[float, ...]
+    names: tuple[str, ...]
+
+    def __init__(self, means: ArrayLike, names: Sequence[str] | None = None) -> None:
+        """Arms with these success probabilities; `names` default to "arm 1" … "arm K"."""
+        values = _vector("means", means)
+        _require_unit("a mean", values)
+        _freeze(self, means=tuple(values.tolist()), names=_names(names, len(values)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """See `Instance.to_dict`."""
+        return {"law": "bernoulli", "means": list(self.means), "names": list(self.names)}
+
+
+@dataclass(frozen=True, init=False)
+class Discrete(Instance):
+    """Arms on finitely many common values in [0, 1]: arm a pays `values[i]` with `probabilities[a][i]`."""
+
+    values: tuple[float, ...]
+    probabilities: tuple[tuple[float, ...], ...]
+    names: tuple[str, ...]
+    means: tuple[float, ...] = field(compare=False, repr=False)
+
+    def __init__(
+        self, values: ArrayLike, probabilities: ArrayLike, names: Sequence[str] | None = None
+    ) -> None:
+        """`values` of length V and a K × V table of `probabilities`, each row summing to one."""
+        points = _vector("values", values, least=1)
+        _require_unit("a value", points)
+        table = _array("probabilities", probabilities)
+        if table.ndim != 2 or table.shape[1] != len(points) or table.shape[0] < 2:
+            raise InvalidInputError(
+                f"probabilities must be a table of at least 2 rows (arms) and {len(points)} columns (values); "
+                f"got the shape {table.shape}"
+            )
+        if (table < 0).any() or (np.abs(table.sum(axis=1) - 1) > 1e-9).any():
+            raise InvalidInputError("each arm's probabilities must be at least 0 and sum to 1")
+        rows = table / table.sum(axis=1, keepdims=True)
+        _freeze(
+            self,
+            values=tuple(points.tolist()),
+            probabilities=tuple(tuple(row) for row in rows.tolist()),
+            names=_names(names, len(rows)),
+            means=tuple(min(1.0, math.fsum(row)) for row in (rows * points).tolist()),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """See `Instance.to_dict`."""
+        return {
+            "law": "discrete",
+            "values": list(self.values),
+            "probabilities": [list(row) for row in self.probabilities],
+            "names": list(self.names),
+        }
+
+
+@dataclass(frozen=True, init=False)
+class Beta(Instance):
+    """Arms with Beta(`a`, `b`) rewards; the mean of arm i is a[i] / (a[i] + b[i])."""
+
+    a: tuple[float, ...]
+    b: tuple[float, ...]
+    names: tuple[str, ...]
+    means: tuple[float, ...] = field(compare=False, repr=False)
+
+    def __init__(self, a: ArrayLike, b: ArrayLike, names: Sequence[str] | None = None) -> None:
+        """Two lists of K positive shape parameters."""
+        first, second = _vector("a", a), _vector("b", b)
+        if len(first) != len(second):
+            raise InvalidInputError(
+                f"a has {len(first)} arms and b has {len(second)}: give one of each for every arm"
+            )
+        if (first <= 0).any() or (second <= 0).any():
+            raise InvalidInputError("the shape parameters a and b of a Beta arm must be positive")
+        _freeze(
+            self,
+            a=tuple(first.tolist()),
+            b=tuple(second.tolist()),
+            names=_names(names, len(first)),
+            means=tuple((first / (first + second)).tolist()),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """See `Instance.to_dict`."""
+        return {"law": "beta", "a": list(self.a), "b": list(self.b), "names": list(self.names)}
+
+
+LAWS: dict[str, Any] = {"bernoulli": Bernoulli, "discrete": Discrete, "beta": Beta}
+
+
+def _freeze(instance: Instance, **fields: object) -> None:
+    for field, value in fields.items():
+        object.__setattr__(instance, field, value)
+
+
+def _array(what: str, values: ArrayLike) -> FloatArray:
+    try:
+        array = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidInputError(f"{what} must be numbers, and rows of equal length") from None
+    if not np.isfinite(array).all():
+        raise InvalidInputError(f"{what} must be finite numbers: found NaN or infinity")
+    return array
+
+
+def _vector(what: str, values: ArrayLike, least: int = 2) -> FloatArray:
+    array = _array(what, values)
+    if array.ndim != 1:
+        raise InvalidInputError(f"{what} must be a flat list of numbers; got the shape {array.shape}")
+    if len(array) < least:
+        raise InvalidInputError(f"{what} must hold at least {least}, one for each arm; got {len(array)}")
+    return array
+
+
+def _require_unit(what: str, values: FloatArray) -> None:
+    outside = values[(values < 0) | (values > 1)]
+    if len(outside):
+        raise InvalidInputError(f"{what} lies outside [0, 1]: {outside[0]:g}; {RESCALE}")
+
+
+def _names(names: Sequence[str] | None, arms: int) -> tuple[str, ...]:
+    if names is None:
+        return tuple(f"arm {i}" for i in range(1, arms + 1))
+    if isinstance(names, str) or len(names) != arms:
+        raise InvalidInputError(f"names must be a list of {arms}, one for each arm; got {names!r}")
+    if len(set(names)) != arms or not all(isinstance(name, str) and name for name in names):
+        raise InvalidInputError("each arm needs a name of its own, not empty")
+    return tuple(names)
+
+
+class Benchmarks(Mapping[str, Bernoulli]):
+    """The paper's six Bernoulli instances, as `benchmarks.mu1` or `benchmarks["mu1"]`."""
+
+    mu1 = Bernoulli((0.95, 0.9, 0.9, 0.9, 0.5))
+    mu2 = Bernoulli((0.75, 0.7, 0.7, 0.7, 0.7))
+    mu3 = Bernoulli((0, 0.25, 0.5, 0.75, 1))
+    mu4 = Bernoulli((0.75, 0.625, 0.5, 0.375, 0.25))
+    mu5 = Bernoulli((0.75, 0.53125, 0.375, 0.28125, 0.25))
+    mu6 = Bernoulli((0.75, 0.71875, 0.625, 0.46875, 0.25))
+
+    def __iter__(self) -> Iterator[str]:
+        """The names mu1 … mu6."""
+        return (f"mu{i}" for i in range(1, 7))
+
+    def __len__(self) -> int:
+        """Six."""
+        return 6
+
+    def __getitem__(self, name: str) -> Bernoulli:
+        """The benchmark of that name."""
+        if name not in set(self):
+            raise KeyError(name)
+        instance: Bernoulli = getattr(self, name)
+        return instance
+
+
+benchmarks = Benchmarks()

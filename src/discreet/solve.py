@@ -1,0 +1,81 @@
+"""One-dimensional solvers for the problems that `theory` and `threshold` reduce theirs to.
+
+Written here and not taken from SciPy: importing SciPy costs more than all of `discreet bounds`.
+"""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import NoConvergenceError
+
+FloatArray = NDArray[np.float64]
+
+
+def increasing_root(function: Callable[[float], float], guess: float, step: float = 0.5) -> float:
+    """Where an increasing function changes sign, jumps included: the bracket grows from `guess`, then shrinks.
+
+    Shrinking is Chandrupatla's method: inverse quadratic interpolation where it is safe, else bisection.
+    """
+    low = high = guess
+    at_low = at_high = function(guess)
+    while at_low > 0:
+        high, at_high = low, at_low
+        low, step = low - step, 2 * step
+        at_low = function(low)
+    while at_high < 0:
+        low, at_low = high, at_high
+        high, step = high + step, 2 * step
+        at_high = function(high)
+    return _shrink(function, low, at_low, high, at_high)
+
+
+def _shrink(function: Callable[[float], float], a: float, fa: float, b: float, fb: float) -> float:
+    c, fc, share = a, fa, 0.5
+    for _ in range(200):
+        if fa == 0 or fb == 0:
+            return a if fa == 0 else b
+        if abs(b - a) <= 1e-13 * max(1.0, abs(a), abs(b)):
+            return a if abs(fa) < abs(fb) else b
+        middle = a + share * (b - a)
+        value = function(middle)
+        if math.copysign(1, value) == math.copysign(1, fa):
+            c, fc = a, fa
+        else:
+            c, fc, b, fb = b, fb, a, fa
+        a, fa = middle, value
+        share = _share(a, fa, b, fb, c, fc)
+    raise NoConvergenceError(f"no root found between {a!r} and {b!r}: please report this input")
+
+
+def _share(a: float, fa: float, b: float, fb: float, c: float, fc: float) -> float:
+    """How far to go from a towards b next: by inverse quadratic interpolation where Chandrupatla allows it."""
+    if c in (a, b) or fb in (fa, fc) or fa == fc:
+        return 0.5
+    xi, phi = (a - b) / (c - b), (fa - fb) / (fc - fb)
+    if not (phi**2 < xi and (1 - phi) ** 2 < 1 - xi):
+        return 0.5
+    share = fa / (fb - fa) * fc / (fb - fc) + (c - a) / (b - a) * fa / (fc - fa) * fb / (fc - fb)
+    margin = 1e-15 / abs(b - a)
+    return min(1 - margin, max(margin, share)) if margin < 0.5 else 0.5
+
+
+def least(function: Callable[[FloatArray], FloatArray], low: FloatArray, high: FloatArray) -> FloatArray:
+    """The least value of a function with one valley between `low` and `high`, elementwise, by golden section.
+
+    The place is found to half the digits only, which gives the value itself to full precision.
+    """
+    ratio = (math.sqrt(5) - 1) / 2
+    a, b = low, high
+    x, y = b - ratio * (b - a), a + ratio * (b - a)
+    at_x, at_y = function(x), function(y)
+    for _ in range(45):
+        left = at_x < at_y
+        a, b = np.where(left, a, x), np.where(left, y, b)
+        fresh = np.where(left, b - ratio * (b - a), a + ratio * (b - a))
+        at_fresh = function(fresh)
+        x, y = np.where(left, fresh, y), np.where(left, x, fresh)
+        at_x, at_y = np.where(left, at_fresh, at_y), np.where(left, at_x, at_fresh)
+    return np.minimum(at_x, at_y)

@@ -1,0 +1,297 @@
+"""What is possible: characteristic times with their allocations, lower and upper bounds, switch points.
+
+Every function takes an `Instance`. Those built on kl or total variation are for Bernoulli arms; the Gaussian
+ones and their relaxations use the means alone. Formulas and proofs: docs, "Theory and proofs".
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet import divergence
+from discreet.errors import InvalidInputError
+from discreet.instance import Bernoulli, Instance
+from discreet.solve import increasing_root
+from discreet.transport import Capped, Convex, Quadratic, equilibrium, equilibrium_at
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class CharacteristicTime:
+    """T*, and the allocation ω* that attains it, in the instance's own order of arms.
+
+    No strategy can need fewer than T* · kl(1−δ, δ) samples on average.
+    """
+
+    value: float
+    allocation: FloatArray
+
+    def __float__(self) -> float:
+        """The time itself."""
+        return self.value
+
+
+def t_kl(instance: Instance) -> CharacteristicTime:
+    """T*_KL, without privacy (Garivier & Kaufmann; Eq. characteristic_time with d = KL)."""
+    best, means = _bernoulli_arms(instance)
+    return _time(instance, *equilibrium([_kl_transport(best, means)]))
+
+
+def t_kl_beta(instance: Instance, beta: float = 0.5) -> CharacteristicTime:
+    """T*_KL,β: the same with the best arm's share of the samples held at β."""
+    best, means = _bernoulli_arms(instance)
+    return _time(instance, *equilibrium_at(check_beta(beta), _kl_transport(best, means)))
+
+
+def t_gaussian(instance: Instance, sigma: float = 0.5) -> CharacteristicTime:
+    """T*_KL of Gaussian arms with these means and standard deviation σ (Eq. T_KL_Gaussian)."""
+    return _time(instance, *equilibrium([_gaussian(instance, sigma)]))
+
+
+def t_gaussian_beta(instance: Instance, beta: float = 0.5, sigma: float = 0.5) -> CharacteristicTime:
+    """T*_KL,β of Gaussian arms with these means and standard deviation σ (Eq. T_KL_Gaussian)."""
+    return _time(instance, *equilibrium_at(check_beta(beta), _gaussian(instance, sigma)))
+
+
+def t_tv(instance: Instance) -> CharacteristicTime:
+    """T*_TV = Σ_a 1/Δ_a (with Δ_* = Δ_min), allocation in proportion to 1/Δ_a (Eq. global_explicit_relaxation)."""
+    _bernoulli_arms(instance)
+    inverse = 1 / instance.gaps
+    return CharacteristicTime(float(inverse.sum()), _read_only(inverse / inverse.sum()))
+
+
+def t_tv2(instance: Instance) -> CharacteristicTime:
+    """T*_TV², half the Gaussian time with σ = 1 (Corollary: relaxing the local DP lower bound)."""
+    _bernoulli_arms(instance)
+    return _time(instance, *equilibrium([Quadratic(_gaps(instance) ** 2)]))
+
+
+def t_local(instance: Instance, epsilon: float) -> CharacteristicTime:
+    """T*_ℓ(ν; ε) under ε-local DP: the divergence is min{kl, c(ε) TV²} for each arm (Theorem: local lower bound)."""
+    best, means = _bernoulli_arms(instance)
+    factor = local_factor(min(check_epsilon(epsilon), 300.0))  # beyond, kl is the smaller one by far
+    plain = np.array([[True, True, False], [True, False, True]])[:, :, np.newaxis]  # [near, far] × three costs
+
+    def sides(move: divergence.Move) -> divergence.Rise:
+        pairs = zip(divergence.kl_rise(*move), divergence.square_rise(move.off, factor), strict=True)
+        return divergence.Rise(*(np.where(plain, kl, square) for kl, square in pairs))
+
+    mixed, square = Convex(best, means, sides, costs=3), Quadratic(factor * (best - means) ** 2)
+    return _time(instance, *equilibrium([mixed, square]))
+
+
+def t_global(instance: Instance, epsilon: float) -> CharacteristicTime:
+    """T*_g(ν; ε) under ε-global DP: the smaller of the KL cost and ε times the TV cost (Theorem: global lower bound)."""
+    best, means = _bernoulli_arms(instance)
+    private = Capped(check_epsilon(epsilon) * (best - means))
+    return _time(instance, *equilibrium([_kl_transport(best, means), private]))
+
+
+def t_epsilon(instance: Instance, epsilon: float) -> CharacteristicTime:
+    """T*_ε under ε-global DP with the divergence d_ε, the tightest known (Jourdan & Azize 2025)."""
+    best, means = _bernoulli_arms(instance)
+    check_epsilon(epsilon)
+
+    def sides(move: divergence.Move) -> divergence.Rise:
+        return divergence.private_rise(*move, epsilon)
+
+    return _time(instance, *equilibrium([Convex(best, means, sides)]))
+
+
+def t_relaxed(instance: Instance, epsilon: float, sigma: float = 0.5) -> CharacteristicTime:
+    """T*_KL(ν_{G,ε}): Gaussian arms whose wide gaps are clipped by privacy (Eq. global_explicit_relaxation)."""
+    return _time(instance, *equilibrium([_relaxed(instance, epsilon, sigma)]))
+
+
+def t_relaxed_beta(
+    instance: Instance, epsilon: float, beta: float = 0.5, sigma: float = 0.5
+) -> CharacteristicTime:
+    """T*_KL,β(ν_{G,ε}), what AdaP-TT* aims at (Eq. relaxed_characteristic_time)."""
+    return _time(instance, *equilibrium_at(check_beta(beta), _relaxed(instance, epsilon, sigma)))
+
+
+def complexity(instance: Instance, sigma: float = 0.5) -> float:
+    """H(ν) = 2σ² Σ_a Δ_a^{-2}, between half the Gaussian time and that time (Eq. T_KL_Gaussian)."""
+    return float(2 * _check_sigma(sigma) ** 2 * (instance.gaps**-2.0).sum())
+
+
+def private_complexity(instance: Instance, epsilon: float, sigma: float = 0.5) -> float:
+    """H(ν, ε) = 2σ² Σ_a Δ_{ε,a}^{-2} with Δ_{ε,a} = ε(sqrt(1 + 2Δ_a/ε) − 1), as in the notation appendix.
+
+    The main text has no 2σ²: its value is this one at σ = sqrt(1/2).
+    """
+    ratio = 2 * instance.gaps / check_epsilon(epsilon)
+    shrunk = epsilon * ratio / (np.sqrt(1 + ratio) + 1)
+    return float(2 * _check_sigma(sigma) ** 2 * (shrunk**-2.0).sum())
+
+
+def relaxed_complexity(instance: Instance, epsilon: float, sigma: float = 0.5) -> float:
+    """H(ν_{G,ε}) = 2σ² Σ_a 1/(Δ_a min{Δ_a, ε/2}); twice it bounds T*_KL(ν_{G,ε}) from above."""
+    clipped = instance.gaps * np.minimum(instance.gaps, check_epsilon(epsilon) / 2)
+    return float(2 * _check_sigma(sigma) ** 2 * (1 / clipped).sum())
+
+
+def local_factor(epsilon: float) -> float:
+    """c(ε) = min{4, e^{2ε}} (e^ε − 1)² (Theorem: local lower bound); infinite past ε = 354, where floats end."""
+    if check_epsilon(epsilon) > 354:
+        return math.inf
+    return min(4.0, math.exp(min(2 * epsilon, 2.0))) * math.expm1(epsilon) ** 2
+
+
+def switch_epsilon_global(instance: Instance) -> float:
+    """T*_TV/T*_KL: below this ε the TV part of the global lower bound takes over (Section 4.1)."""
+    return t_tv(instance).value / t_kl(instance).value
+
+
+def switch_epsilon_local(instance: Instance) -> float:
+    """The ε with c(ε) = T*_TV²/T*_KL, below which local privacy costs samples (Section 3.1), in closed form."""
+    return inverse_local_factor(t_tv2(instance).value / t_kl(instance).value)
+
+
+def inverse_local_factor(factor: float) -> float:
+    """The ε with c(ε) = factor; 0.58224 for the factor 2 at which Pinsker's inequality is tight."""
+    root = math.sqrt(factor)
+    if root <= 2:  # up to ε = log 2: e^ε (e^ε − 1) = root
+        return math.log1p(2 * root / (1 + math.sqrt(1 + 4 * root)))
+    return math.log1p(root / 2)
+
+
+def free_epsilon(instance: Instance) -> float:
+    """The ε from which T*_ε = T*_KL: privacy costs nothing. Infinite if the best mean is 1 or another one 0."""
+    best, means = _bernoulli_arms(instance)
+    worst = float(means.min())
+    if best == 1 or worst == 0:
+        return math.inf
+    return math.log(best) + math.log1p(-worst) - math.log(worst) - math.log1p(-best)
+
+
+def lower_bound(time: CharacteristicTime | float, delta: float) -> float:
+    """T · kl(1−δ, δ): no δ-correct strategy has fewer expected samples; 0 for δ ≥ 1/2."""
+    if check_delta(delta) >= 0.5:
+        return 0.0
+    return float(time) * (1 - 2 * delta) * (math.log1p(-delta) - math.log(delta))
+
+
+def lower_bound_paper(time: CharacteristicTime | float, delta: float) -> float:
+    """T · log(1/(2.4 δ)), the paper's looser form of `lower_bound`; 0 where the logarithm is negative."""
+    return float(time) * max(0.0, -math.log(2.4 * check_delta(delta)))
+
+
+def upper_constant_ctb_tt(instance: Instance, epsilon: float, beta: float = 0.5, sigma: float = 0.5) -> float:
+    """CTB-TT: limsup of E[τ]/log(1/δ) is at most (1 + 2/(e^ε − 1))² T*_β, for distinct means (Section 3.2)."""
+    time = t_gaussian_beta(instance, beta, sigma).value
+    return time / math.tanh(check_epsilon(epsilon) / 2) ** 2
+
+
+def upper_constant_adap_tt(
+    instance: Instance, epsilon: float, beta: float = 0.5, sigma: float = 0.5
+) -> float:
+    """AdaP-TT: limsup of E[τ]/log(1/δ) is at most 4 T*_β (1 + sqrt(1 + Δ_max²/(2σ⁴ε²))), for distinct means."""
+    widest = float(instance.gaps.max())
+    noise = widest / (math.sqrt(2) * _check_sigma(sigma) ** 2 * check_epsilon(epsilon))
+    return 4 * t_gaussian_beta(instance, beta, sigma).value * (1 + math.hypot(1, noise))
+
+
+def upper_constant_adap_tt_star(
+    instance: Instance, epsilon: float, beta: float = 0.5, sigma: float = 0.5
+) -> float:
+    """AdaP-TT*: limsup of E[τ]/log(1/δ) for distinct means, by the main text's theorem (the appendix is older)."""
+    widest = float(instance.gaps.max())
+    if not divergence.reaches(widest, check_epsilon(epsilon) / 2):
+        return 4 * t_gaussian_beta(instance, beta, sigma).value * g1(widest / (sigma**2 * epsilon))
+    time = t_relaxed_beta(instance, epsilon, beta, sigma).value
+    return 2 * time * g2(epsilon**2 * time * max(beta, 1 - beta) / 4) / sigma**2
+
+
+def g1(y: float) -> float:
+    """The largest x with x² < x + y sqrt(2x) + y²/4 (Theorem: AdaP-TT*); g1(0) = 1."""
+    if not 0 <= y < math.inf:
+        raise InvalidInputError(f"g1 is defined for y ≥ 0; got {y}")
+    return increasing_root(lambda x: x - 1 - (y * math.sqrt(2 / x) + y**2 / (4 * x)), 1 + y)
+
+
+def g2(y: float) -> float:
+    """1 + 2/(sqrt(1 + 1/y) − 1) = y (1 + sqrt(1 + 1/y))² (Theorem: AdaP-TT*); tends to 1 as y → 0."""
+    if not 0 < y < math.inf:
+        raise InvalidInputError(f"g2 is defined for y > 0; got {y}")
+    return (math.sqrt(y) + math.sqrt(y + 1)) ** 2
+
+
+def rounds_bound(samples: float, arms: int, episodes: str = "arm") -> float:
+    """Rounds of adaptivity of a doubling strategy with `samples` expected samples (appendix on rounds).
+
+    K log2 E[τ] with one episode per arm, log2 E[τ] with one global episode.
+    """
+    if episodes not in ("arm", "global"):
+        raise InvalidInputError(f"episodes are 'arm' or 'global'; got {episodes!r}")
+    if not 1 <= samples < math.inf:
+        raise InvalidInputError(f"the expected samples must be at least 1; got {samples}")
+    return (arms if episodes == "arm" else 1) * math.log2(samples)
+
+
+def check_epsilon(epsilon: float) -> float:
+    """ε itself, if it is a privacy level."""
+    if not (isinstance(epsilon, int | float | np.number) and 0 < epsilon < math.inf):
+        raise InvalidInputError(f"epsilon must be a positive number; got {epsilon}")
+    return float(epsilon)
+
+
+def check_delta(delta: float) -> float:
+    """δ itself, if it is an error rate."""
+    if not (isinstance(delta, int | float | np.number) and 0 < delta < 1):
+        raise InvalidInputError(f"delta must lie strictly between 0 and 1; got {delta}")
+    return float(delta)
+
+
+def check_beta(beta: float) -> float:
+    """β itself, if it is a share of the samples."""
+    if not (isinstance(beta, int | float | np.number) and 0 < beta < 1):
+        raise InvalidInputError(f"beta must lie strictly between 0 and 1; got {beta}")
+    return float(beta)
+
+
+def _check_sigma(sigma: float) -> float:
+    if not (isinstance(sigma, int | float | np.number) and 0 < sigma < math.inf):
+        raise InvalidInputError(f"sigma must be a positive number; got {sigma}")
+    return float(sigma)
+
+
+def _bernoulli_arms(instance: Instance) -> tuple[float, FloatArray]:
+    """The best mean and the others', for the quantities that hold for Bernoulli arms only."""
+    if not isinstance(instance, Bernoulli):
+        raise InvalidInputError(
+            f"this quantity is for Bernoulli arms, not {type(instance).__name__}: use instance.as_bernoulli(), "
+            "the arms as they are once each reward r is rounded to a Bernoulli(r) bit"
+        )
+    best = instance.best
+    return instance.means[best], np.delete(np.array(instance.means), best)
+
+
+def _gaps(instance: Instance) -> FloatArray:
+    return np.delete(instance.gaps, instance.best)
+
+
+def _kl_transport(best: float, means: FloatArray) -> Convex:
+    return Convex(best, means, lambda move: divergence.kl_rise(*move))
+
+
+def _gaussian(instance: Instance, sigma: float) -> Quadratic:
+    return Quadratic(_gaps(instance) ** 2 / (2 * _check_sigma(sigma) ** 2))
+
+
+def _relaxed(instance: Instance, epsilon: float, sigma: float) -> Quadratic:
+    gaps = _gaps(instance)
+    return Quadratic(gaps * np.minimum(gaps, check_epsilon(epsilon) / 2) / (2 * _check_sigma(sigma) ** 2))
+
+
+def _time(instance: Instance, value: float, shares: FloatArray) -> CharacteristicTime:
+    allocation = np.insert(shares, instance.best, 1.0)
+    return CharacteristicTime(value, _read_only(allocation / allocation.sum()))
+
+
+def _read_only(array: FloatArray) -> FloatArray:
+    array.flags.writeable = False
+    return array
