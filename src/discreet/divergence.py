@@ -21,12 +21,12 @@ def kl(p: ArrayLike, q: ArrayLike) -> FloatArray:
 
 
 def tv(p: ArrayLike, q: ArrayLike) -> FloatArray:
-    """|p − q|, the total variation distance of Bernoulli(p) and Bernoulli(q)."""
+    """The total variation distance of Bernoulli(p) and Bernoulli(q): the distance of their means."""
     return np.abs(np.asarray(p, dtype=np.float64) - np.asarray(q, dtype=np.float64))
 
 
 def d_epsilon(p: ArrayLike, q: ArrayLike, epsilon: float) -> FloatArray:
-    """d_ε(p, q) = inf over r of ε|p − r| + kl(r, q) (Jourdan & Azize 2025): what ε-global privacy leaves of kl."""
+    """d_ε(p, q) = inf over r of ε · abs(p − r) + kl(r, q) (Jourdan & Azize 2025): what privacy leaves of kl."""
     with np.errstate(all="ignore"):
         return private_rise(*_upward(p, q), epsilon).value
 

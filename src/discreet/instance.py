@@ -37,9 +37,10 @@ class Instance(ABC):
         if law not in LAWS:
             raise InvalidInputError(f"unknown law {law!r}: use one of {', '.join(LAWS)}")
         try:
-            return LAWS[law](**parts)
+            instance: Instance = LAWS[law](**parts)
         except TypeError as error:
             raise InvalidInputError(f"the description of a {law} instance does not fit: {error}") from None
+        return instance
 
     @property
     def arms(self) -> int:
@@ -104,9 +105,7 @@ class Discrete(Instance):
     names: tuple[str, ...]
     means: tuple[float, ...] = field(compare=False, repr=False)
 
-    def __init__(
-        self, values: ArrayLike, probabilities: ArrayLike, names: Sequence[str] | None = None
-    ) -> None:
+    def __init__(self, values: ArrayLike, probabilities: ArrayLike, names: Sequence[str] | None = None) -> None:
         """`values` of length V and a K × V table of `probabilities`, each row summing to one."""
         points = _vector("values", values, least=1)
         _require_unit("a value", points)
@@ -150,9 +149,7 @@ class Beta(Instance):
         """Two lists of K positive shape parameters."""
         first, second = _vector("a", a), _vector("b", b)
         if len(first) != len(second):
-            raise InvalidInputError(
-                f"a has {len(first)} arms and b has {len(second)}: give one of each for every arm"
-            )
+            raise InvalidInputError(f"a has {len(first)} arms and b has {len(second)}: give one of each for every arm")
         if (first <= 0).any() or (second <= 0).any():
             raise InvalidInputError("the shape parameters a and b of a Beta arm must be positive")
         _freeze(
@@ -172,8 +169,8 @@ LAWS: dict[str, Any] = {"bernoulli": Bernoulli, "discrete": Discrete, "beta": Be
 
 
 def _freeze(instance: Instance, **fields: object) -> None:
-    for field, value in fields.items():
-        object.__setattr__(instance, field, value)
+    for name, value in fields.items():
+        object.__setattr__(instance, name, value)
 
 
 def _array(what: str, values: ArrayLike) -> FloatArray:

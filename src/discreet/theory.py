@@ -15,6 +15,7 @@ from discreet.errors import InvalidInputError
 from discreet.instance import Bernoulli, Instance
 from discreet.solve import increasing_root
 from discreet.transport import Capped, Convex, Quadratic, equilibrium, equilibrium_at
+from discreet.validate import check_beta, check_delta, check_epsilon, check_sigma
 
 FloatArray = NDArray[np.float64]
 
@@ -84,7 +85,7 @@ def t_local(instance: Instance, epsilon: float) -> CharacteristicTime:
 
 
 def t_global(instance: Instance, epsilon: float) -> CharacteristicTime:
-    """T*_g(ν; ε) under ε-global DP: the smaller of the KL cost and ε times the TV cost (Theorem: global lower bound)."""
+    """T*_g(ν; ε) under ε-global DP: the smaller of the KL and ε times the TV cost (Theorem: global lower bound)."""
     best, means = _bernoulli_arms(instance)
     private = Capped(check_epsilon(epsilon) * (best - means))
     return _time(instance, *equilibrium([_kl_transport(best, means), private]))
@@ -106,16 +107,14 @@ def t_relaxed(instance: Instance, epsilon: float, sigma: float = 0.5) -> Charact
     return _time(instance, *equilibrium([_relaxed(instance, epsilon, sigma)]))
 
 
-def t_relaxed_beta(
-    instance: Instance, epsilon: float, beta: float = 0.5, sigma: float = 0.5
-) -> CharacteristicTime:
+def t_relaxed_beta(instance: Instance, epsilon: float, beta: float = 0.5, sigma: float = 0.5) -> CharacteristicTime:
     """T*_KL,β(ν_{G,ε}), what AdaP-TT* aims at (Eq. relaxed_characteristic_time)."""
     return _time(instance, *equilibrium_at(check_beta(beta), _relaxed(instance, epsilon, sigma)))
 
 
 def complexity(instance: Instance, sigma: float = 0.5) -> float:
     """H(ν) = 2σ² Σ_a Δ_a^{-2}, between half the Gaussian time and that time (Eq. T_KL_Gaussian)."""
-    return float(2 * _check_sigma(sigma) ** 2 * (instance.gaps**-2.0).sum())
+    return float(2 * check_sigma(sigma) ** 2 * (instance.gaps**-2.0).sum())
 
 
 def private_complexity(instance: Instance, epsilon: float, sigma: float = 0.5) -> float:
@@ -125,13 +124,13 @@ def private_complexity(instance: Instance, epsilon: float, sigma: float = 0.5) -
     """
     ratio = 2 * instance.gaps / check_epsilon(epsilon)
     shrunk = epsilon * ratio / (np.sqrt(1 + ratio) + 1)
-    return float(2 * _check_sigma(sigma) ** 2 * (shrunk**-2.0).sum())
+    return float(2 * check_sigma(sigma) ** 2 * (shrunk**-2.0).sum())
 
 
 def relaxed_complexity(instance: Instance, epsilon: float, sigma: float = 0.5) -> float:
     """H(ν_{G,ε}) = 2σ² Σ_a 1/(Δ_a min{Δ_a, ε/2}); twice it bounds T*_KL(ν_{G,ε}) from above."""
     clipped = instance.gaps * np.minimum(instance.gaps, check_epsilon(epsilon) / 2)
-    return float(2 * _check_sigma(sigma) ** 2 * (1 / clipped).sum())
+    return float(2 * check_sigma(sigma) ** 2 * (1 / clipped).sum())
 
 
 def local_factor(epsilon: float) -> float:
@@ -186,24 +185,26 @@ def upper_constant_ctb_tt(instance: Instance, epsilon: float, beta: float = 0.5,
     return time / math.tanh(check_epsilon(epsilon) / 2) ** 2
 
 
-def upper_constant_adap_tt(
-    instance: Instance, epsilon: float, beta: float = 0.5, sigma: float = 0.5
-) -> float:
+def upper_constant_adap_tt(instance: Instance, epsilon: float, beta: float = 0.5, sigma: float = 0.5) -> float:
     """AdaP-TT: limsup of E[τ]/log(1/δ) is at most 4 T*_β (1 + sqrt(1 + Δ_max²/(2σ⁴ε²))), for distinct means."""
     widest = float(instance.gaps.max())
-    noise = widest / (math.sqrt(2) * _check_sigma(sigma) ** 2 * check_epsilon(epsilon))
+    noise = widest / (math.sqrt(2) * check_sigma(sigma) ** 2 * check_epsilon(epsilon))
     return 4 * t_gaussian_beta(instance, beta, sigma).value * (1 + math.hypot(1, noise))
 
 
 def upper_constant_adap_tt_star(
-    instance: Instance, epsilon: float, beta: float = 0.5, sigma: float = 0.5
+    instance: Instance, epsilon: float, beta: float = 0.5, sigma: float = 0.5, proved: bool = False
 ) -> float:
-    """AdaP-TT*: limsup of E[τ]/log(1/δ) for distinct means, by the main text's theorem (the appendix is older)."""
+    """AdaP-TT*: limsup of E[τ]/log(1/δ) for distinct means, by the main text's theorem (the appendix is older).
+
+    For Δ_max ≥ ε/2 the printed constant has max{β, 1−β} where the paper's argument gives 1: `proved` takes 1.
+    """
     widest = float(instance.gaps.max())
     if not divergence.reaches(widest, check_epsilon(epsilon) / 2):
         return 4 * t_gaussian_beta(instance, beta, sigma).value * g1(widest / (sigma**2 * epsilon))
     time = t_relaxed_beta(instance, epsilon, beta, sigma).value
-    return 2 * time * g2(epsilon**2 * time * max(beta, 1 - beta) / 4) / sigma**2
+    share = 1.0 if proved else max(beta, 1 - beta)
+    return 2 * time * g2(epsilon**2 * time * share / 4) / sigma**2
 
 
 def g1(y: float) -> float:
@@ -232,33 +233,6 @@ def rounds_bound(samples: float, arms: int, episodes: str = "arm") -> float:
     return (arms if episodes == "arm" else 1) * math.log2(samples)
 
 
-def check_epsilon(epsilon: float) -> float:
-    """ε itself, if it is a privacy level."""
-    if not (isinstance(epsilon, int | float | np.number) and 0 < epsilon < math.inf):
-        raise InvalidInputError(f"epsilon must be a positive number; got {epsilon}")
-    return float(epsilon)
-
-
-def check_delta(delta: float) -> float:
-    """δ itself, if it is an error rate."""
-    if not (isinstance(delta, int | float | np.number) and 0 < delta < 1):
-        raise InvalidInputError(f"delta must lie strictly between 0 and 1; got {delta}")
-    return float(delta)
-
-
-def check_beta(beta: float) -> float:
-    """β itself, if it is a share of the samples."""
-    if not (isinstance(beta, int | float | np.number) and 0 < beta < 1):
-        raise InvalidInputError(f"beta must lie strictly between 0 and 1; got {beta}")
-    return float(beta)
-
-
-def _check_sigma(sigma: float) -> float:
-    if not (isinstance(sigma, int | float | np.number) and 0 < sigma < math.inf):
-        raise InvalidInputError(f"sigma must be a positive number; got {sigma}")
-    return float(sigma)
-
-
 def _bernoulli_arms(instance: Instance) -> tuple[float, FloatArray]:
     """The best mean and the others', for the quantities that hold for Bernoulli arms only."""
     if not isinstance(instance, Bernoulli):
@@ -279,12 +253,12 @@ def _kl_transport(best: float, means: FloatArray) -> Convex:
 
 
 def _gaussian(instance: Instance, sigma: float) -> Quadratic:
-    return Quadratic(_gaps(instance) ** 2 / (2 * _check_sigma(sigma) ** 2))
+    return Quadratic(_gaps(instance) ** 2 / (2 * check_sigma(sigma) ** 2))
 
 
 def _relaxed(instance: Instance, epsilon: float, sigma: float) -> Quadratic:
     gaps = _gaps(instance)
-    return Quadratic(gaps * np.minimum(gaps, check_epsilon(epsilon) / 2) / (2 * _check_sigma(sigma) ** 2))
+    return Quadratic(gaps * np.minimum(gaps, check_epsilon(epsilon) / 2) / (2 * check_sigma(sigma) ** 2))
 
 
 def _time(instance: Instance, value: float, shares: FloatArray) -> CharacteristicTime:

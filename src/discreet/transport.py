@@ -72,9 +72,7 @@ class Convex:
     `sides` measures moves stacked as [near, far], the near one mirrored at 1/2 so that it rises too.
     """
 
-    def __init__(
-        self, best: float, means: FloatArray, sides: Callable[[Move], Rise], costs: int = 1
-    ) -> None:
+    def __init__(self, best: float, means: FloatArray, sides: Callable[[Move], Rise], costs: int = 1) -> None:
         self._sides = sides
         self._gaps = best - means
         start = np.array([np.full_like(means, 1 - best), means])[:, np.newaxis]
@@ -109,7 +107,7 @@ class Convex:
                 return Inverse(np.where(straight, level / self._slope, share), np.where(straight, 0.0, pull))
             miss = self._height(reached) - goal
             low, high = np.where(miss < 0, z, low), np.where(miss > 0, z, high)
-            step = np.where(slope < 100, miss / slope, np.nan)  # steeper is an overflow at the edge of floats
+            step = np.where(slope < 1e30, miss / slope, np.nan)  # steeper is an overflow at the edge of floats
             tiny = (np.abs(step) <= 1e-9) | (np.abs(miss) <= noise)
             settled = bool(tiny.all())
             safe = tiny | ((z - step > low) & (z - step < high))
@@ -119,7 +117,7 @@ class Convex:
     def _height(self, level: FloatArray) -> FloatArray:
         """log((level − floor)/(1 − level/ceiling)); infinite where rounding pushes the level to either end."""
         above, below = np.maximum(level - self._floor, 0.0), np.maximum(1 - level / self.ceiling, 0.0)
-        return np.log(above) - np.log(below)
+        return np.asarray(np.log(above) - np.log(below))
 
     def _point(self, z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """Share, level, the slope of its height in z, and pull at the m that z stands for."""

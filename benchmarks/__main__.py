@@ -1,0 +1,6 @@
+"""What `make bench` prints: ratios within one run, and how the cost grows. Nothing here asserts a time."""
+
+from benchmarks import bench_theory
+
+if __name__ == "__main__":
+    bench_theory.run()

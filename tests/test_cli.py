@@ -1,0 +1,101 @@
+"""The command line: JSON keys that stay put, one line for bad input, exit codes."""
+
+import json
+import math
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+import discreet
+from discreet.cli import main
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(main, arguments)
+
+
+def test_bounds_json() -> None:
+    result = run("bounds", "--instance", "mu3", "--epsilon", "0.1,1", "--delta", "0.01", "--json")
+    assert result.exit_code == 0
+    found: dict[str, Any] = json.loads(result.stdout)
+    for key in ("t_kl", "t_gaussian", "t_gaussian_beta", "t_tv", "t_tv2"):
+        assert found[key] > 0
+        assert sum(found["allocation"][key]) == pytest.approx(1)
+    assert set(found["switch_epsilon"]) == {"local", "global"}
+    assert found["free_epsilon"] is None
+    assert [row["epsilon"] for row in found["per_epsilon"]] == [0.1, 1]
+    for row in found["per_epsilon"]:
+        for key in ("t_local", "t_global", "t_epsilon", "t_relaxed_beta"):
+            assert sum(row["allocation"][key]) == pytest.approx(1)
+        log = 0.98 * math.log(99)
+        assert row["lower_bound_local"] == pytest.approx(row["t_local"] * log)
+        assert row["lower_bound_global"] == pytest.approx(row["t_epsilon"] * log)
+        assert row["lower_bound_local_both"] >= row["lower_bound_global"]
+        assert {"adap-tt", "adap-tt-star", "ctb-tt"} <= set(row["upper_constant"])
+
+
+def test_the_same_from_python() -> None:
+    found = discreet.bounds(discreet.benchmarks.mu3, [0.1, 1], 0.01).to_dict()
+    shown = json.loads(run("bounds", "--instance", "mu3", "--epsilon", "0.1,1", "--delta", "0.01", "--json").stdout)
+    assert shown == json.loads(json.dumps(found))
+
+
+def test_a_table_for_people() -> None:
+    result = run("bounds", "--means", "0.5,0.7", "--names", "old,new", "--epsilon", "0.01,10")
+    assert result.exit_code == 0
+    for words in ("2 arms, new is best", "0.01", "free", "high", "collector"):
+        assert words in result.stdout
+
+
+def test_regimes() -> None:
+    rows = discreet.bounds(discreet.benchmarks.mu2, [0.01, 0.2, 0.3]).per_epsilon
+    assert [row.regime_global for row in rows] == ["high", "low", "free"]
+    assert [row.regime_local for row in rows] == ["high", "high", "high"]
+    assert rows[2].cost_global == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "give the arms either as --means"),
+        (["--means", "0.5,0.4", "--instance", "mu1"], "give the arms either as --means"),
+        (["--means", "0.5,high"], "not a list of numbers"),
+        (["--means", "0.5"], "at least 2"),
+        (["--means", "0.5,0.5"], "no unique best arm"),
+        (["--means", "0.5,1.5"], "rescale"),
+        (["--means", "0.5,nan"], "NaN"),
+        (["--instance", "mu7"], "unknown instance 'mu7': use one of mu1"),
+        (["--instance", "mu1", "--epsilon", "0"], "epsilon must be a positive"),
+        (["--instance", "mu1", "--epsilon", "1,,2"], "not a list of numbers"),
+        (["--instance", "mu1", "--delta", "1"], "delta must lie strictly between 0 and 1"),
+        (["--instance", "mu1", "--delta", "x"], "not a valid float"),
+        (["--instance", "mu1", "--beta", "1"], "beta must lie"),
+        (["--instance", "mu1", "--sigma", "-1"], "sigma must be"),
+        (["--instance", "mu1", "--names", "a,b"], "names must be a list of 5"),
+        (["--frobnicate"], "No such option"),
+    ],
+)
+def test_bad_input_gets_one_line_and_exit_code_2(arguments: list[str], words: str) -> None:
+    result = run("bounds", *arguments)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert result.stderr.count("\n") == 1
+    assert words in result.stderr
+
+
+def test_unknown_command() -> None:
+    result = run("frobnicate")
+    assert result.exit_code == 2
+    assert result.stderr.count("\n") == 1
+
+
+def test_demo_and_version() -> None:
+    assert "20 mg is best" in run("demo").stdout
+    assert discreet.__version__ in run("--version").stdout
+    assert run("--help").exit_code == 0
+
+
+def test_epsilons_must_be_a_list() -> None:
+    with pytest.raises(discreet.InvalidInputError, match="list of privacy levels"):
+        discreet.bounds(discreet.benchmarks.mu1, 1.0)  # type: ignore[arg-type]

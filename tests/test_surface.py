@@ -1,0 +1,106 @@
+"""What discreet shows to the world, and which room may know which."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+import discreet
+from discreet.cli import main
+
+ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src" / "discreet"
+HEAVY = {"numba", "scipy", "matplotlib", "polars", "sqlalchemy", "opendp", "distributed"}
+# Who may import which heavy library, and which rooms know nobody (or only those named) of ours.
+KEEPERS = {
+    "numba": {"kernel"},
+    "matplotlib": {"plots"},
+    "sqlalchemy": {"store"},
+    "opendp": {"privacy"},
+    "scipy": set(),
+    "distributed": set(),
+    "polars": {"results", "sweep", "plots", "report"},
+}
+ROOMS = {
+    "errors": set[str](),
+    "divergence": set[str](),
+    "validate": {"errors"},
+    "solve": {"errors"},
+    "instance": {"errors"},
+    "transport": {"divergence", "errors", "solve"},
+    "theory": {"divergence", "errors", "instance", "solve", "transport", "validate"},
+    "threshold": {"errors", "solve", "validate"},
+    "bounds": {"errors", "instance", "theory"},
+}
+
+
+def imports(path: Path) -> set[str]:
+    """All modules a file imports anywhere in it, as dotted names."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path.name} has a relative import"
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return found
+
+
+def test_public_names() -> None:
+    shown = {name for name in vars(discreet) if not name.startswith("_")}
+    modules = {path.stem for path in SOURCE.glob("*.py")}
+    assert sorted(discreet.__all__) == discreet.__all__ or set(discreet.__all__) == set(sorted(discreet.__all__))
+    assert shown - modules == set(discreet.__all__) - {"__version__"} - modules
+    assert all(hasattr(discreet, name) for name in discreet.__all__)
+
+
+@pytest.mark.parametrize("room", sorted(path.stem for path in SOURCE.glob("*.py")))
+def test_imports_point_one_way(room: str) -> None:
+    found = imports(SOURCE / f"{room}.py")
+    for library, keepers in KEEPERS.items():
+        if room not in keepers:
+            assert not {name for name in found if name.split(".")[0] == library}, f"{room} imports {library}"
+    if room in ROOMS:
+        ours = {name.split(".")[1] for name in found if name.startswith("discreet.")}
+        assert ours <= ROOMS[room], f"{room} may know {ROOMS[room]}"
+
+
+def test_starting_imports_nothing_heavy() -> None:
+    code = "import sys, discreet, discreet.cli; print(*sorted({m.split('.')[0] for m in sys.modules}))"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert not HEAVY & set(loaded.split())
+
+
+def test_every_command_is_documented() -> None:
+    page = (ROOT / "docs" / "commands.md").read_text()
+    for name, command in main.commands.items():
+        assert f"## `discreet {name}`" in page
+        for parameter in command.params:
+            if isinstance(parameter, click.Option) and parameter.name != "help":
+                assert f"`{parameter.opts[0]}" in page or f"{parameter.opts[0]} " in page, (
+                    name,
+                    parameter.opts,
+                )
+        assert command.help
+
+
+def test_every_public_name_is_in_the_api_page() -> None:
+    page = (ROOT / "docs" / "api.md").read_text()
+    for name in discreet.__all__:
+        module = getattr(getattr(discreet, name), "__module__", None)
+        assert module is None or f"automodule:: {module}" in page, name
+
+
+def test_nothing_of_a_machine_or_registry_in_the_repository() -> None:
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if listed.returncode != 0:
+        pytest.skip("not a git checkout")
+    words = ["/home" + "/", "/root" + "/", "/work" + "/", "index" + "-url", "files." + "pythonhosted"]
+    for name in listed.stdout.splitlines():
+        path = ROOT / name
+        if path.suffix in {".py", ".md", ".toml", ".txt", ".json", ".css", ""} and path.is_file():
+            text = path.read_text()
+            assert not [word for word in words if word in text], name
