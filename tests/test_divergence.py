@@ -1,12 +1,13 @@
 """divergence.py against 50 digits of mpmath, over means and gaps of all sizes."""
 
 import math
+from collections.abc import Callable
 
 import mpmath as mp
 import numpy as np
 import pytest
 
-from discreet import divergence
+from discreet import InvalidInputError, divergence
 
 mp.mp.dps = 50
 
@@ -68,7 +69,7 @@ def test_slopes_and_curvatures_are_derivatives() -> None:
     def at(offset: np.typing.NDArray[np.float64]) -> list[divergence.Rise]:
         move = divergence.Move(p, 1 - p, offset, p + offset, 1 - p - offset)
         rises = [divergence.kl_rise(*move), divergence.square_rise(offset, 3.0)]
-        return rises + [divergence.private_rise(*move, epsilon) for epsilon in (0.3, 1.0, 4.0)]
+        return rises + [divergence.PrivateRise(epsilon)(move) for epsilon in (0.3, 1.0, 4.0)]
 
     for here, before, after in zip(at(off), at(off - step), at(off + step), strict=True):
         assert (after.value - before.value) / (2 * step) == pytest.approx(here.slope, rel=1e-5)
@@ -82,7 +83,15 @@ def test_randomised_mean() -> None:
     assert divergence.randomised_mean(0.3, 1000.0) == pytest.approx(0.3)
 
 
-def test_reaches_counts_rounding_as_equality() -> None:
-    assert divergence.reaches(0.95 - 0.9, 0.05)
-    assert divergence.reaches(0.75 - 0.7, 0.05)
-    assert not divergence.reaches(0.05 - 1e-9, 0.05)
+def test_refusals() -> None:
+    calls: list[Callable[[], object]] = [
+        lambda: divergence.kl(2, 0.5),
+        lambda: divergence.kl(0.5, math.nan),
+        lambda: divergence.tv(-1, 0),
+        lambda: divergence.d_epsilon(0.2, 0.5, -1),
+        lambda: divergence.d_epsilon(0.2, 0.5, math.nan),
+        lambda: divergence.randomised_mean(2, 1),
+    ]
+    for call in calls:
+        with pytest.raises(InvalidInputError):
+            call()

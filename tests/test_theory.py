@@ -257,6 +257,47 @@ class TestCases:
         assert theory.local_factor(1000) == math.inf
 
 
+HARD_FOR_NEWTON = [
+    ((0.9987272927091444, 0.9983805888355979), 0.004817172820666852),
+    ((0.9999842651889909, 0.9999779971506426), 0.019146956926447214),
+]
+
+
+def two_arm_time(means: tuple[float, float], epsilon: float) -> float:
+    """K = 2: sup over ω of inf over m is inf over m of max(d(μ1, m), d(μ2, m)), where the two are equal."""
+    import mpmath as mp
+
+    from tests.test_divergence import exact_d_epsilon
+
+    high, low = mp.mpf(max(means)), mp.mpf(min(means))
+    left, right = low, high
+    for _ in range(200):
+        m = (left + right) / 2
+        rising = exact_d_epsilon(low, m, epsilon) < exact_d_epsilon(high, m, epsilon)
+        left, right = (m, right) if rising else (left, m)
+    return float(1 / exact_d_epsilon(low, left, epsilon))
+
+
+class TestTwoArms:
+    """Exact for two arms, at 50 digits, near 0 and 1 and at all scales."""
+
+    @pytest.mark.parametrize(("means", "epsilon"), HARD_FOR_NEWTON)
+    def test_newton_in_circles(self, means: tuple[float, float], epsilon: float) -> None:
+        found = theory.t_epsilon(Bernoulli(means), epsilon).value
+        assert found == pytest.approx(two_arm_time(means, epsilon), rel=1e-9)
+
+    def test_sweep(self) -> None:
+        rng = np.random.default_rng(8)
+        for _ in range(300):
+            mean = float(rng.choice([rng.random(), 10 ** rng.uniform(-6, 0), 1 - 10 ** rng.uniform(-6, 0)]))
+            other = mean - 10 ** rng.uniform(-6, -1) * mean
+            if mean - other < 1e-7:
+                continue
+            epsilon = float(10 ** rng.uniform(-5, 2))
+            found = theory.t_epsilon(Bernoulli((mean, other)), epsilon).value
+            assert found == pytest.approx(two_arm_time((mean, other), epsilon), rel=1e-8)
+
+
 class TestRefusals:
     def test_ties(self) -> None:
         with pytest.raises(TiedBestArmError, match=r"arm 1, arm 2 share the mean 0\.5"):
@@ -280,7 +321,22 @@ class TestRefusals:
         with pytest.raises(InvalidInputError, match="delta must lie"):
             theory.lower_bound(1.0, share)
 
+    def test_gaps_too_small_to_compute(self) -> None:
+        for means in ((1e-12, 1e-13), (1.0, 1 - 1e-13), (5e-324, 0.0)):
+            with pytest.raises(InvalidInputError, match="leads by only"):
+                theory.t_epsilon(Bernoulli(means), 1e-3)
+
     def test_the_rest(self) -> None:
+        for call in (
+            lambda: theory.t_gaussian(benchmarks.mu1, 1e-200),
+            lambda: theory.t_kl_beta(benchmarks.mu1, 1e-9),
+            lambda: theory.rounds_bound(100, -3),
+            lambda: theory.inverse_local_factor(-1),
+            lambda: theory.g1(1e200),
+            lambda: theory.t_epsilon(benchmarks.mu1, 1e-200),
+        ):
+            with pytest.raises(InvalidInputError):
+                call()
         with pytest.raises(InvalidInputError, match="sigma"):
             theory.t_gaussian(benchmarks.mu1, 0)
         with pytest.raises(InvalidInputError, match="g1"):

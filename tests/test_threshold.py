@@ -99,8 +99,8 @@ def private_profile(s: float, epsilon: float) -> "mp.mpf":
 @pytest.mark.parametrize("gamma", [0.05, 1e-6, 1e-10])
 def test_gaussian_scale_is_the_least_private_one(epsilon: float, gamma: float) -> None:
     scale = threshold.gaussian_scale(epsilon, gamma)
-    assert private_profile(scale * (1 + 1e-9), epsilon) <= gamma
-    assert private_profile(scale * (1 - 1e-9), epsilon) > gamma
+    assert private_profile(scale, epsilon) <= gamma
+    assert private_profile(scale * (1 - 1e-8), epsilon) > gamma
 
 
 def test_the_classical_gaussian_scale_is_not_private_at_large_epsilon() -> None:
@@ -134,3 +134,39 @@ def test_refusals() -> None:
         threshold.gaussian_scale(1, 0)
     with pytest.raises(InvalidInputError, match="delta"):
         threshold.h(4, 5, 1.0)
+
+
+BAD: dict[str, list[object]] = {
+    "delta": [0, 1, -1, math.nan, [0.1]],
+    "epsilon": [0, -1, math.nan, math.inf, "1"],
+    "sigma": [0, -1, math.nan],
+    "arms": [0, 1, 2.5],
+    "count_a": [0, -1, 0.5, math.nan, math.inf],
+}
+
+
+@pytest.mark.parametrize("name", ["c_gaussian", "c_private", "c_star_low", "c_star_high", "c_star_sharp"])
+def test_every_threshold_refuses_what_it_is_not_defined_for(name: str) -> None:
+    function = getattr(threshold, name)
+    good: dict[str, object] = {"count_a": 4, "count_b": 4, "arms": 5, "delta": 0.1}
+    if name != "c_gaussian":
+        good |= {"epsilon": 1.0, "sigma": 0.5}
+    assert np.isfinite(function(**good))
+    for key in good.keys() & BAD.keys():
+        for value in BAD[key]:
+            with pytest.raises(InvalidInputError):
+                function(**{**good, key: value})
+
+
+def test_the_rest_refuses_too() -> None:
+    for call in (
+        lambda: threshold.phase_number(0),
+        lambda: threshold.dp_se_epoch(0, 5, 1, 0.1),
+        lambda: threshold.dp_se_epoch(1, 1, 1, 0.1),
+        lambda: threshold.dp_se_epoch(1, 5, -1, 0.1),
+        lambda: threshold.dp_se_epoch(600, 5, 1, 0.1),
+        lambda: threshold.gaussian_scale(1e300, 0.1),
+        lambda: threshold.gaussian_scale(1, 1e-300),
+    ):
+        with pytest.raises(InvalidInputError):
+            call()

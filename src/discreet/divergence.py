@@ -11,35 +11,33 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from discreet.validate import check_epsilon, check_unit
+
 FloatArray = NDArray[np.float64]
 
 
 def kl(p: ArrayLike, q: ArrayLike) -> FloatArray:
     """kl(p, q) = p log(p/q) + (1−p) log((1−p)/(1−q)), the divergence of Bernoulli(p) from Bernoulli(q)."""
     with np.errstate(all="ignore"):
-        return kl_rise(*_upward(p, q)).value
+        return kl_rise(*_upward(check_unit("p", p), check_unit("q", q))).value
 
 
 def tv(p: ArrayLike, q: ArrayLike) -> FloatArray:
     """The total variation distance of Bernoulli(p) and Bernoulli(q): the distance of their means."""
-    return np.abs(np.asarray(p, dtype=np.float64) - np.asarray(q, dtype=np.float64))
+    return np.abs(check_unit("p", p) - check_unit("q", q))
 
 
 def d_epsilon(p: ArrayLike, q: ArrayLike, epsilon: float) -> FloatArray:
     """d_ε(p, q) = inf over r of ε · abs(p − r) + kl(r, q) (Jourdan & Azize 2025): what privacy leaves of kl."""
+    rise = PrivateRise(check_epsilon(epsilon))
     with np.errstate(all="ignore"):
-        return private_rise(*_upward(p, q), epsilon).value
+        return rise(_upward(check_unit("p", p), check_unit("q", q))).value
 
 
 def randomised_mean(mean: ArrayLike, epsilon: float) -> FloatArray:
     """μ_ε, the mean of ε-randomised responses to rewards of this mean (Lemma of Ren et al. on CTB)."""
-    share = math.tanh(epsilon / 2)  # (e^ε − 1)/(e^ε + 1), without overflow
-    return (np.asarray(mean, dtype=np.float64) - 0.5) * share + 0.5
-
-
-def reaches(gap: float, level: float) -> bool:
-    """Whether gap ≥ level, counting a difference of rounding (0.75 − 0.7 against 0.05) as equality."""
-    return gap >= level * (1 - 1e-12)
+    share = math.tanh(check_epsilon(epsilon) / 2)  # (e^ε − 1)/(e^ε + 1), without overflow
+    return (check_unit("mean", mean) - 0.5) * share + 0.5
 
 
 class Rise(NamedTuple):
@@ -77,34 +75,46 @@ def square_rise(off: FloatArray, factor: float) -> Rise:
     return Rise(factor * off**2, 2 * factor * off, np.full_like(off, 2 * factor))
 
 
-def private_rise(
-    p: FloatArray, p_bar: FloatArray, off: FloatArray, q: FloatArray, q_bar: FloatArray, epsilon: float
-) -> Rise:
+class PrivateRise:
     """d⁺_ε(p, q) along a move: kl up to q = g(p) = p e^ε / (1 + p(e^ε − 1)), from there the private branch.
 
-    Beyond g the value is kl(p, g) − log((1 − q s)/(1 − g s)) with s = 1 − e^{−ε}, a sum of positive terms.
+    Beyond g the value is kl(p, g) − log((1 − q s)/(1 − g s)) with s = 1 − e^{−ε}, a sum of positive terms. What
+    depends on p alone is computed once for all moves from the same p.
     """
-    epsilon = min(epsilon, 600.0)  # e^{-600} is already nothing beside any mean, and e^{600} does not overflow
-    s, decay = -math.expm1(-epsilon), math.exp(-epsilon)
-    plain = kl_rise(p, p_bar, off, q, q_bar)
-    reach, turn_bar = p * p_bar * s / (decay + p * s), p_bar * decay / (decay + p * s)  # g − p and 1 − g
-    at_turn = 1 / (1 + p * math.expm1(epsilon))  # 1 − g s
-    turn = kl_rise(p, p_bar, reach, p + reach, turn_bar)
-    rest = q_bar + q * decay  # 1 − q s
-    past = np.where(turn_bar < reach, turn_bar - q_bar, off - reach)  # q − g, by the difference with more digits
-    further = np.where(rest > 0.5 * at_turn, -np.log1p(-past * s / at_turn), -np.log(rest / at_turn))
-    slope = s / rest
-    private = off > reach
-    return Rise(
-        np.where(private, turn.value + further, plain.value),
-        np.where(private, slope, plain.slope),
-        np.where(private, slope**2, plain.curvature),
-    )
+
+    def __init__(self, epsilon: float) -> None:
+        epsilon = min(epsilon, 600.0)  # e^{-600} is already nothing beside any mean, and e^{600} does not overflow
+        self._epsilon, self._s, self._decay = epsilon, -math.expm1(-epsilon), math.exp(-epsilon)
+        self._p = np.zeros(0)
+
+    def __call__(self, move: Move) -> Rise:
+        """The rise along one move."""
+        if move.p is not self._p:
+            self._turn(move.p, move.p_bar)
+        s, plain = self._s, kl_rise(*move)
+        rest = move.q_bar + move.q * self._decay  # 1 − q s
+        past = np.where(self._by_bar, self._turn_bar - move.q_bar, move.off - self._reach)  # q − g
+        near, far = -np.log1p(-past * s / self._at_turn), -np.log(rest / self._at_turn)
+        slope = s / rest
+        private = move.off > self._reach
+        return Rise(
+            np.where(private, self._turn_value + np.where(rest > 0.5 * self._at_turn, near, far), plain.value),
+            np.where(private, slope, plain.slope),
+            np.where(private, slope**2, plain.curvature),
+        )
+
+    def _turn(self, p: FloatArray, p_bar: FloatArray) -> None:
+        """Where kl ends: g − p, 1 − g, 1 − g s and kl(p, g)."""
+        s, decay = self._s, self._decay
+        self._p = p
+        self._reach, self._turn_bar = p * p_bar * s / (decay + p * s), p_bar * decay / (decay + p * s)
+        self._at_turn = 1 / (1 + p * math.expm1(self._epsilon))
+        self._turn_value = kl_rise(p, p_bar, self._reach, p + self._reach, self._turn_bar).value
+        self._by_bar = self._turn_bar < self._reach  # which difference gives q − g with more digits
 
 
-def _upward(p: ArrayLike, q: ArrayLike) -> Move:
+def _upward(p: FloatArray, q: FloatArray) -> Move:
     """The move from p to q, mirrored at 1/2 where it goes down: d(p, q) = d(1−p, 1−q)."""
-    p, q = np.asarray(p, dtype=np.float64), np.asarray(q, dtype=np.float64)
     up = q >= p
     return Move(
         np.maximum(np.where(up, p, 1 - p), NOTHING),

@@ -58,8 +58,9 @@ class Instance(ABC):
         if not self.unique:
             top = max(self.means)
             tied = [name for name, mean in zip(self.names, self.means, strict=True) if mean == top]
+            shown = ", ".join(tied[:5]) + (f" and {len(tied) - 5} more" if len(tied) > 5 else "")
             raise TiedBestArmError(
-                f"no unique best arm: {', '.join(tied)} share the mean {top:g}; make one of them better, "
+                f"no unique best arm: {shown} share the mean {top:g}; make one of them better, "
                 "or drop all but one of them"
             )
         return self.means.index(max(self.means))

@@ -21,15 +21,18 @@ def increasing_root(function: Callable[[float], float], guess: float, step: floa
     """
     low = high = guess
     at_low = at_high = function(guess)
-    while at_low > 0:
-        high, at_high = low, at_low
-        low, step = low - step, 2 * step
-        at_low = function(low)
-    while at_high < 0:
-        low, at_low = high, at_high
-        high, step = high + step, 2 * step
-        at_high = function(high)
-    return _shrink(function, low, at_low, high, at_high)
+    for _ in range(100):
+        if at_low <= 0 <= at_high:
+            return _shrink(function, low, at_low, high, at_high)
+        if at_low > 0:
+            high, at_high = low, at_low
+            low, step = low - step, 2 * step
+            at_low = function(low)
+        else:
+            low, at_low = high, at_high
+            high, step = high + step, 2 * step
+            at_high = function(high)
+    raise NoConvergenceError(f"no change of sign found around {guess!r}: please report this input")
 
 
 def _shrink(function: Callable[[float], float], a: float, fa: float, b: float, fb: float) -> float:

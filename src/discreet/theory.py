@@ -11,13 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet import divergence
+from discreet.decision import gap_is_large
 from discreet.errors import InvalidInputError
 from discreet.instance import Bernoulli, Instance
 from discreet.solve import increasing_root
 from discreet.transport import Capped, Convex, Quadratic, equilibrium, equilibrium_at
-from discreet.validate import check_beta, check_delta, check_epsilon, check_sigma
+from discreet.validate import check_arms, check_beta, check_delta, check_epsilon, check_sigma
 
 FloatArray = NDArray[np.float64]
+LEAST_GAP = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,12 +96,8 @@ def t_global(instance: Instance, epsilon: float) -> CharacteristicTime:
 def t_epsilon(instance: Instance, epsilon: float) -> CharacteristicTime:
     """T*_ε under ε-global DP with the divergence d_ε, the tightest known (Jourdan & Azize 2025)."""
     best, means = _bernoulli_arms(instance)
-    check_epsilon(epsilon)
-
-    def sides(move: divergence.Move) -> divergence.Rise:
-        return divergence.private_rise(*move, epsilon)
-
-    return _time(instance, *equilibrium([Convex(best, means, sides)]))
+    transport = Convex(best, means, divergence.PrivateRise(check_epsilon(epsilon)))
+    return _time(instance, *equilibrium([transport]))
 
 
 def t_relaxed(instance: Instance, epsilon: float, sigma: float = 0.5) -> CharacteristicTime:
@@ -152,6 +150,8 @@ def switch_epsilon_local(instance: Instance) -> float:
 
 def inverse_local_factor(factor: float) -> float:
     """The ε with c(ε) = factor; 0.58224 for the factor 2 at which Pinsker's inequality is tight."""
+    if not 0 < factor < math.inf:
+        raise InvalidInputError(f"c(ε) is a positive number; got {factor}")
     root = math.sqrt(factor)
     if root <= 2:  # up to ε = log 2: e^ε (e^ε − 1) = root
         return math.log1p(2 * root / (1 + math.sqrt(1 + 4 * root)))
@@ -200,7 +200,7 @@ def upper_constant_adap_tt_star(
     For Δ_max ≥ ε/2 the printed constant has max{β, 1−β} where the paper's argument gives 1: `proved` takes 1.
     """
     widest = float(instance.gaps.max())
-    if not divergence.reaches(widest, check_epsilon(epsilon) / 2):
+    if not gap_is_large(max(instance.means), min(instance.means), check_epsilon(epsilon) / 2):
         return 4 * t_gaussian_beta(instance, beta, sigma).value * g1(widest / (sigma**2 * epsilon))
     time = t_relaxed_beta(instance, epsilon, beta, sigma).value
     share = 1.0 if proved else max(beta, 1 - beta)
@@ -209,8 +209,8 @@ def upper_constant_adap_tt_star(
 
 def g1(y: float) -> float:
     """The largest x with x² < x + y sqrt(2x) + y²/4 (Theorem: AdaP-TT*); g1(0) = 1."""
-    if not 0 <= y < math.inf:
-        raise InvalidInputError(f"g1 is defined for y ≥ 0; got {y}")
+    if not 0 <= y < 1e100:
+        raise InvalidInputError(f"g1 is defined for y ≥ 0, and computed below 1e100; got {y}")
     return increasing_root(lambda x: x - 1 - (y * math.sqrt(2 / x) + y**2 / (4 * x)), 1 + y)
 
 
@@ -230,6 +230,7 @@ def rounds_bound(samples: float, arms: int, episodes: str = "arm") -> float:
         raise InvalidInputError(f"episodes are 'arm' or 'global'; got {episodes!r}")
     if not 1 <= samples < math.inf:
         raise InvalidInputError(f"the expected samples must be at least 1; got {samples}")
+    check_arms(arms)
     return (arms if episodes == "arm" else 1) * math.log2(samples)
 
 
@@ -240,12 +241,17 @@ def _bernoulli_arms(instance: Instance) -> tuple[float, FloatArray]:
             f"this quantity is for Bernoulli arms, not {type(instance).__name__}: use instance.as_bernoulli(), "
             "the arms as they are once each reward r is rounded to a Bernoulli(r) bit"
         )
-    best = instance.best
-    return instance.means[best], np.delete(np.array(instance.means), best)
+    _gaps(instance)
+    return instance.means[instance.best], np.delete(np.array(instance.means), instance.best)
 
 
 def _gaps(instance: Instance) -> FloatArray:
-    return np.delete(instance.gaps, instance.best)
+    gaps = np.delete(instance.gaps, instance.best)
+    if gaps.min() < LEAST_GAP:
+        raise InvalidInputError(
+            f"the best arm leads by only {gaps.min():.3g}: times are computed for gaps of at least {LEAST_GAP:g}"
+        )
+    return gaps
 
 
 def _kl_transport(best: float, means: FloatArray) -> Convex:

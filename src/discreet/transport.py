@@ -34,16 +34,18 @@ class Transport(Protocol):
     """One or more costs (rows) for each suboptimal arm (columns)."""
 
     ceiling: FloatArray
+    limit: FloatArray
+    """A level above every solution, at most the ceiling."""
 
     def inverse(self, level: float) -> Inverse:
-        """Shares and pulls at a level below every ceiling."""
+        """Shares and pulls at a level below every limit."""
 
 
 class Quadratic:
     """G(x) = c x/(1 + x): Gaussian laws, squared total variation, the relaxed time; c is the ceiling."""
 
     def __init__(self, ceiling: FloatArray) -> None:
-        self.ceiling = ceiling[np.newaxis]
+        self.ceiling = self.limit = ceiling[np.newaxis]
 
     def inverse(self, level: float) -> Inverse:
         """x = y/(c − y), and y x' − x = x²."""
@@ -55,7 +57,7 @@ class Capped:
     """G(x) = c min(1, x): total variation. The ceiling c is reached, at x = 1."""
 
     def __init__(self, ceiling: FloatArray) -> None:
-        self.ceiling = ceiling[np.newaxis]
+        self.ceiling = self.limit = ceiling[np.newaxis]
 
     def inverse(self, level: float) -> Inverse:
         """x = y/c, which pulls nothing."""
@@ -85,7 +87,9 @@ class Convex:
             first = close.slope[0] / close.slope[1]  # smaller shares keep m = μ*: there G(x) = x far(μ*)
             self._floor = np.where(first > 0, first * self._slope, 0.0)
             self.ceiling = self._measure(ones, zeros).value[0]
-            self._tangent = zeros, self._height(self._point(zeros)[1]), ones
+            middle = self._point(zeros)[1]
+            self._tangent = zeros, self._height(middle), ones
+            self.limit = np.minimum(self.ceiling, 100 * middle)  # kl may be unbounded; no solution comes near this
 
     def inverse(self, level: float) -> Inverse:
         """Newton on z, each arm inside a bracket of its own, from the tangent where it was solved last.
@@ -99,6 +103,7 @@ class Convex:
         z, height, slope = self._tangent
         z = np.clip(z + (goal - height) / slope, -690, 690)
         low, high = np.full_like(z, -700.0), np.full_like(z, 700.0)
+        last = before_last = np.full_like(z, np.inf)
         settled = False
         for _ in range(200):
             share, reached, slope, pull = self._point(z)
@@ -106,12 +111,15 @@ class Convex:
                 self._tangent = z, goal, np.clip(slope, 0.1, 10)
                 return Inverse(np.where(straight, level / self._slope, share), np.where(straight, 0.0, pull))
             miss = self._height(reached) - goal
+            miss = np.where(np.isnan(miss), np.copysign(np.inf, z), miss)  # infinity times zero, far out
             low, high = np.where(miss < 0, z, low), np.where(miss > 0, z, high)
             step = np.where(slope < 1e30, miss / slope, np.nan)  # steeper is an overflow at the edge of floats
-            tiny = (np.abs(step) <= 1e-9) | (np.abs(miss) <= noise)
+            tiny = (np.abs(step) <= 1e-9) | (np.abs(miss) <= noise) | (high - low <= 1e-9)
             settled = bool(tiny.all())
-            safe = tiny | ((z - step > low) & (z - step < high))
-            z = np.where(safe, z - step, (low + high) / 2)
+            quick = np.abs(step) <= before_last / 2  # else Newton goes round in circles: halve the bracket
+            safe = tiny | ((z - step > low) & (z - step < high) & quick)
+            fresh = np.where(safe, z - step, (low + high) / 2)
+            before_last, last, z = last, np.abs(fresh - z), fresh
         raise NoConvergenceError(f"no share found for the level {level!r}: please report this instance")
 
     def _height(self, level: FloatArray) -> FloatArray:
@@ -170,9 +178,8 @@ def equilibrium_at(beta: float, transport: Transport) -> tuple[float, FloatArray
 
 
 def _ceiling(transports: Sequence[Transport]) -> float:
-    """The level to stay below. Where kl is unbounded no solution comes near 50, but e^{−50} is still a number."""
-    lowest = min(float(transport.ceiling.min()) for transport in transports)
-    return min(lowest, 50.0) if any(isinstance(transport, Convex) for transport in transports) else lowest
+    """The level to stay below."""
+    return min(float(transport.limit.min()) for transport in transports)
 
 
 def _crowd(transports: Sequence[Transport], power: int) -> float:

@@ -3,17 +3,22 @@
 import math
 import numbers
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
 from discreet.errors import InvalidInputError
 
 
 def check_epsilon(epsilon: float) -> float:
     """ε, the privacy level."""
-    return _between("epsilon", epsilon, 0, math.inf, "must be a positive, finite number")
+    if _between("epsilon", epsilon, 0, math.inf, "must be a positive, finite number") < 1e-12:
+        raise InvalidInputError(f"epsilon must be at least 1e-12: with less, nothing is learned; got {epsilon!r}")
+    return float(epsilon)
 
 
 def check_sigma(sigma: float) -> float:
     """σ, the standard deviation of a Gaussian or sub-Gaussian reward."""
-    return _between("sigma", sigma, 0, math.inf, "must be a positive, finite number")
+    return _between("sigma", sigma, 1e-100, 1e100, "must be a positive number between 1e-100 and 1e100")
 
 
 def check_delta(delta: float) -> float:
@@ -28,7 +33,32 @@ def check_gamma(gamma: float) -> float:
 
 def check_beta(beta: float) -> float:
     """β, the leader's share of the samples."""
-    return _between("beta", beta, 0, 1, "must lie strictly between 0 and 1")
+    if not 1e-6 <= _between("beta", beta, 0, 1, "must lie strictly between 0 and 1") <= 1 - 1e-6:
+        raise InvalidInputError(f"beta must lie strictly between 0 and 1, by at least 1e-6; got {beta!r}")
+    return float(beta)
+
+
+def check_arms(arms: int) -> int:
+    """K, the number of arms."""
+    if isinstance(arms, bool) or not isinstance(arms, numbers.Integral) or arms < 2:
+        raise InvalidInputError(f"arms must be a whole number, 2 or more; got {arms!r}")
+    return int(arms)
+
+
+def check_counts(counts: ArrayLike) -> NDArray[np.float64]:
+    """Numbers of samples behind a mean."""
+    array = np.asarray(counts, dtype=np.float64)
+    if not ((array >= 1) & (array < math.inf)).all():
+        raise InvalidInputError("counts must be finite numbers, 1 or more")
+    return array
+
+
+def check_unit(name: str, values: ArrayLike) -> NDArray[np.float64]:
+    """Probabilities or means."""
+    array = np.asarray(values, dtype=np.float64)
+    if not ((array >= 0) & (array <= 1)).all():
+        raise InvalidInputError(f"{name} must lie in [0, 1]")
+    return array
 
 
 def _between(name: str, value: float, low: float, high: float, rule: str) -> float:

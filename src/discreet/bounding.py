@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from discreet import theory
 from discreet.errors import InvalidInputError
 from discreet.instance import Instance
@@ -84,7 +86,7 @@ def bounds(
 
     β is the leader's share in the β-times, σ the standard deviation of the Gaussian ones.
     """
-    if isinstance(epsilons, str) or not isinstance(epsilons, Sequence):
+    if isinstance(epsilons, str) or not isinstance(epsilons, Sequence | np.ndarray):
         raise InvalidInputError(f"epsilons must be a list of privacy levels, for one as [1.0]; got {epsilons!r}")
     t_kl, t_tv, t_tv2 = theory.t_kl(instance), theory.t_tv(instance), theory.t_tv2(instance)
     switch = {
