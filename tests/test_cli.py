@@ -48,6 +48,23 @@ def test_a_table_for_people() -> None:
         assert words in result.stdout
 
 
+@pytest.mark.parametrize("width", [40, 60, 80, 200])
+def test_tables_keep_their_numbers_at_any_width(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    names = "[red]a[/],[/b],a rather long name for an arm that goes on and on"
+    levels = "0.001,0.01,0.02,0.05,0.1,0.2,0.5,1,5,10"
+    result = run("bounds", "--means", "0.5,0.4,0.3", "--names", names, "--epsilon", levels)
+    assert result.exit_code == 0, result.output
+    assert "[red]a[/]" in result.stdout
+    for level in levels.split(","):
+        assert f" {level} " in result.stdout
+    assert "6,6…" not in result.stdout
+
+
+def test_an_error_rate_that_asks_for_nothing() -> None:
+    assert "asks for nothing" in run("bounds", "--means", "0.5,0.4", "--delta", "0.9").stdout
+
+
 def test_regimes() -> None:
     rows = discreet.bounds(discreet.benchmarks.mu2, [0.01, 0.2, 0.3]).per_epsilon
     assert [row.regime_global for row in rows] == ["high", "low", "free"]

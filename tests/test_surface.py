@@ -24,16 +24,30 @@ KEEPERS = {
     "distributed": set(),
     "polars": {"results", "sweep", "plots", "report"},
 }
-ROOMS = {
-    "errors": set[str](),
-    "divergence": set[str](),
+LEAVES = {"decision", "laws", "board", "leap", "phased", "stream", "dpse"}  # compiled by kernel, run as they are live
+ROOMS: dict[str, set[str]] = {
+    "errors": set(),
+    "version": set(),
     "validate": {"errors"},
+    "divergence": {"validate"},
     "solve": {"errors"},
     "instance": {"errors"},
     "transport": {"divergence", "errors", "solve"},
-    "theory": {"divergence", "errors", "instance", "solve", "transport", "validate"},
-    "threshold": {"errors", "solve", "validate"},
-    "bounds": {"errors", "instance", "theory"},
+    "theory": {"decision", "divergence", "errors", "instance", "solve", "transport", "validate"},
+    "threshold": {"decision", "errors", "solve", "validate"},
+    "bounding": {"errors", "instance", "theory"},
+    "strategy": {"errors", "validate"},
+    "rules": {"decision", "errors", "strategy", "threshold"},
+    "decision": set(),
+    "laws": LEAVES,
+    "board": LEAVES,
+    "leap": LEAVES,
+    "phased": LEAVES,
+    "stream": LEAVES,
+    "dpse": LEAVES,
+    "kernel": LEAVES,
+    "results": {"errors", "solve"},
+    "engine": {"errors", "instance", "kernel", "results", "rules", "strategy", "version"},
 }
 
 

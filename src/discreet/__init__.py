@@ -1,25 +1,53 @@
 """Differentially private best-arm identification: what is possible, how to plan it, how to run it."""
 
-from discreet.bounds import Bounds, PrivateBounds, bounds
+from discreet.bounding import Bounds, PrivateBounds, bounds
+from discreet.engine import MayNotStopWarning, simulate
 from discreet.errors import DiscreetError, InvalidInputError, NoConvergenceError, TiedBestArmError
 from discreet.instance import Bernoulli, Beta, Discrete, Instance, benchmarks
+from discreet.results import Results
+from discreet.strategy import (
+    CustomBonus,
+    CustomGrid,
+    CustomThreshold,
+    Strategy,
+    adap_tt,
+    adap_tt_star,
+    ctb_tt,
+    dp_se,
+    gauss_tt,
+    ttucb,
+    ttucb_batched,
+)
 from discreet.theory import CharacteristicTime
-
-__version__ = "0.1.0.dev0"
+from discreet.version import __version__
 
 __all__ = [
     "Bernoulli",
     "Beta",
     "Bounds",
     "CharacteristicTime",
+    "CustomBonus",
+    "CustomGrid",
+    "CustomThreshold",
     "DiscreetError",
     "Discrete",
     "Instance",
     "InvalidInputError",
+    "MayNotStopWarning",
     "NoConvergenceError",
     "PrivateBounds",
+    "Results",
+    "Strategy",
     "TiedBestArmError",
     "__version__",
+    "adap_tt",
+    "adap_tt_star",
     "benchmarks",
     "bounds",
+    "ctb_tt",
+    "dp_se",
+    "gauss_tt",
+    "simulate",
+    "ttucb",
+    "ttucb_batched",
 ]

@@ -1,0 +1,136 @@
+"""The engine: cost of a sample, of a leap, of a run, against the oracle, with threads. Prints; asserts nothing.
+
+Runs of the first tables have thresholds out of reach and go to their cap, so that the number of samples is known.
+"""
+
+import math
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable
+
+import numpy as np
+from tests import naive
+
+import discreet
+from discreet import Bernoulli, Strategy, kernel, rules
+
+Run = Callable[[np.random.Generator], tuple[int, int, bool, int]]
+
+
+def spread_means(arms: int) -> Bernoulli:
+    """Distinct means, the gaps growing like those of mu5 and mu6."""
+    return Bernoulli(0.75 - 0.5 * (np.arange(arms) / (arms - 1)) ** 1.5)
+
+
+def phased(instance: Bernoulli, strategy: Strategy, leaping: bool, cap: int) -> Run:
+    made = rules.phased_rules(strategy, instance.arms)
+    made = made._replace(low=made.low + np.inf, high=made.high + np.inf)
+    release = kernel.Release(float(strategy.epsilon or 0), True, rules.grid(strategy))
+    laws, pulls = kernel.bernoulli(np.array(instance.means)), np.zeros(instance.arms, np.int64)
+    none = np.zeros((0, 4 + instance.arms))
+    return lambda rng: kernel.run_phased(rng, laws, release, made, leaping, cap, pulls, none)
+
+
+def stream(instance: Bernoulli, strategy: Strategy, cap: int) -> Run:
+    made = rules.stream_rules(strategy, instance.arms)._replace(constant=1e9)
+    laws, pulls = kernel.bernoulli(np.array(instance.means)), np.zeros(instance.arms, np.int64)
+    if strategy.epsilon is not None:
+        laws = kernel.responses(laws, strategy.epsilon)
+    none = np.zeros((0, 4 + instance.arms))
+    return lambda rng: kernel.run_stream(rng, laws, 0.0, made, cap, pulls, none)
+
+
+def best(run: Run, repeat: int) -> float:
+    """Seconds of the best of some runs; the machine is not ours alone."""
+    run(np.random.default_rng(0))
+    least = math.inf
+    for seed in range(repeat):
+        rng = np.random.default_rng(seed)
+        start = time.perf_counter()
+        run(rng)
+        least = min(least, time.perf_counter() - start)
+    return least
+
+
+def samples_one_by_one() -> None:
+    print("\nA sample, taken one by one (ns)           K = 5   K = 100")
+    table: dict[str, Callable[[int], Run]] = {
+        "phased (adap-tt)": lambda arms: phased(spread_means(arms), discreet.adap_tt(1, 0.01), False, 2_000_000),
+        "ttucb": lambda arms: stream(spread_means(arms), discreet.ttucb(0.01), 1_000_000),
+        "ctb-tt": lambda arms: stream(spread_means(arms), discreet.ctb_tt(1, 0.01), 1_000_000),
+    }
+    for name, make in table.items():
+        cap = 2_000_000 if name.startswith("phased") else 1_000_000
+        cost = [1e9 * best(make(arms), 6) / cap for arms in (5, 100)]
+        print(f"{name:38}{cost[0]:>9.1f}{cost[1]:>10.1f}")
+
+
+def leaps() -> None:
+    print("\nA leaping run (ms), by its samples          1e5      1e6      1e9     1e12   growth 1e6 to 1e12")
+    for arms in (5, 100):
+        for strategy in (discreet.adap_tt(0.1, 0.01), discreet.adap_tt_star(0.1, 0.01)):
+            repeat = 40 if arms == 5 else 4
+            cost = [1e3 * best(phased(spread_means(arms), strategy, True, 10**p), repeat) for p in (5, 6, 9, 12)]
+            row = "".join(f"{value:>9.3f}" for value in cost)
+            print(f"{strategy.name + f', K = {arms}':40}{row}{cost[3] / cost[1]:>12.1f}")
+
+
+def whole_runs() -> None:
+    start = time.perf_counter()
+    discreet.simulate(discreet.benchmarks.mu2, discreet.dp_se(1, 0.01), runs=20_000, threads=1)
+    print(f"\ndp-se on mu2: {(time.perf_counter() - start) / 20_000 * 1e6:.1f} µs a run")
+    strategy = discreet.ttucb(0.01)
+    cost = []
+    for threads in (1, 2):
+        start = time.perf_counter()
+        discreet.simulate(discreet.benchmarks.mu6, strategy, runs=400, threads=threads)
+        cost.append(time.perf_counter() - start)
+    print(f"two threads: {cost[0] / cost[1]:.2f} times the throughput of one (with two free cores)")
+
+
+def against_the_oracle() -> None:
+    instance, strategy = discreet.benchmarks.mu2, discreet.adap_tt(0.001, 0.01)
+    sampler = naive.Sampler("top two", naive.d_gauss, math.inf, 0.5, False, 5)
+    source, cap = naive.Source(np.random.default_rng(0), "bernoulli", list(instance.means)), 30_000
+    start = time.perf_counter()
+    naive.run_phased(
+        source, 5, sampler, 1.0, True, False, lambda *_: (1e9, 1e9), lambda k, n, t: 1 / math.sqrt(n), "low", 0.5, cap
+    )
+    slow = (time.perf_counter() - start) / cap
+    quick = best(phased(spread_means(5), discreet.adap_tt(1, 0.01), False, 2_000_000), 5) / 2_000_000
+    print(f"against the oracle, a sample: {slow / quick:,.0f} times faster stepping")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        results = discreet.simulate(instance, strategy, runs=200, threads=1)
+    stopped = results.samples[results.stopped]
+    print(
+        f"against the oracle, a run of {stopped.mean():.2e} samples on mu2 at ε = 0.001: "
+        f"{slow * stopped.mean() / (results.seconds / 200):,.0f} times faster leaping"
+    )
+
+
+def start_up_and_memory() -> None:
+    command = [sys.executable, "-m", "discreet.cli", "simulate", "--instance", "mu4", "--strategy", "adap-tt"]
+    command += ["--epsilon", "1", "--runs", "10", "--json"]
+    subprocess.run(command, check=True, capture_output=True)
+    start = time.perf_counter()
+    subprocess.run(command, check=True, capture_output=True)
+    print(f"start of `discreet simulate` with warm kernels: {time.perf_counter() - start:.2f} s")
+    code = (
+        "import resource, discreet\n"
+        "low = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "discreet.simulate(discreet.benchmarks.mu4, discreet.adap_tt(1, 0.1), runs=100_000)\n"
+        "print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - low) // 1024, low // 1024)"
+    )
+    more, low = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
+    print(f"memory of 100 000 runs: {more} MB above the {low} MB of the import")
+
+
+def run() -> None:
+    samples_one_by_one()
+    leaps()
+    whole_runs()
+    against_the_oracle()
+    start_up_and_memory()

@@ -1,0 +1,239 @@
+"""simulate(instance, strategy, runs, seed): exact simulation, on as many threads as there are processors.
+
+Each run draws from a Generator of its own, made from the seed and the run's number, so results depend neither on the
+number of threads nor on their order, and more runs extend fewer. (DP-SE is so quick that its runs share Generators in
+blocks of a fixed length.)
+"""
+
+import os
+import queue
+import threading
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet import rules
+from discreet.errors import InvalidInputError
+from discreet.instance import Bernoulli, Beta, Discrete, Instance
+from discreet.results import Results
+from discreet.strategy import Strategy
+from discreet.version import __version__
+
+MAX_SAMPLES = 10**12
+MAX_SAMPLES_BETA = 10**9
+BLOCK = 64
+Progress = Callable[[int, int], None]
+Play = Callable[[np.random.Generator, int, "Table"], None]
+
+
+class MayNotStopWarning(UserWarning):
+    """A strategy was asked for that leaves some runs without an end; they are counted as unstopped."""
+
+
+class Table:
+    """What the runs did, one row each; rows are filled in any order."""
+
+    def __init__(self, runs: int, arms: int) -> None:
+        self.samples = np.zeros(runs, np.int64)
+        self.recommendation = np.zeros(runs, np.int64)
+        self.stopped = np.zeros(runs, np.bool_)
+        self.rounds = np.zeros(runs, np.int64)
+        self.pulls = np.zeros((runs, arms), np.int64)
+        self.done = np.zeros(runs, np.bool_)
+
+
+def simulate(
+    instance: Instance,
+    strategy: Strategy,
+    runs: int = 1000,
+    seed: int = 0,
+    max_samples: int | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> Results:
+    """Simulate a strategy on an instance.
+
+    Phased strategies leap from release to release, so that a run of 1e12 samples costs little more than one of 1e6;
+    the others take each sample. A run that reaches `max_samples` (1e12; 1e9 for Beta arms, whose rewards are drawn one
+    by one) counts as unstopped. `progress(done, runs)` is called now and then. Ctrl-C returns the runs done so far.
+    """
+    cap = _check(instance, strategy, runs, seed, max_samples)
+    table = Table(runs, instance.arms)
+    block = BLOCK if strategy.estimator == "epochs" else 1
+    started = time.perf_counter()
+    interrupted = _spread(
+        _player(instance, strategy, cap), table, seed, block, threads or os.cpu_count() or 1, progress
+    )
+    done = table.done
+    recommendation = table.recommendation[done]
+    return Results(
+        samples=table.samples[done],
+        recommendation=recommendation,
+        correct=recommendation == instance.best,
+        stopped=table.stopped[done],
+        rounds=table.rounds[done],
+        pulls=table.pulls[done],
+        spec={"instance": instance.to_dict(), "strategy": describe(strategy), "max_samples": cap},
+        seed=seed,
+        version=__version__,
+        seconds=time.perf_counter() - started,
+        interrupted=interrupted,
+    )
+
+
+def describe(strategy: Strategy) -> dict[str, Any]:
+    """The strategy in plain types; parts that are Python functions by their names."""
+    custom = {part: getattr(strategy, part) for part in ("threshold", "bonus", "grid")}
+    named = {part: f"custom: {value.name}" for part, value in custom.items() if not isinstance(value, str)}
+    return {name: named.get(name, getattr(strategy, name)) for name in strategy.__dataclass_fields__}
+
+
+def _check(instance: Instance, strategy: Strategy, runs: int, seed: int, max_samples: int | None) -> int:
+    """The cap; refuses what cannot be simulated, warns of what may not stop."""
+    _ = instance.best  # refuses a tie
+    for what, value in (("runs", runs), ("seed", seed)):
+        if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < (what == "runs"):
+            raise InvalidInputError(f"{what} must be a whole number, {'1 or more' if what == 'runs' else '0 or more'}")
+    most = MAX_SAMPLES_BETA if isinstance(instance, Beta) else MAX_SAMPLES
+    cap = most if max_samples is None else max_samples
+    if cap != int(cap) or not instance.arms <= cap <= most:
+        raise InvalidInputError(
+            f"max_samples must be a whole number from {instance.arms} (one sample of each arm) to {most:g}; got {cap}"
+        )
+    rules.check_grid(strategy)
+    _warn(instance, strategy)
+    return int(cap)
+
+
+def _warn(instance: Instance, strategy: Strategy) -> None:
+    """Say beforehand why some runs may not stop."""
+    others = [mean for arm, mean in enumerate(instance.means) if arm != instance.best]
+    reasons = []
+    if strategy.estimator == "daf" and strategy.sampling == "top-two" and len(set(others)) < len(others):
+        reasons.append(
+            "some suboptimal arms are tied: the paper's proof that AdaP-TT and AdaP-TT* stop needs distinct means, and "
+            "a first noisy mean far below 0 can freeze the best arm"
+        )
+    if strategy.episodes == "global" and strategy.sampling == "top-two" and instance.arms > 2:
+        reasons.append(
+            "one global episode does not end while the leader's mean is not the largest: the arm above it takes every "
+            "challenger's sample, and the others never double"
+        )
+    for reason in reasons:
+        warnings.warn(f"some runs may not stop ({reason}); they count as unstopped", MayNotStopWarning, stacklevel=4)
+
+
+def _player(instance: Instance, strategy: Strategy, cap: int) -> Play:
+    """A function that plays the runs of one block into the table. Compiled kernels are imported only here."""
+    from discreet import kernel
+
+    arms, none = instance.arms, np.zeros((0, 4 + instance.arms))
+    laws = _laws(instance)
+    if strategy.estimator == "epochs":
+        epsilon, delta = float(strategy.epsilon or 0), strategy.delta
+
+        def play_block(rng: np.random.Generator, row: int, table: Table) -> None:
+            rows = slice(row, row + BLOCK)
+            outputs: Any = (table.samples, table.recommendation, table.stopped, table.rounds, table.pulls)
+            kernel.run_dpse_block(rng, laws, epsilon, delta, cap, *(output[rows] for output in outputs))
+
+        return play_block
+    if strategy.episodes == "global":
+        run = _global_runner(strategy, arms, laws, cap, none)
+    elif strategy.phased:
+        release, phased = kernel.Release(*_release(strategy)), rules.phased_rules(strategy, arms)
+
+        def run(rng: np.random.Generator, pulls: NDArray[np.int64]) -> tuple[int, int, bool, int]:
+            return kernel.run_phased(rng, laws, release, phased, True, cap, pulls, none)
+    else:
+        noise, stream = rules.noise_scale(strategy), rules.stream_rules(strategy, arms)
+        if strategy.estimator == "ctb":
+            laws = kernel.responses(laws, float(strategy.epsilon or 0))
+
+        def run(rng: np.random.Generator, pulls: NDArray[np.int64]) -> tuple[int, int, bool, int]:
+            return kernel.run_stream(rng, laws, noise, stream, cap, pulls, none)
+
+    def play(rng: np.random.Generator, row: int, table: Table) -> None:
+        found = run(rng, table.pulls[row])
+        table.samples[row], table.recommendation[row], table.stopped[row], table.rounds[row] = found
+
+    return play
+
+
+def _global_runner(strategy: Strategy, arms: int, laws: Any, cap: int, none: Any) -> Any:
+    from discreet import kernel
+
+    release, phased = kernel.Release(*_release(strategy)), rules.phased_rules(strategy, arms)
+    pair, bonus = rules.pair_thresholds(strategy, arms), rules.phase_bonus(strategy)
+
+    def thresholds(best: int, other: int) -> tuple[float, float]:
+        low, high = pair(best, other)
+        return float(low), float(high)
+
+    def run(rng: np.random.Generator, pulls: NDArray[np.int64]) -> tuple[int, int, bool, int]:
+        return kernel.run_global(
+            rng, laws, release, phased, thresholds, lambda count: float(bonus(count)), True, cap, pulls, none
+        )
+
+    return run
+
+
+def _release(strategy: Strategy) -> tuple[float, bool, NDArray[np.int64]]:
+    private = strategy.estimator == "daf"
+    return float(strategy.epsilon or 0) if private else np.inf, private, rules.grid(strategy)
+
+
+def _laws(instance: Instance) -> Any:
+    from discreet import kernel
+
+    if isinstance(instance, Bernoulli):
+        return kernel.bernoulli(np.array(instance.means))
+    if isinstance(instance, Discrete):
+        values = np.tile(np.array(instance.values), (instance.arms, 1))
+        return kernel.discrete(values, np.array(instance.probabilities))
+    if isinstance(instance, Beta):
+        return kernel.beta(np.array([instance.a, instance.b]).T)
+    raise InvalidInputError(f"there is no simulation of {type(instance).__name__} arms")
+
+
+def _spread(play: Play, table: Table, seed: int, block: int, threads: int, progress: Progress | None) -> bool:
+    """Play all blocks on daemon threads (Ctrl-C must not wait for a long run); true if interrupted."""
+    runs = len(table.samples)
+    starts = iter(range(0, runs, block))
+    lock, finished, failures = threading.Lock(), queue.SimpleQueue[int](), list[BaseException]()
+
+    def work() -> None:
+        try:
+            while not failures:
+                with lock:
+                    row = next(starts, None)
+                if row is None:
+                    break
+                rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(row // block,))))
+                play(rng, row, table)
+                table.done[row : row + block] = True
+                finished.put(min(block, runs - row))
+        except BaseException as error:  # handed to the caller's thread
+            failures.append(error)
+        finished.put(0)
+
+    workers = min(threads, -(-runs // block))
+    try:
+        for _ in range(workers):
+            threading.Thread(target=work, daemon=True).start()
+        done = left = 0
+        while left < workers:
+            count = finished.get()
+            done, left = done + count, left + (count == 0)
+            if progress is not None and count:
+                progress(done, runs)
+    except KeyboardInterrupt:
+        failures.append(KeyboardInterrupt())
+        return True
+    if failures:
+        raise failures[0]
+    return False

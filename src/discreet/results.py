@@ -1,0 +1,147 @@
+"""Results of a simulation: what each run did, what was simulated, and what it all comes to."""
+
+import json
+import math
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import InvalidInputError
+from discreet.solve import increasing_root
+
+if TYPE_CHECKING:
+    import polars as pl
+
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+QUANTILES = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
+FORMAT = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Results:
+    """One entry per run, in the order of the runs. Runs that hit the cap are `stopped == False`, never averaged in."""
+
+    samples: Ints
+    recommendation: Ints
+    correct: Flags
+    stopped: Flags
+    rounds: Ints
+    pulls: Ints
+    """[run, arm]"""
+    spec: dict[str, Any]
+    """What was simulated, in plain types: instance, strategy, max_samples."""
+    seed: int
+    version: str
+    seconds: float = 0.0
+    interrupted: bool = field(default=False)
+    """Stopped by the user: the runs that were done by then, which are the shorter ones."""
+
+    @property
+    def runs(self) -> int:
+        """How many runs."""
+        return len(self.samples)
+
+    @property
+    def unstopped(self) -> int:
+        """Runs that hit the cap."""
+        return int((~self.stopped).sum())
+
+    @property
+    def errors(self) -> int:
+        """Runs that stopped with a wrong answer."""
+        return int((self.stopped & ~self.correct).sum())
+
+    def error_interval(self, level: float = 0.95) -> tuple[float, float]:
+        """Clopper–Pearson interval for the probability of stopping with a wrong answer."""
+        return clopper_pearson(self.errors, self.runs, level)
+
+    def summary(self) -> dict[str, Any]:
+        """Numbers for a table: statistics over the runs that stopped, counts over all; None where none stopped."""
+        samples = self.samples[self.stopped].astype(np.float64)
+        some, several = len(samples) > 0, len(samples) > 1
+        std = float(samples.std(ddof=1)) if several else None
+        low, high = self.error_interval()
+        return {
+            "runs": self.runs,
+            "unstopped": self.unstopped,
+            "errors": self.errors,
+            "error_rate": self.errors / self.runs,
+            "error_interval": [low, high],
+            "mean": float(samples.mean()) if some else None,
+            "median": float(np.median(samples)) if some else None,
+            "std": std,
+            "sem": None if std is None else std / math.sqrt(len(samples)),
+            "quantiles": {f"{q:g}": float(np.quantile(samples, q)) for q in QUANTILES} if some else {},
+            "pulls_mean": self.pulls[self.stopped].mean(axis=0).tolist() if some else None,
+            "rounds_mean": float(self.rounds[self.stopped].mean()) if some else None,
+            "seconds": self.seconds,
+            "seed": self.seed,
+            "version": self.version,
+            "interrupted": self.interrupted,
+        }
+
+    def to_frame(self) -> "pl.DataFrame":
+        """A polars DataFrame with a row per run."""
+        import polars as pl
+
+        return pl.DataFrame(
+            {
+                "samples": self.samples,
+                "recommendation": self.recommendation,
+                "correct": self.correct,
+                "stopped": self.stopped,
+                "rounds": self.rounds,
+                "pulls": pl.Series(self.pulls, dtype=pl.Array(pl.Int64, self.pulls.shape[1])),
+            }
+        )
+
+    def save(self, path: str | Path) -> None:
+        """Write a Parquet file; what was simulated stands in its metadata."""
+        meta = {"format": FORMAT, "spec": self.spec, "seed": self.seed, "version": self.version}
+        meta |= {"seconds": self.seconds, "interrupted": self.interrupted}
+        try:
+            self.to_frame().write_parquet(path, metadata={"discreet": json.dumps(meta)})
+        except OSError as error:
+            raise InvalidInputError(f"cannot write {path}: {error.strerror or error}") from None
+
+    @staticmethod
+    def load(path: str | Path) -> "Results":
+        """Read what `save` wrote."""
+        import polars as pl
+
+        try:
+            meta = json.loads(pl.read_parquet_metadata(path)["discreet"])
+            frame = pl.read_parquet(path)
+        except FileNotFoundError:
+            raise InvalidInputError(f"there is no file {path}") from None
+        except (KeyError, OSError, ValueError, pl.exceptions.PolarsError):
+            raise InvalidInputError(f"{path} is not a file of simulation results") from None
+        if meta.get("format") != FORMAT:
+            raise InvalidInputError(f"{path} was written by version {meta.get('version')}: read it with that one")
+        columns: dict[str, Any] = {name: frame[name].to_numpy() for name in frame.columns}
+        return Results(**columns, **{key: value for key, value in meta.items() if key != "format"})
+
+
+def clopper_pearson(hits: int, trials: int, level: float = 0.95) -> tuple[float, float]:
+    """An exact interval for a probability that was seen `hits` times in `trials`."""
+    tail = (1 - level) / 2
+    low = 0.0 if hits == 0 else _solve(lambda p: _tail(trials - hits, trials, 1 - p) - tail)
+    high = 1.0 if hits == trials else 1 - _solve(lambda p: _tail(hits, trials, 1 - p) - tail)
+    return low, high
+
+
+def _solve(excess: Any) -> float:
+    position = increasing_root(lambda z: float(excess(1 / (1 + math.exp(-z)))), 0.0, 1.0)
+    return 1 / (1 + math.exp(-position))
+
+
+def _tail(most: int, trials: int, p: float) -> float:
+    """P(X ≤ most) for X ~ Binomial(trials, p)."""
+    k = np.arange(1, most + 1)
+    choose = np.concatenate([[0.0], np.cumsum(np.log(trials - k + 1) - np.log(k))])
+    terms = choose + np.arange(most + 1) * math.log(p) + (trials - np.arange(most + 1)) * math.log1p(-p)
+    return float(np.exp(terms).sum())

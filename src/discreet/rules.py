@@ -1,0 +1,168 @@
+"""A strategy as the tables and codes that decision.py decides by: where words become numbers.
+
+The simulator and the live trial both take their rules from here.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet import decision, threshold
+from discreet.errors import InvalidInputError
+from discreet.strategy import CustomBonus, CustomGrid, CustomThreshold, Strategy
+
+FloatArray = NDArray[np.float64]
+PHASES = 62  # doubling reaches 2^61 pulls, far beyond any cap
+SAMPLINGS = {
+    "top-two": decision.TOP_TWO,
+    "uniform": decision.UNIFORM,
+    "lucb": decision.LUCB,
+    "elimination": decision.ELIMINATION,
+}
+COSTS = {"gaussian": decision.GAUSSIAN, "private": decision.PRIVATE}
+
+
+def phased_rules(strategy: Strategy, arms: int) -> decision.PhasedRules:
+    """The rules of a phased strategy, with tables over the phases of its grid."""
+    counts = phase_counts(strategy)
+    low, high = pair_thresholds(strategy, arms)(counts[:, np.newaxis], counts)
+    return decision.PhasedRules(
+        sampling=SAMPLINGS[strategy.sampling],
+        cost=COSTS[strategy.cost],
+        stop=_stop(strategy),
+        half_epsilon=math.inf if strategy.epsilon is None else strategy.epsilon / 2,
+        two_variance=two_variance(strategy),
+        beta=0.5 if strategy.beta == "ids" else float(strategy.beta),
+        ids=strategy.beta == "ids",
+        bonus=phase_bonus(strategy)(counts),
+        low=low,
+        high=high,
+        bonus_scale=_bonus_scale(strategy) if strategy.epsilon is None and strategy.bonus == "ucb" else 0.0,
+    )
+
+
+def stream_rules(strategy: Strategy, arms: int) -> decision.StreamRules:
+    """The rules of a strategy that releases every sample."""
+    kind, constant, table = decision.ITERATED, 0.0, np.zeros(1)
+    if isinstance(strategy.threshold, CustomThreshold):
+        kind, table = decision.TABLE, decision.count_table(strategy.threshold.function)
+    elif strategy.threshold == "empirical":
+        kind, constant = decision.CLOCK, math.log(1 / strategy.delta)
+    else:
+        constant = 2 * float(threshold.c_g(math.log((arms - 1) / strategy.delta) / 2))
+    bonus, bonus_table = decision.UCB, np.zeros(1)
+    if isinstance(strategy.bonus, CustomBonus):
+        bonus, bonus_table = decision.BONUS_TABLE, decision.count_table(strategy.bonus.function)
+    return decision.StreamRules(
+        sampling=SAMPLINGS[strategy.sampling],
+        cost=COSTS[strategy.cost],
+        half_epsilon=math.inf,
+        two_variance=two_variance(strategy),
+        beta=0.5 if strategy.beta == "ids" else float(strategy.beta),
+        ids=strategy.beta == "ids",
+        bonus=bonus,
+        bonus_scale=_bonus_scale(strategy),
+        bonus_table=bonus_table,
+        threshold=kind,
+        constant=constant,
+        threshold_table=table,
+    )
+
+
+def grid(strategy: Strategy) -> NDArray[np.int64]:
+    """grid[k]: an arm's pulls when its phase k is complete; entry 0 is not used."""
+    if isinstance(strategy.grid, str):
+        return np.concatenate([[0], 2 ** np.arange(PHASES, dtype=np.int64)])
+    pulls = [0]
+    while pulls[-1] < 2**61 and len(pulls) < 4096:
+        pulls.append(int(strategy.grid.function(len(pulls))))
+        if pulls[-1] <= pulls[-2]:
+            raise InvalidInputError(f"the grid {strategy.grid.name!r} must grow: phase {len(pulls) - 1} does not")
+    if pulls[1] != 1:
+        raise InvalidInputError(f"the grid {strategy.grid.name!r} must be 1 for phase 1: one sample of each arm first")
+    return np.array(pulls, dtype=np.int64)
+
+
+def phase_counts(strategy: Strategy) -> FloatArray:
+    """The samples behind an arm's mean in each phase of the grid; 1 in the unused entry 0."""
+    pulls = grid(strategy).astype(np.float64)
+    counts = np.diff(pulls, prepend=0.0) if strategy.estimator == "daf" else pulls
+    return np.maximum(counts, 1.0)
+
+
+def phase_bonus(strategy: Strategy) -> Callable[[Any], FloatArray]:
+    """The leader's bonus by an arm's local count. Without privacy it is b^G instead, which needs all counts."""
+    if isinstance(strategy.bonus, CustomBonus):
+        custom = strategy.bonus.function
+        return lambda count: np.asarray(custom(count), dtype=np.float64)
+    epsilon = math.inf if strategy.epsilon is None else strategy.epsilon
+    return lambda count: threshold.bonus_private(count, epsilon)
+
+
+def pair_thresholds(strategy: Strategy, arms: int) -> Callable[[Any, Any], tuple[FloatArray, FloatArray]]:
+    """The thresholds (low, high) of a phased strategy, as a function of the two counts, see `decision.passes`."""
+    delta, epsilon = strategy.delta, strategy.epsilon
+    if isinstance(strategy.threshold, CustomThreshold):
+        custom = strategy.threshold.function
+        return lambda a, b: _twice(np.asarray(custom(a, b), dtype=np.float64))
+    if epsilon is None:
+        if strategy.threshold == "empirical":
+            return lambda a, b: _twice(threshold.empirical_gaussian(a, b, delta))
+        return lambda a, b: _twice(threshold.c_gaussian(a, b, arms, delta))
+    if strategy.cost == "gaussian":
+        if strategy.threshold == "empirical":
+            return lambda a, b: _twice(threshold.empirical_private(a, b, delta, epsilon))
+        return lambda a, b: _twice(threshold.c_private(a, b, arms, delta, epsilon))
+    if strategy.threshold == "empirical":
+        return lambda a, b: threshold.empirical_star(a, b, delta, epsilon)
+    high = threshold.c_star_sharp if strategy.threshold == "proved" else threshold.c_star_high
+    return lambda a, b: (threshold.c_star_low(a, b, arms, delta, epsilon), high(a, b, arms, delta, epsilon))
+
+
+def noise_scale(strategy: Strategy) -> float:
+    """The standard deviation of the Gaussian noise on each sample; 0 for every other estimator."""
+    if strategy.epsilon is None or strategy.gamma is None:
+        return 0.0
+    return threshold.gaussian_scale(strategy.epsilon, strategy.gamma)
+
+
+def two_variance(strategy: Strategy) -> float:
+    """2σ² in the stopping rule's cost; the published experiments take a σ twice as large (1 for rewards in [0, 1])."""
+    sigma = _sigma(strategy)
+    doubled = strategy.threshold == "empirical" and strategy.cost == "gaussian"
+    return 2 * (2 * sigma) ** 2 if doubled else 2 * sigma**2
+
+
+def _bonus_scale(strategy: Strategy) -> float:
+    return 2 * _sigma(strategy) ** 2 * strategy.alpha * (1 + strategy.s)
+
+
+def _sigma(strategy: Strategy) -> float:
+    return threshold.noisy_sigma(noise_scale(strategy))
+
+
+def _stop(strategy: Strategy) -> int:
+    if strategy.cost == "gaussian" or isinstance(strategy.threshold, CustomThreshold):
+        return decision.LOW
+    return decision.EITHER if strategy.threshold == "proved" else decision.SPLIT
+
+
+def _twice(values: FloatArray) -> tuple[FloatArray, FloatArray]:
+    return values, values
+
+
+def check_grid(strategy: Strategy) -> None:
+    """Refuse our thresholds on a grid they do not cover: they pay for phase k only if the count reaches 2^{k−2}."""
+    if not isinstance(strategy.grid, CustomGrid) or isinstance(strategy.threshold, CustomThreshold):
+        return
+    if strategy.threshold == "empirical" or strategy.estimator == "dpa":
+        return
+    counts = phase_counts(strategy)[1:]
+    if (counts < np.exp2(np.arange(1, len(counts) + 1) - 2.0)).any():
+        raise InvalidInputError(
+            f"the grid {strategy.grid.name!r} renews means more often than doubling, which our thresholds do not pay "
+            "for: give a CustomThreshold with it, or a grid that at least doubles"
+        )
