@@ -2,6 +2,7 @@
 
 import json
 import math
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -99,6 +100,68 @@ def test_bad_input_gets_one_line_and_exit_code_2(arguments: list[str], words: st
     assert result.stdout == ""
     assert result.stderr.count("\n") == 1
     assert words in result.stderr
+
+
+class TestSimulate:
+    ARMS = ("simulate", "--means", "0.8,0.5,0.3")
+
+    def test_json(self) -> None:
+        result = run(
+            *self.ARMS, "--strategy", "adap-tt-star", "--epsilon", "1", "--runs", "50", "--seed", "3", "--json"
+        )
+        assert result.exit_code == 0
+        found = json.loads(result.stdout)
+        keys = "strategy threshold epsilon delta runs unstopped errors mean median std sem quantiles pulls_mean"
+        for key in (keys + " rounds_mean seconds seed version").split():
+            assert key in found
+        assert (found["strategy"], found["threshold"], found["runs"], found["seed"]) == (
+            "adap-tt-star",
+            "proved",
+            50,
+            3,
+        )
+        again = run(*self.ARMS, "--strategy", "adap-tt-star", "--epsilon", "1", "--runs", "50", "--seed", "3", "--json")
+        assert json.loads(again.stdout)["mean"] == found["mean"]
+
+    def test_table_and_file(self, tmp_path: Path) -> None:
+        out = tmp_path / "runs.parquet"
+        result = run(*self.ARMS, "--strategy", "ttucb", "--beta", "ids", "--runs", "20", "--out", str(out))
+        assert result.exit_code == 0
+        assert "samples, median" in result.stdout
+        assert discreet.Results.load(out).runs == 20
+
+    def test_no_guarantee_is_said(self) -> None:
+        result = run(*self.ARMS, "--strategy", "ttucb", "--threshold", "empirical", "--runs", "20")
+        assert "no guarantee" in result.stdout
+
+    def test_warnings_are_one_line_on_stderr(self) -> None:
+        options = ("--strategy", "adap-tt", "--epsilon", "1", "--runs", "5", "--max-samples", "1e6", "--json")
+        result = run("simulate", "--means", "0.8,0.5,0.5", *options)
+        assert json.loads(result.stdout)["runs"] == 5
+        assert result.stderr.startswith("discreet: warning: some runs may not stop")
+
+    @pytest.mark.parametrize(
+        ("options", "words"),
+        [
+            (["--strategy", "nope"], "unknown strategy 'nope': use one of"),
+            (["--strategy", "adap-tt"], "say how private, with --epsilon"),
+            (["--strategy", "gauss-tt", "--epsilon", "1"], "with --gamma"),
+            (["--strategy", "ttucb", "--epsilon", "1"], "takes no --epsilon"),
+            (["--strategy", "ttucb", "--beta", "x"], "beta must be a number"),
+            (["--strategy", "ttucb", "--runs", "0"], "runs must be"),
+            (["--strategy", "ttucb", "--seed", "-1"], "seed must be"),
+            (["--strategy", "ttucb", "--threads", "0"], "threads must be"),
+            (["--strategy", "ttucb", "--max-samples", "2"], "max_samples must be"),
+            (["--strategy", "ttucb", "--episodes", "global"], "phased estimators"),
+            (["--strategy", "ttucb", "--runs", "2", "--out", "/no/such/folder/x.parquet"], "cannot write"),
+            ([], "--strategy"),
+        ],
+    )
+    def test_bad_input(self, options: list[str], words: str) -> None:
+        result = run(*self.ARMS, *options)
+        assert result.exit_code == 2, result.output
+        assert result.stdout == ""
+        assert words in result.stderr
 
 
 def test_unknown_command() -> None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from discreet.bounding import Bounds
     from discreet.instance import Bernoulli
+    from discreet.results import Results
     from discreet.strategy import Strategy
 
 
@@ -196,9 +197,11 @@ def _ratio(value: float) -> str:
 
 @main.command()
 @instance_options
-@click.option("--strategy", "name", required=True, help="A preset: ttucb, ctb-tt, adap-tt, adap-tt-star, dp-se, …")
+@click.option("--strategy", "name", required=True, help="A preset: bet-se, ttucb, ctb-tt, adap-tt, dp-se, …")
 @click.option("--threshold", default="proved", show_default=True, help="printed, proved or empirical.")
 @click.option("--epsilon", type=float, help="Privacy level of a private strategy.")
+@click.option("--trust", default=None, help="bet-se: global, local or none.  [default: global]")
+@click.option("--zeta", type=float, help="bet-se: an arm within ζ of the best is good enough.  [default: 0]")
 @click.option("--gamma", type=float, help="γ of gauss-tt's (ε, γ)-local privacy.")
 @click.option("--delta", type=float, default=0.05, show_default=True, help="Error rate.")
 @click.option("--beta", default="0.5", show_default=True, help="The leader's share of the samples, or ids.")
@@ -236,20 +239,26 @@ def simulate(
         raise InvalidInputError("interrupted before the first run was done")
     if out is not None:
         results.save(out)
-    found = {
+    found = simulation_report(strategy, results)
+    if as_json:
+        click.echo(json.dumps(found, indent=2, allow_nan=False, ensure_ascii=False))
+    else:
+        _show_simulation(found, instance)
+
+
+def simulation_report(strategy: "Strategy", results: "Results") -> dict[str, Any]:
+    """What `discreet simulate --json` prints."""
+    return {
         "strategy": strategy.name,
         "threshold": strategy.threshold,
         "epsilon": strategy.epsilon,
         "delta": strategy.delta,
+        "trust": strategy.trust,
         "privacy": strategy.privacy,
         "correctness": strategy.correctness,
         **results.summary(),
         "spec": results.spec,
     }
-    if as_json:
-        click.echo(json.dumps(found, indent=2, allow_nan=False, ensure_ascii=False))
-    else:
-        _show_simulation(found, instance)
 
 
 def read_strategy(name: str, options: dict[str, Any]) -> "Strategy":
@@ -266,6 +275,8 @@ def read_strategy(name: str, options: dict[str, Any]) -> "Strategy":
         except ValueError:
             raise InvalidInputError(f"beta must be a number in (0, 1) or ids; got {beta!r}") from None
     needed = {"ctb-tt": ["epsilon"], "gauss-tt": ["epsilon", "gamma"], "ttucb": [], "ttucb-batched": []}
+    if given.get("trust") == "none":
+        needed["bet-se"] = []
     for key in needed.get(name, ["epsilon"]):
         if key not in given:
             raise InvalidInputError(f"{name} is private: say how private, with --{key}")
@@ -281,6 +292,7 @@ def quiet_warnings() -> Iterator[None]:
     import warnings
 
     with warnings.catch_warnings():
+        warnings.simplefilter("always", UserWarning)
         warnings.showwarning = lambda message, *_: click.echo(f"discreet: warning: {message}", err=True)
         yield
 
@@ -340,15 +352,28 @@ def _show_simulation(found: dict[str, Any], instance: "Bernoulli") -> None:
 @main.command()
 def demo() -> None:
     """What discreet can do so far, on a small dose-finding question."""
+    from discreet import engine
     from discreet.bounding import bounds as compute
     from discreet.instance import Bernoulli
+    from discreet.strategy import recommended
 
     doses = Bernoulli((0.35, 0.5, 0.7, 0.55), ("5 mg", "10 mg", "20 mg", "40 mg"))
     click.echo(
         "Four doses of a drug; 35, 50, 70 and 55 % of patients respond. Which dose is best, wrongly named\n"
         "with probability at most 5 %, each patient's outcome ε-private? First: what is possible at all?\n"
     )
-    _show_bounds(compute(doses, (0.05, 0.2, 1.0, 5.0), 0.05))
+    found = compute(doses, (0.05, 0.2, 1.0, 5.0), 0.05)
+    _show_bounds(found)
+    choice = recommended(0.2, 0.05)
+    click.echo(
+        f"\nAnd what does it take? Simulated at ε = 0.2 with the recommended strategy, {choice.reason}.\n"
+        "(The first time, compiling the simulator takes a while.)\n"
+    )
+    with quiet_warnings(), progress_bar("simulating the trial 1000 times") as progress:
+        results = engine.simulate(doses, choice.strategy, 1000, 1, progress=progress)
+    _show_simulation(simulation_report(choice.strategy, results), doses)
+    least = found.per_epsilon[1].lower_bound_global
+    click.echo(f"No strategy can do with fewer than {_count(least)} on average.")
 
 
 if __name__ == "__main__":

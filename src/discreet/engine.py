@@ -57,9 +57,10 @@ def simulate(
 ) -> Results:
     """Simulate a strategy on an instance.
 
-    Phased strategies leap from release to release, so that a run of 1e12 samples costs little more than one of 1e6;
-    the others take each sample. A run that reaches `max_samples` (1e12; 1e9 for Beta arms, whose rewards are drawn one
-    by one) counts as unstopped. `progress(done, runs)` is called now and then. Ctrl-C returns the runs done so far.
+    Phased strategies, dp-se and bet-se go from release to release, so that a run of 1e12 samples costs little more than
+    one of 1e6; the others take each sample. A run that reaches `max_samples` (1e12; 1e9 for Beta arms, whose rewards
+    are drawn one by one except by bet-se) counts as unstopped. `progress(done, runs)` is called now and then. Ctrl-C
+    returns the runs done so far.
     """
     cap = _check(instance, strategy, runs, seed, max_samples)
     table = Table(runs, instance.arms)
@@ -73,7 +74,7 @@ def simulate(
     return Results(
         samples=table.samples[done],
         recommendation=recommendation,
-        correct=recommendation == instance.best,
+        correct=good_arms(instance, strategy.zeta)[recommendation],
         stopped=table.stopped[done],
         rounds=table.rounds[done],
         pulls=table.pulls[done],
@@ -85,6 +86,12 @@ def simulate(
     )
 
 
+def good_arms(instance: Instance, zeta: float) -> NDArray[np.bool_]:
+    """The arms a strategy may name without being wrong: the best one; with ζ > 0 all that are at most ζ below it."""
+    means = np.array(instance.means)
+    return np.asarray(means >= means.max() - zeta * (1 + 1e-12))
+
+
 def describe(strategy: Strategy) -> dict[str, Any]:
     """The strategy in plain types; parts that are Python functions by their names."""
     custom = {part: getattr(strategy, part) for part in ("threshold", "bonus", "grid")}
@@ -94,11 +101,13 @@ def describe(strategy: Strategy) -> dict[str, Any]:
 
 def _check(instance: Instance, strategy: Strategy, runs: int, seed: int, max_samples: int | None) -> int:
     """The cap; refuses what cannot be simulated, warns of what may not stop."""
-    _ = instance.best  # refuses a tie
+    if strategy.zeta == 0:
+        _ = instance.best  # refuses a tie, which no strategy can decide
     for what, value in (("runs", runs), ("seed", seed)):
         if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < (what == "runs"):
             raise InvalidInputError(f"{what} must be a whole number, {'1 or more' if what == 'runs' else '0 or more'}")
-    most = MAX_SAMPLES_BETA if isinstance(instance, Beta) else MAX_SAMPLES
+    one_by_one = isinstance(instance, Beta) and strategy.estimator != "bets"
+    most = MAX_SAMPLES_BETA if one_by_one else MAX_SAMPLES
     cap = most if max_samples is None else max_samples
     if cap != int(cap) or not instance.arms <= cap <= most:
         raise InvalidInputError(
@@ -111,7 +120,7 @@ def _check(instance: Instance, strategy: Strategy, runs: int, seed: int, max_sam
 
 def _warn(instance: Instance, strategy: Strategy) -> None:
     """Say beforehand why some runs may not stop."""
-    others = [mean for arm, mean in enumerate(instance.means) if arm != instance.best]
+    others = sorted(instance.means)[:-1]
     reasons = []
     if strategy.estimator == "daf" and strategy.sampling == "top-two" and len(set(others)) < len(others):
         reasons.append(
@@ -142,7 +151,12 @@ def _player(instance: Instance, strategy: Strategy, cap: int) -> Play:
             kernel.run_dpse_block(rng, laws, epsilon, delta, cap, *(output[rows] for output in outputs))
 
         return play_block
-    if strategy.episodes == "global":
+    if strategy.estimator == "bets":
+        bets, setting = rules.betting_rules(strategy, arms)
+
+        def run(rng: np.random.Generator, pulls: NDArray[np.int64]) -> tuple[int, int, bool, int]:
+            return kernel.run_betting(rng, laws, bets, setting, cap, pulls, none)
+    elif strategy.episodes == "global":
         run = _global_runner(strategy, arms, laws, cap, none)
     elif strategy.phased:
         release, phased = kernel.Release(*_release(strategy)), rules.phased_rules(strategy, arms)

@@ -23,7 +23,7 @@ from typing import Any, TypeVar, cast
 import numba
 import numpy as np
 
-from discreet import board, decision, dpse, leap, phased
+from discreet import betting, board, decision, dpse, leap, phased, play
 from discreet import laws as laws_module
 from discreet import stream as stream_module
 from discreet.decision import ELIMINATION, Flags, Floats, Ints, PhasedRules, StreamRules
@@ -85,7 +85,7 @@ def user_cache() -> Path:
 def source_hash() -> str:
     """Names the kernel cache: Numba does not notice a change in a file other than the function's own."""
     digest = hashlib.sha256(numba.__version__.encode())
-    for file in (*(module.__file__ for module in MODULES), __file__):
+    for file in (*(module.__file__ for module in (*MODULES, betting, play)), __file__):
         digest.update(Path(str(file)).read_bytes())
     return digest.hexdigest()[:16]
 
@@ -340,3 +340,40 @@ def run_dpse_block(
         samples[run], recommendation[run], stopped[run], rounds[run] = dpse_loop(
             rng, laws, epsilon, delta, max_samples, mean, active, pulls[run], none
         )
+
+
+# --- bet-se ---------------------------------------------------------------------------------------
+
+
+BETTING: dict[str, Any] = {**vars(betting), **vars(play)}
+"""The names that the compiled leaves of betting.py and play.py see: each other."""
+
+
+def betting_leaf(function: F) -> F:
+    """Compile a leaf of betting.py or play.py so that it calls the other leaves compiled."""
+    source = cast(FunctionType, function)
+    copy = FunctionType(source.__code__, BETTING, source.__name__, source.__defaults__)
+    copy.__module__ = source.__module__
+    BETTING[source.__name__] = entry(copy)
+    return cast(F, BETTING[source.__name__])
+
+
+for _leaf in (*betting.LEAVES, *play.LEAVES):
+    betting_leaf(cast(Callable[..., Any], _leaf))
+
+
+def run_betting(
+    rng: Generator,
+    laws: Laws,
+    bets: betting.Bets,
+    setting: betting.Setting,
+    max_samples: int,
+    pulls: Ints,
+    trace: Floats,
+) -> tuple[int, int, bool, int]:
+    """One run of bet-se: (samples, recommendation, stopped, rounds); writes `pulls` and `trace`.
+
+    Rewards are rounded at random to bits, so their means are all that a law has to say.
+    """
+    found = BETTING["play_betting"](rng, laws.mean, bets, setting, max_samples, pulls, trace)
+    return cast(tuple[int, int, bool, int], found)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet import decision, threshold
+from discreet import betting, decision, threshold
 from discreet.errors import InvalidInputError
 from discreet.strategy import CustomBonus, CustomGrid, CustomThreshold, Strategy
 
@@ -70,6 +70,14 @@ def stream_rules(strategy: Strategy, arms: int) -> decision.StreamRules:
         constant=constant,
         threshold_table=table,
     )
+
+
+def betting_rules(strategy: Strategy, arms: int) -> tuple[betting.Bets, betting.Setting]:
+    """The bets and the setting of bet-se."""
+    epsilon = math.inf if strategy.epsilon is None else strategy.epsilon
+    top_two = strategy.sampling == "top-two"
+    setting = betting.make_setting(arms, epsilon, strategy.delta, strategy.trust, strategy.zeta, top_two)
+    return betting.make_bets(epsilon, strategy.trust), setting
 
 
 def grid(strategy: Strategy) -> NDArray[np.int64]:
