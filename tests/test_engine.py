@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -105,12 +104,22 @@ class TestWarnings:
             simulate(discreet.benchmarks.mu2, discreet.adap_tt(1, 0.1), runs=2, max_samples=1000)
         simulate(discreet.benchmarks.mu2, discreet.dp_se(1, 0.1), runs=2)
 
+    def test_lucb_in_phases(self) -> None:
+        with pytest.warns(MayNotStopWarning, match="LUCB"):
+            simulate(MU4, discreet.adap_tt(1, 0.1, sampling="lucb"), runs=2, max_samples=10_000)
+
     def test_global_episodes(self) -> None:
         with pytest.warns(MayNotStopWarning, match="global episode"):
             simulate(MU4, discreet.adap_tt(1, 0.1, episodes="global"), runs=2, max_samples=10_000)
 
 
 class TestRefused:
+    def test_other_things(self) -> None:
+        wrong: list[Any] = [("mu4", QUICK["ttucb"]), (MU4, "ttucb")]
+        for arguments in wrong:
+            with pytest.raises(InvalidInputError, match="takes an Instance"):
+                simulate(*arguments)
+
     def test_a_tie_for_best(self) -> None:
         with pytest.raises(TiedBestArmError):
             simulate(discreet.Bernoulli([0.5, 0.5]), QUICK["ttucb"])
@@ -122,6 +131,11 @@ class TestRefused:
             ({"runs": 1.5}, "runs must be"),
             ({"seed": -1}, "seed must be"),
             ({"max_samples": 3}, "from 5 "),
+            ({"max_samples": float("nan")}, "whole number"),
+            ({"max_samples": "a"}, "whole number"),
+            ({"threads": 0}, "threads must be"),
+            ({"threads": -1}, "threads must be"),
+            ({"threads": 1.5}, "threads must be"),
             ({"max_samples": 10**13}, r"to 1e\+12"),
             ({"max_samples": 100.5}, "whole number"),
         ],
@@ -143,6 +157,25 @@ class TestYourOwnParts:
         few = simulate(MU4, discreet.ttucb(0.1, threshold=half), 40).summary()["mean"]
         assert few < simulate(MU4, QUICK["ttucb"], 40).summary()["mean"]
 
+    @pytest.mark.parametrize(
+        "function", [lambda a, b: np.ones(3), lambda a, b: np.nan * (a + b)], ids=["wrong shape", "NaN"]
+    )
+    def test_tables_a_kernel_must_not_read(self, function: Any) -> None:
+        with pytest.raises(InvalidInputError, match="your threshold"):
+            simulate(MU4, discreet.adap_tt(1, 0.1, threshold=CustomThreshold("bad", function)), 2)
+
+    def test_a_threshold_of_one_count_only_is_spread_over_the_other(self) -> None:
+        short = CustomThreshold("short", lambda a, b: 20 + 2 * np.log(a))
+        full = CustomThreshold("full", lambda a, b: 20 + 2 * np.log(a) + 0 * b)
+        results = [simulate(MU4, discreet.adap_tt(1, 0.1, threshold=part), 40) for part in (short, full)]
+        assert same(*results)
+
+    def test_thresholds_of_single_counts_must_not_fall(self) -> None:
+        functions: list[Any] = [lambda n: 12 / (1 + n / 50), lambda n: float("nan"), lambda n: "x"]
+        for function in functions:
+            with pytest.raises(InvalidInputError):
+                simulate(MU4, discreet.ttucb(0.1, threshold=CustomThreshold("bad", function)), 2)
+
     def test_a_bonus(self) -> None:
         flat = CustomBonus("none", lambda count: 0 * np.asarray(count))
         for base in (discreet.adap_tt(1, 0.1, bonus=flat), discreet.ttucb(0.1, bonus=flat)):
@@ -157,24 +190,32 @@ class TestYourOwnParts:
             simulate(MU4, discreet.adap_tt(1, 0.1, grid=often), 5)
         with pytest.raises(InvalidInputError, match="must grow"):
             simulate(MU4, discreet.adap_tt(1, 0.1, grid=CustomGrid("flat", lambda phase: 1)), 5)
+        with pytest.raises(InvalidInputError, match="let it grow"):
+            simulate(MU4, discreet.ttucb_batched(0.1, grid=CustomGrid("each", lambda phase: phase)), 5)
 
 
 class TestInterruption:
     SCRIPT = (
-        "import discreet, sys\n"
+        "import discreet, signal\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "hard = discreet.Bernoulli([0.505, 0.5])\n"
-        "print('ready', flush=True)\n"
-        "results = discreet.simulate(hard, discreet.ttucb(0.01), runs=100_000, threads=1)\n"
+        "def progress(done, total):\n"
+        "    if done == 1:\n"
+        "        print('ready', flush=True)\n"
+        "results = discreet.simulate(hard, discreet.ttucb(0.01), runs=100_000, threads=1, progress=progress)\n"
         "print(results.interrupted, 0 < results.runs < 100_000, len(results.samples) == results.runs)\n"
     )
 
     def test_ctrl_c_stops_at_once_with_what_is_done(self) -> None:
         process = subprocess.Popen([sys.executable, "-c", self.SCRIPT], stdout=subprocess.PIPE, text=True)
         assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-        time.sleep(6)
-        process.send_signal(signal.SIGINT)
-        out, _ = process.communicate(timeout=20)
+        try:
+            assert process.stdout.readline() == "ready\n"
+            process.send_signal(signal.SIGINT)
+            out, _ = process.communicate(timeout=30)
+        finally:
+            process.kill()
+            process.wait()
         assert out.split() == ["True", "True", "True"]
 
 

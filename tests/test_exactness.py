@@ -14,6 +14,7 @@ from scipy.stats import ks_2samp
 
 import discreet
 from discreet import Bernoulli, Strategy, kernel, laws, rules, simulate, threshold
+from discreet.engine import in_blocks
 from discreet.strategy import PRESETS
 from tests import naive
 
@@ -110,14 +111,14 @@ def test_engine_equals_oracle(name: str, options: dict[str, Any]) -> None:
     strategy = make(name, options)
     if strategy is None:
         return
-    cap, runs = 6_000, 3
+    cap, runs = 12_000, 3
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", discreet.MayNotStopWarning)
         results = simulate(Bernoulli(MEANS), strategy, runs=runs, seed=7, max_samples=cap)
-    shared = np.random.Generator(np.random.PCG64(np.random.SeedSequence(7, spawn_key=(0,))))  # DP-SE's block
+    shared = np.random.Generator(np.random.PCG64(np.random.SeedSequence(7, spawn_key=(0,))))
     for run in range(runs):
         own = np.random.Generator(np.random.PCG64(np.random.SeedSequence(7, spawn_key=(run,))))
-        outcome = oracle(strategy, MEANS, shared if strategy.estimator == "epochs" else own, cap)
+        outcome = oracle(strategy, MEANS, shared if in_blocks(Bernoulli(MEANS), strategy) else own, cap)
         found = results.samples[run], results.recommendation[run], results.stopped[run], results.rounds[run]
         assert found == (outcome.samples, outcome.recommendation, outcome.stopped, outcome.rounds)
         assert results.pulls[run].tolist() == outcome.pulls

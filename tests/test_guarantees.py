@@ -131,3 +131,16 @@ def test_empirical_thresholds_say_that_they_promise_nothing() -> None:
     for strategy in (discreet.ttucb(0.1, threshold="empirical"), discreet.adap_tt(1, 0.1, threshold="empirical")):
         assert isinstance(strategy, Strategy)
         assert "no guarantee" in strategy.correctness
+
+
+@pytest.mark.parametrize("epsilon", [0.001, 0.05, 0.5, 10.0])
+def test_betting_needs_no_more_samples_than_its_reference_designs(epsilon: float) -> None:
+    """At most design C's mean in each cell (four standard errors), and on average nearer to AB than to C."""
+    positions = []
+    for row in (row for row in REFERENCE if row["epsilon"] == epsilon):
+        summary = simulate(benchmarks[row["instance"]], discreet.bet_se(0.01, epsilon), runs=200, seed=3).summary()
+        assert summary["unstopped"] == summary["errors"] == 0
+        assert summary["mean"] <= row["C"] * 1.2 + 4 * summary["sem"]
+        assert summary["mean"] < min(row["DP-SE"], row["AdaP-TT*-combined median"])
+        positions.append(math.log(summary["mean"] / row["AB"]) / math.log(row["C"] / row["AB"]))
+    assert np.mean(positions) < 0.5

@@ -20,6 +20,9 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
 }
 
 
+NOT_A_FUNCTION: Any = None
+
+
 def preset(name: str, **options: Any) -> Strategy:
     return PRESETS[name](delta=0.05, **ARGUMENTS[name], **options)
 
@@ -74,19 +77,26 @@ def test_custom_parts() -> None:
         (lambda: discreet.adap_tt(epsilon=1, delta=0.1, sampling="greedy"), "sampling must be one of"),
         (lambda: discreet.adap_tt(epsilon=1, delta=0.1, threshold="best"), "threshold must be one of"),
         (lambda: discreet.adap_tt(epsilon=1, delta=0.1, cost="private"), "no option 'cost'"),
-        (lambda: discreet.adap_tt(epsilon=1, delta=0.1, s=1.0), "s must be larger than 1"),
+        (lambda: discreet.ttucb(delta=0.1, s=1.0), "s must be a number larger than 1"),
+        (lambda: discreet.adap_tt(epsilon=1, delta=0.1, s=5.0), "does not use"),
+        (lambda: discreet.ttucb(0.1, sampling="uniform", bonus=CustomBonus("x", float)), "uses no bonus"),
+        (lambda: CustomThreshold("x", NOT_A_FUNCTION), "needs a function"),
+        (lambda: discreet.adap_tt(1, 0.1, episodes="global", sampling="lucb"), "never double"),
         (lambda: discreet.ttucb(delta=0.1, episodes="global"), "phased estimators"),
-        (lambda: discreet.adap_tt(1, 0.1, episodes="global", sampling="elimination"), "a dropped arm never doubles"),
+        (lambda: discreet.adap_tt(1, 0.1, episodes="global", sampling="elimination"), "never double"),
         (lambda: discreet.adap_tt(1, 0.1, episodes="global", grid=CustomGrid("x", int)), "takes no grid"),
         (lambda: discreet.dp_se(1, 0.1, threshold="empirical"), "no empirical"),
         (lambda: discreet.dp_se(1, 0.1, sampling="uniform"), "no option 'sampling'"),
         (lambda: discreet.gauss_tt(1, 0, 0.1), "gamma must lie"),
         (lambda: discreet.ttucb(0.1).with_(epsilon=1.0), "has no privacy"),
         (lambda: discreet.ctb_tt(1, 0.1).with_(epsilon=None), "say how private"),
-        (lambda: discreet.ttucb(0.1).with_(cost="private"), "for the estimator daf"),
+        (lambda: discreet.ttucb(0.1).with_(cost="private"), "not an option of ttucb"),
         (lambda: discreet.ttucb(0.1).with_(gamma=0.1), "gamma belongs to gauss-tt"),
-        (lambda: discreet.ttucb(0.1).with_(colour="red"), "no part 'colour'"),
-        (lambda: discreet.ttucb(0.1).with_(sigma=1.0), "rescale the rewards"),
+        (lambda: discreet.ttucb(0.1).with_(colour="red"), "not an option of ttucb"),
+        (lambda: discreet.ttucb(0.1).with_(sigma=1.0), "not an option of ttucb"),
+        (lambda: discreet.ttucb(1e-300), "at least 1e-100"),
+        (lambda: discreet.ctb_tt(1e300, 0.1), "epsilon must be"),
+        (lambda: Strategy.from_json(NOT_A_FUNCTION), "not a JSON document"),
         (lambda: Strategy.from_json("[]"), "a JSON object"),
         (lambda: Strategy.from_json("{"), "not a JSON document"),
         (lambda: Strategy.from_dict({"colour": "red"}), "not the description of a strategy"),

@@ -49,7 +49,7 @@ ROOMS: dict[str, set[str]] = {
     "play": {"betting"},
     "kernel": LEAVES | {"betting", "play"},
     "results": {"errors", "solve"},
-    "engine": {"errors", "instance", "kernel", "results", "rules", "strategy", "version"},
+    "engine": {"errors", "instance", "kernel", "results", "rules", "strategy", "validate", "version"},
 }
 # Rooms that the live trial runs as they stand and the kernel compiles: plain Python, numpy and math.
 PLAIN = {"betting", "play"}

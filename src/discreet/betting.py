@@ -106,6 +106,7 @@ def make_setting(
     top_two: bool = False,
 ) -> Setting:
     """The setting for K arms; `trust` is global (noisy sums), local (randomised response) or none (epsilon unused)."""
+    check_trust(trust)
     scale = math.tanh(epsilon / 2) if trust == "local" else 1.0
     share = 0.5 if zeta > 0 else 1.0  # half of delta for each of the two ways to stop
     first = 12 / epsilon if trust == "global" else 2 / max(scale, 1e-9) ** 2
@@ -116,10 +117,16 @@ def make_setting(
         high=0.5 + scale / 2,
         zeta=zeta * scale,
         target=-math.log(share * delta),
-        zeta_target=math.log((arms - 1) / (0.5 * delta)),
+        zeta_target=math.log(arms - 1) - math.log(0.5 * delta),
         first=math.ceil(min(first, LONGEST)) + 2,
         top_two=top_two,
     )
+
+
+def check_trust(trust: str) -> None:
+    """Refuse a trust model that does not exist: taken for another one it would leave the noise unpaid."""
+    if trust not in ("global", "local", "none"):
+        raise ValueError(f"trust is global, local or none; got {trust!r}")
 
 
 def make_bets(epsilon: float, trust: str = "global", grid: int = 1) -> Bets:
@@ -128,6 +135,9 @@ def make_bets(epsilon: float, trust: str = "global", grid: int = 1) -> Bets:
     Noise allows tilts below epsilon only. The larger ones pass their share to 0.8 and 0.6 epsilon, which is right if
     the gaps are large against epsilon. `grid` is the g of rewards rounded to multiples of 1/g (1: bits).
     """
+    check_trust(trust)
+    if grid < 1:
+        raise ValueError(f"grid must be 1 or more; got {grid!r}")
     octave = (np.arange(120) + 0.5) / 2
     tilt = 3.0 * (math.tanh(epsilon / 2) if trust == "local" else 1.0) * 0.5**octave
     stake = 1 / (1 + ((octave - 3.5) / 1.5) ** 2)
@@ -499,6 +509,8 @@ def interval(total: Floats, alpha: float, bets: Bets, setting: Setting) -> tuple
     The values of x that nobody has won 1/alpha against: an interval because the money is convex in x. Bisection
     rounds outwards. Behind randomised response it is mapped back to the scale of rewards.
     """
+    if not 0 < alpha < 1:
+        raise ValueError(f"alpha must lie strictly between 0 and 1; got {alpha!r}")
     count = felt(bets, total[PULLS])
     target = -math.log(alpha) + ROUNDING * total[PULLS]
     low, high = setting.low, setting.high
@@ -511,7 +523,9 @@ def interval(total: Floats, alpha: float, bets: Bets, setting: Setting) -> tuple
     ends = [low, high]  # what is left if no value survives: only noise beyond alpha does this
     if log_doubt(low, total, count, bets)[0] < target:
         ends = [_crossing(low, end, target, total, count, bets) for end in (setting.low, setting.high)]
-    return 0.5 + (ends[0] - 0.5) / setting.scale, 0.5 + (ends[1] - 0.5) / setting.scale
+    low = 0.0 if ends[0] <= setting.low else 0.5 + (ends[0] - 0.5) / setting.scale
+    high = 1.0 if ends[1] >= setting.high else 0.5 + (ends[1] - 0.5) / setting.scale
+    return max(low, 0.0), min(high, 1.0)
 
 
 def _crossing(inside: float, outside: float, target: float, total: Floats, count: int, bets: Bets) -> float:

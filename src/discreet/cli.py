@@ -5,10 +5,12 @@ Exit code 0: done. 2: bad input, with one line on stderr that says what is wrong
 
 import json
 import math
+import os
 import sys
-import time
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -230,13 +232,12 @@ def simulate(
     from discreet import engine
 
     instance, strategy = read_instance(means, benchmark, names), read_strategy(name, options)
-    cap = None if max_samples is None else int(max_samples)
-    if threads is not None and threads < 1:
-        raise InvalidInputError(f"threads must be 1 or more; got {threads}")
+    if out is not None and not os.access(Path(out).absolute().parent, os.W_OK):
+        raise InvalidInputError(f"cannot write {out}: there is no such folder, or it may not be written to")
     with quiet_warnings(), progress_bar(f"{strategy.name} on {instance.arms} arms") as progress:
-        results = engine.simulate(instance, strategy, runs, seed, cap, threads, progress)
+        results = engine.simulate(instance, strategy, runs, seed, max_samples, threads, progress)
     if not results.runs:
-        raise InvalidInputError("interrupted before the first run was done")
+        raise DiscreetError("interrupted before the first run was done")
     if out is not None:
         results.save(out)
     found = simulation_report(strategy, results)
@@ -303,19 +304,18 @@ def progress_bar(title: str) -> Iterator[Callable[[int, int], None]]:
     from rich.console import Console
     from rich.progress import Progress
 
-    started, console = time.monotonic(), Console(stderr=True)
+    console = Console(stderr=True)
     bar = Progress(console=console, transient=True)
     task = bar.add_task(title, total=None)
-
-    def show(done: int, total: int) -> None:
-        if console.is_terminal and time.monotonic() - started > 1 and not bar.live.is_started:
-            bar.start()
-        bar.update(task, completed=done, total=total)
-
+    later = threading.Timer(1.0, bar.start)
+    if console.is_terminal:
+        later.start()
     try:
-        yield show
+        yield lambda done, total: bar.update(task, completed=done, total=total)
     finally:
-        bar.stop()
+        later.cancel()
+        if bar.live.is_started:
+            bar.stop()
 
 
 def _show_simulation(found: dict[str, Any], instance: "Bernoulli") -> None:

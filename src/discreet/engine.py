@@ -1,8 +1,8 @@
 """simulate(instance, strategy, runs, seed): exact simulation, on as many threads as there are processors.
 
 Each run draws from a Generator of its own, made from the seed and the run's number, so results depend neither on the
-number of threads nor on their order, and more runs extend fewer. (DP-SE is so quick that its runs share Generators in
-blocks of a fixed length.)
+number of threads nor on their order, and more runs extend fewer. (Runs that leap are so quick that they share
+Generators in blocks of a fixed length.)
 """
 
 import os
@@ -21,6 +21,7 @@ from discreet.errors import InvalidInputError
 from discreet.instance import Bernoulli, Beta, Discrete, Instance
 from discreet.results import Results
 from discreet.strategy import Strategy
+from discreet.validate import check_whole
 from discreet.version import __version__
 
 MAX_SAMPLES = 10**12
@@ -51,7 +52,7 @@ def simulate(
     strategy: Strategy,
     runs: int = 1000,
     seed: int = 0,
-    max_samples: int | None = None,
+    max_samples: float | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Results:
@@ -63,12 +64,11 @@ def simulate(
     returns the runs done so far.
     """
     cap = _check(instance, strategy, runs, seed, max_samples)
+    workers = (os.cpu_count() or 1) if threads is None else check_whole("threads", threads, least=1)
     table = Table(runs, instance.arms)
-    block = BLOCK if strategy.estimator == "epochs" else 1
+    block = BLOCK if in_blocks(instance, strategy) else 1
     started = time.perf_counter()
-    interrupted = _spread(
-        _player(instance, strategy, cap), table, seed, block, threads or os.cpu_count() or 1, progress
-    )
+    interrupted = _spread(_player(instance, strategy, cap), table, seed, block, workers, progress)
     done = table.done
     recommendation = table.recommendation[done]
     return Results(
@@ -79,7 +79,7 @@ def simulate(
         rounds=table.rounds[done],
         pulls=table.pulls[done],
         spec={"instance": instance.to_dict(), "strategy": describe(strategy), "max_samples": cap},
-        seed=seed,
+        seed=int(seed),
         version=__version__,
         seconds=time.perf_counter() - started,
         interrupted=interrupted,
@@ -99,29 +99,38 @@ def describe(strategy: Strategy) -> dict[str, Any]:
     return {name: named.get(name, getattr(strategy, name)) for name in strategy.__dataclass_fields__}
 
 
-def _check(instance: Instance, strategy: Strategy, runs: int, seed: int, max_samples: int | None) -> int:
+def _check(instance: Instance, strategy: Strategy, runs: int, seed: int, max_samples: float | None) -> int:
     """The cap; refuses what cannot be simulated, warns of what may not stop."""
+    if not isinstance(instance, Instance) or not isinstance(strategy, Strategy):
+        raise InvalidInputError(
+            "simulate takes an Instance, such as benchmarks.mu4, and a Strategy, such as ttucb(0.05)"
+        )
     if strategy.zeta == 0:
         _ = instance.best  # refuses a tie, which no strategy can decide
-    for what, value in (("runs", runs), ("seed", seed)):
-        if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < (what == "runs"):
-            raise InvalidInputError(f"{what} must be a whole number, {'1 or more' if what == 'runs' else '0 or more'}")
+    check_whole("runs", runs, least=1, most=10**9)
+    check_whole("seed", seed, least=0)
     one_by_one = isinstance(instance, Beta) and strategy.estimator != "bets"
     most = MAX_SAMPLES_BETA if one_by_one else MAX_SAMPLES
-    cap = most if max_samples is None else max_samples
-    if cap != int(cap) or not instance.arms <= cap <= most:
-        raise InvalidInputError(
-            f"max_samples must be a whole number from {instance.arms} (one sample of each arm) to {most:g}; got {cap}"
-        )
-    rules.check_grid(strategy)
+    cap = most if max_samples is None else check_whole("max_samples", max_samples, least=instance.arms, most=most)
+    rules.check_grid(strategy, cap)
     _warn(instance, strategy)
-    return int(cap)
+    return cap
+
+
+def in_blocks(instance: Instance, strategy: Strategy) -> bool:
+    """Whether runs are so quick that they share a Generator in blocks: DP-SE, and everything that leaps."""
+    leaps = strategy.phased and strategy.episodes == "arm" and strategy.beta != "ids"
+    return (leaps and not isinstance(instance, Beta)) or strategy.estimator == "epochs"
 
 
 def _warn(instance: Instance, strategy: Strategy) -> None:
     """Say beforehand why some runs may not stop."""
     others = sorted(instance.means)[:-1]
     reasons = []
+    if strategy.phased and strategy.sampling == "lucb":
+        reasons.append(
+            "LUCB pulls two arms only until one of them is renewed, and an arm with a low mean may wait for ever"
+        )
     if strategy.estimator == "daf" and strategy.sampling == "top-two" and len(set(others)) < len(others):
         reasons.append(
             "some suboptimal arms are tied: the paper's proof that AdaP-TT and AdaP-TT* stop needs distinct means, and "
@@ -129,8 +138,8 @@ def _warn(instance: Instance, strategy: Strategy) -> None:
         )
     if strategy.episodes == "global" and strategy.sampling == "top-two" and instance.arms > 2:
         reasons.append(
-            "one global episode does not end while the leader's mean is not the largest: the arm above it takes every "
-            "challenger's sample, and the others never double"
+            "often most of them: one global episode does not end while the leader's mean is not the largest, as the "
+            "arm above it takes every challenger's sample and the others never double"
         )
     for reason in reasons:
         warnings.warn(f"some runs may not stop ({reason}); they count as unstopped", MayNotStopWarning, stacklevel=4)
@@ -142,15 +151,8 @@ def _player(instance: Instance, strategy: Strategy, cap: int) -> Play:
 
     arms, none = instance.arms, np.zeros((0, 4 + instance.arms))
     laws = _laws(instance)
-    if strategy.estimator == "epochs":
-        epsilon, delta = float(strategy.epsilon or 0), strategy.delta
-
-        def play_block(rng: np.random.Generator, row: int, table: Table) -> None:
-            rows = slice(row, row + BLOCK)
-            outputs: Any = (table.samples, table.recommendation, table.stopped, table.rounds, table.pulls)
-            kernel.run_dpse_block(rng, laws, epsilon, delta, cap, *(output[rows] for output in outputs))
-
-        return play_block
+    if in_blocks(instance, strategy):
+        return _block_player(strategy, arms, laws, cap)
     if strategy.estimator == "bets":
         bets, setting = rules.betting_rules(strategy, arms)
 
@@ -174,6 +176,25 @@ def _player(instance: Instance, strategy: Strategy, cap: int) -> Play:
     def play(rng: np.random.Generator, row: int, table: Table) -> None:
         found = run(rng, table.pulls[row])
         table.samples[row], table.recommendation[row], table.stopped[row], table.rounds[row] = found
+
+    return play
+
+
+def _block_player(strategy: Strategy, arms: int, laws: Any, cap: int) -> Play:
+    from discreet import kernel
+
+    epsilon, delta = float(strategy.epsilon or 0), strategy.delta
+    if strategy.phased:
+        release, phased = kernel.Release(*_release(strategy)), rules.phased_rules(strategy, arms)
+
+    def play(rng: np.random.Generator, row: int, table: Table) -> None:
+        rows = slice(row, row + BLOCK)
+        outputs: Any = (table.samples, table.recommendation, table.stopped, table.rounds, table.pulls)
+        outputs = tuple(output[rows] for output in outputs)
+        if strategy.phased:
+            kernel.run_phased_block(rng, laws, release, phased, cap, *outputs)
+        else:
+            kernel.run_dpse_block(rng, laws, epsilon, delta, cap, *outputs)
 
     return play
 
@@ -245,9 +266,12 @@ def _spread(play: Play, table: Table, seed: int, block: int, threads: int, progr
             done, left = done + count, left + (count == 0)
             if progress is not None and count:
                 progress(done, runs)
-    except KeyboardInterrupt:
-        failures.append(KeyboardInterrupt())
+    except KeyboardInterrupt as error:
+        failures.append(error)
         return True
+    except BaseException as error:  # from `progress`: let the workers stop too
+        failures.append(error)
+        raise
     if failures:
         raise failures[0]
     return False

@@ -57,6 +57,7 @@ __all__ = [
     "run_dpse_block",
     "run_global",
     "run_phased",
+    "run_phased_block",
     "run_stream",
     "tracked",
     "travel",
@@ -90,6 +91,12 @@ def source_hash() -> str:
     return digest.hexdigest()[:16]
 
 
+def _ours(folder: Path) -> bool:
+    """Whether nobody else could put kernels of theirs there."""
+    status = folder.stat()
+    return not hasattr(os, "getuid") or (status.st_uid == os.getuid() and not status.st_mode & 0o022)
+
+
 def kernel_cache() -> Path | None:
     """A writable folder for compiled kernels: the user's, else a private temporary one; None if there is neither."""
     name = f"kernels-{source_hash()}"
@@ -102,7 +109,7 @@ def kernel_cache() -> Path | None:
                 pass
         except (OSError, RuntimeError):
             continue
-        if not hasattr(os, "getuid") or folder.stat().st_uid == os.getuid():
+        if all(_ours(place) for place in (folder, folder.parent)):
             return folder
     return None
 
@@ -227,6 +234,35 @@ def run_phased(
     for arm in range(pulls.size):
         pulls[arm] = state.board.pulls[arm]
     return result
+
+
+@entry
+def run_phased_block(
+    rng: Generator,
+    laws: Laws,
+    release: Release,
+    rules: PhasedRules,
+    max_samples: int,
+    samples: Ints,
+    recommendation: Ints,
+    stopped: Flags,
+    rounds: Ints,
+    pulls: Ints,
+) -> None:
+    """As many leaping runs as the outputs have rows, one after the other on one Generator.
+
+    Making a Generator and handing it over costs about what a run does, and holds back the other threads; here it
+    is paid once a block.
+    """
+    arms = pulls.shape[1]
+    none = np.empty((0, 4 + arms))
+    for run in range(samples.size):
+        state = new_state(arms)
+        samples[run], recommendation[run], stopped[run], rounds[run] = phased_loop(
+            rng, laws, release, rules, True, max_samples, state, none
+        )
+        for arm in range(arms):
+            pulls[run, arm] = state.board.pulls[arm]
 
 
 def run_global(

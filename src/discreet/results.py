@@ -19,6 +19,7 @@ Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 QUANTILES = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
 FORMAT = 1
+COLUMNS = ("samples", "recommendation", "correct", "stopped", "rounds", "pulls")
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +59,8 @@ class Results:
 
     def error_interval(self, level: float = 0.95) -> tuple[float, float]:
         """Clopper–Pearson interval for the probability of stopping with a wrong answer."""
+        if not 0 < level < 1 or self.runs == 0:
+            raise InvalidInputError(f"an interval needs a level between 0 and 1, and runs; got {level!r}, {self.runs}")
         return clopper_pearson(self.errors, self.runs, level)
 
     def summary(self) -> dict[str, Any]:
@@ -102,12 +105,14 @@ class Results:
 
     def save(self, path: str | Path) -> None:
         """Write a Parquet file; what was simulated stands in its metadata."""
+        import polars as pl
+
         meta = {"format": FORMAT, "spec": self.spec, "seed": self.seed, "version": self.version}
         meta |= {"seconds": self.seconds, "interrupted": self.interrupted}
         try:
             self.to_frame().write_parquet(path, metadata={"discreet": json.dumps(meta)})
-        except OSError as error:
-            raise InvalidInputError(f"cannot write {path}: {error.strerror or error}") from None
+        except (OSError, pl.exceptions.PolarsError) as error:
+            raise InvalidInputError(f"cannot write {path}: {error}") from None
 
     @staticmethod
     def load(path: str | Path) -> "Results":
@@ -117,14 +122,15 @@ class Results:
         try:
             meta = json.loads(pl.read_parquet_metadata(path)["discreet"])
             frame = pl.read_parquet(path)
+            kept = {key: meta[key] for key in ("spec", "seed", "version", "seconds", "interrupted")}
+            columns: dict[str, Any] = {name: frame[name].to_numpy() for name in COLUMNS}
         except FileNotFoundError:
             raise InvalidInputError(f"there is no file {path}") from None
-        except (KeyError, OSError, ValueError, pl.exceptions.PolarsError):
+        except (AttributeError, KeyError, OSError, TypeError, ValueError, pl.exceptions.PolarsError):
             raise InvalidInputError(f"{path} is not a file of simulation results") from None
         if meta.get("format") != FORMAT:
             raise InvalidInputError(f"{path} was written by version {meta.get('version')}: read it with that one")
-        columns: dict[str, Any] = {name: frame[name].to_numpy() for name in frame.columns}
-        return Results(**columns, **{key: value for key, value in meta.items() if key != "format"})
+        return Results(**columns, **kept)
 
 
 def clopper_pearson(hits: int, trials: int, level: float = 0.95) -> tuple[float, float]:

@@ -15,6 +15,7 @@ from discreet.errors import InvalidInputError
 from discreet.strategy import CustomBonus, CustomGrid, CustomThreshold, Strategy
 
 FloatArray = NDArray[np.float64]
+LONGEST = 1024  # phases of a grid of your own: its tables hold as many rows
 PHASES = 62  # doubling reaches 2^61 pulls, far beyond any cap
 SAMPLINGS = {
     "top-two": decision.TOP_TWO,
@@ -29,6 +30,7 @@ def phased_rules(strategy: Strategy, arms: int) -> decision.PhasedRules:
     """The rules of a phased strategy, with tables over the phases of its grid."""
     counts = phase_counts(strategy)
     low, high = pair_thresholds(strategy, arms)(counts[:, np.newaxis], counts)
+    square = (len(counts), len(counts))
     return decision.PhasedRules(
         sampling=SAMPLINGS[strategy.sampling],
         cost=COSTS[strategy.cost],
@@ -37,9 +39,9 @@ def phased_rules(strategy: Strategy, arms: int) -> decision.PhasedRules:
         two_variance=two_variance(strategy),
         beta=0.5 if strategy.beta == "ids" else float(strategy.beta),
         ids=strategy.beta == "ids",
-        bonus=phase_bonus(strategy)(counts),
-        low=low,
-        high=high,
+        bonus=_table("bonus", phase_bonus(strategy)(counts), counts.shape),
+        low=_table("threshold", low, square),
+        high=_table("threshold", high, square),
         bonus_scale=_bonus_scale(strategy) if strategy.epsilon is None and strategy.bonus == "ucb" else 0.0,
     )
 
@@ -48,14 +50,16 @@ def stream_rules(strategy: Strategy, arms: int) -> decision.StreamRules:
     """The rules of a strategy that releases every sample."""
     kind, constant, table = decision.ITERATED, 0.0, np.zeros(1)
     if isinstance(strategy.threshold, CustomThreshold):
-        kind, table = decision.TABLE, decision.count_table(strategy.threshold.function)
+        kind, table = decision.TABLE, _count_table("threshold", strategy.threshold.function)
+        if (np.diff(table[1:]) < 0).any():
+            raise InvalidInputError(f"the threshold {strategy.threshold.name!r} must not fall as the count grows")
     elif strategy.threshold == "empirical":
         kind, constant = decision.CLOCK, math.log(1 / strategy.delta)
     else:
         constant = 2 * float(threshold.c_g(math.log((arms - 1) / strategy.delta) / 2))
     bonus, bonus_table = decision.UCB, np.zeros(1)
     if isinstance(strategy.bonus, CustomBonus):
-        bonus, bonus_table = decision.BONUS_TABLE, decision.count_table(strategy.bonus.function)
+        bonus, bonus_table = decision.BONUS_TABLE, _count_table("bonus", strategy.bonus.function)
     return decision.StreamRules(
         sampling=SAMPLINGS[strategy.sampling],
         cost=COSTS[strategy.cost],
@@ -85,8 +89,11 @@ def grid(strategy: Strategy) -> NDArray[np.int64]:
     if isinstance(strategy.grid, str):
         return np.concatenate([[0], 2 ** np.arange(PHASES, dtype=np.int64)])
     pulls = [0]
-    while pulls[-1] < 2**61 and len(pulls) < 4096:
-        pulls.append(int(strategy.grid.function(len(pulls))))
+    while pulls[-1] < 2**61 and len(pulls) <= LONGEST:
+        try:
+            pulls.append(min(int(strategy.grid.function(len(pulls))), 2**62))
+        except (TypeError, ValueError, OverflowError) as error:
+            raise InvalidInputError(f"the grid {strategy.grid.name!r} must give whole numbers: {error}") from None
         if pulls[-1] <= pulls[-2]:
             raise InvalidInputError(f"the grid {strategy.grid.name!r} must grow: phase {len(pulls) - 1} does not")
     if pulls[1] != 1:
@@ -162,11 +169,42 @@ def _twice(values: FloatArray) -> tuple[FloatArray, FloatArray]:
     return values, values
 
 
-def check_grid(strategy: Strategy) -> None:
-    """Refuse our thresholds on a grid they do not cover: they pay for phase k only if the count reaches 2^{k−2}."""
-    if not isinstance(strategy.grid, CustomGrid) or isinstance(strategy.threshold, CustomThreshold):
+def _table(what: str, values: Any, shape: tuple[int, ...]) -> FloatArray:
+    """Values of a function as the table a kernel reads: of the right shape and without NaN, or refused."""
+    array = np.asarray(values, dtype=np.float64)
+    try:
+        table = np.ascontiguousarray(np.broadcast_to(array, shape)).copy()
+    except ValueError:
+        raise InvalidInputError(
+            f"your {what} must give one number for each count: asked for the shape {shape}, got {array.shape}"
+        ) from None
+    if np.isnan(table).any():
+        raise InvalidInputError(f"your {what} gives NaN for some counts")
+    return table
+
+
+def _count_table(what: str, function: Callable[..., Any]) -> FloatArray:
+    try:
+        table = decision.count_table(lambda count: float(function(count)))
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"your {what} must give a number for each count: {error}") from None
+    return _table(what, table, table.shape)
+
+
+def check_grid(strategy: Strategy, cap: int) -> None:
+    """Refuse a grid that ends before the cap, and our thresholds on a grid they do not cover.
+
+    Our thresholds pay for phase k only if the count reaches 2^{k−2}.
+    """
+    if not isinstance(strategy.grid, CustomGrid):
         return
-    if strategy.threshold == "empirical" or strategy.estimator == "dpa":
+    if grid(strategy)[-1] < cap:
+        raise InvalidInputError(
+            f"the grid {strategy.grid.name!r} has more than {LONGEST} phases before {cap:g} samples: let it grow "
+            "faster, or give a smaller max_samples"
+        )
+    unpaid = isinstance(strategy.threshold, CustomThreshold) or strategy.threshold == "empirical"
+    if unpaid or strategy.estimator == "dpa":
         return
     counts = phase_counts(strategy)[1:]
     if (counts < np.exp2(np.arange(1, len(counts) + 1) - 2.0)).any():

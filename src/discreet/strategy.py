@@ -39,6 +39,10 @@ class CustomThreshold:
     name: str
     function: Callable[..., Any]
 
+    def __post_init__(self) -> None:
+        """Refuse what is not a function."""
+        _check_callable(self.name, self.function)
+
 
 @dataclass(frozen=True)
 class CustomBonus:
@@ -47,6 +51,10 @@ class CustomBonus:
     name: str
     function: Callable[[Any], Any]
 
+    def __post_init__(self) -> None:
+        """Refuse what is not a function."""
+        _check_callable(self.name, self.function)
+
 
 @dataclass(frozen=True)
 class CustomGrid:
@@ -54,6 +62,10 @@ class CustomGrid:
 
     name: str
     function: Callable[[int], int]
+
+    def __post_init__(self) -> None:
+        """Refuse what is not a function."""
+        _check_callable(self.name, self.function)
 
 
 @dataclass(frozen=True)
@@ -85,23 +97,22 @@ class Strategy:
 
     def __post_init__(self) -> None:
         """Refuse parts that do not fit together, with the reason."""
-        check_delta(self.delta)
+        object.__setattr__(self, "delta", check_delta(self.delta))
         _check_choices(self)
         _check_trust(self)
         _check_privacy(self)
         _check_design(self)
+        _check_bonus(self)
         if self.estimator == "epochs":
             _check_epochs(self)
         if self.estimator == "bets":
             _check_bets(self)
 
     def with_(self, **changes: Any) -> "Strategy":
-        """The same strategy with other parts."""
-        unknown = set(changes) - set(self.__dataclass_fields__)
-        if unknown:
-            raise InvalidInputError(f"a strategy has no part {sorted(unknown)[0]!r}")
-        if "estimator" in changes:
-            changes = {"trust": "", **changes}
+        """The same strategy with other levels or options; what makes it the strategy it is stays."""
+        fixed = set(changes) - OPTIONS - {"delta", "epsilon", "gamma", "trust", "zeta"}
+        if fixed:
+            raise InvalidInputError(f"{sorted(fixed)[0]!r} is not an option of {self.name}: make another preset")
         return replace(self, **changes)
 
     @property
@@ -112,7 +123,9 @@ class Strategy:
     @property
     def reference(self) -> str:
         """Where the strategy comes from."""
-        return REFERENCES.get(self.name, "composed from the parts of the paper's strategies")
+        source = REFERENCES.get(self.name, "composed from the parts of the paper's strategies")
+        usual = "elimination" if self.estimator in ("epochs", "bets") else "top-two"
+        return source if self.sampling == usual else f"{source}; with {self.sampling} sampling"
 
     @property
     def privacy(self) -> str:
@@ -166,7 +179,7 @@ class Strategy:
         """The strategy that `to_json` wrote."""
         try:
             description = json.loads(document)
-        except json.JSONDecodeError as error:
+        except (TypeError, ValueError) as error:
             raise InvalidInputError(f"not a JSON document: {error}") from None
         if not isinstance(description, dict):
             raise InvalidInputError("not the description of a strategy: a JSON object is needed")
@@ -283,6 +296,11 @@ def _preset(name: str, options: dict[str, Any], **parts: Any) -> Strategy:
     return Strategy(name=name, **parts, **options)
 
 
+def _check_callable(name: str, function: object) -> None:
+    if not callable(function):
+        raise InvalidInputError(f"{name!r} needs a function; got {function!r}")
+
+
 def _check_choices(strategy: Strategy) -> None:
     choices: list[tuple[str, Any, tuple[str, ...]]] = [
         ("estimator", strategy.estimator, tuple(ESTIMATORS)),
@@ -328,6 +346,16 @@ def _check_privacy(strategy: Strategy) -> None:
         raise InvalidInputError("the private cost W^{G,ε} is for the estimator daf; take cost='gaussian'")
 
 
+def _check_bonus(strategy: Strategy) -> None:
+    for what, value in (("s", strategy.s), ("alpha", strategy.alpha)):
+        if not isinstance(value, int | float) or not 1 < value < math.inf:
+            raise InvalidInputError(f"{what} must be a number larger than 1; got {value!r}")
+        if value != 1.2 and strategy.estimator in ("daf", "epochs", "bets"):
+            raise InvalidInputError(f"{what} belongs to the bonus b^G, which {strategy.name} does not use")
+    if not isinstance(strategy.bonus, str) and strategy.sampling not in ("top-two", "lucb"):
+        raise InvalidInputError(f"{strategy.sampling} sampling uses no bonus")
+
+
 def _check_design(strategy: Strategy) -> None:
     if isinstance(strategy.beta, str):
         if strategy.beta != "ids":
@@ -336,17 +364,16 @@ def _check_design(strategy: Strategy) -> None:
         check_beta(strategy.beta)
     if strategy.sampling != "top-two" and strategy.beta != 0.5:
         raise InvalidInputError(f"beta is the leader's share in Top Two sampling; {strategy.sampling} has no leader")
-    for what, value in (("s", strategy.s), ("alpha", strategy.alpha)):
-        if not 1 < value < math.inf:
-            raise InvalidInputError(f"{what} must be larger than 1; got {value!r}")
     if strategy.zeta != 0 and strategy.estimator != "bets":
         raise InvalidInputError("zeta, the indifference gap, is a part of bet-se only")
     if strategy.sigma != 0.5:
         raise InvalidInputError("sigma is 1/2 for rewards in [0, 1]; rescale the rewards instead")
     if not strategy.phased and (strategy.episodes != "arm" or strategy.grid != "doubling"):
         raise InvalidInputError(f"episodes and grid are for the phased estimators {' and '.join(PHASED)}")
-    if strategy.episodes == "global" and strategy.sampling == "elimination":
-        raise InvalidInputError("elimination does not fit one global episode: a dropped arm never doubles")
+    if strategy.episodes == "global" and strategy.sampling in ("elimination", "lucb"):
+        raise InvalidInputError(
+            f"{strategy.sampling} does not fit one global episode: arms that are not pulled never double"
+        )
     if strategy.episodes == "global" and strategy.grid != "doubling":
         raise InvalidInputError("one global episode ends when all arms have doubled: it takes no grid of your own")
 
@@ -365,7 +392,8 @@ def _check_bets(strategy: Strategy) -> None:
         raise InvalidInputError(f"bet-se samples by elimination or top-two; got {strategy.sampling!r}")
     if strategy.beta != 0.5 or strategy.bonus != "ucb":
         raise InvalidInputError("bet-se plans its batches itself: it takes no beta and no bonus")
-    if isinstance(strategy.zeta, bool) or not 0 <= strategy.zeta < 1:
+    number = isinstance(strategy.zeta, int | float) and not isinstance(strategy.zeta, bool)
+    if not number or not 0 <= strategy.zeta < 1:
         raise InvalidInputError(
             f"zeta must lie in [0, 1), as rewards lie in [0, 1]; got {strategy.zeta!r}; with 1 or more any arm would do"
         )

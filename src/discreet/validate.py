@@ -11,8 +11,8 @@ from discreet.errors import InvalidInputError
 
 def check_epsilon(epsilon: float) -> float:
     """ε, the privacy level."""
-    if _between("epsilon", epsilon, 0, math.inf, "must be a positive, finite number") < 1e-12:
-        raise InvalidInputError(f"epsilon must be at least 1e-12: with less, nothing is learned; got {epsilon!r}")
+    if not 1e-12 <= _between("epsilon", epsilon, 0, math.inf, "must be a positive, finite number") <= 1e9:
+        raise InvalidInputError(f"epsilon must be a positive number between 1e-12 and 1e9; got {epsilon!r}")
     return float(epsilon)
 
 
@@ -23,7 +23,9 @@ def check_sigma(sigma: float) -> float:
 
 def check_delta(delta: float) -> float:
     """δ, the error rate."""
-    return _between("delta", delta, 0, 1, "must lie strictly between 0 and 1")
+    if _between("delta", delta, 0, 1, "must lie strictly between 0 and 1") < 1e-100:
+        raise InvalidInputError(f"delta must lie strictly between 0 and 1, and be at least 1e-100; got {delta!r}")
+    return float(delta)
 
 
 def check_gamma(gamma: float) -> float:
@@ -43,6 +45,15 @@ def check_arms(arms: int) -> int:
     if isinstance(arms, bool) or not isinstance(arms, numbers.Integral) or arms < 2:
         raise InvalidInputError(f"arms must be a whole number, 2 or more; got {arms!r}")
     return int(arms)
+
+
+def check_whole(name: str, value: float, least: int, most: int | None = None) -> int:
+    """A whole number in a range; 1e6 counts as one."""
+    range_ = f"{least} or more" if most is None else f"from {least} to {most:g}"
+    whole = isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
+    if not whole or int(value) != value or value < least or (most is not None and value > most):
+        raise InvalidInputError(f"{name} must be a whole number, {range_}; got {value!r}")
+    return int(value)
 
 
 def check_counts(counts: ArrayLike) -> NDArray[np.float64]:
