@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from discreet.errors import DiscreetError, InvalidInputError
+from discreet.version import __version__
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
-    from discreet.bounding import Bounds
     from discreet.instance import Bernoulli
     from discreet.results import Results
     from discreet.strategy import Strategy
+    from discreet.sweep import Step
 
 
 class Numbers(click.ParamType[tuple[float, ...]]):
@@ -74,12 +73,14 @@ def instance_options(command: Any) -> Any:
     return command
 
 
-def read_instance(means: tuple[float, ...] | None, benchmark: str | None, names: str | None) -> "Bernoulli":
+def read_instance(
+    means: tuple[float, ...] | None, benchmark: str | None, names: str | None, other: str = ""
+) -> "Bernoulli":
     """The Bernoulli instance that the options describe."""
     from discreet.instance import Bernoulli, benchmarks
 
     if (means is None) == (benchmark is None):
-        raise InvalidInputError("give the arms either as --means 0.75,0.7,0.7 or as --instance mu2")
+        raise InvalidInputError(f"give the arms either as --means 0.75,0.7,0.7 or as --instance mu2{other}")
     if benchmark is not None:
         if benchmark not in benchmarks:
             raise InvalidInputError(f"unknown instance {benchmark!r}: use one of {', '.join(benchmarks)}")
@@ -111,90 +112,9 @@ def bounds(
     if as_json:
         click.echo(json.dumps(found.to_dict(), indent=2, allow_nan=False, ensure_ascii=False))
     else:
-        _show_bounds(found)
+        from discreet.tables import show_bounds
 
-
-def _console() -> "Console":
-    """Plain text on stdout, never so narrow that numbers would be cut."""
-    from rich.console import Console
-
-    console = Console(file=sys.stdout, highlight=False, markup=False)
-    console.width = max(console.width, 64)
-    return console
-
-
-def _show_bounds(found: "Bounds") -> None:
-    from rich import box
-    from rich.table import Table
-
-    console = _console()
-    instance = found.instance
-    console.print(
-        f"{instance.arms} arms, {instance.names[instance.best]} is best; error rate δ = {found.delta:g}\n"
-        + (
-            f"Without privacy every strategy needs at least {_count(found.lower_bound)} samples on average.\n"
-            if found.delta < 0.5
-            else "An error rate of 1/2 or more asks for nothing: the lower bounds are empty.\n"
-        )
-    )
-    table = Table(box=box.SIMPLE_HEAD, title="At least this many samples on average under ε-privacy")
-    table.add_column("\nε", justify="right", no_wrap=True)
-    wide = console.width >= 76
-    for trust in ("collector\ntrusted", "nobody\ntrusted"):
-        table.add_column(trust, justify="right", no_wrap=True)
-        table.add_column("\nprice", justify="right", no_wrap=True)
-        if wide:
-            table.add_column("privacy\nregime", no_wrap=True)
-    for row in found.per_epsilon:
-        trusted = [_count(row.lower_bound_global), _ratio(row.cost_global), row.regime_global]
-        local = [_count(row.lower_bound_local_both), _ratio(row.cost_local), row.regime_local]
-        shown = trusted + local if wide else trusted[:2] + local[:2]
-        table.add_row(f"{row.epsilon:g}", *shown)
-    console.print(table)
-    _show_allocation(found, console)
-    switch, free = found.switch_epsilon, found.free_epsilon
-    price = f"is free from ε = {free:.4g} on" if free < math.inf else "is never quite free"
-    console.print(
-        f"With a trusted collector (global DP) privacy matters most below ε ≈ {switch['global']:.4g} and {price}; "
-        f"with nobody trusted (local DP) it matters most below ε ≈ {switch['local']:.4g}. "
-        "The price is the ratio to no privacy. All of this is what no strategy can beat, T · kl(1−δ, δ); "
-        "--json has every quantity, and the docs page 'Theory and proofs' says where each comes from.",
-    )
-
-
-def _show_allocation(found: "Bounds", console: Any) -> None:
-    from rich import box
-    from rich.table import Table
-
-    instance = found.instance
-    columns = [("no\nprivacy", found.t_kl)]
-    columns += [(f"global\nε = {row.epsilon:g}", row.t_epsilon) for row in found.per_epsilon]
-    names = [name if len(name) <= 24 else name[:23] + "…" for name in instance.names]
-    fitting = max(1, (console.width - 14 - max(map(len, names))) // 13)
-    left_out, columns = columns[fitting:], columns[:fitting]
-    table = Table(box=box.SIMPLE_HEAD, title="How an ideal strategy spreads its samples")
-    table.add_column("\narm", no_wrap=True)
-    table.add_column("\nmean", justify="right", no_wrap=True)
-    for heading, _ in columns:
-        table.add_column(heading, justify="right", no_wrap=True)
-    shown = sorted(range(instance.arms), key=lambda a: -instance.means[a])[:12]
-    for a in sorted(shown):
-        shares = [f"{time.allocation[a]:.1%}" for _, time in columns]
-        table.add_row(names[a], f"{instance.means[a]:g}", *shares)
-    console.print(table)
-    if left_out:
-        console.print(f"(for {len(left_out)} more levels of ε a wider window is needed, or --json)\n")
-    if len(shown) < instance.arms:
-        console.print(f"(the best {len(shown)} of {instance.arms} arms)\n")
-
-
-def _count(samples: float) -> str:
-    """A lower bound on a number of people, rounded up."""
-    return f"{math.ceil(samples):,}" if samples < 1e12 else f"{samples:.3e}"
-
-
-def _ratio(value: float) -> str:
-    return f"× {value:.2f}" if value < 100 else f"× {value:,.0f}"
+        show_bounds(found)
 
 
 @main.command()
@@ -244,7 +164,9 @@ def simulate(
     if as_json:
         click.echo(json.dumps(found, indent=2, allow_nan=False, ensure_ascii=False))
     else:
-        _show_simulation(found, instance)
+        from discreet.tables import show_simulation
+
+        show_simulation(found, instance)
 
 
 def simulation_report(strategy: "Strategy", results: "Results") -> dict[str, Any]:
@@ -287,6 +209,13 @@ def read_strategy(name: str, options: dict[str, Any]) -> "Strategy":
     return PRESETS[name](**given)
 
 
+def _whole(option: str, number: float | None) -> int | None:
+    """A number of samples, which may be written as 1e9."""
+    if number is not None and not math.isfinite(number):
+        raise InvalidInputError(f"--{option} must be a finite number; got {number}")
+    return None if number is None else int(number)
+
+
 @contextmanager
 def quiet_warnings() -> Iterator[None]:
     """Our warnings as one line each on stderr."""
@@ -318,35 +247,191 @@ def progress_bar(title: str) -> Iterator[Callable[[int, int], None]]:
             bar.stop()
 
 
-def _show_simulation(found: dict[str, Any], instance: "Bernoulli") -> None:
-    from rich import box
-    from rich.table import Table
+@main.command()
+@instance_options
+@click.option("--arms", type=int, help="In place of the arms' rates: their number, with --gap and --base.")
+@click.option("--gap", type=float, help="The best arm is at least this much better than the rest.")
+@click.option("--base", type=float, help="The arms' success rates are around this.  [default: 0.5]")
+@click.option("--epsilon", type=Numbers(), default="0.1,1", show_default=True, help="Privacy levels.")
+@click.option("--delta", type=float, default=0.05, show_default=True, help="Error rate.")
+@click.option("--strategy", "strategies", help="Presets, separated by commas.  [default: the recommended one]")
+@click.option("--trust", default="global", show_default=True, help="Who may see outcomes: global or local.")
+@click.option("--max-people", type=int, help="Trials end here, with or without an answer.")
+@click.option("--budget", type=int, help="Find the smallest ε for which this many people suffice …")
+@click.option("--probability", type=float, default=0.9, show_default=True, help="… with this probability.")
+@click.option("--runs", type=int, default=500, show_default=True, help="Simulated trials for each row.")
+@click.option("--seed", type=int, default=0, show_default=True, help="The same seed gives the same numbers.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout and nothing else.")
+def plan(
+    means: tuple[float, ...] | None,
+    benchmark: str | None,
+    names: str | None,
+    arms: int | None,
+    gap: float | None,
+    base: float | None,
+    epsilon: tuple[float, ...],
+    strategies: str | None,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """How many people it will take, what privacy costs, and how much privacy a budget affords."""
+    from discreet.plan import GapScenarios, gap_scenarios
+    from discreet.plan import plan as compute
 
-    console = _console()
-    done = "interrupted; the runs done so far, which are the shorter ones" if found["interrupted"] else "all done"
-    console.print(
-        f"{found['strategy']} with the {found['threshold']} threshold, {found['runs']} runs ({done}), "
-        f"{found['seconds']:.2f} s\nprivacy: {found['privacy']}\nerror rate: {found['correctness']}"
-    )
-    low, high = found["error_interval"]
-    table = Table(box=box.SIMPLE_HEAD, show_header=False)
-    table.add_column()
-    table.add_column(justify="right")
-    if found["mean"] is not None:
-        sem = "" if found["sem"] is None else f" ± {found['sem']:,.0f}"
-        table.add_row("samples, mean ± standard error", f"{found['mean']:,.0f}{sem}")
-        table.add_row("samples, median", f"{found['median']:,.0f}")
-        table.add_row("samples, 10 % … 90 %", f"{found['quantiles']['0.1']:,.0f} … {found['quantiles']['0.9']:,.0f}")
-        table.add_row("releases, mean", f"{found['rounds_mean']:,.1f}")
-    table.add_row("wrong answers", f"{found['errors']} of {found['runs']}")
-    table.add_row("error rate, 95 % interval", f"{low:.2%} … {high:.2%}")
-    table.add_row("runs that hit the cap", f"{found['unstopped']} of {found['runs']}")
-    console.print(table)
-    if found["pulls_mean"] is not None:
-        total = sum(found["pulls_mean"])
-        spread = zip(instance.names, found["pulls_mean"], strict=True)
-        shares = [f"{name} {pulls / total:.1%}" for name, pulls in spread]
-        console.print("samples went to: " + ", ".join(shares[:12]) + (" …" if len(shares) > 12 else ""))
+    scenarios: Bernoulli | GapScenarios
+    if arms is None and gap is None and base is None:
+        scenarios = read_instance(means, benchmark, names, " or as --arms 5 --gap 0.1 --base 0.5")
+    elif means is not None or benchmark is not None or names is not None or arms is None or gap is None:
+        raise InvalidInputError(
+            "give either --means or --instance, or else --arms and --gap (and --base), without --names"
+        )
+    else:
+        scenarios = gap_scenarios(arms, gap, 0.5 if base is None else base)
+    chosen = None if strategies is None else [name.strip() for name in strategies.split(",")]
+    with quiet_warnings(), progress_bar("simulating trials") as progress:
+        found = compute(scenarios, epsilon, strategies=chosen, progress=progress, **options)
+    if as_json:
+        click.echo(json.dumps(found.to_dict(), indent=2, allow_nan=False, ensure_ascii=False))
+    else:
+        from discreet.tables import plain_console, show_plan
+
+        show_plan(found, plain_console())
+
+
+@main.group(no_args_is_help=False)
+def audit() -> None:
+    """Check empirically what a strategy promises."""
+
+
+@audit.command()
+@click.option("--strategy", "name", required=True, help="A preset: bet-se, ttucb, ctb-tt, adap-tt, dp-se, …")
+@click.option("--threshold", default="proved", show_default=True, help="printed, proved or empirical.")
+@click.option("--epsilon", type=float, help="Privacy level of a private strategy.")
+@click.option("--trust", default=None, help="bet-se: global, local or none.  [default: global]")
+@click.option("--gamma", type=float, help="γ of gauss-tt's (ε, γ)-local privacy.")
+@click.option("--delta", type=float, default=0.05, show_default=True, help="Error rate.")
+@click.option("--level", type=float, default=0.95, show_default=True, help="Confidence of the whole audit.")
+@click.option("--runs", type=int, default=1000, show_default=True, help="Simulated trials for each instance.")
+@click.option("--seed", type=int, default=0, show_default=True, help="The same seed gives the same numbers.")
+@click.option("--max-samples", type=float, help="Cap of a run.  [default: 1e9; 2e5 if simulated sample by sample]")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout and nothing else.")
+def correctness(
+    name: str,
+    level: float,
+    runs: int,
+    seed: int,
+    max_samples: float | None,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Whether a strategy keeps its error rate δ on instances that make errors likely."""
+    from discreet.audit import audit_correctness
+
+    strategy, cap = read_strategy(name, options), _whole("max-samples", max_samples)
+    with quiet_warnings(), progress_bar(f"auditing {strategy.name}") as progress:
+        found = audit_correctness(strategy, runs, seed, level, max_samples=cap, progress=progress)
+    if as_json:
+        click.echo(json.dumps(found.to_dict(), indent=2, allow_nan=False, ensure_ascii=False))
+    else:
+        from discreet.tables import plain_console, show_correctness
+
+        show_correctness(found, plain_console())
+
+
+@main.command()
+@click.argument("study", type=click.Path())
+@click.option("--out", required=True, type=click.Path(), help="Folder of the study; an unfinished one goes on.")
+@click.option("--threads", type=int, help="Threads to run on.  [default: one per processor]")
+@click.option("--dask", "address", help="Run on the Dask cluster whose scheduler has this address.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout and nothing else.")
+@click.pass_context
+def sweep(ctx: click.Context, study: str, out: str, threads: int | None, address: str | None, as_json: bool) -> None:
+    """Simulate a grid of instances and strategies that a TOML file describes; resumable."""
+    from contextlib import nullcontext
+
+    from discreet.study import Study
+    from discreet.sweep import dask_executor, run_study
+
+    plan = Study.from_toml(study)
+    if address is not None and threads is not None:
+        raise InvalidInputError("--threads is for this machine: leave it out with --dask, whose workers have their own")
+    for words in plan.left_out:
+        click.echo(f"discreet: left out: {words}", err=True)
+    try:
+        with quiet_warnings(), dask_executor(address) if address else nullcontext() as executor, sweep_bar() as show:
+            table = run_study(plan, out, executor, show, threads)
+    except KeyboardInterrupt:
+        click.echo(f"discreet: interrupted; what is finished stays in {out}, and the same command goes on", err=True)
+        ctx.exit(1)
+    rows = table.to_dicts()
+    if as_json:
+        found = {"folder": out, "runs": plan.runs, "seed": plan.seed, "max_samples": plan.max_samples, "cells": rows}
+        found |= {"left_out": list(plan.left_out), "version": __version__}
+        click.echo(json.dumps(found, indent=2, allow_nan=False, ensure_ascii=False))
+    else:
+        from discreet.tables import show_sweep
+
+        show_sweep(rows, out)
+
+
+@contextmanager
+def sweep_bar() -> Iterator[Callable[["Step"], None] | None]:
+    """Two bars on stderr with the time left, for all cells and for the one at work, if a person is watching."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.progress import Progress, TaskID
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield None
+        return
+    bars = Progress(console=console, transient=True)
+    everything, cells = list[TaskID](), dict[str, TaskID]()
+
+    def show(step: "Step") -> None:
+        if not everything:
+            everything.append(bars.add_task("all cells", total=step.total, completed=step.done))
+        if step.cell not in cells:
+            cells[step.cell] = bars.add_task(escape(step.cell), total=step.cell_runs, completed=step.cell_done)
+        bars.update(everything[0], completed=step.done)
+        bars.update(cells[step.cell], completed=step.cell_done)
+        if step.cell_done == step.cell_runs:
+            bars.remove_task(cells.pop(step.cell))
+
+    with bars:
+        yield show
+
+
+@main.command()
+@click.option(
+    "--out", required=True, help="Folder for the report, the pictures and the table: new, empty, or one of before."
+)
+@click.option("--runs", type=int, help="Runs of each cell: 1000; with --quick 100.")
+@click.option("--trust", default="both", show_default=True, help="global, local or both.")
+@click.option("--quick", is_flag=True, help="A look in about half a minute: fewer instances, ε and runs.")
+@click.option("--all-local", is_flag=True, help="Also local ε below 0.1, which take very long.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout and nothing else.")
+def reproduce(out: str, runs: int | None, trust: str, quick: bool, all_local: bool, as_json: bool) -> None:
+    """The paper's study again: six instances, its strategies, a report that says what agrees and what does not."""
+    from discreet import reproduce as study
+
+    def say(words: str) -> None:
+        click.echo(f"discreet: {words}", err=True)
+
+    try:
+        with progress_bar("simulating") as progress:
+            found = study.reproduce(out, runs, trust, quick, all_local, progress, say)
+    except KeyboardInterrupt:
+        say("interrupted; the same command goes on where it was")
+        sys.exit(1)
+    if as_json:
+        click.echo(json.dumps(found.to_dict(), indent=2, allow_nan=False, ensure_ascii=False))
+    else:
+        for finding in found.findings:
+            click.echo(f"{finding.verdict.upper()} ({finding.trust}) {finding.claim}")
+            for words in finding.evidence:
+                click.echo(f"    {words}")
+        click.echo(f"\n{found.folder / 'report.html'}  ({len(found.table)} cells, {found.seconds:.0f} s)")
 
 
 @main.command()
@@ -356,6 +441,7 @@ def demo() -> None:
     from discreet.bounding import bounds as compute
     from discreet.instance import Bernoulli
     from discreet.strategy import recommended
+    from discreet.tables import count_people, show_bounds, show_simulation
 
     doses = Bernoulli((0.35, 0.5, 0.7, 0.55), ("5 mg", "10 mg", "20 mg", "40 mg"))
     click.echo(
@@ -363,7 +449,7 @@ def demo() -> None:
         "with probability at most 5 %, each patient's outcome ε-private? First: what is possible at all?\n"
     )
     found = compute(doses, (0.05, 0.2, 1.0, 5.0), 0.05)
-    _show_bounds(found)
+    show_bounds(found)
     choice = recommended(0.2, 0.05)
     click.echo(
         f"\nAnd what does it take? Simulated at ε = 0.2 with the recommended strategy, {choice.reason}.\n"
@@ -371,9 +457,9 @@ def demo() -> None:
     )
     with quiet_warnings(), progress_bar("simulating the trial 1000 times") as progress:
         results = engine.simulate(doses, choice.strategy, 1000, 1, progress=progress)
-    _show_simulation(simulation_report(choice.strategy, results), doses)
+    show_simulation(simulation_report(choice.strategy, results), doses)
     least = found.per_epsilon[1].lower_bound_global
-    click.echo(f"No strategy can do with fewer than {_count(least)} on average.")
+    click.echo(f"No strategy can do with fewer than {count_people(least)} on average.")
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -55,20 +56,40 @@ def simulate(
     max_samples: float | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
+    first_run: int = 0,
 ) -> Results:
     """Simulate a strategy on an instance.
 
     Phased strategies, dp-se and bet-se go from release to release, so that a run of 1e12 samples costs little more than
     one of 1e6; the others take each sample. A run that reaches `max_samples` (1e12; 1e9 for Beta arms, whose rewards
     are drawn one by one except by bet-se) counts as unstopped. `progress(done, runs)` is called now and then. Ctrl-C
-    returns the runs done so far.
+    returns the runs done so far. With `first_run` the runs of that seed are numbered from there, so that blocks of runs
+    put together are one whole simulation; for strategies that leap and dp-se it must be a multiple of 64.
     """
-    cap = _check(instance, strategy, runs, seed, max_samples)
+    check(instance, strategy, runs, seed, max_samples, first_run)
+    for reason in reasons_not_to_stop(instance, strategy):
+        warnings.warn(f"some runs may not stop ({reason}); they count as unstopped", MayNotStopWarning, stacklevel=2)
+    return simulate_quietly(instance, strategy, runs, seed, max_samples, threads, progress, first_run)
+
+
+def simulate_quietly(
+    instance: Instance,
+    strategy: Strategy,
+    runs: int,
+    seed: int,
+    max_samples: float | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+    first_run: int = 0,
+) -> Results:
+    """`simulate` without its warnings, for whoever gave them before."""
+    cap = check(instance, strategy, runs, seed, max_samples, first_run)
     workers = (os.cpu_count() or 1) if threads is None else check_whole("threads", threads, least=1)
     table = Table(runs, instance.arms)
     block = BLOCK if in_blocks(instance, strategy) else 1
     started = time.perf_counter()
-    interrupted = _spread(_player(instance, strategy, cap), table, seed, block, workers, progress)
+    player = _player(instance, strategy, cap)
+    interrupted = _spread(player, table, seed, block, first_run // block, workers, progress)
     done = table.done
     recommendation = table.recommendation[done]
     return Results(
@@ -78,12 +99,18 @@ def simulate(
         stopped=table.stopped[done],
         rounds=table.rounds[done],
         pulls=table.pulls[done],
-        spec={"instance": instance.to_dict(), "strategy": describe(strategy), "max_samples": cap},
+        spec=spec(instance, strategy, cap, first_run),
         seed=int(seed),
         version=__version__,
         seconds=time.perf_counter() - started,
         interrupted=interrupted,
     )
+
+
+def spec(instance: Instance, strategy: Strategy, cap: int, first_run: int = 0) -> dict[str, Any]:
+    """What is simulated, in plain types."""
+    described = {"instance": instance.to_dict(), "strategy": describe(strategy), "max_samples": cap}
+    return {**described, "first_run": first_run} if first_run else described
 
 
 def good_arms(instance: Instance, zeta: float) -> NDArray[np.bool_]:
@@ -99,8 +126,10 @@ def describe(strategy: Strategy) -> dict[str, Any]:
     return {name: named.get(name, getattr(strategy, name)) for name in strategy.__dataclass_fields__}
 
 
-def _check(instance: Instance, strategy: Strategy, runs: int, seed: int, max_samples: float | None) -> int:
-    """The cap; refuses what cannot be simulated, warns of what may not stop."""
+def check(
+    instance: Instance, strategy: Strategy, runs: int, seed: int, max_samples: float | None, first_run: int = 0
+) -> int:
+    """The cap; refuses what cannot be simulated."""
     if not isinstance(instance, Instance) or not isinstance(strategy, Strategy):
         raise InvalidInputError(
             "simulate takes an Instance, such as benchmarks.mu4, and a Strategy, such as ttucb(0.05)"
@@ -109,11 +138,13 @@ def _check(instance: Instance, strategy: Strategy, runs: int, seed: int, max_sam
         _ = instance.best  # refuses a tie, which no strategy can decide
     check_whole("runs", runs, least=1, most=10**9)
     check_whole("seed", seed, least=0)
+    check_whole("first_run", first_run, least=0)
+    if in_blocks(instance, strategy) and first_run % BLOCK:
+        raise InvalidInputError(f"first_run must be a multiple of {BLOCK} for {strategy.name}; got {first_run}")
     one_by_one = isinstance(instance, Beta) and strategy.estimator != "bets"
     most = MAX_SAMPLES_BETA if one_by_one else MAX_SAMPLES
     cap = most if max_samples is None else check_whole("max_samples", max_samples, least=instance.arms, most=most)
     rules.check_grid(strategy, cap)
-    _warn(instance, strategy)
     return cap
 
 
@@ -123,8 +154,8 @@ def in_blocks(instance: Instance, strategy: Strategy) -> bool:
     return (leaps and not isinstance(instance, Beta)) or strategy.estimator == "epochs"
 
 
-def _warn(instance: Instance, strategy: Strategy) -> None:
-    """Say beforehand why some runs may not stop."""
+def reasons_not_to_stop(instance: Instance, strategy: Strategy) -> list[str]:
+    """Why some runs may not stop; mostly none."""
     others = sorted(instance.means)[:-1]
     reasons = []
     if strategy.phased and strategy.sampling == "lucb":
@@ -141,8 +172,18 @@ def _warn(instance: Instance, strategy: Strategy) -> None:
             "often most of them: one global episode does not end while the leader's mean is not the largest, as the "
             "arm above it takes every challenger's sample and the others never double"
         )
-    for reason in reasons:
-        warnings.warn(f"some runs may not stop ({reason}); they count as unstopped", MayNotStopWarning, stacklevel=4)
+    return reasons
+
+
+@lru_cache(maxsize=8)
+def _kept_rules(strategy: Strategy, arms: int) -> Any:
+    return rules.phased_rules(strategy, arms)
+
+
+def _phased_rules(strategy: Strategy, arms: int) -> Any:
+    """Tables that take longer to make than many a run; kept, as blocks of runs ask for the same ones again."""
+    data = all(isinstance(part, str) for part in (strategy.threshold, strategy.bonus, strategy.grid))
+    return _kept_rules(strategy, arms) if data else rules.phased_rules(strategy, arms)
 
 
 def _player(instance: Instance, strategy: Strategy, cap: int) -> Play:
@@ -150,7 +191,7 @@ def _player(instance: Instance, strategy: Strategy, cap: int) -> Play:
     from discreet import kernel
 
     arms, none = instance.arms, np.zeros((0, 4 + instance.arms))
-    laws = _laws(instance)
+    laws = laws_of(instance)
     if in_blocks(instance, strategy):
         return _block_player(strategy, arms, laws, cap)
     if strategy.estimator == "bets":
@@ -161,7 +202,7 @@ def _player(instance: Instance, strategy: Strategy, cap: int) -> Play:
     elif strategy.episodes == "global":
         run = _global_runner(strategy, arms, laws, cap, none)
     elif strategy.phased:
-        release, phased = kernel.Release(*_release(strategy)), rules.phased_rules(strategy, arms)
+        release, phased = kernel.Release(*release_of(strategy)), _phased_rules(strategy, arms)
 
         def run(rng: np.random.Generator, pulls: NDArray[np.int64]) -> tuple[int, int, bool, int]:
             return kernel.run_phased(rng, laws, release, phased, True, cap, pulls, none)
@@ -185,7 +226,7 @@ def _block_player(strategy: Strategy, arms: int, laws: Any, cap: int) -> Play:
 
     epsilon, delta = float(strategy.epsilon or 0), strategy.delta
     if strategy.phased:
-        release, phased = kernel.Release(*_release(strategy)), rules.phased_rules(strategy, arms)
+        release, phased = kernel.Release(*release_of(strategy)), _phased_rules(strategy, arms)
 
     def play(rng: np.random.Generator, row: int, table: Table) -> None:
         rows = slice(row, row + BLOCK)
@@ -202,7 +243,7 @@ def _block_player(strategy: Strategy, arms: int, laws: Any, cap: int) -> Play:
 def _global_runner(strategy: Strategy, arms: int, laws: Any, cap: int, none: Any) -> Any:
     from discreet import kernel
 
-    release, phased = kernel.Release(*_release(strategy)), rules.phased_rules(strategy, arms)
+    release, phased = kernel.Release(*release_of(strategy)), _phased_rules(strategy, arms)
     pair, bonus = rules.pair_thresholds(strategy, arms), rules.phase_bonus(strategy)
 
     def thresholds(best: int, other: int) -> tuple[float, float]:
@@ -217,12 +258,14 @@ def _global_runner(strategy: Strategy, arms: int, laws: Any, cap: int, none: Any
     return run
 
 
-def _release(strategy: Strategy) -> tuple[float, bool, NDArray[np.int64]]:
+def release_of(strategy: Strategy) -> tuple[float, bool, NDArray[np.int64]]:
+    """ε, whether phases are forgotten, and the grid of a phased strategy: the fields of `phased.Release`."""
     private = strategy.estimator == "daf"
     return float(strategy.epsilon or 0) if private else np.inf, private, rules.grid(strategy)
 
 
-def _laws(instance: Instance) -> Any:
+def laws_of(instance: Instance) -> Any:
+    """The instance as the kernels draw from it."""
     from discreet import kernel
 
     if isinstance(instance, Bernoulli):
@@ -235,8 +278,10 @@ def _laws(instance: Instance) -> Any:
     raise InvalidInputError(f"there is no simulation of {type(instance).__name__} arms")
 
 
-def _spread(play: Play, table: Table, seed: int, block: int, threads: int, progress: Progress | None) -> bool:
-    """Play all blocks on daemon threads (Ctrl-C must not wait for a long run); true if interrupted."""
+def _spread(
+    play: Play, table: Table, seed: int, block: int, first: int, threads: int, progress: Progress | None
+) -> bool:
+    """Play all blocks, numbered from `first`, on daemon threads (Ctrl-C waits for no run); true if interrupted."""
     runs = len(table.samples)
     starts = iter(range(0, runs, block))
     lock, finished, failures = threading.Lock(), queue.SimpleQueue[int](), list[BaseException]()
@@ -248,7 +293,8 @@ def _spread(play: Play, table: Table, seed: int, block: int, threads: int, progr
                     row = next(starts, None)
                 if row is None:
                     break
-                rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(row // block,))))
+                key = (first + row // block,)
+                rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=key)))
                 play(rng, row, table)
                 table.done[row : row + block] = True
                 finished.put(min(block, runs - row))
@@ -269,7 +315,7 @@ def _spread(play: Play, table: Table, seed: int, block: int, threads: int, progr
     except KeyboardInterrupt as error:
         failures.append(error)
         return True
-    except BaseException as error:  # from `progress`: let the workers stop too
+    except BaseException as error:  # of `progress`: the threads must not go on alone
         failures.append(error)
         raise
     if failures:

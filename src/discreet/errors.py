@@ -3,6 +3,7 @@
 DiscreetError
 ├── InvalidInputError     a value outside its range, or values that do not fit together (also a ValueError)
 │   └── TiedBestArmError  a quantity that needs a unique best arm was asked of an instance without one
+├── MissingExtraError     a library that a part needs is not installed; says how to install it (also an ImportError)
 └── NoConvergenceError    a numerical method did not reach its tolerance; please report it with the input
 """
 
@@ -17,6 +18,10 @@ class InvalidInputError(DiscreetError, ValueError):
 
 class TiedBestArmError(InvalidInputError):
     """Two or more arms share the largest mean where one must be best."""
+
+
+class MissingExtraError(DiscreetError, ImportError):
+    """A library that belongs to an extra is not installed."""
 
 
 class NoConvergenceError(DiscreetError):

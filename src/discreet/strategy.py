@@ -6,6 +6,7 @@ refused with the reason, and every strategy can say in words what it guarantees.
 
 import json
 import math
+import numbers
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -97,7 +98,11 @@ class Strategy:
 
     def __post_init__(self) -> None:
         """Refuse parts that do not fit together, with the reason."""
-        object.__setattr__(self, "delta", check_delta(self.delta))
+        check_delta(self.delta)
+        for name in ("delta", "epsilon", "gamma", "beta", "zeta", "s", "alpha"):
+            value = getattr(self, name)
+            if isinstance(value, numbers.Real) and not isinstance(value, bool):
+                object.__setattr__(self, name, float(value))  # 1 and 1.0 are the same ε, also when written down
         _check_choices(self)
         _check_trust(self)
         _check_privacy(self)

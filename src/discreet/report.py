@@ -1,0 +1,237 @@
+"""One self-contained HTML page from titled sections of text, tables and figures.
+
+No network, no script: styles and pictures (SVG) stand in the page itself. It reads well on a phone and prints well.
+Whatever comes in is text and is escaped; only a `Picture` brings markup, and that is checked to be an SVG that draws
+and does nothing else.
+"""
+
+import html
+import os
+import re
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from discreet.errors import InvalidInputError
+from discreet.version import __version__
+
+STYLE = """
+:root{--ink:#111;--soft:#555;--line:#ccc;--back:#fff;color-scheme:light}
+*{box-sizing:border-box}
+body{font:16px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--back);margin:0 auto;padding:1rem;
+max-width:66rem;overflow-wrap:break-word}
+h1{font-size:1.6rem;line-height:1.2}
+h2{font-size:1.3rem;margin-top:2.5rem;border-top:1px solid var(--line);padding-top:.7rem}
+h3{font-size:1.05rem;margin-bottom:.3rem}p,li{max-width:46rem}nav ul{columns:12rem;padding-left:1.2rem}a{color:#0b4f8a}
+.figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,27rem),1fr));gap:.6rem}
+figure{margin:.4rem 0}figure svg{width:100%;height:auto;max-width:42rem;display:block}
+figcaption{color:var(--soft);font-size:.85rem}
+.scroll{overflow-x:auto}table{border-collapse:collapse;font-size:.84rem;font-variant-numeric:tabular-nums}
+caption{text-align:left;color:var(--soft);padding:.3rem 0}
+th,td{padding:.18rem .6rem;text-align:right;border-bottom:1px solid #e6e6e6;white-space:nowrap}
+th:first-child,td:first-child{text-align:left;padding-left:0}
+thead th{border-bottom:1px solid var(--ink);vertical-align:bottom}
+dt{margin-top:.9rem;font-weight:600}dd{margin:0 0 0 1rem}dd ul{margin:.2rem 0;padding-left:1rem}
+.mark{border:1px solid;border-radius:3px;padding:0 .35rem;font-size:.8rem;white-space:nowrap}
+footer{margin-top:3rem;color:var(--soft);font-size:.85rem}
+@media print{body{font-size:10pt;max-width:none;padding:0}
+figure,tr,h3{break-inside:avoid}h2,h3{break-after:avoid}
+.scroll{overflow:visible}nav{display:none}
+table{font-size:6.5pt}th,td{padding:.1rem .3rem}a{color:inherit;text-decoration:none}}
+"""
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+ACTIVE = re.compile(
+    rb"<\s*(script|foreignObject|iframe|object|embed|image|a)\b|\son\w+\s*=|javascript:|@import|"
+    rb"href\s*=\s*[\"'](?!#)|url\((?!#)",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Text:
+    """A paragraph."""
+
+    words: str
+
+
+@dataclass(frozen=True)
+class Bullets:
+    """A list of sentences."""
+
+    items: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Point:
+    """A sentence with a short mark before it (a verdict, say) and details under it."""
+
+    mark: str
+    words: str
+    details: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Points:
+    """Sentences with marks and details."""
+
+    items: Sequence[Point]
+
+
+@dataclass(frozen=True)
+class Heading:
+    """A small heading inside a section."""
+
+    words: str
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of cells under a head; the first column is left-aligned, numbers to the right."""
+
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    caption: str = ""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """An SVG drawing, and what it shows in words for those who cannot see it."""
+
+    svg: bytes
+    description: str
+    caption: str = ""
+
+
+@dataclass(frozen=True)
+class Pictures:
+    """Pictures side by side where there is room."""
+
+    items: Sequence[Picture]
+
+
+Part = Text | Bullets | Points | Heading | Table | Picture | Pictures
+
+
+@dataclass(frozen=True)
+class Section:
+    """A titled part of a report."""
+
+    title: str
+    parts: Sequence[Part] = field(default_factory=tuple)
+
+
+def page(title: str, sections: Sequence[Section], lead: str = "", language: str = "en") -> str:
+    """The whole page as a string."""
+    counter = _Counter()
+    names = [f"s{i}" for i in range(1, len(sections) + 1)]
+    links = "".join(
+        f'<li><a href="#{name}">{_text(section.title)}</a></li>' for name, section in zip(names, sections, strict=True)
+    )
+    body = "".join(
+        f'<section><h2 id="{name}">{_text(section.title)}</h2>'
+        + "".join(_part(part, counter) for part in section.parts)
+        + "</section>\n"
+        for name, section in zip(names, sections, strict=True)
+    )
+    contents = f"<nav><ul>{links}</ul></nav>" if len(sections) > 2 else ""
+    opening = f"<p>{_text(lead)}</p>" if lead else ""
+    return (
+        f'<!DOCTYPE html>\n<html lang="{_text(language)}"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
+        f"<title>{_text(title)}</title><style>{STYLE}</style></head>\n<body><header><h1>{_text(title)}</h1>"
+        f"{opening}{contents}</header>\n<main>{body}</main>\n"
+        f"<footer>Made by discreet {_text(__version__)}. This page is one file and needs no network.</footer>"
+        "</body></html>\n"
+    )
+
+
+def write(path: str | Path, document: str | bytes) -> None:
+    """Write a file whole or not at all."""
+    target = Path(path)
+    content = document.encode() if isinstance(document, str) else document
+    try:
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+            os.chmod(name, 0o644)
+            os.replace(name, target)
+        except BaseException:
+            os.unlink(name)
+            raise
+    except OSError as error:
+        raise InvalidInputError(f"cannot write {target}: {error.strerror or error}") from None
+
+
+class _Counter:
+    """Numbers the pictures of a page, so that their inner names differ."""
+
+    value = 0
+
+    def next(self) -> int:
+        self.value += 1
+        return self.value
+
+
+def _text(words: str) -> str:
+    return html.escape(words, quote=True)
+
+
+def _part(part: Part, counter: _Counter) -> str:
+    if isinstance(part, Picture):
+        return _picture(part, counter)
+    if isinstance(part, Pictures):
+        return '<div class="figures">' + "".join(_picture(item, counter) for item in part.items) + "</div>"
+    return _words(part)
+
+
+def _words(part: Text | Bullets | Points | Heading | Table) -> str:
+    if isinstance(part, Table):
+        return _table(part)
+    if isinstance(part, Bullets):
+        return _bullets(part.items)
+    if isinstance(part, Points):
+        return "<dl>" + "".join(_point(item) for item in part.items) + "</dl>"
+    tag = "h3" if isinstance(part, Heading) else "p"
+    return f"<{tag}>{_text(part.words)}</{tag}>"
+
+
+def _bullets(items: Sequence[str]) -> str:
+    return "<ul>" + "".join(f"<li>{_text(item)}</li>" for item in items) + "</ul>"
+
+
+def _point(point: Point) -> str:
+    details = f"<dd>{_bullets(point.details)}</dd>" if point.details else ""
+    return f'<dt><span class="mark">{_text(point.mark)}</span> {_text(point.words)}</dt>{details}'
+
+
+def _table(table: Table) -> str:
+    head = "".join(f'<th scope="col">{_text(cell)}</th>' for cell in table.head)
+    rows = "".join("<tr>" + "".join(f"<td>{_text(cell)}</td>" for cell in row) + "</tr>\n" for row in table.rows)
+    caption = f"<caption>{_text(table.caption)}</caption>" if table.caption else ""
+    return f'<div class="scroll"><table>{caption}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
+
+
+def _picture(picture: Picture, counter: _Counter) -> str:
+    caption = f"<figcaption>{_text(picture.caption)}</figcaption>" if picture.caption else ""
+    return f"<figure>{_inline(picture, counter.next())}{caption}</figure>\n"
+
+
+def _inline(picture: Picture, number: int) -> str:
+    """The <svg> element alone, its ids made unique on the page, with a text for screen readers."""
+    start, end = picture.svg.find(b"<svg"), picture.svg.rfind(b"</svg>")
+    if start < 0 or end < 0 or ACTIVE.search(_without_local_links(picture.svg[start:end])):
+        raise InvalidInputError("a picture must be an SVG that only draws: no scripts, no links, no images")
+    svg = picture.svg[start : end + len(b"</svg>")].decode()
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r'\bid="([^"]+)"', rf'id="p{number}-\1"', svg)
+    svg = re.sub(r'(href="#|url\(#)', rf"\g<1>p{number}-", svg)
+    label = f'<svg role="img" aria-label="{_text(picture.description)}"'
+    return svg.replace("<svg", label, 1)
+
+
+def _without_local_links(svg: bytes) -> bytes:
+    """Leave out what matplotlib writes and what is harmless: metadata, and references inside the picture."""
+    return re.sub(rb"<metadata>.*?</metadata>", b"", svg, flags=re.DOTALL)
