@@ -25,7 +25,7 @@ from discreet import (
     ttucb,
 )
 from discreet.cli import main
-from discreet.plan import TOLERANCE
+from discreet.planning import TOLERANCE
 
 EASY = Bernoulli((0.3, 0.7, 0.5))
 KEYS = {

@@ -51,9 +51,9 @@ ROOMS: dict[str, set[str]] = {
     "kernel": LEAVES | {"betting", "play"},
     "results": {"errors", "solve"},
     "engine": {"errors", "instance", "kernel", "results", "rules", "strategy", "validate", "version"},
-    "plan": {"engine", "errors", "instance", "results", "strategy", "theory", "validate", "version"},
+    "planning": {"engine", "errors", "instance", "results", "strategy", "theory", "validate", "version"},
     "audit": {"engine", "errors", "instance", "results", "strategy", "validate", "version"},
-    "tables": {"audit", "bounding", "instance", "plan"},
+    "tables": {"audit", "bounding", "instance", "planning"},
     "study": {"engine", "errors", "instance", "strategy", "validate"},
     "sweep": {"engine", "errors", "instance", "results", "strategy", "study", "theory", "version"},
     "path": {"betting", "decision", "engine", "errors", "instance", "kernel", "play", "rules", "strategy"},
@@ -92,11 +92,12 @@ def imports(path: Path) -> set[str]:
 
 
 def test_public_names() -> None:
-    shown = {name for name in vars(discreet) if not name.startswith("_")}
-    modules = {path.stem for path in SOURCE.glob("*.py")}
-    assert sorted(discreet.__all__) == discreet.__all__ or set(discreet.__all__) == set(sorted(discreet.__all__))
-    assert shown - modules == set(discreet.__all__) - {"__version__"} - modules
+    homes = {name for names in discreet._HOMES.values() for name in names}
+    assert set(dir(discreet)) == set(discreet.__all__) == homes | {"__version__"}
     assert all(hasattr(discreet, name) for name in discreet.__all__)
+    assert not homes & {path.stem for path in SOURCE.glob("*.py")}, "a room of the same name would hide it"
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = discreet.nothing
 
 
 @pytest.mark.parametrize("room", sorted(path.stem for path in SOURCE.glob("*.py")))

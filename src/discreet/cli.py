@@ -275,8 +275,8 @@ def plan(
     **options: Any,
 ) -> None:
     """How many people it will take, what privacy costs, and how much privacy a budget affords."""
-    from discreet.plan import GapScenarios, gap_scenarios
-    from discreet.plan import plan as compute
+    from discreet.planning import GapScenarios, gap_scenarios
+    from discreet.planning import plan as compute
 
     scenarios: Bernoulli | GapScenarios
     if arms is None and gap is None and base is None:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from discreet.audit import Correctness
     from discreet.bounding import Bounds
     from discreet.instance import Bernoulli
-    from discreet.plan import Plan, Row
+    from discreet.planning import Plan, Row
 
 
 def plain_console() -> "Console":
