@@ -91,7 +91,8 @@ def test_ctb_tt_is_ttucb_on_randomised_responses(epsilon: float) -> None:
 def test_samples_between_the_bounds(name: str, epsilon: float) -> None:
     """At δ = 1e-90 the mean lies between the lower bound and the theorem's constant.
 
-    The theorem is about δ → 0: a tenth is left for the terms that vanish. Standard errors are below 1 %.
+    The theorem is about δ → 0, and one cell shows it: AdaP-TT at ε = 10 is still 0.2 % above its constant here (1 % at
+    δ = 1e-60), by terms that vanish. It alone is given 1 %; standard errors are below 1 %.
     """
     instance, delta = benchmarks.mu4, 1e-90
     strategy = {"adap-tt": discreet.adap_tt, "adap-tt-star": discreet.adap_tt_star}[name](epsilon, delta)
@@ -102,7 +103,9 @@ def test_samples_between_the_bounds(name: str, epsilon: float) -> None:
     results = simulate(instance, strategy, runs=100, seed=2)
     mean = results.samples[results.stopped].mean()
     assert results.errors == 0
-    assert theory.lower_bound(theory.t_epsilon(instance, epsilon), delta) < mean < 1.1 * constant * math.log(1 / delta)
+    slack = 1.01 if (name, epsilon) == ("adap-tt", 10.0) else 1.0
+    least = theory.lower_bound(theory.t_epsilon(instance, epsilon), delta)
+    assert least < mean < slack * constant * math.log(1 / delta)
 
 
 REFERENCE = json.loads((ASSETS / "fewest-samples.json").read_text())["rows"]
