@@ -59,6 +59,12 @@ ROOMS: dict[str, set[str]] = {
     "path": {"betting", "decision", "engine", "errors", "instance", "kernel", "play", "rules", "strategy"},
     "plots": {"errors", "instance", "path", "results", "theory"},
     "report": {"errors", "version"},
+    "privacy": {"errors", "strategy", "validate"},
+    "course": LEAVES | {"betting", "errors", "rules", "strategy"},
+    "protocol": {"course", "errors", "privacy", "strategy", "validate", "version"},
+    "store": {"errors"},
+    "record": {"course", "protocol", "store"},
+    "trial": {"course", "errors", "privacy", "protocol", "record", "store", "strategy", "validate"},
     "reproduce": {
         *(
             "decision",

@@ -246,13 +246,9 @@ def _global_runner(strategy: Strategy, arms: int, laws: Any, cap: int, none: Any
     release, phased = kernel.Release(*release_of(strategy)), _phased_rules(strategy, arms)
     pair, bonus = rules.pair_thresholds(strategy, arms), rules.phase_bonus(strategy)
 
-    def thresholds(best: int, other: int) -> tuple[float, float]:
-        low, high = pair(best, other)
-        return float(low), float(high)
-
     def run(rng: np.random.Generator, pulls: NDArray[np.int64]) -> tuple[int, int, bool, int]:
         return kernel.run_global(
-            rng, laws, release, phased, thresholds, lambda count: float(bonus(count)), True, cap, pulls, none
+            rng, laws, release, phased, pair, lambda count: float(bonus(count)), True, cap, pulls, none
         )
 
     return run

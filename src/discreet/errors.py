@@ -4,6 +4,8 @@ DiscreetError
 ├── InvalidInputError     a value outside its range, or values that do not fit together (also a ValueError)
 │   └── TiedBestArmError  a quantity that needs a unique best arm was asked of an instance without one
 ├── MissingExtraError     a library that a part needs is not installed; says how to install it (also an ImportError)
+├── StoreError            the database of a trial cannot be read or written; nothing was done
+│   └── TamperedError     the record of a trial is not what was written, or older than what is known of it
 └── NoConvergenceError    a numerical method did not reach its tolerance; please report it with the input
 """
 
@@ -26,3 +28,11 @@ class MissingExtraError(DiscreetError, ImportError):
 
 class NoConvergenceError(DiscreetError):
     """A numerical method did not reach its tolerance."""
+
+
+class StoreError(DiscreetError):
+    """The database of a trial cannot be read or written."""
+
+
+class TamperedError(StoreError):
+    """The record of a trial was changed, or restored from a backup."""

@@ -29,7 +29,7 @@ from discreet import stream as stream_module
 from discreet.decision import ELIMINATION, Flags, Floats, Ints, PhasedRules, StreamRules
 from discreet.laws import BERNOULLI, BETA, DISCRETE, Generator, Laws, bernoulli, beta, discrete, responses
 from discreet.leap import Board
-from discreet.phased import NEVER, Release, State
+from discreet.phased import NEVER, Release, State, Thresholds, passes_with
 from discreet.stream import Stream
 
 __all__ = [
@@ -270,7 +270,7 @@ def run_global(
     laws: Laws,
     release: Release,
     rules: PhasedRules,
-    thresholds: Callable[[int, int], tuple[float, float]],
+    thresholds: Thresholds,
     bonus: Callable[[int], float],
     leaping: bool,
     max_samples: int,
@@ -302,28 +302,6 @@ def run_global(
         arm, samples = advance(state, rules, leaping, samples, max_samples, True)
     pulls[:] = state.board.pulls
     return samples, int(best), stopped, rounds
-
-
-def passes_with(
-    state: State,
-    rules: PhasedRules,
-    best: int,
-    other: int,
-    thresholds: Callable[[int, int], tuple[float, float]],
-) -> bool:
-    """`passes` with thresholds computed from the two counts."""
-    low, high = thresholds(int(state.counts[best]), int(state.counts[other]))
-    return decision.passes(
-        rules.stop,
-        float(state.mean[best]),
-        float(state.mean[other]),
-        int(state.counts[best]),
-        int(state.counts[other]),
-        low,
-        high,
-        rules.half_epsilon,
-        rules.two_variance,
-    )
 
 
 # --- every sample released ------------------------------------------------------------------------

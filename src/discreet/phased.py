@@ -4,7 +4,8 @@ Sums of rewards are drawn here and released with their noise; the rest sees rele
 functions like decision.py's, compiled by kernel.py.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,11 +22,14 @@ from discreet.decision import (
     fill_numerators,
     fill_ucb_bonus,
     lucb_pair,
+    passes,
     should_stop,
     ucb_leader,
 )
 from discreet.laws import Generator, Laws, draw_sum
 from discreet.leap import Board, new_board, travel
+
+Thresholds = Callable[[int, int], tuple[Any, Any]]
 
 NEVER = 2**62
 """A due count no run reaches."""
@@ -73,19 +77,22 @@ def new_state(arms: int) -> State:
 
 def release_arm(rng: Generator, laws: Laws, release: Release, state: State, arm: int) -> None:
     """End the arm's phase: draw its sum, add the noise, publish mean and count. Phase 1 is one noised sample."""
-    pulls = state.board.pulls[arm]
-    fresh = pulls - state.begun[arm]
-    total = draw_sum(rng, laws, arm, fresh)
-    if release.forget:
+    fresh = state.board.pulls[arm] - state.begun[arm]
+    publish(state, release.forget, arm, fresh, draw_sum(rng, laws, arm, fresh))
+    if release.epsilon < np.inf:
+        state.mean[arm] += rng.laplace(0.0, 1.0 / (release.epsilon * state.counts[arm]))
+
+
+def publish(state: State, forget: bool, arm: int, fresh: int, total: float) -> None:
+    """The arm's mean and count after a phase of `fresh` samples with this sum; the next phase begins."""
+    if forget:
         state.counts[arm] = fresh
     else:
         state.sums[arm] += total
         total = state.sums[arm]
-        state.counts[arm] = pulls
+        state.counts[arm] = state.board.pulls[arm]
     state.mean[arm] = total / state.counts[arm]
-    if release.epsilon < np.inf:
-        state.mean[arm] += rng.laplace(0.0, 1.0 / (release.epsilon * state.counts[arm]))
-    state.begun[arm] = pulls
+    state.begun[arm] = state.board.pulls[arm]
     state.phase[arm] += 1
 
 
@@ -136,6 +143,22 @@ def decide(state: State, rules: PhasedRules) -> tuple[int, bool]:
     if rules.sampling == ELIMINATION:
         return best, eliminate(best, state.mean, state.counts, state.phase, state.active, rules)
     return best, should_stop(best, state.mean, state.counts, state.phase, rules)
+
+
+def passes_with(state: State, rules: PhasedRules, best: int, other: int, thresholds: Thresholds) -> bool:
+    """`passes` with thresholds (low, high) computed from the two counts: one global episode has no table of them."""
+    low, high = thresholds(int(state.counts[best]), int(state.counts[other]))
+    return passes(
+        rules.stop,
+        float(state.mean[best]),
+        float(state.mean[other]),
+        int(state.counts[best]),
+        int(state.counts[other]),
+        float(low),
+        float(high),
+        rules.half_epsilon,
+        rules.two_variance,
+    )
 
 
 def phased_loop(

@@ -46,8 +46,8 @@ def phased_rules(strategy: Strategy, arms: int) -> decision.PhasedRules:
     )
 
 
-def stream_rules(strategy: Strategy, arms: int) -> decision.StreamRules:
-    """The rules of a strategy that releases every sample."""
+def stream_rules(strategy: Strategy, arms: int, noise: float | None = None) -> decision.StreamRules:
+    """The rules of a strategy that releases every sample; `noise` is the Gaussian noise if not as in simulations."""
     kind, constant, table = decision.ITERATED, 0.0, np.zeros(1)
     if isinstance(strategy.threshold, CustomThreshold):
         kind, table = decision.TABLE, _count_table("threshold", strategy.threshold.function)
@@ -64,11 +64,11 @@ def stream_rules(strategy: Strategy, arms: int) -> decision.StreamRules:
         sampling=SAMPLINGS[strategy.sampling],
         cost=COSTS[strategy.cost],
         half_epsilon=math.inf,
-        two_variance=two_variance(strategy),
+        two_variance=two_variance(strategy, noise),
         beta=0.5 if strategy.beta == "ids" else float(strategy.beta),
         ids=strategy.beta == "ids",
         bonus=bonus,
-        bonus_scale=_bonus_scale(strategy),
+        bonus_scale=_bonus_scale(strategy, noise),
         bonus_table=bonus_table,
         threshold=kind,
         constant=constant,
@@ -144,19 +144,19 @@ def noise_scale(strategy: Strategy) -> float:
     return threshold.gaussian_scale(strategy.epsilon, strategy.gamma)
 
 
-def two_variance(strategy: Strategy) -> float:
+def two_variance(strategy: Strategy, noise: float | None = None) -> float:
     """2σ² in the stopping rule's cost; the published experiments take a σ twice as large (1 for rewards in [0, 1])."""
-    sigma = _sigma(strategy)
+    sigma = _sigma(strategy, noise)
     doubled = strategy.threshold == "empirical" and strategy.cost == "gaussian"
     return 2 * (2 * sigma) ** 2 if doubled else 2 * sigma**2
 
 
-def _bonus_scale(strategy: Strategy) -> float:
-    return 2 * _sigma(strategy) ** 2 * strategy.alpha * (1 + strategy.s)
+def _bonus_scale(strategy: Strategy, noise: float | None = None) -> float:
+    return 2 * _sigma(strategy, noise) ** 2 * strategy.alpha * (1 + strategy.s)
 
 
-def _sigma(strategy: Strategy) -> float:
-    return threshold.noisy_sigma(noise_scale(strategy))
+def _sigma(strategy: Strategy, noise: float | None) -> float:
+    return threshold.noisy_sigma(noise_scale(strategy) if noise is None else noise)
 
 
 def _stop(strategy: Strategy) -> int:

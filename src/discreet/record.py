@@ -1,0 +1,107 @@
+"""What is public about a live trial and changes, and how it follows from the record of public events."""
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from discreet.course import Course, StreamCourse
+from discreet.protocol import Protocol
+from discreet.store import Event
+
+PLAIN = ("releases", "stopped", "conclusive", "smallest_delta", "cursor")
+
+
+@dataclass
+class Public:
+    """What is public and changes: the course, and what is known beside it."""
+
+    course: Course
+    releases: int = 0
+    stopped: bool = False
+    conclusive: bool = False
+    smallest_delta: float | None = None
+    cursor: list[int] = field(default_factory=list)
+    """Answers taken in, by arm, for strategies that learn from every answer."""
+
+    def dump(self) -> str:
+        """The state as text."""
+        plain = {name: getattr(self, name) for name in PLAIN}
+        return json.dumps({**plain, "course": self.course.dump()})
+
+    def load(self, text: str) -> None:
+        """The state that `dump` wrote."""
+        state = json.loads(text)
+        self.course.load(state["course"])
+        for name in PLAIN:
+            setattr(self, name, state[name])
+
+
+def fresh(protocol: Protocol) -> Public:
+    """A trial that has not begun."""
+    return Public(protocol.course(), cursor=[0] * len(protocol.arms))
+
+
+class Replay:
+    """The state, from public events alone."""
+
+    def __init__(self, protocol: Protocol) -> None:
+        self.protocol, self.now = protocol, fresh(protocol)
+        self.arms: list[int] = []
+        """The arm of each person."""
+        self.place: dict[int, tuple[int, int]] = {}
+        """(arm, place among its people) of each person whose answer is not in, if answers are taken in turn."""
+
+    def follow(self, event: Event) -> str | None:
+        """Go on by one event; what is wrong with it, if anything."""
+        kinds = {
+            "created": self._created,
+            "assigned": self._assigned,
+            "released": self._released,
+            "answered": self._answered,
+            "stopped": self._stopped,
+        }
+        return kinds[event.kind](event.body) if event.kind in kinds else "of a kind that does not exist"
+
+    def _created(self, body: dict[str, Any]) -> str | None:
+        return None
+
+    def _assigned(self, body: dict[str, Any]) -> str | None:
+        if body["first"] != len(self.arms) + 1:
+            return "people are numbered wrongly"
+        for offset, arm in enumerate(body["arms"]):
+            self.arms.append(arm)
+            if offset >= body["replacing"]:
+                place = self.now.course.take()
+                if place is None or place.arm != arm:
+                    return "the strategy would not have assigned this arm"
+                if self.now.course.learns_always:
+                    self.place[len(self.arms)] = (arm, place.phase)
+        return None
+
+    def _released(self, body: dict[str, Any]) -> str | None:
+        due = [[*batch] for batch in self.now.course.due()]
+        if due != [[one["arm"], one["phase"], one["count"]] for one in body["releases"]]:
+            return "no such release was due"
+        self.now.releases += len(due)
+        self.now.course.release([one["sum"] * body["unit"] for one in body["releases"]])
+        return None
+
+    def _answered(self, body: dict[str, Any]) -> str | None:
+        course = self.now.course
+        if not isinstance(course, StreamCourse):
+            return "this strategy takes no single answers"
+        for number, units in body["answers"]:
+            arm, place = self.place.pop(number, (-1, -1))
+            if arm < 0 or place <= self.now.cursor[arm]:
+                return "an answer that was taken before, or out of turn"
+            self.now.cursor[arm] = place
+            course.answer(arm, units * body["unit"])
+        self.now.releases += len(body["answers"])
+        return None
+
+    def _stopped(self, body: dict[str, Any]) -> str | None:
+        self.now.stopped, self.now.conclusive = True, self.now.course.stopped
+        self.now.smallest_delta = body["smallest_delta"]
+        if (body["conclusive"], body["recommendation"]) != (self.now.conclusive, self.now.course.recommendation):
+            return "the strategy would have ended otherwise"
+        return None

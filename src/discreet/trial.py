@@ -1,0 +1,618 @@
+"""Live trials: ask for assignments, tell outcomes, stop when it is sound, publish.
+
+A `Trial` is a view of a trial in a store; any number of them, in any number of processes and places, may work on the
+same trial. What can be seen through `Batch`, `Status` and `transcript` is computed from released sums and public
+counts: outcomes go in and never come out. A release is drawn in the transaction that closes its batch, once.
+"""
+
+import hmac
+import json
+import secrets
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from discreet import privacy, store
+from discreet.course import Due, StreamCourse
+from discreet.errors import DiscreetError, InvalidInputError, TamperedError
+from discreet.privacy import Response
+from discreet.protocol import MISSING, RETAIN, Protocol, digest
+from discreet.record import Replay, fresh
+from discreet.store import Assigned, Session, Store, canonical, link
+from discreet.strategy import Strategy
+from discreet.validate import check_whole
+
+MOST_AT_ONCE = 100_000
+SKIPPED = -(2**62)
+"""Stands for an answer that will not come, where answers are taken in turn."""
+Counts = dict[tuple[int, int], tuple[int, int, int]]
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """One person's place in the trial: give them this arm, and tell the outcome under this id."""
+
+    id: str
+    arm: str
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What `ask` gives: assignments (maybe none), how many outcomes are waited for, whether the trial is over."""
+
+    assignments: tuple[Assignment, ...]
+    waiting: int
+    stopped: bool
+
+
+@dataclass(frozen=True)
+class ArmStatus:
+    """What is public about an arm, in the experimenter's units."""
+
+    name: str
+    pulls: int
+    """People assigned to it."""
+    count: int
+    """Outcomes behind the mean."""
+    mean: float | None
+    """The released mean: private, hence noisy, and not confined to the range of outcomes."""
+    interval: tuple[float, float] | None
+    """Holds the true mean at all times with probability 1 - δ, where the strategy gives one."""
+
+
+@dataclass(frozen=True)
+class Status:
+    """The trial as anyone may see it."""
+
+    name: str
+    strategy: str
+    stopped: bool
+    conclusive: bool
+    """Whether it stopped by the strategy's rule, so that the error rate δ holds."""
+    recommendation: str | None
+    smallest_delta: float | None
+    """Of an inconclusive end: the smallest δ at which these releases would have been enough, if there is one."""
+    people: int
+    max_people: int
+    pending: int
+    """People assigned whose outcome is not in."""
+    waiting: int
+    """Outcomes that the next release waits for; 0 if people can be assigned."""
+    releases: int
+    epsilon: float | None
+    gamma: float | None
+    delta: float
+    privacy: str
+    correctness: str
+    missing: str
+    retain: str
+    arms: tuple[ArmStatus, ...]
+    head: str
+    """Length and hash of the public record: note it down, and give it to `Trial.open` after a restore."""
+    protocol_hash: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain types."""
+        return json.loads(json.dumps(asdict(self)))  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What `verify` found."""
+
+    events: int
+    head: str
+    problems: tuple[str, ...]
+
+    @property
+    def intact(self) -> bool:
+        """Whether the record is what was written, and the present state follows from it."""
+        return not self.problems
+
+
+class Trial:
+    """A live trial. Make one with `Trial.create`, come back to it with `Trial.open`."""
+
+    def __init__(self, home: Store, protocol: Protocol, protocol_hash: str) -> None:
+        self.protocol, self.protocol_hash = protocol, protocol_hash
+        self._store = home
+        self._lock = threading.RLock()
+        self._now = fresh(protocol)
+        self._seq = -1
+        self._erased = False
+        """Whether outcomes were erased that may still be readable in the files of the database."""
+
+    @classmethod
+    def create(
+        cls,
+        url: str,
+        name: str,
+        arms: Sequence[str],
+        strategy: Strategy,
+        max_people: int,
+        missing: str = "failure",
+        retain: str = "until-release",
+        range: tuple[float, float] = (0.0, 1.0),
+        direction: str = "max",
+        lease: float | None = None,
+    ) -> "Trial":
+        """Start a trial, or go on with one of this name and these settings; other settings are refused.
+
+        Everything here is the protocol: it is frozen and hashed. `missing` says what an outcome that stays missing
+        counts as (`failure` or `replace`), `retain` how long outcomes are kept (`until-release` or `forever`), `range`
+        and `direction` (`max` or `min`) which outcomes there are and which are better, `lease` after how many seconds
+        an outcome counts as missing.
+        """
+        try:
+            low, high = range
+        except (TypeError, ValueError):
+            raise InvalidInputError("range must be two numbers (low, high)") from None
+        arms = tuple(arms) if not isinstance(arms, str) else arms
+        protocol = Protocol(name, arms, strategy, max_people, missing, retain, low, high, direction, lease)  # type: ignore[arg-type]
+        text = canonical(protocol.to_dict())
+        home, now = Store(url), fresh(protocol)
+        with home.session(name) as session:
+            if session.look() is None and session.create(text, digest(text), secrets.token_bytes(32), now.dump()):
+                session.look()
+                session.append("created", {"protocol": digest(text)})
+                session.save()
+        trial = cls.open(url, name)
+        if differences := trial.protocol.differences(protocol):
+            raise InvalidInputError(
+                f"there is a trial {name!r} with other settings: {'; '.join(differences)}. Open it with Trial.open, or "
+                "take another name"
+            )
+        return trial
+
+    @classmethod
+    def open(cls, url: str, name: str, head: str | None = None) -> "Trial":
+        """Come back to a trial. With `head`, as `status` gave it, a record older than that is refused.
+
+        A database restored from a backup would draw again, with fresh noise, what was released after the backup: two
+        releases of the same outcomes spend twice the ε. Whoever knows a later head can see that.
+        """
+        home = Store(url)
+        with home.reading(name) as session:
+            row = session.look()
+            if row is None:
+                known = ", ".join(home.names()) or "none yet"
+                raise InvalidInputError(f"there is no trial {name!r} in {home.place}; trials there: {known}")
+            protocol = Protocol.from_dict(json.loads(row.protocol))
+            first = link(digest(row.protocol), 1, "created", canonical({"protocol": digest(row.protocol)}))
+            if session.hash_at(1) != first:
+                raise TamperedError(f"the protocol of {name!r} is not the one it was started with")
+            trial = cls(home, protocol, digest(row.protocol))
+            if head is not None:
+                trial._check_head(session, head)
+        trial._erased = protocol.retain != "forever" and protocol.strategy.trust == "global"
+        trial._scrub()
+        return trial
+
+    def __repr__(self) -> str:
+        """Name, strategy and place; nothing that was told."""
+        return f"Trial({self.protocol.name!r}, {self.protocol.strategy.name}, {self._store!r})"
+
+    # --- ask --------------------------------------------------------------------------------------
+
+    def ask(self, n: int = 1, people: Sequence[str] | None = None) -> Batch:
+        """Up to n assignments, fewer if a release comes before; none while outcomes are waited for, or at the end.
+
+        With `people`, identifiers of the next n people, whoever took part before is refused, and nobody is assigned.
+        Of an identifier only a keyed hash is kept.
+        """
+        count = check_whole("n", len(people) if people is not None else n, least=1, most=MOST_AT_ONCE)
+        with self._writing() as session:
+            self._settle(session, self._expire(session))
+            places = [] if self._now.stopped else self._places(session, count)
+            if people is not None and places:
+                self._enter(session, people[: len(places)])
+            made = self._assign(session, places)
+            self._end_if_over(session)
+            waiting = self._waiting(session.batches())
+        return Batch(tuple(made), waiting, self._now.stopped)
+
+    def _places(self, session: Session, count: int) -> list[tuple[int, int, bool]]:
+        """(arm, phase, whether it replaces somebody) of the next people."""
+        row = session.look_again()
+        room = min(count, self.protocol.max_people - row.people)
+        found: list[tuple[int, int, bool]] = []
+        for batch in sorted(session.batches().values()):
+            found += [(batch.arm, batch.phase, True)] * min(batch.vacant, room - len(found))
+        while len(found) < room:
+            place = self._now.course.take()
+            if place is None:
+                break
+            found.append((place.arm, place.phase, False))
+        return found
+
+    def _assign(self, session: Session, places: list[tuple[int, int, bool]]) -> list[Assignment]:
+        """Enter the people in these places."""
+        if not places:
+            return []
+        first = session.look_again().people + 1
+        rows = [
+            Assigned(first + offset, secrets.token_hex(8), arm, phase, store.OPEN)
+            for offset, (arm, phase, _) in enumerate(places)
+        ]
+        lease = self.protocol.lease
+        session.assign(rows, None if lease is None else time.time() + lease)
+        changes: Counts = {}
+        for arm, phase, replaces in places:
+            _count(changes, self._slot(arm, phase), 1, 0, -1 if replaces else 0)
+        session.add(changes)
+        replacing = sum(replaces for _, _, replaces in places)
+        session.append("assigned", {"first": first, "arms": [arm for arm, _, _ in places], "replacing": replacing})
+        session.save(self._now.dump(), people=first + len(rows) - 1)
+        return [Assignment(_id(row), self.protocol.arms[row.arm]) for row in rows]
+
+    def _enter(self, session: Session, people: Sequence[str]) -> None:
+        key = session.key()
+        hashes = [hmac.digest(key, str(person).encode(), "sha256") for person in people]
+        again = session.enter_people(hashes)
+        if again:
+            places = ", ".join(str(place + 1) for place in again)
+            raise InvalidInputError(
+                f"people number {places} of the list took part before (or are named twice): leave them out. Nobody "
+                "was assigned"
+            )
+
+    # --- tell -------------------------------------------------------------------------------------
+
+    def tell(self, id: str, outcome: float) -> None:
+        """Tell one outcome. Telling again changes nothing, and looks the same, whatever it carries."""
+        self.tell_many({id: outcome})
+
+    def tell_many(self, outcomes: Mapping[str, float]) -> None:
+        """Tell many outcomes at once: all of them are taken, or with an error none."""
+        if self.protocol.strategy.trust == "local":
+            raise InvalidInputError(
+                "this trial has local trust: it takes no raw outcomes. Randomise each where the person is, with "
+                "privacy.respond or `discreet respond`, and pass the response to answer"
+            )
+        scale, grid = self.protocol.scale, self.protocol.grid
+        self._take_in({id: privacy.to_units(scale.reward(outcome), grid) for id, outcome in outcomes.items()})
+
+    def answer(self, id: str, response: Response) -> None:
+        """Tell one randomised response, in a trial with local trust."""
+        self.answer_many({id: response})
+
+    def answer_many(self, responses: Mapping[str, Response]) -> None:
+        """Tell many randomised responses at once: all of them are taken, or with an error none."""
+        if self.protocol.strategy.trust != "local":
+            raise InvalidInputError("this trial has no local trust: tell it the outcomes themselves")
+        self._take_in({id: self._units(response) for id, response in responses.items()})
+
+    def amend(self, id: str, outcome: float) -> None:
+        """Correct an outcome that was told, until it is released."""
+        if self.protocol.strategy.trust == "local":
+            raise InvalidInputError("a randomised response cannot be amended: a second one would spend ε again")
+        units = privacy.to_units(self.protocol.scale.reward(outcome), self.protocol.grid)
+        with self._writing() as session:
+            row = self._find(session, [id])[id]
+            if row.state != store.TOLD:
+                raise InvalidInputError("there is no outcome to amend under this id: tell it")
+            if self._slot(row.arm, row.phase) not in session.batches() or self._taken(row):
+                raise InvalidInputError("the outcome under this id has been released: it cannot be amended any more")
+            session.reseal(row, units)
+
+    def miss(self, id: str) -> None:
+        """Say that an outcome will not come. If it was told before, nothing changes."""
+        with self._writing() as session:
+            self._settle(session, self._lose(session, list(self._find(session, [id]).values()), store.MISSED))
+
+    def expire(self) -> int:
+        """Give up the assignments whose lease has ended (as `ask` does); how many."""
+        with self._writing() as session:
+            lost = self._expire(session)
+            self._settle(session, lost)
+        return len(lost)
+
+    def _expire(self, session: Session) -> list[Assigned]:
+        if self.protocol.lease is None:
+            return []
+        return self._lose(session, session.late(time.time()), store.EXPIRED)
+
+    def _take_in(self, units: Mapping[str, int]) -> None:
+        if not units:
+            return
+        with self._writing() as session:
+            rows = self._find(session, list(units))
+            told = [(row, units[id]) for id, row in rows.items() if row.state == store.OPEN]
+            if told:
+                session.mark([row for row, _ in told], store.TOLD)
+                session.seal(told)
+                changes: Counts = {}
+                for row, _ in told:
+                    _count(changes, self._slot(row.arm, row.phase), -1, 1, 0)
+                session.add(changes)
+                self._settle(session, [row for row, _ in told])
+
+    def _lose(self, session: Session, rows: list[Assigned], state: int) -> list[Assigned]:
+        """Note outcomes that will not come, as the worst one or as a place for another person; whose they are."""
+        lost = [row for row in rows if row.state == store.OPEN]
+        if not lost:
+            return []
+        session.mark(lost, state)
+        replace, changes = self.protocol.missing == "replace", Counts()
+        if not replace:
+            session.seal([(row, self._worst()) for row in lost])
+        elif self._now.course.learns_always:
+            session.seal([(row, SKIPPED) for row in lost])
+        vacant = 1 if replace and not self._now.course.learns_always else 0
+        for row in lost:
+            _count(changes, self._slot(row.arm, row.phase), -1, 1 - vacant, vacant)
+        session.add(changes)
+        return lost
+
+    def _worst(self) -> int:
+        """The worst outcome in units; behind randomised response if that is how outcomes come in."""
+        strategy = self.protocol.strategy
+        if strategy.trust != "local":
+            return 0
+        return privacy.respond(0.0, float(strategy.epsilon or 0), strategy.gamma).value
+
+    def _units(self, response: Response) -> int:
+        if not isinstance(response, Response):
+            raise InvalidInputError("this trial takes randomised responses only: make one with privacy.respond")
+        strategy = self.protocol.strategy
+        wanted = ("gauss" if strategy.estimator == "gauss" else "rr", strategy.epsilon, strategy.gamma)
+        if (response.mechanism, response.epsilon, response.gamma) != wanted:
+            levels = f"epsilon={strategy.epsilon:g}" + (f", gamma={strategy.gamma:g}" if strategy.gamma else "")
+            raise InvalidInputError(f"the response was not randomised as the protocol says: {levels}")
+        return response.value
+
+    def _find(self, session: Session, ids: list[str]) -> dict[str, Assigned]:
+        """The assignments of these ids; an unknown one is an error, and says nothing else."""
+        numbers = {id: _number(id) for id in ids}
+        known = session.assigned(sorted(set(numbers.values())))
+        found = {}
+        for id, number in numbers.items():
+            row = known.get(number)
+            if row is None or not secrets.compare_digest(_id(row), id):
+                raise InvalidInputError(f"there is no assignment {id!r} in this trial; nothing was told")
+            found[id] = row
+        return found
+
+    # --- releases and the end ---------------------------------------------------------------------
+
+    def _settle(self, session: Session, news: list[Assigned]) -> None:
+        """Release what is complete now that these outcomes are in, and decide; all in this transaction."""
+        if not news or self._now.stopped:
+            return
+        course = self._now.course
+        if isinstance(course, StreamCourse):
+            self._take_answers(session, course, {row.arm for row in news})
+        while not course.stopped and (due := course.due()) and not self._waiting(session.batches()):
+            self._release(session, due)
+        self._end_if_over(session)
+
+    def _release(self, session: Session, due: list[Due]) -> None:
+        """Draw the noise, publish the sums, erase the outcomes: one transaction, or nothing of it."""
+        grid, strategy = self.protocol.grid, self.protocol.strategy
+        releases, sums = [], []
+        for arm, phase, size in due:
+            total, count = session.unseal_sum(arm, phase)
+            if count != size:
+                raise DiscreetError("the outcomes of a batch do not match its assignments: run `discreet trial verify`")
+            spent: float | None = None
+            if strategy.trust == "global":
+                total, spent = privacy.noisy_sum(total, float(strategy.epsilon or 0), grid)
+            elif strategy.trust == "local":
+                spent = privacy.response_epsilon(float(strategy.epsilon or 0), strategy.gamma)
+            releases.append({"arm": arm, "phase": phase, "count": size, "sum": total, "epsilon": spent})
+            sums.append(total / grid)
+            session.close_batch(arm, phase)
+            if self.protocol.retain != "forever":
+                session.erase(arm, phase)
+                self._erased = strategy.trust == "global"
+        self._now.releases += len(releases)
+        self._now.course.release(sums)
+        session.append("released", {"releases": releases, "unit": 1 / grid})
+        session.save(self._now.dump())
+
+    def _take_answers(self, session: Session, course: StreamCourse, arms: Iterable[int]) -> None:
+        """Take in answers, each arm's in the order of its assignments: arrival order may depend on the outcomes."""
+        taken, grid = [], self.protocol.grid
+        for arm in sorted(arms):
+            for place, number, units in session.answers(arm, self._now.cursor[arm]):
+                if units != SKIPPED and not course.stopped:
+                    self._now.cursor[arm] = place
+                    course.answer(arm, units / grid)
+                    taken.append([number, units])
+            if self.protocol.retain != "forever":
+                session.erase_answers(arm, self._now.cursor[arm])
+        if taken:
+            self._now.releases += len(taken)
+            session.append("answered", {"answers": taken, "unit": 1 / grid})
+            session.save(self._now.dump())
+
+    def _end_if_over(self, session: Session) -> None:
+        """Write the end if the rule has stopped, or nobody else may be asked and no release can come."""
+        now, row = self._now, session.look_again()
+        if now.stopped or not (now.course.stopped or self._exhausted(session, row.people)):
+            return
+        now.stopped, now.conclusive = True, now.course.stopped
+        if not now.conclusive:
+            now.smallest_delta = now.course.smallest_delta()
+        end = {
+            "conclusive": now.conclusive,
+            "recommendation": now.course.recommendation,
+            "smallest_delta": now.smallest_delta,
+        }
+        session.append("stopped", end)
+        session.save(now.dump())
+
+    def _exhausted(self, session: Session, people: int) -> bool:
+        """Whether no further release can come: nobody else may be asked, and what is due can never be complete."""
+        course, full = self._now.course, people >= self.protocol.max_people
+        if course.learns_always:
+            return full and not any(batch.open for batch in session.batches().values())
+        due = course.due()
+        if not due:
+            return full or course.finished
+        batches = session.batches() if full else {}
+        return any(batches[arm, phase].vacant for arm, phase, _ in due if (arm, phase) in batches)
+
+    def _waiting(self, batches: Mapping[tuple[int, int], Any]) -> int:
+        """Outcomes that the next release waits for."""
+        if self._now.stopped:
+            return 0
+        due = self._now.course.due()
+        return sum(size - (batches[arm, phase].told if (arm, phase) in batches else 0) for arm, phase, size in due)
+
+    # --- what anyone may see ----------------------------------------------------------------------
+
+    def status(self) -> Status:
+        """Everything in it may be shown to anyone."""
+        with self._reading() as session:
+            batches, row = session.batches(), session.look_again()
+            now, protocol, strategy = self._now, self.protocol, self.protocol.strategy
+            best = now.course.recommendation
+            return Status(
+                name=protocol.name,
+                strategy=strategy.name,
+                stopped=now.stopped,
+                conclusive=now.conclusive,
+                recommendation=None if best is None else protocol.arms[best],
+                smallest_delta=now.smallest_delta,
+                people=row.people,
+                max_people=protocol.max_people,
+                pending=sum(batch.open for batch in batches.values()),
+                waiting=self._waiting(batches),
+                releases=now.releases,
+                epsilon=strategy.epsilon,
+                gamma=strategy.gamma,
+                delta=strategy.delta,
+                privacy=strategy.privacy,
+                correctness=strategy.correctness,
+                missing=MISSING[protocol.missing],
+                retain=RETAIN[protocol.retain],
+                arms=tuple(self._arms()),
+                head=f"{row.seq}:{row.head}",
+                protocol_hash=self.protocol_hash,
+            )
+
+    def _arms(self) -> Iterator[ArmStatus]:
+        scale = self.protocol.scale
+        for name, arm in zip(self.protocol.arms, self._now.course.table(), strict=True):
+            mean = None if arm.mean is None else scale.shown(arm.mean)
+            ends = None if arm.interval is None else sorted(scale.shown(end) for end in arm.interval)
+            yield ArmStatus(name, arm.pulls, arm.count, mean, None if ends is None else (ends[0], ends[1]))
+
+    def transcript(self) -> dict[str, Any]:
+        """What may be published: the protocol, every assignment, release and decision, and the chain that ties them.
+
+        It holds nothing that was not released, no identifiers of people, and no ids under which outcomes are told.
+        """
+        status = self.status().to_dict()
+        with self._reading() as session:
+            record = [
+                {"seq": event.seq, "kind": event.kind, **event.body, "hash": event.hash} for event in session.events()
+            ]
+            protocol = self.protocol.to_dict()
+        return {"protocol": protocol, "protocol_hash": self.protocol_hash, "events": record, "status": status}
+
+    def verify(self, head: str | None = None) -> Verification:
+        """Recompute the chain, and the state from the public record alone; with `head`, that it goes on from there."""
+        problems: list[str] = []
+        with self._reading() as session:
+            row = session.look_again()
+            if head is not None:
+                try:
+                    self._check_head(session, head)
+                except TamperedError as error:
+                    problems.append(str(error))
+            previous, seq, again = digest(row.protocol), 0, Replay(self.protocol)
+            for event in session.events():
+                if event.seq != seq + 1 or event.hash != link(previous, event.seq, event.kind, canonical(event.body)):
+                    problems.append(f"event {event.seq} is not what was written there")
+                    break
+                previous, seq = event.hash, event.seq
+                problem = again.follow(event)
+                if problem:
+                    problems.append(f"event {event.seq}: {problem}")
+                    break
+            if not problems and (seq, previous) != (row.seq, row.head):
+                problems.append("the record is shorter than the trial says")
+            if not problems and again.now.dump() != row.state:
+                problems.append("the state does not follow from the record")
+            if not problems and again.arms != list(session.arms_assigned()):
+                problems.append("the assignments do not follow from the record")
+            if not problems and not session.counts_agree():
+                problems.append("the counts of outcomes do not agree with the outcomes")
+        return Verification(seq, f"{row.seq}:{row.head}", tuple(problems))
+
+    # --- the store --------------------------------------------------------------------------------
+
+    @contextmanager
+    def _writing(self) -> Iterator[Session]:
+        """One transaction, with the state as it is now; what was computed in one that failed is forgotten."""
+        with self._lock:
+            with self._store.session(self.protocol.name) as session:
+                self._catch_up(session)
+                self._seq = -1
+                yield session
+                seq = session.look_again().seq
+            self._seq = seq
+            self._scrub()
+
+    @contextmanager
+    def _reading(self) -> Iterator[Session]:
+        with self._lock, self._store.reading(self.protocol.name) as session:
+            self._catch_up(session)
+            yield session
+
+    def _catch_up(self, session: Session) -> None:
+        """Load the state unless it is the one we have: every change of it is an event."""
+        row = session.look()
+        if row is None:
+            raise InvalidInputError(f"there is no trial {self.protocol.name!r} in {self._store.place} any more")
+        if row.seq != self._seq:
+            self._now.load(row.state)
+            self._seq = row.seq
+
+    def _scrub(self) -> None:
+        """Make erased outcomes unreadable; if somebody is reading, after the next change."""
+        if self._erased:
+            self._erased = not self._store.scrub()
+
+    def _check_head(self, session: Session, head: str) -> None:
+        row = session.look_again()
+        try:
+            length, expected = head.split(":")
+            seq = int(length)
+        except ValueError:
+            raise InvalidInputError("head must look like 17:5f2c…, as status shows it") from None
+        if seq > row.seq:
+            raise TamperedError(
+                f"the record of {self.protocol.name!r} has {row.seq} events, {seq} are known: it was restored from a "
+                "backup. Going on would release outcomes a second time, with fresh noise, and spend their ε twice"
+            )
+        if session.hash_at(seq) != expected:
+            raise TamperedError(
+                f"event {seq} of {self.protocol.name!r} is not the one that is known: the record was changed"
+            )
+
+    def _slot(self, arm: int, phase: int) -> tuple[int, int]:
+        """The batch in which people are counted; answers that are taken one by one have one for each arm."""
+        return (arm, 0) if self._now.course.learns_always else (arm, phase)
+
+    def _taken(self, row: Assigned) -> bool:
+        return self._now.course.learns_always and row.phase <= self._now.cursor[row.arm]
+
+
+def _count(changes: Counts, slot: tuple[int, int], open_: int, told: int, vacant: int) -> None:
+    now = changes.get(slot, (0, 0, 0))
+    changes[slot] = (now[0] + open_, now[1] + told, now[2] + vacant)
+
+
+def _id(row: Assigned) -> str:
+    return f"{row.number}-{row.token}"
+
+
+def _number(id: str) -> int:
+    number = str(id).partition("-")[0]
+    return int(number) if number.isascii() and number.isdigit() and len(number) < 10 else -1
