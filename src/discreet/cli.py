@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from discreet.errors import DiscreetError, InvalidInputError
+from discreet.trial_cli import respond, trial
 from discreet.version import __version__
 
 if TYPE_CHECKING:
@@ -460,6 +461,10 @@ def demo() -> None:
     show_simulation(simulation_report(choice.strategy, results), doses)
     least = found.per_epsilon[1].lower_bound_global
     click.echo(f"No strategy can do with fewer than {count_people(least)} on average.")
+
+
+main.add_command(trial)
+main.add_command(respond)
 
 
 if __name__ == "__main__":

@@ -540,6 +540,39 @@ def draw_path(path: RunPath, title: str = "") -> "Figure":
     return figure
 
 
+@styled
+def draw_means(
+    people: NDArray[np.int64], means: FloatArray, names: Sequence[str], chosen: int | None, unit: str
+) -> "Figure":
+    """Private means of a live trial after each release, a labelled step line for each arm."""
+    from matplotlib.ticker import FuncFormatter
+
+    figure = new_figure(6.4, 3.6)
+    axes = figure.subplots()
+    axes.set_xscale("log")
+    ends = []
+    for arm, name in enumerate(names):
+        color, pattern = ORDER[arm % len(ORDER)], PATTERNS[(arm // 2 + arm) % len(PATTERNS)]
+        there = ~np.isnan(means[:, arm])
+        if there.any():
+            y = means[there, arm]
+            marker = MARKS[arm % len(MARKS)] if len(people) <= 60 else ""
+            width = 2.2 if arm == chosen else 1.3
+            axes.plot(people[there], y, ds="steps-post", color=color, ls=pattern, lw=width, marker=marker, ms=3.5)
+            ends.append((name + (" ← best" if arm == chosen else ""), float(y[-1]), color, True))
+    later = means[len(people) // 3 :]
+    low, high = float(np.nanmin(later)), float(np.nanmax(later))
+    room = 0.15 * (high - low) or 0.1
+    axes.set_ylim(low - room, high + room)
+    _label_ends(axes, ends, False)
+    axes.set_xlabel("people assigned")
+    axes.set_ylabel(unit)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: short(x)))
+    _few_ticks(axes)
+    return figure
+
+
 def _mean_limits(axes: "Axes", path: RunPath) -> None:
     """Show [0, 1]; the first noisy means and bonuses may leave the picture."""
     later = path.means[len(path.samples) // 3 :]

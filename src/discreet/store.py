@@ -154,11 +154,13 @@ def link(previous: str, seq: int, kind: str, body: str) -> str:
 
 
 class Store:
-    """A database of trials. Made anew in a forked child, where the parent's connections must not be used."""
+    """A database of trials; a file is made only if `new`. A forked child connects anew by itself."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, new: bool = False) -> None:
         self.url = _read_url(url)
         self.sqlite = self.url.get_backend_name() == "sqlite"
+        if self.sqlite and not new and not os.path.exists(self.place):
+            raise InvalidInputError(f"there is no file {self.place}: check the url, or create a trial there first")
         self._connect()
         with self._plainly():
             self._prepare()

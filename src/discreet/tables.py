@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from discreet.bounding import Bounds
     from discreet.instance import Bernoulli
     from discreet.planning import Plan, Row
+    from discreet.trial import Status
 
 
 def plain_console() -> "Console":
@@ -244,3 +245,31 @@ def show_correctness(found: "Correctness", console: "Console") -> None:
         console.print(f"VIOLATED: on '{worst.name}' {worst.errors / worst.runs:.1%} of the answers were wrong.")
     else:
         console.print(f"Not violated; most errors on '{worst.name}': {worst.errors / worst.runs:.2%}.")
+
+
+def show_trial(found: "Status", console: "Console") -> None:
+    """A live trial: where it stands, what was released about each arm, what is promised."""
+    verdict = "goes on"
+    if found.stopped:
+        verdict = "has stopped: conclusive" if found.conclusive else "has ended at its maximum: INCONCLUSIVE"
+    console.print(f"{found.name} ({found.strategy}) {verdict}.")
+    if found.recommendation is not None:
+        words = "The best arm is" if found.conclusive else "The best arm so far is"
+        console.print(f"{words} {found.recommendation}.")
+    if found.smallest_delta is not None:
+        console.print(f"It would have been conclusive at an error rate of δ = {found.smallest_delta:.3g}.")
+    waits = f", the next release waits for {found.waiting}" if found.waiting else ""
+    console.print(f"{found.people} of at most {found.max_people} people; {found.pending} outcomes are not in{waits}.")
+    table = Table(box=box.SIMPLE_HEAD)
+    table.add_column("arm", no_wrap=True)
+    for column in ("people", "behind the mean", "private mean"):
+        table.add_column(column, justify="right", no_wrap=True)
+    intervals = any(arm.interval for arm in found.arms)
+    if intervals:
+        table.add_column(f"{1 - found.delta:.4g} interval", justify="right", no_wrap=True)
+    for arm in found.arms:
+        cells = [arm.name, str(arm.pulls), str(arm.count), "–" if arm.mean is None else f"{arm.mean:.4g}"]
+        ends = "–" if arm.interval is None else f"{arm.interval[0]:.4g} to {arm.interval[1]:.4g}"
+        table.add_row(*cells, *([ends] if intervals else []))
+    console.print(table)
+    console.print(f"Privacy: {found.privacy}; {found.retain}.\nError rate: {found.correctness}.\nHead: {found.head}")

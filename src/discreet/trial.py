@@ -153,7 +153,7 @@ class Trial:
         arms = tuple(arms) if not isinstance(arms, str) else arms
         protocol = Protocol(name, arms, strategy, max_people, missing, retain, low, high, direction, lease)  # type: ignore[arg-type]
         text = canonical(protocol.to_dict())
-        home, now = Store(url), fresh(protocol)
+        home, now = Store(url, new=True), fresh(protocol)
         with home.session(name) as session:
             if session.look() is None and session.create(text, digest(text), secrets.token_bytes(32), now.dump()):
                 session.look()
