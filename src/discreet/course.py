@@ -10,6 +10,7 @@ Between two releases the schedule needs no outcomes. `take` hands out the next p
 
 import math
 from abc import ABC, abstractmethod
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -88,12 +89,12 @@ class Course(ABC):
     def dump(self) -> dict[str, Any]:
         """The state in plain types; floats are written so that they read back the same."""
         arrays = {name: np.asarray(array).tolist() for name, array in _arrays(self._state())}
-        return {**{name: getattr(self, name) for name in self.plain}, "arrays": arrays}
+        return {**{name: copy(getattr(self, name)) for name in self.plain}, "arrays": arrays}
 
     def load(self, state: dict[str, Any]) -> None:
         """Go on where the run that wrote this state was."""
         for name in self.plain:
-            setattr(self, name, state[name])
+            setattr(self, name, copy(state[name]))
         for name, array in _arrays(self._state()):
             array[...] = np.array(state["arrays"][name], array.dtype)
 
