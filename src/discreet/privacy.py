@@ -38,8 +38,8 @@ class Response:
     @staticmethod
     def parse(word: str) -> "Response":
         """The response that was written as a word. A bare number, such as a raw outcome, is refused."""
-        mechanism, *levels, value = word.strip().split("/")
         try:
+            mechanism, *levels, value = word.strip().split("/")
             if (mechanism, len(levels)) == ("rr", 1):
                 response = Response(mechanism, float(levels[0]), None, int(value))
             elif (mechanism, len(levels)) == ("gauss", 2):

@@ -1,0 +1,361 @@
+"""Live trials: who is asked, what is told, what is released, how it ends, and what nobody gets to see."""
+
+import json
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from discreet import InvalidInputError, Strategy, adap_tt_star, bet_se, ctb_tt, dp_se, gauss_tt, privacy, ttucb
+from discreet import ttucb_batched as batched
+from discreet.errors import TamperedError
+from discreet.protocol import Protocol
+from discreet.trial import Batch, Trial
+
+ARMS = ("5 mg", "10 mg", "20 mg")
+MEANS = {"5 mg": 0.2, "10 mg": 0.9, "20 mg": 0.3}
+EVERY = [
+    ttucb(0.1),
+    batched(0.1),
+    ctb_tt(4, 0.1),
+    gauss_tt(8, 0.05, 0.1),
+    adap_tt_star(10, 0.1),
+    dp_se(10, 0.1),
+    bet_se(0.1, epsilon=1),
+    bet_se(0.1, epsilon=3, trust="local"),
+    bet_se(0.1, trust="none"),
+]
+
+
+def start(folder: Path, strategy: Strategy, max_people: int = 3000, **options: Any) -> Trial:
+    return Trial.create(f"sqlite:///{folder / 'trial.db'}", "dose", ARMS, strategy, max_people, **options)
+
+
+def tell(trial: Trial, batch: Batch, rng: np.random.Generator) -> None:
+    """Outcomes of a batch, in random order."""
+    people = list(batch.assignments)
+    rng.shuffle(people)
+    bits = {one.id: float(rng.random() < MEANS[one.arm]) for one in people}
+    strategy = trial.protocol.strategy
+    if strategy.trust == "local":
+        epsilon = float(strategy.epsilon or 0)
+        trial.answer_many({id: privacy.respond(bit, epsilon, strategy.gamma) for id, bit in bits.items()})
+    else:
+        trial.tell_many(bits)
+
+
+def run(trial: Trial, rng: np.random.Generator, most: int = 60) -> None:
+    """Ask and tell until the end."""
+    for _ in range(10_000):
+        batch = trial.ask(int(rng.integers(1, most)))
+        tell(trial, batch, rng)
+        if batch.stopped:
+            return
+        assert batch.assignments
+    raise AssertionError("the trial does not end")
+
+
+@pytest.mark.parametrize("strategy", EVERY, ids=lambda s: f"{s.name} {s.trust}")
+def test_a_trial_from_the_first_person_to_the_transcript(strategy: Strategy, tmp_path: Path) -> None:
+    trial = start(tmp_path, strategy)
+    run(trial, np.random.default_rng(1))
+    status = trial.status()
+    assert status.stopped
+    assert status.conclusive
+    assert status.recommendation == "10 mg"
+    assert (status.pending, status.waiting, status.smallest_delta) == (0, 0, None)
+    assert sum(arm.pulls for arm in status.arms) == status.people
+    assert all(arm.mean is not None and arm.count > 0 for arm in status.arms)
+    assert trial.verify(status.head).intact
+    record = trial.transcript()
+    assert json.loads(json.dumps(record)) == record
+    assert record["status"] == status.to_dict()
+    assert trial.ask(5) == Batch((), 0, True)
+    again = Trial.open(f"sqlite:///{tmp_path / 'trial.db'}", "dose", status.head)
+    assert again.status() == status
+
+
+def test_every_release_states_its_epsilon_and_nobody_is_in_two(tmp_path: Path) -> None:
+    trial = start(tmp_path, adap_tt_star(10, 0.1))
+    run(trial, np.random.default_rng(2))
+    record = trial.transcript()["events"]
+    releases = [one for event in record if event["kind"] == "released" for one in event["releases"]]
+    assert all(0 < one["epsilon"] <= 10 for one in releases)
+    slots = [(one["arm"], one["phase"]) for one in releases]
+    assert len(set(slots)) == len(slots)
+    for arm in range(3):
+        released = sum(one["count"] for one in releases if one["arm"] == arm)
+        assert released <= sum(event.get("arms", []).count(arm) for event in record)
+
+
+def test_people_are_in_the_trial_at_once_up_to_the_next_release(tmp_path: Path) -> None:
+    trial = start(tmp_path, adap_tt_star(10, 0.1))
+    first = trial.ask(50)
+    assert [one.arm for one in first.assignments] == list(ARMS)
+    assert first.waiting == 3
+    assert trial.ask(50) == Batch((), 3, False)
+    trial.tell(first.assignments[2].id, 1)
+    assert trial.ask(50) == Batch((), 2, False)
+    assert trial.status().waiting == 2
+    assert trial.status().arms[0].mean is None
+    trial.tell_many({first.assignments[0].id: 0, first.assignments[1].id: 0.5})
+    assert trial.status().waiting == 0
+    assert trial.status().arms[0].mean is not None
+    assert trial.ask(50).assignments
+
+
+def test_local_trust_never_waits_and_takes_no_raw_outcome(tmp_path: Path) -> None:
+    trial = start(tmp_path, ctb_tt(2, 0.1))
+    batch = trial.ask(40)
+    assert len(batch.assignments) == 40
+    assert batch.waiting == 0
+    one, other = batch.assignments[:2]
+    with pytest.raises(InvalidInputError, match="takes no raw outcomes"):
+        trial.tell(one.id, 1)
+    for wrong in (1, 1.0, "rr/2.0/1", privacy.respond(1, 1.0), privacy.respond(1, 2.0, 0.1)):
+        with pytest.raises(InvalidInputError, match="randomised"):
+            trial.answer(one.id, wrong)  # type: ignore[arg-type]
+    trial.answer(other.id, privacy.respond(1, 2.0))
+    assert trial.status().arms[1].count == 1
+    with pytest.raises(InvalidInputError, match="amend"):
+        trial.amend(other.id, 1)
+    with pytest.raises(InvalidInputError, match="no local trust"):
+        start(tmp_path / "..", adap_tt_star(1, 0.1)).answer(one.id, privacy.respond(1, 2.0))
+
+
+def test_answers_count_in_the_order_of_assignment(tmp_path: Path) -> None:
+    """An arm's mean is over its first people: whoever answers sooner when all went well would tilt it otherwise."""
+    trial = start(tmp_path, ttucb(0.1), 60)
+    people = [one for one in trial.ask(30).assignments if one.arm == "5 mg"]
+    for one in people[1:]:
+        trial.tell(one.id, 1)
+    assert trial.status().arms[0].count == 0
+    trial.tell(people[0].id, 0)
+    assert trial.status().arms[0].count == len(people)
+
+
+def test_a_second_tell_changes_nothing_and_amend_does_until_the_release(tmp_path: Path) -> None:
+    trial = start(tmp_path, batched(0.1))
+    one, two, three = trial.ask(9).assignments
+    trial.tell(one.id, 1)
+    assert trial.tell(one.id, 0) is trial.tell(one.id, 1) is None  # type: ignore[func-returns-value]
+    trial.tell(two.id, 1)
+    trial.amend(two.id, 0.25)
+    with pytest.raises(InvalidInputError, match="no outcome to amend"):
+        trial.amend(three.id, 1)
+    trial.tell(three.id, 0)
+    assert [arm.mean for arm in trial.status().arms] == [1.0, 0.25, 0.0]
+    with pytest.raises(InvalidInputError, match="has been released"):
+        trial.amend(one.id, 0)
+    trial.tell(one.id, 0)
+    assert trial.status().arms[0].mean == 1.0
+
+
+@pytest.mark.parametrize("strategy", [batched(0.1), ttucb(0.1)], ids=lambda s: s.name)
+def test_a_missing_outcome_counts_as_a_failure(strategy: Strategy, tmp_path: Path) -> None:
+    trial = start(tmp_path, strategy, direction="min", range=(0, 10))
+    one, two, three = trial.ask(3).assignments
+    trial.tell_many({one.id: 0, two.id: 10})
+    trial.miss(three.id)
+    trial.tell(three.id, 0)
+    assert [arm.mean for arm in trial.status().arms] == [0.0, 10.0, 10.0]
+    assert "missed" not in json.dumps(trial.transcript())
+    assert trial.verify().intact
+
+
+def test_a_missing_person_is_replaced(tmp_path: Path) -> None:
+    trial = start(tmp_path, batched(0.1), missing="replace")
+    first = trial.ask(3).assignments
+    trial.miss(first[1].id)
+    trial.tell_many({first[0].id: 1, first[2].id: 0})
+    (second,) = trial.ask(9).assignments
+    assert second.arm == first[1].arm
+    trial.tell(first[1].id, 1)
+    trial.tell(second.id, 0.5)
+    assert [arm.mean for arm in trial.status().arms] == [1.0, 0.5, 0.0]
+    assert trial.verify().intact
+
+
+def test_an_answer_that_will_not_come_is_passed_over(tmp_path: Path) -> None:
+    trial = start(tmp_path, ttucb(0.1), missing="replace")
+    people = [one for one in trial.ask(9).assignments if one.arm == "5 mg"]
+    trial.tell_many({people[1].id: 1, people[2].id: 0})
+    assert trial.status().arms[0].count == 0
+    trial.miss(people[0].id)
+    assert (trial.status().arms[0].count, trial.status().arms[0].mean) == (2, 0.5)
+    run(trial, np.random.default_rng(3))
+    assert trial.verify().intact
+
+
+@pytest.mark.parametrize("missing", ["failure", "replace"])
+@pytest.mark.parametrize("strategy", EVERY, ids=lambda s: f"{s.name} {s.trust}")
+def test_leases_expire(strategy: Strategy, missing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody answers for ever: after the lease the trial goes on by itself."""
+    clock = [1000.0]
+    monkeypatch.setattr("discreet.trial.time.time", lambda: clock[0])
+    trial = start(tmp_path, strategy, 40, lease=60, missing=missing)
+    rng = np.random.default_rng(5)
+    for _ in range(200):
+        batch = trial.ask(7)
+        if batch.stopped:
+            break
+        heard = tuple(one for one in batch.assignments if rng.random() < 0.6)
+        tell(trial, Batch(heard, 0, False), rng)
+        clock[0] += 61
+    else:
+        trial.expire()
+        assert trial.ask(7).stopped
+    assert trial.status().people <= 40
+    assert trial.verify().intact
+
+
+def test_inconclusive_at_the_maximum(tmp_path: Path) -> None:
+    trial = start(tmp_path, bet_se(1e-50, epsilon=2), 200)
+    run(trial, np.random.default_rng(7))
+    status = trial.status()
+    assert (status.stopped, status.conclusive, status.recommendation) == (True, False, "10 mg")
+    assert status.smallest_delta is not None
+    assert 1e-50 < status.smallest_delta < 0.5
+    assert status.people <= 200
+    assert trial.verify().intact
+
+
+def test_the_last_batch_is_cut_to_the_maximum_and_late_outcomes_stay_sealed(tmp_path: Path) -> None:
+    trial = start(tmp_path, adap_tt_star(0.1, 0.01), 10)
+    rng = np.random.default_rng(8)
+    people: list[Any] = []
+    while not (batch := trial.ask(50)).stopped:
+        people += batch.assignments
+        tell(trial, batch, rng)
+    assert len(people) + len(batch.assignments) == 10
+    before = trial.status()
+    for one in batch.assignments:
+        trial.tell(one.id, 1)
+    after = trial.status()
+    assert after.pending == 0
+    assert after.arms == before.arms
+    assert after.head == before.head
+    assert trial.verify().intact
+
+
+def test_units_of_the_experimenter(tmp_path: Path) -> None:
+    trial = start(tmp_path, bet_se(0.05, epsilon=2), range=(100, 200), direction="min")
+    rng = np.random.default_rng(9)
+    truth = {"5 mg": 180.0, "10 mg": 110.0, "20 mg": 170.0}
+    while not (batch := trial.ask(30)).stopped:
+        trial.tell_many({one.id: truth[one.arm] + float(rng.uniform(-9, 9)) for one in batch.assignments})
+    status = trial.status()
+    assert status.recommendation == "10 mg"
+    for arm in status.arms:
+        assert arm.interval is not None
+        low, high = arm.interval
+        assert 100 <= low <= truth[arm.name] <= high <= 200, "false alarm 0.05 an arm, but the intervals are wide"
+    for outcome in (99.0, 201.0, math.nan):
+        with pytest.raises(InvalidInputError, match="from 100 to 200"):
+            trial.tell("1-x", outcome)
+
+
+def test_nobody_takes_part_twice(tmp_path: Path) -> None:
+    trial = start(tmp_path, ttucb(0.1))
+    assert len(trial.ask(people=["ann-q7", "bob-q7"]).assignments) == 2
+    for people in (["eve-q7", "bob-q7"], ["eve-q7", "eve-q7"]):
+        with pytest.raises(InvalidInputError, match="number 2 of the list") as caught:
+            trial.ask(people=people)
+        assert "q7" not in str(caught.value)
+    assert trial.status().people == 2
+    assert len(trial.ask(people=["eve-q7"]).assignments) == 1
+    content = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    assert b"-q7" not in content
+
+
+def test_the_protocol_is_frozen(tmp_path: Path) -> None:
+    trial = start(tmp_path, adap_tt_star(1, 0.05))
+    assert start(tmp_path, adap_tt_star(1, 0.05)).protocol_hash == trial.protocol_hash
+    for other in (adap_tt_star(2, 0.05), adap_tt_star(1, 0.01), dp_se(1, 0.05)):
+        with pytest.raises(InvalidInputError, match="other settings: strategy"):
+            start(tmp_path, other)
+    with pytest.raises(InvalidInputError, match="max_people is 3000, not 3001"):
+        start(tmp_path, adap_tt_star(1, 0.05), 3001)
+    assert Protocol.from_dict(trial.protocol.to_dict()) == trial.protocol
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"arms": ("a",)}, "two arms"),
+        ({"arms": ("a", "a")}, "same name"),
+        ({"arms": "ab"}, "list of names"),
+        ({"name": ""}, "name must be"),
+        ({"max_people": 1}, "max_people must be"),
+        ({"missing": "ignore"}, "missing must be"),
+        ({"retain": "a day"}, "retain must be"),
+        ({"range": (1, 0)}, "range must be"),
+        ({"range": 3}, "range must be"),
+        ({"direction": "up"}, "direction must be"),
+        ({"lease": 0}, "lease must be"),
+        ({"strategy": "bet-se"}, "must be a Strategy"),
+        ({"url": "mysql://x/y"}, "sqlite or postgresql"),
+        ({"url": "sqlite://"}, "outlive"),
+        ({"url": "nothing"}, "url must look like"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_and_leaves_nothing(change: dict[str, Any], words: str, tmp_path: Path) -> None:
+    settings: dict[str, Any] = {
+        "url": f"sqlite:///{tmp_path / 't.db'}",
+        "name": "t",
+        "arms": ("a", "b"),
+        "strategy": ttucb(0.1),
+    }
+    with pytest.raises(InvalidInputError, match=words):
+        Trial.create(**({**settings, "max_people": 10} | change))
+    assert not list(tmp_path.iterdir())
+
+
+def test_unknown_trials_and_ids(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError, match="there is no file"):
+        Trial.open(f"sqlite:///{tmp_path / 'no.db'}", "dose")
+    assert not list(tmp_path.iterdir())
+    trial = start(tmp_path, ttucb(0.1))
+    with pytest.raises(InvalidInputError, match="trials there: dose"):
+        Trial.open(f"sqlite:///{tmp_path / 'trial.db'}", "doze")
+    one = trial.ask().assignments[0]
+    for id in ("", "1", "1-", "-1", one.id + "0", "2-" + one.id[2:], "9" * 400, "x'; --"):
+        with pytest.raises(InvalidInputError, match="there is no assignment"):
+            trial.tell_many({one.id: 1, id: 1})
+    assert trial.status().pending == 1
+    for n in (0, -1, 1.5, 10**9):
+        with pytest.raises(InvalidInputError, match="n must be"):
+            trial.ask(n)  # type: ignore[arg-type]
+
+
+def test_a_restored_backup_is_refused_by_whoever_knows_a_later_head(tmp_path: Path) -> None:
+    trial = start(tmp_path, adap_tt_star(10, 0.1))
+    rng = np.random.default_rng(11)
+    tell(trial, trial.ask(3), rng)
+    url, backup = f"sqlite:///{tmp_path / 'trial.db'}", tmp_path / "backup"
+    os.link(tmp_path / "trial.db", backup)
+    content = backup.read_bytes()
+    tell(trial, trial.ask(9), rng)
+    head = trial.status().head
+    Trial.open(url, "dose", head)
+    for name in ("trial.db", "trial.db-wal", "trial.db-shm"):
+        (tmp_path / name).unlink(missing_ok=True)
+    (tmp_path / "trial.db").write_bytes(content)
+    with pytest.raises(TamperedError, match="backup"):
+        Trial.open(url, "dose", head)
+    assert "backup" in Trial.open(url, "dose").verify(head).problems[0]
+    with pytest.raises(InvalidInputError, match="head must look like"):
+        Trial.open(url, "dose", "17")
+
+
+def test_nothing_that_is_shown_holds_an_outcome(tmp_path: Path) -> None:
+    trial = start(tmp_path, adap_tt_star(1, 0.1), retain="forever")
+    people = trial.ask(3).assignments
+    trial.tell_many({people[0].id: 0.7654321, people[1].id: 0.7654321})
+    shown = [repr(trial), repr(trial.status()), json.dumps(trial.transcript()), repr(trial._store), repr(trial.ask(2))]
+    for text in shown:
+        assert "7654" not in text
+        assert str(round(0.7654321 * 2**20))[:5] not in text
