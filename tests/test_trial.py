@@ -181,11 +181,13 @@ def test_a_missing_person_is_replaced(tmp_path: Path) -> None:
 
 def test_an_answer_that_will_not_come_is_passed_over(tmp_path: Path) -> None:
     trial = start(tmp_path, ttucb(0.1), missing="replace")
-    people = [one for one in trial.ask(9).assignments if one.arm == "5 mg"]
+    everyone = trial.ask(9).assignments
+    people = [one for one in everyone if one.arm == "5 mg"]
     trial.tell_many({people[1].id: 1, people[2].id: 0})
     assert trial.status().arms[0].count == 0
     trial.miss(people[0].id)
     assert (trial.status().arms[0].count, trial.status().arms[0].mean) == (2, 0.5)
+    trial.tell_many({one.id: 0.5 for one in everyone})
     run(trial, np.random.default_rng(3))
     assert trial.verify().intact
 
@@ -359,3 +361,13 @@ def test_nothing_that_is_shown_holds_an_outcome(tmp_path: Path) -> None:
     for text in shown:
         assert "7654" not in text
         assert str(round(0.7654321 * 2**20))[:5] not in text
+
+
+def test_at_the_maximum_answers_are_waited_for(tmp_path: Path) -> None:
+    trial = start(tmp_path, ctb_tt(1, 0.01), 5)
+    people = trial.ask(9).assignments
+    assert len(people) == 5
+    assert trial.ask(9) == Batch((), 5, False)
+    trial.answer_many({one.id: privacy.respond(1, 1.0) for one in people})
+    status = trial.status()
+    assert (status.stopped, status.conclusive) == (True, False)

@@ -457,9 +457,11 @@ class Trial:
         return any(batches[arm, phase].vacant for arm, phase, _ in due if (arm, phase) in batches)
 
     def _waiting(self, batches: Mapping[tuple[int, int], Any]) -> int:
-        """Outcomes that the next release waits for."""
+        """Outcomes that the next release waits for; at the maximum, all that are not in."""
         if self._now.stopped:
             return 0
+        if self._now.course.learns_always:
+            return sum(batch.open for batch in batches.values()) if self._now.course.finished else 0
         due = self._now.course.due()
         return sum(size - (batches[arm, phase].told if (arm, phase) in batches else 0) for arm, phase, size in due)
 
