@@ -24,8 +24,9 @@ def blocks(page: Path) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_python_blocks(page: Path) -> None:
-    """One page is one session; a text block right after a Python block is what that one prints."""
+def test_a_page_does_what_it_says(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One page is one session in one empty folder; a text block right after a Python block is what that one prints."""
+    monkeypatch.chdir(tmp_path)
     namespace: dict[str, Any] = {"__name__": "docs"}
     printed = ""
     for kind, text in blocks(page):
@@ -35,26 +36,23 @@ def test_python_blocks(page: Path) -> None:
             printed = out.getvalue()
         elif kind == "text":
             assert printed.strip() == text.strip()
+        else:
+            for line in text.splitlines():
+                run_command(line.removeprefix("$ "))
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        line.removeprefix("$ ")
-        for page in PAGES
-        for kind, text in blocks(page)
-        if kind == "console"
-        for line in text.splitlines()
-    ],
-)
-def test_commands(command: str) -> None:
-    program, *arguments = shlex.split(command, comments=True)
-    if program == "make":
-        assert re.search(rf"^{arguments[0]}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
-    else:
-        assert program == "discreet"
-        result = CliRunner().invoke(main, arguments)
-        assert result.exit_code == 0, result.output
+def run_command(command: str) -> None:
+    """A command of ours, maybe with its output into a file; of `make` only that there is such a target."""
+    words = shlex.split(command, comments=True)
+    if words[0] == "make":
+        assert re.search(rf"^{words[1]}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
+        return
+    target = words[words.index(">") + 1] if ">" in words else None
+    assert words[0] == "discreet"
+    result = CliRunner().invoke(main, words[1 : words.index(">")] if target else words[1:])
+    assert result.exit_code == 0, (command, result.output)
+    if target:
+        Path(target).write_text(result.stdout)
 
 
 def test_the_documentation_builds(tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ ROOMS: dict[str, set[str]] = {
     "engine": {"errors", "instance", "kernel", "results", "rules", "strategy", "validate", "version"},
     "planning": {"engine", "errors", "instance", "results", "strategy", "theory", "validate", "version"},
     "audit": {"engine", "errors", "instance", "results", "strategy", "validate", "version"},
-    "tables": {"audit", "bounding", "instance", "planning"},
+    "tables": {"audit", "bounding", "instance", "planning", "trial"},
     "study": {"engine", "errors", "instance", "strategy", "validate"},
     "sweep": {"engine", "errors", "instance", "results", "strategy", "study", "theory", "version"},
     "path": {"betting", "decision", "engine", "errors", "instance", "kernel", "play", "rules", "strategy"},
@@ -64,6 +64,8 @@ ROOMS: dict[str, set[str]] = {
     "protocol": {"course", "errors", "privacy", "strategy", "validate", "version"},
     "store": {"errors"},
     "record": {"course", "protocol", "store"},
+    "trial_cli": {"cli", "errors", "privacy", "report", "tables", "trial", "trial_report"},
+    "trial_report": {"plots", "protocol", "record", "report", "store"},
     "trial": {"course", "errors", "privacy", "protocol", "record", "store", "strategy", "validate"},
     "reproduce": {
         *(

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
         InvalidInputError,
         MissingExtraError,
         NoConvergenceError,
+        StoreError,
+        TamperedError,
         TiedBestArmError,
     )
     from discreet.instance import Bernoulli, Beta, Discrete, Instance, benchmarks
@@ -38,8 +40,12 @@ if TYPE_CHECKING:
     from discreet.study import Study
     from discreet.sweep import run_study
     from discreet.theory import CharacteristicTime
+    from discreet.trial import ArmStatus, Assignment, Batch, Status, Trial, Verification
 
 __all__ = [
+    "ArmStatus",
+    "Assignment",
+    "Batch",
     "Bernoulli",
     "Beta",
     "Bounds",
@@ -60,9 +66,14 @@ __all__ = [
     "PrivateBounds",
     "Recommendation",
     "Results",
+    "Status",
+    "StoreError",
     "Strategy",
     "Study",
+    "TamperedError",
     "TiedBestArmError",
+    "Trial",
+    "Verification",
     "__version__",
     "adap_tt",
     "adap_tt_star",
@@ -103,6 +114,8 @@ _HOMES = {
         "InvalidInputError",
         "MissingExtraError",
         "NoConvergenceError",
+        "StoreError",
+        "TamperedError",
         "TiedBestArmError",
     ),
     "instance": (
@@ -138,6 +151,14 @@ _HOMES = {
     "study": ("Study",),
     "sweep": ("run_study",),
     "theory": ("CharacteristicTime",),
+    "trial": (
+        "ArmStatus",
+        "Assignment",
+        "Batch",
+        "Status",
+        "Trial",
+        "Verification",
+    ),
 }
 
 

@@ -542,9 +542,17 @@ def draw_path(path: RunPath, title: str = "") -> "Figure":
 
 @styled
 def draw_means(
-    people: NDArray[np.int64], means: FloatArray, names: Sequence[str], chosen: int | None, unit: str
+    people: NDArray[np.int64],
+    means: FloatArray,
+    names: Sequence[str],
+    chosen: int | None,
+    unit: str,
+    span: tuple[float, float],
 ) -> "Figure":
-    """Private means of a live trial after each release, a labelled step line for each arm."""
+    """Private means of a live trial after each release, a labelled step line for each arm.
+
+    `span` is the range of outcomes; the first noisy means may lie far outside it, and leave the picture.
+    """
     from matplotlib.ticker import FuncFormatter
 
     figure = new_figure(6.4, 3.6)
@@ -555,15 +563,15 @@ def draw_means(
         color, pattern = ORDER[arm % len(ORDER)], PATTERNS[(arm // 2 + arm) % len(PATTERNS)]
         there = ~np.isnan(means[:, arm])
         if there.any():
-            y = means[there, arm]
-            marker = MARKS[arm % len(MARKS)] if len(people) <= 60 else ""
-            width = 2.2 if arm == chosen else 1.3
-            axes.plot(people[there], y, ds="steps-post", color=color, ls=pattern, lw=width, marker=marker, ms=3.5)
+            x, y = people[there], means[there, arm]
+            axes.step(x, y, where="post", color=color, ls=pattern, lw=2.2 if arm == chosen else 1.3)
+            fresh = np.append(True, np.diff(y) != 0)
+            if fresh.sum() <= 40:
+                axes.plot(x[fresh], y[fresh], ls="", marker=MARKS[arm % len(MARKS)], ms=4, color=color)
             ends.append((name + (" ← best" if arm == chosen else ""), float(y[-1]), color, True))
-    later = means[len(people) // 3 :]
-    low, high = float(np.nanmin(later)), float(np.nanmax(later))
-    room = 0.15 * (high - low) or 0.1
-    axes.set_ylim(low - room, high + room)
+    room = 0.3 * (span[1] - span[0])
+    low, high = max(float(np.nanmin(means)), span[0] - room), min(float(np.nanmax(means)), span[1] + room)
+    axes.set_ylim(low - room / 6, high + room / 6)
     _label_ends(axes, ends, False)
     axes.set_xlabel("people assigned")
     axes.set_ylabel(unit)

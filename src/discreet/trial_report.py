@@ -72,13 +72,18 @@ def _result(status: dict[str, Any]) -> list[str]:
 
 def _arms(status: dict[str, Any]) -> Table:
     level = f"{1 - status['delta']:.4g}"
+    head, words = ["arm", "people", "outcomes behind the mean", "private mean"], "Private means carry noise."
     rows = []
     for arm in status["arms"]:
         mean = "–" if arm["mean"] is None else f"{arm['mean']:.4g}"
-        ends = "–" if arm["interval"] is None else f"{arm['interval'][0]:.4g} to {arm['interval'][1]:.4g}"
-        rows.append([arm["name"], str(arm["pulls"]), str(arm["count"]), mean, ends])
-    words = f"Private means carry noise. An interval holds the true mean at all times with probability {level}."
-    return Table(["arm", "people", "outcomes behind the mean", "private mean", f"{level} interval"], rows, words)
+        rows.append([arm["name"], str(arm["pulls"]), str(arm["count"]), mean])
+    if any(arm["interval"] for arm in status["arms"]):
+        head.append(f"{level} interval")
+        words += f" An interval holds the true mean at all times with probability {level}."
+        for row, arm in zip(rows, status["arms"], strict=True):
+            ends = arm["interval"]
+            row.append("–" if ends is None else f"{ends[0]:.4g} to {ends[1]:.4g}")
+    return Table(head, rows, words)
 
 
 def _pictures(path: TrialPath, transcript: dict[str, Any]) -> list[Picture | Text]:
@@ -86,7 +91,9 @@ def _pictures(path: TrialPath, transcript: dict[str, Any]) -> list[Picture | Tex
         return [Text("Nothing has been released yet, so there is no picture.")]
     protocol = transcript["protocol"]
     better = "more is better" if protocol["direction"] == "max" else "less is better"
-    figure = plots.draw_means(path.people, path.means, path.names, path.recommendation, f"private mean ({better})")
+    span = (protocol["low"], protocol["high"])
+    unit = f"private mean ({better})"
+    figure = plots.draw_means(path.people, path.means, path.names, path.recommendation, unit, span)
     words = f"The private mean of each of {len(path.names)} arms after each release, against the people assigned."
     return [Picture(plots.render(figure), words, words)]
 

@@ -1,0 +1,122 @@
+"""The commands of live trials, as a person or a script uses them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from discreet.cli import main
+
+CREATE = ["create", "dose", "--arms", "a,b", "--max-people", "2000", "--delta", "0.1"]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def call(*words: str, stdin: str | None = None) -> Result:
+    return CliRunner().invoke(main, words, input=stdin)
+
+
+def trial(*words: str, code: int = 0, stdin: str | None = None) -> Result:
+    result = call("trial", *words, stdin=stdin)
+    assert result.exit_code == code, result.output
+    return result
+
+
+def read(*words: str, stdin: str | None = None) -> Any:
+    return json.loads(trial(*words, "--json", stdin=stdin).stdout)
+
+
+def test_a_whole_trial(folder: Path) -> None:
+    made = read(*CREATE, "--strategy", "bet-se", "--epsilon", "2")
+    assert set(made) == {"name", "protocol_hash", "head", "url"}
+    assert (folder / "discreet-trials.db").exists()
+    assert read(*CREATE, "--strategy", "bet-se", "--epsilon", "2") == made
+    while True:
+        batch = read("ask", "dose", "-n", "200")
+        assert set(batch) == {"assignments", "waiting", "stopped"}
+        if batch["stopped"]:
+            break
+        lines = [f"{one['id']},{int(one['arm'] == 'b')}" for one in batch["assignments"]]
+        assert read("tell", "dose", "--csv", "-", stdin="id,outcome\n" + "\n".join(lines)) == {"accepted": len(lines)}
+    status = read("status", "dose")
+    assert (status["stopped"], status["conclusive"], status["recommendation"]) == (True, True, "b")
+    assert (status["epsilon"], status["delta"], status["pending"]) == (2.0, 0.1, 0)
+    assert {"name", "pulls", "count", "mean"} <= set(status["arms"][0])
+    assert "has stopped: conclusive" in trial("status", "dose", "--head", status["head"]).stdout
+    assert read("verify", "dose", "--head", status["head"])["intact"]
+    trial("transcript", "dose", "--out", "t.json")
+    assert json.loads((folder / "t.json").read_text()) == json.loads(trial("transcript", "dose").stdout)
+    trial("report", "dose", "--out", "r.html")
+    page = (folder / "r.html").read_text()
+    assert "The best arm is b." in page
+    assert "<svg" in page
+
+
+def test_local_trust() -> None:
+    trial(*CREATE, "--strategy", "ctb-tt", "--epsilon", "1")
+    one = read("ask", "dose")["assignments"][0]
+    assert "discreet respond" in trial("tell", "dose", one["id"], "1", code=2).stderr
+    word = call("respond", "--epsilon", "1", "--outcome", "-", stdin="0.4\n").stdout.strip()
+    assert word in ("rr/1.0/0", "rr/1.0/1")
+    trial("tell", "dose", one["id"], word)
+    assert read("status", "dose")["arms"][0]["count"] == 1
+    found = json.loads(
+        call("respond", "--epsilon", "2", "--gamma", "0.1", "--outcome", "3", "--range", "0,4", "--json").stdout
+    )
+    assert (found["mechanism"], found["epsilon"], found["gamma"]) == ("gauss", 2.0, 0.1)
+
+
+def test_missing_outcomes_and_people(folder: Path) -> None:
+    trial(*CREATE, "--strategy", "adap-tt", "--epsilon", "1", "--missing", "replace", "--lease", "1e6")
+    (folder / "people.txt").write_text("ann\nbob\n")
+    batch = read("ask", "dose", "--people", "people.txt")
+    assert [one["arm"] for one in batch["assignments"]] == ["a", "b"]
+    assert read("ask", "dose", "--people", "people.txt") == {"assignments": [], "waiting": 2, "stopped": False}
+    assert trial("miss", "dose", batch["assignments"][0]["id"]).stdout == "Accepted.\n"
+    assert read("miss", "dose", batch["assignments"][0]["id"]) == {"accepted": 1}
+    assert read("ask", "dose")["assignments"][0]["arm"] == "a"
+
+
+BAD = [
+    (["ask", "nope"], "there is no file"),
+    (["create", "x", "--arms", "a", "--strategy", "ttucb", "--max-people", "9"], "two arms"),
+    (["create", "x", "--arms", "a,b", "--strategy", "adap-tt", "--max-people", "9"], "say how private"),
+    (["create", "x", "--arms", "a,b", "--strategy", "adap-tt", "--epsilon", "0", "--max-people", "9"], "epsilon"),
+    (["create", "x", "--arms", "a,b", "--strategy", "ttucb", "--delta", "1", "--max-people", "9"], "delta"),
+    (["create", "x", "--arms", "a,b", "--strategy", "ttucb", "--max-people", "9", "--range", "5"], "--range"),
+    (["create", "x", "--arms", "a,b", "--strategy", "ttucb", "--max-people", "9", "--url", "mysql://a/b"], "sqlite or"),
+    (["tell", "dose"], "give an id and its outcome"),
+]
+
+
+@pytest.mark.parametrize(("words", "message"), BAD, ids=lambda value: str(value)[:40])
+def test_bad_input_is_one_line_and_changes_nothing(words: list[str], message: str, folder: Path) -> None:
+    result = trial(*words, code=2)
+    assert message in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert result.stdout == ""
+    assert not list(folder.iterdir())
+
+
+@pytest.mark.parametrize(
+    "line", ["1-zz,0.7654321", "0.7654321", "1-zz,abc7654321", "1-zz,0.1,0.7654321", "1-zz,7654321"]
+)
+def test_no_error_repeats_an_outcome(line: str) -> None:
+    trial(*CREATE, "--strategy", "ttucb")
+    result = trial("tell", "dose", "--csv", "-", code=2, stdin=line)
+    assert "7654321" not in result.output
+    assert result.stderr.count("\n") == 1
+
+
+def test_foreign_files_and_folders(folder: Path) -> None:
+    (folder / "discreet-trials.db").write_text("something else entirely, longer than a header of a hundred bytes" * 9)
+    assert "no database of trials" in trial("status", "dose", code=1).stderr
+    assert (folder / "discreet-trials.db").read_text().startswith("something else")
+    result = trial(*CREATE, "--strategy", "ttucb", "--url", "sqlite:///no/such/folder/t.db", code=1)
+    assert "check that the folder exists" in result.stderr
