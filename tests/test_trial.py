@@ -9,11 +9,27 @@ from typing import Any
 import numpy as np
 import pytest
 
-from discreet import InvalidInputError, Strategy, adap_tt_star, bet_se, ctb_tt, dp_se, gauss_tt, privacy, ttucb
+from discreet import (
+    InvalidInputError,
+    Strategy,
+    adap_tt,
+    adap_tt_star,
+    bet_se,
+    ctb_tt,
+    dp_se,
+    gauss_tt,
+    play,
+    privacy,
+    rules,
+    threshold,
+    ttucb,
+)
 from discreet import ttucb_batched as batched
 from discreet.errors import TamperedError
 from discreet.protocol import Protocol
 from discreet.trial import Batch, Trial
+from tests.test_course import Tape
+from tests.test_exactness import oracle
 
 ARMS = ("5 mg", "10 mg", "20 mg")
 MEANS = {"5 mg": 0.2, "10 mg": 0.9, "20 mg": 0.3}
@@ -22,6 +38,7 @@ EVERY = [
     batched(0.1),
     ctb_tt(4, 0.1),
     gauss_tt(8, 0.05, 0.1),
+    adap_tt(10, 0.1),
     adap_tt_star(10, 0.1),
     dp_se(10, 0.1),
     bet_se(0.1, epsilon=1),
@@ -371,3 +388,54 @@ def test_at_the_maximum_answers_are_waited_for(tmp_path: Path) -> None:
     trial.answer_many({one.id: privacy.respond(1, 1.0) for one in people})
     status = trial.status()
     assert (status.stopped, status.conclusive) == (True, False)
+
+
+def taped(record: dict[str, Any], bits: list[int], strategy: Strategy) -> Tape:
+    """The outcomes and the noise of a trial as the draws of a simulation: noise is what releases add to the sums."""
+    tape, arms, taken = Tape(), [arm for event in record["events"] for arm in event.get("arms", [])], [0, 0, 0]
+    scale = privacy.gaussian_noise_scale(8.0, 0.05) if strategy.gamma else 1.0
+    for event in record["events"]:
+        for number, units in event.get("answers", []):
+            local = strategy.estimator == "ctb"
+            tape.bits.append(units if local else bits[number - 1])
+            tape.noise.append(0.0 if local else (units * event["unit"] - bits[number - 1]) / scale)
+        for one in event.get("releases", []):
+            arm, count = one["arm"], one["count"]
+            own = [bit for bit, other in zip(bits, arms, strict=False) if other == arm]
+            total = sum(own[taken[arm] : taken[arm] + count])
+            taken[arm] += count
+            noise = one["sum"] * event["unit"] - total
+            if strategy.trust == "local":
+                total, noise = one["sum"], 0.0
+            tape.sums.append((count, float(total)))
+            tape.noise.append(noise / count)
+            tape.jumps += [10**6 + round(noise), 10**6]
+    return tape
+
+
+@pytest.mark.parametrize("strategy", EVERY, ids=lambda s: f"{s.name} {s.trust}")
+def test_a_trial_decides_as_the_simulator(strategy: Strategy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Played again by the simulator's oracle, a trial's outcomes and noise give its assignments, stop and arm."""
+    trial, rng, bits = start(tmp_path, strategy), np.random.default_rng(21), list[int]()
+    while not (batch := trial.ask(1 if strategy.estimator in ("mle", "ctb", "gauss") else 50)).stopped:
+        drawn = {one.id: int(rng.random() < MEANS[one.arm]) for one in batch.assignments}
+        bits += drawn.values()
+        if strategy.trust == "local":
+            epsilon = float(strategy.epsilon or 0)
+            trial.answer_many({id: privacy.respond(bit, epsilon, strategy.gamma) for id, bit in drawn.items()})
+        else:
+            trial.tell_many({id: float(bit) for id, bit in drawn.items()})
+    status, record = trial.status(), trial.transcript()
+    tape: Any = taped(record, bits, strategy)
+    pulls = np.zeros(3, np.int64)
+    exact = strategy.with_(delta=privacy.payable_delta(strategy))
+    if strategy.estimator == "bets":
+        arguments: Any = (tape, np.full(3, 0.5), *rules.betting_rules(exact, 3), 3000, pulls, np.zeros((0, 7)))
+        samples, best, stopped, _ = play.play_betting(*arguments)
+    else:
+        if strategy.gamma:
+            monkeypatch.setattr(threshold, "gaussian_scale", privacy.gaussian_noise_scale)
+        found = oracle(exact, [0.5] * 3, tape, 3000)
+        samples, best, stopped, pulls[:] = found.samples, found.recommendation, found.stopped, found.pulls
+    assert (status.people, status.conclusive, status.recommendation) == (samples, stopped, ARMS[best])
+    assert [arm.pulls for arm in status.arms] == list(pulls)

@@ -286,13 +286,16 @@ class Trial:
         self._take_in({id: self._units(response) for id, response in responses.items()})
 
     def amend(self, id: str, outcome: float) -> None:
-        """Correct an outcome that was told, until it is released."""
+        """Correct an outcome that was told (or counts as a failure), until it is released.
+
+        Whether it was told or is missing makes no difference to what can be seen.
+        """
         if self.protocol.strategy.trust == "local":
             raise InvalidInputError("a randomised response cannot be amended: a second one would spend ε again")
         units = privacy.to_units(self.protocol.scale.reward(outcome), self.protocol.grid)
         with self._writing() as session:
             row = self._find(session, [id])[id]
-            if row.state != store.TOLD:
+            if row.state == store.OPEN:
                 raise InvalidInputError("there is no outcome to amend under this id: tell it")
             if self._slot(row.arm, row.phase) not in session.batches() or self._taken(row):
                 raise InvalidInputError("the outcome under this id has been released: it cannot be amended any more")
