@@ -10,12 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet import divergence
 from discreet.decision import gap_is_large
 from discreet.errors import InvalidInputError
+from discreet.game import equilibrium, equilibrium_at
 from discreet.instance import Bernoulli, Instance
 from discreet.solve import increasing_root
-from discreet.transport import Capped, Convex, Quadratic, equilibrium, equilibrium_at
+from discreet.transport import Capped, Kl, Mixed, PrivateKl, Quadratic
 from discreet.validate import check_arms, check_beta, check_delta, check_epsilon, check_sigma
 
 FloatArray = NDArray[np.float64]
@@ -40,13 +40,13 @@ class CharacteristicTime:
 def t_kl(instance: Instance) -> CharacteristicTime:
     """T*_KL, without privacy (Garivier & Kaufmann; Eq. characteristic_time with d = KL)."""
     best, means = _bernoulli_arms(instance)
-    return _time(instance, *equilibrium([_kl_transport(best, means)]))
+    return _time(instance, *equilibrium([Kl(best, means)]))
 
 
 def t_kl_beta(instance: Instance, beta: float = 0.5) -> CharacteristicTime:
     """T*_KL,β: the same with the best arm's share of the samples held at β."""
     best, means = _bernoulli_arms(instance)
-    return _time(instance, *equilibrium_at(check_beta(beta), _kl_transport(best, means)))
+    return _time(instance, *equilibrium_at(check_beta(beta), Kl(best, means)))
 
 
 def t_gaussian(instance: Instance, sigma: float = 0.5) -> CharacteristicTime:
@@ -75,28 +75,24 @@ def t_tv2(instance: Instance) -> CharacteristicTime:
 def t_local(instance: Instance, epsilon: float) -> CharacteristicTime:
     """T*_ℓ(ν; ε) under ε-local DP: the divergence is min{kl, c(ε) TV²} for each arm (Theorem: local lower bound)."""
     best, means = _bernoulli_arms(instance)
-    factor = local_factor(min(check_epsilon(epsilon), 300.0))  # beyond, kl is the smaller one by far
-    plain = np.array([[True, True, False], [True, False, True]])[:, :, np.newaxis]  # [near, far] × three costs
-
-    def sides(move: divergence.Move) -> divergence.Rise:
-        pairs = zip(divergence.kl_rise(*move), divergence.square_rise(move.off, factor), strict=True)
-        return divergence.Rise(*(np.where(plain, kl, square) for kl, square in pairs))
-
-    mixed, square = Convex(best, means, sides, costs=3), Quadratic(factor * (best - means) ** 2)
-    return _time(instance, *equilibrium([mixed, square]))
+    factor = local_factor(min(check_epsilon(epsilon), 50.0))  # beyond, kl is the smaller one by far
+    square = Quadratic(factor * (best - means) ** 2)
+    if factor <= 2:  # by Pinsker's inequality TV² is the smaller one everywhere
+        return _time(instance, *equilibrium([square]))
+    return _time(instance, *equilibrium([Kl(best, means), Mixed(best, means, factor), square]))
 
 
 def t_global(instance: Instance, epsilon: float) -> CharacteristicTime:
     """T*_g(ν; ε) under ε-global DP: the smaller of the KL and ε times the TV cost (Theorem: global lower bound)."""
     best, means = _bernoulli_arms(instance)
     private = Capped(check_epsilon(epsilon) * (best - means))
-    return _time(instance, *equilibrium([_kl_transport(best, means), private]))
+    return _time(instance, *equilibrium([Kl(best, means), private]))
 
 
 def t_epsilon(instance: Instance, epsilon: float) -> CharacteristicTime:
     """T*_ε under ε-global DP with the divergence d_ε, the tightest known (Jourdan & Azize 2025)."""
     best, means = _bernoulli_arms(instance)
-    transport = Convex(best, means, divergence.PrivateRise(check_epsilon(epsilon)))
+    transport = PrivateKl(best, means, check_epsilon(epsilon))
     return _time(instance, *equilibrium([transport]))
 
 
@@ -252,10 +248,6 @@ def _gaps(instance: Instance) -> FloatArray:
             f"the best arm leads by only {gaps.min():.3g}: times are computed for gaps of at least {LEAST_GAP:g}"
         )
     return gaps
-
-
-def _kl_transport(best: float, means: FloatArray) -> Convex:
-    return Convex(best, means, lambda move: divergence.kl_rise(*move))
 
 
 def _gaussian(instance: Instance, sigma: float) -> Quadratic:
