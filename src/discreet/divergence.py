@@ -68,7 +68,7 @@ NOTHING = 1e-300
 def kl_up(p: FloatArray, p_bar: FloatArray, off: FloatArray, q: FloatArray, q_bar: FloatArray) -> FloatArray:
     """kl(p, q) along a move (its fields are the arguments)."""
     up, down = _excess(np.array([off / p, -off / p_bar]), np.array([q / p, q_bar / p_bar]))
-    return p * up + p_bar * down
+    return np.asarray(p * up + p_bar * down)
 
 
 def kl_rise(p: FloatArray, p_bar: FloatArray, off: FloatArray, q: FloatArray, q_bar: FloatArray) -> Rise:

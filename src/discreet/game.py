@@ -56,24 +56,22 @@ def equilibrium(transports: Sequence[Transport]) -> tuple[float, FloatArray]:
             return float(1 + corner.share.sum()) / ceiling, corner.share
     below: Try | None = None
     above: Try | None = None
-    now, rate, last = _try(transports, ceiling, _guess(transports, ceiling, 2)), 1.0, math.inf
+    now, rate, longest, slow = _try(transports, ceiling, _guess(transports, ceiling, 2)), 1.0, 1.0, False
     for _ in range(200):
         below, above = (now, above) if now.intercept >= 0 else (below, now)
-        best = min((each for each in (below, above) if each), key=lambda each: each.time)
-        meet = _meet(below, above) if below and above else ceiling
         step = -now.height / rate
-        if abs(now.intercept * step) <= 1e-16 or below and best.time - below.bound(meet) <= 4e-16 * best.time:
-            return best.time, best.share
-        position = now.position + math.copysign(min(abs(step), 3.0), step)
+        if abs(now.intercept * step) <= 1e-16:  # so much of T is left to gain
+            return now.time, now.share
+        position, meet = now.position + math.copysign(min(abs(step), longest), step), ceiling
         if below and above:
-            if not below.position < position < above.position or abs(step) > last / 2:
-                position = math.log(meet / (ceiling - meet))
-            if not below.position < position < above.position:
-                position = (below.position + above.position) / 2
-        if any(each and each.position == position for each in (below, above)):  # nothing is left between them
-            return best.time, best.share
-        before, now = now, _try(transports, ceiling, position)
-        last = abs(now.position - before.position)
+            meet = _meet(below, above)
+            position = _between(below, above, math.log(meet / (ceiling - meet)) if slow else position)
+        if below and (below.time - below.bound(meet) <= 2e-15 * below.time or position == below.position):
+            return below.time, below.share
+        if below and above and position == above.position:  # the pulls jump here
+            return below.bound(above.level), above.share
+        before, now, longest = now, _try(transports, ceiling, position), longest + 1
+        slow = now.height / before.height > 0.5 or (now.height / before.height < -0.5 and not slow)
         rate = max((now.height - before.height) / (now.position - before.position), 0.0) or 1.0
     raise NoConvergenceError(f"no level found below {ceiling!r}: please report this instance")
 
@@ -102,10 +100,18 @@ def _try(transports: Sequence[Transport], ceiling: float, position: float) -> Tr
 
 
 def _meet(below: Try, above: Try) -> float:
-    """The level where the two tangents meet; NaN where rounding or an infinity leaves none between the two."""
+    """The level where the two tangents meet; the upper one where rounding or an infinity leaves none between."""
     apart = above.slope - below.slope
     meet = (below.intercept - above.intercept) / apart if apart > 0 else math.nan
-    return meet if below.level < meet < above.level else math.nan
+    return meet if below.level < meet < above.level else above.level
+
+
+def _between(below: Try, above: Try, position: float) -> float:
+    """This position if it lies between the two, else where the line through their heights is zero."""
+    if below.position < position < above.position:
+        return position
+    share = below.height / (below.height - above.height)
+    return below.position + min(max(share, 0.01), 0.99) * (above.position - below.position)
 
 
 def _ceiling(transports: Sequence[Transport]) -> float:

@@ -72,6 +72,11 @@ class Point(NamedTuple):
     pull: FloatArray
     rate: FloatArray
 
+    def along(self, miss: FloatArray) -> FloatArray:
+        """The share at a level close by, on the tangent; at the ceiling a large correction is but noise."""
+        more = miss / self.far
+        return self.share + np.where(np.abs(more) <= 1e-6 * self.share, more, 0.0)
+
 
 class Search(NamedTuple):
     """Where a search for the point at a level stands: z, the bracket around it, the sizes of the last two steps."""
@@ -104,19 +109,19 @@ class Curve(ABC):
         self._p_bar = np.maximum(p, NOTHING)
         self._floor = np.zeros_like(self._gaps)
         self._tolerance = np.full_like(self._gaps, 1e-9)
+        self._open = [np.full_like(self._gaps, each) for each in (-700, 700, np.inf)]
 
-    def _measure(self, ceiling: FloatArray) -> None:
-        """What is known of G before any level is asked for."""
-        zeros = np.zeros_like(ceiling)
-        even, self._per_ceiling = self._point(zeros, EVERY), 1 / ceiling
-        height, slope = self._height(even.level, even.rate, EVERY)
-        self._tangent = zeros, height, np.minimum(np.maximum(slope, 0.1), 10)
-        self.even, self.ceiling = even.level.reshape(self._costs, -1), ceiling.reshape(self._costs, -1)
+    def _measure(self, ceiling: FloatArray, even: FloatArray, rate: FloatArray) -> None:
+        """What is known of G before any level is asked for: its limit, and at z = 0 its level and rate."""
+        self._per_ceiling = 1 / ceiling
+        height, slope = self._height(even, rate, EVERY)
+        self._tangent = np.zeros_like(ceiling), height, np.minimum(np.maximum(slope, 0.1), 10)
+        self.even, self.ceiling = even.reshape(self._costs, -1), ceiling.reshape(self._costs, -1)
         self.limit = np.minimum(self.ceiling, 100 * self.even)  # kl may be unbounded; no solution comes near this
 
     def inverse(self, level: float) -> Inverse:
         """Shares and pulls at this level."""
-        share, pull = self._solve(np.full_like(self._gaps, level))
+        share, pull = self._solve(level + 0 * self._gaps)
         return Inverse(share.reshape(self._costs, -1), pull.reshape(self._costs, -1))
 
     def _solve(self, target: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -124,23 +129,22 @@ class Curve(ABC):
 
         The last step is taken along the tangent of G itself, which errs by the square of the tolerance.
         """
-        search, columns, found = self._begin(target), EVERY, np.empty((5, len(target)))
+        columns: Any = EVERY
+        search, found = self._begin(target), np.empty((5, len(target)))
         for _ in range(200):
             point = self._point(search.z, columns)
             height, slope = self._height(point.level, point.rate, columns)
             miss = search.target - point.level
-            more = np.abs(miss) / point.far
-            done = (more <= search.tolerance * point.share) | (np.abs(miss) <= 1e-15 * search.target)
-            done |= search.high - search.low <= 1e-15
+            done = np.abs(miss) <= np.maximum(search.tolerance * point.share * point.far, 1e-15 * search.target)
             settled = np.count_nonzero(done)
-            if settled == len(done) or (settled > len(done) // 2 and settled > MANY):
-                more = np.where(more <= 1e-6 * point.share, miss / point.far, 0.0)  # at the ceiling it may be noise
-                found[:, columns] = point.share + more, point.pull, search.z, height, slope
-                if settled == len(done):
-                    self._tangent = found[2], found[3], np.minimum(np.maximum(found[4], 0.1), 10)
-                    return found[0], found[1]
-            search = self._step(search, point, (height - search.goal) / slope)
-            if settled > len(done) // 2 and settled > MANY:
+            many_settled = settled > max(len(done) // 2, MANY)
+            if settled == len(done) or many_settled:
+                found[:, columns] = point.along(miss), point.pull, search.z, height, slope
+            if settled == len(done):
+                self._tangent = found[2], found[3], np.minimum(np.maximum(found[4], 0.1), 10)
+                return found[0], found[1]
+            search = self._step(search, point, np.where(done, 0.0, (height - search.goal) / slope))
+            if many_settled:
                 rest = np.flatnonzero(~done)
                 columns, search = np.arange(len(target))[columns][rest], Search(*(each[rest] for each in search))
         raise NoConvergenceError(f"no share found for the level {target[0]!r}: please report this instance")
@@ -149,19 +153,20 @@ class Curve(ABC):
         z, height, slope = self._tangent
         goal = self._height(target, target, EVERY)[0]
         z = np.minimum(np.maximum(z + (goal - height) / slope, -690), 690)
-        low, high, last = (np.full_like(z, each) for each in (-700, 700, np.inf))
+        low, high, last = self._open
         return Search(target, goal, self._tolerance, z, low, high, last, last)
 
     def _step(self, search: Search, point: Point, step: FloatArray) -> Search:
-        """Newton's step, unless it leaves the bracket or does not halve every other time."""
+        """Newton's step, unless it leaves the bracket or does not halve every other time; a settled z stays."""
         z, low, high = search.z, search.low, search.high
         level = np.where(np.isnan(point.level), z * np.inf, point.level)  # infinity times zero, far out
         low, high = np.where(level < search.target, z, low), np.where(level > search.target, z, high)
         low, retreat = self._retreat(point, search.target, low, high)
         fresh = z - step
         safe = (fresh > low) & (fresh < high) & (np.abs(step) <= search.before_last / 2)
-        fresh = np.where(safe, fresh, retreat)
-        return search._replace(z=fresh, low=low, high=high, last=np.abs(fresh - z), before_last=search.last)
+        fresh = np.where(safe | (step == 0), fresh, retreat)
+        tolerance = np.where(high - low <= 1e-15, np.inf, search.tolerance)
+        return Search(search.target, search.goal, tolerance, fresh, low, high, np.abs(fresh - z), search.last)
 
     def _height(self, level: FloatArray, rate: FloatArray, columns: Any) -> tuple[FloatArray, FloatArray]:
         """The height and its rate, kept finite where rounding pushes the level to either end."""
@@ -173,7 +178,7 @@ class Curve(ABC):
     def _move(self, off: FloatArray, columns: Any) -> Move:
         p, p_bar = self._p[:, columns], self._p_bar[:, columns]
         q = p + off
-        return Move(p, p_bar, off, q, q[::-1])
+        return Move(p, p_bar, off, q, q[..., ::-1, :])
 
     @abstractmethod
     def _point(self, z: FloatArray, columns: Any) -> Point:
@@ -193,8 +198,9 @@ class Kl(Curve):
     def __init__(self, best: float, means: FloatArray) -> None:
         super().__init__(best, means)
         self._prepare()
-        whole = np.array([self._gaps, np.zeros_like(self._gaps)])
-        self._measure(self._values(whole, EVERY)[0])
+        nothing, half = np.zeros_like(self._gaps), np.full_like(self._p, 0.5)
+        whole, (near, far) = self._values(np.array([[self._gaps, nothing], self._offs(half, EVERY)]), EVERY)
+        self._measure(whole[0], near + far, far)
 
     def _prepare(self) -> None:
         """Whatever the values need."""
@@ -205,7 +211,7 @@ class Kl(Curve):
 
     def _offs(self, weights: FloatArray, columns: Any) -> FloatArray:
         """How far either arm moves, given the other's weight, the two adding up to 1."""
-        return weights * self._gaps[columns]
+        return np.asarray(weights * self._gaps[columns])
 
     def _point(self, z: FloatArray, columns: Any) -> Point:
         rise = np.exp(np.array([-z, z]))
@@ -244,7 +250,7 @@ class PrivateKl(Kl):
         plain = weights * gaps
         both_plain = (plain <= reach).all(axis=0)
         if both_plain.all():
-            return plain
+            return np.asarray(plain)
         p, p_bar, s, decay = self._p[:, columns], self._p_bar[:, columns], self._private.s, self._private.decay
         other = (p + decay * p_bar) * weights[::-1]
         own = _positive_root(s, other - weights * s * (p_bar - p), weights * s * p * p_bar)  # the other side is private
@@ -270,7 +276,8 @@ class Mixed(Curve):
         close = self._rise(np.array([zeros + 1e-200, ones]), EVERY)
         self._far = close.value[1]
         self._floor = np.fmax(close.slope[0] / close.slope[1] * self._far, 0.0)
-        self._measure(self._rise(np.array([ones, zeros]), EVERY).value[0])
+        even = self._point(zeros, EVERY)
+        self._measure(self._rise(np.array([ones, zeros]), EVERY).value[0], even.level, even.rate)
 
     def _solve(self, target: FloatArray) -> tuple[FloatArray, FloatArray]:
         straight = target <= self._floor
