@@ -60,7 +60,7 @@ def equilibrium(transports: Sequence[Transport]) -> tuple[float, FloatArray]:
     for _ in range(200):
         below, above = (now, above) if now.intercept >= 0 else (below, now)
         step = -now.height / rate
-        if abs(now.intercept * step) <= 1e-16:  # so much of T is left to gain
+        if abs(now.intercept * step) <= 1e-15:  # so much of T is left to gain
             return now.time, now.share
         position, meet = now.position + math.copysign(min(abs(step), longest), step), ceiling
         if below and above:

@@ -42,8 +42,8 @@ def newton_root(function: Callable[[float], tuple[float, float]], guess: float) 
         value, slope = function(at)
         low, high = (at, high) if value < 0 else (low, at)
         step = min(3.0, max(-3.0, -value / slope)) if slope > 0 else math.copysign(3.0, -value)
-        if abs(step) <= 1e-9 or high - low <= 1e-14 * abs(at):
-            return at + step if abs(step) <= 1e-9 else at
+        if abs(step) <= 1e-7 or high - low <= 1e-14 * abs(at):
+            return at + step if abs(step) <= 1e-7 else at
         if high - low < math.inf and not (low < at + step < high and abs(step) <= before_last / 2):
             step = (low + high) / 2 - at
         before_last, last, at = last, abs(step), at + step
