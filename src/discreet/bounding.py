@@ -88,7 +88,8 @@ def bounds(
     """
     if isinstance(epsilons, str) or not isinstance(epsilons, Sequence | np.ndarray):
         raise InvalidInputError(f"epsilons must be a list of privacy levels, for one as [1.0]; got {epsilons!r}")
-    t_kl, t_tv, t_tv2 = theory.t_kl(instance), theory.t_tv(instance), theory.t_tv2(instance)
+    t_kl, t_tv, t_gaussian = theory.t_kl(instance), theory.t_tv(instance), theory.t_gaussian(instance, sigma)
+    t_tv2 = t_gaussian.scaled(1 / (2 * sigma**2))
     switch = {
         "local": theory.inverse_local_factor(t_tv2.value / t_kl.value),
         "global": t_tv.value / t_kl.value,
@@ -100,7 +101,7 @@ def bounds(
         sigma=sigma,
         t_kl=t_kl,
         t_kl_beta=theory.t_kl_beta(instance, beta),
-        t_gaussian=theory.t_gaussian(instance, sigma),
+        t_gaussian=t_gaussian,
         t_gaussian_beta=theory.t_gaussian_beta(instance, beta, sigma),
         t_tv=t_tv,
         t_tv2=t_tv2,
@@ -118,7 +119,10 @@ def bounds(
 def _at(plain: Bounds, epsilon: float) -> PrivateBounds:
     instance, delta, beta, sigma = plain.instance, plain.delta, plain.beta, plain.sigma
     t_local, t_global = theory.t_local(instance, epsilon), theory.t_global(instance, epsilon)
-    t_epsilon = theory.t_epsilon(instance, epsilon)
+    t_epsilon, t_relaxed_beta = (
+        theory.t_epsilon(instance, epsilon),
+        theory.t_relaxed_beta(instance, epsilon, beta, sigma),
+    )
     hardest = max(t_local.value, t_epsilon.value)
     return PrivateBounds(
         epsilon=float(epsilon),
@@ -126,7 +130,7 @@ def _at(plain: Bounds, epsilon: float) -> PrivateBounds:
         t_global=t_global,
         t_epsilon=t_epsilon,
         t_relaxed=theory.t_relaxed(instance, epsilon, sigma),
-        t_relaxed_beta=theory.t_relaxed_beta(instance, epsilon, beta, sigma),
+        t_relaxed_beta=t_relaxed_beta,
         lower_bound_local=theory.lower_bound(t_local, delta),
         lower_bound_global=theory.lower_bound(t_epsilon, delta),
         lower_bound_local_both=theory.lower_bound(hardest, delta),
@@ -136,12 +140,7 @@ def _at(plain: Bounds, epsilon: float) -> PrivateBounds:
         cost_global=t_epsilon.value / plain.t_kl.value,
         regime_local="high" if epsilon < plain.switch_epsilon["local"] else "low",
         regime_global=_global_regime(epsilon, plain),
-        upper_constant={
-            "ctb-tt": theory.upper_constant_ctb_tt(instance, epsilon, beta, sigma),
-            "adap-tt": theory.upper_constant_adap_tt(instance, epsilon, beta, sigma),
-            "adap-tt-star": theory.upper_constant_adap_tt_star(instance, epsilon, beta, sigma),
-            "adap-tt-star-proved": theory.upper_constant_adap_tt_star(instance, epsilon, beta, sigma, proved=True),
-        },
+        upper_constant=theory.upper_constants(instance, epsilon, plain.t_gaussian_beta, t_relaxed_beta, beta, sigma),
         private_complexity=theory.private_complexity(instance, epsilon, sigma),
     )
 

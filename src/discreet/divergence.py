@@ -1,8 +1,8 @@
 """Divergences between Bernoulli laws: kl, total variation, and d_ε for ε-global privacy.
 
 All take scalars or arrays, keep full relative precision where the two means are close, and know the limits
-0 · log 0 = 0 and kl(p, 0) = ∞. A `Rise` measures an upward move with its slope and curvature, which is what
-the characteristic times in `theory` are solved with; its makers are kernels, called with NumPy's warnings off.
+0 · log 0 = 0 and kl(p, 0) = ∞. What measures an upward `Move` serves the characteristic times in `theory`; those
+are kernels, called with NumPy's warnings off.
 """
 
 import math
@@ -19,7 +19,7 @@ FloatArray = NDArray[np.float64]
 def kl(p: ArrayLike, q: ArrayLike) -> FloatArray:
     """kl(p, q) = p log(p/q) + (1−p) log((1−p)/(1−q)), the divergence of Bernoulli(p) from Bernoulli(q)."""
     with np.errstate(all="ignore"):
-        return kl_rise(*_upward(check_unit("p", p), check_unit("q", q))).value
+        return kl_up(*_upward(check_unit("p", p), check_unit("q", q)))
 
 
 def tv(p: ArrayLike, q: ArrayLike) -> FloatArray:
@@ -29,9 +29,10 @@ def tv(p: ArrayLike, q: ArrayLike) -> FloatArray:
 
 def d_epsilon(p: ArrayLike, q: ArrayLike, epsilon: float) -> FloatArray:
     """d_ε(p, q) = inf over r of ε · abs(p − r) + kl(r, q) (Jourdan & Azize 2025): what privacy leaves of kl."""
-    rise = PrivateRise(check_epsilon(epsilon))
+    private = PrivateUp(check_epsilon(epsilon))
     with np.errstate(all="ignore"):
-        return rise(_upward(check_unit("p", p), check_unit("q", q))).value
+        move = _upward(check_unit("p", p), check_unit("q", q))
+        return private(move, private.turn(move.p, move.p_bar))
 
 
 def randomised_mean(mean: ArrayLike, epsilon: float) -> FloatArray:
@@ -64,10 +65,15 @@ class Move(NamedTuple):
 NOTHING = 1e-300
 
 
-def kl_rise(p: FloatArray, p_bar: FloatArray, off: FloatArray, q: FloatArray, q_bar: FloatArray) -> Rise:
+def kl_up(p: FloatArray, p_bar: FloatArray, off: FloatArray, q: FloatArray, q_bar: FloatArray) -> FloatArray:
     """kl(p, q) along a move (its fields are the arguments)."""
     up, down = _excess(np.array([off / p, -off / p_bar]), np.array([q / p, q_bar / p_bar]))
-    return Rise(p * up + p_bar * down, off / (q * q_bar), p / q**2 + p_bar / q_bar**2)
+    return np.asarray(p * up + p_bar * down)
+
+
+def kl_rise(p: FloatArray, p_bar: FloatArray, off: FloatArray, q: FloatArray, q_bar: FloatArray) -> Rise:
+    """kl(p, q) along a move, with its derivatives in off."""
+    return Rise(kl_up(p, p_bar, off, q, q_bar), off / (q * q_bar), p / q**2 + p_bar / q_bar**2)
 
 
 def square_rise(off: FloatArray, factor: float) -> Rise:
@@ -75,42 +81,38 @@ def square_rise(off: FloatArray, factor: float) -> Rise:
     return Rise(factor * off**2, 2 * factor * off, np.full_like(off, 2 * factor))
 
 
-class PrivateRise:
-    """d⁺_ε(p, q) along a move: kl up to q = g(p) = p e^ε / (1 + p(e^ε − 1)), from there the private branch.
+class Turn(NamedTuple):
+    """Where d⁺_ε leaves kl: at q = g(p) = p e^ε / (1 + p(e^ε − 1)). As g − p, 1 − g, 1 − g s, s = 1 − e^{−ε}."""
 
-    Beyond g the value is kl(p, g) − log((1 − q s)/(1 − g s)) with s = 1 − e^{−ε}, a sum of positive terms. What
-    depends on p alone is computed once for all moves from the same p.
+    reach: FloatArray
+    bar: FloatArray
+    rest: FloatArray
+
+
+class PrivateUp:
+    """d⁺_ε(p, q) along a move: kl up to q = g(p), from there the private branch.
+
+    Beyond g the value is kl(p, g) − log((1 − q s)/(1 − g s)), a sum of positive terms.
     """
 
     def __init__(self, epsilon: float) -> None:
         epsilon = min(epsilon, 600.0)  # e^{-600} is already nothing beside any mean, and e^{600} does not overflow
-        self._epsilon, self._s, self._decay = epsilon, -math.expm1(-epsilon), math.exp(-epsilon)
-        self._p = np.zeros(0)
+        self.s, self.decay, self._growth = -math.expm1(-epsilon), math.exp(-epsilon), math.expm1(epsilon)
 
-    def __call__(self, move: Move) -> Rise:
-        """The rise along one move."""
-        if move.p is not self._p:
-            self._turn(move.p, move.p_bar)
-        s, plain = self._s, kl_rise(*move)
-        rest = move.q_bar + move.q * self._decay  # 1 − q s
-        past = np.where(self._by_bar, self._turn_bar - move.q_bar, move.off - self._reach)  # q − g
-        near, far = -np.log1p(-past * s / self._at_turn), -np.log(rest / self._at_turn)
-        slope = s / rest
-        private = move.off > self._reach
-        return Rise(
-            np.where(private, self._turn_value + np.where(rest > 0.5 * self._at_turn, near, far), plain.value),
-            np.where(private, slope, plain.slope),
-            np.where(private, slope**2, plain.curvature),
-        )
+    def turn(self, p: FloatArray, p_bar: FloatArray) -> Turn:
+        """Where kl ends, for moves that start at p."""
+        scale = self.decay + p * self.s
+        return Turn(p * p_bar * self.s / scale, p_bar * self.decay / scale, 1 / (1 + p * self._growth))
 
-    def _turn(self, p: FloatArray, p_bar: FloatArray) -> None:
-        """Where kl ends: g − p, 1 − g, 1 − g s and kl(p, g)."""
-        s, decay = self._s, self._decay
-        self._p = p
-        self._reach, self._turn_bar = p * p_bar * s / (decay + p * s), p_bar * decay / (decay + p * s)
-        self._at_turn = 1 / (1 + p * math.expm1(self._epsilon))
-        self._turn_value = kl_rise(p, p_bar, self._reach, p + self._reach, self._turn_bar).value
-        self._by_bar = self._turn_bar < self._reach  # which difference gives q − g with more digits
+    def __call__(self, move: Move, turn: Turn) -> FloatArray:
+        """The divergence along a move."""
+        p, p_bar, off, q, q_bar = move
+        plain = np.minimum(off, turn.reach)
+        value = kl_up(p, p_bar, plain, p + plain, np.maximum(q_bar, turn.bar))
+        rest = (q_bar + q * self.decay) / turn.rest  # (1 − q s)/(1 − g s)
+        past = np.where(turn.bar < turn.reach, turn.bar - q_bar, off - turn.reach)  # q − g, with more digits
+        near, far = -np.log1p(-past * self.s / turn.rest), -np.log(rest)
+        return value + np.maximum(np.where(rest > 0.5, near, far), 0.0)
 
 
 def _upward(p: FloatArray, q: FloatArray) -> Move:

@@ -35,6 +35,21 @@ def increasing_root(function: Callable[[float], float], guess: float, step: floa
     raise NoConvergenceError(f"no change of sign found around {guess!r}: please report this input")
 
 
+def newton_root(function: Callable[[float], tuple[float, float]], guess: float) -> float:
+    """The root of an increasing function given with its slope: Newton's method, inside a bracket once there is one."""
+    low, high, at, before_last, last = -math.inf, math.inf, guess, math.inf, math.inf
+    for _ in range(200):
+        value, slope = function(at)
+        low, high = (at, high) if value < 0 else (low, at)
+        step = min(3.0, max(-3.0, -value / slope)) if slope > 0 else math.copysign(3.0, -value)
+        if abs(step) <= 1e-7 or high - low <= 1e-14 * abs(at):
+            return at + step if abs(step) <= 1e-7 else at
+        if high - low < math.inf and not (low < at + step < high and abs(step) <= before_last / 2):
+            step = (low + high) / 2 - at
+        before_last, last, at = last, abs(step), at + step
+    raise NoConvergenceError(f"no root found from {guess!r}: please report this input")
+
+
 def _shrink(function: Callable[[float], float], a: float, fa: float, b: float, fb: float) -> float:
     c, fc, share = a, fa, 0.5
     for _ in range(200):

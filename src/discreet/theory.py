@@ -10,12 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet import divergence
 from discreet.decision import gap_is_large
 from discreet.errors import InvalidInputError
+from discreet.game import equilibrium, equilibrium_at
 from discreet.instance import Bernoulli, Instance
 from discreet.solve import increasing_root
-from discreet.transport import Capped, Convex, Quadratic, equilibrium, equilibrium_at
+from discreet.transport import Capped, Kl, Mixed, PrivateKl, Quadratic
 from discreet.validate import check_arms, check_beta, check_delta, check_epsilon, check_sigma
 
 FloatArray = NDArray[np.float64]
@@ -36,17 +36,21 @@ class CharacteristicTime:
         """The time itself."""
         return self.value
 
+    def scaled(self, factor: float) -> "CharacteristicTime":
+        """The time where every sample tells 1/factor times as much: the same allocation."""
+        return CharacteristicTime(factor * self.value, self.allocation)
+
 
 def t_kl(instance: Instance) -> CharacteristicTime:
     """T*_KL, without privacy (Garivier & Kaufmann; Eq. characteristic_time with d = KL)."""
     best, means = _bernoulli_arms(instance)
-    return _time(instance, *equilibrium([_kl_transport(best, means)]))
+    return _time(instance, *equilibrium([Kl(best, means)]))
 
 
 def t_kl_beta(instance: Instance, beta: float = 0.5) -> CharacteristicTime:
     """T*_KL,β: the same with the best arm's share of the samples held at β."""
     best, means = _bernoulli_arms(instance)
-    return _time(instance, *equilibrium_at(check_beta(beta), _kl_transport(best, means)))
+    return _time(instance, *equilibrium_at(check_beta(beta), Kl(best, means)))
 
 
 def t_gaussian(instance: Instance, sigma: float = 0.5) -> CharacteristicTime:
@@ -69,34 +73,30 @@ def t_tv(instance: Instance) -> CharacteristicTime:
 def t_tv2(instance: Instance) -> CharacteristicTime:
     """T*_TV², half the Gaussian time with σ = 1 (Corollary: relaxing the local DP lower bound)."""
     _bernoulli_arms(instance)
-    return _time(instance, *equilibrium([Quadratic(_gaps(instance) ** 2)]))
+    return t_gaussian(instance, 1.0).scaled(0.5)
 
 
 def t_local(instance: Instance, epsilon: float) -> CharacteristicTime:
     """T*_ℓ(ν; ε) under ε-local DP: the divergence is min{kl, c(ε) TV²} for each arm (Theorem: local lower bound)."""
     best, means = _bernoulli_arms(instance)
-    factor = local_factor(min(check_epsilon(epsilon), 300.0))  # beyond, kl is the smaller one by far
-    plain = np.array([[True, True, False], [True, False, True]])[:, :, np.newaxis]  # [near, far] × three costs
-
-    def sides(move: divergence.Move) -> divergence.Rise:
-        pairs = zip(divergence.kl_rise(*move), divergence.square_rise(move.off, factor), strict=True)
-        return divergence.Rise(*(np.where(plain, kl, square) for kl, square in pairs))
-
-    mixed, square = Convex(best, means, sides, costs=3), Quadratic(factor * (best - means) ** 2)
-    return _time(instance, *equilibrium([mixed, square]))
+    factor = local_factor(min(check_epsilon(epsilon), 50.0))  # beyond, kl is the smaller one by far
+    if factor <= 2:  # by Pinsker's inequality c(ε) TV² is the smaller one everywhere
+        return t_tv2(instance).scaled(1 / factor)
+    square = Quadratic(factor * (best - means) ** 2)
+    return _time(instance, *equilibrium([Kl(best, means), Mixed(best, means, factor), square]))
 
 
 def t_global(instance: Instance, epsilon: float) -> CharacteristicTime:
     """T*_g(ν; ε) under ε-global DP: the smaller of the KL and ε times the TV cost (Theorem: global lower bound)."""
     best, means = _bernoulli_arms(instance)
     private = Capped(check_epsilon(epsilon) * (best - means))
-    return _time(instance, *equilibrium([_kl_transport(best, means), private]))
+    return _time(instance, *equilibrium([Kl(best, means), private]))
 
 
 def t_epsilon(instance: Instance, epsilon: float) -> CharacteristicTime:
     """T*_ε under ε-global DP with the divergence d_ε, the tightest known (Jourdan & Azize 2025)."""
     best, means = _bernoulli_arms(instance)
-    transport = Convex(best, means, divergence.PrivateRise(check_epsilon(epsilon)))
+    transport = PrivateKl(best, means, check_epsilon(epsilon))
     return _time(instance, *equilibrium([transport]))
 
 
@@ -181,15 +181,12 @@ def lower_bound_paper(time: CharacteristicTime | float, delta: float) -> float:
 
 def upper_constant_ctb_tt(instance: Instance, epsilon: float, beta: float = 0.5, sigma: float = 0.5) -> float:
     """CTB-TT: limsup of E[τ]/log(1/δ) is at most (1 + 2/(e^ε − 1))² T*_β, for distinct means (Section 3.2)."""
-    time = t_gaussian_beta(instance, beta, sigma).value
-    return time / math.tanh(check_epsilon(epsilon) / 2) ** 2
+    return _ctb_tt(t_gaussian_beta(instance, beta, sigma), check_epsilon(epsilon))
 
 
 def upper_constant_adap_tt(instance: Instance, epsilon: float, beta: float = 0.5, sigma: float = 0.5) -> float:
     """AdaP-TT: limsup of E[τ]/log(1/δ) is at most 4 T*_β (1 + sqrt(1 + Δ_max²/(2σ⁴ε²))), for distinct means."""
-    widest = float(instance.gaps.max())
-    noise = widest / (math.sqrt(2) * check_sigma(sigma) ** 2 * check_epsilon(epsilon))
-    return 4 * t_gaussian_beta(instance, beta, sigma).value * (1 + math.hypot(1, noise))
+    return _adap_tt(instance, t_gaussian_beta(instance, beta, sigma), check_epsilon(epsilon), sigma)
 
 
 def upper_constant_adap_tt_star(
@@ -199,12 +196,48 @@ def upper_constant_adap_tt_star(
 
     For Δ_max ≥ ε/2 the printed constant has max{β, 1−β} where the paper's argument gives 1: `proved` takes 1.
     """
-    widest = float(instance.gaps.max())
-    if not gap_is_large(max(instance.means), min(instance.means), check_epsilon(epsilon) / 2):
-        return 4 * t_gaussian_beta(instance, beta, sigma).value * g1(widest / (sigma**2 * epsilon))
-    time = t_relaxed_beta(instance, epsilon, beta, sigma).value
-    share = 1.0 if proved else max(beta, 1 - beta)
-    return 2 * time * g2(epsilon**2 * time * share / 4) / sigma**2
+    times = t_gaussian_beta(instance, beta, sigma), t_relaxed_beta(instance, epsilon, beta, sigma)
+    return _adap_tt_star(instance, *times, epsilon, 1.0 if proved else max(beta, 1 - beta), sigma)
+
+
+def upper_constants(
+    instance: Instance,
+    epsilon: float,
+    gaussian: CharacteristicTime,
+    relaxed: CharacteristicTime,
+    beta: float = 0.5,
+    sigma: float = 0.5,
+) -> dict[str, float]:
+    """All upper-bound constants by strategy, from T*_β and T*_β(ν_{G,ε}) where these are known already."""
+    star = instance, gaussian, relaxed, check_epsilon(epsilon)
+    return {
+        "ctb-tt": _ctb_tt(gaussian, epsilon),
+        "adap-tt": _adap_tt(instance, gaussian, epsilon, sigma),
+        "adap-tt-star": _adap_tt_star(*star, max(beta, 1 - beta), sigma),
+        "adap-tt-star-proved": _adap_tt_star(*star, 1.0, sigma),
+    }
+
+
+def _ctb_tt(gaussian: CharacteristicTime, epsilon: float) -> float:
+    return gaussian.value / math.tanh(epsilon / 2) ** 2
+
+
+def _adap_tt(instance: Instance, gaussian: CharacteristicTime, epsilon: float, sigma: float) -> float:
+    noise = float(instance.gaps.max()) / (math.sqrt(2) * sigma**2 * epsilon)
+    return 4 * gaussian.value * (1 + math.hypot(1, noise))
+
+
+def _adap_tt_star(
+    instance: Instance,
+    gaussian: CharacteristicTime,
+    relaxed: CharacteristicTime,
+    epsilon: float,
+    share: float,
+    sigma: float,
+) -> float:
+    if gap_is_large(max(instance.means), min(instance.means), epsilon / 2):
+        return 2 * relaxed.value * g2(epsilon**2 * relaxed.value * share / 4) / sigma**2
+    return 4 * gaussian.value * g1(float(instance.gaps.max()) / (sigma**2 * epsilon))
 
 
 def g1(y: float) -> float:
@@ -242,20 +275,18 @@ def _bernoulli_arms(instance: Instance) -> tuple[float, FloatArray]:
             "the arms as they are once each reward r is rounded to a Bernoulli(r) bit"
         )
     _gaps(instance)
-    return instance.means[instance.best], np.delete(np.array(instance.means), instance.best)
+    best = instance.best
+    return instance.means[best], np.array(instance.means[:best] + instance.means[best + 1 :])
 
 
 def _gaps(instance: Instance) -> FloatArray:
-    gaps = np.delete(instance.gaps, instance.best)
+    best, gaps = instance.best, instance.gaps
+    gaps = np.concatenate((gaps[:best], gaps[best + 1 :]))
     if gaps.min() < LEAST_GAP:
         raise InvalidInputError(
             f"the best arm leads by only {gaps.min():.3g}: times are computed for gaps of at least {LEAST_GAP:g}"
         )
     return gaps
-
-
-def _kl_transport(best: float, means: FloatArray) -> Convex:
-    return Convex(best, means, lambda move: divergence.kl_rise(*move))
 
 
 def _gaussian(instance: Instance, sigma: float) -> Quadratic:
@@ -268,7 +299,8 @@ def _relaxed(instance: Instance, epsilon: float, sigma: float) -> Quadratic:
 
 
 def _time(instance: Instance, value: float, shares: FloatArray) -> CharacteristicTime:
-    allocation = np.insert(shares, instance.best, 1.0)
+    best = instance.best
+    allocation = np.concatenate((shares[:best], (1.0,), shares[best:]))
     return CharacteristicTime(value, _read_only(allocation / allocation.sum()))
 
 

@@ -1,26 +1,22 @@
-"""The game behind every characteristic time, reduced to one dimension.
+"""What it costs to move one arm past the best one, solved for the share of the samples that makes it cost so much.
 
-1/T = sup over allocations ω of min over a ≠ * of cost_a(ω_*, ω_a), and every cost is ω_* G_a(ω_a/ω_*) with
-G_a concave. With x_a(y) the share ω_a/ω_* at which G_a reaches the level y,
-
-    1/T = max over y of y / (1 + Σ_a x_a(y)),   attained where   Σ_a (y x_a'(y) − x_a(y)) = 1,
-
-and the left side of that equation only grows with y. A transport therefore only has to know its ceiling (the
-limit of G_a) and, for a level below it, the pair (x_a, y x_a' − x_a), called share and pull here. The minimum
-of several costs is the maximum of their shares. Derivations: docs, "Theory and proofs".
+For a suboptimal arm a the cost is ω_* G_a(ω_a/ω_*), with G_a concave. A transport knows its ceiling (the limit of
+G_a) and, for a level y below it, the share x_a at which G_a reaches y and the pull y x_a'(y) − x_a(y): all that
+`game` asks of it. Derivations: docs, "Theory and proofs", section 3.
 """
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from abc import ABC, abstractmethod
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.divergence import NOTHING, Move, Rise
+from discreet.divergence import NOTHING, Move, PrivateUp, Rise, Turn, kl_rise, kl_up, square_rise
 from discreet.errors import NoConvergenceError
-from discreet.solve import increasing_root
 
 FloatArray = NDArray[np.float64]
+MANY = 500  # columns from which on it pays to go on with the unsettled ones only
+EVERY = slice(None)
 
 
 class Inverse(NamedTuple):
@@ -36,6 +32,8 @@ class Transport(Protocol):
     ceiling: FloatArray
     limit: FloatArray
     """A level above every solution, at most the ceiling."""
+    even: FloatArray
+    """G_a(1), the level where the arm has as many samples as the best one."""
 
     def inverse(self, level: float) -> Inverse:
         """Shares and pulls at a level below every limit."""
@@ -46,157 +44,266 @@ class Quadratic:
 
     def __init__(self, ceiling: FloatArray) -> None:
         self.ceiling = self.limit = ceiling[np.newaxis]
+        self.even = self.ceiling / 2
 
     def inverse(self, level: float) -> Inverse:
         """x = y/(c − y), and y x' − x = x²."""
         share = level / (self.ceiling - level)
-        return Inverse(share, share**2)
+        return Inverse(share, share * share)
 
 
 class Capped:
     """G(x) = c min(1, x): total variation. The ceiling c is reached, at x = 1."""
 
     def __init__(self, ceiling: FloatArray) -> None:
-        self.ceiling = self.limit = ceiling[np.newaxis]
+        self.ceiling = self.limit = self.even = ceiling[np.newaxis]
 
     def inverse(self, level: float) -> Inverse:
         """x = y/c, which pulls nothing."""
         return Inverse(level / self.ceiling, np.zeros_like(self.ceiling))
 
 
-class Convex:
+class Point(NamedTuple):
+    """A point of the curve G: share x, level G(x), far = G'(x), pull = near/far, and the level's rate in z."""
+
+    share: FloatArray
+    level: FloatArray
+    far: FloatArray
+    pull: FloatArray
+    rate: FloatArray
+
+    def along(self, miss: FloatArray) -> FloatArray:
+        """The share at a level close by, on the tangent; at the ceiling a large correction is but noise."""
+        more = miss / self.far
+        return self.share + np.where(np.abs(more) <= 1e-6 * self.share, more, 0.0)
+
+
+class Search(NamedTuple):
+    """Where a search for the point at a level stands: z, the bracket around it, the sizes of the last two steps."""
+
+    target: FloatArray
+    goal: FloatArray
+    tolerance: FloatArray
+    z: FloatArray
+    low: FloatArray
+    high: FloatArray
+    last: FloatArray
+    before_last: FloatArray
+
+
+class Curve(ABC):
     """G(x) = inf over m in [μ_a, μ*] of near(m) + x far(m), with convex near (falling in m) and far (rising).
 
-    At the best m, x = −near'/far'; the level near + x far falls as m grows, and the pull is near/far. The
-    unknown is z = log(s/t) for m = μ* − sΔ = μ_a + tΔ, in which log(level/(ceiling − level)) is almost a
-    straight line (exactly one for Gaussian laws), so that Newton needs few steps at any scale.
-
-    `sides` measures moves stacked as [near, far], the near one mirrored at 1/2 so that it rises too.
+    A subclass follows the curve by a number z in which its height log((level − floor)/(1 − level/ceiling)) is almost
+    a straight line, exactly one for Gaussian laws: Newton then needs few steps at any scale. Moves are stacked as
+    [near, far], the near one mirrored at 1/2 so that it rises too. A column is an arm; several costs of the same
+    arms stand side by side.
     """
 
-    def __init__(self, best: float, means: FloatArray, sides: Callable[[Move], Rise], costs: int = 1) -> None:
-        self._sides = sides
-        self._gaps = best - means
-        start = np.array([np.full_like(means, 1 - best), means])[:, np.newaxis]
-        self._p = np.maximum(start, NOTHING)
-        self._p_bar = np.maximum(np.array([np.full_like(means, best), 1 - means])[:, np.newaxis], NOTHING)
-        ones, zeros = np.ones((costs, len(means))), np.zeros((costs, len(means)))
-        with np.errstate(all="ignore"):
-            close = self._measure(np.full_like(ones, 1e-200), ones)
-            self._slope = close.value[1]
-            first = close.slope[0] / close.slope[1]  # smaller shares keep m = μ*: there G(x) = x far(μ*)
-            self._floor = np.where(first > 0, first * self._slope, 0.0)
-            self.ceiling = self._measure(ones, zeros).value[0]
-            middle = self._point(zeros)[1]
-            self._tangent = zeros, self._height(middle), ones
-            self.limit = np.minimum(self.ceiling, 100 * middle)  # kl may be unbounded; no solution comes near this
+    def __init__(self, best: float, means: FloatArray, costs: int = 1) -> None:
+        self._costs, self._gaps = costs, np.concatenate([best - means] * costs)
+        p = np.empty((2, len(self._gaps)))
+        p[0], p[1] = 1 - best, np.concatenate([means] * costs)
+        self._p = np.maximum(p, NOTHING)
+        p[0], p[1] = best, 1 - p[1]
+        self._p_bar = np.maximum(p, NOTHING)
+        self._floor = np.zeros_like(self._gaps)
+        self._tolerance = np.full_like(self._gaps, 1e-9)
+        self._open = [np.full_like(self._gaps, each) for each in (-700, 700, np.inf)]
+
+    def _measure(self, ceiling: FloatArray, even: FloatArray, rate: FloatArray) -> None:
+        """What is known of G before any level is asked for: its limit, and at z = 0 its level and rate."""
+        self._per_ceiling = 1 / ceiling
+        height, slope = self._height(even, rate, EVERY)
+        self._tangent = np.zeros_like(ceiling), height, np.minimum(np.maximum(slope, 0.1), 10)
+        self.even, self.ceiling = even.reshape(self._costs, -1), ceiling.reshape(self._costs, -1)
+        self.limit = np.minimum(self.ceiling, 100 * self.even)  # kl may be unbounded; no solution comes near this
 
     def inverse(self, level: float) -> Inverse:
-        """Newton on z, each arm inside a bracket of its own, from the tangent where it was solved last.
+        """Shares and pulls at this level."""
+        share, pull = self._solve(level + 0 * self._gaps)
+        return Inverse(share.reshape(self._costs, -1), pull.reshape(self._costs, -1))
 
-        Below the floor of an arm its G is a straight line, which pulls nothing.
+    def _solve(self, target: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Newton on z, from the tangent where it was solved last; of many columns, the unsettled ones only go on.
+
+        The last step is taken along the tangent of G itself, which errs by the square of the tolerance.
         """
-        straight = level <= self._floor
-        target = np.where(straight, np.minimum(2 * self._floor, (self._floor + self.ceiling) / 2), level)
-        goal = self._height(target)
-        noise = 1e-15 * (target / (target - self._floor) + 1 / (1 - target / self.ceiling))  # of goal itself
-        z, height, slope = self._tangent
-        z = np.clip(z + (goal - height) / slope, -690, 690)
-        low, high = np.full_like(z, -700.0), np.full_like(z, 700.0)
-        last = before_last = np.full_like(z, np.inf)
-        settled = False
+        columns: Any = EVERY
+        search, found = self._begin(target), np.empty((5, len(target)))
         for _ in range(200):
-            share, reached, slope, pull = self._point(z)
-            if settled:
-                self._tangent = z, goal, np.clip(slope, 0.1, 10)
-                return Inverse(np.where(straight, level / self._slope, share), np.where(straight, 0.0, pull))
-            miss = self._height(reached) - goal
-            miss = np.where(np.isnan(miss), np.copysign(np.inf, z), miss)  # infinity times zero, far out
-            low, high = np.where(miss < 0, z, low), np.where(miss > 0, z, high)
-            step = np.where(slope < 1e30, miss / slope, np.nan)  # steeper is an overflow at the edge of floats
-            tiny = (np.abs(step) <= 1e-9) | (np.abs(miss) <= noise) | (high - low <= 1e-9)
-            settled = bool(tiny.all())
-            quick = np.abs(step) <= before_last / 2  # else Newton goes round in circles: halve the bracket
-            safe = tiny | ((z - step > low) & (z - step < high) & quick)
-            fresh = np.where(safe, z - step, (low + high) / 2)
-            before_last, last, z = last, np.abs(fresh - z), fresh
-        raise NoConvergenceError(f"no share found for the level {level!r}: please report this instance")
+            point = self._point(search.z, columns)
+            height, slope = self._height(point.level, point.rate, columns)
+            miss = search.target - point.level
+            done = np.abs(miss) <= np.maximum(search.tolerance * point.share * point.far, 1e-15 * search.target)
+            settled = np.count_nonzero(done)
+            many_settled = settled > max(len(done) // 2, MANY)
+            if settled == len(done) or many_settled:
+                found[:, columns] = point.along(miss), point.pull, search.z, height, slope
+            if settled == len(done):
+                self._tangent = found[2], found[3], np.minimum(np.maximum(found[4], 0.1), 10)
+                return found[0], found[1]
+            search = self._step(search, point, np.where(done, 0.0, (height - search.goal) / slope))
+            if many_settled:
+                rest = np.flatnonzero(~done)
+                columns, search = np.arange(len(target))[columns][rest], Search(*(each[rest] for each in search))
+        raise NoConvergenceError(f"no share found for the level {target[0]!r}: please report this instance")
 
-    def _height(self, level: FloatArray) -> FloatArray:
-        """log((level − floor)/(1 − level/ceiling)); infinite where rounding pushes the level to either end."""
-        above, below = np.maximum(level - self._floor, 0.0), np.maximum(1 - level / self.ceiling, 0.0)
-        return np.asarray(np.log(above) - np.log(below))
+    def _begin(self, target: FloatArray) -> Search:
+        z, height, slope = self._tangent
+        goal = self._height(target, target, EVERY)[0]
+        z = np.minimum(np.maximum(z + (goal - height) / slope, -690), 690)
+        low, high, last = self._open
+        return Search(target, goal, self._tolerance, z, low, high, last, last)
 
-    def _point(self, z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Share, level, the slope of its height in z, and pull at the m that z stands for."""
-        rise = np.exp(-np.abs(z))
-        small, large = rise / (1 + rise), 1 / (1 + rise)
-        s, t = np.where(z > 0, large, small), np.where(z > 0, small, large)
-        (near, far), (fall, climb), (near_bend, far_bend) = self._measure(s, t)
+    def _step(self, search: Search, point: Point, step: FloatArray) -> Search:
+        """Newton's step, unless it leaves the bracket or does not halve every other time; a settled z stays."""
+        z, low, high = search.z, search.low, search.high
+        level = np.where(np.isnan(point.level), z * np.inf, point.level)  # infinity times zero, far out
+        low, high = np.where(level < search.target, z, low), np.where(level > search.target, z, high)
+        low, retreat = self._retreat(point, search.target, low, high)
+        fresh = z - step
+        safe = (fresh > low) & (fresh < high) & (np.abs(step) <= search.before_last / 2)
+        fresh = np.where(safe | (step == 0), fresh, retreat)
+        tolerance = np.where(high - low <= 1e-15, np.inf, search.tolerance)
+        return Search(search.target, search.goal, tolerance, fresh, low, high, np.abs(fresh - z), search.last)
+
+    def _height(self, level: FloatArray, rate: FloatArray, columns: Any) -> tuple[FloatArray, FloatArray]:
+        """The height and its rate, kept finite where rounding pushes the level to either end."""
+        above = np.maximum(level - self._floor[columns], NOTHING)
+        per_ceiling = self._per_ceiling[columns]
+        below = np.maximum(1 - level * per_ceiling, 1e-17)
+        return np.log(above / below), rate * (1 / above + per_ceiling / below)
+
+    def _move(self, off: FloatArray, columns: Any) -> Move:
+        p, p_bar = self._p[:, columns], self._p_bar[:, columns]
+        q = p + off
+        return Move(p, p_bar, off, q, q[..., ::-1, :])
+
+    @abstractmethod
+    def _point(self, z: FloatArray, columns: Any) -> Point:
+        """The points of these columns at z."""
+
+    @abstractmethod
+    def _retreat(
+        self, point: Point, target: FloatArray, low: FloatArray, high: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """A better lower end for z, and where to go if Newton's step is no good."""
+
+
+class Kl(Curve):
+    """near and far are kl: the best m is the mean of μ* and μ_a weighted by 1 and x, and z = log x."""
+
+    @np.errstate(all="ignore")
+    def __init__(self, best: float, means: FloatArray) -> None:
+        super().__init__(best, means)
+        self._prepare()
+        nothing, half = np.zeros_like(self._gaps), np.full_like(self._p, 0.5)
+        whole, (near, far) = self._values(np.array([[self._gaps, nothing], self._offs(half, EVERY)]), EVERY)
+        self._measure(whole[0], near + far, far)
+
+    def _prepare(self) -> None:
+        """Whatever the values need."""
+
+    def _values(self, off: FloatArray, columns: Any) -> FloatArray:
+        """Near and far after moves by these offs."""
+        return kl_up(*self._move(off, columns))
+
+    def _offs(self, weights: FloatArray, columns: Any) -> FloatArray:
+        """How far either arm moves, given the other's weight, the two adding up to 1."""
+        return np.asarray(weights * self._gaps[columns])
+
+    def _point(self, z: FloatArray, columns: Any) -> Point:
+        rise = np.exp(np.array([-z, z]))
+        near, far = self._values(self._offs(1 / (1 + rise), columns), columns)
+        share = rise[1]
+        rate = share * far
+        return Point(share, near + rate, far, near / far, rate)
+
+    def _retreat(
+        self, point: Point, target: FloatArray, low: FloatArray, high: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """G is concave: where its tangent reaches the target, G does not yet."""
+        low = np.fmax(low, np.log(point.share + (target - point.level) / point.far))
+        return low, low
+
+
+class PrivateKl(Kl):
+    """near and far are d_ε; z = log x again. Given x, the best m solves an equation of second degree at most."""
+
+    @np.errstate(all="ignore")
+    def __init__(self, best: float, means: FloatArray, epsilon: float) -> None:
+        self._private = PrivateUp(epsilon)
+        super().__init__(best, means)
+
+    def _prepare(self) -> None:
+        self._turn = self._private.turn(self._p, self._p_bar)
+        bend = self._private.s * self._gaps  # d_ε is almost linear, and G bends within about this much of log x
+        self._tolerance = np.minimum(np.sqrt(1e-15 * bend), 1e-9)
+
+    def _values(self, off: FloatArray, columns: Any) -> FloatArray:
+        return self._private(self._move(off, columns), Turn(*(each[:, columns] for each in self._turn)))
+
+    def _offs(self, weights: FloatArray, columns: Any) -> FloatArray:
+        """Each side on its kl or on its private branch, which makes four cases; the docs have the equations."""
+        gaps, reach = self._gaps[columns], self._turn.reach[:, columns]
+        plain = weights * gaps
+        both_plain = (plain <= reach).all(axis=0)
+        if both_plain.all():
+            return np.asarray(plain)
+        p, p_bar, s, decay = self._p[:, columns], self._p_bar[:, columns], self._private.s, self._private.decay
+        other = (p + decay * p_bar) * weights[::-1]
+        own = _positive_root(s, other - weights * s * (p_bar - p), weights * s * p * p_bar)  # the other side is private
+        near, far = own <= reach
+        private = (weights[0] * (p_bar[0] + decay * p[0]) - other[0]) / s
+        off = np.where(near, own[0], np.where(far, gaps - own[1], np.minimum(np.maximum(private, 0), gaps)))
+        return np.where(both_plain, plain, np.array([off, np.where(far & ~near, own[1], gaps - off)]))
+
+
+class Mixed(Curve):
+    """One side kl, the other factor · TV²: first near kl and far squared, then the other way round.
+
+    z = log(s/t) for m = μ* − sΔ = μ_a + tΔ, and x = −near'/far' there. Shares up to a first one may keep m = μ*:
+    then G is a straight line up to the level `floor`, which pulls nothing.
+    """
+
+    @np.errstate(all="ignore")
+    def __init__(self, best: float, means: FloatArray, factor: float) -> None:
+        super().__init__(best, means, costs=2)
+        self._factor, first = factor, np.arange(len(self._gaps)) < len(means)
+        self._plain = np.array([first, ~first])
+        ones, zeros = np.ones_like(self._gaps), np.zeros_like(self._gaps)
+        close = self._rise(np.array([zeros + 1e-200, ones]), EVERY)
+        self._far = close.value[1]
+        self._floor = np.fmax(close.slope[0] / close.slope[1] * self._far, 0.0)
+        even = self._point(zeros, EVERY)
+        self._measure(self._rise(np.array([ones, zeros]), EVERY).value[0], even.level, even.rate)
+
+    def _solve(self, target: FloatArray) -> tuple[FloatArray, FloatArray]:
+        straight = target <= self._floor
+        above = np.minimum(2 * self._floor, (self._floor + self.ceiling.ravel()) / 2)
+        share, pull = super()._solve(np.where(straight, above, target))
+        return np.where(straight, target / self._far, share), np.where(straight, 0.0, pull)
+
+    def _rise(self, st: FloatArray, columns: Any) -> Rise:
+        move = self._move(st * self._gaps[columns], columns)
+        pairs = zip(kl_rise(*move), square_rise(move.off, self._factor), strict=True)
+        return Rise(*(np.where(self._plain[:, columns], kl, square) for kl, square in pairs))
+
+    def _point(self, z: FloatArray, columns: Any) -> Point:
+        st = 1 / (1 + np.exp(np.array([-z, z])))
+        (near, far), (fall, climb), (near_bend, far_bend) = self._rise(st, columns)
         share = fall / climb
-        level = near + share * far
-        rate = s * t * self._gaps * (near_bend + share * far_bend) * far / climb
-        slope = rate * (1 / (level - self._floor) + 1 / (self.ceiling - level))
-        return share, level, slope, near / far
+        rate = st[0] * st[1] * self._gaps[columns] * (near_bend + share * far_bend) * far / climb
+        return Point(share, near + share * far, far, near / far, rate)
 
-    def _measure(self, s: FloatArray, t: FloatArray) -> Rise:
-        off = np.array([s, t]) * self._gaps
-        q = self._p + off
-        return self._sides(Move(self._p, self._p_bar, off, q, q[::-1]))
+    def _retreat(
+        self, point: Point, target: FloatArray, low: FloatArray, high: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        return low, (low + high) / 2
 
 
-@np.errstate(all="ignore")
-def equilibrium(transports: Sequence[Transport]) -> tuple[float, FloatArray]:
-    """T and the shares x_a at the optimal allocation, for the minimum of these costs."""
-    ceiling = _ceiling(transports)
-    reached = min((float(t.ceiling.min()) for t in transports if isinstance(t, Capped)), default=np.inf)
-    if reached == ceiling:
-        corner = _inverse(transports, ceiling)
-        if corner.pull.sum() <= 1:
-            return float(1 + corner.share.sum()) / ceiling, corner.share
-
-    def excess(position: float) -> float:
-        pull = float(_inverse(transports, ceiling * _unit(position)).pull.sum())
-        return (pull - 1) / (pull + 1) if pull < np.inf else 1.0
-
-    level = ceiling * _unit(increasing_root(excess, -0.5 * np.log(_crowd(transports, 2))))
-    share = _inverse(transports, level).share
-    return float(1 + share.sum()) / level, share
-
-
-@np.errstate(all="ignore")
-def equilibrium_at(beta: float, transport: Transport) -> tuple[float, FloatArray]:
-    """T_β and the shares, the best arm's allocation held at β: β Σ x_a = 1 − β and T_β = 1/(β y)."""
-    ceiling, others = _ceiling([transport]), (1 - beta) / beta
-
-    def excess(position: float) -> float:
-        total = float(transport.inverse(ceiling * _unit(position)).share.sum())
-        return (total - others) / (total + others) if total < np.inf else 1.0
-
-    level = ceiling * _unit(increasing_root(excess, np.log(others / _crowd([transport], 1))))
-    return 1 / (beta * level), transport.inverse(level).share[0]
-
-
-def _ceiling(transports: Sequence[Transport]) -> float:
-    """The level to stay below."""
-    return min(float(transport.limit.min()) for transport in transports)
-
-
-def _crowd(transports: Sequence[Transport], power: int) -> float:
-    """How many arms as hard as the hardest would be about as hard as all of them."""
-    ceilings = np.concatenate([transport.ceiling for transport in transports]).min(axis=0)
-    return float(((_ceiling(transports) / ceilings) ** power).sum()) or 1.0
-
-
-def _inverse(transports: Sequence[Transport], level: float) -> Inverse:
-    """The largest share of each arm among all its costs, and the pull that belongs to it."""
-    found = [transport.inverse(level) for transport in transports]
-    shares = np.concatenate([inverse.share for inverse in found])
-    pulls = np.concatenate([inverse.pull for inverse in found])
-    winner, arms = shares.argmax(axis=0), np.arange(shares.shape[1])
-    return Inverse(shares[winner, arms], pulls[winner, arms])
-
-
-def _unit(position: float) -> float:
-    """The logistic map of the line onto (0, 1)."""
-    return float(1 / (1 + np.exp(-position)))
+def _positive_root(a: float, b: FloatArray, c: FloatArray) -> FloatArray:
+    """The root of a o² + b o = c that is not negative, for positive a and c, without cancellation."""
+    root = np.sqrt(b * b + 4 * a * c)
+    return np.where(b > 0, 2 * c / (b + root), (root - b) / (2 * a))
