@@ -6,7 +6,7 @@ An audit can catch a promise that does not hold; it cannot prove one that does.
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from itertools import combinations
 from statistics import NormalDist
@@ -32,13 +32,11 @@ LONG = 600
 """People within which raw outcomes must lead to a stop, for a table on which one person decides it."""
 SHARE = 10
 """Of the long trials there are fewer runs, by this factor."""
+INPUTS = ("the first input", "the second input")
 DEEP = 4
 """Releases of an arm that are looked at."""
-NOISES = {
-    "mixed": "single releases and responses with OpenDP, as live; whole trials with numpy, by the same laws",
-    "opendp": "all with OpenDP, as live",
-    "numpy": "all with numpy, by the same laws",
-}
+NOISES = ("mixed", "opendp", "numpy")
+PARTS = ("single", "trial", "stop")
 Floats = NDArray[np.float64]
 Progress = Callable[[int, int], None]
 
@@ -132,6 +130,7 @@ def audit_privacy(
     level: float = 0.95,
     noise: str = "mixed",
     seed: int | None = None,
+    parts: Collection[str] = PARTS,
     rehearsal: type[Rehearsal] = Rehearsal,
     progress: Progress | None = None,
 ) -> PrivacyAudit:
@@ -141,32 +140,44 @@ def audit_privacy(
     arms, `runs` times on each of two neighbouring inputs; a tenth of that where trials are long. `level` is the
     confidence of the whole audit: a mechanism that keeps its ε is accused with probability at most 1 − level. `noise`
     is `mixed` (releases and responses live, by OpenDP; whole trials by numpy with the same law), `opendp` (all live) or
-    `numpy`; `seed` is for numpy's. `rehearsal` is what is audited, if not the mechanisms of this package.
+    `numpy`, for which `seed` is; Gaussian responses are always live. `parts` are some of `single` (a release or a
+    response), `trial` (transcripts of short trials) and `stop` (of trials in which one person matters for the stop).
+    `rehearsal` is what is audited, if not the mechanisms of this package.
     """
     if strategy.trust == "none":
         raise InvalidInputError(f"{strategy.name} promises no privacy: there is nothing to audit")
     runs = check_whole("runs", runs, least=4 * SHARE)
+    if not set(parts) <= set(PARTS):
+        raise InvalidInputError(f"parts must be some of {', '.join(PARTS)}; got {', '.join(map(str, parts))}")
     if not 0 < level < 1:
         raise InvalidInputError(f"level must lie strictly between 0 and 1; got {level!r}")
     if noise not in NOISES:
         raise InvalidInputError(f"noise must be one of {', '.join(NOISES)}; got {noise!r}")
-    drawn = Simulated(seed)
+    drawn: Source = Simulated(seed) if strategy.gamma is None else Live()
     single: Source = drawn if noise == "numpy" else Live()
     whole: Source = Live() if noise == "opendp" else drawn
-    experiments, left_out = _experiments(strategy, runs, rehearsal, single, whole)
-    tail = (1 - level) / (4 * len(experiments))
-    total, done, leaks = 2 * sum(one.runs for one in experiments), 0, []
+    planned: list[Experiment | str] = []
+    if "single" in parts:
+        planned.append(_single(strategy, runs, rehearsal, single))
+    if "trial" in parts:
+        planned += _short(strategy, runs, rehearsal, whole)
+    if "stop" in parts:
+        planned += _stop(strategy, runs, rehearsal, whole)
+    experiments = [one for one in planned if isinstance(one, Experiment)]
+    if not experiments:
+        raise InvalidInputError("nothing to audit is left: choose other parts")
+    tail, total, done = (1 - level) / (4 * len(experiments)), 2 * sum(one.runs for one in experiments), 0
+    leaks = []
     for experiment in experiments:
-        samples = []
-        for which in (0, 1):
-            for _ in range(experiment.runs):
-                samples.append(experiment.sample(which))
-                done += 1
-                if progress is not None and done % 100 == 0:
-                    progress(done, total)
-        found = np.array(samples).reshape(2, experiment.runs, -1)
+        found = np.zeros((2, experiment.runs, len(experiment.features)))
+        for which, run in np.ndindex(2, experiment.runs):
+            found[which, run] = experiment.sample(which)
+            done += 1
+            if progress is not None and done % 100 == 0:
+                progress(done, total)
         leaks.append(_judge(experiment, found, strategy, tail, level))
-    return PrivacyAudit(strategy, level, tuple(leaks), tuple(left_out), noise)
+    left_out = tuple(one for one in planned if isinstance(one, str))
+    return PrivacyAudit(strategy, level, tuple(leaks), left_out, noise)
 
 
 # --- what is run ----------------------------------------------------------------------------------
@@ -186,34 +197,44 @@ class Experiment(NamedTuple):
     """The features of a run on the first (0) or the second input (1)."""
 
 
-def _experiments(
-    strategy: Strategy, runs: int, rehearsal: type[Rehearsal], single: Source, whole: Source
-) -> tuple[list[Experiment], list[str]]:
-    alone, units = rehearsal(strategy, 2, single), "the response" if strategy.trust == "local" else "the released sum"
+def _single(strategy: Strategy, runs: int, rehearsal: type[Rehearsal], source: Source) -> Experiment:
+    """One release, or with local trust one response."""
+    mechanism, local = rehearsal(strategy, 2, source), strategy.trust == "local"
 
-    def one(which: int) -> list[float]:
-        sent = alone.respond(which)
-        return [(sent if strategy.trust == "local" else alone.noisy(sent)) / alone.grid]
+    def sample(which: int) -> list[float]:
+        sent = mechanism.respond(which)
+        return [(sent if local else mechanism.noisy(sent)) / mechanism.grid]
 
-    name = "response" if strategy.trust == "local" else "release"
-    found = [Experiment(name, "an outcome of 0, or of 1", [units], 0, runs, single.name, one)]
-    short = short_trial(strategy)
-    for person in dict.fromkeys((0, _second_batch(strategy, short))):
-        if person is not None:
-            tables = np.zeros((2, short, 2), np.int64)
-            tables[1, person] = 1
-            words = f"{short} people with outcomes of 0, but person {person + 1} may have 1"
-            trial = rehearsal(strategy, short, whole)
-            found.append(_whole(f"transcript, person {person + 1}", words, trial, tables, runs))
-    critical = critical_tables(strategy)
-    if critical is None:
-        words = f"raw outcomes lead to no stop within {LONG} people: no table on which one person would decide it"
-        return found, [words]
-    people = critical.shape[1]
-    person = int(np.flatnonzero((critical[0] != critical[1]).any(axis=1))[0])
-    words = f"{people} people, of whom raw outcomes would lead to a stop or not by person {person + 1} alone"
-    trial = rehearsal(strategy, people, whole)
-    return [*found, _whole("transcript, the stop", words, trial, critical, runs // SHARE)], []
+    name, feature = ("response", "the response") if local else ("release", "the released sum")
+    return Experiment(name, "an outcome of 0, or of 1", [feature], 0, runs, source.name, sample)
+
+
+def _short(strategy: Strategy, runs: int, rehearsal: type[Rehearsal], source: Source) -> Iterator[Experiment | str]:
+    """Short trials in which all outcomes are 0 but for one person's: of the first batch, or of a second one."""
+    people = short_trial(strategy)
+    silent = Rehearsal(strategy, people, Silent())
+    silent.run(np.zeros((people, 2), np.int64))
+    later = [members[0] for (_, phase), members in silent.batches.items() if phase > 1]
+    for person in (0, min(later, default=None)):
+        if person is None:
+            yield f"a person of a second batch: it comes later than the {people} people of short trials"
+            continue
+        tables = np.zeros((2, people, 2), np.int64)
+        tables[1, person] = 1
+        words = f"{people} people with outcomes of 0; person {person + 1} has 0, or 1"
+        trial = rehearsal(strategy, people, source)
+        yield _whole(f"transcript, person {person + 1}", words, trial, tables, runs)
+
+
+def _stop(strategy: Strategy, runs: int, rehearsal: type[Rehearsal], source: Source) -> Iterator[Experiment | str]:
+    """Trials at whose end raw outcomes would stop or go on by one person alone."""
+    tables = critical_tables(strategy)
+    if tables is None:
+        yield f"the stop: within {LONG} people even raw outcomes lead to none"
+        return
+    people, person = tables.shape[1], int(np.flatnonzero((tables[0] != tables[1]).any(axis=1))[0])
+    words = f"{people} people; without noise person {person + 1} alone would decide whether it stops"
+    yield _whole("transcript, the stop", words, rehearsal(strategy, people, source), tables, max(runs // SHARE, 8))
 
 
 def _whole(name: str, words: str, trial: Rehearsal, tables: Table, runs: int) -> Experiment:
@@ -234,15 +255,9 @@ def short_trial(strategy: Strategy) -> int:
                 return people
         people = course.samples
         course.release([0.0] * len(course.due()))
+        if course.stopped:
+            break
     return people
-
-
-def _second_batch(strategy: Strategy, people: int) -> int | None:
-    """A person who is not in the first batch of an arm, unless noise makes it so."""
-    trial = Rehearsal(strategy, people, Silent())
-    trial.run(np.zeros((people, 2), np.int64))
-    later = [members[0] for (_, phase), members in trial.batches.items() if phase > 1]
-    return min(later) if later else None
 
 
 def critical_tables(strategy: Strategy) -> Table | None:
@@ -337,12 +352,13 @@ def _judge(experiment: Experiment, found: Floats, strategy: Strategy, tail: floa
         hits, other = event.count(found[likelier, half:]), event.count(found[1 - likelier, half:])
         bounds.append((epsilon_low(hits, other, experiment.runs - half, tail, slack), likelier, event, hits, other))
     low, likelier, event, hits, other = max(bounds)
-    words = f"{names[event.column]} is at {'least' if event.at_least else 'most'} {event.threshold:.6g}"
-    verdict = "no violation found"
-    promised = float(strategy.epsilon or 0)
+    side = "least" if event.at_least else "most"
+    words = f"{names[event.column]} is at {side} {event.threshold:.6g} (likelier with {INPUTS[likelier]})"
+    if event.threshold == math.inf:
+        words = "no event stood out"
+    promised, verdict = float(strategy.epsilon or 0), "no violation found"
     if low > promised:
         verdict = f"violation: at least {low:.3f} > {promised:g} at confidence level {level:.10g}"
-    words += f" (likelier on the {('first', 'second')[likelier]})"
     counts = (experiment.runs - half, hits, other)
     return Leak(experiment.name, experiment.neighbours, words, *counts, low, verdict, experiment.noise)
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from discreet import privacy
 from discreet.course import Course, Due, StreamCourse
+from discreet.errors import DiscreetError
 from discreet.protocol import live_course
 from discreet.strategy import Strategy
 
@@ -46,7 +47,7 @@ class Live:
 
 
 class Simulated:
-    """The same laws drawn with numpy, a hundred times as fast, for audits only; Gaussian responses are live ones.
+    """The same laws drawn with numpy, a hundred times as fast, for audits only; not for Gaussian responses.
 
     Discrete Laplace noise is the difference of two geometric variables with success probability 1 - e^(-ε/grid).
     """
@@ -69,7 +70,7 @@ class Simulated:
     def respond(self, outcome: int, epsilon: float, gamma: float | None) -> int:
         """Randomised response."""
         if gamma is not None:
-            return privacy.respond(outcome, epsilon, gamma).value
+            raise DiscreetError("Gaussian responses are drawn live only")
         return int(outcome) ^ int(self.rng.random() * (1.0 + math.exp(-epsilon)) < math.exp(-epsilon))
 
 
@@ -92,7 +93,7 @@ class Release(NamedTuple):
 
     arm: int
     phase: int
-    count: int
+    size: int
     sum: int
 
 
