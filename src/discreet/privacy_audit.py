@@ -36,7 +36,7 @@ INPUTS = ("the first input", "the second input")
 DEEP = 4
 """Releases of an arm that are looked at."""
 NOISES = ("mixed", "opendp", "numpy")
-PARTS = ("single", "trial", "stop")
+PARTS = ("single", "first", "later", "stop")
 Floats = NDArray[np.float64]
 Progress = Callable[[int, int], None]
 
@@ -141,28 +141,15 @@ def audit_privacy(
     confidence of the whole audit: a mechanism that keeps its ε is accused with probability at most 1 − level. `noise`
     is `mixed` (releases and responses live, by OpenDP; whole trials by numpy with the same law), `opendp` (all live) or
     `numpy`, for which `seed` is; Gaussian responses are always live. `parts` are some of `single` (a release or a
-    response), `trial` (transcripts of short trials) and `stop` (of trials in which one person matters for the stop).
-    `rehearsal` is what is audited, if not the mechanisms of this package.
+    response), `first` and `later` (transcripts of short trials, for a person of the first or of a later batch) and
+    `stop` (transcripts of trials that raw outcomes would stop or not by one person alone). `rehearsal` is what is
+    audited, if not the mechanisms of this package.
     """
-    if strategy.trust == "none":
-        raise InvalidInputError(f"{strategy.name} promises no privacy: there is nothing to audit")
-    runs = check_whole("runs", runs, least=4 * SHARE)
-    if not set(parts) <= set(PARTS):
-        raise InvalidInputError(f"parts must be some of {', '.join(PARTS)}; got {', '.join(map(str, parts))}")
-    if not 0 < level < 1:
-        raise InvalidInputError(f"level must lie strictly between 0 and 1; got {level!r}")
-    if noise not in NOISES:
-        raise InvalidInputError(f"noise must be one of {', '.join(NOISES)}; got {noise!r}")
+    runs = _check(strategy, runs, level, noise, parts)
     drawn: Source = Simulated(seed) if strategy.gamma is None else Live()
-    single: Source = drawn if noise == "numpy" else Live()
-    whole: Source = Live() if noise == "opendp" else drawn
-    planned: list[Experiment | str] = []
-    if "single" in parts:
-        planned.append(_single(strategy, runs, rehearsal, single))
-    if "trial" in parts:
-        planned += _short(strategy, runs, rehearsal, whole)
-    if "stop" in parts:
-        planned += _stop(strategy, runs, rehearsal, whole)
+    sources = dict.fromkeys(PARTS, Live() if noise == "opendp" else drawn)
+    sources["single"] = drawn if noise == "numpy" else Live()
+    planned = [_plan(part, strategy, runs, rehearsal, sources[part]) for part in PARTS if part in parts]
     experiments = [one for one in planned if isinstance(one, Experiment)]
     if not experiments:
         raise InvalidInputError("nothing to audit is left: choose other parts")
@@ -178,6 +165,18 @@ def audit_privacy(
         leaks.append(_judge(experiment, found, strategy, tail, level))
     left_out = tuple(one for one in planned if isinstance(one, str))
     return PrivacyAudit(strategy, level, tuple(leaks), left_out, noise)
+
+
+def _check(strategy: Strategy, runs: int, level: float, noise: str, parts: Collection[str]) -> int:
+    if strategy.trust == "none":
+        raise InvalidInputError(f"{strategy.name} promises no privacy: there is nothing to audit")
+    if not set(parts) <= set(PARTS):
+        raise InvalidInputError(f"parts must be some of {', '.join(PARTS)}; got {', '.join(map(str, parts))}")
+    if not 0 < level < 1:
+        raise InvalidInputError(f"level must lie strictly between 0 and 1; got {level!r}")
+    if noise not in NOISES:
+        raise InvalidInputError(f"noise must be one of {', '.join(NOISES)}; got {noise!r}")
+    return check_whole("runs", runs, least=4 * SHARE)
 
 
 # --- what is run ----------------------------------------------------------------------------------
@@ -197,44 +196,48 @@ class Experiment(NamedTuple):
     """The features of a run on the first (0) or the second input (1)."""
 
 
-def _single(strategy: Strategy, runs: int, rehearsal: type[Rehearsal], source: Source) -> Experiment:
+def _plan(part: str, strategy: Strategy, runs: int, rehearsal: type[Rehearsal], source: Source) -> Experiment | str:
+    """The experiment of a part, or why there is none."""
+    if part == "single":
+        return _single(rehearsal(strategy, 2, source), runs)
+    if part == "stop":
+        return _stop(strategy, runs, rehearsal, source)
+    people, person = short_trial(strategy), 0
+    if part == "later":
+        silent = Rehearsal(strategy, people, Silent())
+        silent.run(np.zeros((people, 2), np.int64))
+        later = [members[0] for (_, phase), members in silent.batches.items() if phase > 1]
+        if not later:
+            return f"a person of a second batch: it comes after the {people} people of short trials"
+        person = min(later)
+    tables = np.zeros((2, people, 2), np.int64)
+    tables[1, person] = 1
+    words = f"{people} people with outcomes of 0; person {person + 1} has 0, or 1"
+    return _whole(f"transcript, person {person + 1}", words, rehearsal(strategy, people, source), tables, runs)
+
+
+def _single(mechanism: Rehearsal, runs: int) -> Experiment:
     """One release, or with local trust one response."""
-    mechanism, local = rehearsal(strategy, 2, source), strategy.trust == "local"
+    local = mechanism.strategy.trust == "local"
 
     def sample(which: int) -> list[float]:
         sent = mechanism.respond(which)
         return [(sent if local else mechanism.noisy(sent)) / mechanism.grid]
 
     name, feature = ("response", "the response") if local else ("release", "the released sum")
-    return Experiment(name, "an outcome of 0, or of 1", [feature], 0, runs, source.name, sample)
+    return Experiment(name, "an outcome of 0, or of 1", [feature], 0, runs, mechanism.source.name, sample)
 
 
-def _short(strategy: Strategy, runs: int, rehearsal: type[Rehearsal], source: Source) -> Iterator[Experiment | str]:
-    """Short trials in which all outcomes are 0 but for one person's: of the first batch, or of a second one."""
-    people = short_trial(strategy)
-    silent = Rehearsal(strategy, people, Silent())
-    silent.run(np.zeros((people, 2), np.int64))
-    later = [members[0] for (_, phase), members in silent.batches.items() if phase > 1]
-    for person in (0, min(later, default=None)):
-        if person is None:
-            yield f"a person of a second batch: it comes later than the {people} people of short trials"
-            continue
-        tables = np.zeros((2, people, 2), np.int64)
-        tables[1, person] = 1
-        words = f"{people} people with outcomes of 0; person {person + 1} has 0, or 1"
-        trial = rehearsal(strategy, people, source)
-        yield _whole(f"transcript, person {person + 1}", words, trial, tables, runs)
-
-
-def _stop(strategy: Strategy, runs: int, rehearsal: type[Rehearsal], source: Source) -> Iterator[Experiment | str]:
+def _stop(strategy: Strategy, runs: int, rehearsal: type[Rehearsal], source: Source) -> Experiment | str:
     """Trials at whose end raw outcomes would stop or go on by one person alone."""
+    if strategy.trust == "local":
+        return "a stop by raw outcomes: with local trust nobody has them"
     tables = critical_tables(strategy)
     if tables is None:
-        yield f"the stop: within {LONG} people even raw outcomes lead to none"
-        return
+        return f"a stop by raw outcomes: within {LONG} people they lead to none"
     people, person = tables.shape[1], int(np.flatnonzero((tables[0] != tables[1]).any(axis=1))[0])
     words = f"{people} people; without noise person {person + 1} alone would decide whether it stops"
-    yield _whole("transcript, the stop", words, rehearsal(strategy, people, source), tables, max(runs // SHARE, 8))
+    return _whole("transcript, the stop", words, rehearsal(strategy, people, source), tables, runs // SHARE)
 
 
 def _whole(name: str, words: str, trial: Rehearsal, tables: Table, runs: int) -> Experiment:
