@@ -113,6 +113,20 @@ class BareFirst(Rehearsal):
         return total if self.first else super().noisy(total)
 
 
+class BareFirstAnswers(Rehearsal):
+    """The first answer of each arm is sent as it is."""
+
+    sent = 0
+
+    def restart(self) -> list[int]:
+        self.sent = 0
+        return super().restart()
+
+    def respond(self, outcome: int) -> int:
+        self.sent += 1
+        return outcome if self.sent <= 2 else super().respond(outcome)
+
+
 def audited(strategy: Strategy, mistake: type[Rehearsal], part: str, runs: int) -> PrivacyAudit:
     return audit_privacy(strategy, runs, SURE, "numpy", seed=1, parts=(part,), rehearsal=mistake)
 
@@ -125,6 +139,7 @@ MISTAKES = {
     "no forgetting with unchanged noise": (ADAPTIVE, Remembering, "first", 3000, 1.2),
     "raw means in the stopping rule": (QUICK, RawStop, "stop", 8000, 1.1),
     "an unnoised first sample": (ADAPTIVE, BareFirst, "first", 800, 2.5),
+    "an unnoised first answer": (ctb_tt(1.0, 0.1), BareFirstAnswers, "first", 800, 2.5),
 }
 
 
@@ -143,8 +158,8 @@ def test_planted_mistakes_are_found(name: str) -> None:
         (bet_se(0.1, 1.0), "single", 40_000),
         (ADAPTIVE, "single", 40_000),
         (ctb_tt(1.0, 0.1), "single", 40_000),
-        (ADAPTIVE, "first", 1500),
-        (ADAPTIVE, "later", 1500),
+        (ADAPTIVE, "first", 1000),
+        (ADAPTIVE, "later", 1000),
         (QUICK, "stop", 4000),
     ],
 )
@@ -266,6 +281,15 @@ def test_a_rehearsal_is_the_live_trial(strategy: Strategy, tmp_path: Path, monke
     assert mine.recommendation is not None
     assert mine.stopped == record["status"]["conclusive"]
     assert "ab"[mine.recommendation] == record["status"]["recommendation"]
+
+
+@pytest.mark.parametrize("strategy", [ADAPTIVE, dp_se(5.0, 0.5), bet_se(0.1, 1.0), ctb_tt(1.0, 0.1)])
+def test_runs_know_nothing_of_each_other(strategy: Strategy) -> None:
+    people = short_trial(strategy)
+    tables = np.random.default_rng(4).integers(0, 2, (3, people, 2))
+    trial = Rehearsal(strategy, people, Silent())
+    ends = [trial.run(table) for table in tables]
+    assert ends == [Rehearsal(strategy, people, Silent()).run(table) for table in tables]
 
 
 def test_one_person_decides_on_critical_tables() -> None:
