@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     )
     from discreet.instance import Bernoulli, Beta, Discrete, Instance, benchmarks
     from discreet.planning import GapScenarios, Plan, gap_scenarios, plan
+    from discreet.privacy_audit import PrivacyAudit, audit_privacy
+    from discreet.rehearsal import Rehearsal
     from discreet.results import Results
     from discreet.strategy import (
         CustomBonus,
@@ -63,8 +65,10 @@ __all__ = [
     "MissingExtraError",
     "NoConvergenceError",
     "Plan",
+    "PrivacyAudit",
     "PrivateBounds",
     "Recommendation",
+    "Rehearsal",
     "Results",
     "Status",
     "StoreError",
@@ -78,6 +82,7 @@ __all__ = [
     "adap_tt",
     "adap_tt_star",
     "audit_correctness",
+    "audit_privacy",
     "benchmarks",
     "bet_se",
     "bounds",
@@ -131,6 +136,11 @@ _HOMES = {
         "gap_scenarios",
         "plan",
     ),
+    "privacy_audit": (
+        "PrivacyAudit",
+        "audit_privacy",
+    ),
+    "rehearsal": ("Rehearsal",),
     "results": ("Results",),
     "strategy": (
         "CustomBonus",

@@ -339,6 +339,33 @@ def correctness(
         show_correctness(found, plain_console())
 
 
+@audit.command()
+@click.option("--strategy", "name", required=True, help="A private preset: bet-se, ctb-tt, adap-tt, dp-se, …")
+@click.option("--threshold", default="proved", show_default=True, help="printed, proved or empirical.")
+@click.option("--epsilon", type=float, help="Privacy level of the strategy: the ε that is audited.")
+@click.option("--trust", default=None, help="bet-se: global or local.  [default: global]")
+@click.option("--gamma", type=float, help="γ of gauss-tt's (ε, γ)-local privacy.")
+@click.option("--delta", type=float, default=0.05, show_default=True, help="Error rate.")
+@click.option("--level", type=float, default=0.95, show_default=True, help="Confidence of the whole audit.")
+@click.option("--runs", type=int, default=10_000, show_default=True, help="Runs on each of two neighbouring inputs.")
+@click.option("--noise", default="mixed", show_default=True, help="mixed, opendp (all live) or numpy (the same laws).")
+@click.option("--seed", type=int, help="Of numpy's noise; live noise has none.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout and nothing else.")
+def privacy(name: str, level: float, runs: int, noise: str, seed: int | None, as_json: bool, **options: Any) -> None:
+    """A lower confidence bound on ε: of a release or response, and of whole transcripts."""
+    from discreet.privacy_audit import audit_privacy
+
+    strategy = read_strategy(name, options)
+    with progress_bar(f"auditing {strategy.name}") as progress:
+        found = audit_privacy(strategy, runs, level, noise, seed, progress=progress)
+    if as_json:
+        click.echo(json.dumps(found.to_dict(), indent=2, allow_nan=False, ensure_ascii=False))
+    else:
+        from discreet.tables import plain_console, show_privacy
+
+        show_privacy(found, plain_console())
+
+
 @main.command()
 @click.argument("study", type=click.Path())
 @click.option("--out", required=True, type=click.Path(), help="Folder of the study; an unfinished one goes on.")

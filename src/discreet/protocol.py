@@ -72,12 +72,8 @@ class Protocol:
         return privacy.grid_of(self.strategy)
 
     def course(self) -> Course:
-        """The course of a run by this protocol, with thresholds that pay for discrete noise."""
-        strategy = self.strategy
-        noise = None
-        if strategy.estimator == "gauss":
-            noise = privacy.gaussian_noise_scale(float(strategy.epsilon or 0), float(strategy.gamma or 0))
-        return new_course(strategy, len(self.arms), self.max_people, privacy.payable_delta(strategy), noise)
+        """The course of a run by this protocol."""
+        return live_course(self.strategy, len(self.arms), self.max_people)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types from which `from_dict` makes an equal protocol."""
@@ -96,6 +92,14 @@ class Protocol:
         flat = [(name, mine[name], theirs[name]) for name in mine if name not in ("version", "strategy")]
         flat += [(f"strategy {name}", mine["strategy"][name], theirs["strategy"][name]) for name in mine["strategy"]]
         return [f"{name} is {own!r}, not {wanted!r}" for name, own, wanted in flat if own != wanted]
+
+
+def live_course(strategy: Strategy, arms: int, people: int) -> Course:
+    """The course of a live run of at most so many people, with thresholds that pay for discrete noise."""
+    noise = None
+    if strategy.estimator == "gauss":
+        noise = privacy.gaussian_noise_scale(float(strategy.epsilon or 0), float(strategy.gamma or 0))
+    return new_course(strategy, arms, people, privacy.payable_delta(strategy), noise)
 
 
 def digest(text: str) -> str:

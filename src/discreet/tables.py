@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from discreet.bounding import Bounds
     from discreet.instance import Bernoulli
     from discreet.planning import Plan, Row
+    from discreet.privacy_audit import PrivacyAudit
     from discreet.trial import Status
 
 
@@ -273,3 +274,27 @@ def show_trial(found: "Status", console: "Console") -> None:
         table.add_row(*cells, *([ends] if intervals else []))
     console.print(table)
     console.print(f"Privacy: {found.privacy}; {found.retain}.\nError rate: {found.correctness}.\nHead: {found.head}")
+
+
+def show_privacy(found: "PrivacyAudit", console: "Console") -> None:
+    """An audit of ε: a row for each mechanism, then what was compared in it, then the verdict."""
+    table = Table(box=box.SIMPLE_HEAD, title=f"What {found.strategy.name} gives away, ε = {found.epsilon:g} promised")
+    table.add_column("\naudited", no_wrap=True)
+    for heading in ("event\nseen", "on the\nother", "\nof", "ε at\nleast"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("\nnoise", no_wrap=True)
+    for leak in found.leaks:
+        numbers = [f"{leak.hits:,}", f"{leak.hits_other:,}", f"{leak.runs:,}", f"{leak.low:.3f}"]
+        table.add_row(leak.name, *numbers, leak.noise)
+    console.print(table)
+    for leak in found.leaks:
+        console.print(f"{leak.name}: {leak.neighbours}. Event: {leak.event}. {leak.verdict.capitalize()}.")
+    for words in found.left_out:
+        console.print(f"Left out: {words}.")
+    console.print(f"\n{found.rule[0].upper()}{found.rule[1:]}.")
+    if found.strategy.gamma is not None:
+        console.print(f"γ = {found.strategy.gamma:g} was taken off the larger probability.")
+    if found.violated:
+        console.print(f"VIOLATED: {found.worst.name}, ε is at least {found.worst.low:.3f}, not {found.epsilon:g}.")
+    else:
+        console.print(f"No violation found; the largest bound, {found.worst.low:.3f}, is on '{found.worst.name}'.")
