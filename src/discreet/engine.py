@@ -297,7 +297,8 @@ def _spread(
                 rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=key)))
                 play(rng, row, table)
                 table.done[row : row + block] = True
-                finished.put(min(block, runs - row))
+                if progress is not None:  # otherwise nobody needs to wake up for it
+                    finished.put(min(block, runs - row))
         except BaseException as error:  # handed to the caller's thread
             failures.append(error)
         finished.put(0)

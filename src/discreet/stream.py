@@ -116,7 +116,7 @@ def renew_leader(stream: Stream, rules: StreamRules, samples: int) -> tuple[int,
     falls with the arm's count. Entries from a table are exact, as the caller renews them with the count. `floor` and
     `rival` are the leader's upper bound and the largest of the others' by these bonuses.
     """
-    horizon = samples + samples // 512 + 8
+    horizon = samples + samples // 128 + 8
     fill_bonus(stream, rules, samples)
     mean, bonus = stream.mean, stream.bonus
     leader, slope = ucb_leader(mean, bonus), 0.0
