@@ -241,19 +241,23 @@ def _block_player(strategy: Strategy, arms: int, laws: Any, cap: int) -> Play:
 
 
 def _global_runner(strategy: Strategy, arms: int, laws: Any, cap: int, none: Any) -> Any:
+    """Runs with one global episode. A threshold costs more than a run, and runs come to the same counts: it is kept."""
     from discreet import kernel
 
     release, phased = kernel.Release(*release_of(strategy)), _phased_rules(strategy, arms)
     pair, bonus = rules.pair_thresholds(strategy, arms), rules.phase_bonus(strategy)
 
+    @lru_cache(maxsize=10**5)
     def thresholds(best: int, other: int) -> tuple[float, float]:
         low, high = pair(best, other)
         return float(low), float(high)
 
+    @lru_cache(maxsize=10**5)
+    def own(count: int) -> float:
+        return float(bonus(count))
+
     def run(rng: np.random.Generator, pulls: NDArray[np.int64]) -> tuple[int, int, bool, int]:
-        return kernel.run_global(
-            rng, laws, release, phased, thresholds, lambda count: float(bonus(count)), True, cap, pulls, none
-        )
+        return kernel.run_global(rng, laws, release, phased, thresholds, own, True, cap, pulls, none)
 
     return run
 
