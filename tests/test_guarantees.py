@@ -20,6 +20,7 @@ from discreet import (
     Results,
     Strategy,
     benchmarks,
+    decision,
     divergence,
     dpse,
     engine,
@@ -114,9 +115,10 @@ def accusations(strategy: Strategy, delta: float) -> list[tuple[Bernoulli, Resul
 @pytest.mark.parametrize("delta", DELTAS)
 @pytest.mark.parametrize("name", PROVED)
 def test_error_rates(name: str, delta: float) -> None:
-    """False-alarm rate at most 1e-6 for each of the 4 instances, 6e-4 for all cells of this table together.
+    """False-alarm rate at most 1e-6 for each strategy, δ and instance, 4e-4 for all of them together.
 
-    At δ = 0.01 rates from 0.024 on are found in 4000 runs, from 0.05 on in 600, from 0.09 on in 250 (power 0.9).
+    Found with probability 0.9: rates from 0.022 on at δ = 0.01 (0.131 at δ = 0.1) in 4000 runs, from 0.047 (0.185) in
+    600 runs, from 0.076 (0.237) in 250.
     """
     assert accusations(make(name, delta), delta) == []
 
@@ -140,7 +142,7 @@ def test_a_standard_deviation_too_small_is_seen(name: str, monkeypatch: pytest.M
 @pytest.mark.parametrize("divisor", [16, 1])
 def test_radii_too_small_are_seen(divisor: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """DP-SE with its radii divided by 16 errs too often on two arms 0.02 apart (in plain Python, to be changed)."""
-    honest = dpse.epoch_radius
+    honest = decision.epoch_radius
     monkeypatch.setattr(dpse, "epoch_radius", lambda *arguments: honest(*arguments) / divisor)
     rng, law, runs, delta = np.random.default_rng(17), laws.bernoulli(np.array([0.52, 0.5])), 600, 0.01
     room: Any = (np.zeros(2), np.ones(2, np.bool_), np.zeros(2, np.int64), np.zeros((0, 6)))
@@ -196,16 +198,19 @@ REFERENCE = json.loads((ASSETS / "fewest-samples.json").read_text())["rows"]
 
 
 @pytest.mark.parametrize("row", [row for row in REFERENCE if row["instance"] in ("mu3", "mu4", "mu5")])
-def test_an_independent_simulation_agrees(row: dict[str, Any]) -> None:
-    """Means of DP-SE and medians of AdaP-TT*, from 100 to 200 runs elsewhere: within four of their standard errors.
+def test_numbers_from_elsewhere_agree(row: dict[str, Any]) -> None:
+    """Means of DP-SE and medians of AdaP-TT*, from at least 100 runs of another program (independent.py is nearer by).
 
-    With a relative standard error of 5 % there and 3 % here, the false-alarm rate is about 1e-4 for each number.
+    A mean is off by at most five standard errors (false-alarm rate 6e-7 if it is about normal). The median of 100 runs
+    lies between the quantiles 0.25 and 0.75 of the law but for a chance of 4e-7, and these are known from 2000 runs.
     """
     instance, epsilon = benchmarks[row["instance"]], row["epsilon"]
-    baseline = simulate(instance, discreet.dp_se(epsilon, 0.01), runs=400, seed=1)
-    star = simulate(instance, discreet.adap_tt_star(epsilon, 0.01), runs=400, seed=1)
-    assert baseline.samples.mean() == pytest.approx(row["DP-SE"], rel=0.2)
-    assert np.median(star.samples) == pytest.approx(row["AdaP-TT*-combined median"], rel=0.25)
+    baseline = simulate(instance, discreet.dp_se(epsilon, 0.01), runs=2000, seed=1).samples
+    star = simulate(instance, discreet.adap_tt_star(epsilon, 0.01), runs=2000, seed=1).samples
+    error = baseline.std() * math.sqrt(1 / 100 + 1 / 2000)
+    assert abs(baseline.mean() - row["DP-SE"]) <= 5 * error + 1
+    low, high = np.quantile(star, [0.25, 0.75])
+    assert low <= row["AdaP-TT*-combined median"] <= high
 
 
 def test_the_combined_threshold_needs_fewer_samples_than_the_printed_one() -> None:
