@@ -12,6 +12,7 @@ import numba
 import numpy as np
 import pytest
 
+from discreet import board as board_module
 from discreet import decision, kernel, leap
 from discreet.decision import PhasedRules, StreamRules
 from tests import naive
@@ -392,7 +393,7 @@ def test_leap_equals_step_on_random_advances(arms: int) -> None:
 
 def variant(**replaced: Any) -> tuple[Callable[..., tuple[int, int]], dict[str, Any]]:
     """The leaps as plain Python with some of their parts replaced."""
-    space: dict[str, Any] = {**vars(decision), **vars(leap)}
+    space: dict[str, Any] = {**vars(decision), **vars(board_module), **vars(leap)}
     for name, part in list(space.items()):
         if isinstance(part, FunctionType):
             space[name] = FunctionType(part.__code__, space, name, part.__defaults__)

@@ -5,7 +5,6 @@ Generator, so equality is asked for: of samples, recommendation, pulls, rounds, 
 """
 
 import math
-import warnings
 from typing import Any
 
 import numpy as np
@@ -13,8 +12,8 @@ import pytest
 from scipy.stats import ks_2samp
 
 import discreet
-from discreet import Bernoulli, Strategy, kernel, laws, rules, simulate, threshold
-from discreet.engine import in_blocks
+from discreet import Bernoulli, Discrete, Instance, InvalidInputError, Strategy, kernel, laws, rules, threshold
+from discreet.engine import in_blocks, simulate_quietly
 from discreet.strategy import PRESETS
 from tests import naive
 
@@ -46,20 +45,27 @@ def make(name: str, options: dict[str, Any]) -> Strategy | None:
     return None if name == "dp-se" and options["threshold"] == "empirical" else PRESETS[name](**arguments)
 
 
-def oracle(strategy: Strategy, means: list[float], rng: np.random.Generator, cap: int) -> naive.Outcome:
+def source_of(instance: Instance, strategy: Strategy, rng: np.random.Generator) -> naive.Source:
+    """The rewards of an instance; for CTB the responses, which are Bernoulli whatever the rewards."""
+    if strategy.estimator == "ctb":
+        decay = math.exp(-float(strategy.epsilon or 0))
+        return naive.Source(rng, "bernoulli", [(mean * (1 - decay) + decay) / (1 + decay) for mean in instance.means])
+    if isinstance(instance, Discrete):
+        return naive.Source(rng, "discrete", [(instance.values, list(row)) for row in instance.probabilities])
+    return naive.Source(rng, "bernoulli", list(instance.means))
+
+
+def oracle(strategy: Strategy, instance: Instance, rng: np.random.Generator, cap: int) -> naive.Outcome:
     """The strategy from the paper: its thresholds and bonuses from `threshold`, its steps from naive.py."""
-    arms, delta, epsilon = len(means), strategy.delta, strategy.epsilon or math.inf
+    arms, delta, epsilon = instance.arms, strategy.delta, strategy.epsilon or math.inf
     empirical = strategy.threshold == "empirical"
     cost = naive.d_private if strategy.cost == "private" else naive.d_gauss
     ids = strategy.beta == "ids"
     rule = {"top-two": "top two"}.get(strategy.sampling, strategy.sampling)
     sampler = naive.Sampler(rule, cost, epsilon / 2, 0.5 if ids else float(strategy.beta), ids, arms)
+    source = source_of(instance, strategy, rng)
     if strategy.estimator == "epochs":
-        return naive.run_dpse(naive.Source(rng, "bernoulli", means), arms, epsilon, delta, cap)
-    if strategy.estimator == "ctb":
-        decay = math.exp(-epsilon)
-        means = [(mean * (1 - decay) + decay) / (1 + decay) for mean in means]
-    source = naive.Source(rng, "bernoulli", means)
+        return naive.run_dpse(source, arms, epsilon, delta, cap)
     if not strategy.phased:
         noise = threshold.gaussian_scale(epsilon, strategy.gamma) if strategy.gamma else 0.0
         sigma = math.hypot(0.5, noise)
@@ -70,7 +76,7 @@ def oracle(strategy: Strategy, means: list[float], rng: np.random.Generator, cap
                 return math.log(1 / delta) + math.log(1 + math.log(n))
             return constant + 2 * math.log(4 + math.log(a)) + 2 * math.log(4 + math.log(b))
 
-        scale = 2 * sigma**2 * 1.2 * (1 + 1.2)
+        scale = 2 * sigma**2 * strategy.alpha * (1 + strategy.s)
         variance = 2 * (2 * sigma) ** 2 if empirical else 2 * sigma**2
         return naive.run_stream(
             source, arms, sampler, noise, bar, lambda a, n: math.sqrt(scale * math.log(n) / a), variance, cap
@@ -99,29 +105,78 @@ def oracle(strategy: Strategy, means: list[float], rng: np.random.Generator, cap
     def bonus(phase: int, count: int, total: int) -> float:
         if private:
             return float(threshold.bonus_private(count, epsilon))
-        return math.sqrt(2 * 0.25 * 1.2 * 2.2 * math.log(total) / count)
+        return math.sqrt(2 * 0.25 * strategy.alpha * (1 + strategy.s) * math.log(total) / count)
 
     variance = 2.0 if empirical and strategy.cost == "gaussian" else 0.5
     whole = strategy.episodes == "global"
     return naive.run_phased(source, arms, sampler, epsilon, private, whole, pair, bonus, stop, variance, cap)
 
 
-@pytest.mark.parametrize(("name", "options"), OPTIONS, ids=str)
-def test_engine_equals_oracle(name: str, options: dict[str, Any]) -> None:
-    strategy = make(name, options)
-    if strategy is None:
-        return
-    cap, runs = 12_000, 3
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", discreet.MayNotStopWarning)
-        results = simulate(Bernoulli(MEANS), strategy, runs=runs, seed=7, max_samples=cap)
-    shared = np.random.Generator(np.random.PCG64(np.random.SeedSequence(7, spawn_key=(0,))))
+def assert_equal_runs(strategy: Strategy, instance: Instance, runs: int, seed: int, cap: int) -> int:
+    """Every run of the engine equals the oracle's; how many stopped."""
+    results = simulate_quietly(instance, strategy, runs, seed, cap)
+    shared = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(0,))))
     for run in range(runs):
-        own = np.random.Generator(np.random.PCG64(np.random.SeedSequence(7, spawn_key=(run,))))
-        outcome = oracle(strategy, MEANS, shared if in_blocks(Bernoulli(MEANS), strategy) else own, cap)
+        own = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(run,))))
+        outcome = oracle(strategy, instance, shared if in_blocks(instance, strategy) else own, cap)
         found = results.samples[run], results.recommendation[run], results.stopped[run], results.rounds[run]
         assert found == (outcome.samples, outcome.recommendation, outcome.stopped, outcome.rounds)
         assert results.pulls[run].tolist() == outcome.pulls
+    return runs - results.unstopped
+
+
+@pytest.mark.parametrize(("name", "options"), OPTIONS, ids=str)
+def test_engine_equals_oracle(name: str, options: dict[str, Any]) -> None:
+    strategy = make(name, options)
+    if strategy is not None:
+        assert_equal_runs(strategy, Bernoulli(MEANS), 3, 7, 12_000)
+
+
+def random_instance(rng: np.random.Generator) -> Instance:
+    """Two to seven arms, Bernoulli or on three values, some of them tied, a best one."""
+    arms = int(rng.integers(2, 8))
+    if rng.random() < 0.25:
+        chances = rng.dirichlet([1, 1, 1], arms)
+        return Discrete([0, 0.5, 1], chances.tolist())
+    means = np.round(rng.random(arms), 1 if rng.random() < 0.3 else 3) * 0.6
+    means[rng.integers(arms)] = 0.6 + 0.4 * rng.random()
+    return Bernoulli(means.tolist())
+
+
+def random_strategy(rng: np.random.Generator) -> Strategy | None:
+    """Any preset at any levels with any options; None if they do not fit together."""
+    name = str(rng.choice([preset for preset in PRESETS if preset != "bet-se"]))
+    levels: dict[str, Any] = {"delta": float(rng.choice([0.5, 0.1, 0.01]))}
+    if name not in ("ttucb", "ttucb-batched"):
+        levels["epsilon"] = float(rng.choice([0.3, 1.0, 1.7, 8.0]))
+    if name == "gauss-tt":
+        levels["gamma"] = float(rng.choice([0.01, 0.2]))
+    choices: dict[str, list[Any]] = {
+        "threshold": ["proved", "printed", "empirical", "empirical"],
+        "sampling": ["top-two", "top-two", "uniform", "lucb", "elimination"],
+        "beta": [0.5, 0.5, 0.25, 0.8, "ids"],
+        "episodes": ["arm", "arm", "arm", "global"],
+        "s": [1.2, 1.2, 2.0],
+        "alpha": [1.2, 1.2, 1.5],
+    }
+    options = {option: values[int(rng.integers(len(values)))] for option, values in choices.items()}
+    try:
+        return PRESETS[name](**levels, **{option: value for option, value in options.items() if name != "dp-se"})
+    except InvalidInputError:
+        return None
+
+
+@pytest.mark.parametrize("block", range(5))
+def test_random_settings_equal_the_oracle(block: int) -> None:
+    """240 of them; about a third of their 480 runs stop before the cap."""
+    rng, cases, stopped = np.random.default_rng(block), 0, 0
+    while cases < 48:
+        strategy, instance = random_strategy(rng), random_instance(rng)
+        if strategy is not None:
+            cases += 1
+            cap = int(rng.choice([300, 3000]))
+            stopped += assert_equal_runs(strategy, instance, 2, int(rng.integers(10**6)), cap)
+    assert stopped > 15
 
 
 class TestLaws:

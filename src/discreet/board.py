@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from discreet.decision import Flags, Floats, Ints, challenger, ids_share, least_pulled, tracks_leader
+from discreet.decision import FILTER, Flags, Floats, Ints, challenger, ids_share, least_pulled, priority, tracks_leader
 
 
 class Board(NamedTuple):
@@ -62,29 +62,68 @@ def waiting_arms(board: Board) -> int:
     return waiting
 
 
+def steady_challenger(leader: int, board: Board) -> tuple[int, float]:
+    """`challenger`, and a bound: while 1/N of it plus 1/N of the leader exceeds that, it stays the challenger.
+
+    Until a release every priority only falls, and those of the others are at most the second largest now. `FILTER`
+    covers what the product with an inverse and the bound round; where it cannot tell, arms are compared as there.
+    """
+    inverse, tops, inverse_tops = board.inverse, board.tops, board.inverse_tops
+    inverse_leader = inverse[leader]
+    chosen, first, second, skip = -1, -1.0, -1.0, -1.0
+    for arm in range(tops.size):
+        if (inverse[arm] + inverse_leader) * inverse_tops[arm] < skip or arm == leader:
+            continue
+        if tops[arm] <= 0.0:
+            return arm, -1.0
+        value = priority(inverse[arm], inverse_leader, tops[arm])
+        if value > first:
+            chosen, first, second = arm, value, first
+        elif value > second:
+            second = value
+        skip = second * FILTER
+    return chosen, second * tops[chosen] / FILTER
+
+
 def step_fixed(board: Board, leader: int, beta: float, steps: int, whole: bool) -> tuple[int, int]:
-    """Top Two with a fixed share for at most `steps` samples: (arm whose pull ended the phase or -1, samples)."""
-    pulls, due, inverse, tops = board.pulls, board.due, board.inverse, board.tops
+    """Top Two with a fixed share for at most `steps` samples: (arm whose pull ended the phase or -1, samples).
+
+    The path of every sample: what changes is kept in local variables, and a challenger is asked for again only when
+    another one may have come up (`steady_challenger`).
+    """
+    pulls, due, inverse = board.pulls, board.due, board.inverse
+    for arm in range(pulls.size):
+        board.inverse_tops[arm] = 1.0 / board.tops[arm] if board.tops[arm] > 0.0 else np.inf
     led, led_pulls = board.led[leader], board.led_pulls[leader]
     waiting = waiting_arms(board) if whole else 1
-    ended, done = -1, 0
+    rival, bound, ended, done = leader, np.inf, -1, 0
+    count = own = pulls[leader]
+    inverse_rival = inverse_own = inverse[leader]
+    due_rival = due_own = due[leader]
     while done < steps and ended < 0:
         if tracks_leader(led, led_pulls, beta):
-            arm = leader
             led_pulls += 1
+            own += 1
+            inverse_own = 1.0 / own
+            if own == due_own:
+                waiting -= 1
+                ended = leader if waiting == 0 else -1
         else:
-            arm = challenger(leader, inverse, tops)
+            if not inverse_rival + inverse_own > bound:
+                pulls[rival], inverse[rival] = count, inverse_rival
+                inverse[leader] = inverse_own
+                rival, bound = steady_challenger(leader, board)
+                count, due_rival = pulls[rival], due[rival]
+            count += 1
+            inverse_rival = 1.0 / count
+            if count == due_rival:
+                waiting -= 1
+                ended = rival if waiting == 0 else -1
         led += 1
         done += 1
-        count = pulls[arm] + 1
-        pulls[arm] = count
-        inverse[arm] = 1.0 / count
-        if count == due[arm]:
-            waiting -= 1
-            if waiting == 0:
-                ended = arm
-    board.led[leader] = led
-    board.led_pulls[leader] = led_pulls
+    pulls[rival], inverse[rival] = count, inverse_rival
+    pulls[leader], inverse[leader] = own, inverse_own
+    board.led[leader], board.led_pulls[leader] = led, led_pulls
     return ended, done
 
 

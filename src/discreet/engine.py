@@ -241,15 +241,23 @@ def _block_player(strategy: Strategy, arms: int, laws: Any, cap: int) -> Play:
 
 
 def _global_runner(strategy: Strategy, arms: int, laws: Any, cap: int, none: Any) -> Any:
+    """Runs with one global episode. A threshold costs more than a run, and runs come to the same counts: it is kept."""
     from discreet import kernel
 
     release, phased = kernel.Release(*release_of(strategy)), _phased_rules(strategy, arms)
     pair, bonus = rules.pair_thresholds(strategy, arms), rules.phase_bonus(strategy)
 
+    @lru_cache(maxsize=10**5)
+    def thresholds(best: int, other: int) -> tuple[float, float]:
+        low, high = pair(best, other)
+        return float(low), float(high)
+
+    @lru_cache(maxsize=10**5)
+    def own(count: int) -> float:
+        return float(bonus(count))
+
     def run(rng: np.random.Generator, pulls: NDArray[np.int64]) -> tuple[int, int, bool, int]:
-        return kernel.run_global(
-            rng, laws, release, phased, pair, lambda count: float(bonus(count)), True, cap, pulls, none
-        )
+        return kernel.run_global(rng, laws, release, phased, thresholds, own, True, cap, pulls, none)
 
     return run
 
@@ -293,7 +301,8 @@ def _spread(
                 rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=key)))
                 play(rng, row, table)
                 table.done[row : row + block] = True
-                finished.put(min(block, runs - row))
+                if progress is not None:  # otherwise nobody needs to wake up for it
+                    finished.put(min(block, runs - row))
         except BaseException as error:  # handed to the caller's thread
             failures.append(error)
         finished.put(0)

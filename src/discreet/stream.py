@@ -19,6 +19,7 @@ from discreet.decision import (
     Ints,
     StreamRules,
     best_arm,
+    count_cell,
     ids_share,
     least_pulled,
     lucb_pair,
@@ -107,24 +108,29 @@ def drop_beaten(best: int, stream: Stream, rules: StreamRules, samples: int) -> 
     return alone
 
 
-def renew_leader(stream: Stream, rules: StreamRules, samples: int) -> tuple[int, float, float, float, float, int]:
-    """The UCB leader now, and for how long it is certain: (leader, floor, rival, log of now, of horizon, horizon).
+def renew_leader(stream: Stream, rules: StreamRules, samples: int) -> tuple[int, float, float, float, int]:
+    """The UCB leader now, and for how long it is certain: (leader, floor, rival, slope, horizon).
 
-    Until `horizon` samples, and as long as they are not pulled, the leader's upper bound is at least `floor` and every
-    other arm's at most `rival`: bonuses grow with time.
+    Until `horizon` samples `stream.bonus` bounds the leader's bonus from below, if `slope` is taken off at each of its
+    pulls (1/sqrt(N) is convex; an ulp is for rounding), and that of every other arm from above: b^G grows with time and
+    falls with the arm's count. Entries from a table are exact, as the caller renews them with the count. `floor` and
+    `rival` are the leader's upper bound and the largest of the others' by these bonuses.
     """
-    horizon = samples + samples // 512 + 8
-    log_samples, log_horizon = math.log(samples), math.log(horizon)
+    horizon = samples + samples // 128 + 8
     fill_bonus(stream, rules, samples)
     mean, bonus = stream.mean, stream.bonus
-    leader = ucb_leader(mean, bonus)
-    growth = math.sqrt(log_horizon / log_samples) * (1.0 + 1e-12) if rules.bonus == UCB else 1.0
+    leader, slope = ucb_leader(mean, bonus), 0.0
+    if rules.bonus == UCB:
+        growth = math.sqrt(math.log(horizon) / math.log(samples)) * (1.0 + 1e-12)
+        slope = bonus[leader] * (0.5 / stream.pulls[leader] + 2.0**-52)
+        for arm in range(bonus.size):
+            if arm != leader:
+                bonus[arm] *= growth
     rival = -np.inf
     for arm in range(mean.size):
-        value = mean[arm] + growth * bonus[arm]
-        if value > rival and arm != leader:
-            rival = value
-    return leader, mean[leader] + bonus[leader], rival, log_samples, log_horizon, horizon
+        if arm != leader:
+            rival = max(rival, mean[arm] + bonus[arm])
+    return leader, mean[leader] + bonus[leader], rival, slope, horizon
 
 
 def second_mean(best: int, mean: Floats, active: Flags) -> float:
@@ -175,25 +181,34 @@ def stream_challenger(leader: int, mean: Floats, inverse: Floats, cost: int, hal
     return chosen
 
 
+def draw_noised(rng: Generator, laws: Laws, noise: float, arm: int) -> float:
+    """One reward and its noise."""
+    reward = draw_one(rng, laws, arm)
+    if noise > 0.0:
+        reward += noise * rng.standard_normal()
+    return reward
+
+
 def stream_loop(  # noqa: PLR0912, PLR0915
     rng: Generator, laws: Laws, noise: float, rules: StreamRules, max_samples: int, stream: Stream, trace: Floats
 ) -> tuple[int, int, bool, int]:
     """One run that releases every sample: (samples, recommendation, stopped, rounds); writes `pulls` and `trace`.
 
     Long, because this is the path of every sample: state is kept in local variables, and a call that passes all of
-    `stream` costs as much as the sample; such calls are for what is rare. Three shortcuts, none of which changes a
-    result:
+    `stream` costs as much as the sample; such calls are for what is rare. A reward of 0 or 1 is a product, as a branch
+    on a coin is guessed wrong half the time. Three shortcuts, none of which changes a result:
 
-    * stopping: the arm that failed last is asked first, against the threshold it failed. Thresholds only grow with
-      counts, so a cost below that fails for certain (`bar`; 0 when the recommendation is new);
-    * leader: it stands while its upper bound at an earlier time (`floor`) exceeds what bounds every rival's until
-      `horizon` (`rival`); likewise the recommendation while its mean exceeds a bound on all others' (`second`);
+    * stopping: the arm that failed last is asked first, against the threshold it failed (`bar`: times 2 sigma^2, and
+      0 when the recommendation is new). Thresholds only grow with counts, so a cost below that fails for certain;
+    * leader: it stands while a lower bound on its own upper bound (`floor`) exceeds what bounds every rival's until
+      `horizon` (`rival`), see `renew_leader`; likewise the recommendation while its mean exceeds a bound on all
+      others' (`second`);
     * the challenger is computed only when it may be pulled.
     """
     arms = stream.mean.size
     mean, count, inverse, sums = stream.mean, stream.pulls, stream.inverse, stream.sums
     led, led_pulls, share = stream.led, stream.led_pulls, stream.share
-    law_mean, plain = laws.mean, laws.kind == BERNOULLI
+    law_mean, plain = laws.mean, laws.kind == BERNOULLI and noise == 0.0
     sampling, cost, half_epsilon, two_variance = (
         rules.sampling,
         rules.cost,
@@ -201,11 +216,11 @@ def stream_loop(  # noqa: PLR0912, PLR0915
         rules.two_variance,
     )
     ids, beta, active = rules.ids, rules.beta, stream.active
-    bonus_kind, bonus_scale, bonus_table = rules.bonus, rules.bonus_scale, rules.bonus_table
+    bonus, tabled, bonus_table = stream.bonus, rules.bonus != UCB, rules.bonus_table
     top_two, rows = sampling == TOP_TWO, trace.shape[0]
     samples, best, witness, arm = 0, 0, 0, 0
     bar, floor, rival, horizon, second = 0.0, -np.inf, np.inf, 0, -np.inf
-    log_then, log_horizon, leader, stopped = 0.0, 0.0, 0, False
+    leader, slope, stopped = 0, 0.0, False
     while True:
         if samples < arms:
             arm = samples
@@ -214,14 +229,15 @@ def stream_loop(  # noqa: PLR0912, PLR0915
                 stopped = drop_beaten(best, stream, rules, samples)
             else:
                 top = numerator(cost, mean[best] - mean[witness], half_epsilon)
-                if witness == best or transport_cost(top, inverse[best], inverse[witness], two_variance) >= bar:
+                if top >= bar * (inverse[best] + inverse[witness]):
                     witness, bar = failing_arm(best, witness, stream, rules, samples)
                     stopped = witness < 0
+                    bar *= two_variance * FILTER
             if stopped or samples >= max_samples:
                 break
             if top_two:
                 if samples > horizon or floor <= rival + 1e-12:
-                    leader, floor, rival, log_then, log_horizon, horizon = renew_leader(stream, rules, samples)
+                    leader, floor, rival, slope, horizon = renew_leader(stream, rules, samples)
                 arm = leader
                 if ids or not tracks_leader(led[leader], led_pulls[leader], beta):
                     arm = stream_challenger(leader, mean, inverse, cost, half_epsilon)
@@ -234,13 +250,7 @@ def stream_loop(  # noqa: PLR0912, PLR0915
                     led_pulls[leader] += 1
             else:
                 arm = level_arm(best, stream, rules, samples)
-        if plain:  # noqa: SIM108
-            reward = 1.0 if rng.random() < law_mean[arm] else 0.0
-        else:
-            reward = draw_one(rng, laws, arm)
-        if noise > 0.0:
-            reward += noise * rng.standard_normal()
-        sums[arm] += reward
+        sums[arm] += 1.0 * (rng.random() < law_mean[arm]) if plain else draw_noised(rng, laws, noise, arm)
         count[arm] += 1
         inverse[arm] = 1.0 / count[arm]
         mean[arm] = sums[arm] / count[arm]
@@ -248,12 +258,13 @@ def stream_loop(  # noqa: PLR0912, PLR0915
         if samples <= rows:
             record_stream(trace, samples, arm, stream)
         if top_two and samples > arms:
-            log_time = log_then if arm == leader else log_horizon
-            value = mean[arm] + stream_bonus(bonus_kind, bonus_scale, bonus_table, log_time, count[arm])
+            if tabled:
+                bonus[arm] = bonus_table[count_cell(count[arm])]
             if arm == leader:
-                floor = value
+                bonus[arm] -= slope
+                floor = mean[arm] + bonus[arm]
             else:
-                rival = max(rival, value)
+                rival = max(rival, mean[arm] + bonus[arm])
         if arm != best:
             second = max(second, mean[arm])
         if mean[best] <= second:
