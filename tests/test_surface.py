@@ -60,18 +60,8 @@ ROOMS: dict[str, set[str]] = {
     "plots": {"errors", "instance", "path", "results", "theory"},
     "report": {"errors", "version"},
     "reproduce": {
-        *(
-            "decision",
-            "engine",
-            "errors",
-            "instance",
-            "plots",
-            "report",
-            "strategy",
-            "study_report",
-            "theory",
-            "version",
-        ),
+        *("decision", "engine", "errors", "instance", "plots", "report", "results", "strategy", "study"),
+        *("study_report", "sweep", "theory", "version"),
     },
     "study_report": {"errors", "instance", "plots", "report", "reproduce", "results"},
 }

@@ -419,7 +419,7 @@ def reproduce(out: str, runs: int | None, trust: str, quick: bool, all_local: bo
         click.echo(f"discreet: {words}", err=True)
 
     try:
-        with progress_bar("simulating") as progress:
+        with sweep_bar() as progress:
             found = study.reproduce(out, runs, trust, quick, all_local, progress, say)
     except KeyboardInterrupt:
         say("interrupted; the same command goes on where it was")

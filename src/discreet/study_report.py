@@ -174,8 +174,10 @@ def _star_improves(study: Study) -> Finding | None:
 
 def _slope(study: Study, trust: str, name: str, threshold: str) -> list[float]:
     """d log samples / d log ε between the two smallest ε, if both lie below the switch."""
+    found: list[float] = []
+    if len(study.scope.levels[trust]) < 2:
+        return found
     first, second = sorted(study.scope.levels[trust])[:2]
-    found = []
     for instance in study.scope.instances:
         rows = [study.find(instance, trust, name, threshold, level) for level in (first, second)]
         if second < switch_of(instance, trust) and all(row and row["median"] for row in rows):
@@ -437,8 +439,8 @@ def _table(study: Study, instance: str, trust: str, threshold: str) -> Table:
     names = list(dict.fromkeys(row["strategy"] for row in rows))
     table = []
     for level in sorted(study.scope.levels[trust]):
-        bound = plots.bound_curve(benchmarks[instance], [level], DELTA, trust)[0][1]
         cells = [next((r for r in rows if r["strategy"] == n and r["epsilon"] in (level, None)), None) for n in names]
+        bound = max(r["lower_bound"] for r in cells if r)
         table.append([f"{level:g}", *(_cell(row) for row in cells), short(bound)])
     caption = (
         "Samples: mean (median) over the runs that stopped; then, where it is not zero, the share of unstopped runs "
@@ -474,7 +476,7 @@ def _method(scope: Scope) -> Section:
         "samples of unfinished phases, about a fifth. So numbers need not agree with the published figures.",
         "The empirical threshold of AdaP-TT* is the asymptotic form the paper displays, with σ = 1/2; those of "
         "AdaP-TT and TTUCB have σ = 1. That alone makes AdaP-TT* up to four times quicker in those pictures.",
-        "table.parquet has every number, figures/ every picture as PNG and SVG, cells/ what an interrupted study "
+        "table.parquet has every number, figures/ every picture as PNG and SVG, runs/ what an interrupted study "
         "goes on from.",
     ]
     if scope.left_out:
