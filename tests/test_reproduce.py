@@ -130,7 +130,7 @@ def test_parts_and_runs_are_added(tmp_path: Path) -> None:
     assert set(more["runs"]) == {8}
     other = Scope(8, ("mu3",), {"global": (1.0,)})
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-    with pytest.raises(InvalidInputError, match="adap-tt, ε = 10.* is gone"):
+    with pytest.raises(InvalidInputError, match=r"adap-tt, ε = 10.* is gone"):
         reproduce.reproduce(tmp_path, scope=other)
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
 

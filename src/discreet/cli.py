@@ -152,8 +152,8 @@ def simulate(
     from discreet import engine
 
     instance, strategy = read_instance(means, benchmark, names), read_strategy(name, options)
-    if out is not None and not os.access(Path(out).absolute().parent, os.W_OK):
-        raise InvalidInputError(f"cannot write {out}: there is no such folder, or it may not be written to")
+    if out is not None:
+        _check_writable(out)
     with quiet_warnings(), progress_bar(f"{strategy.name} on {instance.arms} arms") as progress:
         results = engine.simulate(instance, strategy, runs, seed, max_samples, threads, progress)
     if not results.runs:
@@ -261,6 +261,7 @@ def progress_bar(title: str) -> Iterator[Callable[[int, int], None]]:
 @click.option("--probability", type=float, default=0.9, show_default=True, help="… with this probability.")
 @click.option("--runs", type=int, default=500, show_default=True, help="Simulated trials for each row.")
 @click.option("--seed", type=int, default=0, show_default=True, help="The same seed gives the same numbers.")
+@click.option("--html", type=click.Path(dir_okay=False), help="Also write a page with pictures to this file.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout and nothing else.")
 def plan(
     means: tuple[float, ...] | None,
@@ -271,6 +272,7 @@ def plan(
     base: float | None,
     epsilon: tuple[float, ...],
     strategies: str | None,
+    html: str | None,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -288,14 +290,35 @@ def plan(
     else:
         scenarios = gap_scenarios(arms, gap, 0.5 if base is None else base)
     chosen = None if strategies is None else [name.strip() for name in strategies.split(",")]
+    if html is not None:
+        _check_page(html)
     with quiet_warnings(), progress_bar("simulating trials") as progress:
         found = compute(scenarios, epsilon, strategies=chosen, progress=progress, **options)
+    if html is not None:
+        from discreet.plan_report import plan_page
+        from discreet.report import write
+
+        write(html, plan_page(found))
+        click.echo(f"discreet: wrote {html}", err=True)
     if as_json:
         click.echo(json.dumps(found.to_dict(), indent=2, allow_nan=False, ensure_ascii=False))
     else:
         from discreet.tables import plain_console, show_plan
 
         show_plan(found, plain_console())
+
+
+def _check_page(path: str) -> None:
+    """Refuse a page that could not be drawn or written, before the work is done."""
+    from discreet.plots import require_matplotlib
+
+    require_matplotlib()
+    _check_writable(path)
+
+
+def _check_writable(path: str) -> None:
+    if not os.access(Path(path).absolute().parent, os.W_OK):
+        raise InvalidInputError(f"cannot write {path}: there is no such folder, or it may not be written to")
 
 
 @main.group(no_args_is_help=False)

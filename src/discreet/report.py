@@ -23,7 +23,7 @@ body{font:16px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--back);
 max-width:66rem;overflow-wrap:break-word}
 h1{font-size:1.6rem;line-height:1.2}
 h2{font-size:1.3rem;margin-top:2.5rem;border-top:1px solid var(--line);padding-top:.7rem}
-h3{font-size:1.05rem;margin-bottom:.3rem}p,li{max-width:46rem}nav ul{columns:12rem;padding-left:1.2rem}a{color:#0b4f8a}
+h3{font-size:1.05rem;margin-bottom:.3rem}p,li{max-width:46rem}nav ul{columns:14rem;column-gap:2rem;padding-left:1.2rem}a{color:#0b4f8a}
 .figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,27rem),1fr));gap:.6rem}
 figure{margin:.4rem 0}figure svg{width:100%;height:auto;max-width:42rem;display:block}
 figcaption{color:var(--soft);font-size:.85rem}
