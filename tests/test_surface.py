@@ -63,6 +63,10 @@ ROOMS: dict[str, set[str]] = {
         *("decision", "engine", "errors", "instance", "plots", "report", "results", "strategy", "study"),
         *("study_report", "sweep", "theory", "version"),
     },
+    "plan_report": {"errors", "instance", "path", "planning", "plots", "report", "tables"},
+    "demo": {
+        *("engine", "instance", "path", "plan_report", "planning", "plots", "report", "results", "strategy", "tables"),
+    },
     "study_report": {"errors", "instance", "plots", "report", "reproduce", "results"},
 }
 # Rooms that the live trial runs as they stand and the kernel compiles: plain Python, numpy and math.

@@ -458,31 +458,19 @@ def reproduce(out: str, runs: int | None, trust: str, quick: bool, all_local: bo
 
 
 @main.command()
-def demo() -> None:
-    """What discreet can do so far, on a small dose-finding question."""
-    from discreet import engine
-    from discreet.bounding import bounds as compute
-    from discreet.instance import Bernoulli
-    from discreet.strategy import recommended
-    from discreet.tables import count_people, show_bounds, show_simulation
+@click.option("--out", type=click.Path(dir_okay=False), help="The report.  [default: a file in a new temporary folder]")
+def demo(out: str | None) -> None:
+    """A dose-finding question from the plan to a report with pictures."""
+    import tempfile
 
-    doses = Bernoulli((0.35, 0.5, 0.7, 0.55), ("5 mg", "10 mg", "20 mg", "40 mg"))
-    click.echo(
-        "Four doses of a drug; 35, 50, 70 and 55 % of patients respond. Which dose is best, wrongly named\n"
-        "with probability at most 5 %, each patient's outcome ε-private? First: what is possible at all?\n"
-    )
-    found = compute(doses, (0.05, 0.2, 1.0, 5.0), 0.05)
-    show_bounds(found)
-    choice = recommended(0.2, 0.05)
-    click.echo(
-        f"\nAnd what does it take? Simulated at ε = 0.2 with the recommended strategy, {choice.reason}.\n"
-        "(The first time, compiling the simulator takes a while.)\n"
-    )
-    with quiet_warnings(), progress_bar("simulating the trial 1000 times") as progress:
-        results = engine.simulate(doses, choice.strategy, 1000, 1, progress=progress)
-    show_simulation(simulation_report(choice.strategy, results), doses)
-    least = found.per_epsilon[1].lower_bound_global
-    click.echo(f"No strategy can do with fewer than {count_people(least)} on average.")
+    from discreet import demo as story
+    from discreet.tables import plain_console
+
+    if out is not None:
+        _check_page(out)
+    report = Path(out or Path(tempfile.mkdtemp(prefix="discreet-demo-")) / "report.html")
+    with quiet_warnings():
+        story.demo(report, plain_console())
 
 
 if __name__ == "__main__":

@@ -21,14 +21,14 @@ def plan_page(plan: Plan) -> str:
     return page("How many people it takes", plan_sections(plan), lead)
 
 
-def plan_sections(plan: Plan) -> list[Section]:
-    """The sections, to be put on a page with others."""
+def plan_sections(plan: Plan, trial: bool = True) -> list[Section]:
+    """The sections, to be put on a page with others; with `trial` the way of one simulated trial is among them."""
     sections = [_answer(plan)]
     for number, name in enumerate(plan.scenarios, 1):
         title = "People and privacy" if len(plan.scenarios) == 1 else f"People and privacy, scenario {number}"
         sections.append(_scenario(plan, name, title))
-    trial = one_trial(plan)
-    return [*sections, *([trial] if trial else []), _reading(plan)]
+    way = one_trial(plan) if trial else None
+    return [*sections, *([way] if way else []), _reading(plan)]
 
 
 def _answer(plan: Plan) -> Section:
@@ -107,9 +107,9 @@ def _table(plan: Plan, rows: list[Row], several: bool) -> Table:
     return Table([*head, "on best", "looks", "price", "at least"], body, "People a trial takes.")
 
 
-def one_trial(plan: Plan, row: Row | None = None) -> Section | None:
-    """The way of one simulated trial of a row, the first private one unless given; None if it cannot be drawn."""
-    chosen = row or next((row for row in plan.per_epsilon if row.epsilon is not None), None)
+def one_trial(plan: Plan) -> Section | None:
+    """The way of one simulated trial of the first private row; None if it cannot be drawn."""
+    chosen = next((row for row in plan.per_epsilon if row.epsilon is not None), None)
     if chosen is None or not isinstance(plan.scenarios[chosen.scenario], Bernoulli):
         return None
     instance = plan.scenarios[chosen.scenario]

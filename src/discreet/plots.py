@@ -110,6 +110,11 @@ def short(number: float) -> str:
     return f"{number:.3g}"
 
 
+def _count(number: float) -> str:
+    """A number of people: whole below a million, else three figures."""
+    return f"{math.ceil(number):,}" if number < 1e6 else short(number)
+
+
 def shown_name(strategy: str) -> str:
     """The strategy's name in the paper, or ours."""
     return PAPER_NAMES.get(strategy, strategy)
@@ -313,9 +318,9 @@ def _label_ends(axes: "Axes", ends: Sequence[tuple[str, float, str, bool]], log:
 
 
 def _samples_axis(axes: "Axes", statistic: str, log: bool) -> None:
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+    from matplotlib.ticker import LogLocator, NullLocator
 
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: short(y)))
+    axes.yaxis.set_major_formatter(lambda y, _: short(y))
     if log:
         axes.yaxis.set_major_locator(LogLocator(numticks=12))
         axes.yaxis.set_minor_locator(NullLocator())
@@ -324,11 +329,11 @@ def _samples_axis(axes: "Axes", statistic: str, log: bool) -> None:
 
 
 def _epsilon_axis(axes: "Axes") -> None:
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+    from matplotlib.ticker import LogLocator, NullLocator
 
     axes.xaxis.set_major_locator(LogLocator(numticks=12))
     axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
+    axes.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
     axes.set_xlabel("ε (stronger privacy to the left)")
 
 
@@ -355,8 +360,6 @@ class PeopleRow:
 @styled
 def draw_people(rows: Sequence[PeopleRow], title: str = "", limit: float | None = None) -> "Figure":
     """A row for each kind of trial: eight of ten trials end within the bar. `limit` draws a maximum of people."""
-    from matplotlib.ticker import FuncFormatter
-
     if not rows:
         raise InvalidInputError("there is nothing to draw: give at least one row")
     figure = new_figure(5.0, 1.35 + 0.46 * len(rows))
@@ -366,7 +369,7 @@ def draw_people(rows: Sequence[PeopleRow], title: str = "", limit: float | None 
         axes.hlines(place, row.low, row.high, color="#7fb2d6", lw=7)
         axes.plot([row.middle], [place], ls="", marker="o", color=BLACK, ms=6)
         axes.plot([row.bound], [place], ls="", marker="D", mfc="white", mec=BLACK, ms=6)
-        _label_point(axes, row.middle, place, f"{row.middle:,.0f}" if row.middle < 1e6 else short(row.middle), 9)
+        _label_point(axes, row.middle, place, _count(row.middle), 9)
     known = [
         (value, words) for value, words in ((rows[0].bound, "lower bound"), (rows[0].middle, "median")) if value > 0
     ]
@@ -388,7 +391,7 @@ def draw_people(rows: Sequence[PeopleRow], title: str = "", limit: float | None 
     axes.set_ylim(len(rows) - 0.45, -0.75)
     axes.margins(x=0.12)
     axes.tick_params(axis="y", length=0)
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: short(x)))
+    axes.xaxis.set_major_formatter(lambda x, _: short(x))
     _few_ticks(axes)
     axes.set_xlabel("people; eight of ten trials end within the bar")
     axes.spines[["top", "right", "left"]].set_visible(False)
@@ -434,8 +437,6 @@ def distribution(results: Mapping[str, Results]) -> Distribution:
 @styled
 def draw_distribution(data: Distribution, title: str = "") -> "Figure":
     """The share of runs that are done, against samples. A line that does not reach 100 % has unstopped runs."""
-    from matplotlib.ticker import FuncFormatter
-
     figure = new_figure(5.0, 3.5)
     axes = figure.add_subplot()
     axes.set(xscale="log", ylim=(0, 1.02))
@@ -460,9 +461,9 @@ def draw_distribution(data: Distribution, title: str = "") -> "Figure":
             bbox={"fc": "white", "ec": "none", "pad": 1.2, "alpha": 0.85},
             zorder=5,
         )
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: short(x)))
+    axes.xaxis.set_major_formatter(lambda x, _: short(x))
     _few_ticks(axes)
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{100 * y:.0f} %"))
+    axes.yaxis.set_major_formatter(lambda y, _: f"{100 * y:.0f} %")
     axes.set(xlabel="people (samples)", ylabel="runs that are done")
     axes.spines[["top", "right"]].set_visible(False)
     axes.margins(x=0.1)
@@ -518,8 +519,6 @@ def allocation(results: Results) -> Allocation:
 @styled
 def draw_allocation(data: Allocation, title: str = "") -> "Figure":
     """A row for each arm: its share of the samples (10 % to 90 % of the runs), and the ideal one."""
-    from matplotlib.ticker import FuncFormatter
-
     arms = len(data.names)
     figure = new_figure(5.0, 1.5 + 0.36 * arms)
     axes = figure.add_subplot()
@@ -545,7 +544,7 @@ def draw_allocation(data: Allocation, title: str = "") -> "Figure":
     axes.set_yticks(rows, [f"{name} ({mean:g})" for name, mean in zip(data.names, data.means, strict=True)])
     axes.set_ylim(arms - 0.5, -0.8)
     axes.set_xlim(0, 1.12 * max(*data.high, *data.ideal))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{100 * x:g} %"))
+    axes.xaxis.set_major_formatter(lambda x, _: f"{100 * x:g} %")
     axes.set_xlabel("share of the samples")
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.tick_params(axis="y", length=0)
@@ -559,8 +558,6 @@ def draw_allocation(data: Allocation, title: str = "") -> "Figure":
 @styled
 def draw_path(path: RunPath, title: str = "") -> "Figure":
     """Three panels over the samples: private means with their bonus, evidence against the threshold, releases."""
-    from matplotlib.ticker import FuncFormatter
-
     arms = len(path.names)
     figure = new_figure(5.4, 5.6 + 0.1 * arms)
     ratios = [3.0, 1.7, 0.35 + 0.16 * arms]
@@ -605,9 +602,9 @@ def draw_path(path: RunPath, title: str = "") -> "Figure":
     for axes in (means, proof, rug):
         axes.spines[["top", "right"]].set_visible(False)
     rug.set_xlabel("people (samples)")
-    rug.xaxis.set_major_formatter(FuncFormatter(lambda x, _: short(x)))
+    rug.xaxis.set_major_formatter(lambda x, _: short(x))
     _few_ticks(rug)
-    end = f"{short(path.samples[-1])} samples" if path.stopped else "hit the cap"
+    end = f"{_count(path.samples[-1])} people" if path.stopped else "hit the cap"
     _title(means, title or f"One run of {path.strategy} ({path.threshold} threshold): {end}")
     return figure
 
