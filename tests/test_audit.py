@@ -10,6 +10,7 @@ from discreet import (
     CustomThreshold,
     InvalidInputError,
     Strategy,
+    adap_tt,
     audit_correctness,
     bet_se,
     hard_instances,
@@ -25,10 +26,10 @@ DELTA = 0.1
 NEAR = {name: hard_instances()[name] for name in ("near tie", "nearer tie", "near tie among worse")}
 
 
-def divided(divisor: float) -> Strategy:
+def divided(divisor: float, delta: float = DELTA) -> Strategy:
     """ttucb-batched with c^G divided."""
-    part = CustomThreshold(f"c/{divisor:g}", lambda a, b: threshold.c_gaussian(a, b, 2, DELTA) / divisor)
-    return ttucb_batched(DELTA, threshold=part)
+    part = CustomThreshold(f"c/{divisor:g}", lambda a, b: threshold.c_gaussian(a, b, 2, delta) / divisor)
+    return ttucb_batched(delta, threshold=part)
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
@@ -59,6 +60,22 @@ def test_c_gaussian_has_room_for_a_quarter_but_not_for_an_eighth() -> None:
     assert not quarter.violated
     assert 0 < quarter.worst.errors / quarter.worst.runs < DELTA
     assert audit_correctness(divided(8), runs=600, instances=NEAR).violated
+
+
+def test_a_quarter_of_c_gaussian_is_found_where_delta_is_small() -> None:
+    """A quarter of the threshold is about that of δ^(1/4), the further from δ the smaller δ is."""
+    two = {name: shape for name, shape in hard_instances().items() if shape.arms == 2}
+    assert not audit_correctness(divided(1, 0.01), runs=2000, instances=two).violated
+    assert audit_correctness(divided(4, 0.01), runs=2000, instances=two).violated
+
+
+def test_a_quarter_of_c_private_is_found_where_the_best_arm_may_freeze() -> None:
+    """One noisy sample can be all the evidence against an arm that is not looked at again."""
+    frozen, delta, epsilon = {"best may freeze": Bernoulli((0.0, 0.5, 0.6))}, 1e-4, 0.01
+    for divisor, violated in ((1, False), (4, True)):
+        part = CustomThreshold("c", lambda a, b, d=divisor: threshold.c_private(a, b, 3, delta, epsilon) / d)
+        found = audit_correctness(adap_tt(epsilon, delta, threshold=part), runs=100_000, instances=frozen)
+        assert found.violated == violated
 
 
 def test_bounds_are_bonferroni() -> None:

@@ -170,8 +170,26 @@ def test_unknown_command() -> None:
     assert result.stderr.count("\n") == 1
 
 
-def test_demo_and_version() -> None:
-    assert "20 mg is best" in run("demo").stdout
+def test_the_demo_ends_with_its_report(tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    result = run("demo", "--out", str(page))
+    assert result.exit_code == 0, result.output
+    for words in ("The plan", "One trial, step by step", "Only 20 mg is left", "without privacy", str(page)):
+        assert words in result.stdout.replace("\n", " " if words != str(page) else ""), words
+    html = page.read_text()
+    assert html.count("<svg") == 4
+    for words in ("One trial, step by step", "out.", "Without privacy"):
+        assert words in html
+
+
+def test_the_demo_needs_a_place_to_write() -> None:
+    result = run("demo", "--out", "/no/such/folder/report.html")
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert result.stderr.count("\n") == 1
+
+
+def test_version_and_help() -> None:
     assert discreet.__version__ in run("--version").stdout
     assert run("--help").exit_code == 0
 

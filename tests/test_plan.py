@@ -2,6 +2,7 @@
 
 import json
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from discreet import (
     ttucb,
 )
 from discreet.cli import main
+from discreet.plan_report import plan_page
 from discreet.planning import TOLERANCE
 
 EASY = Bernoulli((0.3, 0.7, 0.5))
@@ -266,6 +268,52 @@ class TestCommand:
 def test_bad_input_from_python(change: dict[str, Any], words: str) -> None:
     with pytest.raises(InvalidInputError, match=words):
         plan(**{"scenarios": EASY, "epsilons": [1.0], "delta": 0.05, **change})
+
+
+class TestThePage:
+    def test_holds_numbers_pictures_and_no_network(self, tmp_path: Path) -> None:
+        page = tmp_path / "plan.html"
+        names = ["--names", "<b>low</b>,high,mid", "--means", "0.3,0.7,0.5"]
+        budget = ["--budget", "900", "--max-people", "2000", "--strategy", "bet-se,dp-se"]
+        result = run(*names, *budget, "--epsilon", "0.5,1", "--runs", "60", "--html", str(page), "--json")
+        assert result.exit_code == 0, result.output
+        found, html = json.loads(result.stdout), page.read_text()
+        assert "results" not in found["per_epsilon"][0]
+        assert html.count("<svg") == 4
+        for words in (
+            "The answer",
+            "People and privacy",
+            "How a trial at ε = 0.5 may go",
+            "Budget, bet-se",
+            "hits 2,000",
+        ):
+            assert words in html, words
+        assert "&lt;b&gt;low" in html
+        assert "<b>low" not in html
+        assert "http" not in html.replace("http://www.w3.org/", "").replace("http-equiv", "")
+        assert f"{math.ceil(found['per_epsilon'][0]['samples']['mean'] - 1e-9):,} people on average" in html
+
+    @pytest.mark.parametrize(
+        "strategies", [["ttucb"], [bet_se(0.1, 1.0, "local")], ["adap-tt"]], ids=["free", "local", "adap-tt"]
+    )
+    def test_of_other_strategies(self, strategies: Any) -> None:
+        trust = "local" if isinstance(strategies[0], discreet.Strategy) else "global"
+        found = plan([EASY, Bernoulli((0.9, 0.2))], [2.0], 0.1, strategies, trust, runs=40)
+        html = plan_page(found)
+        assert "scenario 2" in html
+        assert ("may go" in html) == (strategies != ["ttucb"])
+
+    def test_of_arms_that_are_not_bernoulli(self) -> None:
+        html = plan_page(plan(Beta([2, 5], [2, 2]), [1.0], 0.1, runs=20))
+        assert "may go" not in html
+        assert html.count("<svg") == 2
+
+    def test_that_cannot_be_written_is_refused_before_the_work(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(discreet.planning, "simulate", None)
+        result = run("--means", "0.3,0.7", "--html", "/no/such/folder/plan.html")
+        assert result.exit_code == 2
+        assert result.stderr.count("\n") == 1
+        assert "cannot write /no/such/folder/plan.html" in result.stderr
 
 
 def test_a_tie_is_refused_before_anything_is_simulated() -> None:

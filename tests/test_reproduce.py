@@ -9,36 +9,31 @@ import polars as pl
 import pytest
 from click.testing import CliRunner
 
-from discreet import InvalidInputError, benchmarks, reproduce
+from discreet import InvalidInputError, benchmarks, engine, reproduce
 from discreet.cli import main
-from discreet.reproduce import (
-    AUTHORS,
-    Cell,
-    Scope,
-    authors_dp_se,
-    in_words,
-    local_seconds,
-    make_scope,
-    measure,
-    simulate_cell,
-)
+from discreet.reproduce import AUTHORS, STRATEGIES, Scope, authors_dp_se, in_words, local_seconds, make_scope
 from discreet.study_report import Study, at_half_epsilon, find
+from discreet.sweep import Step
 
 TINY = Scope(6, ("mu3",), {"global": (0.5, 1.0), "local": (2.0, 10.0)}, quick=True)
 
 
 def test_the_grid_is_the_papers() -> None:
-    cells = make_scope().cells()
-    assert len({cell.file for cell in cells}) == len(cells)
-    globally = {cell.epsilon for cell in cells if cell.trust == "global"}
-    assert globally == {0.001, 0.005, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 10, 100, 1000}
-    locally = {cell.epsilon for cell in cells if cell.trust == "local"}
-    assert locally == {0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 10, 100}
+    studies = make_scope().studies()
+    assert list(studies) == ["none", "global", "local"]
+    levels = {part: {cell.strategy.epsilon for cell in study.cells} for part, study in studies.items()}
+    assert levels["none"] == {None}
+    assert levels["global"] == {0.001, 0.005, 0.01, 0.05, *(i / 10 for i in range(1, 11)), 10, 100, 1000}
+    assert levels["local"] == {*(i / 10 for i in range(1, 11)), 10, 100}
     assert make_scope().left_out == (0.01, 0.05)
-    assert min(make_scope(trust="local", all_local=True).levels["local"]) == 0.01
-    assert {cell.instance for cell in cells} == set(benchmarks)
-    assert {cell.delta for cell in cells} == {0.01}
-    assert {cell.runs for cell in cells} == {1000}
+    small = make_scope(trust="local", all_local=True).studies()["local-small"]
+    assert {cell.strategy.epsilon for cell in small.cells} == {0.01, 0.05}
+    for part, study in studies.items():
+        assert set(study.instances) == set(benchmarks)
+        assert study.runs == 1000
+        assert {cell.strategy.delta for cell in study.cells} == {0.01}
+        pairs = {(cell.strategy.name, cell.strategy.threshold) for cell in study.cells}
+        assert pairs == set(STRATEGIES[part]) - {(AUTHORS, "empirical")}
     assert list(make_scope(trust="global").levels) == ["global"]
 
 
@@ -52,10 +47,17 @@ def test_bad_scopes(options: dict[str, Any], words: str) -> None:
 
 
 def test_the_authors_dp_se_takes_more() -> None:
-    rng = np.random.default_rng(1)
-    runs = [authors_dp_se(benchmarks.mu1, 0.1, 0.01, rng) for _ in range(40)]
-    assert 350_000 < np.mean([run[0] for run in runs]) < 450_000  # ours: 110 000
-    assert {run[1] for run in runs} == {0}
+    samples, named, epochs = authors_dp_se(benchmarks.mu1, 0.1, 0.01, 400, 1)
+    assert 370_000 < samples.mean() < 420_000  # ours: 110 000
+    assert set(named.tolist()) == {0}
+    assert epochs.min() >= 2
+
+
+def test_the_authors_dp_se_is_dp_se_while_there_was_one_epoch() -> None:
+    """On mu3 at ε = 10 both end with the first epoch: the count of all epochs is that of the first."""
+    samples, _, epochs = authors_dp_se(benchmarks.mu3, 10.0, 0.01, 50, 1)
+    assert set(epochs.tolist()) == {1}
+    assert set(samples.tolist()) == {5310}
 
 
 def test_the_time_of_the_local_study() -> None:
@@ -70,15 +72,16 @@ def test_the_time_of_the_local_study() -> None:
 
 def test_a_study_from_end_to_end(tmp_path: Path) -> None:
     said: list[str] = []
-    steps: list[tuple[int, int]] = []
-    found = reproduce.reproduce(
-        tmp_path / "new", scope=TINY, progress=lambda done, total: steps.append((done, total)), say=said.append
-    )
-    cells = len(TINY.cells())
-    assert steps == [(i + 1, cells) for i in range(cells)]
+    steps: list[Step] = []
+    found = reproduce.reproduce(tmp_path / "new", scope=TINY, progress=steps.append, say=said.append)
+    cells = sum(len(study.cells) for study in TINY.studies().values())
+    assert {step.total for step in steps} == {6 * cells}
+    assert [step.done for step in steps] == sorted(step.done for step in steps)
+    assert steps[-1].done == 6 * cells
     assert any("local study will take about" in words for words in said)
     table = pl.read_parquet(tmp_path / "new" / "table.parquet")
     assert table.equals(found.table)
+    assert len(table) == cells + 2  # the authors' DP-SE
     assert {"instance", "strategy", "threshold", "epsilon", "delta", "runs", "unstopped", "errors"} <= set(
         table.columns
     )
@@ -90,35 +93,46 @@ def test_a_study_from_end_to_end(tmp_path: Path) -> None:
     assert len(found.files) == 2 * 2 * (3 + 2)
     assert all((tmp_path / "new" / name).stat().st_size > 1000 for name in found.files)
     json.dumps(found.to_dict(), allow_nan=False)
-    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "new" / "cells").iterdir()}
-    assert len(before) == cells
+
+
+SMALL = Scope(6, ("mu3",), {"global": (1.0, 10.0)})
 
 
 def test_an_interrupted_study_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    cells = [Cell("mu3", "global", "dp-se", "proved", level, 5) for level in (0.5, 1.0, 10.0)]
-    played: list[Cell] = []
+    whole = reproduce.reproduce(tmp_path / "whole", scope=SMALL).table
+    played: list[Any] = []
+    simulate = engine.simulate_quietly
 
-    def stops_at_the_second(cell: Cell) -> dict[str, Any]:
-        if played:
+    def counted(*args: Any) -> Any:
+        if len(played) == 5:
             raise KeyboardInterrupt
-        played.append(cell)
-        return simulate_cell(cell)
+        played.append(args[:2])
+        return simulate(*args)
 
-    monkeypatch.setattr(reproduce, "simulate_cell", stops_at_the_second)
+    monkeypatch.setattr(engine, "simulate_quietly", counted)
     with pytest.raises(KeyboardInterrupt):
-        measure(cells, tmp_path)
+        reproduce.reproduce(tmp_path / "a", scope=SMALL)
+    assert not (tmp_path / "a" / "report.html").exists()
+    monkeypatch.setattr(engine, "simulate_quietly", simulate)
+    again: list[Step] = []
+    table = reproduce.reproduce(tmp_path / "a", scope=SMALL, progress=again.append).table
+    assert again[0].done > 5 * 6
+    assert table.equals(whole)
+    files = [path.relative_to(tmp_path / "a") for path in (tmp_path / "a").rglob("*.parquet")]
+    assert all((tmp_path / "a" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes() for name in files)
 
-    def goes_on(cell: Cell) -> dict[str, Any]:
-        played.append(cell)
-        return simulate_cell(cell)
 
-    monkeypatch.setattr(reproduce, "simulate_cell", goes_on)
-    table = measure(cells, tmp_path)
-    assert played == cells
-    (tmp_path / cells[0].file).write_bytes(b"damaged")
-    again = measure(cells, tmp_path)
-    assert played == [*cells, cells[0]]
-    assert again.drop("seconds").equals(table.drop("seconds"))
+def test_parts_and_runs_are_added(tmp_path: Path) -> None:
+    first = reproduce.reproduce(tmp_path, scope=SMALL).table
+    both = Scope(8, ("mu3",), {**SMALL.levels, "local": (10.0,)})
+    more = reproduce.reproduce(tmp_path, scope=both).table
+    assert set(more["trust"]) == set(first["trust"]) | {"local"}
+    assert set(more["runs"]) == {8}
+    other = Scope(8, ("mu3",), {"global": (1.0,)})
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    with pytest.raises(InvalidInputError, match=r"adap-tt, ε = 10.* is gone"):
+        reproduce.reproduce(tmp_path, scope=other)
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
 
 
 def test_a_foreign_folder_is_left_alone(tmp_path: Path) -> None:
@@ -128,6 +142,11 @@ def test_a_foreign_folder_is_left_alone(tmp_path: Path) -> None:
     assert "'mine.txt'" in result.stderr
     assert len(result.stderr.splitlines()) == 1
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+    for name in (reproduce.MARKER, ".report.html.abc"):
+        (tmp_path / name).write_text("x")
+    again = CliRunner().invoke(main, ["reproduce", "--out", str(tmp_path), "--quick"])
+    assert "'mine.txt'" in again.stderr
+    assert not (tmp_path / "runs").exists()
     result = CliRunner().invoke(main, ["reproduce", "--out", str(tmp_path / "mine.txt"), "--quick"])
     assert result.exit_code == 2
     assert "cannot use" in result.stderr
@@ -147,7 +166,7 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     result = CliRunner().invoke(main, ["reproduce", "--out", str(tmp_path / "a"), "--quick", "--json"])
     assert result.exit_code == 0, result.output
     found = json.loads(result.stdout)
-    assert found["cells"] == 18
+    assert found["cells"] == 18  # the 16 of the studies and the authors' two
     assert Path(found["report"]).exists()
     assert {finding["trust"] for finding in found["findings"]} == {"global"}
     result = CliRunner().invoke(main, ["reproduce", "--out", str(tmp_path / "a"), "--quick"])
@@ -159,21 +178,22 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 # --- findings from made-up tables -----------------------------------------------------------------
 
 
+SCOPE = Scope(100, ("mu2", "mu4"), {"global": (0.01, 0.02, 1.0, 10.0), "local": (0.1, 0.2, 10.0)})
+
+
 def made_up(**means: float) -> list[dict[str, Any]]:
     """A table in which every cell has 100 runs; `means` by strategy and threshold, 1000 otherwise."""
-    scope = Scope(100, ("mu2", "mu4"), {"global": (0.01, 0.02, 1.0, 10.0), "local": (0.1, 0.2, 10.0)})
     rows = []
-    for cell in scope.cells():
-        key = f"{cell.strategy}_{cell.threshold}".replace("-", "_")
-        mean = means.get(key, 1000.0)
-        row: dict[str, Any] = {"trust": cell.trust, "instance": cell.instance}
-        row |= {"strategy": cell.strategy, "threshold": cell.threshold}
-        row |= {"epsilon": cell.epsilon, "delta": 0.01, "runs": 100, "unstopped": 0, "errors": 0, "mean": mean}
-        rows.append({**row, "median": mean, "std": 10.0, "sem": 1.0, "q10": mean, "q90": mean})
+    for trust, pairs in STRATEGIES.items():
+        for strategy, threshold in pairs:
+            mean = means.get(f"{strategy}_{threshold}".replace("-", "_"), 1000.0)
+            for level in SCOPE.levels.get(trust, (None,)):
+                for instance in SCOPE.instances:
+                    row: dict[str, Any] = {"trust": trust, "instance": instance}
+                    row |= {"strategy": strategy, "threshold": threshold, "epsilon": level, "delta": 0.01}
+                    row |= {"runs": 100, "unstopped": 0, "errors": 0, "mean": mean, "median": mean}
+                    rows.append({**row, "std": 10.0, "sem": 1.0, "q10": mean, "q90": mean})
     return rows
-
-
-SCOPE = Scope(100, ("mu2", "mu4"), {"global": (0.01, 0.02, 1.0, 10.0), "local": (0.1, 0.2, 10.0)})
 
 
 def verdict(rows: list[dict[str, Any]], words: str) -> tuple[str, str]:

@@ -71,18 +71,12 @@ ROOMS: dict[str, set[str]] = {
     "trial_report": {"plots", "protocol", "record", "report", "store"},
     "trial": {"course", "errors", "privacy", "protocol", "record", "store", "strategy", "validate"},
     "reproduce": {
-        *(
-            "decision",
-            "engine",
-            "errors",
-            "instance",
-            "plots",
-            "report",
-            "strategy",
-            "study_report",
-            "theory",
-            "version",
-        ),
+        *("decision", "engine", "errors", "instance", "plots", "report", "results", "strategy", "study"),
+        *("study_report", "sweep", "theory", "version"),
+    },
+    "plan_report": {"errors", "instance", "path", "planning", "plots", "report", "tables"},
+    "demo": {
+        *("engine", "instance", "path", "plan_report", "planning", "plots", "report", "results", "strategy", "tables"),
     },
     "study_report": {"errors", "instance", "plots", "report", "reproduce", "results"},
 }

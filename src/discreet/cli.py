@@ -153,8 +153,8 @@ def simulate(
     from discreet import engine
 
     instance, strategy = read_instance(means, benchmark, names), read_strategy(name, options)
-    if out is not None and not os.access(Path(out).absolute().parent, os.W_OK):
-        raise InvalidInputError(f"cannot write {out}: there is no such folder, or it may not be written to")
+    if out is not None:
+        _check_writable(out)
     with quiet_warnings(), progress_bar(f"{strategy.name} on {instance.arms} arms") as progress:
         results = engine.simulate(instance, strategy, runs, seed, max_samples, threads, progress)
     if not results.runs:
@@ -262,6 +262,7 @@ def progress_bar(title: str) -> Iterator[Callable[[int, int], None]]:
 @click.option("--probability", type=float, default=0.9, show_default=True, help="… with this probability.")
 @click.option("--runs", type=int, default=500, show_default=True, help="Simulated trials for each row.")
 @click.option("--seed", type=int, default=0, show_default=True, help="The same seed gives the same numbers.")
+@click.option("--html", type=click.Path(dir_okay=False), help="Also write a page with pictures to this file.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout and nothing else.")
 def plan(
     means: tuple[float, ...] | None,
@@ -272,6 +273,7 @@ def plan(
     base: float | None,
     epsilon: tuple[float, ...],
     strategies: str | None,
+    html: str | None,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -289,14 +291,35 @@ def plan(
     else:
         scenarios = gap_scenarios(arms, gap, 0.5 if base is None else base)
     chosen = None if strategies is None else [name.strip() for name in strategies.split(",")]
+    if html is not None:
+        _check_page(html)
     with quiet_warnings(), progress_bar("simulating trials") as progress:
         found = compute(scenarios, epsilon, strategies=chosen, progress=progress, **options)
+    if html is not None:
+        from discreet.plan_report import plan_page
+        from discreet.report import write
+
+        write(html, plan_page(found))
+        click.echo(f"discreet: wrote {html}", err=True)
     if as_json:
         click.echo(json.dumps(found.to_dict(), indent=2, allow_nan=False, ensure_ascii=False))
     else:
         from discreet.tables import plain_console, show_plan
 
         show_plan(found, plain_console())
+
+
+def _check_page(path: str) -> None:
+    """Refuse a page that could not be drawn or written, before the work is done."""
+    from discreet.plots import require_matplotlib
+
+    require_matplotlib()
+    _check_writable(path)
+
+
+def _check_writable(path: str) -> None:
+    if not os.access(Path(path).absolute().parent, os.W_OK):
+        raise InvalidInputError(f"cannot write {path}: there is no such folder, or it may not be written to")
 
 
 @main.group(no_args_is_help=False)
@@ -447,7 +470,7 @@ def reproduce(out: str, runs: int | None, trust: str, quick: bool, all_local: bo
         click.echo(f"discreet: {words}", err=True)
 
     try:
-        with progress_bar("simulating") as progress:
+        with sweep_bar() as progress:
             found = study.reproduce(out, runs, trust, quick, all_local, progress, say)
     except KeyboardInterrupt:
         say("interrupted; the same command goes on where it was")
@@ -463,31 +486,19 @@ def reproduce(out: str, runs: int | None, trust: str, quick: bool, all_local: bo
 
 
 @main.command()
-def demo() -> None:
-    """What discreet can do so far, on a small dose-finding question."""
-    from discreet import engine
-    from discreet.bounding import bounds as compute
-    from discreet.instance import Bernoulli
-    from discreet.strategy import recommended
-    from discreet.tables import count_people, show_bounds, show_simulation
+@click.option("--out", type=click.Path(dir_okay=False), help="The report.  [default: a file in a new temporary folder]")
+def demo(out: str | None) -> None:
+    """A dose-finding question from the plan to a report with pictures."""
+    import tempfile
 
-    doses = Bernoulli((0.35, 0.5, 0.7, 0.55), ("5 mg", "10 mg", "20 mg", "40 mg"))
-    click.echo(
-        "Four doses of a drug; 35, 50, 70 and 55 % of patients respond. Which dose is best, wrongly named\n"
-        "with probability at most 5 %, each patient's outcome ε-private? First: what is possible at all?\n"
-    )
-    found = compute(doses, (0.05, 0.2, 1.0, 5.0), 0.05)
-    show_bounds(found)
-    choice = recommended(0.2, 0.05)
-    click.echo(
-        f"\nAnd what does it take? Simulated at ε = 0.2 with the recommended strategy, {choice.reason}.\n"
-        "(The first time, compiling the simulator takes a while.)\n"
-    )
-    with quiet_warnings(), progress_bar("simulating the trial 1000 times") as progress:
-        results = engine.simulate(doses, choice.strategy, 1000, 1, progress=progress)
-    show_simulation(simulation_report(choice.strategy, results), doses)
-    least = found.per_epsilon[1].lower_bound_global
-    click.echo(f"No strategy can do with fewer than {count_people(least)} on average.")
+    from discreet import demo as story
+    from discreet.tables import plain_console
+
+    if out is not None:
+        _check_page(out)
+    report = Path(out or Path(tempfile.mkdtemp(prefix="discreet-demo-")) / "report.html")
+    with quiet_warnings():
+        story.demo(report, plain_console())
 
 
 main.add_command(trial)

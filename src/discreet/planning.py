@@ -123,6 +123,8 @@ class Row:
     """Mean samples relative to no privacy: of bet-se to bet-se, of others to ttucb, whatever `max_people`."""
     lower_bound: float | None
     """No strategy with this privacy and error rate takes fewer people on average; None for arms not Bernoulli."""
+    results: Results = field(repr=False, compare=False)
+    """The simulated trials."""
 
     @property
     def unstopped_probability(self) -> float:
@@ -130,9 +132,9 @@ class Row:
         return self.unstopped / self.runs
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain types for JSON."""
+        """Plain types for JSON, without the simulated trials themselves."""
         return {
-            **vars(self),
+            **{name: value for name, value in vars(self).items() if name != "results"},
             "strategy": self.strategy.name,
             "trust": self.strategy.trust,
             "threshold": self.strategy.threshold if isinstance(self.strategy.threshold, str) else "custom",
@@ -363,6 +365,7 @@ def _row(simulator: _Simulator, name: str, instance: Instance, strategy: Strateg
         unstopped_interval=clopper_pearson(results.unstopped, results.runs),
         privacy_cost=_price(simulator, instance, strategy, most),
         lower_bound=theory.lower_bound(_bound_time(instance, strategy), strategy.delta) if bernoulli else None,
+        results=results,
     )
 
 

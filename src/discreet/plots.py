@@ -110,6 +110,11 @@ def short(number: float) -> str:
     return f"{number:.3g}"
 
 
+def _count(number: float) -> str:
+    """A number of people: whole below a million, else three figures."""
+    return f"{math.ceil(number):,}" if number < 1e6 else short(number)
+
+
 def shown_name(strategy: str) -> str:
     """The strategy's name in the paper, or ours."""
     return PAPER_NAMES.get(strategy, strategy)
@@ -215,7 +220,7 @@ def draw_samples_by_epsilon(
     """
     if scale not in ("log-log", "log-linear"):
         raise InvalidInputError(f"scale must be log-log or log-linear; got {scale!r}")
-    figure = new_figure(5.8, 4.0)
+    figure = new_figure(5.4, 4.0)
     axes = figure.add_subplot()
     log = scale == "log-log"
     low, high = limits or sample_limits([data], log)
@@ -252,7 +257,7 @@ def draw_samples_by_epsilon(
 
 
 def sample_limits(pictures: Iterable[EpsilonData], log: bool = True) -> tuple[float, float]:
-    """Limits of the samples' axis that hold every line; on a linear axis the wildest lines may leave at the top."""
+    """Limits of the samples' axis that hold every line; a linear one is for the right ends, lines leave at the top."""
     pictures = list(pictures)
     values = np.array([y for data in pictures for curve in data.curves for y in curve.middle])
     values = values[np.isfinite(values) & (values > 0)]
@@ -261,14 +266,8 @@ def sample_limits(pictures: Iterable[EpsilonData], log: bool = True) -> tuple[fl
         values = np.array(least or [1.0])
     if log:
         return min([*least, float(values.min())]) / 1.6, float(values.max()) * 2.0
-    plain = [_plain_part(curve, data.switch) for data in pictures for curve in data.curves]
-    return 0.0, 1.6 * max([float(np.median(part)) for part in plain if part] or [float(np.median(values))])
-
-
-def _plain_part(curve: Curve, switch: float | None) -> list[float]:
-    """What a linear axis is for: the samples from twice the switch of regimes on."""
-    pairs = zip(curve.epsilon, curve.middle, strict=True)
-    return [y for x, y in pairs if math.isfinite(y) and (switch is None or x >= 2 * switch)]
+    ends = [[y for y in curve.middle if math.isfinite(y)][-1:] for data in pictures for curve in data.curves]
+    return 0.0, 2.5 * max([y for end in ends for y in end] or [float(np.median(values))])
 
 
 def _style(strategy: str) -> dict[str, Any]:
@@ -279,8 +278,9 @@ def _draw_curve(axes: "Axes", curve: Curve, floor: float) -> float:
     """Draw the band, the line and its marks; where the line ends."""
     style = _style(curve.strategy)
     x, y = np.array(curve.epsilon), np.array(curve.middle)
-    low = np.maximum(np.array(curve.low), floor)
-    axes.fill_between(x, low, curve.high, color=style["color"], alpha=0.11, lw=0, zorder=1)
+    low, high = np.array(curve.low), np.array(curve.high)
+    sensible = low > 0  # a band that reaches below zero is no band of samples
+    axes.fill_between(x, np.maximum(low, floor), high, where=sensible, color=style["color"], alpha=0.11, lw=0, zorder=1)
     marker = style.pop("marker")
     axes.plot(x, y, **style, zorder=3)
     hollow = np.array(curve.unstopped) > 0
@@ -318,9 +318,9 @@ def _label_ends(axes: "Axes", ends: Sequence[tuple[str, float, str, bool]], log:
 
 
 def _samples_axis(axes: "Axes", statistic: str, log: bool) -> None:
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+    from matplotlib.ticker import LogLocator, NullLocator
 
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: short(y)))
+    axes.yaxis.set_major_formatter(lambda y, _: short(y))
     if log:
         axes.yaxis.set_major_locator(LogLocator(numticks=12))
         axes.yaxis.set_minor_locator(NullLocator())
@@ -329,11 +329,11 @@ def _samples_axis(axes: "Axes", statistic: str, log: bool) -> None:
 
 
 def _epsilon_axis(axes: "Axes") -> None:
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+    from matplotlib.ticker import LogLocator, NullLocator
 
     axes.xaxis.set_major_locator(LogLocator(numticks=12))
     axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
+    axes.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
     axes.set_xlabel("ε (stronger privacy to the left)")
 
 
@@ -341,6 +341,77 @@ def _title(axes: "Axes", title: str, note: str = "") -> None:
     words = title + (f"\n{note}" if note else "")
     if words:
         axes.set_title(words, loc="left", pad=16)
+
+
+# --- people a trial takes ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class PeopleRow:
+    """What trials of one kind take: median, 10 % and 90 % quantile, and what none can beat on average; NaN: unknown."""
+
+    label: str
+    low: float
+    middle: float
+    high: float
+    bound: float
+
+
+@styled
+def draw_people(rows: Sequence[PeopleRow], title: str = "", limit: float | None = None) -> "Figure":
+    """A row for each kind of trial: eight of ten trials end within the bar. `limit` draws a maximum of people."""
+    if not rows:
+        raise InvalidInputError("there is nothing to draw: give at least one row")
+    figure = new_figure(5.0, 1.35 + 0.46 * len(rows))
+    axes = figure.add_subplot()
+    axes.set_xscale("log")
+    for place, row in enumerate(rows):
+        axes.hlines(place, row.low, row.high, color="#7fb2d6", lw=7)
+        axes.plot([row.middle], [place], ls="", marker="o", color=BLACK, ms=6)
+        axes.plot([row.bound], [place], ls="", marker="D", mfc="white", mec=BLACK, ms=6)
+        _label_point(axes, row.middle, place, _count(row.middle), 9)
+    known = [
+        (value, words) for value, words in ((rows[0].bound, "lower bound"), (rows[0].middle, "median")) if value > 0
+    ]
+    for value, words in known:
+        _label_point(axes, value, 0, words, -11)
+    if limit is not None:
+        axes.axvline(limit, color=BLACK, lw=0.9, ls=DASH, zorder=0)
+        axes.annotate(
+            f"maximum {limit:,.0f}",
+            (limit, 1.0),
+            xycoords=("data", "axes fraction"),
+            xytext=(0, 2),
+            textcoords="offset points",
+            ha="center",
+            va="bottom",
+            fontsize=8,
+        )
+    axes.set_yticks(range(len(rows)), [row.label for row in rows])
+    axes.set_ylim(len(rows) - 0.45, -0.75)
+    axes.margins(x=0.12)
+    axes.tick_params(axis="y", length=0)
+    axes.xaxis.set_major_formatter(lambda x, _: short(x))
+    _few_ticks(axes)
+    axes.set_xlabel("people; eight of ten trials end within the bar")
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    _title(axes, title)
+    return figure
+
+
+def _label_point(axes: "Axes", x: float, y: float, words: str, above: float) -> None:
+    """Small words above a point, or below it."""
+    if math.isfinite(x):
+        axes.annotate(
+            words,
+            (x, y),
+            xytext=(0, above),
+            textcoords="offset points",
+            ha="center",
+            va="center",
+            fontsize=8,
+            bbox={"fc": "white", "ec": "none", "pad": 0.6},
+        )
 
 
 # --- distribution of samples ----------------------------------------------------------------------
@@ -366,11 +437,12 @@ def distribution(results: Mapping[str, Results]) -> Distribution:
 @styled
 def draw_distribution(data: Distribution, title: str = "") -> "Figure":
     """The share of runs that are done, against samples. A line that does not reach 100 % has unstopped runs."""
-    from matplotlib.ticker import FuncFormatter
-
-    figure = new_figure(5.8, 3.8)
+    figure = new_figure(5.0, 3.5)
     axes = figure.add_subplot()
     axes.set(xscale="log", ylim=(0, 1.02))
+    quickest = min(
+        range(len(data.runs)), key=lambda i: np.median(data.samples[i]) if len(data.samples[i]) else math.inf
+    )
     for i, (label, samples, runs) in enumerate(zip(data.labels, data.samples, data.runs, strict=True)):
         color, pattern = ORDER[i % len(ORDER)], PATTERNS[i % len(PATTERNS)]
         if not len(samples):
@@ -381,19 +453,20 @@ def draw_distribution(data: Distribution, title: str = "") -> "Figure":
         axes.annotate(
             label,
             (samples[at], share[at]),
-            xytext=(7, 0),
+            xytext=(-7 if i == quickest else 7, 0),
             textcoords="offset points",
+            ha="right" if i == quickest else "left",  # the quickest has nothing on its left
             va="center",
             color=color,
             bbox={"fc": "white", "ec": "none", "pad": 1.2, "alpha": 0.85},
             zorder=5,
         )
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: short(x)))
+    axes.xaxis.set_major_formatter(lambda x, _: short(x))
     _few_ticks(axes)
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:.0%}"))
+    axes.yaxis.set_major_formatter(lambda y, _: f"{100 * y:.0f} %")
     axes.set(xlabel="people (samples)", ylabel="runs that are done")
     axes.spines[["top", "right"]].set_visible(False)
-    axes.margins(x=0.08)
+    axes.margins(x=0.1)
     _title(axes, title)
     return figure
 
@@ -446,10 +519,8 @@ def allocation(results: Results) -> Allocation:
 @styled
 def draw_allocation(data: Allocation, title: str = "") -> "Figure":
     """A row for each arm: its share of the samples (10 % to 90 % of the runs), and the ideal one."""
-    from matplotlib.ticker import PercentFormatter
-
     arms = len(data.names)
-    figure = new_figure(5.8, 1.5 + 0.36 * arms)
+    figure = new_figure(5.0, 1.5 + 0.36 * arms)
     axes = figure.add_subplot()
     rows = np.arange(arms)
     axes.hlines(rows, 0, [max(pair) for pair in zip(data.high, data.ideal, strict=True)], color=PALE, lw=0.8, zorder=0)
@@ -473,7 +544,7 @@ def draw_allocation(data: Allocation, title: str = "") -> "Figure":
     axes.set_yticks(rows, [f"{name} ({mean:g})" for name, mean in zip(data.names, data.means, strict=True)])
     axes.set_ylim(arms - 0.5, -0.8)
     axes.set_xlim(0, 1.12 * max(*data.high, *data.ideal))
-    axes.xaxis.set_major_formatter(PercentFormatter(1.0))
+    axes.xaxis.set_major_formatter(lambda x, _: f"{100 * x:g} %")
     axes.set_xlabel("share of the samples")
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.tick_params(axis="y", length=0)
@@ -487,10 +558,8 @@ def draw_allocation(data: Allocation, title: str = "") -> "Figure":
 @styled
 def draw_path(path: RunPath, title: str = "") -> "Figure":
     """Three panels over the samples: private means with their bonus, evidence against the threshold, releases."""
-    from matplotlib.ticker import FuncFormatter
-
     arms = len(path.names)
-    figure = new_figure(6.4, 6.0 + 0.1 * arms)
+    figure = new_figure(5.4, 5.6 + 0.1 * arms)
     ratios = [3.0, 1.7, 0.35 + 0.16 * arms]
     means, proof, rug = figure.subplots(3, 1, sharex=True, height_ratios=ratios)
     means.set_xscale("log")
@@ -533,9 +602,9 @@ def draw_path(path: RunPath, title: str = "") -> "Figure":
     for axes in (means, proof, rug):
         axes.spines[["top", "right"]].set_visible(False)
     rug.set_xlabel("people (samples)")
-    rug.xaxis.set_major_formatter(FuncFormatter(lambda x, _: short(x)))
+    rug.xaxis.set_major_formatter(lambda x, _: short(x))
     _few_ticks(rug)
-    end = f"{short(path.samples[-1])} samples" if path.stopped else "hit the cap"
+    end = f"{_count(path.samples[-1])} people" if path.stopped else "hit the cap"
     _title(means, title or f"One run of {path.strategy} ({path.threshold} threshold): {end}")
     return figure
 

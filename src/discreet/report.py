@@ -23,7 +23,8 @@ body{font:16px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--back);
 max-width:66rem;overflow-wrap:break-word}
 h1{font-size:1.6rem;line-height:1.2}
 h2{font-size:1.3rem;margin-top:2.5rem;border-top:1px solid var(--line);padding-top:.7rem}
-h3{font-size:1.05rem;margin-bottom:.3rem}p,li{max-width:46rem}nav ul{columns:12rem;padding-left:1.2rem}a{color:#0b4f8a}
+h3{font-size:1.05rem;margin-bottom:.3rem}p,li{max-width:46rem}a{color:#0b4f8a}
+nav ul{columns:14rem;column-gap:2rem;padding-left:1.2rem}
 .figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,27rem),1fr));gap:.6rem}
 figure{margin:.4rem 0}figure svg{width:100%;height:auto;max-width:42rem;display:block}
 figcaption{color:var(--soft);font-size:.85rem}
@@ -38,8 +39,11 @@ footer{margin-top:3rem;color:var(--soft);font-size:.85rem}
 @media print{body{font-size:10pt;max-width:none;padding:0}
 figure,tr,h3{break-inside:avoid}h2,h3{break-after:avoid}
 .scroll{overflow:visible}nav{display:none}
-table{font-size:6.5pt}th,td{padding:.1rem .3rem}a{color:inherit;text-decoration:none}}
+table{font-size:8.5pt}table.wide{font-size:6.5pt}th,td{padding:.1rem .3rem}
+figure svg{max-width:5in}a{color:inherit;text-decoration:none}}
 """
+WIDE = 90
+"""Characters in a row from which a table is printed small, to fit on paper."""
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 ACTIVE = re.compile(
     rb"<\s*(script|foreignObject|iframe|object|embed|image|a)\b|\son\w+\s*=|javascript:|@import|"
@@ -211,7 +215,11 @@ def _table(table: Table) -> str:
     head = "".join(f'<th scope="col">{_text(cell)}</th>' for cell in table.head)
     rows = "".join("<tr>" + "".join(f"<td>{_text(cell)}</td>" for cell in row) + "</tr>\n" for row in table.rows)
     caption = f"<caption>{_text(table.caption)}</caption>" if table.caption else ""
-    return f'<div class="scroll"><table>{caption}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
+    widths = (max(map(len, column)) for column in zip(table.head, *table.rows, strict=True))
+    wide = ' class="wide"' if sum(widths) > WIDE else ""
+    return (
+        f'<div class="scroll"><table{wide}>{caption}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
+    )
 
 
 def _picture(picture: Picture, counter: _Counter) -> str:

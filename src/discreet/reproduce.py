@@ -1,25 +1,29 @@
 """The paper's study again: six instances, its ε grids, its strategies under three thresholds, and bet-se beside them.
 
-`reproduce(folder)` simulates cell by cell (each kept in a Parquet file of its own, so that an interrupted study goes on
-where it was), then writes the table, the pictures and one report that says what agrees with the paper.
+`reproduce(folder)` runs it as studies of `run_study` (no privacy, global, local), so that an interrupted one goes on
+where it was, then writes the table, the pictures and one report that says what agrees with the paper.
 """
 
 import json
 import math
 import time
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from discreet import decision, engine, strategy, theory
 from discreet.errors import InvalidInputError
 from discreet.instance import Bernoulli, benchmarks
 from discreet.report import write
+from discreet.results import Results
+from discreet.study import Study
+from discreet.sweep import Progress, Step, check_folder, run_study, statistics
 from discreet.version import __version__
 
 if TYPE_CHECKING:
@@ -54,28 +58,8 @@ STRATEGIES: dict[str, tuple[tuple[str, str], ...]] = {
 }
 """By trust. Where `printed` and `proved` are one and the same threshold it is simulated once, as `proved`."""
 MARKER = "reproduce.json"
-Progress = Callable[[int, int], None]
+OURS = {MARKER, "runs", "figures", "report.html", "table.parquet"}
 Say = Callable[[str], None]
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One simulation of the study. The trust `none` has no ε."""
-
-    instance: str
-    trust: str
-    strategy: str
-    threshold: str
-    epsilon: float | None
-    runs: int
-    delta: float = DELTA
-    seed: int = SEED
-
-    @property
-    def file(self) -> str:
-        """The name of its Parquet file."""
-        level = "none" if self.epsilon is None else f"{self.epsilon:g}"
-        return f"{self.instance}-{self.trust}-{self.strategy}-{self.threshold}-{level}-{self.runs}.parquet"
 
 
 @dataclass(frozen=True)
@@ -90,16 +74,33 @@ class Scope:
     left_out: tuple[float, ...] = ()
     """ε of the paper's local grid that were not asked for."""
 
-    def cells(self) -> list[Cell]:
-        """All cells, the ones without privacy first: they tell how long the others take."""
-        trusts: list[tuple[str, tuple[float | None, ...]]] = [("none", (None,)), *self.levels.items()]
-        return [
-            Cell(instance, trust, name, threshold, level, self.runs)
-            for trust, levels in trusts
-            for instance in self.instances
-            for name, threshold in STRATEGIES[trust]
-            for level in sorted(levels, key=lambda value: -(value or 0.0))
-        ]
+    def studies(self) -> dict[str, Study]:
+        """The parts by name: the one without privacy first, as it tells how long local ones take; small ε last."""
+        local = self.levels.get("local", ())
+        levels: dict[str, tuple[float | None, ...]] = {
+            "none": (None,),
+            "global": self.levels.get("global", ()),
+            "local": tuple(level for level in local if level >= LEAST_LOCAL),
+            "local-small": tuple(level for level in local if level < LEAST_LOCAL),
+        }
+        arms = {name: benchmarks[name] for name in self.instances}
+        return {
+            part: Study(arms, _strategies(part.partition("-")[0], mine), self.runs, SEED)
+            for part, mine in levels.items()
+            if mine
+        }
+
+
+def _strategies(trust: str, levels: Iterable[float | None]) -> list[strategy.Strategy]:
+    """All strategies of one trust model but the authors' DP-SE, the large ε first: they are the quick ones."""
+    found = []
+    for name, threshold in STRATEGIES[trust]:
+        own: dict[str, Any] = {"trust": trust} if name == "bet-se" else {"threshold": threshold}
+        for level in sorted(levels, key=lambda value: -(value or 0.0)):
+            if name != AUTHORS:
+                private = {} if level is None else {"epsilon": level}
+                found.append(strategy.PRESETS[name](delta=DELTA, **private, **own))
+    return found
 
 
 def make_scope(runs: int | None = None, trust: str = "both", quick: bool = False, all_local: bool = False) -> Scope:
@@ -123,125 +124,62 @@ def make_scope(runs: int | None = None, trust: str = "both", quick: bool = False
     return Scope(runs or default, instances, levels, quick, left_out)
 
 
-# --- cells to rows --------------------------------------------------------------------------------
+# --- DP-SE by the authors' code -------------------------------------------------------------------
 
 
-def measure(cells: Sequence[Cell], folder: Path, progress: Progress | None = None) -> "pl.DataFrame":
-    """A row for each cell, in their order; those whose file is in `folder` are not simulated again."""
-    import polars as pl
-
-    folder.mkdir(parents=True, exist_ok=True)
-    frames = []
-    for done, cell in enumerate(cells):
-        path = folder / cell.file
-        frame = _kept(path, cell)
-        if frame is None:
-            frame = pl.DataFrame([simulate_cell(cell)], schema=schema())
-            buffer = BytesIO()
-            frame.write_parquet(buffer)
-            write(path, buffer.getvalue())
-        frames.append(frame)
-        if progress is not None:
-            progress(done + 1, len(cells))
-    return pl.concat(frames) if frames else pl.DataFrame(schema=schema())
-
-
-def schema() -> dict[str, Any]:
-    """The columns of the table."""
-    import polars as pl
-
-    words = ("instance", "trust", "strategy", "threshold")
-    numbers = ("mean", "median", "std", "sem", "q10", "q90", "rounds_mean", "seconds")
-    return {
-        **dict.fromkeys(words, pl.String),
-        **dict.fromkeys(("epsilon", "delta"), pl.Float64),
-        **dict.fromkeys(("runs", "unstopped", "errors"), pl.Int64),
-        **dict.fromkeys(numbers, pl.Float64),
-        **dict.fromkeys(("seed", "max_samples"), pl.Int64),
-        "version": pl.String,
-    }
-
-
-def _kept(path: Path, cell: Cell) -> "pl.DataFrame | None":
-    """What was simulated before, if it is this cell and was simulated by this version."""
-    import polars as pl
-
-    if not path.exists():
-        return None
-    try:
-        frame = pl.read_parquet(path)
-    except (OSError, pl.exceptions.PolarsError):
-        return None
-    wanted = {**asdict(cell), "version": __version__}
-    if dict(frame.schema) != schema() or len(frame) != 1:
-        return None
-    row = frame.row(0, named=True)
-    return frame if all(row[key] == value for key, value in wanted.items()) else None
-
-
-def simulate_cell(cell: Cell) -> dict[str, Any]:
-    """Simulate one cell: its row of the table. Statistics are over the runs that stopped."""
-    instance = benchmarks[cell.instance]
-    cap = engine.MAX_SAMPLES
-    if cell.strategy == AUTHORS:
-        found = _authors(instance, cell)
-    else:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", engine.MayNotStopWarning)
-            results = engine.simulate(instance, make_strategy(cell), cell.runs, cell.seed, cap)
-        if results.interrupted:
-            raise KeyboardInterrupt
-        found = results.summary()
-    quantiles = {f"q{level}": found["quantiles"].get(f"{level / 100:g}") for level in (10, 90)}
-    row = {**asdict(cell), **found, **quantiles, "max_samples": cap, "version": __version__}
-    return {key: row[key] for key in schema()}
-
-
-def make_strategy(cell: Cell) -> strategy.Strategy:
-    """The strategy of a cell."""
-    own: dict[str, Any] = {} if cell.epsilon is None else {"epsilon": cell.epsilon}
-    if cell.strategy == "bet-se":
-        own["trust"] = cell.trust
-    else:
-        own["threshold"] = cell.threshold
-    return strategy.PRESETS[cell.strategy](delta=cell.delta, **own)
-
-
-def authors_dp_se(instance: Bernoulli, epsilon: float, delta: float, rng: np.random.Generator) -> tuple[int, int, int]:
-    """A run of DP-SE by the authors' published code: (samples, recommendation, epochs).
+def authors_dp_se(
+    instance: Bernoulli, epsilon: float, delta: float, runs: int, seed: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Runs of DP-SE by the authors' published code: samples, recommendations, epochs.
 
     As in Sajed and Sheffet, but an epoch's sum is divided by the count of all epochs, which shrinks every gap.
     """
-    arms = instance.arms
-    mean, active = np.zeros(arms), np.ones(arms, np.bool_)
-    samples, epoch, count = 0, 0, 0
-    while active.sum() > 1:
-        epoch, left = epoch + 1, int(active.sum())
-        length = decision.epoch_length(left, epoch, epsilon, delta)
-        count += length
-        for arm in np.flatnonzero(active):
-            mean[arm] = rng.binomial(length, instance.means[arm]) / count + rng.laplace(0, 1 / (epsilon * length))
-        samples += left * length
-        decision.drop_far(mean, active, decision.epoch_radius(left, epoch, length, epsilon, delta))
-    return samples, decision.best_arm(mean, active), epoch
+    rng, shape = np.random.default_rng(seed), (runs, instance.arms)
+    active = np.ones(shape, np.bool_)
+    samples, count, epochs = (np.zeros(runs, np.int64) for _ in range(3))
+    epoch = 0
+    while (left := active.sum(axis=1)).max() > 1:
+        epoch += 1
+        for size in range(2, instance.arms + 1):
+            rows = np.flatnonzero(left == size)
+            length = decision.epoch_length(size, epoch, epsilon, delta)
+            count[rows] += length
+            mean = rng.binomial(length, instance.means, (len(rows), instance.arms)) / count[rows, np.newaxis]
+            mean += rng.laplace(0, 1 / (epsilon * length), mean.shape)
+            mean[~active[rows]] = -math.inf
+            radius = decision.epoch_radius(size, epoch, length, epsilon, delta)
+            active[rows] &= mean >= mean.max(axis=1, keepdims=True) - radius
+            samples[rows] += size * length
+            epochs[rows] = epoch
+    return samples, active.argmax(axis=1), epochs
 
 
-def _authors(instance: Bernoulli, cell: Cell) -> dict[str, Any]:
-    started, rng = time.perf_counter(), np.random.default_rng(cell.seed)
-    runs = [authors_dp_se(instance, float(cell.epsilon or 0), cell.delta, rng) for _ in range(cell.runs)]
-    samples, named, epochs = (np.array(column) for column in zip(*runs, strict=True))
-    std = float(samples.std(ddof=1))
-    return {
-        "unstopped": 0,
-        "errors": int((named != instance.best).sum()),
-        "mean": float(samples.mean()),
-        "median": float(np.median(samples)),
-        "std": std,
-        "sem": std / math.sqrt(cell.runs),
-        "quantiles": {level: float(np.quantile(samples, float(level))) for level in ("0.1", "0.9")},
-        "rounds_mean": float(epochs.mean()),
-        "seconds": time.perf_counter() - started,
-    }
+def _with_authors(table: "pl.DataFrame", runs: int) -> "pl.DataFrame":
+    """The table of the global study with rows of the authors' DP-SE after those of DP-SE."""
+    import polars as pl
+
+    rows = list[dict[str, Any]]()
+    for row in table.to_dicts():
+        rows.append(row)
+        if row["strategy"] == "dp-se":
+            arms = benchmarks[row["instance"]]
+            samples, named, epochs = authors_dp_se(arms, row["epsilon"], row["delta"], runs, SEED)
+            results = Results(
+                samples=samples,
+                recommendation=named,
+                correct=named == arms.best,
+                stopped=np.ones(runs, np.bool_),
+                rounds=epochs,
+                pulls=np.zeros((runs, 0), np.int64),
+                spec={},
+                seed=SEED,
+                version=__version__,
+            )
+            rows.append({**row, "strategy": AUTHORS, "threshold": "empirical", **statistics(results)})
+    return pl.DataFrame(rows, schema=table.schema)
+
+
+# --- how long the local part takes ----------------------------------------------------------------
 
 
 def local_pace() -> float:
@@ -316,8 +254,8 @@ def reproduce(
     """Make the paper's study in a folder: report.html, table.parquet, every picture as PNG and SVG.
 
     `runs` are 1000 (quick: 100) per cell. Local ε below 0.1 take very long and are left out unless `all_local`.
-    Started again in the same folder it goes on where it was. `progress(done, cells)` is called after each cell,
-    `say(words)` when there is something to tell.
+    Started again in the same folder it goes on where it was, and other parts or more runs are added. `progress(step)`
+    is called as runs are done, `say(words)` when there is something to tell.
     """
     from discreet.plots import require_matplotlib
     from discreet.study_report import find, write_report
@@ -326,28 +264,13 @@ def reproduce(
     chosen = scope or make_scope(runs, trust, quick, all_local)
     tell: Say = say or (lambda words: None)
     started, target = time.perf_counter(), Path(folder)
-    prepare(target)
-    cells = chosen.cells()
-    free = [cell for cell in cells if cell.trust == "none"]
-    rest = cells[len(free) :]
-    total = len(cells)
-
-    def shift(before: int) -> Progress:
-        return lambda done, _: progress(before + done, total) if progress is not None else None
-
-    tell(f"{total} cells of {chosen.runs} runs: {', '.join(chosen.instances)}, δ = {DELTA:g}, in {target}")
-    table = measure(free, target / "cells", shift(0))
-    if "local" in chosen.levels:
-        levels = chosen.levels["local"]
-        small = [level for level in levels if level < LEAST_LOCAL]
-        rows, pace = table.to_dicts(), local_pace()
-        part = (
-            f", of that ε < {LEAST_LOCAL:g} {in_words(local_seconds(rows, small, chosen.runs, pace))}" if small else ""
-        )
-        tell(
-            f"the local study will take {in_words(local_seconds(rows, levels, chosen.runs, pace))}{part}, if begun anew"
-        )
-    table = table.vstack(measure(rest, target / "cells", shift(len(free))))
+    studies = chosen.studies()
+    prepare(target, studies)
+    tell(
+        f"{sum(len(study.cells) for study in studies.values())} cells of {chosen.runs} runs: "
+        f"{', '.join(chosen.instances)}, δ = {DELTA:g}, in {target}"
+    )
+    table = _simulate(target, chosen, studies, progress, tell)
     buffer = BytesIO()
     table.write_parquet(buffer)
     write(target / "table.parquet", buffer.getvalue())
@@ -357,15 +280,50 @@ def reproduce(
     return Reproduction(target, chosen, table, findings, files, time.perf_counter() - started)
 
 
-def prepare(folder: Path) -> None:
-    """Make the folder ours: new, empty, or one of an earlier start with the same version."""
+def _simulate(
+    target: Path, scope: Scope, studies: dict[str, Study], progress: Progress | None, tell: Say
+) -> "pl.DataFrame":
+    """One table of all parts."""
+    import polars as pl
+
+    tables, before = list[pl.DataFrame](), 0
+    total = sum(study.runs * len(study.cells) for study in studies.values())
+    for part, study in studies.items():
+
+        def show(step: Step, before: int = before) -> None:
+            if progress is not None:
+                progress(Step(step.cell, step.cell_done, step.cell_runs, before + step.done, total))
+
+        if part.startswith("local"):
+            _announce(part, tables[0], study, tell)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", engine.MayNotStopWarning)
+            found = run_study(study, target / "runs" / part, progress=show).drop("seconds")
+        tables.append(_with_authors(found, scope.runs) if part == "global" else found)
+        before += study.runs * len(study.cells)
+    return pl.concat(tables)
+
+
+def _announce(part: str, free: "pl.DataFrame", study: Study, tell: Say) -> None:
+    levels = {cell.strategy.epsilon for cell in study.cells if cell.strategy.epsilon is not None}
+    seconds = local_seconds(free.to_dicts(), levels, study.runs, local_pace())
+    small = f" for ε < {LEAST_LOCAL:g}" if part == "local-small" else ""
+    tell(f"the local study{small} will take {in_words(seconds)}, if begun anew")
+
+
+def prepare(folder: Path, studies: dict[str, Study]) -> None:
+    """Make the folder ours: new, empty, or one of an earlier start. Refuses before it changes anything."""
     try:
         if folder.exists():
-            names = [path.name for path in folder.iterdir()]
-            if MARKER not in names and names:
-                raise InvalidInputError(
-                    f"{folder} holds {sorted(names)[0]!r}, which is not of this study: take an empty or a new folder"
-                )
+            names = sorted(path.name for path in folder.iterdir())
+            ours = OURS if MARKER in names else set[str]()
+            for name in names:
+                if name not in ours and not name.startswith(tuple(f".{part}." for part in ours)):
+                    raise InvalidInputError(
+                        f"{folder} holds {name!r}, which is not of this study: take an empty or a new folder"
+                    )
+        for part, study in studies.items():
+            check_folder(study, folder / "runs" / part)
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InvalidInputError(f"cannot use {folder}: {error.strerror or error}") from None

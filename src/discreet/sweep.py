@@ -89,6 +89,12 @@ def run_study(
     return table.with_columns(_series("seconds", [seconds.get(_key(study, cell)) for cell in study.cells]))
 
 
+def check_folder(study: Study, folder: str | Path) -> None:
+    """Refuse a folder that `run_study` would refuse for its files' names or its manifest; changes nothing."""
+    if Path(folder).exists():
+        _Store(study, Path(folder)).check()
+
+
 def simulate_block(
     instance: Instance, strategy: Strategy, first: int, last: int, seed: int, max_samples: int | None
 ) -> Results:
@@ -269,8 +275,7 @@ class _Store:
 def _locked(study: Study, folder: Path) -> Iterator[_Store]:
     """The folder's store, for one process at a time; refuses before it changes anything."""
     try:
-        if folder.exists():
-            _Store(study, folder).check()
+        check_folder(study, folder)
         folder.mkdir(parents=True, exist_ok=True)
         handle = os.open(folder / ".lock", os.O_CREAT | os.O_RDWR, 0o666)
     except OSError as error:
@@ -408,7 +413,6 @@ def _row(study: Study, cell: Cell, pieces: dict[tuple[int, int], Results], times
     whole: dict[str, Any] = {
         name: np.concatenate([getattr(block, name) for block in blocks])[: study.runs] for name in names
     }
-    summary = Results(**whole, spec={}, seed=study.seed, version=__version__).summary()
     return {
         "instance": cell.instance_name,
         "strategy": strategy.name,
@@ -418,10 +422,18 @@ def _row(study: Study, cell: Cell, pieces: dict[tuple[int, int], Results], times
         "options": extras(strategy),
         "epsilon": strategy.epsilon,
         "delta": strategy.delta,
-        **{key: summary[key] for key in ("runs", "unstopped", "errors", "mean", "median", "std", "sem")},
-        **{f"q{q:.0f}": summary["quantiles"].get(f"{q / 100:g}") for q in (10, 25, 75, 90)},
-        "rounds_mean": summary["rounds_mean"],
+        **statistics(Results(**whole, spec={}, seed=study.seed, version=__version__)),
         "lower_bound": _lower_bound(cell, times),
+    }
+
+
+def statistics(results: Results) -> dict[str, Any]:
+    """What a simulation came to, as columns of the table."""
+    summary = results.summary()
+    return {
+        **{key: summary[key] for key in ("runs", "unstopped", "errors", "mean", "median", "std", "sem")},
+        **{f"q{q}": summary["quantiles"].get(f"{q / 100:g}") for q in (10, 25, 75, 90)},
+        "rounds_mean": summary["rounds_mean"],
     }
 
 

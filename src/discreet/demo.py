@@ -1,0 +1,148 @@
+"""`discreet demo`: a dose-finding question from the plan to the report, told in chapters.
+
+Each chapter prints what it found and returns it for the report; a further one goes at the end of `demo`.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from rich import box
+from rich.console import Console
+from rich.table import Table as Grid
+
+from discreet import engine, plots
+from discreet.instance import Bernoulli
+from discreet.path import RunPath, run_path
+from discreet.plan_report import path_picture, path_words, plan_sections
+from discreet.planning import Plan, gap_scenarios
+from discreet.planning import plan as make_plan
+from discreet.report import Part, Picture, Section, Table, Text, page, write
+from discreet.results import Results
+from discreet.strategy import bet_se, recommended
+from discreet.tables import people, show_plan
+
+DOSES = Bernoulli((0.35, 0.5, 0.7, 0.55), ("5 mg", "10 mg", "20 mg", "40 mg"))
+EPSILON, DELTA, GAP = 0.5, 0.05, 0.15
+SEED, RUNS = 1, 500
+QUESTION = (
+    "Which of four doses of a drug helps most patients? We want to be wrong at most one time in twenty (δ = 0.05), "
+    "keep every patient's outcome private (ε = 0.5), and enrol as few patients as possible. A trusted data office "
+    "sees outcomes; all that leaves it are noisy means."
+)
+
+
+def demo(report: Path, console: Console) -> None:
+    """Tell the story, and write the report."""
+    console.print(f"{QUESTION}\n(The first time, compiling the simulator takes half a minute or so.)")
+    plan = the_plan(console)
+    path = one_trial(console)
+    trials, free = without_privacy(console, path)
+    write_report(report, plan, path, trials, free)
+    _heading(console, 4, "The report")
+    console.print("All of this with pictures, one page that needs no network:")
+    console.print(str(report.absolute()), soft_wrap=True)
+
+
+def _heading(console: Console, number: int, words: str) -> None:
+    console.print(f"\n{number}  {words}\n{'─' * (len(words) + 3)}")
+
+
+def the_plan(console: Console) -> Plan:
+    """How many patients, before anything is known but what difference matters."""
+    _heading(console, 1, "The plan")
+    console.print(
+        f"About half of the patients respond, and a dose better than the others by {GAP:g} is worth finding. The plan "
+        "takes the hardest case that fits these words, and three levels of privacy.\n"
+    )
+    plan = make_plan(gap_scenarios(DOSES.arms, GAP, 0.5), (0.1, EPSILON, 1.0), DELTA, runs=RUNS, seed=SEED)
+    show_plan(plan, console)
+    return plan
+
+
+def one_trial(console: Console) -> RunPath:
+    """One simulated trial, look by look: what the outside world sees of it."""
+    _heading(console, 2, "One trial, step by step")
+    console.print(
+        f"Now a trial at ε = {EPSILON:g}, simulated. In truth the doses help 35, 50, 70 and 55 % of patients; nobody "
+        "knows that. At each look the mean of every dose still in question is released, with noise. '±' is half of a "
+        "95 % confidence interval for all looks together.\n"
+    )
+    path = run_path(DOSES, recommended(EPSILON, DELTA).strategy, SEED)
+    grid = Grid(box=box.SIMPLE_HEAD)
+    for heading in HEAD:
+        grid.add_column(heading, justify="right", no_wrap=True)
+    for cells in looks(path):
+        grid.add_row(*cells)
+    console.print(grid)
+    for words in story(path):
+        console.print(words)
+    return path
+
+
+HEAD = ("look", "people", *DOSES.names)
+
+
+def looks(path: RunPath) -> list[list[str]]:
+    """A row for each look: people so far, and for every dose its released mean or that it is out."""
+    rows, out = [], np.zeros(len(path.names), np.bool_)
+    for number, people_now in enumerate(path.samples):
+        cells = [
+            f"{mean:.2f} ± {min(half, 1.0):.2f}" if fresh else "out" if gone else "–"
+            for mean, half, fresh, gone in zip(
+                path.means[number], path.bonus[number], path.released[number], out, strict=True
+            )
+        ]
+        rows.append([str(number + 1), f"{people_now:,.0f}", *cells])
+        out = path.evidence[number] >= 1
+    return rows
+
+
+def story(path: RunPath) -> list[str]:
+    """Which dose goes out when, and the answer."""
+    words, out = [], np.zeros(len(path.names), np.bool_)
+    for number, people_now in enumerate(path.samples):
+        gone = (path.evidence[number] >= 1) & ~out
+        if gone.any():
+            names = " and ".join(name for name, left in zip(path.names, gone, strict=True) if left)
+            words.append(f"After {people_now:,.0f} patients: the evidence against {names} suffices, out.")
+        out = path.evidence[number] >= 1
+    answer = f"Only {path.names[path.recommendation]} is left: the answer, after {people(path.samples[-1])} patients."
+    return [*words, answer]
+
+
+def without_privacy(console: Console, path: RunPath) -> tuple[Results, Results]:
+    """What such trials take on average, private and not."""
+    _heading(console, 3, "What it would have taken without privacy")
+    trials = engine.simulate(DOSES, bet_se(DELTA, EPSILON), RUNS, SEED)
+    free = engine.simulate(DOSES, bet_se(DELTA, trust="none"), RUNS, SEED)
+    for words in comparison(path, trials, free):
+        console.print(words)
+    return trials, free
+
+
+def comparison(path: RunPath, trials: Results, free: Results) -> Sequence[str]:
+    """The price of privacy in sentences."""
+    private, plain = (float(found.samples.mean()) for found in (trials, free))
+    return (
+        f"{RUNS} such trials took {people(private)} patients on average, {people(plain)} without privacy: privacy "
+        f"makes the trial {private / plain:.2g} times as long. This one took {people(path.samples[-1])}.",
+        f"The right dose was named in {trials.correct.mean():.1%} of the private trials.",
+    )
+
+
+def write_report(file: Path, plan: Plan, path: RunPath, trials: Results, free: Results) -> None:
+    """The same on a page, with pictures."""
+    done = plots.distribution({"no privacy": free, f"ε = {EPSILON:g}": trials})
+    picture = Picture(
+        plots.render(plots.draw_distribution(done)),
+        "Share of the trials that have ended, against people enrolled, with privacy and without",
+        "Share of the trials that have an answer, against the patients enrolled by then.",
+    )
+    trial: list[Part] = [Text(path_words(path)), Table(HEAD, looks(path)), Text(" ".join(story(path)))]
+    sections = [
+        *plan_sections(plan, trial=False),
+        Section("One trial, step by step", [*trial, path_picture(path)]),
+        Section("Without privacy", [Text(" ".join(comparison(path, trials, free))), picture]),
+    ]
+    write(file, page("Dose finding in private: a demonstration", sections, QUESTION))
