@@ -19,7 +19,7 @@ HEAVY = {"numba", "scipy", "matplotlib", "polars", "sqlalchemy", "opendp", "dist
 KEEPERS = {
     "numba": {"kernel"},
     "matplotlib": {"plots"},
-    "sqlalchemy": {"store"},
+    "sqlalchemy": {"schema", "store"},
     "opendp": {"privacy"},
     "scipy": set(),
     "distributed": {"sweep"},
@@ -62,9 +62,10 @@ ROOMS: dict[str, set[str]] = {
     "privacy": {"errors", "strategy", "validate"},
     "course": LEAVES | {"betting", "errors", "rules", "strategy"},
     "protocol": {"course", "errors", "privacy", "strategy", "validate", "version"},
-    "store": {"errors"},
-    "record": {"course", "protocol", "store"},
-    "trial": {"course", "errors", "privacy", "protocol", "record", "store", "strategy", "validate"},
+    "schema": {"errors"},
+    "store": {"errors", "schema"},
+    "record": {"course", "protocol", "schema"},
+    "trial": {"course", "errors", "privacy", "protocol", "record", "schema", "store", "strategy", "validate"},
     "reproduce": {
         *(
             "decision",
