@@ -75,6 +75,7 @@ class Store:
         self.lock = threading.RLock()
         self.pid = os.getpid()
         self.engine = self._make_engine()
+        weakref.finalize(self, self.engine.dispose)
         _stores.add(self)
         with self._plainly():
             self._prepare()
@@ -140,7 +141,7 @@ class Store:
 
     def _make_engine(self) -> sa.Engine:
         """An engine that shows no values: neither parameters (hidden) nor, at any level of logging, rows."""
-        logging.getLogger(f"sqlalchemy.engine.Engine.{LOGGING_NAME}").setLevel(logging.INFO)
+        logging.getLogger(f"sqlalchemy.engine.Engine.{LOGGING_NAME}").setLevel(logging.WARNING)
         options: dict[str, Any] = {"hide_parameters": True, "logging_name": LOGGING_NAME}
         if not self.sqlite:
             options |= {"isolation_level": "READ COMMITTED", "pool_pre_ping": True}
@@ -197,27 +198,32 @@ class Store:
 
 
 _stores: weakref.WeakSet[Store] = weakref.WeakSet()
+_held: list[Store] = []
 
 
 def _before_fork() -> None:
     """Let the transactions of other threads end, and close all connections."""
     for store in list(_stores):
         store.lock.acquire()
+        _held.append(store)
         store.close()
 
 
 def _after_fork_in_parent() -> None:
-    for store in list(_stores):
-        store.lock.release()
+    while _held:
+        _held.pop().lock.release()
 
 
 def _after_fork_in_child() -> None:
-    for store in list(_stores):
+    while _held:
+        store = _held.pop()
         store.lock, store.pid = threading.RLock(), os.getpid()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
+    os.register_at_fork(
+        before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child
+    )
 
 
 def _at(table: sa.Table, *columns: str) -> sa.ColumnElement[bool]:
@@ -456,7 +462,7 @@ def _read_url(url: str) -> sa.URL:
         raise InvalidInputError("url must look like sqlite:///trial.db or postgresql://user@host/database") from None
     backend = read.get_backend_name()
     if backend == "sqlite":
-        if not read.database or read.database == ":memory:":
+        if not read.database or ":memory:" in read.database or read.query.get("mode") == "memory":
             raise InvalidInputError("a trial must outlive this process: give a file, such as sqlite:///trial.db")
         return read
     if backend == "postgresql":
