@@ -1,5 +1,31 @@
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
 from hypothesis import settings
+
+from tests import postgres as postgres_server
 
 # The same examples in every run: a failure is never a matter of luck.
 settings.register_profile("fixed", derandomize=True, deadline=None, max_examples=60, database=None)
 settings.load_profile("fixed")
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[postgres_server.Server]:
+    """A PostgreSQL server for this session; without one its tests are skipped, or fail where it must be there."""
+    if postgres_server.programs() is None:
+        assert postgres_server.REQUIRED not in os.environ, "no PostgreSQL server is installed, and there must be one"
+        pytest.skip("no PostgreSQL server is installed")
+    with postgres_server.server() as made:
+        yield made
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A new database of each kind."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/trials.db"
+    server: postgres_server.Server = request.getfixturevalue("postgres")
+    return server.new_url()

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from discreet import Strategy, bet_se, play, privacy, rules, threshold
+from discreet import Bernoulli, Strategy, bet_se, play, privacy, rules, threshold
 from discreet.course import Course, StreamCourse, new_course
 from tests.test_exactness import OPTIONS, make, oracle
 
@@ -116,7 +116,7 @@ def test_same_decisions_as_the_simulator(name: str, options: dict[str, Any], mon
         monkeypatch.setattr(threshold, "gaussian_scale", lambda *_: noise)
     for seed in range(2):
         course, arms, tape = played(strategy, seed, noise)
-        expected = oracle(strategy, MEANS, tape, CAP)  # type: ignore[arg-type]
+        expected = oracle(strategy, Bernoulli(MEANS), tape, CAP)  # type: ignore[arg-type]
         assert course.samples == expected.samples == len(arms)
         assert course.stopped == expected.stopped
         stops = stops or course.stopped
@@ -155,7 +155,7 @@ def test_a_planted_mistake_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     for seed in range(8):
         course, _, tape = played(strategy, seed)
         try:
-            outcomes.append(course.samples == oracle(strategy, MEANS, tape, CAP).samples)  # type: ignore[arg-type]
+            outcomes.append(course.samples == oracle(strategy, Bernoulli(MEANS), tape, CAP).samples)  # type: ignore[arg-type]
         except (IndexError, AssertionError):
             outcomes.append(False)
     assert not all(outcomes)

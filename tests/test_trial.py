@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from discreet import (
+    Bernoulli,
     InvalidInputError,
     Strategy,
     adap_tt,
@@ -435,7 +436,7 @@ def test_a_trial_decides_as_the_simulator(strategy: Strategy, tmp_path: Path, mo
     else:
         if strategy.gamma:
             monkeypatch.setattr(threshold, "gaussian_scale", privacy.gaussian_noise_scale)
-        found = oracle(exact, [0.5] * 3, tape, 3000)
+        found = oracle(exact, Bernoulli([0.5] * 3), tape, 3000)
         samples, best, stopped, pulls[:] = found.samples, found.recommendation, found.stopped, found.pulls
     assert (status.people, status.conclusive, status.recommendation) == (samples, stopped, ARMS[best])
     assert [arm.pulls for arm in status.arms] == list(pulls)

@@ -6,7 +6,7 @@ from typing import Any
 
 from discreet.course import Course, StreamCourse
 from discreet.protocol import Protocol
-from discreet.store import Event
+from discreet.schema import Event
 
 PLAIN = ("releases", "stopped", "conclusive", "smallest_delta", "cursor")
 
@@ -60,7 +60,12 @@ class Replay:
             "answered": self._answered,
             "stopped": self._stopped,
         }
-        return kinds[event.kind](event.body) if event.kind in kinds else "of a kind that does not exist"
+        if event.kind not in kinds:
+            return "of a kind that does not exist"
+        try:
+            return kinds[event.kind](event.says)
+        except (IndexError, KeyError, TypeError, ValueError):
+            return "it does not say what such an event says"
 
     def _created(self, body: dict[str, Any]) -> str | None:
         return None

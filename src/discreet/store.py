@@ -1,146 +1,53 @@
 """Where trials live: append-only public events with a hash chain, and behind the wall the sealed outcomes.
 
 SQLite by default, PostgreSQL when one machine is not enough. One `Store` is one database; every change is made in a
-`Session` that holds the trial's lock, in one transaction that is on disk before it returns. No error of this module
-repeats a value that was to be written: parameters are hidden, and what the driver said is not passed on.
+`Session` that holds the trial's lock, in one transaction that is on disk before it returns. No error and no log line
+of this module repeats a value that was to be written: parameters are hidden, and what the driver said is not passed on.
 """
 
 import hashlib
 import json
+import logging
 import os
+import threading
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
 
+from discreet import schema
 from discreet.errors import InvalidInputError, MissingExtraError, StoreError
+from discreet.schema import (
+    OPEN,
+    Assigned,
+    Batched,
+    Event,
+    Row,
+    about,
+    assignments,
+    batches,
+    events,
+    keys,
+    metadata,
+    people,
+    sealed,
+    trials,
+    waiting,
+)
 
 try:
     import sqlalchemy as sa
-    from sqlalchemy import BigInteger, Column, Float, Index, Integer, LargeBinary, MetaData, String, Table, Text
 except ImportError:
     raise MissingExtraError('live trials need SQLAlchemy: pip install "discreet[live]"') from None
 
-SCHEMA = 1
-"""Version of the tables. Raise it with a step in MIGRATIONS, and keep a file of the version before as a test asset."""
-MIGRATIONS: dict[int, tuple[str, ...]] = {}
-"""The statements that bring a database of this version to the next one."""
-BUSY_SECONDS = 30
-SCRUB_MILLISECONDS = 200
-OPEN, TOLD, MISSED, EXPIRED = 0, 1, 2, 3
-"""States of an assignment. They stay behind the wall: that an outcome is missing may be the outcome."""
-
-metadata = MetaData()
-about = Table("discreet_schema", metadata, Column("version", Integer, primary_key=True))
-trials = Table(
-    "discreet_trials",
-    metadata,
-    Column("trial", Integer, primary_key=True),
-    Column("name", String(200), nullable=False, unique=True),
-    Column("protocol", Text, nullable=False),
-    Column("seq", Integer, nullable=False),
-    Column("head", String(64), nullable=False),
-    Column("people", Integer, nullable=False),
-    Column("state", Text, nullable=False),
-)
-events = Table(
-    "discreet_events",
-    metadata,
-    Column("trial", Integer, primary_key=True),
-    Column("seq", Integer, primary_key=True, autoincrement=False),
-    Column("kind", String(20), nullable=False),
-    Column("body", Text, nullable=False),
-    Column("hash", String(64), nullable=False),
-)
-assignments = Table(
-    "discreet_assignments",
-    metadata,
-    Column("trial", Integer, primary_key=True),
-    Column("number", Integer, primary_key=True, autoincrement=False),
-    Column("token", String(32), nullable=False),
-    Column("arm", Integer, nullable=False),
-    Column("phase", Integer, nullable=False),
-    Column("state", Integer, nullable=False),
-    Column("deadline", Float),
-)
-_waiting = sa.and_(assignments.c.state == OPEN, assignments.c.deadline.is_not(None))
-Index(
-    "discreet_deadlines",
-    assignments.c.trial,
-    assignments.c.deadline,
-    sqlite_where=_waiting,
-    postgresql_where=_waiting,
-)
-batches = Table(
-    "discreet_batches",
-    metadata,
-    Column("trial", Integer, primary_key=True),
-    Column("arm", Integer, primary_key=True, autoincrement=False),
-    Column("phase", Integer, primary_key=True, autoincrement=False),
-    Column("open", Integer, nullable=False),
-    Column("told", Integer, nullable=False),
-    Column("vacant", Integer, nullable=False),
-)
-sealed = Table(
-    "discreet_sealed",
-    metadata,
-    Column("trial", Integer, primary_key=True),
-    Column("arm", Integer, primary_key=True, autoincrement=False),
-    Column("phase", Integer, primary_key=True, autoincrement=False),
-    Column("number", Integer, primary_key=True, autoincrement=False),
-    Column("units", BigInteger, nullable=False),
-)
-people = Table(
-    "discreet_people",
-    metadata,
-    Column("trial", Integer, primary_key=True),
-    Column("hash", LargeBinary(32), primary_key=True),
-)
-keys = Table(
-    "discreet_keys",
-    metadata,
-    Column("trial", Integer, primary_key=True),
-    Column("key", LargeBinary(32), nullable=False),
-)
-
-
-class Row(NamedTuple):
-    """A trial as it is now."""
-
-    trial: int
-    protocol: str
-    seq: int
-    head: str
-    people: int
-    state: str
-
-
-class Event(NamedTuple):
-    """One line of the public record."""
-
-    seq: int
-    kind: str
-    body: dict[str, Any]
-    hash: str
-
-
-class Assigned(NamedTuple):
-    """A row of the assignments."""
-
-    number: int
-    token: str
-    arm: int
-    phase: int
-    state: int
-
-
-class Batched(NamedTuple):
-    """Counts of the people in one arm's phase."""
-
-    arm: int
-    phase: int
-    open: int
-    told: int
-    vacant: int
+BUSY_SECONDS = 30.0
+"""How long to wait for others who write."""
+SCRUB_SECONDS = 0.2
+AT_ONCE = 10_000
+"""Values in one statement: databases have a limit."""
+LOGGING_NAME = "discreet"
+AUTOCOMMIT = {"isolation_level": "AUTOCOMMIT"}
 
 
 def canonical(value: Any) -> str:
@@ -154,14 +61,22 @@ def link(previous: str, seq: int, kind: str, body: str) -> str:
 
 
 class Store:
-    """A database of trials; a file is made only if `new`. A forked child connects anew by itself."""
+    """A database of trials, for one thread at a time: whoever uses it holds `lock`.
 
-    def __init__(self, url: str, new: bool = False) -> None:
+    No connection outlives a fork: SQLite's locks belong to the process, so that a child would write unprotected, and
+    what it wrote could vanish when the parent closes the file. See `_before_fork`.
+    """
+
+    def __init__(self, url: str, must_exist: bool = False) -> None:
         self.url = _read_url(url)
         self.sqlite = self.url.get_backend_name() == "sqlite"
-        if self.sqlite and not new and not os.path.exists(self.place):
-            raise InvalidInputError(f"there is no file {self.place}: check the url, or create a trial there first")
-        self._connect()
+        if must_exist and self.sqlite and not Path(self.place).exists():
+            raise InvalidInputError(f"there is no file {self.place}: check the name, or start a trial with create")
+        self.lock = threading.RLock()
+        self.pid = os.getpid()
+        self.engine = self._make_engine()
+        weakref.finalize(self, self.engine.dispose)
+        _stores.add(self)
         with self._plainly():
             self._prepare()
 
@@ -174,83 +89,175 @@ class Store:
         """What to call the database in a message."""
         return str(self.url.database) if self.sqlite else self.url.render_as_string(hide_password=True)
 
+    def close(self) -> None:
+        """Close the connections; the next use opens new ones."""
+        self.engine.dispose()
+
     @contextmanager
     def session(self, name: str) -> Iterator["Session"]:
         """One transaction with the trial's lock: all of it happens, and is on disk, or nothing of it."""
-        with self._plainly(), self._engine().begin() as connection:
+        with self._connection() as connection:
             yield Session(connection, name, lock=not self.sqlite)
+            try:
+                connection.commit()
+            except sa.exc.DBAPIError as error:
+                if not error.connection_invalidated:
+                    raise
+                self._fail("the connection broke at the last moment, and it is not known whether this was done: tell "
+                           "again what was told (that is safe), look at the status for what was asked")  # fmt: skip
 
     @contextmanager
     def reading(self, name: str) -> Iterator["Session"]:
         """One consistent look at a trial."""
-        options = {} if self.sqlite else {"isolation_level": "REPEATABLE READ"}
-        with self._plainly(), self._engine().connect() as connection:
-            yield Session(connection.execution_options(discreet_reading=True, **options), name, lock=False)
+        isolation = {} if self.sqlite else {"isolation_level": "REPEATABLE READ"}
+        with self._connection(discreet_begin="BEGIN", **isolation) as connection:
+            yield Session(connection, name, lock=False)
 
     def names(self) -> list[str]:
         """The trials in this database."""
-        with self._plainly(), self._engine().connect() as connection:
-            found = connection.execution_options(discreet_reading=True).execute(sa.select(trials.c.name))
-            return sorted(found.scalars())
+        with self._connection(discreet_begin="BEGIN") as connection:
+            return sorted(connection.execute(sa.select(trials.c.name)).scalars())
 
     def scrub(self) -> bool:
-        """Make what was deleted unreadable, after its transaction; false if someone is still reading it.
+        """Make what was deleted unreadable, after its transaction; false if that has to be tried again.
 
         SQLite: deleted rows are overwritten with zeros (secure_delete), but old pages live on in the write-ahead log
-        until it is emptied. PostgreSQL: dead rows stay in the table's file until it is vacuumed.
+        until it is emptied, which readers can delay. PostgreSQL: dead rows stay in the table until it is vacuumed.
         """
-        with self._plainly(), self._engine().connect() as connection:
-            if self.sqlite:
-                raw: Any = connection.connection.driver_connection
-                raw.execute(f"PRAGMA busy_timeout = {SCRUB_MILLISECONDS}")
-                busy = raw.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
-                raw.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}")
+        try:
+            with self._connection(**({"discreet_begin": ""} if self.sqlite else AUTOCOMMIT)) as connection:
+                if not self.sqlite:
+                    connection.execute(sa.text(f"VACUUM {sealed.name}"))
+                    return True
+                connection.exec_driver_sql(f"PRAGMA busy_timeout = {SCRUB_SECONDS * 1000:.0f}")
+                busy = connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").scalar_one()
+                connection.exec_driver_sql(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000:.0f}")
                 return bool(busy == 0)
-            outside = connection.execution_options(isolation_level="AUTOCOMMIT")
-            outside.execute(sa.text(f"VACUUM {sealed.name}"))
-            return True
+        except StoreError:
+            self.close()
+            return False
 
     # --- connections ------------------------------------------------------------------------------
 
-    def _connect(self) -> None:
-        self._pid = os.getpid()
-        options: dict[str, Any] = {"connect_args": {"timeout": BUSY_SECONDS}} if self.sqlite else {}
-        self._made = sa.create_engine(self.url, hide_parameters=True, **options)
+    def _make_engine(self) -> sa.Engine:
+        """An engine that shows no values: neither parameters (hidden) nor, at any level of logging, rows."""
+        logging.getLogger(f"sqlalchemy.engine.Engine.{LOGGING_NAME}").setLevel(logging.WARNING)
+        options: dict[str, Any] = {"hide_parameters": True, "logging_name": LOGGING_NAME}
+        if not self.sqlite:
+            options |= {"isolation_level": "READ COMMITTED", "pool_pre_ping": True}
+        engine = sa.create_engine(self.url, **options)
+        sa.event.listen(engine, "connect", _set_up_sqlite if self.sqlite else _set_up_postgresql)
         if self.sqlite:
-            sa.event.listen(self._made, "connect", _set_up_sqlite)
-            sa.event.listen(self._made, "begin", _begin_sqlite)
+            sa.event.listen(engine, "begin", _begin_sqlite)
+        return engine
 
-    def _engine(self) -> sa.Engine:
-        if self._pid != os.getpid():
-            self._made.dispose(close=False)
-            self._connect()
-        return self._made
+    @contextmanager
+    def _connection(self, **options: Any) -> Iterator[sa.Connection]:
+        """A connection with errors put plainly; what was not committed is rolled back."""
+        with self.lock, self._plainly():
+            if self.pid != os.getpid():
+                self._fail("this process was forked without Python's knowledge: open the trial in each process")
+            with self.engine.connect() as connection:
+                yield connection.execution_options(**options)
 
     def _prepare(self) -> None:
-        """Make the tables, or bring older ones up to date; one process at a time."""
-        with self._engine().begin() as connection:
+        """Make the tables, or bring older ones up to date; one process at a time, and nothing if all is well."""
+        with self._connection(discreet_begin="BEGIN") as connection:
+            if sa.inspect(connection).has_table(about.name) and _version(connection) == schema.SCHEMA:
+                return
+        with self._connection() as connection:
             if not self.sqlite:
                 connection.execute(sa.text("SELECT pg_advisory_xact_lock(hashtext('discreet_schema'))"))
             metadata.create_all(connection)
-            version = connection.execute(sa.select(sa.func.max(about.c.version))).scalar()
+            version = _version(connection)
             if version is None:
-                connection.execute(about.insert().values(version=SCHEMA))
-            elif version > SCHEMA:
+                connection.execute(about.insert().values(version=schema.SCHEMA))
+            elif version > schema.SCHEMA:
                 raise StoreError(f"{self.place} was made by a newer discreet: upgrade with pip install -U discreet")
-            for step in range(version or SCHEMA, SCHEMA):
-                for statement in MIGRATIONS[step]:
+            for step in range(version or schema.SCHEMA, schema.SCHEMA):
+                for statement in schema.MIGRATIONS[step]:
                     connection.execute(sa.text(statement))
                 connection.execute(about.insert().values(version=step + 1))
+            connection.commit()
 
     @contextmanager
     def _plainly(self) -> Iterator[None]:
-        """Errors of the database as ours, without what was to be written."""
+        """Errors of the database as ours."""
         try:
             yield
-        except sa.exc.DBAPIError as error:
-            raise StoreError(f"{self.place}: {_reason(str(error.orig))}; nothing was changed") from None
         except sa.exc.SQLAlchemyError as error:
-            raise StoreError(f"{self.place}: {type(error).__name__}; nothing was changed") from None
+            self._fail(f"{_reason(error)}; nothing was changed")
+
+    def _fail(self, reason: str) -> NoReturn:
+        """Raise, without the driver's own error as context: that one holds what was to be written."""
+        failure = StoreError(f"{self.place}: {reason}")
+        try:
+            raise failure
+        finally:
+            failure.__context__ = None
+
+
+_stores: weakref.WeakSet[Store] = weakref.WeakSet()
+_held: list[Store] = []
+
+
+def _before_fork() -> None:
+    """Let the transactions of other threads end, and close all connections."""
+    for store in list(_stores):
+        store.lock.acquire()
+        _held.append(store)
+        store.close()
+
+
+def _after_fork_in_parent() -> None:
+    while _held:
+        _held.pop().lock.release()
+
+
+def _after_fork_in_child() -> None:
+    while _held:
+        store = _held.pop()
+        store.lock, store.pid = threading.RLock(), os.getpid()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
+
+
+def _at(table: sa.Table, *columns: str) -> sa.ColumnElement[bool]:
+    """That these columns of a trial's rows have the values given as `at_<column>`."""
+    return sa.and_(*(table.c[name] == sa.bindparam(f"at_{name}") for name in ("trial", *columns)))
+
+
+def _columns(table: sa.Table, row: type[NamedTuple]) -> list[sa.Column[Any]]:
+    return [table.c[name] for name in row._fields]
+
+
+# Statements are made once: making one takes longer than running it.
+_look = sa.select(*_columns(trials, Row)).where(trials.c.name == sa.bindparam("name"))
+_look_locked = _look.with_for_update()
+_save = trials.update().where(_at(trials))
+_events = sa.select(*_columns(events, Event)).where(_at(events)).order_by(events.c.seq)
+_hash_at = sa.select(events.c.hash).where(_at(events, "seq"))
+_assigned = sa.select(*_columns(assignments, Assigned)).where(_at(assignments))
+_assigned_one = _assigned.where(assignments.c.number == sa.bindparam("number"))
+_assigned_many = _assigned.where(assignments.c.number.in_(sa.bindparam("numbers", expanding=True)))
+_late = _assigned.where(waiting, assignments.c.deadline < sa.bindparam("now"))
+_mark = assignments.update().where(_at(assignments, "number"))
+_batches = sa.select(*_columns(batches, Batched)).where(_at(batches))
+_count_batch = batches.update().where(_at(batches, "arm", "phase"))
+_close_batch = batches.delete().where(_at(batches, "arm", "phase"))
+_key = sa.select(keys.c.key).where(_at(keys))
+_people = sa.select(people.c.hash).where(_at(people), people.c.hash.in_(sa.bindparam("hashes", expanding=True)))
+_reseal = sealed.update().where(_at(sealed, "arm", "phase", "number"))
+_unseal_sum = sa.select(sa.func.sum(sealed.c.units), sa.func.count()).where(_at(sealed, "arm", "phase"))
+_erase = sealed.delete().where(_at(sealed, "arm", "phase"))
+_answers = sa.select(sealed.c.phase, sealed.c.number, sealed.c.units).where(
+    _at(sealed, "arm"), sealed.c.phase > sa.bindparam("after")
+)
+_erase_answers = sealed.delete().where(_at(sealed, "arm"), sealed.c.phase <= sa.bindparam("through"))
+_arms = sa.select(assignments.c.arm).where(_at(assignments)).order_by(assignments.c.number)
+_open = sa.select(sa.func.count()).where(_at(assignments), assignments.c.state == OPEN)
 
 
 class Session:
@@ -259,166 +266,146 @@ class Session:
     def __init__(self, connection: sa.Connection, name: str, lock: bool) -> None:
         self.connection, self.name, self._lock = connection, name, lock
         self.row: Row | None = None
+        self._counts: dict[tuple[int, int], Batched] | None = None
 
     def look(self) -> Row | None:
         """The trial now, locked until the end of the transaction; None if there is none of this name."""
-        columns = (trials.c[name] for name in Row._fields)
-        query = sa.select(*columns).where(trials.c.name == self.name)
-        found = self.connection.execute(query.with_for_update() if self._lock else query).one_or_none()
+        found = self.connection.execute(_look_locked if self._lock else _look, {"name": self.name}).one_or_none()
         self.row = None if found is None else Row(*found)
         return self.row
 
     def look_again(self) -> Row:
         """The trial as of `look` and what was changed since."""
-        return self._known()
+        if self.row is None:
+            raise StoreError(f"there is no trial {self.name!r} here")
+        return self.row
 
     def create(self, protocol: str, head: str, key: bytes, state: str) -> bool:
         """Enter a new trial; false if another process was quicker."""
         row = {"name": self.name, "protocol": protocol, "seq": 0, "head": head, "people": 0, "state": state}
         try:
             with self.connection.begin_nested():
-                made = self.connection.execute(trials.insert().values(row).returning(trials.c.trial)).scalar_one()
+                self.connection.execute(trials.insert(), row)
         except sa.exc.IntegrityError:
             return False
-        self.connection.execute(keys.insert().values(trial=made, key=key))
+        self.look()
+        self._insert(keys, [{"key": key}])
         return True
 
     def append(self, kind: str, body: dict[str, Any]) -> None:
         """Write a public event and move the head of the chain; `save` makes it count."""
-        row, text = self._known(), canonical(body)
+        row, text = self.look_again(), canonical(body)
         seq, head = row.seq + 1, link(row.head, row.seq + 1, kind, text)
-        self.connection.execute(events.insert().values(trial=row.trial, seq=seq, kind=kind, body=text, hash=head))
+        self._insert(events, [{"seq": seq, "kind": kind, "body": text, "hash": head}])
         self.row = row._replace(seq=seq, head=head)
 
-    def save(self, state: str | None = None, people: int | None = None) -> None:
-        """Write the head of the chain, and what else of the trial's row has changed."""
-        row = self._known()
-        changes: dict[str, Any] = {"seq": row.seq, "head": row.head}
-        if state is not None:
-            changes["state"] = state
-        if people is not None:
-            changes["people"] = people
-            self.row = row._replace(people=people)
-        self.connection.execute(trials.update().where(trials.c.trial == row.trial).values(changes))
+    def save(self, state: str) -> None:
+        """Write the trial's row: the head of the chain, how many people there are, the state that follows."""
+        row = self.row = self.look_again()._replace(state=state)
+        self._run(_save, seq=row.seq, head=row.head, people=row.people, state=state)
 
-    def events(self, after: int = 0) -> Iterator[Event]:
+    def events(self) -> Iterator[Event]:
         """The public record, in order."""
-        columns = (events.c.seq, events.c.kind, events.c.body, events.c.hash)
-        query = sa.select(*columns).where(events.c.trial == self._known().trial, events.c.seq > after)
-        for seq, kind, body, digest in self.connection.execute(query.order_by(events.c.seq)):
-            yield Event(seq, kind, json.loads(body), digest)
+        return (Event(*row) for row in self._run(_events))
 
     def hash_at(self, seq: int) -> str | None:
         """The hash of one event."""
-        query = sa.select(events.c.hash).where(events.c.trial == self._known().trial, events.c.seq == seq)
-        return self.connection.execute(query).scalar_one_or_none()
+        found: str | None = self._run(_hash_at, at_seq=seq).scalar_one_or_none()
+        return found
 
     # --- people -----------------------------------------------------------------------------------
 
     def assign(self, rows: Sequence[Assigned], deadline: float | None) -> None:
         """Enter assignments."""
-        trial = self._known().trial
-        made = [{**row._asdict(), "trial": trial, "deadline": deadline} for row in rows]
-        self.connection.execute(assignments.insert(), made)
+        self._insert(assignments, [{**row._asdict(), "deadline": deadline} for row in rows])
+        self.row = self.look_again()._replace(people=self.look_again().people + len(rows))
 
     def assigned(self, numbers: Sequence[int]) -> dict[int, Assigned]:
         """Assignments by their numbers."""
-        columns = [assignments.c[name] for name in Assigned._fields]
+        if len(numbers) == 1:
+            return {row[0]: Assigned(*row) for row in self._run(_assigned_one, number=numbers[0])}
         found: dict[int, Assigned] = {}
-        for start in range(0, len(numbers), 500):
-            some = numbers[start : start + 500]
-            here = assignments.c.trial == self._known().trial
-            which = assignments.c.number == some[0] if len(some) == 1 else assignments.c.number.in_(some)
-            found |= {row[0]: Assigned(*row) for row in self.connection.execute(sa.select(*columns).where(here, which))}
+        for some in _pieces(numbers):
+            found |= {row[0]: Assigned(*row) for row in self._run(_assigned_many, numbers=some)}
         return found
 
     def late(self, now: float) -> list[Assigned]:
         """Open assignments past their deadline."""
-        columns = [assignments.c[name] for name in Assigned._fields]
-        here = sa.and_(assignments.c.trial == self._known().trial, _waiting, assignments.c.deadline < now)
-        return [Assigned(*row) for row in self.connection.execute(sa.select(*columns).where(here))]
+        return [Assigned(*row) for row in self._run(_late, now=now)]
 
     def mark(self, rows: Sequence[Assigned], state: int) -> None:
         """Give assignments a state."""
-        here = assignments.c.trial == self._known().trial
-        statement = assignments.update().where(here, assignments.c.number == sa.bindparam("which")).values(state=state)
-        self.connection.execute(statement, [{"which": row.number} for row in rows])
-
-    def add(self, changes: dict[tuple[int, int], tuple[int, int, int]]) -> None:
-        """Add (open, told, vacant) to the counts of batches, given by (arm, phase)."""
-        trial = self._known().trial
-        for (arm, phase), (more_open, more_told, more_vacant) in sorted(changes.items()):
-            here = (batches.c.trial == trial, batches.c.arm == arm, batches.c.phase == phase)
-            values = {
-                "open": batches.c.open + more_open,
-                "told": batches.c.told + more_told,
-                "vacant": batches.c.vacant + more_vacant,
-            }
-            if self.connection.execute(batches.update().where(*here).values(values)).rowcount == 0:
-                made = {"open": more_open, "told": more_told, "vacant": more_vacant}
-                self.connection.execute(batches.insert().values(trial=trial, arm=arm, phase=phase, **made))
+        self._run_many(_mark, [{"at_number": row.number, "state": state} for row in rows])
 
     def batches(self) -> dict[tuple[int, int], Batched]:
         """The counts of all batches that are not released, by (arm, phase)."""
-        columns = [batches.c[name] for name in Batched._fields]
-        here = batches.c.trial == self._known().trial
-        return {(row[0], row[1]): Batched(*row) for row in self.connection.execute(sa.select(*columns).where(here))}
+        if self._counts is None:
+            self._counts = {(row[0], row[1]): Batched(*row) for row in self._run(_batches)}
+        return self._counts
+
+    def add(self, changes: dict[tuple[int, int], tuple[int, int, int]]) -> None:
+        """Add (open, told, vacant) to the counts of batches, given by (arm, phase)."""
+        known, old, new = self.batches(), [], []
+        for (arm, phase), more in sorted(changes.items()):
+            before = known.get((arm, phase), Batched(arm, phase, 0, 0, 0))
+            after = Batched(arm, phase, *(now + plus for now, plus in zip(before[2:], more, strict=True)))
+            counts = {"open": after.open, "told": after.told, "vacant": after.vacant}
+            if (arm, phase) in known:
+                old.append({"at_arm": arm, "at_phase": phase, **counts})
+            else:
+                new.append({"arm": arm, "phase": phase, **counts})
+            known[arm, phase] = after
+        self._run_many(_count_batch, old)
+        self._insert(batches, new)
 
     def close_batch(self, arm: int, phase: int) -> None:
         """Forget the counts of a released batch."""
-        here = (batches.c.trial == self._known().trial, batches.c.arm == arm, batches.c.phase == phase)
-        self.connection.execute(batches.delete().where(*here))
+        self._run(_close_batch, at_arm=arm, at_phase=phase)
+        self.batches().pop((arm, phase), None)
 
     def key(self) -> bytes:
         """The trial's secret, with which people's identifiers are hashed."""
-        return bytes(
-            self.connection.execute(sa.select(keys.c.key).where(keys.c.trial == self._known().trial)).scalar_one()
-        )
+        return bytes(self._run(_key).scalar_one())
 
     def enter_people(self, hashes: Sequence[bytes]) -> list[int]:
         """Note who takes part; the places in the list of those who did before (then nothing is to be kept)."""
-        trial = self._known().trial
-        found = sa.select(people.c.hash).where(people.c.trial == trial, people.c.hash.in_(hashes))
-        known = {bytes(value) for value in self.connection.execute(found).scalars()}
-        again = [place for place, value in enumerate(hashes) if value in known or value in hashes[:place]]
+        known: set[bytes] = set()
+        for some in _pieces(hashes):
+            known |= {bytes(value) for value in self._run(_people, hashes=some).scalars()}
+        again = []
+        for place, value in enumerate(hashes):
+            if value in known:
+                again.append(place)
+            known.add(value)
         if not again:
-            self.connection.execute(people.insert(), [{"trial": trial, "hash": value} for value in hashes])
+            self._insert(people, [{"hash": value} for value in hashes])
         return again
 
     # --- behind the wall --------------------------------------------------------------------------
 
     def seal(self, outcomes: Sequence[tuple[Assigned, int]]) -> None:
         """Put outcomes, in units, behind the wall."""
-        trial = self._known().trial
-        rows = [
-            {"trial": trial, "arm": row.arm, "phase": row.phase, "number": row.number, "units": units}
-            for row, units in outcomes
-        ]
-        self.connection.execute(sealed.insert(), rows)
+        rows = [(row.arm, row.phase, row.number, units) for row, units in outcomes]
+        names = ("arm", "phase", "number", "units")
+        self._insert(sealed, [dict(zip(names, row, strict=True)) for row in rows])
 
     def reseal(self, row: Assigned, units: int) -> None:
         """Correct an outcome."""
-        self.connection.execute(sealed.update().where(*self._slot(row)).values(units=units))
+        self._run(_reseal, at_arm=row.arm, at_phase=row.phase, at_number=row.number, units=units)
 
     def unseal_sum(self, arm: int, phase: int) -> tuple[int, int]:
         """(sum in units, outcomes) of a batch: for the mechanism that adds the noise, and nobody else."""
-        here = (sealed.c.trial == self._known().trial, sealed.c.arm == arm, sealed.c.phase == phase)
-        total, count = self.connection.execute(
-            sa.select(sa.func.sum(sealed.c.units), sa.func.count()).where(*here)
-        ).one()
+        total, count = self._run(_unseal_sum, at_arm=arm, at_phase=phase).one()
         return int(total or 0), int(count)
 
     def erase(self, arm: int, phase: int) -> None:
         """Delete the outcomes of a batch; `Store.scrub` makes them unreadable after the transaction."""
-        here = (sealed.c.trial == self._known().trial, sealed.c.arm == arm, sealed.c.phase == phase)
-        self.connection.execute(sealed.delete().where(*here))
+        self._run(_erase, at_arm=arm, at_phase=phase)
 
     def answers(self, arm: int, after: int) -> list[tuple[int, int, int]]:
         """(place, number, units) of an arm's answers that follow place `after` without a gap."""
-        here = (sealed.c.trial == self._known().trial, sealed.c.arm == arm, sealed.c.phase > after)
-        query = sa.select(sealed.c.phase, sealed.c.number, sealed.c.units).where(*here).order_by(sealed.c.phase)
         found: list[tuple[int, int, int]] = []
-        for place, number, units in self.connection.execute(query):
+        for place, number, units in self._run(_answers.order_by(sealed.c.phase), at_arm=arm, after=after):
             if place != after + len(found) + 1:
                 break
             found.append((place, number, units))
@@ -426,38 +413,43 @@ class Session:
 
     def erase_answers(self, arm: int, through: int) -> None:
         """Delete an arm's answers up to a place."""
-        here = (sealed.c.trial == self._known().trial, sealed.c.arm == arm, sealed.c.phase <= through)
-        self.connection.execute(sealed.delete().where(*here))
+        self._run(_erase_answers, at_arm=arm, through=through)
 
     # --- checks -----------------------------------------------------------------------------------
 
     def arms_assigned(self) -> Iterator[int]:
         """The arm of each person, in order."""
-        query = sa.select(assignments.c.arm).where(assignments.c.trial == self._known().trial)
-        yield from self.connection.execute(query.order_by(assignments.c.number)).scalars()
+        yield from self._run(_arms).scalars()
 
     def counts_agree(self) -> bool:
         """Whether each open batch counts as many open assignments and told outcomes as there are.
 
         Batches of phase 0 are those of answers taken in turn, which leave no outcomes behind.
         """
-        trial = self._known().trial
-        here = (assignments.c.trial == trial, assignments.c.state == OPEN)
-        waiting = self.connection.execute(sa.select(sa.func.count()).where(*here)).scalar_one()
         known = self.batches()
         for (arm, phase), batch in known.items():
             if phase and self.unseal_sum(arm, phase)[1] != batch.told:
                 return False
-        return bool(waiting == sum(batch.open for batch in known.values()))
+        return bool(self._run(_open).scalar_one() == sum(batch.open for batch in known.values()))
 
-    def _slot(self, row: Assigned) -> tuple[Any, ...]:
-        here = (sealed.c.trial == self._known().trial, sealed.c.arm == row.arm, sealed.c.phase == row.phase)
-        return (*here, sealed.c.number == row.number)
+    # --- statements -------------------------------------------------------------------------------
 
-    def _known(self) -> Row:
-        if self.row is None:
-            raise StoreError(f"there is no trial {self.name!r} here")
-        return self.row
+    def _run(self, statement: sa.Executable, **values: Any) -> Any:
+        return self.connection.execute(statement, {"at_trial": self.look_again().trial, **values})
+
+    def _run_many(self, statement: sa.Executable, values: list[dict[str, Any]]) -> None:
+        trial = self.look_again().trial
+        if values:
+            self.connection.execute(statement, [{"at_trial": trial, **row} for row in values])
+
+    def _insert(self, table: sa.Table, rows: list[dict[str, Any]]) -> None:
+        trial = self.look_again().trial
+        if rows:
+            self.connection.execute(table.insert(), [{"trial": trial, **row} for row in rows])
+
+
+def _pieces(values: Sequence[Any]) -> Iterator[Sequence[Any]]:
+    return (values[start : start + AT_ONCE] for start in range(0, len(values), AT_ONCE))
 
 
 def _read_url(url: str) -> sa.URL:
@@ -468,7 +460,7 @@ def _read_url(url: str) -> sa.URL:
         raise InvalidInputError("url must look like sqlite:///trial.db or postgresql://user@host/database") from None
     backend = read.get_backend_name()
     if backend == "sqlite":
-        if not read.database or read.database == ":memory:":
+        if not read.database or ":memory:" in read.database or read.query.get("mode") == "memory":
             raise InvalidInputError("a trial must outlive this process: give a file, such as sqlite:///trial.db")
         return read
     if backend == "postgresql":
@@ -476,11 +468,16 @@ def _read_url(url: str) -> sa.URL:
     raise InvalidInputError(f"trials are kept in sqlite or postgresql; there is no store for {backend}")
 
 
+def _version(connection: sa.Connection) -> int | None:
+    found: int | None = connection.execute(sa.select(sa.func.max(about.c.version))).scalar()
+    return found
+
+
 def _set_up_sqlite(connection: Any, _record: Any) -> None:
     """Before everything else wait for others; then durable, and deleted means overwritten."""
     connection.isolation_level = None
     for pragma in (
-        f"busy_timeout = {BUSY_SECONDS * 1000}",
+        f"busy_timeout = {BUSY_SECONDS * 1000:.0f}",
         "journal_mode = WAL",
         "synchronous = FULL",
         "secure_delete = ON",
@@ -490,31 +487,44 @@ def _set_up_sqlite(connection: Any, _record: Any) -> None:
 
 def _begin_sqlite(connection: sa.Connection) -> None:
     """Writers queue up at the start of a transaction: taking the lock later fails under load, WAL or not."""
-    reading = connection.get_execution_options().get("discreet_reading", False)
-    connection.exec_driver_sql("BEGIN" if reading else "BEGIN IMMEDIATE")
+    begin = connection.get_execution_options().get("discreet_begin", "BEGIN IMMEDIATE")
+    if begin:
+        connection.exec_driver_sql(begin)
+
+
+def _set_up_postgresql(connection: Any, _record: Any) -> None:
+    """Wait for others, but not for ever; a commit is on disk when it returns, whatever the server's default is."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"SET lock_timeout = {BUSY_SECONDS * 1000:.0f}")
+        cursor.execute(
+            "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
+        )
+    connection.commit()
 
 
 REASONS = {
-    "locked": f"busy for more than {BUSY_SECONDS} s: try again",
-    "readonly": "it is read-only: check the permissions of the file and its folder",
-    "read-only": "it is read-only: check the permissions of the file and its folder",
-    "unable to open": "it cannot be opened: check that the folder exists and may be written to",
-    "full": "the disk is full: make room and try again",
-    "no space": "the disk is full: make room and try again",
-    "disk i/o": "the disk cannot be written: check it and try again",
-    "not a database": "it is no database of trials: give another file",
-    "malformed": "it is damaged: restore a backup, and open it with the head of the chain you know",
-    "connection": "the connection to the server failed: check the server and try again",
-    "terminating": "the server ended the connection: try again",
-    "could not translate": "the server is unknown: check its name",
-    "authentication": "the server refused the user: check name and password",
-    "permission": "the user may not do this there: check its rights",
+    ("SQLITE_BUSY", "SQLITE_LOCKED", "55P03"): "somebody else keeps it busy: try again",
+    ("SQLITE_READONLY", "25006"): "it is read-only: check the permissions of the file and its folder",
+    ("SQLITE_CANTOPEN", "SQLITE_PERM"): "it cannot be opened: check that the folder exists and may be written to",
+    ("SQLITE_FULL", "53100"): "the disk is full: make room and try again",
+    ("SQLITE_IOERR", "58030"): "the disk cannot be written: check it (its quota, too) and try again",
+    ("SQLITE_NOTADB",): "it is no database of trials: give another file",
+    ("SQLITE_CORRUPT", "XX001", "XX002"): "it is damaged: restore a backup, and open it with the head that you know",
+    ("28", "42501"): "the server refused the user: check its name, password and rights",
+    ("40",): "another transaction came in between: try again",
+    ("53",): "the server is out of connections or memory: try again later",
+    ("57P", "08"): "the server ended the connection: check that it runs, and try again",
 }
+"""What the codes of SQLite and PostgreSQL that begin so mean, and what to do."""
 
 
-def _reason(said: str) -> str:
-    """What the database said, in words of ours that say what to do; its own words may hold data."""
-    for sign, reason in REASONS.items():
-        if sign in said.lower():
-            return reason
-    return "the database refused"
+def _reason(error: sa.exc.SQLAlchemyError) -> str:
+    """What is wrong, in words of ours: the database's own may be in any language, and may hold data."""
+    said = getattr(error, "orig", None)
+    code = getattr(said, "sqlite_errorname", None) or getattr(said, "sqlstate", None)
+    if code:
+        known = (reason for signs, reason in REASONS.items() if code.startswith(signs))
+        return next(known, f"the database refused ({code})")
+    if isinstance(error, sa.exc.OperationalError | sa.exc.InterfaceError):
+        return "the server cannot be reached, or let nobody in: check that it runs, the address, user and password"
+    return f"the database refused ({type(error).__name__})"

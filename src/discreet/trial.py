@@ -8,20 +8,20 @@ counts: outcomes go in and never come out. A release is drawn in the transaction
 import hmac
 import json
 import secrets
-import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from discreet import privacy, store
+from discreet import privacy, schema
 from discreet.course import Due, StreamCourse
 from discreet.errors import DiscreetError, InvalidInputError, TamperedError
 from discreet.privacy import Response
 from discreet.protocol import MISSING, RETAIN, Protocol, digest
 from discreet.record import Replay, fresh
-from discreet.store import Assigned, Session, Store, canonical, link
+from discreet.schema import Assigned, Row
+from discreet.store import Session, Store, canonical, link
 from discreet.strategy import Strategy
 from discreet.validate import check_whole
 
@@ -119,7 +119,6 @@ class Trial:
     def __init__(self, home: Store, protocol: Protocol, protocol_hash: str) -> None:
         self.protocol, self.protocol_hash = protocol, protocol_hash
         self._store = home
-        self._lock = threading.RLock()
         self._now = fresh(protocol)
         self._seq = -1
         self._erased = False
@@ -153,13 +152,12 @@ class Trial:
         arms = tuple(arms) if not isinstance(arms, str) else arms
         protocol = Protocol(name, arms, strategy, max_people, missing, retain, low, high, direction, lease)  # type: ignore[arg-type]
         text = canonical(protocol.to_dict())
-        home, now = Store(url, new=True), fresh(protocol)
+        home, now = Store(url), fresh(protocol)
         with home.session(name) as session:
             if session.look() is None and session.create(text, digest(text), secrets.token_bytes(32), now.dump()):
-                session.look()
                 session.append("created", {"protocol": digest(text)})
-                session.save()
-        trial = cls.open(url, name)
+                session.save(now.dump())
+        trial = cls._open(home, name, None)
         if differences := trial.protocol.differences(protocol):
             raise InvalidInputError(
                 f"there is a trial {name!r} with other settings: {'; '.join(differences)}. Open it with Trial.open, or "
@@ -174,16 +172,19 @@ class Trial:
         A database restored from a backup would draw again, with fresh noise, what was released after the backup: two
         releases of the same outcomes spend twice the ε. Whoever knows a later head can see that.
         """
-        home = Store(url)
+        return cls._open(Store(url, must_exist=True), name, head)
+
+    @classmethod
+    def _open(cls, home: Store, name: str, head: str | None) -> "Trial":
         with home.reading(name) as session:
             row = session.look()
             if row is None:
                 known = ", ".join(home.names()) or "none yet"
                 raise InvalidInputError(f"there is no trial {name!r} in {home.place}; trials there: {known}")
-            protocol = Protocol.from_dict(json.loads(row.protocol))
             first = link(digest(row.protocol), 1, "created", canonical({"protocol": digest(row.protocol)}))
             if session.hash_at(1) != first:
                 raise TamperedError(f"the protocol of {name!r} is not the one it was started with")
+            protocol = Protocol.from_dict(json.loads(row.protocol))
             trial = cls(home, protocol, digest(row.protocol))
             if head is not None:
                 trial._check_head(session, head)
@@ -194,6 +195,10 @@ class Trial:
     def __repr__(self) -> str:
         """Name, strategy and place; nothing that was told."""
         return f"Trial({self.protocol.name!r}, {self.protocol.strategy.name}, {self._store!r})"
+
+    def close(self) -> None:
+        """Close the connections to the store. Nothing is lost without it, and the next call opens new ones."""
+        self._store.close()
 
     # --- ask --------------------------------------------------------------------------------------
 
@@ -211,8 +216,8 @@ class Trial:
                 self._enter(session, people[: len(places)])
             made = self._assign(session, places)
             self._end_if_over(session)
-            waiting = self._waiting(session.batches())
-        return Batch(tuple(made), waiting, self._now.stopped)
+            batch = Batch(tuple(made), self._waiting(session.batches()), self._now.stopped)
+        return batch
 
     def _places(self, session: Session, count: int) -> list[tuple[int, int, bool]]:
         """(arm, phase, whether it replaces somebody) of the next people."""
@@ -234,7 +239,7 @@ class Trial:
             return []
         first = session.look_again().people + 1
         rows = [
-            Assigned(first + offset, secrets.token_hex(8), arm, phase, store.OPEN)
+            Assigned(first + offset, secrets.token_hex(8), arm, phase, schema.OPEN)
             for offset, (arm, phase, _) in enumerate(places)
         ]
         lease = self.protocol.lease
@@ -245,7 +250,6 @@ class Trial:
         session.add(changes)
         replacing = sum(replaces for _, _, replaces in places)
         session.append("assigned", {"first": first, "arms": [arm for arm, _, _ in places], "replacing": replacing})
-        session.save(self._now.dump(), people=first + len(rows) - 1)
         return [Assignment(_id(row), self.protocol.arms[row.arm]) for row in rows]
 
     def _enter(self, session: Session, people: Sequence[str]) -> None:
@@ -295,7 +299,7 @@ class Trial:
         units = privacy.to_units(self.protocol.scale.reward(outcome), self.protocol.grid)
         with self._writing() as session:
             row = self._find(session, [id])[id]
-            if row.state == store.OPEN:
+            if row.state == schema.OPEN:
                 raise InvalidInputError("there is no outcome to amend under this id: tell it")
             if self._slot(row.arm, row.phase) not in session.batches() or self._taken(row):
                 raise InvalidInputError("the outcome under this id has been released: it cannot be amended any more")
@@ -304,7 +308,7 @@ class Trial:
     def miss(self, id: str) -> None:
         """Say that an outcome will not come. If it was told before, nothing changes."""
         with self._writing() as session:
-            self._settle(session, self._lose(session, list(self._find(session, [id]).values()), store.MISSED))
+            self._settle(session, self._lose(session, list(self._find(session, [id]).values()), schema.MISSED))
 
     def expire(self) -> int:
         """Give up the assignments whose lease has ended (as `ask` does); how many."""
@@ -316,16 +320,16 @@ class Trial:
     def _expire(self, session: Session) -> list[Assigned]:
         if self.protocol.lease is None:
             return []
-        return self._lose(session, session.late(time.time()), store.EXPIRED)
+        return self._lose(session, session.late(time.time()), schema.EXPIRED)
 
     def _take_in(self, units: Mapping[str, int]) -> None:
         if not units:
             return
         with self._writing() as session:
             rows = self._find(session, list(units))
-            told = [(row, units[id]) for id, row in rows.items() if row.state == store.OPEN]
+            told = [(row, units[id]) for id, row in rows.items() if row.state == schema.OPEN]
             if told:
-                session.mark([row for row, _ in told], store.TOLD)
+                session.mark([row for row, _ in told], schema.TOLD)
                 session.seal(told)
                 changes: Counts = {}
                 for row, _ in told:
@@ -335,7 +339,7 @@ class Trial:
 
     def _lose(self, session: Session, rows: list[Assigned], state: int) -> list[Assigned]:
         """Note outcomes that will not come, as the worst one or as a place for another person; whose they are."""
-        lost = [row for row in rows if row.state == store.OPEN]
+        lost = [row for row in rows if row.state == schema.OPEN]
         if not lost:
             return []
         session.mark(lost, state)
@@ -374,7 +378,7 @@ class Trial:
         found = {}
         for id, number in numbers.items():
             row = known.get(number)
-            if row is None or not secrets.compare_digest(_id(row), id):
+            if row is None or not secrets.compare_digest(_id(row).encode(), str(id).encode()):
                 raise InvalidInputError(f"there is no assignment {id!r} in this trial; nothing was told")
             found[id] = row
         return found
@@ -414,7 +418,6 @@ class Trial:
         self._now.releases += len(releases)
         self._now.course.release(sums)
         session.append("released", {"releases": releases, "unit": 1 / grid})
-        session.save(self._now.dump())
 
     def _take_answers(self, session: Session, course: StreamCourse, arms: Iterable[int]) -> None:
         """Take in answers, each arm's in the order of its assignments: arrival order may depend on the outcomes."""
@@ -430,7 +433,6 @@ class Trial:
         if taken:
             self._now.releases += len(taken)
             session.append("answered", {"answers": taken, "unit": 1 / grid})
-            session.save(self._now.dump())
 
     def _end_if_over(self, session: Session) -> None:
         """Write the end if the rule has stopped, or nobody else may be asked and no release can come."""
@@ -446,7 +448,6 @@ class Trial:
             "smallest_delta": now.smallest_delta,
         }
         session.append("stopped", end)
-        session.save(now.dump())
 
     def _exhausted(self, session: Session, people: int) -> bool:
         """Whether no further release can come: nobody else may be asked, and what is due can never be complete."""
@@ -515,7 +516,7 @@ class Trial:
         status = self.status().to_dict()
         with self._reading() as session:
             record = [
-                {"seq": event.seq, "kind": event.kind, **event.body, "hash": event.hash} for event in session.events()
+                {"seq": event.seq, "kind": event.kind, **event.says, "hash": event.hash} for event in session.events()
             ]
             protocol = self.protocol.to_dict()
         return {"protocol": protocol, "protocol_hash": self.protocol_hash, "events": record, "status": status}
@@ -523,8 +524,8 @@ class Trial:
     def verify(self, head: str | None = None) -> Verification:
         """Recompute the chain, and the state from the public record alone; with `head`, that it goes on from there."""
         problems: list[str] = []
-        with self._reading() as session:
-            row = session.look_again()
+        with self._store.lock, self._store.reading(self.protocol.name) as session:
+            row = self._look(session)
             if head is not None:
                 try:
                     self._check_head(session, head)
@@ -532,7 +533,7 @@ class Trial:
                     problems.append(str(error))
             previous, seq, again = digest(row.protocol), 0, Replay(self.protocol)
             for event in session.events():
-                if event.seq != seq + 1 or event.hash != link(previous, event.seq, event.kind, canonical(event.body)):
+                if event.seq != seq + 1 or event.hash != link(previous, event.seq, event.kind, event.body):
                     problems.append(f"event {event.seq} is not what was written there")
                     break
                 previous, seq = event.hash, event.seq
@@ -544,7 +545,7 @@ class Trial:
                 problems.append("the record is shorter than the trial says")
             if not problems and again.now.dump() != row.state:
                 problems.append("the state does not follow from the record")
-            if not problems and again.arms != list(session.arms_assigned()):
+            if not problems and (again.arms != list(session.arms_assigned()) or row.people != len(again.arms)):
                 problems.append("the assignments do not follow from the record")
             if not problems and not session.counts_agree():
                 problems.append("the counts of outcomes do not agree with the outcomes")
@@ -554,30 +555,45 @@ class Trial:
 
     @contextmanager
     def _writing(self) -> Iterator[Session]:
-        """One transaction, with the state as it is now; what was computed in one that failed is forgotten."""
-        with self._lock:
+        """One transaction, with the state as it is now; what was computed in one that failed is forgotten.
+
+        Every change of the state is an event, so that the state is written if there were any.
+        """
+        with self._store.lock:
             with self._store.session(self.protocol.name) as session:
                 self._catch_up(session)
-                self._seq = -1
+                before, self._seq = self._seq, -1
                 yield session
                 seq = session.look_again().seq
+                if seq != before:
+                    session.save(self._now.dump())
             self._seq = seq
             self._scrub()
 
     @contextmanager
     def _reading(self) -> Iterator[Session]:
-        with self._lock, self._store.reading(self.protocol.name) as session:
+        with self._store.lock, self._store.reading(self.protocol.name) as session:
             self._catch_up(session)
             yield session
 
     def _catch_up(self, session: Session) -> None:
         """Load the state unless it is the one we have: every change of it is an event."""
+        row = self._look(session)
+        if row.seq != self._seq:
+            self._seq = -1
+            try:
+                self._now.load(row.state)
+            except (KeyError, TypeError, ValueError):
+                raise TamperedError(
+                    f"the state of {self.protocol.name!r} is not what was written: run `discreet trial verify`"
+                ) from None
+            self._seq = row.seq
+
+    def _look(self, session: Session) -> Row:
         row = session.look()
         if row is None:
             raise InvalidInputError(f"there is no trial {self.protocol.name!r} in {self._store.place} any more")
-        if row.seq != self._seq:
-            self._now.load(row.state)
-            self._seq = row.seq
+        return row
 
     def _scrub(self) -> None:
         """Make erased outcomes unreadable; if somebody is reading, after the next change."""

@@ -10,7 +10,8 @@ from discreet import plots
 from discreet.protocol import MISSING, RETAIN, Protocol
 from discreet.record import Replay
 from discreet.report import Bullets, Picture, Section, Table, Text, page
-from discreet.store import Event
+from discreet.schema import Event
+from discreet.store import canonical
 
 SHOWN = 400
 """Points of the picture; with more releases some are left out."""
@@ -36,7 +37,7 @@ def trial_path(transcript: dict[str, Any]) -> TrialPath:
     kept = {event["seq"] for event in wanted[:: max(1, len(wanted) // SHOWN)] + wanted[-1:]}
     for event in transcript["events"]:
         body = {key: value for key, value in event.items() if key not in ("seq", "kind", "hash")}
-        replay.follow(Event(event["seq"], event["kind"], body, event["hash"]))
+        replay.follow(Event(event["seq"], event["kind"], canonical(body), event["hash"]))
         if event["seq"] in kept:
             people.append(len(replay.arms))
             shown = [np.nan if arm.mean is None else arm.mean for arm in replay.now.course.table()]

@@ -1,0 +1,139 @@
+"""The tables in which trials live, and what their rows are called."""
+
+import json
+from typing import Any, NamedTuple
+
+from discreet.errors import MissingExtraError
+
+try:
+    import sqlalchemy as sa
+    from sqlalchemy import BigInteger, Column, Float, Index, Integer, LargeBinary, MetaData, String, Table, Text
+except ImportError:
+    raise MissingExtraError('live trials need SQLAlchemy: pip install "discreet[live]"') from None
+
+SCHEMA = 1
+"""Version of the tables. Raise it with a step in MIGRATIONS, and keep a file of the version before as a test asset."""
+MIGRATIONS: dict[int, tuple[str, ...]] = {}
+"""The statements that bring a database of this version to the next one."""
+OPEN, TOLD, MISSED, EXPIRED = 0, 1, 2, 3
+"""States of an assignment. They stay behind the wall: that an outcome is missing may be the outcome."""
+
+metadata = MetaData()
+about = Table("discreet_schema", metadata, Column("version", Integer, primary_key=True))
+trials = Table(
+    "discreet_trials",
+    metadata,
+    Column("trial", Integer, primary_key=True),
+    Column("name", String(200), nullable=False, unique=True),
+    Column("protocol", Text, nullable=False),
+    Column("seq", Integer, nullable=False),
+    Column("head", String(64), nullable=False),
+    Column("people", Integer, nullable=False),
+    Column("state", Text, nullable=False),
+)
+events = Table(
+    "discreet_events",
+    metadata,
+    Column("trial", Integer, primary_key=True),
+    Column("seq", Integer, primary_key=True, autoincrement=False),
+    Column("kind", String(20), nullable=False),
+    Column("body", Text, nullable=False),
+    Column("hash", String(64), nullable=False),
+)
+assignments = Table(
+    "discreet_assignments",
+    metadata,
+    Column("trial", Integer, primary_key=True),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("token", String(32), nullable=False),
+    Column("arm", Integer, nullable=False),
+    Column("phase", Integer, nullable=False),
+    Column("state", Integer, nullable=False),
+    Column("deadline", Float),
+)
+waiting = sa.and_(assignments.c.state == OPEN, assignments.c.deadline.is_not(None))
+Index(
+    "discreet_deadlines",
+    assignments.c.trial,
+    assignments.c.deadline,
+    sqlite_where=waiting,
+    postgresql_where=waiting,
+)
+batches = Table(
+    "discreet_batches",
+    metadata,
+    Column("trial", Integer, primary_key=True),
+    Column("arm", Integer, primary_key=True, autoincrement=False),
+    Column("phase", Integer, primary_key=True, autoincrement=False),
+    Column("open", Integer, nullable=False),
+    Column("told", Integer, nullable=False),
+    Column("vacant", Integer, nullable=False),
+)
+sealed = Table(
+    "discreet_sealed",
+    metadata,
+    Column("trial", Integer, primary_key=True),
+    Column("arm", Integer, primary_key=True, autoincrement=False),
+    Column("phase", Integer, primary_key=True, autoincrement=False),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("units", BigInteger, nullable=False),
+)
+people = Table(
+    "discreet_people",
+    metadata,
+    Column("trial", Integer, primary_key=True),
+    Column("hash", LargeBinary(32), primary_key=True),
+)
+keys = Table(
+    "discreet_keys",
+    metadata,
+    Column("trial", Integer, primary_key=True),
+    Column("key", LargeBinary(32), nullable=False),
+)
+
+
+class Row(NamedTuple):
+    """A trial as it is now."""
+
+    trial: int
+    protocol: str
+    seq: int
+    head: str
+    people: int
+    state: str
+
+
+class Event(NamedTuple):
+    """One line of the public record."""
+
+    seq: int
+    kind: str
+    body: str
+    """What it says, as JSON: the very text that was hashed."""
+    hash: str
+
+    @property
+    def says(self) -> dict[str, Any]:
+        """The body in plain types."""
+        found: dict[str, Any] = json.loads(self.body)
+        return found
+
+
+class Assigned(NamedTuple):
+    """A row of the assignments."""
+
+    number: int
+    token: str
+    arm: int
+    phase: int
+    state: int
+
+
+class Batched(NamedTuple):
+    """Counts of the people in one arm's phase."""
+
+    arm: int
+    phase: int
+    open: int
+    told: int
+    vacant: int
