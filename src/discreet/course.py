@@ -77,9 +77,11 @@ class Course(ABC):
 
     @abstractmethod
     def _state(self) -> Any:
-        """NamedTuples of arrays: all that changes but the plain attributes."""
+        """NamedTuples of arrays: what changes but the plain attributes."""
 
     plain: tuple[str, ...] = ("samples", "stopped", "recommendation")
+    scratch: tuple[str, ...] = ()
+    """Arrays that are computed anew before they are read: not a part of the state."""
 
     @property
     def finished(self) -> bool:
@@ -88,15 +90,18 @@ class Course(ABC):
 
     def dump(self) -> dict[str, Any]:
         """The state in plain types; floats are written so that they read back the same."""
-        arrays = {name: np.asarray(array).tolist() for name, array in _arrays(self._state())}
+        arrays = {name: np.asarray(array).tolist() for name, array in self._kept()}
         return {**{name: copy(getattr(self, name)) for name in self.plain}, "arrays": arrays}
 
     def load(self, state: dict[str, Any]) -> None:
         """Go on where the run that wrote this state was."""
         for name in self.plain:
             setattr(self, name, copy(state[name]))
-        for name, array in _arrays(self._state()):
+        for name, array in self._kept():
             array[...] = np.array(state["arrays"][name], array.dtype)
+
+    def _kept(self) -> list[tuple[str, Any]]:
+        return [(name, array) for name, array in _arrays(self._state()) if name not in self.scratch]
 
     def smallest_delta(self) -> float | None:
         """The smallest δ at which this state would be enough to stop, to 1 in 1000; None if there is none below 1."""
@@ -139,6 +144,10 @@ class PhasedCourse(Course):
     """AdaP-TT, AdaP-TT*, and TTUCB in batches: means renewed when an arm (or every arm) has doubled."""
 
     plain = (*Course.plain, "ended")
+    scratch = (
+        *("board.inverse", "board.tops", "board.members", "board.guess", "board.inverse_guess", "board.inverse_tops"),
+        "board.rest",
+    )
 
     def __init__(self, strategy: Strategy, arms: int, cap: int) -> None:
         super().__init__(strategy, arms, cap)
@@ -225,6 +234,7 @@ class StreamCourse(Course):
 
     learns_always = True
     plain = (*Course.plain, "count")
+    scratch = ("members", "bonus")
 
     def __init__(self, strategy: Strategy, arms: int, cap: int, noise: float | None) -> None:
         super().__init__(strategy, arms, cap)
@@ -397,6 +407,7 @@ class BetsCourse(Course):
     """bet-se: rounds of batches, the leader pulled more often, arms out by betting."""
 
     plain = (*Course.plain, "rounds", "n", "length", "place")
+    scratch = ("fresh",)
 
     def __init__(self, strategy: Strategy, arms: int, cap: int) -> None:
         super().__init__(strategy, arms, cap)
