@@ -174,7 +174,15 @@ def test_the_demo_ends_with_its_report(tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     result = run("demo", "--out", str(page))
     assert result.exit_code == 0, result.output
-    for words in ("The plan", "One trial, step by step", "Only 20 mg is left", "without privacy", str(page)):
+    for words in (
+        "The plan",
+        "One trial, step by step",
+        "Only 20 mg is left",
+        "without privacy",
+        "A live trial",
+        "alone: intact",
+        str(page),
+    ):
         assert words in result.stdout.replace("\n", " " if words != str(page) else ""), words
     html = page.read_text()
     assert html.count("<svg") == 4

@@ -546,9 +546,10 @@ def test_threads_share_a_trial(url: str) -> None:
 
     def work() -> None:
         try:
-            for _ in range(15):
+            for _ in range(200):
                 trial.tell_many({a.id: 1.0 for a in trial.ask(3).assignments})
-                trial.status()
+                if trial.status().people > 60:
+                    break
         except BaseException as problem:
             problems.append(problem)
 

@@ -77,6 +77,7 @@ ROOMS: dict[str, set[str]] = {
     },
     "plan_report": {"errors", "instance", "path", "planning", "plots", "report", "tables"},
     "demo": {
+        *("privacy", "trial", "trial_report"),
         *("engine", "instance", "path", "plan_report", "planning", "plots", "report", "results", "strategy", "tables"),
     },
     "study_report": {"errors", "instance", "plots", "report", "reproduce", "results"},

@@ -488,7 +488,7 @@ def reproduce(out: str, runs: int | None, trust: str, quick: bool, all_local: bo
 @main.command()
 @click.option("--out", type=click.Path(dir_okay=False), help="The report.  [default: a file in a new temporary folder]")
 def demo(out: str | None) -> None:
-    """A dose-finding question from the plan to a report with pictures."""
+    """A dose-finding question from the plan to a report with pictures and a live trial."""
     import tempfile
 
     from discreet import demo as story
@@ -496,9 +496,9 @@ def demo(out: str | None) -> None:
 
     if out is not None:
         _check_page(out)
-    report = Path(out or Path(tempfile.mkdtemp(prefix="discreet-demo-")) / "report.html")
+    folder = Path(tempfile.mkdtemp(prefix="discreet-demo-"))
     with quiet_warnings():
-        story.demo(report, plain_console())
+        story.demo(Path(out) if out else folder / "report.html", folder, plain_console())
 
 
 main.add_command(trial)

@@ -1,10 +1,12 @@
 """`discreet demo`: a dose-finding question from the plan to the report, told in chapters.
 
-Each chapter prints what it found and returns it for the report; a further one goes at the end of `demo`.
+Each chapter prints what it found; those before the live trial return it for the report.
 """
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from rich import box
@@ -20,7 +22,7 @@ from discreet.planning import plan as make_plan
 from discreet.report import Part, Picture, Section, Table, Text, page, write
 from discreet.results import Results
 from discreet.strategy import bet_se, recommended
-from discreet.tables import people, show_plan
+from discreet.tables import people, show_plan, show_trial
 
 DOSES = Bernoulli((0.35, 0.5, 0.7, 0.55), ("5 mg", "10 mg", "20 mg", "40 mg"))
 EPSILON, DELTA, GAP = 0.5, 0.05, 0.15
@@ -32,16 +34,18 @@ QUESTION = (
 )
 
 
-def demo(report: Path, console: Console) -> None:
-    """Tell the story, and write the report."""
+def demo(report: Path, folder: Path, console: Console) -> None:
+    """Tell the story, and write the report; the live trial and its transcript go to a new folder."""
     console.print(f"{QUESTION}\n(The first time, compiling the simulator takes half a minute or so.)")
     plan = the_plan(console)
     path = one_trial(console)
     trials, free = without_privacy(console, path)
     write_report(report, plan, path, trials, free)
-    _heading(console, 4, "The report")
-    console.print("All of this with pictures, one page that needs no network:")
-    console.print(str(report.absolute()), soft_wrap=True)
+    live_trial(console, folder)
+    _heading(console, 5, "The reports")
+    console.print("The plan and the simulated trial with pictures, and the live trial; pages that need no network:")
+    for file in (report, folder / "live-trial.html", folder / "transcript.json"):
+        console.print(str(file.absolute()), soft_wrap=True)
 
 
 def _heading(console: Console, number: int, words: str) -> None:
@@ -129,6 +133,48 @@ def comparison(path: RunPath, trials: Results, free: Results) -> Sequence[str]:
         f"makes the trial {private / plain:.2g} times as long. This one took {people(path.samples[-1])}.",
         f"The right dose was named in {trials.correct.mean():.1%} of the private trials.",
     )
+
+
+def live_trial(console: Console, folder: Path) -> None:
+    """The same on people: a real trial with durable storage and exact noise, only that the people are simulated."""
+    from discreet.privacy import chance
+    from discreet.trial import Trial
+    from discreet.trial_report import trial_page
+
+    _heading(console, 4, "A live trial")
+    file = folder / "trial.db"
+    console.print(
+        f"This is no simulation of a trial but a trial, kept in {file.name}; only its people are made up. Whoever "
+        "enrols people asks for assignments and tells outcomes; the trial releases noisy sums, erases the outcomes, "
+        "and stops by itself. Its noise comes from the system and cannot be repeated, so each time it ends otherwise.\n"
+    )
+    strategy = recommended(EPSILON, DELTA).strategy
+    trial = Trial.create(f"sqlite:///{file}", "dose-finding", DOSES.names, strategy, max_people=20_000)
+    rates = dict(zip(DOSES.names, DOSES.means, strict=True))
+    while not (batch := trial.ask(500)).stopped:
+        trial.tell_many({person.id: chance(rates[person.arm]) for person in batch.assignments})
+    transcript = trial.transcript()
+    for line in transcript_lines(transcript):
+        console.print(line)
+    show_trial(trial.status(), console)
+    intact = "intact" if trial.verify().intact else "NOT INTACT"
+    console.print(f"Recomputed from the public record alone: {intact}.")
+    write(folder / "transcript.json", json.dumps(transcript, indent=1, ensure_ascii=False))
+    write(folder / "live-trial.html", trial_page(transcript))
+
+
+def transcript_lines(transcript: dict[str, Any]) -> list[str]:
+    """The public record in sentences, assignments summed up."""
+    lines, assigned = ["Its transcript, which may be published:"], 0
+    for event in transcript["events"]:
+        assigned += len(event.get("arms", ()))
+        for one in event.get("releases", ()):
+            mean = one["sum"] * event["unit"] / one["count"]
+            words = f"{one['count']:>5} outcomes of {transcript['protocol']['arms'][one['arm']]}"
+            lines.append(
+                f"  {event['seq']:>3}  after {assigned:>5} people: {words:<26} mean {mean:6.3f}  ε = {one['epsilon']:g}"
+            )
+    return [*lines, ""]
 
 
 def write_report(file: Path, plan: Plan, path: RunPath, trials: Results, free: Results) -> None:
