@@ -251,8 +251,22 @@ class TestResults:
         assert summary["quantiles"]["0.5"] == summary["median"]
         assert sum(summary["pulls_mean"]) == pytest.approx(summary["mean"])
 
+    def test_no_guarantee_is_said_wherever_results_go(self, tmp_path: Path) -> None:
+        import polars as pl
+
+        empirical = simulate(MU4, discreet.ttucb(0.1, threshold="empirical"), runs=5)
+        empirical.save(tmp_path / "runs.parquet")
+        again = Results.load(tmp_path / "runs.parquet")
+        for results in (empirical, again):
+            assert results.summary()["correctness"].startswith("no guarantee")
+            assert results.to_frame()["correctness"].str.starts_with("no guarantee").all()
+        assert "no guarantee" in pl.read_parquet_metadata(tmp_path / "runs.parquet")["discreet"]
+        proved = simulate(MU4, QUICK["ttucb"], runs=5)
+        assert proved.summary()["correctness"].startswith("wrong with probability at most 0.1")
+        assert "correctness" not in proved.to_frame().columns
+
     def test_clopper_pearson(self) -> None:
-        for hits, trials in [(0, 10), (10, 10), (1, 1000), (37, 1000), (999, 1000), (500, 100_000)]:
+        for hits, trials in [(0, 10), (10, 10), (1, 1000), (37, 1000), (999, 1000), (500, 100_000), (50_000, 10**6)]:
             low, high = clopper_pearson(hits, trials)
             if hits:
                 assert low == pytest.approx(beta_law.ppf(0.025, hits, trials - hits + 1), rel=1e-9)

@@ -391,6 +391,63 @@ def test_leap_equals_step_on_random_advances(arms: int) -> None:
     assert wrong == 0
 
 
+ask_challenger, tracks_leader = kernel.leaf(decision.challenger), kernel.leaf(decision.tracks_leader)
+
+
+@njit
+def step_plainly(board: leap.Board, leader: int, beta: float, steps: int, whole: bool) -> tuple[int, int]:
+    """Top Two, asking for the challenger before each of its pulls."""
+    for done in range(steps):
+        arm = leader
+        if tracks_leader(board.led[leader], board.led_pulls[leader], beta):
+            board.led_pulls[leader] += 1
+        else:
+            arm = ask_challenger(leader, board.inverse, board.tops)
+        board.led[leader] += 1
+        board.pulls[arm] += 1
+        board.inverse[arm] = 1.0 / board.pulls[arm]
+        if board.pulls[arm] == board.due[arm] and (not whole or (board.pulls >= board.due).all()):
+            return arm, done + 1
+    return -1, steps
+
+
+@njit
+def compare_steps(rng: Rng, arms: int, cases: int, reach: float) -> int:
+    """Random advances on which stepping differs from plain stepping."""
+    board, other = kernel.new_board(arms), kernel.new_board(arms)
+    wrong = 0
+    for _ in range(cases):
+        leader, beta, limit, whole = fill_random(rng, board, reach)
+        copy_board(board, other)
+        found = kernel.travel(board, leader, beta, False, False, limit, whole)
+        if found != step_plainly(other, leader, beta, limit, whole) or not same(board, other):
+            wrong += 1
+    return wrong
+
+
+@pytest.mark.parametrize("arms", [2, 3, 5, 8, 20])
+def test_stepping_asks_for_challengers_often_enough(arms: int) -> None:
+    rng = np.random.default_rng(arms)
+    assert compare_steps(rng, arms, 10_000, 300.0) == 0
+    assert compare_steps(rng, arms, 300, 10_000.0) == 0
+
+
+def too_steady() -> Any:
+    """A challenger that stays a little longer than it may."""
+    honest = variant()[1]["steady_challenger"]
+
+    def planted(leader: int, board: leap.Board) -> tuple[int, float]:
+        chosen, bound = honest(leader, board)
+        return chosen, 0.99 * bound
+
+    return planted
+
+
+def test_a_challenger_that_stays_too_long_is_caught() -> None:
+    travel, _ = variant(steady_challenger=too_steady())
+    assert mismatches(travel, 200, 2000.0) > 0
+
+
 def variant(**replaced: Any) -> tuple[Callable[..., tuple[int, int]], dict[str, Any]]:
     """The leaps as plain Python with some of their parts replaced."""
     space: dict[str, Any] = {**vars(decision), **vars(board_module), **vars(leap)}

@@ -110,6 +110,7 @@ def simulate_quietly(
 def spec(instance: Instance, strategy: Strategy, cap: int, first_run: int = 0) -> dict[str, Any]:
     """What is simulated, in plain types."""
     described = {"instance": instance.to_dict(), "strategy": describe(strategy), "max_samples": cap}
+    described["correctness"] = strategy.correctness
     return {**described, "first_run": first_run} if first_run else described
 
 

@@ -57,6 +57,11 @@ class Results:
         """Runs that stopped with a wrong answer."""
         return int((self.stopped & ~self.correct).sum())
 
+    @property
+    def correctness(self) -> str | None:
+        """What the strategy promises about its error rate, in words; None for results put together by hand."""
+        return self.spec.get("correctness")
+
     def error_interval(self, level: float = 0.95) -> tuple[float, float]:
         """Clopper–Pearson interval for the probability of stopping with a wrong answer."""
         if not 0 < level < 1 or self.runs == 0:
@@ -70,6 +75,7 @@ class Results:
         std = float(samples.std(ddof=1)) if several else None
         low, high = self.error_interval()
         return {
+            "correctness": self.correctness,
             "runs": self.runs,
             "unstopped": self.unstopped,
             "errors": self.errors,
@@ -89,10 +95,10 @@ class Results:
         }
 
     def to_frame(self) -> "pl.DataFrame":
-        """A polars DataFrame with a row per run."""
+        """A polars DataFrame with a row per run; a strategy without a guarantee says so in every row."""
         import polars as pl
 
-        return pl.DataFrame(
+        frame = pl.DataFrame(
             {
                 "samples": self.samples,
                 "recommendation": self.recommendation,
@@ -102,6 +108,8 @@ class Results:
                 "pulls": pl.Series(self.pulls, dtype=pl.Array(pl.Int64, self.pulls.shape[1])),
             }
         )
+        promise = self.correctness or ""
+        return frame.with_columns(correctness=pl.lit(promise)) if promise.startswith("no guarantee") else frame
 
     def save(self, path: str | Path | IO[bytes]) -> None:
         """Write a Parquet file; what was simulated stands in its metadata."""
@@ -134,21 +142,40 @@ class Results:
 
 
 def clopper_pearson(hits: int, trials: int, level: float = 0.95) -> tuple[float, float]:
-    """An exact interval for a probability that was seen `hits` times in `trials`."""
+    """An exact interval for a probability that was seen `hits` times in `trials`: quantiles of two beta laws."""
     tail = (1 - level) / 2
-    low = 0.0 if hits == 0 else _solve(lambda p: _tail(trials - hits, trials, 1 - p) - tail)
-    high = 1.0 if hits == trials else 1 - _solve(lambda p: _tail(hits, trials, 1 - p) - tail)
+    low = 0.0 if hits == 0 else _beta_quantile(tail, hits, trials - hits + 1)
+    high = 1.0 if hits == trials else 1 - _beta_quantile(tail, trials - hits, hits + 1)
     return low, high
 
 
-def _solve(excess: Any) -> float:
-    position = increasing_root(lambda z: float(excess(1 / (1 + math.exp(-z)))), 0.0, 1.0)
-    return 1 / (1 + math.exp(-position))
+def _beta_quantile(chance: float, a: int, b: int) -> float:
+    position = increasing_root(lambda z: _beta_cdf(_logistic(z), _logistic(-z), a, b) - chance, math.log(a / b))
+    return _logistic(position)
 
 
-def _tail(most: int, trials: int, p: float) -> float:
-    """P(X ≤ most) for X ~ Binomial(trials, p)."""
-    k = np.arange(1, most + 1)
-    choose = np.concatenate([[0.0], np.cumsum(np.log(trials - k + 1) - np.log(k))])
-    terms = choose + np.arange(most + 1) * math.log(p) + (trials - np.arange(most + 1)) * math.log1p(-p)
-    return float(np.exp(terms).sum())
+def _logistic(z: float) -> float:
+    return 1 / (1 + math.exp(-z))
+
+
+def _beta_cdf(x: float, rest: float, a: float, b: float) -> float:
+    """I_x(a, b) with rest = 1 − x: the continued fraction DLMF 8.17.22, by Lentz's method.
+
+    It takes about as many terms as the square root of max(a, b), on the side of the mean where it converges fast.
+    """
+    if x > (a + 1) / (a + b + 2):
+        return 1 - _beta_cdf(rest, x, b, a)
+    log_front = a * math.log(x) + b * math.log(rest) + math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
+    c, d = 1.0, 1 / (1 - (a + b) * x / (a + 1))
+    value, m = d, 0
+    while m < 10**6:
+        m += 1
+        even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
+        odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
+        d, c = 1 / (1 + even * d), 1 + even / c
+        value *= c * d
+        d, c = 1 / (1 + odd * d), 1 + odd / c
+        value *= c * d
+        if abs(c * d - 1) < 1e-15:
+            break
+    return math.exp(log_front) * value / a

@@ -8,7 +8,7 @@ import json
 import math
 import numbers
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from discreet.errors import InvalidInputError
@@ -87,7 +87,6 @@ class Strategy:
     grid: str | CustomGrid = "doubling"
     s: float = 1.2
     alpha: float = 1.2
-    sigma: float = field(default=0.5, repr=False)
     trust: str = ""
     """Who must be trusted with raw outcomes: `none` (no privacy), `local` (nobody) or `global` (the collector).
 
@@ -371,8 +370,6 @@ def _check_design(strategy: Strategy) -> None:
         raise InvalidInputError(f"beta is the leader's share in Top Two sampling; {strategy.sampling} has no leader")
     if strategy.zeta != 0 and strategy.estimator != "bets":
         raise InvalidInputError("zeta, the indifference gap, is a part of bet-se only")
-    if strategy.sigma != 0.5:
-        raise InvalidInputError("sigma is 1/2 for rewards in [0, 1]; rescale the rewards instead")
     if not strategy.phased and (strategy.episodes != "arm" or strategy.grid != "doubling"):
         raise InvalidInputError(f"episodes and grid are for the phased estimators {' and '.join(PHASED)}")
     if strategy.episodes == "global" and strategy.sampling in ("elimination", "lucb"):

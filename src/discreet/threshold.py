@@ -201,15 +201,6 @@ def noisy_sigma(scale: float, sigma: float = SIGMA) -> float:
     return math.hypot(sigma, scale)
 
 
-def phase_counts(phases: int, forgetting: bool = True) -> FloatArray:
-    """The samples behind an arm's mean in phases 0 … `phases`, doubling per arm; phase 0 has none and counts as 1.
-
-    Forgetting (DAF) keeps the last phase only: 1, 1, 2, 4, …; without it (DPA) all samples: 1, 2, 4, ….
-    """
-    power = np.arange(phases + 1) - (2 if forgetting else 1)
-    return np.exp2(np.maximum(power, 0))
-
-
 def _c_gaussian(a: FloatArray, b: FloatArray, arms: int, delta: FloatArray) -> FloatArray:
     core = 2 * c_g(np.log((arms - 1) / delta) / 2)
     return np.asarray(core + 2 * np.log(4 + np.log(a)) + 2 * np.log(4 + np.log(b)))
