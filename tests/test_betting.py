@@ -499,9 +499,6 @@ def test_the_command_line() -> None:
     assert "more than 0.1 below the best" in found["correctness"]
     free = CliRunner().invoke(main, [*arguments, "--instance", "mu5", "--trust", "none"])
     assert json.loads(free.stdout)["epsilon"] is None
-    demo = CliRunner().invoke(main, ["demo"]).stdout
-    assert "bet-se" in demo
-    assert "wrong answers" in demo
 
 
 @pytest.mark.parametrize(
