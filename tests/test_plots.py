@@ -93,6 +93,34 @@ def results() -> Results:
     return simulate(ARMS, bet_se(0.1, 1.0), 60, 3)
 
 
+def test_draw_people() -> None:
+    nan = float("nan")
+    rows = [
+        plots.PeopleRow("ε < 1", 400, 514.2, 900, 270),
+        plots.PeopleRow("one length", 300, 300, 300, nan),
+        plots.PeopleRow("none ends", nan, nan, nan, nan),
+    ]
+    svg = plots.render(plots.draw_people(rows, "title", limit=5000)).decode()
+    for words in ("ε &lt; 1", "515", "300", "none ends", "lower bound", "median", "maximum 5,000", "title"):
+        assert words in svg, words
+    with pytest.raises(InvalidInputError, match="nothing to draw"):
+        plots.draw_people([])
+
+
+def test_linear_limits_are_for_the_right_end() -> None:
+    data = plots.samples_by_epsilon(rows())
+    low, high = plots.sample_limits([data], log=False)
+    assert low == 0
+    assert high == pytest.approx(2.5 * max(curve.middle[-1] for curve in data.curves))
+
+
+def test_a_band_below_zero_is_left_out() -> None:
+    for strategy, drawn in (("bet-se", True), ("adap-tt", False)):  # standard deviations of 50 and of 1e9
+        data = plots.samples_by_epsilon([row for row in rows() if row["strategy"] == strategy])
+        bands = plots.draw_samples_by_epsilon(data).axes[0].collections
+        assert any(np.size(path.vertices) for band in bands for path in band.get_paths()) == drawn
+
+
 def test_distribution(results: Results) -> None:
     data = plots.distribution({"ours": results})
     assert data.runs == (60,)

@@ -42,6 +42,8 @@ STYLES: dict[str, dict[str, Any]] = {
 }
 ORDER = ("#000000", "#0072b2", "#d55e00", "#007a5a", "#aa4480", "#8a5a00", GREY)
 PATTERNS: tuple[Any, ...] = ("-", DASH, DOT, DASH_DOT, FINE)
+MANY_LOOKS = 50
+"""Looks in the way of a run from which their bonuses are drawn as lines, not one by one."""
 MARKS = ("o", "D", "s", "^", "v", "P", "X")
 PAPER_NAMES = {
     "adap-tt": "AdaP-TT",
@@ -370,11 +372,8 @@ def draw_people(rows: Sequence[PeopleRow], title: str = "", limit: float | None 
         axes.plot([row.middle], [place], ls="", marker="o", color=BLACK, ms=6)
         axes.plot([row.bound], [place], ls="", marker="D", mfc="white", mec=BLACK, ms=6)
         _label_point(axes, row.middle, place, _count(row.middle), 9)
-    known = [
-        (value, words) for value, words in ((rows[0].bound, "lower bound"), (rows[0].middle, "median")) if value > 0
-    ]
-    for value, words in known:
-        _label_point(axes, value, 0, words, -11)
+    _label_point(axes, rows[0].bound, 0, "lower bound", -11, "right")
+    _label_point(axes, rows[0].middle, 0, "median", -11, "left")
     if limit is not None:
         axes.axvline(limit, color=BLACK, lw=0.9, ls=DASH, zorder=0)
         axes.annotate(
@@ -399,7 +398,7 @@ def draw_people(rows: Sequence[PeopleRow], title: str = "", limit: float | None 
     return figure
 
 
-def _label_point(axes: "Axes", x: float, y: float, words: str, above: float) -> None:
+def _label_point(axes: "Axes", x: float, y: float, words: str, above: float, side: str = "center") -> None:
     """Small words above a point, or below it."""
     if math.isfinite(x):
         axes.annotate(
@@ -407,7 +406,7 @@ def _label_point(axes: "Axes", x: float, y: float, words: str, above: float) -> 
             (x, y),
             xytext=(0, above),
             textcoords="offset points",
-            ha="center",
+            ha=side,
             va="center",
             fontsize=8,
             bbox={"fc": "white", "ec": "none", "pad": 0.6},
@@ -476,7 +475,8 @@ def _few_ticks(axes: "Axes") -> None:
     from matplotlib.ticker import LogLocator, NullLocator
 
     low, high = axes.get_xlim()
-    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < 300 * low else (1.0,), numticks=20))
+    near = high < 300 * low
+    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if near else (1.0,), numticks=20 if near else 7))
     axes.xaxis.set_minor_locator(NullLocator())
 
 
@@ -563,6 +563,7 @@ def draw_path(path: RunPath, title: str = "") -> "Figure":
     ratios = [3.0, 1.7, 0.35 + 0.16 * arms]
     means, proof, rug = figure.subplots(3, 1, sharex=True, height_ratios=ratios)
     means.set_xscale("log")
+    dense = path.thinned or len(path.samples) > MANY_LOOKS
     ends = []
     for arm, name in enumerate(path.names):
         color, pattern = ORDER[arm % len(ORDER)], PATTERNS[(arm // 2 + arm) % len(PATTERNS)]
@@ -572,17 +573,17 @@ def draw_path(path: RunPath, title: str = "") -> "Figure":
         lines = {"color": color, "ls": pattern, "lw": 2.2 if chosen else 1.3}
         means.step(path.samples, y, where="post", **lines)
         fresh = path.released[:, arm]
-        if path.thinned:
+        if dense:
             means.plot(path.samples, y + extra, color=color, lw=0.5)
         else:
             means.vlines(path.samples[fresh], y[fresh], (y + extra)[fresh], color=color, lw=0.6)
             means.plot(path.samples[fresh], (y + extra)[fresh], ls="", marker="_", ms=5, mew=0.6, color=color)
         if not path.thinned:
-            means.plot(path.samples[fresh], y[fresh], ls="", marker=marker, ms=4, color=color)
+            means.plot(path.samples[fresh], y[fresh], ls="", marker=marker, ms=2 if dense else 4, color=color)
             rug.plot(path.samples[fresh], np.full(fresh.sum(), arm), ls="", marker="|", ms=8, color=color)
         else:
             rug.hlines(arm, path.samples[0], path.samples[-1], color=color, lw=4, alpha=0.5)
-        proof.step(path.samples, path.evidence[:, arm], where="post", **lines)
+        proof.step(path.samples, path.evidence[:, arm], where="post", **lines, marker="" if dense else marker, ms=3)
         ends.append((name + (" ← named" if chosen else ""), float(y[-1]), color, True))
     _mean_limits(means, path)
     _label_ends(means, ends, False)
@@ -597,7 +598,7 @@ def draw_path(path: RunPath, title: str = "") -> "Figure":
     rug.set_yticks(range(arms), path.names)
     rug.set_ylim(arms - 0.4, -0.6)
     rug.tick_params(axis="y", length=0)
-    words = "every sample is a release" if path.thinned else f"{len(path.samples)} rounds of releases"
+    words = "every sample is a release" if path.thinned else f"looks: {len(path.samples)}"
     rug.annotate(words, (0, 1.02), xycoords="axes fraction", fontsize=8, color=GREY)
     for axes in (means, proof, rug):
         axes.spines[["top", "right"]].set_visible(False)

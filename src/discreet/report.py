@@ -28,10 +28,10 @@ nav ul{columns:14rem;column-gap:2rem;padding-left:1.2rem}
 .figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,27rem),1fr));gap:.6rem}
 figure{margin:.4rem 0}figure svg{width:100%;height:auto;max-width:42rem;display:block}
 figcaption{color:var(--soft);font-size:.85rem}
-.scroll{overflow-x:auto}table{border-collapse:collapse;font-size:.84rem;font-variant-numeric:tabular-nums}
-caption{text-align:left;color:var(--soft);padding:.3rem 0}
-th,td{padding:.18rem .6rem;text-align:right;border-bottom:1px solid #e6e6e6;white-space:nowrap}
-th:first-child,td:first-child{text-align:left;padding-left:0}
+.scroll{overflow-x:auto}table{border-collapse:collapse;font-size:.82rem;font-variant-numeric:tabular-nums}
+caption{text-align:left;color:var(--soft);padding:.3rem 0;max-width:min(46rem,100vw - 2rem)}
+th,td{padding:.18rem .45rem;text-align:right;border-bottom:1px solid #e6e6e6;white-space:nowrap}
+th:first-child,td:first-child{text-align:left;padding-left:0;position:sticky;left:0;background:var(--back)}
 thead th{border-bottom:1px solid var(--ink);vertical-align:bottom}
 dt{margin-top:.9rem;font-weight:600}dd{margin:0 0 0 1rem}dd ul{margin:.2rem 0;padding-left:1rem}
 .mark{border:1px solid;border-radius:3px;padding:0 .35rem;font-size:.8rem;white-space:nowrap}
