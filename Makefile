@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
 
-.PHONY: demo test lint bench docs clean
+.PHONY: demo test lint bench storm docs clean
 
 demo: $(READY)
 	$(BIN)/discreet demo
@@ -18,7 +18,13 @@ lint: $(READY)
 	$(BIN)/mypy
 
 bench: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
 	$(BIN)/python -m benchmarks
+
+# Ten thousand workers killed at random points, on SQLite and, if a server is installed, on PostgreSQL.
+KILLS ?= 10000
+storm: $(READY)
+	$(BIN)/python -m tests.storm --kills $(KILLS)
 
 docs: $(READY)
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html

@@ -308,9 +308,9 @@ def test_tampering_is_found(url: str, what: str) -> None:
 
 def test_forged_events_are_found(url: str) -> None:
     """Somebody who writes a whole new chain still has to write what the strategy would have done."""
-    for number, (kind, body) in enumerate(
-        [("assigned", {"first": 1, "arms": [2], "replacing": 0}), ("released", {}), ("answered", {"answers": []})]
-    ):
+    assigned: dict[str, Any] = {"first": 1, "arms": [2], "replacing": 0}
+    forged = [("assigned", assigned), ("released", {}), ("answered", {"answers": []}), ("reset", {})]
+    for number, (kind, body) in enumerate(forged):
         trial = create(url, f"forged {number}")
         with trial._store.session(trial.protocol.name) as session:
             row = session.look()
@@ -508,10 +508,9 @@ def test_fork_waits_for_other_threads(url: str) -> None:
     """A transaction of another thread is not torn in two, and its lock is not held for ever in the child."""
     trial = create(url, max_people=5000)
     run(trial, 3)
-    done = threading.Event()
-    thread = threading.Thread(target=lambda: (run(trial, 60), done.set()))
+    thread = threading.Thread(target=run, args=(trial, 60))
     thread.start()
-    while not done.is_set():
+    while thread.is_alive():
         child = os.fork()
         if child == 0:
             status = 1
