@@ -68,7 +68,8 @@ ROOMS: dict[str, set[str]] = {
     "schema": {"errors"},
     "store": {"errors", "schema"},
     "record": {"course", "protocol", "schema"},
-    "trial_cli": {"cli", "errors", "privacy", "report", "tables", "trial", "trial_report"},
+    "options": {"errors", "instance", "strategy"},
+    "trial_cli": {"errors", "options", "privacy", "report", "tables", "trial", "trial_report"},
     "trial_report": {"plots", "protocol", "record", "report", "schema", "store"},
     "trial": {"course", "errors", "privacy", "protocol", "record", "schema", "store", "strategy", "validate"},
     "reproduce": {

@@ -3,7 +3,6 @@
 Exit code 0: done. 2: bad input, with one line on stderr that says what is wrong and what to do. 1: anything else.
 """
 
-import json
 import math
 import os
 import sys
@@ -16,6 +15,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from discreet.errors import DiscreetError, InvalidInputError
+from discreet.options import (
+    Numbers,
+    design_options,
+    instance_options,
+    json_option,
+    read_instance,
+    read_strategy,
+    show_json,
+    strategy_options,
+)
 from discreet.trial_cli import respond, trial
 from discreet.version import __version__
 
@@ -24,21 +33,6 @@ if TYPE_CHECKING:
     from discreet.results import Results
     from discreet.strategy import Strategy
     from discreet.sweep import Step
-
-
-class Numbers(click.ParamType[tuple[float, ...]]):
-    """A list of numbers separated by commas."""
-
-    name = "NUMBER,…"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[float, ...]:
-        """The numbers as floats."""
-        if isinstance(value, tuple):
-            return value
-        try:
-            return tuple(float(part) for part in str(value).split(","))
-        except ValueError:
-            self.fail(f"{value!r} is not a list of numbers separated by commas, such as 0.75,0.7,0.7", param, ctx)
 
 
 class OneLine(click.Group):
@@ -63,39 +57,13 @@ def main() -> None:
     """Find the best of K options from people's outcomes, privately and with a guaranteed error rate."""
 
 
-def instance_options(command: Any) -> Any:
-    """--means or --instance, and --names: the arms a command is about."""
-    for option in (
-        click.option("--names", help="The arms' names, separated by commas."),
-        click.option("--instance", "benchmark", help="One of the paper's instances: mu1 … mu6."),
-        click.option("--means", type=Numbers(), help="The arms' success probabilities, such as 0.75,0.7,0.7."),
-    ):
-        command = option(command)
-    return command
-
-
-def read_instance(
-    means: tuple[float, ...] | None, benchmark: str | None, names: str | None, other: str = ""
-) -> "Bernoulli":
-    """The Bernoulli instance that the options describe."""
-    from discreet.instance import Bernoulli, benchmarks
-
-    if (means is None) == (benchmark is None):
-        raise InvalidInputError(f"give the arms either as --means 0.75,0.7,0.7 or as --instance mu2{other}")
-    if benchmark is not None:
-        if benchmark not in benchmarks:
-            raise InvalidInputError(f"unknown instance {benchmark!r}: use one of {', '.join(benchmarks)}")
-        means = benchmarks[benchmark].means
-    return Bernoulli(means or (), [name.strip() for name in names.split(",")] if names else None)
-
-
 @main.command()
 @instance_options
 @click.option("--epsilon", type=Numbers(), default="0.01,0.1,1,10", show_default=True, help="Privacy levels.")
 @click.option("--delta", type=float, default=0.05, show_default=True, help="Error rate.")
 @click.option("--beta", type=float, default=0.5, show_default=True, help="The leader's share in the β-times.")
 @click.option("--sigma", type=float, default=0.5, show_default=True, help="σ of the Gaussian times.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout and nothing else.")
+@json_option
 def bounds(
     means: tuple[float, ...] | None,
     benchmark: str | None,
@@ -111,7 +79,7 @@ def bounds(
 
     found = compute(read_instance(means, benchmark, names), epsilon, delta, beta, sigma)
     if as_json:
-        click.echo(json.dumps(found.to_dict(), indent=2, allow_nan=False, ensure_ascii=False))
+        show_json(found.to_dict())
     else:
         from discreet.tables import show_bounds
 
@@ -120,22 +88,14 @@ def bounds(
 
 @main.command()
 @instance_options
-@click.option("--strategy", "name", required=True, help="A preset: bet-se, ttucb, ctb-tt, adap-tt, dp-se, …")
-@click.option("--threshold", default="proved", show_default=True, help="printed, proved or empirical.")
-@click.option("--epsilon", type=float, help="Privacy level of a private strategy.")
-@click.option("--trust", default=None, help="bet-se: global, local or none.  [default: global]")
-@click.option("--zeta", type=float, help="bet-se: an arm within ζ of the best is good enough.  [default: 0]")
-@click.option("--gamma", type=float, help="γ of gauss-tt's (ε, γ)-local privacy.")
-@click.option("--delta", type=float, default=0.05, show_default=True, help="Error rate.")
-@click.option("--beta", default="0.5", show_default=True, help="The leader's share of the samples, or ids.")
-@click.option("--sampling", default=None, help="top-two, uniform, lucb or elimination.")
-@click.option("--episodes", default=None, help="arm or global: what the phases of a phased strategy belong to.")
+@strategy_options
+@design_options
 @click.option("--runs", type=int, default=1000, show_default=True, help="Simulated trials.")
 @click.option("--seed", type=int, default=0, show_default=True, help="The same seed gives the same numbers.")
 @click.option("--max-samples", type=float, help="Cap of a run.  [default: 1e12]")
 @click.option("--threads", type=int, help="Threads to run on.  [default: one per processor]")
 @click.option("--out", type=click.Path(dir_okay=False), help="Write every run to this Parquet file.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout and nothing else.")
+@json_option
 def simulate(
     means: tuple[float, ...] | None,
     benchmark: str | None,
@@ -163,7 +123,7 @@ def simulate(
         results.save(out)
     found = simulation_report(strategy, results)
     if as_json:
-        click.echo(json.dumps(found, indent=2, allow_nan=False, ensure_ascii=False))
+        show_json(found)
     else:
         from discreet.tables import show_simulation
 
@@ -183,31 +143,6 @@ def simulation_report(strategy: "Strategy", results: "Results") -> dict[str, Any
         **results.summary(),
         "spec": results.spec,
     }
-
-
-def read_strategy(name: str, options: dict[str, Any]) -> "Strategy":
-    """The preset of that name with those options that were given."""
-    from discreet.strategy import PRESETS
-
-    if name not in PRESETS:
-        raise InvalidInputError(f"unknown strategy {name!r}: use one of {', '.join(PRESETS)}")
-    given = {key: value for key, value in options.items() if value is not None}
-    beta = given.pop("beta", "0.5")
-    if beta != "0.5":
-        try:
-            given["beta"] = beta if beta == "ids" else float(beta)
-        except ValueError:
-            raise InvalidInputError(f"beta must be a number in (0, 1) or ids; got {beta!r}") from None
-    needed = {"ctb-tt": ["epsilon"], "gauss-tt": ["epsilon", "gamma"], "ttucb": [], "ttucb-batched": []}
-    if given.get("trust") == "none":
-        needed["bet-se"] = []
-    for key in needed.get(name, ["epsilon"]):
-        if key not in given:
-            raise InvalidInputError(f"{name} is private: say how private, with --{key}")
-    for key in ("epsilon", "gamma"):
-        if key in given and key not in needed.get(name, ["epsilon"]):
-            raise InvalidInputError(f"{name} takes no --{key}")
-    return PRESETS[name](**given)
 
 
 def _whole(option: str, number: float | None) -> int | None:
@@ -263,7 +198,7 @@ def progress_bar(title: str) -> Iterator[Callable[[int, int], None]]:
 @click.option("--runs", type=int, default=500, show_default=True, help="Simulated trials for each row.")
 @click.option("--seed", type=int, default=0, show_default=True, help="The same seed gives the same numbers.")
 @click.option("--html", type=click.Path(dir_okay=False), help="Also write a page with pictures to this file.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout and nothing else.")
+@json_option
 def plan(
     means: tuple[float, ...] | None,
     benchmark: str | None,
@@ -302,7 +237,7 @@ def plan(
         write(html, plan_page(found))
         click.echo(f"discreet: wrote {html}", err=True)
     if as_json:
-        click.echo(json.dumps(found.to_dict(), indent=2, allow_nan=False, ensure_ascii=False))
+        show_json(found.to_dict())
     else:
         from discreet.tables import plain_console, show_plan
 
@@ -328,17 +263,12 @@ def audit() -> None:
 
 
 @audit.command()
-@click.option("--strategy", "name", required=True, help="A preset: bet-se, ttucb, ctb-tt, adap-tt, dp-se, …")
-@click.option("--threshold", default="proved", show_default=True, help="printed, proved or empirical.")
-@click.option("--epsilon", type=float, help="Privacy level of a private strategy.")
-@click.option("--trust", default=None, help="bet-se: global, local or none.  [default: global]")
-@click.option("--gamma", type=float, help="γ of gauss-tt's (ε, γ)-local privacy.")
-@click.option("--delta", type=float, default=0.05, show_default=True, help="Error rate.")
+@strategy_options
 @click.option("--level", type=float, default=0.95, show_default=True, help="Confidence of the whole audit.")
 @click.option("--runs", type=int, default=1000, show_default=True, help="Simulated trials for each instance.")
 @click.option("--seed", type=int, default=0, show_default=True, help="The same seed gives the same numbers.")
 @click.option("--max-samples", type=float, help="Cap of a run.  [default: 1e9; 2e5 if simulated sample by sample]")
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout and nothing else.")
+@json_option
 def correctness(
     name: str,
     level: float,
@@ -355,7 +285,7 @@ def correctness(
     with quiet_warnings(), progress_bar(f"auditing {strategy.name}") as progress:
         found = audit_correctness(strategy, runs, seed, level, max_samples=cap, progress=progress)
     if as_json:
-        click.echo(json.dumps(found.to_dict(), indent=2, allow_nan=False, ensure_ascii=False))
+        show_json(found.to_dict())
     else:
         from discreet.tables import plain_console, show_correctness
 
@@ -363,17 +293,12 @@ def correctness(
 
 
 @audit.command()
-@click.option("--strategy", "name", required=True, help="A private preset: bet-se, ctb-tt, adap-tt, dp-se, …")
-@click.option("--threshold", default="proved", show_default=True, help="printed, proved or empirical.")
-@click.option("--epsilon", type=float, help="Privacy level of the strategy: the ε that is audited.")
-@click.option("--trust", default=None, help="bet-se: global or local.  [default: global]")
-@click.option("--gamma", type=float, help="γ of gauss-tt's (ε, γ)-local privacy.")
-@click.option("--delta", type=float, default=0.05, show_default=True, help="Error rate.")
+@strategy_options
 @click.option("--level", type=float, default=0.95, show_default=True, help="Confidence of the whole audit.")
 @click.option("--runs", type=int, default=10_000, show_default=True, help="Runs on each of two neighbouring inputs.")
 @click.option("--noise", default="mixed", show_default=True, help="mixed, opendp (all live) or numpy (the same laws).")
 @click.option("--seed", type=int, help="Of numpy's noise; live noise has none.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout and nothing else.")
+@json_option
 def privacy(name: str, level: float, runs: int, noise: str, seed: int | None, as_json: bool, **options: Any) -> None:
     """A lower confidence bound on ε: of a release or response, and of whole transcripts."""
     from discreet.privacy_audit import audit_privacy
@@ -382,7 +307,7 @@ def privacy(name: str, level: float, runs: int, noise: str, seed: int | None, as
     with progress_bar(f"auditing {strategy.name}") as progress:
         found = audit_privacy(strategy, runs, level, noise, seed, progress=progress)
     if as_json:
-        click.echo(json.dumps(found.to_dict(), indent=2, allow_nan=False, ensure_ascii=False))
+        show_json(found.to_dict())
     else:
         from discreet.tables import plain_console, show_privacy
 
@@ -394,7 +319,7 @@ def privacy(name: str, level: float, runs: int, noise: str, seed: int | None, as
 @click.option("--out", required=True, type=click.Path(), help="Folder of the study; an unfinished one goes on.")
 @click.option("--threads", type=int, help="Threads to run on.  [default: one per processor]")
 @click.option("--dask", "address", help="Run on the Dask cluster whose scheduler has this address.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout and nothing else.")
+@json_option
 @click.pass_context
 def sweep(ctx: click.Context, study: str, out: str, threads: int | None, address: str | None, as_json: bool) -> None:
     """Simulate a grid of instances and strategies that a TOML file describes; resumable."""
@@ -418,7 +343,7 @@ def sweep(ctx: click.Context, study: str, out: str, threads: int | None, address
     if as_json:
         found = {"folder": out, "runs": plan.runs, "seed": plan.seed, "max_samples": plan.max_samples, "cells": rows}
         found |= {"left_out": list(plan.left_out), "version": __version__}
-        click.echo(json.dumps(found, indent=2, allow_nan=False, ensure_ascii=False))
+        show_json(found)
     else:
         from discreet.tables import show_sweep
 
@@ -461,7 +386,7 @@ def sweep_bar() -> Iterator[Callable[["Step"], None] | None]:
 @click.option("--trust", default="both", show_default=True, help="global, local or both.")
 @click.option("--quick", is_flag=True, help="A look in about half a minute: fewer instances, ε and runs.")
 @click.option("--all-local", is_flag=True, help="Also local ε below 0.1, which take very long.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout and nothing else.")
+@json_option
 def reproduce(out: str, runs: int | None, trust: str, quick: bool, all_local: bool, as_json: bool) -> None:
     """The paper's study again: six instances, its strategies, a report that says what agrees and what does not."""
     from discreet import reproduce as study
@@ -476,7 +401,7 @@ def reproduce(out: str, runs: int | None, trust: str, quick: bool, all_local: bo
         say("interrupted; the same command goes on where it was")
         sys.exit(1)
     if as_json:
-        click.echo(json.dumps(found.to_dict(), indent=2, allow_nan=False, ensure_ascii=False))
+        show_json(found.to_dict())
     else:
         for finding in found.findings:
             click.echo(f"{finding.verdict.upper()} ({finding.trust}) {finding.claim}")

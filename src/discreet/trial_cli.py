@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from discreet.errors import InvalidInputError
+from discreet.options import design_options, json_option, read_strategy, show_json, strategy_options
 
 if TYPE_CHECKING:
     from discreet.trial import Trial
 
 HERE = "sqlite:///discreet-trials.db"
 url_option = click.option("--url", default=HERE, show_default=True, help="The database: sqlite:///… or postgresql://…")
-json_option = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout and nothing else.")
 head_option = click.option("--head", help="The head of the record you know: refuse a record older than that.")
 range_option = click.option("--range", "ends", default="0,1", show_default=True, help="Smallest and largest outcome.")
 direction_option = click.option("--direction", default="max", show_default=True, help="Better outcomes: max or min.")
@@ -29,18 +29,10 @@ def trial() -> None:
 
 
 @trial.command()
-@click.argument("name")
+@click.argument("trial_name", metavar="NAME")
 @click.option("--arms", required=True, help="The arms' names, separated by commas.")
-@click.option("--strategy", "preset", required=True, help="A preset: bet-se, adap-tt-star, ctb-tt, dp-se, …")
-@click.option("--threshold", default="proved", show_default=True, help="printed, proved or empirical.")
-@click.option("--epsilon", type=float, help="Privacy level of a private strategy.")
-@click.option("--trust", default=None, help="bet-se: global, local or none.  [default: global]")
-@click.option("--zeta", type=float, help="bet-se: an arm within ζ of the best is good enough.  [default: 0]")
-@click.option("--gamma", type=float, help="γ of gauss-tt's (ε, γ)-local privacy.")
-@click.option("--delta", type=float, default=0.05, show_default=True, help="Error rate.")
-@click.option("--beta", default="0.5", show_default=True, help="The leader's share of the samples, or ids.")
-@click.option("--sampling", default=None, help="top-two, uniform, lucb or elimination.")
-@click.option("--episodes", default=None, help="arm or global: what the phases of a phased strategy belong to.")
+@strategy_options
+@design_options
 @click.option("--max-people", type=int, required=True, help="The trial ends here, with or without an answer.")
 @click.option("--missing", default="failure", show_default=True, help="A missing outcome: failure or replace.")
 @click.option("--retain", default="until-release", show_default=True, help="Outcomes: until-release or forever.")
@@ -50,9 +42,9 @@ def trial() -> None:
 @url_option
 @json_option
 def create(
+    trial_name: str,
     name: str,
     arms: str,
-    preset: str,
     max_people: int,
     missing: str,
     retain: str,
@@ -64,19 +56,18 @@ def create(
     **options: Any,
 ) -> None:
     """Start a trial; its protocol is frozen. The same command again changes nothing."""
-    from discreet.cli import read_strategy
     from discreet.trial import Trial
 
     names = [arm.strip() for arm in arms.split(",")]
-    strategy = read_strategy(preset, options)
-    made = Trial.create(url, name, names, strategy, max_people, missing, retain, _ends(ends), direction, lease)
+    strategy = read_strategy(name, options)
+    made = Trial.create(url, trial_name, names, strategy, max_people, missing, retain, _ends(ends), direction, lease)
     status = made.status()
     if as_json:
-        show_json({"name": name, "protocol_hash": made.protocol_hash, "head": status.head, "url": url})
+        show_json({"name": trial_name, "protocol_hash": made.protocol_hash, "head": status.head, "url": url})
         return
-    click.echo(f"{name}: {len(names)} arms, at most {max_people} people, {status.privacy}.")
-    click.echo(f"Error rate: {status.correctness}.\nMissing: {status.missing}. {status.retain}.")
-    click.echo(f"Protocol {made.protocol_hash}\nNext: discreet trial ask {name}")
+    click.echo(f"{trial_name}: {len(names)} arms, at most {max_people} people, {status.privacy}.")
+    click.echo(f"Error rate: {status.correctness}.\nMissing: {status.missing}.\nRetention: {status.retain}.")
+    click.echo(f"Protocol {made.protocol_hash}\nNext: discreet trial ask {trial_name}")
 
 
 @trial.command()
@@ -225,11 +216,6 @@ def opened(url: str, name: str, head: str | None = None) -> "Trial":
     from discreet.trial import Trial
 
     return Trial.open(url, name, head)
-
-
-def show_json(found: dict[str, Any]) -> None:
-    """One JSON document."""
-    click.echo(json.dumps(found, indent=2, allow_nan=False, ensure_ascii=False))
 
 
 @contextmanager
