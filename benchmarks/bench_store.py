@@ -59,7 +59,7 @@ def optunas(url: str) -> Turn:
         storage.engine.dispose()
         sa.event.listen(storage.engine, "connect", durable)
     study = optuna.create_study(storage=storage, sampler=optuna.samplers.RandomSampler(seed=0))
-    choice = {"arm": optuna.distributions.CategoricalDistribution(ARMS)}
+    choice: dict[str, Any] = {"arm": optuna.distributions.CategoricalDistribution(ARMS)}
 
     def turn() -> int:
         study.tell(study.ask(choice), 1.0)
