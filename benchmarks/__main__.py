@@ -1,7 +1,8 @@
 """What `make bench` prints: ratios within one run, and how the cost grows. Nothing here asserts a time."""
 
-from benchmarks import bench_engine, bench_theory
+from benchmarks import bench_engine, bench_store, bench_theory
 
 if __name__ == "__main__":
     bench_theory.run()
     bench_engine.run()
+    bench_store.run()

@@ -69,6 +69,7 @@ batches = Table(
     Column("told", Integer, nullable=False),
     Column("vacant", Integer, nullable=False),
 )
+# Rows are added at the end only, so that what is deleted was in one place; WITHOUT ROWID leaves copies behind.
 sealed = Table(
     "discreet_sealed",
     metadata,

@@ -243,7 +243,7 @@ _assigned = sa.select(*_columns(assignments, Assigned)).where(_at(assignments))
 _assigned_one = _assigned.where(assignments.c.number == sa.bindparam("number"))
 _assigned_many = _assigned.where(assignments.c.number.in_(sa.bindparam("numbers", expanding=True)))
 _late = _assigned.where(waiting, assignments.c.deadline < sa.bindparam("now"))
-_mark = assignments.update().where(_at(assignments, "number"))
+_mark = assignments.update().where(_at(assignments), assignments.c.number.in_(sa.bindparam("numbers", expanding=True)))
 _batches = sa.select(*_columns(batches, Batched)).where(_at(batches))
 _count_batch = batches.update().where(_at(batches, "arm", "phase"))
 _close_batch = batches.delete().where(_at(batches, "arm", "phase"))
@@ -335,7 +335,8 @@ class Session:
 
     def mark(self, rows: Sequence[Assigned], state: int) -> None:
         """Give assignments a state."""
-        self._run_many(_mark, [{"at_number": row.number, "state": state} for row in rows])
+        for some in _pieces([row.number for row in rows]):
+            self._run(_mark, numbers=some, state=state)
 
     def batches(self) -> dict[tuple[int, int], Batched]:
         """The counts of all batches that are not released, by (arm, phase)."""
