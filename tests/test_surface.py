@@ -56,7 +56,7 @@ ROOMS: dict[str, set[str]] = {
     "audit": {"engine", "errors", "instance", "results", "strategy", "validate", "version"},
     "rehearsal": {"course", "errors", "privacy", "protocol", "strategy"},
     "privacy_audit": {"errors", "protocol", "rehearsal", "results", "strategy", "validate", "version"},
-    "tables": {"audit", "bounding", "instance", "planning", "privacy_audit", "trial"},
+    "tables": {"audit", "bounding", "instance", "planning", "privacy_audit", "views"},
     "study": {"engine", "errors", "instance", "strategy", "validate"},
     "sweep": {"engine", "errors", "instance", "results", "strategy", "study", "theory", "version"},
     "path": {"betting", "decision", "engine", "errors", "instance", "kernel", "play", "rules", "strategy"},
@@ -71,7 +71,10 @@ ROOMS: dict[str, set[str]] = {
     "options": {"errors", "instance", "strategy"},
     "trial_cli": {"errors", "options", "privacy", "report", "tables", "trial", "trial_report"},
     "trial_report": {"plots", "protocol", "record", "report", "schema", "store"},
-    "trial": {"course", "errors", "privacy", "protocol", "record", "schema", "store", "strategy", "validate"},
+    "views": set(),
+    "trial": {
+        *("course", "errors", "privacy", "protocol", "record", "schema", "store", "strategy", "validate", "views"),
+    },
     "reproduce": {
         *("decision", "engine", "errors", "instance", "plots", "report", "results", "strategy", "study"),
         *("study_report", "sweep", "theory", "version"),

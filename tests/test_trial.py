@@ -440,3 +440,9 @@ def test_a_trial_decides_as_the_simulator(strategy: Strategy, tmp_path: Path, mo
         samples, best, stopped, pulls[:] = found.samples, found.recommendation, found.stopped, found.pulls
     assert (status.people, status.conclusive, status.recommendation) == (samples, stopped, ARMS[best])
     assert [arm.pulls for arm in status.arms] == list(pulls)
+
+
+def test_the_file_is_for_its_owner_only(tmp_path: Path) -> None:
+    trial = start(tmp_path, ttucb(0.1))
+    trial.tell(trial.ask().assignments[0].id, 1)
+    assert {path.stat().st_mode & 0o077 for path in tmp_path.iterdir()} == {0}

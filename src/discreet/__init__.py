@@ -42,7 +42,8 @@ if TYPE_CHECKING:
     from discreet.study import Study
     from discreet.sweep import run_study
     from discreet.theory import CharacteristicTime
-    from discreet.trial import ArmStatus, Assignment, Batch, Status, Trial, Verification
+    from discreet.trial import Trial
+    from discreet.views import ArmStatus, Assignment, Batch, Status, Verification
 
 __all__ = [
     "ArmStatus",
@@ -161,12 +162,12 @@ _HOMES = {
     "study": ("Study",),
     "sweep": ("run_study",),
     "theory": ("CharacteristicTime",),
-    "trial": (
+    "trial": ("Trial",),
+    "views": (
         "ArmStatus",
         "Assignment",
         "Batch",
         "Status",
-        "Trial",
         "Verification",
     ),
 }

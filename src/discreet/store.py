@@ -5,6 +5,7 @@ SQLite by default, PostgreSQL when one machine is not enough. One `Store` is one
 of this module repeats a value that was to be written: parameters are hidden, and what the driver said is not passed on.
 """
 
+import contextlib
 import hashlib
 import json
 import logging
@@ -72,6 +73,8 @@ class Store:
         self.sqlite = self.url.get_backend_name() == "sqlite"
         if must_exist and self.sqlite and not Path(self.place).exists():
             raise InvalidInputError(f"there is no file {self.place}: check the name, or start a trial with create")
+        if self.sqlite and not Path(self.place).exists():
+            _make_private(self.place)
         self.lock = threading.RLock()
         self.pid = os.getpid()
         self.engine = self._make_engine()
@@ -451,6 +454,12 @@ class Session:
 
 def _pieces(values: Sequence[Any]) -> Iterator[Sequence[Any]]:
     return (values[start : start + AT_ONCE] for start in range(0, len(values), AT_ONCE))
+
+
+def _make_private(path: str) -> None:
+    """An empty file that only its owner may read: outcomes of open batches will be in it."""
+    with contextlib.suppress(OSError):  # SQLite says what is wrong
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
 
 
 def _read_url(url: str) -> sa.URL:

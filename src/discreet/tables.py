@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from discreet.instance import Bernoulli
     from discreet.planning import Plan, Row
     from discreet.privacy_audit import PrivacyAudit
-    from discreet.trial import Status
+    from discreet.views import Status
 
 
 def plain_console() -> "Console":
