@@ -144,7 +144,8 @@ def test_errors_do_not_repeat_an_outcome(bad: object) -> None:
 
 
 def test_a_response_is_one_word_and_a_raw_outcome_is_none() -> None:
-    for response in (Response("rr", 0.1, None, 1), Response("gauss", 1.0, 1e-6, -123)):
+    span = Scale(-3, 1e5, "min")
+    for response in (Response("rr", 0.1, None, 1, Scale()), Response("gauss", 1.0, 1e-6, -123, span)):
         assert Response.parse(str(response)) == response
     for word in ("0.3", "1", "rr/1.0/2", "rr/1.0", "gauss/1/2", "x/1/1", "", "rr/a/1"):
         with pytest.raises(InvalidInputError):

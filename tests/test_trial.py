@@ -28,7 +28,8 @@ from discreet import (
 from discreet import ttucb_batched as batched
 from discreet.errors import TamperedError
 from discreet.protocol import Protocol
-from discreet.trial import Batch, Trial
+from discreet.trial import Trial
+from discreet.views import Batch
 from tests.test_course import Tape
 from tests.test_exactness import oracle
 
@@ -446,3 +447,154 @@ def test_the_file_is_for_its_owner_only(tmp_path: Path) -> None:
     trial = start(tmp_path, ttucb(0.1))
     trial.tell(trial.ask().assignments[0].id, 1)
     assert {path.stat().st_mode & 0o077 for path in tmp_path.iterdir()} == {0}
+
+
+# --- what an attacker, or bad luck, would try -------------------------------------------------------
+
+
+def test_a_refusal_never_follows_a_draw(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever is refused after noise was drawn could try again until it suits: each draw must be a release."""
+    clock, drawn, honest = [1000.0], list[int](), privacy.noisy_sum
+
+    def counted(*arguments: Any) -> tuple[int, float]:
+        drawn.append(1)
+        return honest(*arguments)
+
+    monkeypatch.setattr(privacy, "noisy_sum", counted)
+    monkeypatch.setattr("discreet.trial.time.time", lambda: clock[0])
+    trial = start(tmp_path, adap_tt_star(1, 0.1), lease=1)
+    first = trial.ask(people=["ann", "bob", "cid"]).assignments
+    trial.tell_many({one.id: 1 for one in first[:2]})
+    clock[0] += 9
+    for people in (["ann"], ["dan", "ann"], ["\udc80"]) * 3:
+        with pytest.raises(InvalidInputError):
+            trial.ask(people=people)
+    assert len(drawn) == trial.status().releases
+
+
+def test_a_response_must_be_on_the_scale_of_the_protocol(tmp_path: Path) -> None:
+    trial = start(tmp_path, ctb_tt(2, 0.1), range=(0, 10), direction="min")
+    one = trial.ask().assignments[0]
+    for wrong in ({}, {"range": (0, 10)}, {"direction": "min"}):
+        with pytest.raises(InvalidInputError, match=r"--range 0.0,10.0 --direction min"):
+            trial.answer(one.id, privacy.respond(1, 2.0, **wrong))
+    trial.answer(one.id, privacy.respond(10, 2.0, range=(0, 10), direction="min"))
+    assert trial.status().arms[0].count == 1
+
+
+def test_what_no_mechanism_gives_is_no_response(tmp_path: Path) -> None:
+    for value in (0.3, 7, True, 10**30):
+        with pytest.raises(InvalidInputError):
+            privacy.Response("rr", 1.0, None, value, privacy.Scale())  # type: ignore[arg-type]
+    trial = start(tmp_path, gauss_tt(1, 0.01, 0.1))
+    one = trial.ask().assignments[0]
+    for value in (2**60, -(2**62), 10**30):
+        with pytest.raises(InvalidInputError, match="larger than noise"):
+            trial.answer(one.id, privacy.Response("gauss", 1.0, 0.01, value, privacy.Scale()))
+
+
+def test_an_object_refuses_a_record_older_than_it_has_seen(tmp_path: Path) -> None:
+    trial = start(tmp_path, adap_tt_star(10, 0.1))
+    rng = np.random.default_rng(11)
+    people = trial.ask(3)
+    trial.close()
+    content = (tmp_path / "trial.db").read_bytes()
+    tell(trial, people, rng)
+    trial.close()
+    (tmp_path / "trial.db").write_bytes(content)
+    for call in (trial.status, trial.ask, lambda: tell(trial, people, rng), trial.verify):
+        with pytest.raises(TamperedError, match="backup"):
+            call()
+
+
+@pytest.mark.parametrize("statement", range(1, 9))
+def test_an_interrupt_leaves_no_lock(statement: int, tmp_path: Path) -> None:
+    """Ctrl-C inside any statement: the next one who asks does not wait."""
+    import sqlite3
+
+    import sqlalchemy as sa
+
+    trial = start(tmp_path, adap_tt_star(1, 0.1))
+    count = [0]
+
+    def interrupt(*_: Any) -> None:
+        count[0] += 1
+        if count[0] == statement:
+            raise KeyboardInterrupt
+
+    sa.event.listen(trial._store.engine, "after_cursor_execute", interrupt)
+    kept: list[BaseException] = []
+    try:
+        trial.ask(3)
+    except KeyboardInterrupt as error:
+        kept.append(error)
+    sa.event.remove(trial._store.engine, "after_cursor_execute", interrupt)
+    other = sqlite3.connect(tmp_path / "trial.db", timeout=0.1)
+    other.execute("BEGIN IMMEDIATE")
+    other.rollback()
+    other.close()
+    assert trial.verify().intact
+
+
+def test_the_smallest_delta_pays_for_discrete_noise(tmp_path: Path) -> None:
+    protocol = Protocol("x", ("a", "b"), adap_tt_star(1e6, 0.1), 100)
+    paid = protocol.shown_delta(0.3)
+    assert paid is not None
+    assert 0.3 < paid <= 0.6
+    assert protocol.shown_delta(0.999) is None
+    empirical = Protocol("x", ("a", "b"), adap_tt_star(1, 0.1, threshold="empirical"), 100)
+    assert empirical.shown_delta(0.3) is None
+
+
+@pytest.mark.parametrize("outcome", [10**400, "0.5", np.array([0.5]), [0.5], None, 1 + 1j, np.nan])
+def test_odd_outcomes_are_refused(outcome: Any, tmp_path: Path) -> None:
+    trial = start(tmp_path, ttucb(0.1))
+    with pytest.raises(InvalidInputError, match="the outcome must be a number"):
+        trial.tell(trial.ask().assignments[0].id, outcome)
+
+
+def test_numbers_of_other_types_are_outcomes(tmp_path: Path) -> None:
+    from decimal import Decimal
+    from fractions import Fraction
+
+    trial = start(tmp_path, ttucb(0.1), range=(np.float64(0), np.int64(4)))
+    people = trial.ask(5).assignments
+    for one, outcome in zip(people, (Decimal(1), Fraction(1), np.float32(1), np.int64(1), True), strict=True):
+        trial.tell(one.id, outcome)  # type: ignore[arg-type]
+    assert trial.status().pending == 0
+
+
+@pytest.mark.parametrize("people", ["alice", [None], [""], [b"x"], ["\udc80"], []])
+def test_odd_people_are_refused(people: Any, tmp_path: Path) -> None:
+    trial = start(tmp_path, ttucb(0.1))
+    with pytest.raises(InvalidInputError):
+        trial.ask(people=people)
+    trial.ask(people=["Jos\u00e9"])
+    with pytest.raises(InvalidInputError, match="took part before"):
+        trial.ask(people=[" Jose\u0301 "])
+
+
+def test_a_record_that_promises_too_much_is_found(tmp_path: Path) -> None:
+    """Rewritten with its whole chain, a record must still be one that the protocol allows."""
+    from discreet.record import Replay
+    from discreet.schema import Event
+    from discreet.store import canonical
+
+    trial = start(tmp_path, adap_tt_star(10, 0.1))
+    tell(trial, trial.ask(3), np.random.default_rng(1))
+    events = trial.transcript()["events"]
+    wrong: list[tuple[int, str, Any]] = [
+        (1, "replacing", 1),
+        (1, "arms", [0, 1, 1]),
+        (2, "unit", 1.0),
+        (2, "releases", [{**one, "epsilon": 11.0} for one in events[2]["releases"]]),
+    ]
+    for place, key, value in wrong:
+        replay = Replay(trial.protocol)
+        found = []
+        for event in events:
+            body = {name: part for name, part in event.items() if name not in ("seq", "kind", "hash")}
+            if event["seq"] == place + 1:
+                body[key] = value
+            found.append(replay.follow(Event(event["seq"], event["kind"], canonical(body), "")))
+        assert any(found), key

@@ -77,7 +77,7 @@ def test_missing_outcomes_and_people(folder: Path) -> None:
     (folder / "people.txt").write_text("ann\nbob\n")
     batch = read("ask", "dose", "--people", "people.txt")
     assert [one["arm"] for one in batch["assignments"]] == ["a", "b"]
-    assert read("ask", "dose", "--people", "people.txt") == {"assignments": [], "waiting": 2, "stopped": False}
+    assert "took part before" in trial("ask", "dose", "--people", "people.txt", code=2).stderr
     assert trial("miss", "dose", batch["assignments"][0]["id"]).stdout == "Accepted.\n"
     assert read("miss", "dose", batch["assignments"][0]["id"]) == {"accepted": 1}
     assert read("ask", "dose")["assignments"][0]["arm"] == "a"
@@ -120,3 +120,30 @@ def test_foreign_files_and_folders(folder: Path) -> None:
     assert (folder / "discreet-trials.db").read_text().startswith("something else")
     result = trial(*CREATE, "--strategy", "ttucb", "--url", "sqlite:///no/such/folder/t.db", code=1)
     assert "check that the folder exists" in result.stderr
+
+
+def test_other_databases_are_left_alone(folder: Path) -> None:
+    import sqlite3
+
+    with sqlite3.connect(folder / "other.db") as other:
+        other.execute("CREATE TABLE mine (x)")
+    other.close()
+    before = (folder / "other.db").read_bytes()
+    assert "no trials" in trial("status", "dose", "--url", "sqlite:///other.db", code=2).stderr
+    assert (folder / "other.db").read_bytes() == before
+
+
+def test_outcomes_below_zero_and_odd_files(folder: Path) -> None:
+    trial(*CREATE, "--strategy", "ttucb", "--range", "-10,10")
+    one, two = read("ask", "dose", "-n", "2")["assignments"]
+    trial("tell", "dose", one["id"], "-5")
+    trial("tell", "dose", "--csv", "-", stdin=f"\ufeffid,outcome\n{two['id']},-1\n")
+    assert read("status", "dose")["pending"] == 0
+    assert "line 1" in trial("tell", "dose", "--csv", "-", stdin="x" * 200_000 + ",1", code=2).stderr
+    assert "line 2" in trial("tell", "dose", "--csv", "-", stdin="1-a,1\n1-b,abc", code=2).stderr
+    assert "epsilon between" in call("respond", "--epsilon", "1e6", "--gamma", "1e-6", "--outcome", "1").stderr
+
+
+def test_local_trust_says_how_to_respond() -> None:
+    words = trial(*CREATE, "--strategy", "ctb-tt", "--epsilon", "1", "--direction", "min").stdout
+    assert "discreet respond --epsilon 1.0 --range 0.0,1.0 --direction min" in words

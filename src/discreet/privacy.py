@@ -6,15 +6,20 @@ is the smallest whose own privacy map keeps the promised ε. The docs page "Live
 """
 
 import math
+import numbers
 import secrets
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
 from discreet.errors import InvalidInputError, MissingExtraError
 from discreet.strategy import Strategy
 from discreet.validate import check_epsilon, check_gamma
 
+LARGEST = 1e100
+"""Of an end of the range of outcomes."""
 FINE = 20
 """Outcomes are kept in units of 2^-20 where noise need not be on bits: a billion people add up to 2^50."""
 
@@ -29,30 +34,36 @@ class Response:
     gamma: float | None
     value: int
     """The bit, or the noisy outcome in units of the grid."""
+    scale: "Scale"
+    """Which outcomes there are and which are better, as it was randomised."""
+
+    def __post_init__(self) -> None:
+        """Refuse what no mechanism of ours gives."""
+        whole = isinstance(self.value, int) and not isinstance(self.value, bool)
+        if self.mechanism not in ("rr", "gauss") or not whole or (self.mechanism == "rr" and self.value not in (0, 1)):
+            raise InvalidInputError("not a randomised response: make one with privacy.respond")
 
     def __str__(self) -> str:
         """The response as one word, to be sent; `Response.parse` reads it."""
         levels = f"{self.epsilon!r}" if self.gamma is None else f"{self.epsilon!r}/{self.gamma!r}"
-        return f"{self.mechanism}/{levels}/{self.value}"
+        span = f"@{self.scale.low!r}:{self.scale.high!r}:{self.scale.direction}" if self.scale != Scale() else ""
+        return f"{self.mechanism}/{levels}/{self.value}{span}"
 
     @staticmethod
     def parse(word: str) -> "Response":
         """The response that was written as a word. A bare number, such as a raw outcome, is refused."""
         try:
-            mechanism, *levels, value = word.strip().split("/")
-            if (mechanism, len(levels)) == ("rr", 1):
-                response = Response(mechanism, float(levels[0]), None, int(value))
-            elif (mechanism, len(levels)) == ("gauss", 2):
-                response = Response(mechanism, float(levels[0]), float(levels[1]), int(value))
-            else:
+            answer, _, span = word.strip().partition("@")
+            low, high, direction = span.split(":") if span else ("0", "1", "max")
+            mechanism, *levels, value = answer.split("/")
+            if (mechanism, len(levels)) not in (("rr", 1), ("gauss", 2)):
                 raise ValueError
+            epsilon, gamma = float(levels[0]), float(levels[1]) if levels[1:] else None
+            return Response(mechanism, epsilon, gamma, int(value), Scale(float(low), float(high), direction))
         except ValueError:
             raise InvalidInputError(
                 "not a randomised response: have the outcome randomised where the person is, with `discreet respond`"
             ) from None
-        if mechanism == "rr" and response.value not in (0, 1):
-            raise InvalidInputError("a randomised response is 0 or 1")
-        return response
 
 
 @dataclass(frozen=True)
@@ -65,9 +76,12 @@ class Scale:
 
     def __post_init__(self) -> None:
         """Refuse a range or a direction that makes no sense."""
-        numbers = all(isinstance(end, int | float) and not isinstance(end, bool) for end in (self.low, self.high))
-        if not numbers or not -math.inf < self.low < self.high < math.inf or not math.isfinite(self.high - self.low):
-            raise InvalidInputError("range must be two finite numbers (low, high) with low < high")
+        ends = [end for end in (self.low, self.high) if isinstance(end, numbers.Real) and not isinstance(end, bool)]
+        if len(ends) < 2 or not -LARGEST <= self.low < self.high <= LARGEST or self.high - self.low < 1 / LARGEST:
+            raise InvalidInputError(
+                f"range must be two numbers (low, high) with low < high, not beyond ±{LARGEST:g} nor closer than "
+                f"{1 / LARGEST:g}"
+            )
         if self.direction not in ("max", "min"):
             raise InvalidInputError(f"direction must be max or min; got {self.direction!r}")
         object.__setattr__(self, "low", float(self.low))
@@ -75,8 +89,10 @@ class Scale:
 
     def reward(self, outcome: float) -> float:
         """The reward of an outcome. The error does not repeat the outcome: errors end up in logs."""
-        number = isinstance(outcome, int | float) or hasattr(outcome, "__float__")
-        value = float(outcome) if number and not isinstance(outcome, str) else math.nan
+        try:
+            value = math.nan if isinstance(outcome, str) or np.ndim(outcome) else float(outcome)
+        except (TypeError, ValueError, ArithmeticError):
+            value = math.nan
         if not self.low <= value <= self.high:
             raise InvalidInputError(
                 f"the outcome must be a number from {self.low:g} to {self.high:g}, the range in the protocol"
@@ -115,13 +131,27 @@ def respond(
     An outcome in [0, 1] becomes a bit with that chance, then the bit is flipped with probability 1/(1 + e^ε). Call it
     once for each outcome, and send only what it returns.
     """
-    reward = Scale(*range, direction).reward(outcome)
+    scale = Scale(*range, direction)
+    reward = scale.reward(outcome)
     check_epsilon(epsilon)
     if gamma is None:
-        return Response("rr", float(epsilon), None, int(_answerer(float(epsilon))(bool(to_units(reward, 1)))))
+        bit = _answerer(float(epsilon))(bool(to_units(reward, 1)))
+        return Response("rr", float(epsilon), None, int(bit), scale)
     check_gamma(gamma)
     noise = _gaussian(float(epsilon), float(gamma))
-    return Response("gauss", float(epsilon), float(gamma), int(noise(to_units(reward, 2**FINE))))
+    return Response("gauss", float(epsilon), float(gamma), int(noise(to_units(reward, 2**FINE))), scale)
+
+
+def largest_response(strategy: Strategy) -> float:
+    """No response lies beyond, in units: a bit, or 40 standard deviations of Gaussian noise (chance below e^-800)."""
+    if strategy.gamma is None:
+        return 1.0
+    return 2.0**FINE * (1 + 40 * gaussian_noise_scale(float(strategy.epsilon or 0), strategy.gamma))
+
+
+def ready() -> None:
+    """Refuse before anyone is asked if there could be no noise."""
+    _opendp()
 
 
 def grid_of(strategy: Strategy) -> int:
@@ -213,6 +243,8 @@ def _gaussian(epsilon: float, gamma: float) -> Any:
 @lru_cache(maxsize=64)
 def _gaussian_scale(epsilon: float, gamma: float) -> float:
     """The smallest scale, to 1 in 10^9, at which OpenDP's map gives at most ε at this γ."""
+    if not 1e-6 <= epsilon <= 1e4:
+        raise InvalidInputError("live Gaussian responses need an epsilon between 1e-6 and 1e4")
     high = 2.0**FINE
     while _gaussian_cost(high, gamma) > epsilon:
         high *= 2.0

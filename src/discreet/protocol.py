@@ -50,7 +50,7 @@ class Protocol:
         most = check_whole("max_people", self.max_people, least=len(self.arms), most=MOST_PEOPLE)
         object.__setattr__(self, "max_people", most)
         for what, value, allowed in (("missing", self.missing, MISSING), ("retain", self.retain, RETAIN)):
-            if value not in allowed:
+            if not isinstance(value, str) or value not in allowed:
                 raise InvalidInputError(f"{what} must be one of {', '.join(allowed)}; got {value!r}")
         scale = self.scale
         object.__setattr__(self, "low", scale.low)
@@ -65,6 +65,23 @@ class Protocol:
     def scale(self) -> privacy.Scale:
         """How outcomes become rewards, and back."""
         return privacy.Scale(self.low, self.high, self.direction)
+
+    @property
+    def respond_options(self) -> str:
+        """How `discreet respond` must be called for this trial, if it has local trust."""
+        words = f"--epsilon {self.strategy.epsilon!r}"
+        if self.strategy.gamma is not None:
+            words += f" --gamma {self.strategy.gamma!r}"
+        if self.scale != privacy.Scale():
+            words += f" --range {self.low!r},{self.high!r} --direction {self.direction}"
+        return words
+
+    def shown_delta(self, smallest: float | None) -> float | None:
+        """The smallest δ of an inconclusive end: with what discrete noise costs, and none without a proof."""
+        if smallest is None or not self.strategy.proved:
+            return None
+        paid = smallest * self.strategy.delta / privacy.payable_delta(self.strategy)
+        return paid if paid < 1 else None
 
     @property
     def grid(self) -> int:
@@ -108,11 +125,22 @@ def digest(text: str) -> str:
 
 
 def _check_names(name: Any, arms: Any) -> None:
-    if not isinstance(name, str) or not name.strip() or len(name) > LONGEST_NAME:
+    if not _writable(name) or len(name) > LONGEST_NAME:
         raise InvalidInputError(f"name must be a text of 1 to {LONGEST_NAME} characters")
-    if isinstance(arms, str) or not all(isinstance(arm, str) and arm.strip() for arm in arms):
+    if not isinstance(arms, tuple | list) or not all(_writable(arm) for arm in arms):
         raise InvalidInputError("arms must be a list of names, such as ['5 mg', '10 mg']")
     if len(arms) < 2:
         raise InvalidInputError("a trial needs two arms or more")
     if len(set(arms)) < len(arms):
         raise InvalidInputError("two arms have the same name: give each its own")
+
+
+def _writable(text: Any) -> bool:
+    """Whether it is a text that every database can hold."""
+    if not isinstance(text, str) or not text.strip() or "\0" in text:
+        return False
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

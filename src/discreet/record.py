@@ -46,10 +46,10 @@ class Replay:
 
     def __init__(self, protocol: Protocol) -> None:
         self.protocol, self.now = protocol, fresh(protocol)
-        self.arms: list[int] = []
-        """The arm of each person."""
-        self.place: dict[int, tuple[int, int]] = {}
-        """(arm, place among its people) of each person whose answer is not in, if answers are taken in turn."""
+        self.places: list[tuple[int, int]] = []
+        """(arm, phase) of each person; where answers are taken in turn, the place among the arm's people."""
+        self.open: dict[int, int] = {}
+        """The phase that is being filled, by arm: where somebody is replaced."""
 
     def follow(self, event: Event) -> str | None:
         """Go on by one event; what is wrong with it, if anything."""
@@ -71,22 +71,29 @@ class Replay:
         return None
 
     def _assigned(self, body: dict[str, Any]) -> str | None:
-        if body["first"] != len(self.arms) + 1:
+        if body["first"] != len(self.places) + 1:
             return "people are numbered wrongly"
+        if body["replacing"] and self.protocol.missing != "replace":
+            return "nobody is replaced by this protocol"
         for offset, arm in enumerate(body["arms"]):
-            self.arms.append(arm)
             if offset >= body["replacing"]:
                 place = self.now.course.take()
                 if place is None or place.arm != arm:
                     return "the strategy would not have assigned this arm"
-                if self.now.course.learns_always:
-                    self.place[len(self.arms)] = (arm, place.phase)
-        return None
+                self.open[arm] = place.phase
+            self.places.append((arm, self.open[arm]))
+        over = len(self.places) > self.protocol.max_people
+        return "more people than the protocol allows" if over else None
 
     def _released(self, body: dict[str, Any]) -> str | None:
         due = [[*batch] for batch in self.now.course.due()]
         if due != [[one["arm"], one["phase"], one["count"]] for one in body["releases"]]:
             return "no such release was due"
+        promised = self.protocol.strategy.epsilon
+        if body["unit"] != 1 / self.protocol.grid:
+            return "another unit than the protocol's"
+        if any(one["epsilon"] is not None and one["epsilon"] > (promised or 0) for one in body["releases"]):
+            return "a release of more than the promised ε"
         self.now.releases += len(due)
         self.now.course.release([one["sum"] * body["unit"] for one in body["releases"]])
         return None
@@ -96,8 +103,8 @@ class Replay:
         if not isinstance(course, StreamCourse):
             return "this strategy takes no single answers"
         for number, units in body["answers"]:
-            arm, place = self.place.pop(number, (-1, -1))
-            if arm < 0 or place <= self.now.cursor[arm]:
+            arm, place = self.places[number - 1]
+            if number < 1 or place <= self.now.cursor[arm]:
                 return "an answer that was taken before, or out of turn"
             self.now.cursor[arm] = place
             course.answer(arm, units * body["unit"])
@@ -105,8 +112,12 @@ class Replay:
         return None
 
     def _stopped(self, body: dict[str, Any]) -> str | None:
-        self.now.stopped, self.now.conclusive = True, self.now.course.stopped
-        self.now.smallest_delta = body["smallest_delta"]
-        if (body["conclusive"], body["recommendation"]) != (self.now.conclusive, self.now.course.recommendation):
+        now, course = self.now, self.now.course
+        now.stopped, now.conclusive = True, course.stopped
+        if not now.conclusive:
+            now.smallest_delta = self.protocol.shown_delta(course.smallest_delta())
+        said = (body["conclusive"], body["recommendation"], body["smallest_delta"])
+        if said != (now.conclusive, course.recommendation, now.smallest_delta):
             return "the strategy would have ended otherwise"
-        return None
+        early = not (course.finished or len(self.places) >= self.protocol.max_people)
+        return "an end before the maximum" if early else None

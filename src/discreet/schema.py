@@ -77,7 +77,7 @@ sealed = Table(
     Column("arm", Integer, primary_key=True, autoincrement=False),
     Column("phase", Integer, primary_key=True, autoincrement=False),
     Column("number", Integer, primary_key=True, autoincrement=False),
-    Column("units", BigInteger, nullable=False),
+    Column("units", BigInteger),
 )
 people = Table(
     "discreet_people",

@@ -81,7 +81,7 @@ class Store:
         weakref.finalize(self, self.engine.dispose)
         _stores.add(self)
         with self._plainly():
-            self._prepare()
+            self._prepare(not must_exist)
 
     def __repr__(self) -> str:
         """The address without its password."""
@@ -150,6 +150,7 @@ class Store:
             options |= {"isolation_level": "READ COMMITTED", "pool_pre_ping": True}
         engine = sa.create_engine(self.url, **options)
         sa.event.listen(engine, "connect", _set_up_sqlite if self.sqlite else _set_up_postgresql)
+        sa.event.listen(engine, "handle_error", _let_go)
         if self.sqlite:
             sa.event.listen(engine, "begin", _begin_sqlite)
         return engine
@@ -163,11 +164,17 @@ class Store:
             with self.engine.connect() as connection:
                 yield connection.execution_options(**options)
 
-    def _prepare(self) -> None:
-        """Make the tables, or bring older ones up to date; one process at a time, and nothing if all is well."""
+    def _prepare(self, new: bool) -> None:
+        """Make the tables if there may be new ones, or bring older ones up to date; one process at a time."""
         with self._connection(discreet_begin="BEGIN") as connection:
-            if sa.inspect(connection).has_table(about.name) and _version(connection) == schema.SCHEMA:
+            there = sa.inspect(connection).has_table(about.name)
+            if there and _version(connection) == schema.SCHEMA:
                 return
+        if not there and not new:
+            raise InvalidInputError(f"there are no trials in {self.place}: check the url, or create one there first")
+        if self.sqlite:
+            with self._connection(discreet_begin="") as connection:
+                connection.exec_driver_sql("PRAGMA journal_mode = WAL")
         with self._connection() as connection:
             if not self.sqlite:
                 connection.execute(sa.text("SELECT pg_advisory_xact_lock(hashtext('discreet_schema'))"))
@@ -252,14 +259,14 @@ _count_batch = batches.update().where(_at(batches, "arm", "phase"))
 _close_batch = batches.delete().where(_at(batches, "arm", "phase"))
 _key = sa.select(keys.c.key).where(_at(keys))
 _people = sa.select(people.c.hash).where(_at(people), people.c.hash.in_(sa.bindparam("hashes", expanding=True)))
-_reseal = sealed.update().where(_at(sealed, "arm", "phase", "number"))
+_reseal = sealed.update().where(_at(sealed, "arm", "phase", "number"), sealed.c.units.is_not(None))
 _unseal_sum = sa.select(sa.func.sum(sealed.c.units), sa.func.count()).where(_at(sealed, "arm", "phase"))
 _erase = sealed.delete().where(_at(sealed, "arm", "phase"))
 _answers = sa.select(sealed.c.phase, sealed.c.number, sealed.c.units).where(
     _at(sealed, "arm"), sealed.c.phase > sa.bindparam("after")
 )
 _erase_answers = sealed.delete().where(_at(sealed, "arm"), sealed.c.phase <= sa.bindparam("through"))
-_arms = sa.select(assignments.c.arm).where(_at(assignments)).order_by(assignments.c.number)
+_places = sa.select(assignments.c.arm, assignments.c.phase).where(_at(assignments)).order_by(assignments.c.number)
 _open = sa.select(sa.func.count()).where(_at(assignments), assignments.c.state == OPEN)
 
 
@@ -371,8 +378,8 @@ class Session:
         """The trial's secret, with which people's identifiers are hashed."""
         return bytes(self._run(_key).scalar_one())
 
-    def enter_people(self, hashes: Sequence[bytes]) -> list[int]:
-        """Note who takes part; the places in the list of those who did before (then nothing is to be kept)."""
+    def known_people(self, hashes: Sequence[bytes]) -> list[int]:
+        """The places in the list of those who took part before, or stand in it before."""
         known: set[bytes] = set()
         for some in _pieces(hashes):
             known |= {bytes(value) for value in self._run(_people, hashes=some).scalars()}
@@ -381,20 +388,22 @@ class Session:
             if value in known:
                 again.append(place)
             known.add(value)
-        if not again:
-            self._insert(people, [{"hash": value} for value in hashes])
         return again
+
+    def enter_people(self, hashes: Sequence[bytes]) -> None:
+        """Note who takes part."""
+        self._insert(people, [{"hash": value} for value in hashes])
 
     # --- behind the wall --------------------------------------------------------------------------
 
-    def seal(self, outcomes: Sequence[tuple[Assigned, int]]) -> None:
-        """Put outcomes, in units, behind the wall."""
+    def seal(self, outcomes: Sequence[tuple[Assigned, int | None]]) -> None:
+        """Put outcomes, in units, behind the wall; None is an answer that will not come."""
         rows = [(row.arm, row.phase, row.number, units) for row, units in outcomes]
         names = ("arm", "phase", "number", "units")
         self._insert(sealed, [dict(zip(names, row, strict=True)) for row in rows])
 
     def reseal(self, row: Assigned, units: int) -> None:
-        """Correct an outcome."""
+        """Correct an outcome, if there is one."""
         self._run(_reseal, at_arm=row.arm, at_phase=row.phase, at_number=row.number, units=units)
 
     def unseal_sum(self, arm: int, phase: int) -> tuple[int, int]:
@@ -406,9 +415,9 @@ class Session:
         """Delete the outcomes of a batch; `Store.scrub` makes them unreadable after the transaction."""
         self._run(_erase, at_arm=arm, at_phase=phase)
 
-    def answers(self, arm: int, after: int) -> list[tuple[int, int, int]]:
+    def answers(self, arm: int, after: int) -> list[tuple[int, int, int | None]]:
         """(place, number, units) of an arm's answers that follow place `after` without a gap."""
-        found: list[tuple[int, int, int]] = []
+        found: list[tuple[int, int, int | None]] = []
         for place, number, units in self._run(_answers.order_by(sealed.c.phase), at_arm=arm, after=after):
             if place != after + len(found) + 1:
                 break
@@ -421,9 +430,9 @@ class Session:
 
     # --- checks -----------------------------------------------------------------------------------
 
-    def arms_assigned(self) -> Iterator[int]:
-        """The arm of each person, in order."""
-        yield from self._run(_arms).scalars()
+    def places_assigned(self) -> Iterator[tuple[int, int]]:
+        """(arm, phase) of each person, in order."""
+        yield from ((arm, phase) for arm, phase in self._run(_places))
 
     def counts_agree(self) -> bool:
         """Whether each open batch counts as many open assignments and told outcomes as there are.
@@ -470,6 +479,8 @@ def _read_url(url: str) -> sa.URL:
         raise InvalidInputError("url must look like sqlite:///trial.db or postgresql://user@host/database") from None
     backend = read.get_backend_name()
     if backend == "sqlite":
+        if read.drivername not in ("sqlite", "sqlite+pysqlite"):
+            raise InvalidInputError("write the url as sqlite:///trial.db: there is one way to open it")
         if not read.database or ":memory:" in read.database or read.query.get("mode") == "memory":
             raise InvalidInputError("a trial must outlive this process: give a file, such as sqlite:///trial.db")
         return read
@@ -488,11 +499,16 @@ def _set_up_sqlite(connection: Any, _record: Any) -> None:
     connection.isolation_level = None
     for pragma in (
         f"busy_timeout = {BUSY_SECONDS * 1000:.0f}",
-        "journal_mode = WAL",
         "synchronous = FULL",
         "secure_delete = ON",
     ):
         connection.execute(f"PRAGMA {pragma}").fetchall()
+
+
+def _let_go(context: sa.engine.ExceptionContext) -> None:
+    """Roll back after Ctrl-C like after any error: a connection thrown away with a cursor open keeps SQLite's lock."""
+    if not isinstance(context.original_exception, Exception):
+        context.is_disconnect = False
 
 
 def _begin_sqlite(connection: sa.Connection) -> None:

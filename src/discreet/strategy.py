@@ -135,11 +135,11 @@ class Strategy:
     def privacy(self) -> str:
         """The privacy guarantee in words."""
         if self.estimator == "gauss":
-            return f"({self.epsilon:g}, {self.gamma:g})-local DP: every answer is randomised before it is sent"
+            return f"({self.epsilon:.15g}, {self.gamma:.15g})-local DP: every answer is randomised before it is sent"
         if self.trust == "none":
             return "none: decisions are made from raw outcomes"
         where = "every answer is randomised before it is sent" if self.trust == "local" else "every release is noised"
-        return f"{self.epsilon:g}-{self.trust} DP: {where}"
+        return f"{self.epsilon:.15g}-{self.trust} DP: {where}"
 
     @property
     def correctness(self) -> str:

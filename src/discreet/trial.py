@@ -9,6 +9,7 @@ import hmac
 import json
 import secrets
 import time
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -26,8 +27,6 @@ from discreet.validate import check_whole
 from discreet.views import ArmStatus, Assignment, Batch, Status, Verification
 
 MOST_AT_ONCE = 100_000
-SKIPPED = -(2**62)
-"""Stands for an answer that will not come, where answers are taken in turn."""
 Counts = dict[tuple[int, int], tuple[int, int, int]]
 
 
@@ -39,6 +38,8 @@ class Trial:
         self._store = home
         self._now = fresh(protocol)
         self._seq = -1
+        self._seen: tuple[int, str] = (0, "")
+        """Length and head of the longest record we have seen: it can only grow."""
         self._erased = False
         """Whether outcomes were erased that may still be readable in the files of the database."""
 
@@ -67,8 +68,9 @@ class Trial:
             low, high = range
         except (TypeError, ValueError):
             raise InvalidInputError("range must be two numbers (low, high)") from None
-        arms = tuple(arms) if not isinstance(arms, str) else arms
         protocol = Protocol(name, arms, strategy, max_people, missing, retain, low, high, direction, lease)  # type: ignore[arg-type]
+        if strategy.trust != "none":
+            privacy.ready()
         text = canonical(protocol.to_dict())
         home, now = Store(url), fresh(protocol)
         with home.session(name) as session:
@@ -106,7 +108,7 @@ class Trial:
             trial = cls(home, protocol, digest(row.protocol))
             if head is not None:
                 trial._check_head(session, head)
-        trial._erased = protocol.retain != "forever" and protocol.strategy.trust == "global"
+        trial._erased = protocol.retain != "forever" and protocol.strategy.trust != "local"
         trial._scrub()
         return trial
 
@@ -114,8 +116,14 @@ class Trial:
         """Name, strategy and place; nothing that was told."""
         return f"Trial({self.protocol.name!r}, {self.protocol.strategy.name}, {self._store!r})"
 
+    @property
+    def place(self) -> str:
+        """Where the trial is kept, without a password."""
+        return self._store.url.render_as_string(hide_password=True)
+
     def close(self) -> None:
         """Close the connections to the store. Nothing is lost without it, and the next call opens new ones."""
+        self._scrub()
         self._store.close()
 
     # --- ask --------------------------------------------------------------------------------------
@@ -124,14 +132,16 @@ class Trial:
         """Up to n assignments, fewer if a release comes before; none while outcomes are waited for, or at the end.
 
         With `people`, identifiers of the next n people, whoever took part before is refused, and nobody is assigned.
-        Of an identifier only a keyed hash is kept.
+        Of an identifier only a keyed hash is kept. Outcomes whose lease has ended are given up first, in a transaction
+        of its own: nothing that can fail may follow a release that was drawn, or it could be drawn again.
         """
-        count = check_whole("n", len(people) if people is not None else n, least=1, most=MOST_AT_ONCE)
+        names = None if people is None else _names(people)
+        count = check_whole("n", n if names is None else len(names), least=1, most=MOST_AT_ONCE)
+        self.expire()
         with self._writing() as session:
-            self._settle(session, self._expire(session))
+            hashes = [] if names is None else self._hashes(session, names)
             places = [] if self._now.stopped else self._places(session, count)
-            if people is not None and places:
-                self._enter(session, people[: len(places)])
+            session.enter_people(hashes[: len(places)])
             made = self._assign(session, places)
             self._end_if_over(session)
             batch = Batch(tuple(made), self._waiting(session.batches()), self._now.stopped)
@@ -170,16 +180,18 @@ class Trial:
         session.append("assigned", {"first": first, "arms": [arm for arm, _, _ in places], "replacing": replacing})
         return [Assignment(_id(row), self.protocol.arms[row.arm]) for row in rows]
 
-    def _enter(self, session: Session, people: Sequence[str]) -> None:
+    def _hashes(self, session: Session, names: list[bytes]) -> list[bytes]:
+        """What is kept of identifiers; refuses whoever took part before."""
         key = session.key()
-        hashes = [hmac.digest(key, str(person).encode(), "sha256") for person in people]
-        again = session.enter_people(hashes)
+        hashes = [hmac.digest(key, name, "sha256") for name in names]
+        again = session.known_people(hashes)
         if again:
             places = ", ".join(str(place + 1) for place in again)
             raise InvalidInputError(
                 f"people number {places} of the list took part before (or are named twice): leave them out. Nobody "
                 "was assigned"
             )
+        return hashes
 
     # --- tell -------------------------------------------------------------------------------------
 
@@ -230,15 +242,12 @@ class Trial:
 
     def expire(self) -> int:
         """Give up the assignments whose lease has ended (as `ask` does); how many."""
+        if self.protocol.lease is None:
+            return 0
         with self._writing() as session:
-            lost = self._expire(session)
+            lost = self._lose(session, session.late(time.time()), schema.EXPIRED)
             self._settle(session, lost)
         return len(lost)
-
-    def _expire(self, session: Session) -> list[Assigned]:
-        if self.protocol.lease is None:
-            return []
-        return self._lose(session, session.late(time.time()), schema.EXPIRED)
 
     def _take_in(self, units: Mapping[str, int]) -> None:
         if not units:
@@ -265,7 +274,7 @@ class Trial:
         if not replace:
             session.seal([(row, self._worst()) for row in lost])
         elif self._now.course.learns_always:
-            session.seal([(row, SKIPPED) for row in lost])
+            session.seal([(row, None) for row in lost])
         vacant = 1 if replace and not self._now.course.learns_always else 0
         for row in lost:
             _count(changes, self._slot(row.arm, row.phase), -1, 1 - vacant, vacant)
@@ -284,9 +293,12 @@ class Trial:
             raise InvalidInputError("this trial takes randomised responses only: make one with privacy.respond")
         strategy = self.protocol.strategy
         wanted = ("gauss" if strategy.estimator == "gauss" else "rr", strategy.epsilon, strategy.gamma)
-        if (response.mechanism, response.epsilon, response.gamma) != wanted:
-            levels = f"epsilon={strategy.epsilon:g}" + (f", gamma={strategy.gamma:g}" if strategy.gamma else "")
-            raise InvalidInputError(f"the response was not randomised as the protocol says: {levels}")
+        if (response.mechanism, response.epsilon, response.gamma) != wanted or response.scale != self.protocol.scale:
+            raise InvalidInputError(
+                f"the response was not randomised as the protocol says: {self.protocol.respond_options}"
+            )
+        if abs(response.value) > privacy.largest_response(strategy):
+            raise InvalidInputError("the response is larger than noise can make it: it was not made by respond")
         return response.value
 
     def _find(self, session: Session, ids: list[str]) -> dict[str, Assigned]:
@@ -296,7 +308,7 @@ class Trial:
         found = {}
         for id, number in numbers.items():
             row = known.get(number)
-            if row is None or not secrets.compare_digest(_id(row).encode(), str(id).encode()):
+            if row is None or not secrets.compare_digest(_id(row).encode(), str(id).encode(errors="replace")):
                 raise InvalidInputError(f"there is no assignment {id!r} in this trial; nothing was told")
             found[id] = row
         return found
@@ -318,13 +330,13 @@ class Trial:
         """Draw the noise, publish the sums, erase the outcomes: one transaction, or nothing of it."""
         grid, strategy = self.protocol.grid, self.protocol.strategy
         releases, sums = [], []
-        for arm, phase, size in due:
-            total, count = session.unseal_sum(arm, phase)
-            if count != size:
-                raise DiscreetError("the outcomes of a batch do not match its assignments: run `discreet trial verify`")
-            spent: float | None = None
+        sealed = [session.unseal_sum(arm, phase) for arm, phase, _ in due]
+        if [count for _, count in sealed] != [size for _, _, size in due]:
+            raise DiscreetError("the outcomes of a batch do not match its assignments: run `discreet trial verify`")
+        for (arm, phase, size), (raw, _) in zip(due, sealed, strict=True):
+            total, spent = raw, None
             if strategy.trust == "global":
-                total, spent = privacy.noisy_sum(total, float(strategy.epsilon or 0), grid)
+                total, spent = privacy.noisy_sum(raw, float(strategy.epsilon or 0), grid)
             elif strategy.trust == "local":
                 spent = privacy.response_epsilon(float(strategy.epsilon or 0), strategy.gamma)
             releases.append({"arm": arm, "phase": phase, "count": size, "sum": total, "epsilon": spent})
@@ -332,7 +344,7 @@ class Trial:
             session.close_batch(arm, phase)
             if self.protocol.retain != "forever":
                 session.erase(arm, phase)
-                self._erased = strategy.trust == "global"
+                self._erased = strategy.trust != "local"
         self._now.releases += len(releases)
         self._now.course.release(sums)
         session.append("released", {"releases": releases, "unit": 1 / grid})
@@ -342,7 +354,7 @@ class Trial:
         taken, grid = [], self.protocol.grid
         for arm in sorted(arms):
             for place, number, units in session.answers(arm, self._now.cursor[arm]):
-                if units != SKIPPED and not course.stopped:
+                if units is not None and not course.stopped:
                     self._now.cursor[arm] = place
                     course.answer(arm, units / grid)
                     taken.append([number, units])
@@ -359,7 +371,7 @@ class Trial:
             return
         now.stopped, now.conclusive = True, now.course.stopped
         if not now.conclusive:
-            now.smallest_delta = now.course.smallest_delta()
+            now.smallest_delta = self.protocol.shown_delta(now.course.smallest_delta())
         end = {
             "conclusive": now.conclusive,
             "recommendation": now.course.recommendation,
@@ -392,32 +404,35 @@ class Trial:
     def status(self) -> Status:
         """Everything in it may be shown to anyone."""
         with self._reading() as session:
-            batches, row = session.batches(), session.look_again()
-            now, protocol, strategy = self._now, self.protocol, self.protocol.strategy
-            best = now.course.recommendation
-            return Status(
-                name=protocol.name,
-                strategy=strategy.name,
-                stopped=now.stopped,
-                conclusive=now.conclusive,
-                recommendation=None if best is None else protocol.arms[best],
-                smallest_delta=now.smallest_delta,
-                people=row.people,
-                max_people=protocol.max_people,
-                pending=sum(batch.open for batch in batches.values()),
-                waiting=self._waiting(batches),
-                releases=now.releases,
-                epsilon=strategy.epsilon,
-                gamma=strategy.gamma,
-                delta=strategy.delta,
-                privacy=strategy.privacy,
-                correctness=strategy.correctness,
-                missing=MISSING[protocol.missing],
-                retain=RETAIN[protocol.retain],
-                arms=tuple(self._arms()),
-                head=f"{row.seq}:{row.head}",
-                protocol_hash=self.protocol_hash,
-            )
+            return self._status(session)
+
+    def _status(self, session: Session) -> Status:
+        batches, row = session.batches(), session.look_again()
+        now, protocol, strategy = self._now, self.protocol, self.protocol.strategy
+        best = now.course.recommendation
+        return Status(
+            name=protocol.name,
+            strategy=strategy.name,
+            stopped=now.stopped,
+            conclusive=now.conclusive,
+            recommendation=None if best is None else protocol.arms[best],
+            smallest_delta=now.smallest_delta,
+            people=row.people,
+            max_people=protocol.max_people,
+            pending=sum(batch.open for batch in batches.values()),
+            waiting=self._waiting(batches),
+            releases=now.releases,
+            epsilon=strategy.epsilon,
+            gamma=strategy.gamma,
+            delta=strategy.delta,
+            privacy=strategy.privacy,
+            correctness=strategy.correctness,
+            missing=MISSING[protocol.missing],
+            retain=RETAIN[protocol.retain],
+            arms=tuple(self._arms()),
+            head=f"{row.seq}:{row.head}",
+            protocol_hash=self.protocol_hash,
+        )
 
     def _arms(self) -> Iterator[ArmStatus]:
         scale = self.protocol.scale
@@ -431,8 +446,8 @@ class Trial:
 
         It holds nothing that was not released, no identifiers of people, and no ids under which outcomes are told.
         """
-        status = self.status().to_dict()
         with self._reading() as session:
+            status = self._status(session).to_dict()
             record = [
                 {"seq": event.seq, "kind": event.kind, **event.says, "hash": event.hash} for event in session.events()
             ]
@@ -463,7 +478,7 @@ class Trial:
                 problems.append("the record is shorter than the trial says")
             if not problems and again.now.dump() != row.state:
                 problems.append("the state does not follow from the record")
-            if not problems and (again.arms != list(session.arms_assigned()) or row.people != len(again.arms)):
+            if not problems and (again.places != list(session.places_assigned()) or row.people != len(again.places)):
                 problems.append("the assignments do not follow from the record")
             if not problems and not session.counts_agree():
                 problems.append("the counts of outcomes do not agree with the outcomes")
@@ -482,17 +497,19 @@ class Trial:
                 self._catch_up(session)
                 before, self._seq = self._seq, -1
                 yield session
-                seq = session.look_again().seq
-                if seq != before:
+                row = session.look_again()
+                if row.seq != before:
                     session.save(self._now.dump())
-            self._seq = seq
+            self._seq, self._seen = row.seq, (row.seq, row.head)
             self._scrub()
 
     @contextmanager
     def _reading(self) -> Iterator[Session]:
-        with self._store.lock, self._store.reading(self.protocol.name) as session:
-            self._catch_up(session)
-            yield session
+        with self._store.lock:
+            self._scrub()
+            with self._store.reading(self.protocol.name) as session:
+                self._catch_up(session)
+                yield session
 
     def _catch_up(self, session: Session) -> None:
         """Load the state unless it is the one we have: every change of it is an event."""
@@ -511,10 +528,14 @@ class Trial:
         row = session.look()
         if row is None:
             raise InvalidInputError(f"there is no trial {self.protocol.name!r} in {self._store.place} any more")
+        if (row.seq, row.head) != self._seen:
+            if self._seen[0]:
+                self._check_head(session, f"{self._seen[0]}:{self._seen[1]}")
+            self._seen = (row.seq, row.head)
         return row
 
     def _scrub(self) -> None:
-        """Make erased outcomes unreadable; if somebody is reading, after the next change."""
+        """Make erased outcomes unreadable; if somebody is reading, with the next call."""
         if self._erased:
             self._erased = not self._store.scrub()
 
@@ -546,6 +567,16 @@ class Trial:
 def _count(changes: Counts, slot: tuple[int, int], open_: int, told: int, vacant: int) -> None:
     now = changes.get(slot, (0, 0, 0))
     changes[slot] = (now[0] + open_, now[1] + told, now[2] + vacant)
+
+
+def _names(people: Sequence[str]) -> list[bytes]:
+    """Identifiers as they are hashed: without spaces around them, and in one of Unicode's ways to write them."""
+    if isinstance(people, str) or not all(isinstance(person, str) and person.strip() for person in people):
+        raise InvalidInputError("people must be a list of identifiers, each a text")
+    try:
+        return [unicodedata.normalize("NFC", person.strip()).encode() for person in people]
+    except UnicodeEncodeError:
+        raise InvalidInputError("people must be a list of identifiers, each a text that can be written down") from None
 
 
 def _id(row: Assigned) -> str:

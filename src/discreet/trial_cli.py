@@ -63,10 +63,12 @@ def create(
     made = Trial.create(url, trial_name, names, strategy, max_people, missing, retain, _ends(ends), direction, lease)
     status = made.status()
     if as_json:
-        show_json({"name": trial_name, "protocol_hash": made.protocol_hash, "head": status.head, "url": url})
+        show_json({"name": trial_name, "protocol_hash": made.protocol_hash, "head": status.head, "url": made.place})
         return
     click.echo(f"{trial_name}: {len(names)} arms, at most {max_people} people, {status.privacy}.")
     click.echo(f"Error rate: {status.correctness}.\nMissing: {status.missing}.\nRetention: {status.retain}.")
+    if strategy.trust == "local":
+        click.echo(f"Outcomes are randomised where people are: discreet respond {made.protocol.respond_options}")
     click.echo(f"Protocol {made.protocol_hash}\nNext: discreet trial ask {trial_name}")
 
 
@@ -74,15 +76,16 @@ def create(
 @click.argument("name")
 @click.option("--count", "-n", type=int, default=1, show_default=True, help="How many people to assign.")
 @click.option("--people", type=click.Path(), help="File with one identifier a line: nobody takes part twice.")
+@head_option
 @url_option
 @json_option
-def ask(name: str, count: int, people: str | None, url: str, as_json: bool) -> None:
+def ask(name: str, count: int, people: str | None, head: str | None, url: str, as_json: bool) -> None:
     """Assign the next people to arms, up to the next release."""
     wanted = None
     if people is not None:
         with reading(people) as file:
             wanted = [line.strip() for line in file if line.strip()]
-    batch = opened(url, name).ask(count, wanted)
+    batch = opened(url, name, head).ask(count, wanted)
     if as_json:
         assignments = [{"id": one.id, "arm": one.arm} for one in batch.assignments]
         show_json({"assignments": assignments, "waiting": batch.waiting, "stopped": batch.stopped})
@@ -95,14 +98,17 @@ def ask(name: str, count: int, people: str | None, url: str, as_json: bool) -> N
         click.echo(f"Waiting for {batch.waiting} outcomes before anyone else is assigned.")
 
 
-@trial.command()
+@trial.command(context_settings={"ignore_unknown_options": True})
 @click.argument("name")
 @click.argument("id", required=False)
 @click.argument("outcome", required=False)
 @click.option("--csv", "table", type=click.Path(), help="A file (- for stdin) with a line id,outcome for each person.")
+@head_option
 @url_option
 @json_option
-def tell(name: str, id: str | None, outcome: str | None, table: str | None, url: str, as_json: bool) -> None:
+def tell(
+    name: str, id: str | None, outcome: str | None, table: str | None, head: str | None, url: str, as_json: bool
+) -> None:
     """Tell outcomes (randomised responses if the trial has local trust); again changes nothing."""
     if (table is None) == (id is None) or (id is None) != (outcome is None):
         raise InvalidInputError("give an id and its outcome, or --csv FILE with a line id,outcome for each person")
@@ -111,7 +117,7 @@ def tell(name: str, id: str | None, outcome: str | None, table: str | None, url:
     else:
         with reading(table) as file:
             told = dict(read_outcomes(file))
-    place = opened(url, name)
+    place = opened(url, name, head)
     if place.protocol.strategy.trust == "local":
         from discreet.privacy import Response
 
@@ -124,11 +130,12 @@ def tell(name: str, id: str | None, outcome: str | None, table: str | None, url:
 @trial.command()
 @click.argument("name")
 @click.argument("id")
+@head_option
 @url_option
 @json_option
-def miss(name: str, id: str, url: str, as_json: bool) -> None:
+def miss(name: str, id: str, head: str | None, url: str, as_json: bool) -> None:
     """Say that an outcome will not come."""
-    opened(url, name).miss(id)
+    opened(url, name, head).miss(id)
     show_json({"accepted": 1}) if as_json else click.echo("Accepted.")
 
 
@@ -235,16 +242,32 @@ def reading(path: str) -> Iterator[TextIO]:
 def read_outcomes(file: TextIO) -> Iterator[tuple[str, str]]:
     """(id, outcome) of each line; a first line id,outcome is skipped. Errors name the line and not what is in it."""
     seen = set()
-    for number, row in enumerate(csv.reader(file), 1):
-        cells = [cell.strip() for cell in row]
+    rows = csv.reader(file)
+    while True:
+        try:
+            row = next(rows, None)
+        except csv.Error:
+            raise InvalidInputError(f"line {rows.line_num} cannot be read as a line of a CSV file") from None
+        if row is None:
+            return
+        number, cells = rows.line_num, [cell.strip().removeprefix("\ufeff") for cell in row]
         if not any(cells) or (number == 1 and cells[:1] == ["id"]):
             continue
-        if len(cells) != 2 or not all(cells):
+        if len(cells) != 2 or not all(cells) or not _is_outcome(cells[1]):
             raise InvalidInputError(f"line {number} is not an id and an outcome separated by a comma")
         if cells[0] in seen:
             raise InvalidInputError(f"line {number} has an id that was there before: one outcome for each person")
         seen.add(cells[0])
         yield cells[0], cells[1]
+
+
+def _is_outcome(word: str) -> bool:
+    """Whether it may be an outcome: a number, or a randomised response."""
+    try:
+        float(word)
+    except ValueError:
+        return "/" in word
+    return True
 
 
 def _number(word: str) -> float:

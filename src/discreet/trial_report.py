@@ -39,7 +39,7 @@ def trial_path(transcript: dict[str, Any]) -> TrialPath:
         body = {key: value for key, value in event.items() if key not in ("seq", "kind", "hash")}
         replay.follow(Event(event["seq"], event["kind"], canonical(body), event["hash"]))
         if event["seq"] in kept:
-            people.append(len(replay.arms))
+            people.append(len(replay.places))
             shown = [np.nan if arm.mean is None else arm.mean for arm in replay.now.course.table()]
             means.append([protocol.scale.shown(mean) for mean in shown])
     table = np.array(means, dtype=np.float64).reshape(len(people), len(protocol.arms))

@@ -54,7 +54,7 @@ class Status:
     pending: int
     """People assigned whose outcome is not in."""
     waiting: int
-    """Outcomes that the next release waits for; 0 if people can be assigned."""
+    """Outcomes that the next release waits for; then `ask` assigns nobody, but for those who replace others."""
     releases: int
     epsilon: float | None
     gamma: float | None
