@@ -5,6 +5,7 @@ G_a) and, for a level y below it, the share x_a at which G_a reaches y and the p
 `game` asks of it. Derivations: docs, "Theory and proofs", section 3.
 """
 
+import math
 from abc import ABC, abstractmethod
 from typing import Any, NamedTuple, Protocol
 
@@ -35,11 +36,29 @@ class Transport(Protocol):
     even: FloatArray
     """G_a(1), the level where the arm has as many samples as the best one."""
 
+    def level(self, position: float) -> float:
+        """A level below every limit, rising with a number in which ½ log Σ pulls is almost a line of slope 1."""
+
     def inverse(self, level: float) -> Inverse:
         """Shares and pulls at a level below every limit."""
 
 
-class Quadratic:
+def unit(position: float) -> float:
+    """The logistic map of the line onto (0, 1)."""
+    return 1 / (1 + math.exp(-min(max(position, -700.0), 700.0)))
+
+
+class Bounded:
+    """Levels as those of a Gaussian arm, from the limit alone."""
+
+    limit: FloatArray
+
+    def level(self, position: float) -> float:
+        """See `Transport`."""
+        return float(self.limit.min()) * unit(position)
+
+
+class Quadratic(Bounded):
     """G(x) = c x/(1 + x): Gaussian laws, squared total variation, the relaxed time; c is the ceiling."""
 
     def __init__(self, ceiling: FloatArray) -> None:
@@ -52,7 +71,7 @@ class Quadratic:
         return Inverse(share, share * share)
 
 
-class Capped:
+class Capped(Bounded):
     """G(x) = c min(1, x): total variation. The ceiling c is reached, at x = 1."""
 
     def __init__(self, ceiling: FloatArray) -> None:
@@ -91,7 +110,7 @@ class Search(NamedTuple):
     before_last: FloatArray
 
 
-class Curve(ABC):
+class Curve(Bounded, ABC):
     """G(x) = inf over m in [μ_a, μ*] of near(m) + x far(m), with convex near (falling in m) and far (rising).
 
     A subclass follows the curve by a number z in which its height log((level − floor)/(1 − level/ceiling)) is almost
@@ -228,50 +247,14 @@ class Kl(Curve):
         return low, low
 
 
-class PrivateKl(Kl):
-    """near and far are d_ε; z = log x again. Given x, the best m solves an equation of second degree at most."""
+class ByMean(Curve):
+    """Curves followed by z = log(s/t) for m = μ* − sΔ = μ_a + tΔ, with x = −near'/far' there.
 
-    @np.errstate(all="ignore")
-    def __init__(self, best: float, means: FloatArray, epsilon: float) -> None:
-        self._private = PrivateUp(epsilon)
-        super().__init__(best, means)
-
-    def _prepare(self) -> None:
-        self._turn = self._private.turn(self._p, self._p_bar)
-        bend = self._private.s * self._gaps  # d_ε is almost linear, and G bends within about this much of log x
-        self._tolerance = np.minimum(np.sqrt(1e-15 * bend), 1e-9)
-
-    def _values(self, off: FloatArray, columns: Any) -> FloatArray:
-        return self._private(self._move(off, columns), Turn(*(each[:, columns] for each in self._turn)))
-
-    def _offs(self, weights: FloatArray, columns: Any) -> FloatArray:
-        """Each side on its kl or on its private branch, which makes four cases; the docs have the equations."""
-        gaps, reach = self._gaps[columns], self._turn.reach[:, columns]
-        plain = weights * gaps
-        both_plain = (plain <= reach).all(axis=0)
-        if both_plain.all():
-            return np.asarray(plain)
-        p, p_bar, s, decay = self._p[:, columns], self._p_bar[:, columns], self._private.s, self._private.decay
-        other = (p + decay * p_bar) * weights[::-1]
-        own = _positive_root(s, other - weights * s * (p_bar - p), weights * s * p * p_bar)  # the other side is private
-        near, far = own <= reach
-        private = (weights[0] * (p_bar[0] + decay * p[0]) - other[0]) / s
-        off = np.where(near, own[0], np.where(far, gaps - own[1], np.minimum(np.maximum(private, 0), gaps)))
-        return np.where(both_plain, plain, np.array([off, np.where(far & ~near, own[1], gaps - off)]))
-
-
-class Mixed(Curve):
-    """One side kl, the other factor · TV²: first near kl and far squared, then the other way round.
-
-    z = log(s/t) for m = μ* − sΔ = μ_a + tΔ, and x = −near'/far' there. Shares up to a first one may keep m = μ*:
-    then G is a straight line up to the level `floor`, which pulls nothing.
+    Shares up to a first one may keep m = μ*: then G is a straight line up to the level `floor`, which pulls nothing.
     """
 
-    @np.errstate(all="ignore")
-    def __init__(self, best: float, means: FloatArray, factor: float) -> None:
-        super().__init__(best, means, costs=2)
-        self._factor, first = factor, np.arange(len(self._gaps)) < len(means)
-        self._plain = np.array([first, ~first])
+    def _survey(self) -> None:
+        """Floor, ceiling and the rest that `Curve` wants to know."""
         ones, zeros = np.ones_like(self._gaps), np.zeros_like(self._gaps)
         close = self._rise(np.array([zeros + 1e-200, ones]), EVERY)
         self._far = close.value[1]
@@ -279,16 +262,17 @@ class Mixed(Curve):
         even = self._point(zeros, EVERY)
         self._measure(self._rise(np.array([ones, zeros]), EVERY).value[0], even.level, even.rate)
 
+    @abstractmethod
+    def _rise(self, st: FloatArray, columns: Any) -> Rise:
+        """Near and far with their derivatives, after moves by these parts of the gaps."""
+
     def _solve(self, target: FloatArray) -> tuple[FloatArray, FloatArray]:
         straight = target <= self._floor
+        if not straight.any():
+            return super()._solve(target)
         above = np.minimum(2 * self._floor, (self._floor + self.ceiling.ravel()) / 2)
         share, pull = super()._solve(np.where(straight, above, target))
         return np.where(straight, target / self._far, share), np.where(straight, 0.0, pull)
-
-    def _rise(self, st: FloatArray, columns: Any) -> Rise:
-        move = self._move(st * self._gaps[columns], columns)
-        pairs = zip(kl_rise(*move), square_rise(move.off, self._factor), strict=True)
-        return Rise(*(np.where(self._plain[:, columns], kl, square) for kl, square in pairs))
 
     def _point(self, z: FloatArray, columns: Any) -> Point:
         st = 1 / (1 + np.exp(np.array([-z, z])))
@@ -303,7 +287,43 @@ class Mixed(Curve):
         return low, (low + high) / 2
 
 
-def _positive_root(a: float, b: FloatArray, c: FloatArray) -> FloatArray:
-    """The root of a o² + b o = c that is not negative, for positive a and c, without cancellation."""
-    root = np.sqrt(b * b + 4 * a * c)
-    return np.where(b > 0, 2 * c / (b + root), (root - b) / (2 * a))
+class PrivateKl(ByMean):
+    """near and far are d_ε. Both turn almost linear for small ε, but near/far stays close to s/t."""
+
+    @np.errstate(all="ignore")
+    def __init__(self, best: float, means: FloatArray, epsilon: float) -> None:
+        super().__init__(best, means)
+        self._private = PrivateUp(epsilon)
+        self._turn = self._private.turn(self._p, self._p_bar)
+        bend = self._private.s * self._gaps  # G bends within about this much of log x
+        self._tolerance = np.minimum(np.sqrt(1e-15 * bend), 1e-9)
+        self._hardest = np.flatnonzero(self._gaps == self._gaps.min())
+        self._survey()
+
+    def level(self, position: float) -> float:
+        """The level of the hardest arms where their z is the position: there the next search starts for them."""
+        point = self._point(np.full(len(self._hardest), position), self._hardest)
+        height, slope = self._height(point.level, point.rate, self._hardest)
+        for each, value in zip(self._tangent, (position, height, slope), strict=True):
+            each[self._hardest] = value
+        return float(point.level[0])
+
+    def _rise(self, st: FloatArray, columns: Any) -> Rise:
+        turn = Turn(*(each[:, columns] for each in self._turn))
+        return self._private.rise(self._move(st * self._gaps[columns], columns), turn)
+
+
+class Mixed(ByMean):
+    """One side kl, the other factor · TV²: first near kl and far squared, then the other way round."""
+
+    @np.errstate(all="ignore")
+    def __init__(self, best: float, means: FloatArray, factor: float) -> None:
+        super().__init__(best, means, costs=2)
+        self._factor, first = factor, np.arange(len(self._gaps)) < len(means)
+        self._plain = np.array([first, ~first])
+        self._survey()
+
+    def _rise(self, st: FloatArray, columns: Any) -> Rise:
+        move = self._move(st * self._gaps[columns], columns)
+        pairs = zip(kl_rise(*move), square_rise(move.off, self._factor), strict=True)
+        return Rise(*(np.where(self._plain[:, columns], kl, square) for kl, square in pairs))
