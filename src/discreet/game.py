@@ -65,7 +65,9 @@ def equilibrium(transports: Sequence[Transport]) -> tuple[float, FloatArray]:
         position, meet = now.position + math.copysign(min(abs(step), longest), step), ceiling
         if below and above:
             meet = _meet(below, above)
-            position = _between(below, above, math.log(meet / (ceiling - meet)) if slow and len(transports) > 1 else position)
+            if slow and len(transports) > 1:
+                position = max(transport.position(meet) for transport in transports)
+            position = _between(below, above, position)
         if below and (below.time - below.bound(meet) <= 2e-15 * below.time or position == below.position):
             return below.time, below.share
         if below and above and position == above.position:  # the pulls jump here
@@ -82,10 +84,10 @@ def equilibrium_at(beta: float, transport: Transport) -> tuple[float, FloatArray
     ceiling, others = _ceiling([transport]), (1 - beta) / beta
 
     def excess(position: float) -> tuple[float, float]:
-        unit = unit(position)
-        share, pull = transport.inverse(ceiling * unit)
+        part = unit(position)
+        share, pull = transport.inverse(ceiling * part)
         total = float(share.sum())
-        return math.log(total / others) if total < math.inf else math.inf, (1 + float(pull.sum()) / total) * (1 - unit)
+        return math.log(total / others) if total < math.inf else math.inf, (1 + float(pull.sum()) / total) * (1 - part)
 
     level = ceiling * unit(newton_root(excess, _guess([transport], ceiling, 1, others)))
     return 1 / (beta * level), transport.inverse(level).share[0]
@@ -125,7 +127,7 @@ def _guess(transports: Sequence[Transport], ceiling: float, power: int, others: 
     least = float(even.min())
     crowd = float(((least / even) ** power).sum()) ** (1 / power)
     level = min(2 * least * others / (others + crowd), 0.999 * ceiling)
-    return math.log(level / (ceiling - level))
+    return max(transport.position(level) for transport in transports)
 
 
 def _inverse(transports: Sequence[Transport], level: float) -> Inverse:

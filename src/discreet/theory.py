@@ -79,25 +79,43 @@ def t_tv2(instance: Instance) -> CharacteristicTime:
 def t_local(instance: Instance, epsilon: float) -> CharacteristicTime:
     """T*_ℓ(ν; ε) under ε-local DP: the divergence is min{kl, c(ε) TV²} for each arm (Theorem: local lower bound)."""
     best, means = _bernoulli_arms(instance)
-    factor = local_factor(min(check_epsilon(epsilon), 50.0))  # beyond, kl is the smaller one by far
-    if factor <= 2:  # by Pinsker's inequality c(ε) TV² is the smaller one everywhere
+    smaller, factor = smaller_local_divergence(instance, epsilon), local_factor(min(epsilon, 50.0))
+    if smaller == "tv2":
         return t_tv2(instance).scaled(1 / factor)
+    if smaller == "kl":
+        return t_kl(instance)
     square = Quadratic(factor * (best - means) ** 2)
     return _time(instance, *equilibrium([Kl(best, means), Mixed(best, means, factor), square]))
+
+
+def smaller_local_divergence(instance: Instance, epsilon: float) -> str:
+    """Which of kl and c(ε) TV² is the smaller one wherever it counts: "kl", "tv2", or "either".
+
+    kl(p, q) is between 2 and 1/(2 m(1−m)) times TV², with m whichever of p and q is farther from 1/2 (the first
+    inequality is Pinsker's); then T*_ℓ is T*_KL, or T*_TV²/c(ε).
+    """
+    factor = local_factor(min(check_epsilon(epsilon), 50.0))  # beyond, kl is the smaller one by far
+    if factor <= 2:
+        return "tv2"
+    least = min(mean * (1 - mean) for mean in (min(instance.means), max(instance.means)))
+    return "kl" if 2 * factor * least >= 1 else "either"
 
 
 def t_global(instance: Instance, epsilon: float) -> CharacteristicTime:
     """T*_g(ν; ε) under ε-global DP: the smaller of the KL and ε times the TV cost (Theorem: global lower bound)."""
     best, means = _bernoulli_arms(instance)
-    private = Capped(check_epsilon(epsilon) * (best - means))
+    if check_epsilon(epsilon) >= free_epsilon(instance):  # T*_KL ≤ T*_g ≤ T*_ε
+        return t_kl(instance)
+    private = Capped(epsilon * (best - means))
     return _time(instance, *equilibrium([Kl(best, means), private]))
 
 
 def t_epsilon(instance: Instance, epsilon: float) -> CharacteristicTime:
     """T*_ε under ε-global DP with the divergence d_ε, the tightest known (Jourdan & Azize 2025)."""
     best, means = _bernoulli_arms(instance)
-    transport = PrivateKl(best, means, check_epsilon(epsilon))
-    return _time(instance, *equilibrium([transport]))
+    if check_epsilon(epsilon) >= free_epsilon(instance):
+        return t_kl(instance)
+    return _time(instance, *equilibrium([PrivateKl(best, means, epsilon)]))
 
 
 def t_relaxed(instance: Instance, epsilon: float, sigma: float = 0.5) -> CharacteristicTime:

@@ -34,10 +34,13 @@ class Transport(Protocol):
     limit: FloatArray
     """A level above every solution, at most the ceiling."""
     even: FloatArray
-    """G_a(1), the level where the arm has as many samples as the best one."""
+    """G_a(1), the level where the arm has as many samples as the best one, or another to compare the arms by."""
 
     def level(self, position: float) -> float:
         """A level below every limit, rising with a number in which ½ log Σ pulls is almost a line of slope 1."""
+
+    def position(self, level: float) -> float:
+        """The number for a level, or one not far from it."""
 
     def inverse(self, level: float) -> Inverse:
         """Shares and pulls at a level below every limit."""
@@ -56,6 +59,10 @@ class Bounded:
     def level(self, position: float) -> float:
         """See `Transport`."""
         return float(self.limit.min()) * unit(position)
+
+    def position(self, level: float) -> float:
+        """See `Transport`."""
+        return math.log(level / (float(self.limit.min()) - level))
 
 
 class Quadratic(Bounded):
@@ -130,11 +137,11 @@ class Curve(Bounded, ABC):
         self._tolerance = np.full_like(self._gaps, 1e-9)
         self._open = [np.full_like(self._gaps, each) for each in (-700, 700, np.inf)]
 
-    def _measure(self, ceiling: FloatArray, even: FloatArray, rate: FloatArray) -> None:
-        """What is known of G before any level is asked for: its limit, and at z = 0 its level and rate."""
+    def _measure(self, ceiling: FloatArray, even: FloatArray, rate: FloatArray, z: FloatArray) -> None:
+        """What is known of G before any level is asked for: its limit, and at some z its level and rate."""
         self._per_ceiling = 1 / ceiling
         height, slope = self._height(even, rate, EVERY)
-        self._tangent = np.zeros_like(ceiling), height, np.minimum(np.maximum(slope, 0.1), 10)
+        self._tangent = z, height, np.minimum(np.maximum(slope, 0.1), 10)
         self.even, self.ceiling = even.reshape(self._costs, -1), ceiling.reshape(self._costs, -1)
         self.limit = np.minimum(self.ceiling, 100 * self.even)  # kl may be unbounded; no solution comes near this
 
@@ -219,7 +226,7 @@ class Kl(Curve):
         self._prepare()
         nothing, half = np.zeros_like(self._gaps), np.full_like(self._p, 0.5)
         whole, (near, far) = self._values(np.array([[self._gaps, nothing], self._offs(half, EVERY)]), EVERY)
-        self._measure(whole[0], near + far, far)
+        self._measure(whole[0], near + far, far, nothing)
 
     def _prepare(self) -> None:
         """Whatever the values need."""
@@ -259,8 +266,13 @@ class ByMean(Curve):
         close = self._rise(np.array([zeros + 1e-200, ones]), EVERY)
         self._far = close.value[1]
         self._floor = np.fmax(close.slope[0] / close.slope[1] * self._far, 0.0)
-        even = self._point(zeros, EVERY)
-        self._measure(self._rise(np.array([ones, zeros]), EVERY).value[0], even.level, even.rate)
+        start = self._start()
+        point = self._point(start, EVERY)
+        self._measure(self._rise(np.array([ones, zeros]), EVERY).value[0], point.level, point.rate, start)
+
+    def _start(self) -> FloatArray:
+        """Where the first search starts."""
+        return np.zeros_like(self._gaps)
 
     @abstractmethod
     def _rise(self, st: FloatArray, columns: Any) -> Rise:
@@ -299,6 +311,13 @@ class PrivateKl(ByMean):
         self._tolerance = np.minimum(np.sqrt(1e-15 * bend), 1e-9)
         self._hardest = np.flatnonzero(self._gaps == self._gaps.min())
         self._survey()
+        self.limit = self.ceiling
+
+    def _start(self) -> FloatArray:
+        """Left of where near turns, which arms other than the hardest reach but for large ε; 0 if that is nowhere."""
+        near = self._turn.reach[0]
+        turn = np.log(near / np.maximum(self._gaps - near, NOTHING))
+        return np.where(self._p[0] > NOTHING, np.minimum(turn - 1, 0.0), 0.0)
 
     def level(self, position: float) -> float:
         """The level of the hardest arms where their z is the position: there the next search starts for them."""
@@ -307,6 +326,10 @@ class PrivateKl(ByMean):
         for each, value in zip(self._tangent, (position, height, slope), strict=True):
             each[self._hardest] = value
         return float(point.level[0])
+
+    def position(self, level: float) -> float:
+        """What it would be for Gaussian laws."""
+        return math.log(level / (2 * float(self.even.min()) - level))
 
     def _rise(self, st: FloatArray, columns: Any) -> Rise:
         turn = Turn(*(each[:, columns] for each in self._turn))
