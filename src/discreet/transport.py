@@ -169,7 +169,7 @@ class Curve(Bounded, ABC):
             if settled == len(done):
                 self._tangent = found[2], found[3], np.minimum(np.maximum(found[4], 0.1), 10)
                 return found[0], found[1]
-            search = self._step(search, point, np.where(done, 0.0, (height - search.goal) / slope))
+            search = self._step(search, point, np.where(done, 0.0, (height - search.goal) / slope), columns)
             if many_settled:
                 rest = np.flatnonzero(~done)
                 columns, search = np.arange(len(target))[columns][rest], Search(*(each[rest] for each in search))
@@ -182,12 +182,12 @@ class Curve(Bounded, ABC):
         low, high, last = self._open
         return Search(target, goal, self._tolerance, z, low, high, last, last)
 
-    def _step(self, search: Search, point: Point, step: FloatArray) -> Search:
+    def _step(self, search: Search, point: Point, step: FloatArray, columns: Any) -> Search:
         """Newton's step, unless it leaves the bracket or does not halve every other time; a settled z stays."""
         z, low, high = search.z, search.low, search.high
         level = np.where(np.isnan(point.level), z * np.inf, point.level)  # infinity times zero, far out
         low, high = np.where(level < search.target, z, low), np.where(level > search.target, z, high)
-        low, retreat = self._retreat(point, search.target, low, high)
+        low, retreat = self._retreat(search, point, low, high, columns)
         fresh = z - step
         safe = (fresh > low) & (fresh < high) & (np.abs(step) <= search.before_last / 2)
         fresh = np.where(safe | (step == 0), fresh, retreat)
@@ -212,7 +212,7 @@ class Curve(Bounded, ABC):
 
     @abstractmethod
     def _retreat(
-        self, point: Point, target: FloatArray, low: FloatArray, high: FloatArray
+        self, search: Search, point: Point, low: FloatArray, high: FloatArray, columns: Any
     ) -> tuple[FloatArray, FloatArray]:
         """A better lower end for z, and where to go if Newton's step is no good."""
 
@@ -247,10 +247,10 @@ class Kl(Curve):
         return Point(share, near + rate, far, near / far, rate)
 
     def _retreat(
-        self, point: Point, target: FloatArray, low: FloatArray, high: FloatArray
+        self, search: Search, point: Point, low: FloatArray, high: FloatArray, columns: Any
     ) -> tuple[FloatArray, FloatArray]:
         """G is concave: where its tangent reaches the target, G does not yet."""
-        low = np.fmax(low, np.log(point.share + (target - point.level) / point.far))
+        low = np.fmax(low, np.log(point.share + (search.target - point.level) / point.far))
         return low, low
 
 
@@ -294,7 +294,7 @@ class ByMean(Curve):
         return Point(share, near + share * far, far, near / far, rate)
 
     def _retreat(
-        self, point: Point, target: FloatArray, low: FloatArray, high: FloatArray
+        self, search: Search, point: Point, low: FloatArray, high: FloatArray, columns: Any
     ) -> tuple[FloatArray, FloatArray]:
         return low, (low + high) / 2
 
@@ -310,14 +310,14 @@ class PrivateKl(ByMean):
         bend = self._private.s * self._gaps  # G bends within about this much of log x
         self._tolerance = np.minimum(np.sqrt(1e-15 * bend), 1e-9)
         self._hardest = np.flatnonzero(self._gaps == self._gaps.min())
+        near, far = np.log(self._turn.reach / np.maximum(self._gaps - self._turn.reach, NOTHING))
+        self._bends = near, -far
         self._survey()
         self.limit = self.ceiling
 
     def _start(self) -> FloatArray:
         """Left of where near turns, which arms other than the hardest reach but for large ε; 0 if that is nowhere."""
-        near = self._turn.reach[0]
-        turn = np.log(near / np.maximum(self._gaps - near, NOTHING))
-        return np.where(self._p[0] > NOTHING, np.minimum(turn - 1, 0.0), 0.0)
+        return np.where(self._p[0] > NOTHING, np.minimum(self._bends[0] - 1, 0.0), 0.0)
 
     def level(self, position: float) -> float:
         """The level of the hardest arms where their z is the position: there the next search starts for them."""
@@ -330,6 +330,18 @@ class PrivateKl(ByMean):
     def position(self, level: float) -> float:
         """What it would be for Gaussian laws."""
         return math.log(level / (2 * float(self.even.min()) - level))
+
+    def _retreat(
+        self, search: Search, point: Point, low: FloatArray, high: FloatArray, columns: Any
+    ) -> tuple[FloatArray, FloatArray]:
+        """Up to where near turns, log G is almost z; beyond, and to get there, by way of the turns."""
+        near, far = (each[columns] for each in self._bends)
+        retreat = (low + high) / 2
+        for turn in (far, near):
+            retreat = np.where((low < turn) & (turn < high), turn, retreat)
+        straight = search.z + np.log(search.target / point.level)
+        good = (search.z <= near) & (near < far) & (low < straight) & (straight < high)
+        return low, np.where(good, straight, retreat)
 
     def _rise(self, st: FloatArray, columns: Any) -> Rise:
         turn = Turn(*(each[:, columns] for each in self._turn))
