@@ -118,10 +118,10 @@ def bounds(
 
 def _at(plain: Bounds, epsilon: float) -> PrivateBounds:
     instance, delta, beta, sigma = plain.instance, plain.delta, plain.beta, plain.sigma
-    t_local, t_relaxed_beta = _local(plain, epsilon), theory.t_relaxed_beta(instance, epsilon, beta, sigma)
-    free = epsilon >= plain.free_epsilon
-    t_global = plain.t_kl if free else theory.t_global(instance, epsilon)
-    t_epsilon = plain.t_kl if free else theory.t_epsilon(instance, epsilon)
+    t_local, t_global, t_epsilon = (
+        time(instance, epsilon, plain.t_kl) for time in (theory.t_local, theory.t_global, theory.t_epsilon)
+    )
+    t_relaxed_beta = theory.t_relaxed_beta(instance, epsilon, beta, sigma)
     hardest = max(t_local.value, t_epsilon.value)
     return PrivateBounds(
         epsilon=float(epsilon),
@@ -142,14 +142,6 @@ def _at(plain: Bounds, epsilon: float) -> PrivateBounds:
         upper_constant=theory.upper_constants(instance, epsilon, plain.t_gaussian_beta, t_relaxed_beta, beta, sigma),
         private_complexity=theory.private_complexity(instance, epsilon, sigma),
     )
-
-
-def _local(plain: Bounds, epsilon: float) -> CharacteristicTime:
-    """T*_ℓ, one of the times known already where that is enough."""
-    smaller = theory.smaller_local_divergence(plain.instance, epsilon)
-    if smaller == "tv2":
-        return plain.t_tv2.scaled(1 / theory.local_factor(epsilon))
-    return plain.t_kl if smaller == "kl" else theory.t_local(plain.instance, epsilon)
 
 
 def _global_regime(epsilon: float, plain: Bounds) -> str:

@@ -79,6 +79,15 @@ def equilibrium(transports: Sequence[Transport]) -> tuple[float, FloatArray]:
 
 
 @np.errstate(all="ignore")
+def stays(level: float, shares: FloatArray, others: Sequence[Transport]) -> bool:
+    """Whether an equilibrium stays one under these costs too: none asks for a larger share at its level."""
+    return all(
+        level < transport.limit.min() and bool((transport.inverse(level).share <= shares).all())
+        for transport in others
+    )
+
+
+@np.errstate(all="ignore")
 def equilibrium_at(beta: float, transport: Transport) -> tuple[float, FloatArray]:
     """T_β and the shares, the best arm's allocation held at β: β Σ x_a = 1 − β and T_β = 1/(β y)."""
     ceiling, others = _ceiling([transport]), (1 - beta) / beta

@@ -262,13 +262,14 @@ class ByMean(Curve):
 
     def _survey(self) -> None:
         """Floor, ceiling and the rest that `Curve` wants to know."""
-        ones, zeros = np.ones_like(self._gaps), np.zeros_like(self._gaps)
-        close = self._rise(np.array([zeros + 1e-200, ones]), EVERY)
-        self._far = close.value[1]
-        self._floor = np.fmax(close.slope[0] / close.slope[1] * self._far, 0.0)
         start = self._start()
-        point = self._point(start, EVERY)
-        self._measure(self._rise(np.array([ones, zeros]), EVERY).value[0], point.level, point.rate, start)
+        parts = np.zeros((3, *self._p.shape))  # m at μ*, m at μ_a, and where the first search starts
+        parts[0, 0], parts[0, 1], parts[1, 0], parts[2] = 1e-200, 1, 1, _parts(start)
+        values, slopes, bends = self._rise(parts, EVERY)
+        self._far = values[0, 1]
+        self._floor = np.fmax(slopes[0, 0] / slopes[0, 1] * self._far, 0.0)
+        point = self._assemble(parts[2], Rise(values[2], slopes[2], bends[2]), EVERY)
+        self._measure(values[1, 0], point.level, point.rate, start)
 
     def _start(self) -> FloatArray:
         """Where the first search starts."""
@@ -287,8 +288,11 @@ class ByMean(Curve):
         return np.where(straight, target / self._far, share), np.where(straight, 0.0, pull)
 
     def _point(self, z: FloatArray, columns: Any) -> Point:
-        st = 1 / (1 + np.exp(np.array([-z, z])))
-        (near, far), (fall, climb), (near_bend, far_bend) = self._rise(st, columns)
+        st = _parts(z)
+        return self._assemble(st, self._rise(st, columns), columns)
+
+    def _assemble(self, st: FloatArray, rise: Rise, columns: Any) -> Point:
+        (near, far), (fall, climb), (near_bend, far_bend) = rise
         share = fall / climb
         rate = st[0] * st[1] * self._gaps[columns] * (near_bend + share * far_bend) * far / climb
         return Point(share, near + share * far, far, near / far, rate)
@@ -310,6 +314,7 @@ class PrivateKl(ByMean):
         bend = self._private.s * self._gaps  # G bends within about this much of log x
         self._tolerance = np.minimum(np.sqrt(1e-15 * bend), 1e-9)
         self._hardest = np.flatnonzero(self._gaps == self._gaps.min())
+        self._lead = slice(self._hardest[0], self._hardest[0] + 1)
         near, far = np.log(self._turn.reach / np.maximum(self._gaps - self._turn.reach, NOTHING))
         self._bends = near, -far
         self._survey()
@@ -321,8 +326,8 @@ class PrivateKl(ByMean):
 
     def level(self, position: float) -> float:
         """The level of the hardest arms where their z is the position: there the next search starts for them."""
-        point = self._point(np.full(len(self._hardest), position), self._hardest)
-        height, slope = self._height(point.level, point.rate, self._hardest)
+        point = self._point(np.array([position]), self._lead)
+        height, slope = self._height(point.level, point.rate, self._lead)
         for each, value in zip(self._tangent, (position, height, slope), strict=True):
             each[self._hardest] = value
         return float(point.level[0])
@@ -362,3 +367,8 @@ class Mixed(ByMean):
         move = self._move(st * self._gaps[columns], columns)
         pairs = zip(kl_rise(*move), square_rise(move.off, self._factor), strict=True)
         return Rise(*(np.where(self._plain[:, columns], kl, square) for kl, square in pairs))
+
+
+def _parts(z: FloatArray) -> FloatArray:
+    """s and t, adding up to 1, with z = log(s/t)."""
+    return np.asarray(1 / (1 + np.exp(np.array([-z, z]))))
