@@ -5,7 +5,7 @@ import pytest
 
 from discreet import Bernoulli, bounds, theory, transport
 from discreet.game import equilibrium
-from discreet.transport import Curve, Kl, Mixed, PrivateKl, Quadratic
+from discreet.transport import Curve, Kl, Mixed, PrivateKl, Quadratic, Transport
 
 EPSILONS = (1e-6, 1e-3, 0.05, 0.4, 1.0, 4.0, 40.0, 1e3)
 
@@ -43,7 +43,7 @@ def test_local_time_by_pinsker(epsilon: float) -> None:
         instance = crowd(seed)
         top, means, factor = max(instance.means), np.array(instance.means), theory.local_factor(epsilon)
         means = np.delete(means, instance.best)
-        costs = [Kl(top, means), Mixed(top, means, factor), Quadratic(factor * (top - means) ** 2)]
+        costs: list[Transport] = [Kl(top, means), Mixed(top, means, factor), Quadratic(factor * (top - means) ** 2)]
         assert theory.t_local(instance, epsilon).value == pytest.approx(equilibrium(costs)[0], rel=1e-12)
 
 

@@ -73,7 +73,7 @@ def kl_up(p: FloatArray, p_bar: FloatArray, off: FloatArray, q: FloatArray, q_ba
 
 def kl_rise(p: FloatArray, p_bar: FloatArray, off: FloatArray, q: FloatArray, q_bar: FloatArray) -> Rise:
     """kl(p, q) along a move, with its derivatives in off."""
-    return Rise(kl_up(p, p_bar, off, q, q_bar), off / (q * q_bar), p / q**2 + p_bar / q_bar**2)
+    return Rise(kl_up(p, p_bar, off, q, q_bar), off / (q * q_bar), p / q / q + p_bar / q_bar / q_bar)
 
 
 def square_rise(off: FloatArray, factor: float) -> Rise:
@@ -112,7 +112,7 @@ class PrivateUp:
         p, p_bar, off, q, q_bar = move
         rest = self._rest(move)
         plain, private = off / (q * q_bar), self.s / rest
-        bend = np.where(plain < private, p / q**2 + p_bar / q_bar**2, private * private)
+        bend = np.where(plain < private, p / q / q + p_bar / q_bar / q_bar, private * private)
         return Rise(self._value(move, turn, rest), np.minimum(plain, private), bend)
 
     def _rest(self, move: Move) -> FloatArray:

@@ -68,12 +68,15 @@ def equilibrium(transports: Sequence[Transport]) -> tuple[float, FloatArray]:
             if slow and len(transports) > 1:
                 position = max(transport.position(meet) for transport in transports)
             position = _between(below, above, position)
-        if below and (below.time - below.bound(meet) <= 2e-15 * below.time or position == below.position):
-            return below.time, below.share
-        if below and above and position == above.position:  # the pulls jump here
-            return below.bound(above.level), above.share
+        if below:
+            least = below.bound(meet)
+            for end in (below, above or below):
+                if end.time - least <= 2e-15 * least:
+                    return end.time, end.share
+            if position == below.position or (above and position == above.position):  # the pulls jump here
+                return least, (above or below).share
         before, now, longest = now, _try(transports, position), longest + 1
-        slow = now.height / before.height > 0.5 or (now.height / before.height < -0.5 and not slow)
+        slow = abs(now.height / before.height) > 0.5
         rate = max((now.height - before.height) / (now.position - before.position), 0.0) or 1.0
     raise NoConvergenceError(f"no level found below {ceiling!r}: please report this instance")
 

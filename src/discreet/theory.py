@@ -89,7 +89,7 @@ def t_local(instance: Instance, epsilon: float, known: CharacteristicTime | None
     ends = np.array([best, means.min()])
     if 2 * factor * (ends * (1 - ends)).min() >= 1:  # kl(p, q) is at most TV²/(2 m(1−m)) for some m from p to q
         return known or t_kl(instance)
-    others = [Quadratic(factor * (best - means) ** 2), Mixed(best, means, factor)]
+    others: list[Transport] = [Quadratic(factor * (best - means) ** 2), Mixed(best, means, factor)]
     return _least(instance, known, others)
 
 

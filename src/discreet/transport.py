@@ -315,14 +315,16 @@ class PrivateKl(ByMean):
         self._tolerance = np.minimum(np.sqrt(1e-15 * bend), 1e-9)
         self._hardest = np.flatnonzero(self._gaps == self._gaps.min())
         self._lead = slice(self._hardest[0], self._hardest[0] + 1)
-        near, far = np.log(self._turn.reach / np.maximum(self._gaps - self._turn.reach, NOTHING))
+        bends = np.log(self._turn.reach / np.maximum(self._gaps - self._turn.reach, NOTHING))
+        near, far = np.where(self._p > NOTHING, bends, -np.inf)  # from 0 there is no kl to leave
         self._bends = near, -far
         self._survey()
         self.limit = self.ceiling
 
     def _start(self) -> FloatArray:
         """Left of where near turns, which arms other than the hardest reach but for large ε; 0 if that is nowhere."""
-        return np.where(self._p[0] > NOTHING, np.minimum(self._bends[0] - 1, 0.0), 0.0)
+        near = self._bends[0]
+        return np.where(near > -np.inf, np.minimum(near - 1, 0.0), 0.0)
 
     def level(self, position: float) -> float:
         """The level of the hardest arms where their z is the position: there the next search starts for them."""
