@@ -85,8 +85,7 @@ def equilibrium(transports: Sequence[Transport]) -> tuple[float, FloatArray]:
 def stays(level: float, shares: FloatArray, others: Sequence[Transport]) -> bool:
     """Whether an equilibrium stays one under these costs too: none asks for a larger share at its level."""
     return all(
-        level < transport.limit.min() and bool((transport.inverse(level).share <= shares).all())
-        for transport in others
+        level < transport.limit.min() and bool((transport.inverse(level).share <= shares).all()) for transport in others
     )
 
 
