@@ -2,7 +2,7 @@
 
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 
 import numpy as np
@@ -42,7 +42,7 @@ def hard_arms(arms: int) -> Bernoulli:
     return Bernoulli((1.0, *np.linspace(0, 1 - 1e-6, arms - 1)))
 
 
-def table(title: str, rows: dict[str, Callable[[Bernoulli], object]], make: Callable[[int], Bernoulli]) -> None:
+def table(title: str, rows: Mapping[str, Callable[[Bernoulli], object]], make: Callable[[int], Bernoulli]) -> None:
     sizes = (5, 100, 1_000, 10_000, 100_000)
     print(f"\n{title}: milliseconds by number of arms (growth: K = 100 000 against K = 5)")
     print(f"{'':16}" + "".join(f"{size:>10}" for size in sizes) + f"{'growth':>10}")

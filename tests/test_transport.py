@@ -1,11 +1,13 @@
 """transport.py and game.py: shortcuts and the search among the unsettled arms give what the long way gives."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from discreet import Bernoulli, bounds, theory, transport
 from discreet.game import equilibrium
-from discreet.transport import Curve, Kl, Mixed, PrivateKl, Quadratic
+from discreet.transport import Curve, Kl, Mixed, PrivateKl, Quadratic, Transport
 
 EPSILONS = (1e-6, 1e-3, 0.05, 0.4, 1.0, 4.0, 40.0, 1e3)
 
@@ -43,8 +45,49 @@ def test_local_time_by_pinsker(epsilon: float) -> None:
         instance = crowd(seed)
         top, means, factor = max(instance.means), np.array(instance.means), theory.local_factor(epsilon)
         means = np.delete(means, instance.best)
-        costs = [Kl(top, means), Mixed(top, means, factor), Quadratic(factor * (top - means) ** 2)]
+        costs: list[Transport] = [Kl(top, means), Mixed(top, means, factor), Quadratic(factor * (top - means) ** 2)]
         assert theory.t_local(instance, epsilon).value == pytest.approx(equilibrium(costs)[0], rel=1e-12)
+
+
+@pytest.mark.parametrize("epsilon", [0.7, 1.0, 3.0, 10.0])
+def test_local_time_where_kl_is_the_smaller_one(epsilon: float) -> None:
+    """For 2 c(ε) μ(1−μ) ≥ 1 the KL costs alone count: adding the other three changes nothing."""
+    factor = theory.local_factor(epsilon)
+    edge = (1 - np.sqrt(1 - 2 / factor)) / 2 * (1 + 1e-12)
+    for means in (np.array([edge, 0.5, 0.6]), np.array([0.4, 0.5, 0.6])):
+        top = 1 - edge
+        instance = Bernoulli([top, *means])
+        costs: list[Transport] = [Kl(top, means), Mixed(top, means, factor), Quadratic(factor * (top - means) ** 2)]
+        assert theory.t_local(instance, epsilon).value == pytest.approx(equilibrium(costs)[0], rel=1e-12)
+        assert theory.t_local(instance, epsilon).value == theory.t_kl(instance).value
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_known_time_without_privacy_changes_nothing(seed: int) -> None:
+    for instance in (crowd(seed), Bernoulli([0.75, 0.6, 0.5, 0.3 + seed / 100])):
+        known = theory.t_kl(instance)
+        for epsilon in EPSILONS:
+            for compute in (theory.t_local, theory.t_global, theory.t_epsilon):
+                found, expected = compute(instance, epsilon, known), compute(instance, epsilon)
+                assert found.value == pytest.approx(expected.value, rel=1e-12)
+                assert found.allocation == pytest.approx(expected.allocation, abs=1e-7)
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 1e-3, 0.01, 0.1, 1.0])
+def test_small_epsilon_takes_no_more_points_than_others(epsilon: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """d_ε is almost linear for small ε; near ties are the hardest."""
+    points, point = [], PrivateKl._point
+
+    def counted(*args: Any) -> Any:
+        points.append(args)
+        return point(*args)
+
+    monkeypatch.setattr(PrivateKl, "_point", counted)
+    near_ties = [0.8, *(0.5 - 10 ** np.linspace(-9, -1, 6))]
+    for means in (near_ties, [0.75, 0.625, 0.5, 0.375, 0.25], [1.0, *np.linspace(0, 1 - 1e-6, 4)]):
+        points.clear()
+        theory.t_epsilon(Bernoulli(means), epsilon)
+        assert len(points) <= 60
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)

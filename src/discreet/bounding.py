@@ -118,11 +118,10 @@ def bounds(
 
 def _at(plain: Bounds, epsilon: float) -> PrivateBounds:
     instance, delta, beta, sigma = plain.instance, plain.delta, plain.beta, plain.sigma
-    t_local, t_global = theory.t_local(instance, epsilon), theory.t_global(instance, epsilon)
-    t_epsilon, t_relaxed_beta = (
-        theory.t_epsilon(instance, epsilon),
-        theory.t_relaxed_beta(instance, epsilon, beta, sigma),
+    t_local, t_global, t_epsilon = (
+        time(instance, epsilon, plain.t_kl) for time in (theory.t_local, theory.t_global, theory.t_epsilon)
     )
+    t_relaxed_beta = theory.t_relaxed_beta(instance, epsilon, beta, sigma)
     hardest = max(t_local.value, t_epsilon.value)
     return PrivateBounds(
         epsilon=float(epsilon),

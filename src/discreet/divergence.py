@@ -73,7 +73,7 @@ def kl_up(p: FloatArray, p_bar: FloatArray, off: FloatArray, q: FloatArray, q_ba
 
 def kl_rise(p: FloatArray, p_bar: FloatArray, off: FloatArray, q: FloatArray, q_bar: FloatArray) -> Rise:
     """kl(p, q) along a move, with its derivatives in off."""
-    return Rise(kl_up(p, p_bar, off, q, q_bar), off / (q * q_bar), p / q**2 + p_bar / q_bar**2)
+    return Rise(kl_up(p, p_bar, off, q, q_bar), off / (q * q_bar), p / q / q + p_bar / q_bar / q_bar)
 
 
 def square_rise(off: FloatArray, factor: float) -> Rise:
@@ -82,37 +82,49 @@ def square_rise(off: FloatArray, factor: float) -> Rise:
 
 
 class Turn(NamedTuple):
-    """Where d⁺_ε leaves kl: at q = g(p) = p e^ε / (1 + p(e^ε − 1)). As g − p, 1 − g, 1 − g s, s = 1 − e^{−ε}."""
+    """Where d⁺_ε leaves kl: at q = g(p) = p e^ε / (1 + p(e^ε − 1)). As g − p and 1 − g."""
 
     reach: FloatArray
     bar: FloatArray
-    rest: FloatArray
 
 
 class PrivateUp:
     """d⁺_ε(p, q) along a move: kl up to q = g(p), from there the private branch.
 
-    Beyond g the value is kl(p, g) − log((1 − q s)/(1 − g s)), a sum of positive terms.
+    Beyond g the value is kl(p, g) + log((1 − g s)/(1 − q s)) with s = 1 − e^{−ε}, and the slope s/(1 − q s).
     """
 
     def __init__(self, epsilon: float) -> None:
         epsilon = min(epsilon, 600.0)  # e^{-600} is already nothing beside any mean, and e^{600} does not overflow
-        self.s, self.decay, self._growth = -math.expm1(-epsilon), math.exp(-epsilon), math.expm1(epsilon)
+        self.s, self.decay = -math.expm1(-epsilon), math.exp(-epsilon)  # s = 1 − e^{−ε}
 
     def turn(self, p: FloatArray, p_bar: FloatArray) -> Turn:
         """Where kl ends, for moves that start at p."""
         scale = self.decay + p * self.s
-        return Turn(p * p_bar * self.s / scale, p_bar * self.decay / scale, 1 / (1 + p * self._growth))
+        return Turn(p * p_bar * self.s / scale, p_bar * self.decay / scale)
 
     def __call__(self, move: Move, turn: Turn) -> FloatArray:
         """The divergence along a move."""
+        return self._value(move, turn, self._rest(move))
+
+    def rise(self, move: Move, turn: Turn) -> Rise:
+        """The divergence along a move, with its derivatives in off: the slope is the smaller one of the branches'."""
         p, p_bar, off, q, q_bar = move
+        rest = self._rest(move)
+        plain, private = off / (q * q_bar), self.s / rest
+        bend = np.where(plain < private, p / q / q + p_bar / q_bar / q_bar, private * private)
+        return Rise(self._value(move, turn, rest), np.minimum(plain, private), bend)
+
+    def _rest(self, move: Move) -> FloatArray:
+        """1 − q s, without cancellation."""
+        return np.asarray(move.q_bar + move.q * self.decay)
+
+    def _value(self, move: Move, turn: Turn, rest: FloatArray) -> FloatArray:
+        p, p_bar, off, _, q_bar = move
         plain = np.minimum(off, turn.reach)
         value = kl_up(p, p_bar, plain, p + plain, np.maximum(q_bar, turn.bar))
-        rest = (q_bar + q * self.decay) / turn.rest  # (1 − q s)/(1 − g s)
         past = np.where(turn.bar < turn.reach, turn.bar - q_bar, off - turn.reach)  # q − g, with more digits
-        near, far = -np.log1p(-past * self.s / turn.rest), -np.log(rest)
-        return value + np.maximum(np.where(rest > 0.5, near, far), 0.0)
+        return np.asarray(value + np.log1p(np.maximum(past, 0.0) * (self.s / rest)))
 
 
 def _upward(p: FloatArray, q: FloatArray) -> Move:

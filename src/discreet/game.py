@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from discreet.errors import NoConvergenceError
 from discreet.solve import newton_root
-from discreet.transport import Capped, Inverse, Transport
+from discreet.transport import Capped, Inverse, Transport, unit
 
 FloatArray = NDArray[np.float64]
 
@@ -56,7 +56,7 @@ def equilibrium(transports: Sequence[Transport]) -> tuple[float, FloatArray]:
             return float(1 + corner.share.sum()) / ceiling, corner.share
     below: Try | None = None
     above: Try | None = None
-    now, rate, longest, slow = _try(transports, ceiling, _guess(transports, ceiling, 2)), 1.0, 1.0, False
+    now, rate, longest, slow = _try(transports, _guess(transports, ceiling, 2)), 1.0, 1.0, False
     for _ in range(200):
         below, above = (now, above) if now.intercept >= 0 else (below, now)
         step = -now.height / rate
@@ -65,15 +65,28 @@ def equilibrium(transports: Sequence[Transport]) -> tuple[float, FloatArray]:
         position, meet = now.position + math.copysign(min(abs(step), longest), step), ceiling
         if below and above:
             meet = _meet(below, above)
-            position = _between(below, above, math.log(meet / (ceiling - meet)) if slow else position)
-        if below and (below.time - below.bound(meet) <= 2e-15 * below.time or position == below.position):
-            return below.time, below.share
-        if below and above and position == above.position:  # the pulls jump here
-            return below.bound(above.level), above.share
-        before, now, longest = now, _try(transports, ceiling, position), longest + 1
-        slow = now.height / before.height > 0.5 or (now.height / before.height < -0.5 and not slow)
+            if slow and len(transports) > 1:
+                position = max(transport.position(meet) for transport in transports)
+            position = _between(below, above, position)
+        if below:
+            least = below.bound(meet)
+            for end in (below, above or below):
+                if end.time - least <= 2e-15 * least:
+                    return end.time, end.share
+            if position == below.position or (above and position == above.position):  # the pulls jump here
+                return least, (above or below).share
+        before, now, longest = now, _try(transports, position), longest + 1
+        slow = abs(now.height / before.height) > 0.5
         rate = max((now.height - before.height) / (now.position - before.position), 0.0) or 1.0
     raise NoConvergenceError(f"no level found below {ceiling!r}: please report this instance")
+
+
+@np.errstate(all="ignore")
+def stays(level: float, shares: FloatArray, others: Sequence[Transport]) -> bool:
+    """Whether an equilibrium stays one under these costs too: none asks for a larger share at its level."""
+    return all(
+        level < transport.limit.min() and bool((transport.inverse(level).share <= shares).all()) for transport in others
+    )
 
 
 @np.errstate(all="ignore")
@@ -82,17 +95,17 @@ def equilibrium_at(beta: float, transport: Transport) -> tuple[float, FloatArray
     ceiling, others = _ceiling([transport]), (1 - beta) / beta
 
     def excess(position: float) -> tuple[float, float]:
-        unit = _unit(position)
-        share, pull = transport.inverse(ceiling * unit)
+        part = unit(position)
+        share, pull = transport.inverse(ceiling * part)
         total = float(share.sum())
-        return math.log(total / others) if total < math.inf else math.inf, (1 + float(pull.sum()) / total) * (1 - unit)
+        return math.log(total / others) if total < math.inf else math.inf, (1 + float(pull.sum()) / total) * (1 - part)
 
-    level = ceiling * _unit(newton_root(excess, _guess([transport], ceiling, 1, others)))
+    level = ceiling * unit(newton_root(excess, _guess([transport], ceiling, 1, others)))
     return 1 / (beta * level), transport.inverse(level).share[0]
 
 
-def _try(transports: Sequence[Transport], ceiling: float, position: float) -> Try:
-    level = ceiling * _unit(position)
+def _try(transports: Sequence[Transport], position: float) -> Try:
+    level = min(transport.level(position) for transport in transports)
     share, pull = _inverse(transports, level)
     total, pulls = float(share.sum()), float(pull.sum())
     height = 0.5 * math.log(min(max(pulls, 1e-30), 1e30))
@@ -125,7 +138,7 @@ def _guess(transports: Sequence[Transport], ceiling: float, power: int, others: 
     least = float(even.min())
     crowd = float(((least / even) ** power).sum()) ** (1 / power)
     level = min(2 * least * others / (others + crowd), 0.999 * ceiling)
-    return math.log(level / (ceiling - level))
+    return max(transport.position(level) for transport in transports)
 
 
 def _inverse(transports: Sequence[Transport], level: float) -> Inverse:
@@ -137,8 +150,3 @@ def _inverse(transports: Sequence[Transport], level: float) -> Inverse:
     pulls = np.concatenate([inverse.pull for inverse in found])
     winner, arms = shares.argmax(axis=0), np.arange(shares.shape[1])
     return Inverse(shares[winner, arms], pulls[winner, arms])
-
-
-def _unit(position: float) -> float:
-    """The logistic map of the line onto (0, 1)."""
-    return 1 / (1 + math.exp(-min(max(position, -700.0), 700.0)))

@@ -5,6 +5,7 @@ ones and their relaxations use the means alone. Formulas and proofs: docs, "Theo
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,10 +13,10 @@ from numpy.typing import NDArray
 
 from discreet.decision import gap_is_large
 from discreet.errors import InvalidInputError
-from discreet.game import equilibrium, equilibrium_at
+from discreet.game import equilibrium, equilibrium_at, stays
 from discreet.instance import Bernoulli, Instance
 from discreet.solve import increasing_root
-from discreet.transport import Capped, Kl, Mixed, PrivateKl, Quadratic
+from discreet.transport import Capped, Kl, Mixed, PrivateKl, Quadratic, Transport
 from discreet.validate import check_arms, check_beta, check_delta, check_epsilon, check_sigma
 
 FloatArray = NDArray[np.float64]
@@ -76,28 +77,34 @@ def t_tv2(instance: Instance) -> CharacteristicTime:
     return t_gaussian(instance, 1.0).scaled(0.5)
 
 
-def t_local(instance: Instance, epsilon: float) -> CharacteristicTime:
-    """T*_ℓ(ν; ε) under ε-local DP: the divergence is min{kl, c(ε) TV²} for each arm (Theorem: local lower bound)."""
+def t_local(instance: Instance, epsilon: float, known: CharacteristicTime | None = None) -> CharacteristicTime:
+    """T*_ℓ(ν; ε) under ε-local DP: the divergence is min{kl, c(ε) TV²} for each arm (Theorem: local lower bound).
+
+    Here and below, `known` is T*_KL where the caller has it: privacy may cost nothing.
+    """
     best, means = _bernoulli_arms(instance)
     factor = local_factor(min(check_epsilon(epsilon), 50.0))  # beyond, kl is the smaller one by far
     if factor <= 2:  # by Pinsker's inequality c(ε) TV² is the smaller one everywhere
         return t_tv2(instance).scaled(1 / factor)
-    square = Quadratic(factor * (best - means) ** 2)
-    return _time(instance, *equilibrium([Kl(best, means), Mixed(best, means, factor), square]))
+    ends = np.array([best, means.min()])
+    if 2 * factor * (ends * (1 - ends)).min() >= 1:  # kl(p, q) is at most TV²/(2 m(1−m)) for some m from p to q
+        return known or t_kl(instance)
+    others: list[Transport] = [Quadratic(factor * (best - means) ** 2), Mixed(best, means, factor)]
+    return _least(instance, known, others)
 
 
-def t_global(instance: Instance, epsilon: float) -> CharacteristicTime:
+def t_global(instance: Instance, epsilon: float, known: CharacteristicTime | None = None) -> CharacteristicTime:
     """T*_g(ν; ε) under ε-global DP: the smaller of the KL and ε times the TV cost (Theorem: global lower bound)."""
     best, means = _bernoulli_arms(instance)
-    private = Capped(check_epsilon(epsilon) * (best - means))
-    return _time(instance, *equilibrium([Kl(best, means), private]))
+    return _least(instance, known, [Capped(check_epsilon(epsilon) * (best - means))])
 
 
-def t_epsilon(instance: Instance, epsilon: float) -> CharacteristicTime:
+def t_epsilon(instance: Instance, epsilon: float, known: CharacteristicTime | None = None) -> CharacteristicTime:
     """T*_ε under ε-global DP with the divergence d_ε, the tightest known (Jourdan & Azize 2025)."""
     best, means = _bernoulli_arms(instance)
-    transport = PrivateKl(best, means, check_epsilon(epsilon))
-    return _time(instance, *equilibrium([transport]))
+    if check_epsilon(epsilon) >= free_epsilon(instance):
+        return known or t_kl(instance)
+    return _time(instance, *equilibrium([PrivateKl(best, means, epsilon)]))
 
 
 def t_relaxed(instance: Instance, epsilon: float, sigma: float = 0.5) -> CharacteristicTime:
@@ -296,6 +303,16 @@ def _gaussian(instance: Instance, sigma: float) -> Quadratic:
 def _relaxed(instance: Instance, epsilon: float, sigma: float) -> Quadratic:
     gaps = _gaps(instance)
     return Quadratic(gaps * np.minimum(gaps, check_epsilon(epsilon) / 2) / (2 * check_sigma(sigma) ** 2))
+
+
+def _least(instance: Instance, known: CharacteristicTime | None, others: Sequence[Transport]) -> CharacteristicTime:
+    """The time for the least of the KL cost and these others; T*_KL itself if that is known and they do not count."""
+    if known:
+        weight = float(known.allocation[instance.best])
+        shares = np.delete(known.allocation, instance.best) / weight
+        if stays(1 / (known.value * weight), shares, others):
+            return known
+    return _time(instance, *equilibrium([Kl(*_bernoulli_arms(instance)), *others]))
 
 
 def _time(instance: Instance, value: float, shares: FloatArray) -> CharacteristicTime:

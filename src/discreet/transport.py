@@ -5,6 +5,7 @@ G_a) and, for a level y below it, the share x_a at which G_a reaches y and the p
 `game` asks of it. Derivations: docs, "Theory and proofs", section 3.
 """
 
+import math
 from abc import ABC, abstractmethod
 from typing import Any, NamedTuple, Protocol
 
@@ -33,13 +34,38 @@ class Transport(Protocol):
     limit: FloatArray
     """A level above every solution, at most the ceiling."""
     even: FloatArray
-    """G_a(1), the level where the arm has as many samples as the best one."""
+    """G_a(1), the level where the arm has as many samples as the best one, or another to compare the arms by."""
+
+    def level(self, position: float) -> float:
+        """A level below every limit, rising with a number in which ½ log Σ pulls is almost a line of slope 1."""
+
+    def position(self, level: float) -> float:
+        """The number for a level, or one not far from it."""
 
     def inverse(self, level: float) -> Inverse:
         """Shares and pulls at a level below every limit."""
 
 
-class Quadratic:
+def unit(position: float) -> float:
+    """The logistic map of the line onto (0, 1)."""
+    return 1 / (1 + math.exp(-min(max(position, -700.0), 700.0)))
+
+
+class Bounded:
+    """Levels as those of a Gaussian arm, from the limit alone."""
+
+    limit: FloatArray
+
+    def level(self, position: float) -> float:
+        """See `Transport`."""
+        return float(self.limit.min()) * unit(position)
+
+    def position(self, level: float) -> float:
+        """See `Transport`."""
+        return math.log(level / (float(self.limit.min()) - level))
+
+
+class Quadratic(Bounded):
     """G(x) = c x/(1 + x): Gaussian laws, squared total variation, the relaxed time; c is the ceiling."""
 
     def __init__(self, ceiling: FloatArray) -> None:
@@ -52,7 +78,7 @@ class Quadratic:
         return Inverse(share, share * share)
 
 
-class Capped:
+class Capped(Bounded):
     """G(x) = c min(1, x): total variation. The ceiling c is reached, at x = 1."""
 
     def __init__(self, ceiling: FloatArray) -> None:
@@ -91,7 +117,7 @@ class Search(NamedTuple):
     before_last: FloatArray
 
 
-class Curve(ABC):
+class Curve(Bounded, ABC):
     """G(x) = inf over m in [μ_a, μ*] of near(m) + x far(m), with convex near (falling in m) and far (rising).
 
     A subclass follows the curve by a number z in which its height log((level − floor)/(1 − level/ceiling)) is almost
@@ -111,11 +137,11 @@ class Curve(ABC):
         self._tolerance = np.full_like(self._gaps, 1e-9)
         self._open = [np.full_like(self._gaps, each) for each in (-700, 700, np.inf)]
 
-    def _measure(self, ceiling: FloatArray, even: FloatArray, rate: FloatArray) -> None:
-        """What is known of G before any level is asked for: its limit, and at z = 0 its level and rate."""
+    def _measure(self, ceiling: FloatArray, even: FloatArray, rate: FloatArray, z: FloatArray) -> None:
+        """What is known of G before any level is asked for: its limit, and at some z its level and rate."""
         self._per_ceiling = 1 / ceiling
         height, slope = self._height(even, rate, EVERY)
-        self._tangent = np.zeros_like(ceiling), height, np.minimum(np.maximum(slope, 0.1), 10)
+        self._tangent = z, height, np.minimum(np.maximum(slope, 0.1), 10)
         self.even, self.ceiling = even.reshape(self._costs, -1), ceiling.reshape(self._costs, -1)
         self.limit = np.minimum(self.ceiling, 100 * self.even)  # kl may be unbounded; no solution comes near this
 
@@ -143,7 +169,7 @@ class Curve(ABC):
             if settled == len(done):
                 self._tangent = found[2], found[3], np.minimum(np.maximum(found[4], 0.1), 10)
                 return found[0], found[1]
-            search = self._step(search, point, np.where(done, 0.0, (height - search.goal) / slope))
+            search = self._step(search, point, np.where(done, 0.0, (height - search.goal) / slope), columns)
             if many_settled:
                 rest = np.flatnonzero(~done)
                 columns, search = np.arange(len(target))[columns][rest], Search(*(each[rest] for each in search))
@@ -156,12 +182,12 @@ class Curve(ABC):
         low, high, last = self._open
         return Search(target, goal, self._tolerance, z, low, high, last, last)
 
-    def _step(self, search: Search, point: Point, step: FloatArray) -> Search:
+    def _step(self, search: Search, point: Point, step: FloatArray, columns: Any) -> Search:
         """Newton's step, unless it leaves the bracket or does not halve every other time; a settled z stays."""
         z, low, high = search.z, search.low, search.high
         level = np.where(np.isnan(point.level), z * np.inf, point.level)  # infinity times zero, far out
         low, high = np.where(level < search.target, z, low), np.where(level > search.target, z, high)
-        low, retreat = self._retreat(point, search.target, low, high)
+        low, retreat = self._retreat(search, point, low, high, columns)
         fresh = z - step
         safe = (fresh > low) & (fresh < high) & (np.abs(step) <= search.before_last / 2)
         fresh = np.where(safe | (step == 0), fresh, retreat)
@@ -186,7 +212,7 @@ class Curve(ABC):
 
     @abstractmethod
     def _retreat(
-        self, point: Point, target: FloatArray, low: FloatArray, high: FloatArray
+        self, search: Search, point: Point, low: FloatArray, high: FloatArray, columns: Any
     ) -> tuple[FloatArray, FloatArray]:
         """A better lower end for z, and where to go if Newton's step is no good."""
 
@@ -200,7 +226,7 @@ class Kl(Curve):
         self._prepare()
         nothing, half = np.zeros_like(self._gaps), np.full_like(self._p, 0.5)
         whole, (near, far) = self._values(np.array([[self._gaps, nothing], self._offs(half, EVERY)]), EVERY)
-        self._measure(whole[0], near + far, far)
+        self._measure(whole[0], near + far, far, nothing)
 
     def _prepare(self) -> None:
         """Whatever the values need."""
@@ -221,89 +247,130 @@ class Kl(Curve):
         return Point(share, near + rate, far, near / far, rate)
 
     def _retreat(
-        self, point: Point, target: FloatArray, low: FloatArray, high: FloatArray
+        self, search: Search, point: Point, low: FloatArray, high: FloatArray, columns: Any
     ) -> tuple[FloatArray, FloatArray]:
         """G is concave: where its tangent reaches the target, G does not yet."""
-        low = np.fmax(low, np.log(point.share + (target - point.level) / point.far))
+        low = np.fmax(low, np.log(point.share + (search.target - point.level) / point.far))
         return low, low
 
 
-class PrivateKl(Kl):
-    """near and far are d_ε; z = log x again. Given x, the best m solves an equation of second degree at most."""
+class ByMean(Curve):
+    """Curves followed by z = log(s/t) for m = μ* − sΔ = μ_a + tΔ, with x = −near'/far' there.
+
+    Shares up to a first one may keep m = μ*: then G is a straight line up to the level `floor`, which pulls nothing.
+    """
+
+    def _survey(self) -> None:
+        """Floor, ceiling and the rest that `Curve` wants to know."""
+        start = self._start()
+        parts = np.zeros((3, *self._p.shape))  # m at μ*, m at μ_a, and where the first search starts
+        parts[0, 0], parts[0, 1], parts[1, 0], parts[2] = 1e-200, 1, 1, _parts(start)
+        values, slopes, bends = self._rise(parts, EVERY)
+        self._far = values[0, 1]
+        self._floor = np.fmax(slopes[0, 0] / slopes[0, 1] * self._far, 0.0)
+        point = self._assemble(parts[2], Rise(values[2], slopes[2], bends[2]), EVERY)
+        self._measure(values[1, 0], point.level, point.rate, start)
+
+    def _start(self) -> FloatArray:
+        """Where the first search starts."""
+        return np.zeros_like(self._gaps)
+
+    @abstractmethod
+    def _rise(self, st: FloatArray, columns: Any) -> Rise:
+        """Near and far with their derivatives, after moves by these parts of the gaps."""
+
+    def _solve(self, target: FloatArray) -> tuple[FloatArray, FloatArray]:
+        straight = target <= self._floor
+        if not straight.any():
+            return super()._solve(target)
+        above = np.minimum(2 * self._floor, (self._floor + self.ceiling.ravel()) / 2)
+        share, pull = super()._solve(np.where(straight, above, target))
+        return np.where(straight, target / self._far, share), np.where(straight, 0.0, pull)
+
+    def _point(self, z: FloatArray, columns: Any) -> Point:
+        st = _parts(z)
+        return self._assemble(st, self._rise(st, columns), columns)
+
+    def _assemble(self, st: FloatArray, rise: Rise, columns: Any) -> Point:
+        (near, far), (fall, climb), (near_bend, far_bend) = rise
+        share = fall / climb
+        rate = st[0] * st[1] * self._gaps[columns] * (near_bend + share * far_bend) * far / climb
+        return Point(share, near + share * far, far, near / far, rate)
+
+    def _retreat(
+        self, search: Search, point: Point, low: FloatArray, high: FloatArray, columns: Any
+    ) -> tuple[FloatArray, FloatArray]:
+        return low, (low + high) / 2
+
+
+class PrivateKl(ByMean):
+    """near and far are d_ε. Both turn almost linear for small ε, but near/far stays close to s/t."""
 
     @np.errstate(all="ignore")
     def __init__(self, best: float, means: FloatArray, epsilon: float) -> None:
-        self._private = PrivateUp(epsilon)
         super().__init__(best, means)
-
-    def _prepare(self) -> None:
+        self._private = PrivateUp(epsilon)
         self._turn = self._private.turn(self._p, self._p_bar)
-        bend = self._private.s * self._gaps  # d_ε is almost linear, and G bends within about this much of log x
+        bend = self._private.s * self._gaps  # G bends within about this much of log x
         self._tolerance = np.minimum(np.sqrt(1e-15 * bend), 1e-9)
+        self._hardest = np.flatnonzero(self._gaps == self._gaps.min())
+        self._lead = slice(self._hardest[0], self._hardest[0] + 1)
+        bends = np.log(self._turn.reach / np.maximum(self._gaps - self._turn.reach, NOTHING))
+        near, far = np.where(self._p > NOTHING, bends, -np.inf)  # from 0 there is no kl to leave
+        self._bends = near, -far
+        self._survey()
+        self.limit = self.ceiling
 
-    def _values(self, off: FloatArray, columns: Any) -> FloatArray:
-        return self._private(self._move(off, columns), Turn(*(each[:, columns] for each in self._turn)))
+    def _start(self) -> FloatArray:
+        """Left of where near turns, which arms other than the hardest reach but for large ε; 0 if that is nowhere."""
+        near = self._bends[0]
+        return np.where(near > -np.inf, np.minimum(near - 1, 0.0), 0.0)
 
-    def _offs(self, weights: FloatArray, columns: Any) -> FloatArray:
-        """Each side on its kl or on its private branch, which makes four cases; the docs have the equations."""
-        gaps, reach = self._gaps[columns], self._turn.reach[:, columns]
-        plain = weights * gaps
-        both_plain = (plain <= reach).all(axis=0)
-        if both_plain.all():
-            return np.asarray(plain)
-        p, p_bar, s, decay = self._p[:, columns], self._p_bar[:, columns], self._private.s, self._private.decay
-        other = (p + decay * p_bar) * weights[::-1]
-        own = _positive_root(s, other - weights * s * (p_bar - p), weights * s * p * p_bar)  # the other side is private
-        near, far = own <= reach
-        private = (weights[0] * (p_bar[0] + decay * p[0]) - other[0]) / s
-        off = np.where(near, own[0], np.where(far, gaps - own[1], np.minimum(np.maximum(private, 0), gaps)))
-        return np.where(both_plain, plain, np.array([off, np.where(far & ~near, own[1], gaps - off)]))
+    def level(self, position: float) -> float:
+        """The level of the hardest arms where their z is the position: there the next search starts for them."""
+        point = self._point(np.array([position]), self._lead)
+        height, slope = self._height(point.level, point.rate, self._lead)
+        for each, value in zip(self._tangent, (position, height, slope), strict=True):
+            each[self._hardest] = value
+        return float(point.level[0])
+
+    def position(self, level: float) -> float:
+        """What it would be for Gaussian laws."""
+        return math.log(level / (2 * float(self.even.min()) - level))
+
+    def _retreat(
+        self, search: Search, point: Point, low: FloatArray, high: FloatArray, columns: Any
+    ) -> tuple[FloatArray, FloatArray]:
+        """Up to where near turns, log G is almost z; beyond, and to get there, by way of the turns."""
+        near, far = (each[columns] for each in self._bends)
+        retreat = (low + high) / 2
+        for turn in (far, near):
+            retreat = np.where((low < turn) & (turn < high), turn, retreat)
+        straight = search.z + np.log(search.target / point.level)
+        good = (search.z <= near) & (near < far) & (low < straight) & (straight < high)
+        return low, np.where(good, straight, retreat)
+
+    def _rise(self, st: FloatArray, columns: Any) -> Rise:
+        turn = Turn(*(each[:, columns] for each in self._turn))
+        return self._private.rise(self._move(st * self._gaps[columns], columns), turn)
 
 
-class Mixed(Curve):
-    """One side kl, the other factor · TV²: first near kl and far squared, then the other way round.
-
-    z = log(s/t) for m = μ* − sΔ = μ_a + tΔ, and x = −near'/far' there. Shares up to a first one may keep m = μ*:
-    then G is a straight line up to the level `floor`, which pulls nothing.
-    """
+class Mixed(ByMean):
+    """One side kl, the other factor · TV²: first near kl and far squared, then the other way round."""
 
     @np.errstate(all="ignore")
     def __init__(self, best: float, means: FloatArray, factor: float) -> None:
         super().__init__(best, means, costs=2)
         self._factor, first = factor, np.arange(len(self._gaps)) < len(means)
         self._plain = np.array([first, ~first])
-        ones, zeros = np.ones_like(self._gaps), np.zeros_like(self._gaps)
-        close = self._rise(np.array([zeros + 1e-200, ones]), EVERY)
-        self._far = close.value[1]
-        self._floor = np.fmax(close.slope[0] / close.slope[1] * self._far, 0.0)
-        even = self._point(zeros, EVERY)
-        self._measure(self._rise(np.array([ones, zeros]), EVERY).value[0], even.level, even.rate)
-
-    def _solve(self, target: FloatArray) -> tuple[FloatArray, FloatArray]:
-        straight = target <= self._floor
-        above = np.minimum(2 * self._floor, (self._floor + self.ceiling.ravel()) / 2)
-        share, pull = super()._solve(np.where(straight, above, target))
-        return np.where(straight, target / self._far, share), np.where(straight, 0.0, pull)
+        self._survey()
 
     def _rise(self, st: FloatArray, columns: Any) -> Rise:
         move = self._move(st * self._gaps[columns], columns)
         pairs = zip(kl_rise(*move), square_rise(move.off, self._factor), strict=True)
         return Rise(*(np.where(self._plain[:, columns], kl, square) for kl, square in pairs))
 
-    def _point(self, z: FloatArray, columns: Any) -> Point:
-        st = 1 / (1 + np.exp(np.array([-z, z])))
-        (near, far), (fall, climb), (near_bend, far_bend) = self._rise(st, columns)
-        share = fall / climb
-        rate = st[0] * st[1] * self._gaps[columns] * (near_bend + share * far_bend) * far / climb
-        return Point(share, near + share * far, far, near / far, rate)
 
-    def _retreat(
-        self, point: Point, target: FloatArray, low: FloatArray, high: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        return low, (low + high) / 2
-
-
-def _positive_root(a: float, b: FloatArray, c: FloatArray) -> FloatArray:
-    """The root of a o² + b o = c that is not negative, for positive a and c, without cancellation."""
-    root = np.sqrt(b * b + 4 * a * c)
-    return np.where(b > 0, 2 * c / (b + root), (root - b) / (2 * a))
+def _parts(z: FloatArray) -> FloatArray:
+    """s and t, adding up to 1, with z = log(s/t)."""
+    return np.asarray(1 / (1 + np.exp(np.array([-z, z]))))
