@@ -1,6 +1,7 @@
 """theory.py against reference values, against its definitions, and against what must hold of it."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -118,7 +119,7 @@ def instances(draw: st.DrawFn) -> Bernoulli:
 
 
 epsilons = st.floats(-6, 3).map(lambda x: 10**x)
-TIMES = {
+TIMES: dict[str, Callable[[Bernoulli, float], theory.CharacteristicTime]] = {
     "kl": lambda instance, epsilon: theory.t_kl(instance),
     "kl_beta": lambda instance, epsilon: theory.t_kl_beta(instance, 0.3),
     "gaussian": lambda instance, epsilon: theory.t_gaussian(instance),
