@@ -52,7 +52,8 @@ def test_a_whole_trial(folder: Path) -> None:
     assert read("verify", "dose", "--head", status["head"])["intact"]
     trial("transcript", "dose", "--out", "t.json")
     assert json.loads((folder / "t.json").read_text()) == json.loads(trial("transcript", "dose").stdout)
-    trial("report", "dose", "--out", "r.html")
+    assert read("report", "dose", "--out", "r.html") == {"report": "r.html"}
+    assert read("transcript", "dose", "--out", "t.json") == {"transcript": "t.json"}
     page = (folder / "r.html").read_text()
     assert "The best arm is b." in page
     assert "<svg" in page

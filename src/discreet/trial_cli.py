@@ -177,25 +177,31 @@ def verify(ctx: click.Context, name: str, head: str | None, url: str, as_json: b
 @click.argument("name")
 @click.option("--out", type=click.Path(dir_okay=False), help="Write it to this file.  [default: stdout]")
 @url_option
-def transcript(name: str, out: str | None, url: str) -> None:
+@json_option
+def transcript(name: str, out: str | None, url: str, as_json: bool) -> None:
     """What may be published, as JSON: protocol, assignments, releases, decisions, and the chain that ties them."""
     from discreet.report import write
 
     text = json.dumps(opened(url, name).transcript(), indent=1, ensure_ascii=False) + "\n"
-    click.echo(text, nl=False) if out is None else write(out, text)
+    if out is None:
+        click.echo(text, nl=False)
+        return
+    write(out, text)
+    show_json({"transcript": out}) if as_json else click.echo(out)
 
 
 @trial.command()
 @click.argument("name")
 @click.option("--out", type=click.Path(dir_okay=False), required=True, help="The HTML file to write.")
 @url_option
-def report(name: str, out: str, url: str) -> None:
+@json_option
+def report(name: str, out: str, url: str, as_json: bool) -> None:
     """A page about the trial, made of its transcript: one HTML file that may be published."""
     from discreet.report import write
     from discreet.trial_report import trial_page
 
     write(out, trial_page(opened(url, name).transcript()))
-    click.echo(out)
+    show_json({"report": out}) if as_json else click.echo(out)
 
 
 @click.command()
