@@ -67,10 +67,10 @@ ROOMS: dict[str, set[str]] = {
     "protocol": {"course", "errors", "privacy", "strategy", "validate", "version"},
     "schema": {"errors"},
     "store": {"errors", "schema"},
-    "record": {"course", "protocol", "schema"},
+    "record": {"course", "privacy", "protocol", "schema"},
     "options": {"errors", "instance", "strategy"},
     "trial_cli": {"errors", "options", "privacy", "report", "tables", "trial", "trial_report"},
-    "trial_report": {"plots", "protocol", "record", "report", "schema", "store"},
+    "trial_report": {"plots", "protocol", "record", "report", "schema"},
     "views": set(),
     "trial": {
         *("course", "errors", "privacy", "protocol", "record", "schema", "store", "strategy", "validate", "views"),

@@ -3,6 +3,8 @@
 import json
 import math
 import os
+import signal
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -507,11 +509,83 @@ def test_an_object_refuses_a_record_older_than_it_has_seen(tmp_path: Path) -> No
             call()
 
 
+def test_an_opened_trial_remembers_the_record_it_was_opened_with(tmp_path: Path) -> None:
+    trial = start(tmp_path, adap_tt_star(10, 0.1))
+    people = trial.ask(3)
+    trial.close()
+    content = (tmp_path / "trial.db").read_bytes()
+    tell(trial, people, np.random.default_rng(1))
+    trial.close()
+    service = Trial.open(f"sqlite:///{tmp_path / 'trial.db'}", "dose")
+    service.close()
+    (tmp_path / "trial.db").write_bytes(content)
+    with pytest.raises(TamperedError, match="backup"):
+        tell(service, people, np.random.default_rng(1))
+
+
+def test_erased_outcomes_leave_no_copies(tmp_path: Path) -> None:
+    """Batches of many arms lie between each other; no outcome of a released one is anywhere in the file.
+
+    Outcomes are marked by their lowest 20 bits; that a mark is there by chance has probability below 1e-6.
+    """
+    mark, url = 0xABCDE, f"sqlite:///{tmp_path / 'trial.db'}"
+    trial = Trial.create(url, "dose", [f"arm {i}" for i in range(5)], adap_tt(1, 0.001), 2500)
+    rng = np.random.default_rng(0)
+    waiting: list[str] = []
+    while not (batch := trial.ask(100)).stopped:
+        waiting += [one.id for one in batch.assignments]
+        rng.shuffle(waiting)
+        some = len(waiting) if batch.waiting else len(waiting) // 2
+        trial.tell_many(dict.fromkeys(waiting[:some], mark / 2**20))
+        del waiting[:some]
+    trial.close()
+    with sqlite3.connect(tmp_path / "trial.db") as database:
+        (left,) = database.execute(f"SELECT count(*) FROM discreet_sealed WHERE units = {2**62 + mark}").fetchone()
+    database.close()
+    assert trial.status().releases > 20
+    assert 0 < left < 1500
+    assert (tmp_path / "trial.db").read_bytes().count((2**62 + mark).to_bytes(8, "big")) == left
+
+
+def test_a_name_is_no_formula(tmp_path: Path) -> None:
+    from discreet.trial_report import trial_page
+
+    for number, names in enumerate((["$^$", "$x$"], ["<script>", "x" * 200])):
+        url = f"sqlite:///{tmp_path / f'{number}.db'}"
+        trial = Trial.create(url, "odd", names, bet_se(0.1, epsilon=5), 500)
+        trial.tell_many({one.id: 1 for one in trial.ask(200).assignments})
+        assert "<script>" not in trial_page(trial.transcript())
+
+
+def test_interrupts_at_any_moment(tmp_path: Path) -> None:
+    """Signals at random moments, three hundred of them: the trial goes on, for us and for others."""
+    trial = start(tmp_path, ttucb(0.1), 10**6)
+    rng = np.random.default_rng(0)
+    before = signal.signal(signal.SIGALRM, lambda *_: signal.default_int_handler(signal.SIGINT, None))
+    interrupts = 0
+    try:
+        for _ in range(300):
+            signal.setitimer(signal.ITIMER_REAL, float(rng.uniform(1e-4, 8e-3)))
+            try:
+                trial.tell_many({one.id: 0.5 for one in trial.ask(2).assignments})
+                signal.setitimer(signal.ITIMER_REAL, 0)
+            except KeyboardInterrupt:
+                interrupts += 1
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert interrupts > 30
+    other = sqlite3.connect(tmp_path / "trial.db", timeout=1)
+    other.execute("BEGIN IMMEDIATE")
+    other.rollback()
+    other.close()
+    assert trial.verify().intact
+    assert trial.ask().assignments
+
+
 @pytest.mark.parametrize("statement", range(1, 9))
 def test_an_interrupt_leaves_no_lock(statement: int, tmp_path: Path) -> None:
     """Ctrl-C inside any statement: the next one who asks does not wait."""
-    import sqlite3
-
     import sqlalchemy as sa
 
     trial = start(tmp_path, adap_tt_star(1, 0.1))
@@ -574,11 +648,20 @@ def test_odd_people_are_refused(people: Any, tmp_path: Path) -> None:
         trial.ask(people=[" Jose\u0301 "])
 
 
+CHANGES: tuple[dict[str, Any], ...] = (
+    {"epsilon": 11.0},
+    {"epsilon": None},
+    {"epsilon": -5},
+    {"sum": 0.5},
+    {"sum": 10**400},
+    {"count": 2},
+)
+
+
 def test_a_record_that_promises_too_much_is_found(tmp_path: Path) -> None:
     """Rewritten with its whole chain, a record must still be one that the protocol allows."""
     from discreet.record import Replay
-    from discreet.schema import Event
-    from discreet.store import canonical
+    from discreet.schema import Event, canonical
 
     trial = start(tmp_path, adap_tt_star(10, 0.1))
     tell(trial, trial.ask(3), np.random.default_rng(1))
@@ -587,7 +670,7 @@ def test_a_record_that_promises_too_much_is_found(tmp_path: Path) -> None:
         (1, "replacing", 1),
         (1, "arms", [0, 1, 1]),
         (2, "unit", 1.0),
-        (2, "releases", [{**one, "epsilon": 11.0} for one in events[2]["releases"]]),
+        *((2, "releases", [{**one, **change} for one in events[2]["releases"]]) for change in CHANGES),
     ]
     for place, key, value in wrong:
         replay = Replay(trial.protocol)

@@ -53,8 +53,10 @@ PAPER_NAMES = {
     "ttucb": "TTUCB",
     "ctb-tt": "CTB-TT",
 }
+LONGEST_LABEL = 24
 RC: Any = {
     "svg.fonttype": "none",
+    "text.parse_math": False,
     "svg.hashsalt": "discreet",
     "font.size": 9.5,
     "axes.titlesize": 10.5,
@@ -638,7 +640,8 @@ def draw_means(
             fresh = np.append(True, np.diff(y) != 0)
             if fresh.sum() <= 40:
                 axes.plot(x[fresh], y[fresh], ls="", marker=MARKS[arm % len(MARKS)], ms=4, color=color)
-            ends.append((name + (" ← best" if arm == chosen else ""), float(y[-1]), color, True))
+            words = name if len(name) <= LONGEST_LABEL else f"{name[: LONGEST_LABEL - 1]}…"
+            ends.append((words + (" ← best" if arm == chosen else ""), float(y[-1]), color, True))
     room = 0.3 * (span[1] - span[0])
     low, high = max(float(np.nanmin(means)), span[0] - room), min(float(np.nanmax(means)), span[1] + room)
     axes.set_ylim(low - room / 6, high + room / 6)

@@ -125,10 +125,12 @@ def digest(text: str) -> str:
 
 
 def _check_names(name: Any, arms: Any) -> None:
-    if not _writable(name) or len(name) > LONGEST_NAME:
-        raise InvalidInputError(f"name must be a text of 1 to {LONGEST_NAME} characters")
+    if not _writable(name) or len(name) > LONGEST_NAME or name.startswith("-"):
+        raise InvalidInputError(f"name must be a text of 1 to {LONGEST_NAME} characters that does not begin with -")
     if not isinstance(arms, tuple | list) or not all(_writable(arm) for arm in arms):
         raise InvalidInputError("arms must be a list of names, such as ['5 mg', '10 mg']")
+    if max(map(len, arms), default=0) > LONGEST_NAME:
+        raise InvalidInputError(f"an arm's name may have {LONGEST_NAME} characters")
     if len(arms) < 2:
         raise InvalidInputError("a trial needs two arms or more")
     if len(set(arms)) < len(arms):

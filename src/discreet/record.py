@@ -5,10 +5,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from discreet.course import Course, StreamCourse
-from discreet.protocol import Protocol
-from discreet.schema import Event
+from discreet.privacy import largest_response
+from discreet.protocol import Protocol, digest
+from discreet.schema import Event, canonical
 
-PLAIN = ("releases", "stopped", "conclusive", "smallest_delta", "cursor")
+PLAIN = ("releases", "stopped", "conclusive", "cursor")
 
 
 @dataclass
@@ -19,7 +20,6 @@ class Public:
     releases: int = 0
     stopped: bool = False
     conclusive: bool = False
-    smallest_delta: float | None = None
     cursor: list[int] = field(default_factory=list)
     """Answers taken in, by arm, for strategies that learn from every answer."""
 
@@ -46,6 +46,7 @@ class Replay:
 
     def __init__(self, protocol: Protocol) -> None:
         self.protocol, self.now = protocol, fresh(protocol)
+        self.events = 0
         self.places: list[tuple[int, int]] = []
         """(arm, phase) of each person; where answers are taken in turn, the place among the arm's people."""
         self.open: dict[int, int] = {}
@@ -60,14 +61,21 @@ class Replay:
             "answered": self._answered,
             "stopped": self._stopped,
         }
-        if event.kind not in kinds:
-            return "of a kind that does not exist"
+        self.events += 1
+        if event.kind not in kinds or (event.kind == "created") != (self.events == 1):
+            return "of a kind that does not exist, or not there"
+        if self.now.stopped:
+            return "the trial was over before"
+        if self.now.course.stopped and event.kind != "stopped":
+            return "the strategy had stopped before"
         try:
             return kinds[event.kind](event.says)
-        except (IndexError, KeyError, TypeError, ValueError):
+        except (ArithmeticError, IndexError, KeyError, TypeError, ValueError):
             return "it does not say what such an event says"
 
     def _created(self, body: dict[str, Any]) -> str | None:
+        if self.events > 1 or body != {"protocol": digest(canonical(self.protocol.to_dict()))}:
+            return "not the beginning of this trial"
         return None
 
     def _assigned(self, body: dict[str, Any]) -> str | None:
@@ -89,11 +97,10 @@ class Replay:
         due = [[*batch] for batch in self.now.course.due()]
         if due != [[one["arm"], one["phase"], one["count"]] for one in body["releases"]]:
             return "no such release was due"
-        promised = self.protocol.strategy.epsilon
-        if body["unit"] != 1 / self.protocol.grid:
-            return "another unit than the protocol's"
-        if any(one["epsilon"] is not None and one["epsilon"] > (promised or 0) for one in body["releases"]):
-            return "a release of more than the promised ε"
+        if body["unit"] != 1 / self.protocol.grid or not all(type(one["sum"]) is int for one in body["releases"]):
+            return "not in the units of the protocol"
+        if not all(self._payable(one["epsilon"]) for one in body["releases"]):
+            return "not of the ε that the protocol promises"
         self.now.releases += len(due)
         self.now.course.release([one["sum"] * body["unit"] for one in body["releases"]])
         return None
@@ -102,10 +109,16 @@ class Replay:
         course = self.now.course
         if not isinstance(course, StreamCourse):
             return "this strategy takes no single answers"
+        largest = (
+            largest_response(self.protocol.strategy) if self.protocol.strategy.trust == "local" else self.protocol.grid
+        )
         for number, units in body["answers"]:
             arm, place = self.places[number - 1]
-            if number < 1 or place <= self.now.cursor[arm]:
+            passed = place - self.now.cursor[arm] - 1
+            if number < 1 or passed < 0 or (passed and self.protocol.missing != "replace") or course.stopped:
                 return "an answer that was taken before, or out of turn"
+            if type(units) is not int or abs(units) > largest or body["unit"] != 1 / self.protocol.grid:
+                return "not in the units of the protocol"
             self.now.cursor[arm] = place
             course.answer(arm, units * body["unit"])
         self.now.releases += len(body["answers"])
@@ -114,10 +127,12 @@ class Replay:
     def _stopped(self, body: dict[str, Any]) -> str | None:
         now, course = self.now, self.now.course
         now.stopped, now.conclusive = True, course.stopped
-        if not now.conclusive:
-            now.smallest_delta = self.protocol.shown_delta(course.smallest_delta())
-        said = (body["conclusive"], body["recommendation"], body["smallest_delta"])
-        if said != (now.conclusive, course.recommendation, now.smallest_delta):
+        if (body["conclusive"], body["recommendation"]) != (now.conclusive, course.recommendation):
             return "the strategy would have ended otherwise"
         early = not (course.finished or len(self.places) >= self.protocol.max_people)
         return "an end before the maximum" if early else None
+
+    def _payable(self, epsilon: float | None) -> bool:
+        """Whether a release may state this ε."""
+        promised = self.protocol.strategy.epsilon
+        return epsilon is None if promised is None else epsilon is not None and 0 < epsilon <= promised

@@ -8,6 +8,7 @@ from discreet.errors import MissingExtraError
 try:
     import sqlalchemy as sa
     from sqlalchemy import BigInteger, Column, Float, Index, Integer, LargeBinary, MetaData, String, Table, Text
+    from sqlalchemy.types import TypeDecorator
 except ImportError:
     raise MissingExtraError('live trials need SQLAlchemy: pip install "discreet[live]"') from None
 
@@ -17,6 +18,9 @@ MIGRATIONS: dict[int, tuple[str, ...]] = {}
 """The statements that bring a database of this version to the next one."""
 OPEN, TOLD, MISSED, EXPIRED = 0, 1, 2, 3
 """States of an assignment. They stay behind the wall: that an outcome is missing may be the outcome."""
+
+OFFSET, ERASED = 2**62, -(2**61)
+"""What is added to an outcome's units when stored, and what stands for one that was erased; see `Units`."""
 
 metadata = MetaData()
 about = Table("discreet_schema", metadata, Column("version", Integer, primary_key=True))
@@ -69,7 +73,27 @@ batches = Table(
     Column("told", Integer, nullable=False),
     Column("vacant", Integer, nullable=False),
 )
-# Rows are added at the end only, so that what is deleted was in one place; WITHOUT ROWID leaves copies behind.
+
+
+class Units(TypeDecorator[int]):
+    """Outcomes as numbers that always take eight bytes, so that SQLite overwrites one where it is.
+
+    Rows of the table are added at the end and never deleted: deleting moves other rows from page to page, and leaves
+    copies of them behind that nothing erases.
+    """
+
+    impl = BigInteger
+    cache_ok = True
+
+    def process_bind_param(self, value: int | None, dialect: Any) -> int | None:
+        """As it is stored."""
+        return None if value is None else value + OFFSET
+
+    def process_result_value(self, value: int | None, dialect: Any) -> int | None:
+        """As it was."""
+        return None if value is None else int(value) - OFFSET
+
+
 sealed = Table(
     "discreet_sealed",
     metadata,
@@ -77,7 +101,7 @@ sealed = Table(
     Column("arm", Integer, primary_key=True, autoincrement=False),
     Column("phase", Integer, primary_key=True, autoincrement=False),
     Column("number", Integer, primary_key=True, autoincrement=False),
-    Column("units", BigInteger),
+    Column("units", Units),
 )
 people = Table(
     "discreet_people",
@@ -91,6 +115,11 @@ keys = Table(
     Column("trial", Integer, primary_key=True),
     Column("key", LargeBinary(32), nullable=False),
 )
+
+
+def canonical(value: Any) -> str:
+    """JSON that is the same for the same value."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 class Row(NamedTuple):

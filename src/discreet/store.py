@@ -7,7 +7,6 @@ of this module repeats a value that was to be written: parameters are hidden, an
 
 import contextlib
 import hashlib
-import json
 import logging
 import os
 import threading
@@ -51,11 +50,6 @@ LOGGING_NAME = "discreet"
 AUTOCOMMIT = {"isolation_level": "AUTOCOMMIT"}
 
 
-def canonical(value: Any) -> str:
-    """JSON that is the same for the same value."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-
-
 def link(previous: str, seq: int, kind: str, body: str) -> str:
     """The hash of an event: of all before it, its place, and what it says."""
     return hashlib.sha256(f"{previous}\n{seq}\n{kind}\n{body}".encode()).hexdigest()
@@ -77,6 +71,8 @@ class Store:
             _make_private(self.place)
         self.lock = threading.RLock()
         self.pid = os.getpid()
+        self._raw: list[Any] = []
+        """The driver's open connections."""
         self.engine = self._make_engine()
         weakref.finalize(self, self.engine.dispose)
         _stores.add(self)
@@ -85,12 +81,17 @@ class Store:
 
     def __repr__(self) -> str:
         """The address without its password."""
-        return f"Store({self.url.render_as_string(hide_password=True)!r})"
+        return f"Store({self.shown!r})"
+
+    @property
+    def shown(self) -> str:
+        """The address without a password and without parameters, among which there may be one."""
+        return self.url.set(query={}).render_as_string(hide_password=True)
 
     @property
     def place(self) -> str:
         """What to call the database in a message."""
-        return str(self.url.database) if self.sqlite else self.url.render_as_string(hide_password=True)
+        return str(self.url.database) if self.sqlite else self.shown
 
     def close(self) -> None:
         """Close the connections; the next use opens new ones."""
@@ -122,10 +123,10 @@ class Store:
             return sorted(connection.execute(sa.select(trials.c.name)).scalars())
 
     def scrub(self) -> bool:
-        """Make what was deleted unreadable, after its transaction; false if that has to be tried again.
+        """Make what was erased unreadable, after its transaction; false if that has to be tried again.
 
-        SQLite: deleted rows are overwritten with zeros (secure_delete), but old pages live on in the write-ahead log
-        until it is emptied, which readers can delay. PostgreSQL: dead rows stay in the table until it is vacuumed.
+        SQLite: outcomes are overwritten where they are, but old pages live on in the write-ahead log until it is
+        emptied, which readers can delay. PostgreSQL: dead rows stay in the table until it is vacuumed.
         """
         try:
             with self._connection(**({"discreet_begin": ""} if self.sqlite else AUTOCOMMIT)) as connection:
@@ -150,6 +151,8 @@ class Store:
             options |= {"isolation_level": "READ COMMITTED", "pool_pre_ping": True}
         engine = sa.create_engine(self.url, **options)
         sa.event.listen(engine, "connect", _set_up_sqlite if self.sqlite else _set_up_postgresql)
+        sa.event.listen(engine, "connect", lambda raw, _: self._raw.append(raw))
+        sa.event.listen(engine, "close", lambda raw, _: self._forget(raw))
         sa.event.listen(engine, "handle_error", _let_go)
         if self.sqlite:
             sa.event.listen(engine, "begin", _begin_sqlite)
@@ -161,8 +164,28 @@ class Store:
         with self.lock, self._plainly():
             if self.pid != os.getpid():
                 self._fail("this process was forked without Python's knowledge: open the trial in each process")
-            with self.engine.connect() as connection:
-                yield connection.execution_options(**options)
+            try:
+                with self.engine.connect() as connection:
+                    yield connection.execution_options(**options)
+            except Exception:
+                raise
+            except BaseException:  # Ctrl-C, wherever it came: let go of every lock
+                self._abandon()
+                raise
+
+    def _forget(self, raw: Any) -> None:
+        with contextlib.suppress(ValueError):
+            self._raw.remove(raw)
+
+    def _abandon(self) -> None:
+        """Roll back and close what an interrupt may have left in the middle of a transaction."""
+        for raw in self._raw:
+            with contextlib.suppress(Exception):
+                raw.rollback()
+            with contextlib.suppress(Exception):
+                raw.close()
+        self._raw.clear()
+        self.engine.dispose(close=False)
 
     def _prepare(self, new: bool) -> None:
         """Make the tables if there may be new ones, or bring older ones up to date; one process at a time."""
@@ -260,12 +283,17 @@ _close_batch = batches.delete().where(_at(batches, "arm", "phase"))
 _key = sa.select(keys.c.key).where(_at(keys))
 _people = sa.select(people.c.hash).where(_at(people), people.c.hash.in_(sa.bindparam("hashes", expanding=True)))
 _reseal = sealed.update().where(_at(sealed, "arm", "phase", "number"), sealed.c.units.is_not(None))
-_unseal_sum = sa.select(sa.func.sum(sealed.c.units), sa.func.count()).where(_at(sealed, "arm", "phase"))
-_erase = sealed.delete().where(_at(sealed, "arm", "phase"))
+_stored = sa.type_coerce(sealed.c.units, sa.BigInteger)
+_unseal_sum = sa.select(sa.func.sum(_stored - schema.OFFSET), sa.func.count()).where(_at(sealed, "arm", "phase"))
+_erase = sealed.update().where(_at(sealed, "arm", "phase")).values(units=schema.ERASED)
 _answers = sa.select(sealed.c.phase, sealed.c.number, sealed.c.units).where(
     _at(sealed, "arm"), sealed.c.phase > sa.bindparam("after")
 )
-_erase_answers = sealed.delete().where(_at(sealed, "arm"), sealed.c.phase <= sa.bindparam("through"))
+_erase_answers = (
+    sealed.update()
+    .where(_at(sealed, "arm"), sealed.c.phase > sa.bindparam("after"), sealed.c.phase <= sa.bindparam("through"))
+    .values(units=schema.ERASED)
+)
 _places = sa.select(assignments.c.arm, assignments.c.phase).where(_at(assignments)).order_by(assignments.c.number)
 _open = sa.select(sa.func.count()).where(_at(assignments), assignments.c.state == OPEN)
 
@@ -304,7 +332,7 @@ class Session:
 
     def append(self, kind: str, body: dict[str, Any]) -> None:
         """Write a public event and move the head of the chain; `save` makes it count."""
-        row, text = self.look_again(), canonical(body)
+        row, text = self.look_again(), schema.canonical(body)
         seq, head = row.seq + 1, link(row.head, row.seq + 1, kind, text)
         self._insert(events, [{"seq": seq, "kind": kind, "body": text, "hash": head}])
         self.row = row._replace(seq=seq, head=head)
@@ -412,7 +440,7 @@ class Session:
         return int(total or 0), int(count)
 
     def erase(self, arm: int, phase: int) -> None:
-        """Delete the outcomes of a batch; `Store.scrub` makes them unreadable after the transaction."""
+        """Overwrite the outcomes of a batch; `Store.scrub` makes old copies unreadable after the transaction."""
         self._run(_erase, at_arm=arm, at_phase=phase)
 
     def answers(self, arm: int, after: int) -> list[tuple[int, int, int | None]]:
@@ -424,9 +452,9 @@ class Session:
             found.append((place, number, units))
         return found
 
-    def erase_answers(self, arm: int, through: int) -> None:
-        """Delete an arm's answers up to a place."""
-        self._run(_erase_answers, at_arm=arm, through=through)
+    def erase_answers(self, arm: int, after: int, through: int) -> None:
+        """Overwrite an arm's answers between two places."""
+        self._run(_erase_answers, at_arm=arm, after=after, through=through)
 
     # --- checks -----------------------------------------------------------------------------------
 
@@ -479,8 +507,8 @@ def _read_url(url: str) -> sa.URL:
         raise InvalidInputError("url must look like sqlite:///trial.db or postgresql://user@host/database") from None
     backend = read.get_backend_name()
     if backend == "sqlite":
-        if read.drivername not in ("sqlite", "sqlite+pysqlite"):
-            raise InvalidInputError("write the url as sqlite:///trial.db: there is one way to open it")
+        if read.drivername not in ("sqlite", "sqlite+pysqlite") or read.query or str(read.database).startswith("file:"):
+            raise InvalidInputError("write the url as sqlite:///trial.db, without anything else")
         if not read.database or ":memory:" in read.database or read.query.get("mode") == "memory":
             raise InvalidInputError("a trial must outlive this process: give a file, such as sqlite:///trial.db")
         return read

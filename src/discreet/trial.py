@@ -20,8 +20,8 @@ from discreet.errors import DiscreetError, InvalidInputError, TamperedError
 from discreet.privacy import Response
 from discreet.protocol import MISSING, RETAIN, Protocol, digest
 from discreet.record import Replay, fresh
-from discreet.schema import Assigned, Row
-from discreet.store import Session, Store, canonical, link
+from discreet.schema import Assigned, Row, canonical
+from discreet.store import Session, Store, link
 from discreet.strategy import Strategy
 from discreet.validate import check_whole
 from discreet.views import ArmStatus, Assignment, Batch, Status, Verification
@@ -40,6 +40,7 @@ class Trial:
         self._seq = -1
         self._seen: tuple[int, str] = (0, "")
         """Length and head of the longest record we have seen: it can only grow."""
+        self._end: tuple[float | None] | None = None
         self._erased = False
         """Whether outcomes were erased that may still be readable in the files of the database."""
 
@@ -108,6 +109,7 @@ class Trial:
             trial = cls(home, protocol, digest(row.protocol))
             if head is not None:
                 trial._check_head(session, head)
+            trial._seen = (row.seq, row.head)
         trial._erased = protocol.retain != "forever" and protocol.strategy.trust != "local"
         trial._scrub()
         return trial
@@ -119,7 +121,7 @@ class Trial:
     @property
     def place(self) -> str:
         """Where the trial is kept, without a password."""
-        return self._store.url.render_as_string(hide_password=True)
+        return self._store.shown
 
     def close(self) -> None:
         """Close the connections to the store. Nothing is lost without it, and the next call opens new ones."""
@@ -353,13 +355,14 @@ class Trial:
         """Take in answers, each arm's in the order of its assignments: arrival order may depend on the outcomes."""
         taken, grid = [], self.protocol.grid
         for arm in sorted(arms):
+            before = self._now.cursor[arm]
             for place, number, units in session.answers(arm, self._now.cursor[arm]):
                 if units is not None and not course.stopped:
                     self._now.cursor[arm] = place
                     course.answer(arm, units / grid)
                     taken.append([number, units])
             if self.protocol.retain != "forever":
-                session.erase_answers(arm, self._now.cursor[arm])
+                session.erase_answers(arm, before, self._now.cursor[arm])
         if taken:
             self._now.releases += len(taken)
             session.append("answered", {"answers": taken, "unit": 1 / grid})
@@ -370,14 +373,7 @@ class Trial:
         if now.stopped or not (now.course.stopped or self._exhausted(session, row.people)):
             return
         now.stopped, now.conclusive = True, now.course.stopped
-        if not now.conclusive:
-            now.smallest_delta = self.protocol.shown_delta(now.course.smallest_delta())
-        end = {
-            "conclusive": now.conclusive,
-            "recommendation": now.course.recommendation,
-            "smallest_delta": now.smallest_delta,
-        }
-        session.append("stopped", end)
+        session.append("stopped", {"conclusive": now.conclusive, "recommendation": now.course.recommendation})
 
     def _exhausted(self, session: Session, people: int) -> bool:
         """Whether no further release can come: nobody else may be asked, and what is due can never be complete."""
@@ -416,7 +412,7 @@ class Trial:
             stopped=now.stopped,
             conclusive=now.conclusive,
             recommendation=None if best is None else protocol.arms[best],
-            smallest_delta=now.smallest_delta,
+            smallest_delta=self._smallest_delta(),
             people=row.people,
             max_people=protocol.max_people,
             pending=sum(batch.open for batch in batches.values()),
@@ -433,6 +429,14 @@ class Trial:
             head=f"{row.seq}:{row.head}",
             protocol_hash=self.protocol_hash,
         )
+
+    def _smallest_delta(self) -> float | None:
+        """Of an inconclusive end; computed when asked for, as it takes long enough to be seen from outside."""
+        if not self._now.stopped or self._now.conclusive:
+            return None
+        if self._end is None:
+            self._end = (self.protocol.shown_delta(self._now.course.smallest_delta()),)
+        return self._end[0]
 
     def _arms(self) -> Iterator[ArmStatus]:
         scale = self.protocol.scale
@@ -476,6 +480,8 @@ class Trial:
                     break
             if not problems and (seq, previous) != (row.seq, row.head):
                 problems.append("the record is shorter than the trial says")
+            if not problems and again.now.course.stopped and not again.now.stopped:
+                problems.append("the strategy had stopped, and the record does not say so")
             if not problems and again.now.dump() != row.state:
                 problems.append("the state does not follow from the record")
             if not problems and (again.places != list(session.places_assigned()) or row.people != len(again.places)):
@@ -543,8 +549,10 @@ class Trial:
         row = session.look_again()
         try:
             length, expected = head.split(":")
+            if not (length.isascii() and length.isdigit() and len(length) < 10):
+                raise ValueError
             seq = int(length)
-        except ValueError:
+        except (AttributeError, ValueError):
             raise InvalidInputError("head must look like 17:5f2c…, as status shows it") from None
         if seq > row.seq:
             raise TamperedError(
@@ -571,6 +579,8 @@ def _count(changes: Counts, slot: tuple[int, int], open_: int, told: int, vacant
 
 def _names(people: Sequence[str]) -> list[bytes]:
     """Identifiers as they are hashed: without spaces around them, and in one of Unicode's ways to write them."""
+    if not people:
+        raise InvalidInputError("the list of people is empty")
     if isinstance(people, str) or not all(isinstance(person, str) and person.strip() for person in people):
         raise InvalidInputError("people must be a list of identifiers, each a text")
     try:

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -69,7 +70,7 @@ def create(
     click.echo(f"Error rate: {status.correctness}.\nMissing: {status.missing}.\nRetention: {status.retain}.")
     if strategy.trust == "local":
         click.echo(f"Outcomes are randomised where people are: discreet respond {made.protocol.respond_options}")
-    click.echo(f"Protocol {made.protocol_hash}\nNext: discreet trial ask {trial_name}")
+    click.echo(f"Protocol {made.protocol_hash}\nNext: discreet trial ask {shlex.quote(trial_name)}")
 
 
 @trial.command()
@@ -93,7 +94,7 @@ def ask(name: str, count: int, people: str | None, head: str | None, url: str, a
     for one in batch.assignments:
         click.echo(f"{one.id}  {one.arm}")
     if batch.stopped:
-        click.echo(f"The trial is over: discreet trial status {name}")
+        click.echo(f"The trial is over: discreet trial status {shlex.quote(name)}")
     elif batch.waiting:
         click.echo(f"Waiting for {batch.waiting} outcomes before anyone else is assigned.")
 
@@ -176,13 +177,14 @@ def verify(ctx: click.Context, name: str, head: str | None, url: str, as_json: b
 @trial.command()
 @click.argument("name")
 @click.option("--out", type=click.Path(dir_okay=False), help="Write it to this file.  [default: stdout]")
+@head_option
 @url_option
 @json_option
-def transcript(name: str, out: str | None, url: str, as_json: bool) -> None:
+def transcript(name: str, out: str | None, head: str | None, url: str, as_json: bool) -> None:
     """What may be published, as JSON: protocol, assignments, releases, decisions, and the chain that ties them."""
     from discreet.report import write
 
-    text = json.dumps(opened(url, name).transcript(), indent=1, ensure_ascii=False) + "\n"
+    text = json.dumps(opened(url, name, head).transcript(), indent=1, ensure_ascii=False) + "\n"
     if out is None:
         click.echo(text, nl=False)
         return
@@ -193,14 +195,15 @@ def transcript(name: str, out: str | None, url: str, as_json: bool) -> None:
 @trial.command()
 @click.argument("name")
 @click.option("--out", type=click.Path(dir_okay=False), required=True, help="The HTML file to write.")
+@head_option
 @url_option
 @json_option
-def report(name: str, out: str, url: str, as_json: bool) -> None:
+def report(name: str, out: str, head: str | None, url: str, as_json: bool) -> None:
     """A page about the trial, made of its transcript: one HTML file that may be published."""
     from discreet.report import write
     from discreet.trial_report import trial_page
 
-    write(out, trial_page(opened(url, name).transcript()))
+    write(out, trial_page(opened(url, name, head).transcript()))
     show_json({"report": out}) if as_json else click.echo(out)
 
 

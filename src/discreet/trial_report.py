@@ -10,8 +10,7 @@ from discreet import plots
 from discreet.protocol import MISSING, RETAIN, Protocol
 from discreet.record import Replay
 from discreet.report import Bullets, Picture, Section, Table, Text, page
-from discreet.schema import Event
-from discreet.store import canonical
+from discreet.schema import Event, canonical
 
 SHOWN = 400
 """Points of the picture; with more releases some are left out."""
