@@ -9,6 +9,7 @@ import contextlib
 import hashlib
 import logging
 import os
+import signal
 import threading
 import weakref
 from collections.abc import Iterator, Sequence
@@ -161,12 +162,15 @@ class Store:
     @contextmanager
     def _connection(self, **options: Any) -> Iterator[sa.Connection]:
         """A connection with errors put plainly; what was not committed is rolled back."""
-        with self.lock, self._plainly():
+        with _Later(), self.lock, self._plainly():
             if self.pid != os.getpid():
                 self._fail("this process was forked without Python's knowledge: open the trial in each process")
             try:
                 with self.engine.connect() as connection:
                     yield connection.execution_options(**options)
+            except AssertionError:  # of SQLAlchemy, after an interrupt at a bad moment
+                self._abandon()
+                self._fail("it was interrupted before: try again; nothing was changed")
             except Exception:
                 raise
             except BaseException:  # Ctrl-C, wherever it came: let go of every lock
@@ -228,6 +232,29 @@ class Store:
             raise failure
         finally:
             failure.__context__ = None
+
+
+class _Later:
+    """Ctrl-C comes when the block is left: an interrupt in the middle of it could leave a lock to nobody.
+
+    Python runs the handlers of signals in its main thread only. Not a generator, which an interrupt can leave halfway.
+    """
+
+    def __enter__(self) -> None:
+        """Take note of interrupts from here on."""
+        self.noted: list[Any] = []
+        self.before: Any = None
+        if threading.current_thread() is threading.main_thread():
+            self.before = signal.getsignal(signal.SIGINT)
+            if callable(self.before):
+                signal.signal(signal.SIGINT, lambda *event: self.noted.append(event))
+
+    def __exit__(self, *_: object) -> None:
+        """Let one happen now, if there was any."""
+        if callable(self.before):
+            signal.signal(signal.SIGINT, self.before)
+            if self.noted:
+                self.before(*self.noted[0])
 
 
 _stores: weakref.WeakSet[Store] = weakref.WeakSet()
