@@ -612,7 +612,9 @@ def test_postgresql_vacuums_what_was_erased(postgres: postgres_server.Server) ->
     trial.tell_many(dict.fromkeys(ids, OUTCOME))
     assert not trial._erased
     with database(url) as connection:
-        stats = sa.text("SELECT last_vacuum FROM pg_stat_user_tables WHERE relname = 'discreet_sealed'")
+        stats = sa.text(
+            "SELECT last_vacuum FROM pg_stat_user_tables WHERE relname = 'discreet_sealed' AND schemaname = current_schema()"
+        )
         for _ in range(50):
             vacuumed = connection.execute(stats).scalar_one()
             if vacuumed:
