@@ -612,9 +612,8 @@ def test_postgresql_vacuums_what_was_erased(postgres: postgres_server.Server) ->
     trial.tell_many(dict.fromkeys(ids, OUTCOME))
     assert not trial._erased
     with database(url) as connection:
-        stats = sa.text(
-            "SELECT last_vacuum FROM pg_stat_user_tables WHERE relname = 'discreet_sealed' AND schemaname = current_schema()"
-        )
+        table = "relname = 'discreet_sealed' AND schemaname = current_schema()"
+        stats = sa.text(f"SELECT last_vacuum FROM pg_stat_user_tables WHERE {table}")
         for _ in range(50):
             vacuumed = connection.execute(stats).scalar_one()
             if vacuumed:
