@@ -1,11 +1,13 @@
 """Live trials: who is asked, what is told, what is released, how it ends, and what nobody gets to see."""
 
+import gc
 import json
 import math
 import os
 import sqlite3
 import subprocess
 import sys
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -692,3 +694,13 @@ def test_a_record_that_promises_too_much_is_found(tmp_path: Path) -> None:
                 body[key] = value
             found.append(replay.follow(Event(event["seq"], event["kind"], canonical(body), "")))
         assert any(found), key
+
+
+def test_a_trial_that_is_let_go_closes_its_files(tmp_path: Path) -> None:
+    """A service opens trials for years: what nobody holds any more must not keep connections."""
+    trial = start(tmp_path, ttucb(0.1))
+    store = weakref.ref(trial._store)
+    trial.tell(trial.ask().assignments[0].id, 1)
+    del trial
+    gc.collect()
+    assert store() is None

@@ -72,8 +72,6 @@ class Store:
             _make_private(self.place)
         self.lock = threading.RLock()
         self.pid = os.getpid()
-        self._raw: list[Any] = []
-        """The driver's open connections."""
         self.engine = self._make_engine()
         weakref.finalize(self, self.engine.dispose)
         _stores.add(self)
@@ -152,8 +150,6 @@ class Store:
             options |= {"isolation_level": "READ COMMITTED", "pool_pre_ping": True}
         engine = sa.create_engine(self.url, **options)
         sa.event.listen(engine, "connect", _set_up_sqlite if self.sqlite else _set_up_postgresql)
-        sa.event.listen(engine, "connect", lambda raw, _: self._raw.append(raw))
-        sa.event.listen(engine, "close", lambda raw, _: self._forget(raw))
         sa.event.listen(engine, "handle_error", _let_go)
         if self.sqlite:
             sa.event.listen(engine, "begin", _begin_sqlite)
@@ -165,31 +161,8 @@ class Store:
         with _Later(), self.lock, self._plainly():
             if self.pid != os.getpid():
                 self._fail("this process was forked without Python's knowledge: open the trial in each process")
-            try:
-                with self.engine.connect() as connection:
-                    yield connection.execution_options(**options)
-            except AssertionError:  # of SQLAlchemy, after an interrupt at a bad moment
-                self._abandon()
-                self._fail("it was interrupted before: try again; nothing was changed")
-            except Exception:
-                raise
-            except BaseException:  # Ctrl-C, wherever it came: let go of every lock
-                self._abandon()
-                raise
-
-    def _forget(self, raw: Any) -> None:
-        with contextlib.suppress(ValueError):
-            self._raw.remove(raw)
-
-    def _abandon(self) -> None:
-        """Roll back and close what an interrupt may have left in the middle of a transaction."""
-        for raw in self._raw:
-            with contextlib.suppress(Exception):
-                raw.rollback()
-            with contextlib.suppress(Exception):
-                raw.close()
-        self._raw.clear()
-        self.engine.dispose(close=False)
+            with self.engine.connect() as connection:
+                yield connection.execution_options(**options)
 
     def _prepare(self, new: bool) -> None:
         """Make the tables if there may be new ones, or bring older ones up to date; one process at a time."""
