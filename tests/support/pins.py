@@ -1,0 +1,265 @@
+"""What must never change by accident: the numbers of a seed, the JSON documents, the files of trials.
+
+`python -m tests.support.pins` writes tests/assets/pins anew. That is for a change of behaviour that is meant and said
+in the CHANGELOG; a change of structure leaves every pin as it is. The file of trials is written once for each version
+of the schema and never again: people's trials are kept in such files.
+"""
+
+import hashlib
+import itertools
+import json
+import math
+import re
+import shlex
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from click.testing import CliRunner
+
+import discreet
+from discreet import Bernoulli, Beta, Discrete, Instance, InvalidInputError, Strategy, Trial
+
+PINS = Path(__file__).parent.parent / "assets" / "pins"
+PRESETS: dict[str, tuple[Callable[..., Strategy], dict[str, float]]] = {
+    "ttucb": (discreet.ttucb, {}),
+    "ttucb-batched": (discreet.ttucb_batched, {}),
+    "ctb-tt": (discreet.ctb_tt, {"epsilon": 2}),
+    "gauss-tt": (discreet.gauss_tt, {"epsilon": 8, "gamma": 0.1}),
+    "adap-tt": (discreet.adap_tt, {"epsilon": 1}),
+    "adap-tt-star": (discreet.adap_tt_star, {"epsilon": 0.5}),
+    "dp-se": (discreet.dp_se, {"epsilon": 1}),
+    "bet-se": (discreet.bet_se, {"epsilon": 1}),
+}
+OPTIONS: dict[str, tuple[Any, ...]] = {
+    "threshold": (None, "printed", "empirical"),
+    "sampling": (None, "top-two", "uniform", "lucb", "elimination"),
+    "beta": (None, 0.3, "ids"),
+    "episodes": (None, "global"),
+    "trust": (None, "local", "none"),
+    "zeta": (None, 0.1),
+    "s": (None, 2.0),
+}
+ARMS: dict[str, Instance] = {
+    "bernoulli": Bernoulli([0.55, 0.8, 0.5, 0.3]),
+    "tied": Bernoulli([0.7, 0.4, 0.4, 0.4, 0.4]),
+    "discrete": Discrete([0, 0.5, 1], [[0.1, 0.3, 0.6], [0.3, 0.4, 0.3], [0.6, 0.0, 0.4]]),
+    "beta": Beta([4, 2], [2, 2]),
+}
+CUSTOM: dict[str, dict[str, Any]] = {
+    "custom threshold": {"threshold": discreet.CustomThreshold("a", lambda *n: 3.0 + 0.1 * np.log(n[0]))},
+    "custom bonus": {"bonus": discreet.CustomBonus("b", lambda n: 1 / np.sqrt(n))},
+    "custom grid": {"grid": discreet.CustomGrid("c", lambda phase: 3 ** (phase - 1))},
+}
+
+
+def strategies() -> Iterator[tuple[str, Strategy]]:
+    """Every preset with every combination of options that it takes, and with functions of one's own."""
+    for name, (preset, levels) in PRESETS.items():
+        for values in itertools.product(*OPTIONS.values()):
+            options = {key: value for key, value in zip(OPTIONS, values, strict=True) if value is not None}
+            if "s" in options and len(options) > 1:
+                continue
+            levels_here: dict[str, Any] = {} if (name, options.get("trust")) == ("bet-se", "none") else levels
+            try:
+                yield (
+                    " ".join([name, *(f"{key}={value}" for key, value in options.items())]),
+                    preset(delta=0.1, **levels_here, **options),
+                )
+            except InvalidInputError:
+                continue
+        for words, options in CUSTOM.items():
+            try:
+                yield f"{name} {words}", preset(delta=0.1, **levels, **options)
+            except InvalidInputError:
+                continue
+
+
+def run_pin(strategy: Strategy) -> dict[str, str]:
+    """Hashes of samples, arms, stops, rounds and pulls of a few runs on each kind of arms."""
+    from warnings import catch_warnings, simplefilter
+
+    found = {}
+    for name, instance in ARMS.items():
+        slow = strategy.episodes == "global" or isinstance(instance, Beta)
+        cap, runs = (2_000, 3) if slow else (20_000, 70 if strategy.phased else 6)
+        with catch_warnings():
+            simplefilter("ignore", discreet.MayNotStopWarning)
+            results = discreet.simulate(instance, strategy, runs, 11, cap)
+        digest = hashlib.sha256()
+        for array in (results.samples, results.recommendation, results.stopped, results.rounds, results.pulls):
+            digest.update(np.ascontiguousarray(array).tobytes())
+        found[name] = digest.hexdigest()[:16]
+    return found
+
+
+STUDY = """
+runs = 20
+delta = 0.1
+epsilon = [0.5, 2]
+[instances]
+close = [0.6, 0.5]
+[[strategies]]
+preset = "bet-se"
+trust = ["global", "local"]
+[[strategies]]
+preset = "dp-se"
+[[strategies]]
+preset = "ttucb"
+"""
+COMMANDS = {
+    "bounds": "bounds --means 0.75,0.7,0.6 --epsilon 0.01,1 --delta 0.01 --names a,b,c",
+    "simulate": "simulate --instance mu4 --strategy adap-tt-star --epsilon 1 --runs 20",
+    "simulate bet-se": "simulate --means 0.6,0.5 --strategy bet-se --epsilon 1 --zeta 0.05 --runs 20",
+    "simulate empirical": "simulate --means 0.6,0.5 --strategy ttucb --threshold empirical --beta ids --runs 5",
+    "plan": "plan --arms 3 --gap 0.3 --epsilon 0.5,1 --runs 30 --budget 400 --max-people 2000",
+    "plan strategies": "plan --means 0.9,0.5 --epsilon 1 --runs 10 --strategy bet-se,dp-se,ttucb,ctb-tt",
+    "plan local": "plan --means 0.9,0.5,0.4 --epsilon 1 --runs 20 --trust local",
+    "audit correctness": "audit correctness --strategy dp-se --epsilon 1 --runs 20",
+    "audit privacy": "audit privacy --strategy bet-se --epsilon 1 --runs 400 --noise numpy --seed 3",
+    "audit privacy local": "audit privacy --strategy ctb-tt --epsilon 1 --runs 400 --noise numpy --seed 3",
+    "sweep": "sweep study.toml --out study",
+    "trial create": "trial create dose --arms a,b --strategy bet-se --trust none --max-people 60 --url sqlite:///t.db",
+    "trial ask": "trial ask dose -n 3 --url sqlite:///t.db",
+    "trial status": "trial status dose --url sqlite:///t.db",
+    "trial tell": "trial tell dose --csv told.csv --url sqlite:///t.db",
+    "trial status told": "trial status dose --url sqlite:///t.db",
+    "trial verify": "trial verify dose --url sqlite:///t.db",
+    "trial transcript": "trial transcript dose --url sqlite:///t.db",
+    "trial report": "trial report dose --out report.html --url sqlite:///t.db",
+    "respond": "respond --epsilon 1 --outcome 1",
+    "reproduce": "reproduce --out paper --quick --trust global --runs 2",
+}
+"""In this order, in one empty folder; each with --json."""
+CHANGING = re.compile(r'"(seconds|response|value|id)": ("[^"]*"|[-\d.e]+)')
+"""What differs from run to run: times, ids of people, randomised responses."""
+
+
+def documents(folder: Path) -> dict[str, str]:
+    """The JSON document of every command, as it was printed, without what differs from run to run."""
+    (folder / "study.toml").write_text(STUDY)
+    found = {}
+    for name, line in COMMANDS.items():
+        if name == "trial tell":
+            asked = json.loads(
+                CliRunner().invoke(discreet_main(), shlex.split(f"{COMMANDS['trial ask']} --json")).stdout
+            )
+            rows = [f"{one['id']},{int(one['arm'] == 'a')}" for one in asked["assignments"]]
+            (folder / "told.csv").write_text("\n".join(rows))
+        result = CliRunner().invoke(discreet_main(), [*shlex.split(line), "--json"])
+        assert result.exit_code == 0, (name, result.output)
+        found[name] = CHANGING.sub(r'"\1": null', result.stdout)
+    return found
+
+
+def discreet_main() -> Any:
+    """The command."""
+    from discreet.cli import main
+
+    return main
+
+
+def same(one: Any, other: Any) -> bool:
+    """Equal documents: floats to 1e-9, as processors differ in the last digits; all else exactly, order included."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return list(one) == list(other) and all(same(one[key], other[key]) for key in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(same(a, b) for a, b in zip(one, other, strict=True))
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-12)
+    return type(one) is type(other) and bool(one == other)
+
+
+LIVE: dict[str, Strategy] = {
+    "ttucb": discreet.ttucb(0.05),
+    "ttucb ids": discreet.ttucb(0.05, beta="ids"),
+    "ttucb lucb": discreet.ttucb(0.05, sampling="lucb"),
+    "ttucb elimination": discreet.ttucb(0.05, sampling="elimination"),
+    "ttucb-batched": discreet.ttucb_batched(0.05),
+    "ctb-tt": discreet.ctb_tt(3, 0.05),
+    "gauss-tt": discreet.gauss_tt(6, 0.01, 0.05),
+    "adap-tt": discreet.adap_tt(2, 0.05),
+    "adap-tt ids": discreet.adap_tt(2, 0.05, beta="ids"),
+    "adap-tt global": discreet.adap_tt(2, 0.05, episodes="global"),
+    "adap-tt-star": discreet.adap_tt_star(2, 0.05),
+    "adap-tt-star elimination": discreet.adap_tt_star(2, 0.05, sampling="elimination"),
+    "dp-se": discreet.dp_se(2, 0.5),
+    "bet-se": discreet.bet_se(0.05, 1.0),
+    "bet-se local": discreet.bet_se(0.05, 2.0, trust="local"),
+    "bet-se none": discreet.bet_se(0.05, trust="none"),
+    "bet-se zeta": discreet.bet_se(0.05, 1.0, zeta=0.1),
+    "bet-se top-two": discreet.bet_se(0.05, 1.0, sampling="top-two"),
+}
+"""Trials in the pinned file, one of every family and way to sample; some under way, some over."""
+
+
+def fill(path: Path, name: str, strategy: Strategy, people: int) -> None:
+    """A trial with so many people, the last of whom have not told."""
+    most = 40 if name.endswith(("ids", "none")) else 5000
+    trial = Trial.create(f"sqlite:///{path}", name, ["5 mg", "10 mg", "20 mg"], strategy, most)
+    rng = np.random.default_rng(len(name))
+    while trial.status().people < people and not trial.ask(7).stopped:
+        outcomes = {id: int(rng.random() < (0.3, 0.8, 0.3)[arm]) for id, arm in open_people(path, name)}
+        if strategy.trust == "local":
+            level = float(strategy.epsilon or 0)
+            trial.answer_many({id: discreet_respond()(bit, level, strategy.gamma) for id, bit in outcomes.items()})
+        else:
+            trial.tell_many(outcomes)
+    trial.ask(3)
+    trial.close()
+
+
+def discreet_respond() -> Any:
+    """How a person randomises an outcome."""
+    from discreet.privacy import respond
+
+    return respond
+
+
+def open_people(path: Path, name: str) -> list[tuple[str, int]]:
+    """(id, arm) of those who have not told, from the tables themselves."""
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute(
+            "select number || '-' || token, arm from discreet_assignments join discreet_trials using (trial) "
+            "where name = ? and discreet_assignments.state = 0",
+            (name,),
+        ).fetchall()
+
+
+def stored(path: Path) -> dict[str, str]:
+    """The stored states in a file, by trial."""
+    with closing(sqlite3.connect(path)) as connection:
+        return dict(connection.execute("select name, state from discreet_trials"))
+
+
+def write_trials(path: Path) -> None:
+    """Make the file of trials."""
+    for name, strategy in LIVE.items():
+        fill(path, name, strategy, 1600 if name == "dp-se" else 100)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("pragma journal_mode = delete")
+        connection.execute("vacuum")
+
+
+def main() -> None:
+    """Write all pins; the file of trials only if there is none of this version of the schema."""
+    import os
+    import tempfile
+
+    PINS.mkdir(parents=True, exist_ok=True)
+    runs = {name: run_pin(strategy) for name, strategy in strategies()}
+    (PINS / "runs.json").write_text(json.dumps(runs, indent=0, ensure_ascii=False) + "\n")
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        found = documents(Path(folder))
+    (PINS / "documents.json").write_text(json.dumps(found, indent=0, ensure_ascii=False) + "\n")
+    path = PINS / "trials-v1.db"
+    if not path.exists():
+        write_trials(path)
+
+
+if __name__ == "__main__":
+    main()

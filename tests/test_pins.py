@@ -1,0 +1,63 @@
+"""Structure may change, these may not: the numbers of a seed, JSON documents, and files of trials under way."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from discreet import Strategy, Trial
+from tests.support import pins
+
+RUNS: dict[str, dict[str, str]] = json.loads((pins.PINS / "runs.json").read_text())
+STRATEGIES = dict(pins.strategies())
+BLOCKS = 8
+
+
+def test_every_preset_with_every_option_is_pinned() -> None:
+    assert list(STRATEGIES) == list(RUNS)
+
+
+@pytest.mark.parametrize("block", range(BLOCKS))
+def test_a_seed_gives_the_same_runs(block: int) -> None:
+    for name in list(RUNS)[block::BLOCKS]:
+        assert pins.run_pin(STRATEGIES[name]) == RUNS[name], name
+
+
+def test_another_seed_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(pins.ARMS, "bernoulli", pins.ARMS["tied"])
+    assert pins.run_pin(STRATEGIES["dp-se"]) != RUNS["dp-se"]
+
+
+def test_every_command_prints_the_same_document(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    expected: dict[str, str] = json.loads((pins.PINS / "documents.json").read_text())
+    found = pins.documents(tmp_path)
+    assert list(found) == list(expected)
+    for name, document in found.items():
+        assert pins.same(json.loads(document), json.loads(expected[name])), name
+
+
+def test_a_document_that_differs_is_seen() -> None:
+    assert pins.same({"a": [1, 0.1]}, {"a": [1, 0.1 + 1e-17]})
+    for other in ({"a": [1, 0.1001]}, {"a": [1.0, 0.1]}, {"b": [1, 0.1]}, {"a": [1]}):
+        assert not pins.same({"a": [1, 0.1]}, other)
+    assert not pins.same({"a": 1, "b": 2}, {"b": 2, "a": 1})
+
+
+@pytest.fixture(scope="module")
+def trials(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return Path(shutil.copy(pins.PINS / "trials-v1.db", tmp_path_factory.mktemp("pins") / "trials.db"))
+
+
+@pytest.mark.parametrize(("name", "strategy"), pins.LIVE.items(), ids=list(pins.LIVE))
+def test_a_stored_trial_is_read_and_written_as_it_was(trials: Path, name: str, strategy: Strategy) -> None:
+    """Its record replays to the very text of its state, that text is read and written again the same, it goes on."""
+    before = pins.stored(trials)[name]
+    trial = Trial.open(f"sqlite:///{trials}", name)
+    assert trial.protocol.strategy == strategy
+    assert trial.verify().problems == ()
+    trial.status()
+    assert trial._now.dump() == before
+    pins.fill(trials, name, strategy, trial.status().people + 30)
+    assert trial.verify().problems == ()
