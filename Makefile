@@ -24,7 +24,7 @@ bench: $(READY)
 # Ten thousand workers killed at random points, on SQLite and, if a server is installed, on PostgreSQL.
 KILLS ?= 10000
 storm: $(READY)
-	$(BIN)/python -m tests.storm --kills $(KILLS)
+	$(BIN)/python -m tests.support.storm --kills $(KILLS)
 
 docs: $(READY)
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html

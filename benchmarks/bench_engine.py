@@ -11,10 +11,12 @@ import warnings
 from collections.abc import Callable
 
 import numpy as np
-from tests import naive
+from tests.support import naive
 
 import discreet
-from discreet import Bernoulli, Strategy, kernel, rules
+from discreet import Bernoulli, Strategy
+from discreet.simulation import kernels as kernel
+from discreet.strategies import rules
 
 Run = Callable[[np.random.Generator], tuple[int, int, bool, int]]
 
@@ -124,7 +126,7 @@ def against_the_oracle() -> None:
 
 
 def start_up_and_memory() -> None:
-    command = [sys.executable, "-m", "discreet.cli", "simulate", "--instance", "mu4", "--strategy", "adap-tt"]
+    command = [sys.executable, "-m", "discreet", "simulate", "--instance", "mu4", "--strategy", "adap-tt"]
     command += ["--epsilon", "1", "--runs", "10", "--json"]
     subprocess.run(command, check=True, capture_output=True)
     start = time.perf_counter()

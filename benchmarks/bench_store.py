@@ -12,10 +12,10 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from tests import postgres
+from tests.support import postgres
 
 from discreet import adap_tt_star
-from discreet.trial import Trial
+from discreet.trials.trial import Trial
 
 ARMS = ("red", "green", "blue")
 Turn = Callable[[], int]

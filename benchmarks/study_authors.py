@@ -17,7 +17,7 @@ import numba
 import numpy as np
 
 from discreet import adap_tt, benchmarks, dp_se, simulate
-from discreet.reproduce import DELTA, GLOBAL, authors_dp_se
+from discreet.studies.paper import DELTA, GLOBAL, authors_dp_se
 
 DATA = Path(__file__).parent / "authors.json"
 CAP = 10**8

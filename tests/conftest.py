@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from tests import postgres as postgres_server
+from tests.support import postgres as postgres_server
 
 # The same examples in every run: a failure is never a matter of luck.
 settings.register_profile("fixed", derandomize=True, deadline=None, max_examples=60, database=None)

@@ -14,24 +14,14 @@ import pytest
 from scipy.stats import binom, ks_2samp
 
 import discreet
-from discreet import (
-    Bernoulli,
-    InvalidInputError,
-    Results,
-    Strategy,
-    benchmarks,
-    decision,
-    divergence,
-    dpse,
-    engine,
-    laws,
-    rules,
-    simulate,
-    theory,
-    threshold,
-)
-from discreet.strategy import PRESETS, CustomThreshold
-from tests.reference import ASSETS
+from discreet import Bernoulli, InvalidInputError, Results, Strategy, benchmarks, simulate, theory
+from discreet.simulation import engine, laws
+from discreet.strategies import decision, rules
+from discreet.strategies import epochs as dpse
+from discreet.strategies.strategy import PRESETS, CustomThreshold
+from discreet.theory import divergences as divergence
+from discreet.theory import thresholds as threshold
+from tests.support.reference import ASSETS
 
 FALSE_ALARM = 1e-6
 DELTAS = (0.1, 0.01)

@@ -15,79 +15,30 @@ from discreet.cli import main
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "discreet"
 HEAVY = {"numba", "scipy", "matplotlib", "polars", "sqlalchemy", "opendp", "distributed"}
-# Who may import which heavy library, and which rooms know nobody (or only those named) of ours.
 KEEPERS = {
-    "numba": {"kernel"},
-    "matplotlib": {"plots"},
-    "sqlalchemy": {"schema", "store"},
-    "opendp": {"privacy"},
+    "numba": {"simulation/kernels"},
+    "matplotlib": {"reports/charts"},
+    "sqlalchemy": {"trials/store"},
+    "opendp": {"trials/mechanisms"},
     "scipy": set(),
-    "distributed": {"sweep"},
-    "polars": {"results", "sweep", "plots", "report", "reproduce"},
+    "distributed": {"studies/run"},
 }
-LEAVES = {"decision", "laws", "board", "leap", "phased", "stream", "dpse"}  # compiled by kernel, run as they are live
-ROOMS: dict[str, set[str]] = {
-    "errors": set(),
-    "version": set(),
-    "validate": {"errors"},
-    "divergence": {"validate"},
-    "solve": {"errors"},
-    "instance": {"errors"},
-    "transport": {"divergence", "errors"},
-    "game": {"errors", "solve", "transport"},
-    "theory": {"decision", "errors", "game", "instance", "solve", "transport", "validate"},
-    "threshold": {"decision", "errors", "solve", "validate"},
-    "bounding": {"errors", "instance", "theory"},
-    "strategy": {"errors", "validate"},
-    "rules": {"betting", "decision", "errors", "strategy", "threshold"},
-    "decision": set(),
-    "laws": LEAVES,
-    "board": LEAVES,
-    "leap": LEAVES,
-    "phased": LEAVES,
-    "stream": LEAVES,
-    "dpse": LEAVES,
-    "betting": set(),
-    "play": {"betting"},
-    "kernel": LEAVES | {"betting", "play"},
-    "results": {"errors", "solve"},
-    "engine": {"errors", "instance", "kernel", "results", "rules", "strategy", "validate", "version"},
-    "planning": {"engine", "errors", "instance", "results", "strategy", "theory", "validate", "version"},
-    "audit": {"engine", "errors", "instance", "results", "strategy", "validate", "version"},
-    "rehearsal": {"course", "errors", "privacy", "protocol", "strategy"},
-    "privacy_audit": {"errors", "protocol", "rehearsal", "results", "strategy", "validate", "version"},
-    "tables": {"audit", "bounding", "instance", "planning", "privacy_audit", "views"},
-    "study": {"engine", "errors", "instance", "strategy", "validate"},
-    "sweep": {"engine", "errors", "instance", "results", "strategy", "study", "theory", "version"},
-    "path": {"betting", "decision", "engine", "errors", "instance", "kernel", "play", "rules", "strategy"},
-    "plots": {"errors", "instance", "path", "results", "theory"},
-    "report": {"errors", "version"},
-    "privacy": {"errors", "strategy", "validate"},
-    "course": LEAVES | {"betting", "errors", "rules", "strategy"},
-    "protocol": {"course", "errors", "privacy", "strategy", "validate", "version"},
-    "schema": {"errors"},
-    "store": {"errors", "schema"},
-    "record": {"course", "privacy", "protocol", "schema"},
-    "options": {"errors", "instance", "strategy"},
-    "trial_cli": {"errors", "options", "privacy", "report", "tables", "trial", "trial_report"},
-    "trial_report": {"plots", "protocol", "record", "report", "schema"},
-    "views": set(),
-    "trial": {
-        *("course", "errors", "privacy", "protocol", "record", "schema", "store", "strategy", "validate", "views"),
-    },
-    "reproduce": {
-        *("decision", "engine", "errors", "instance", "plots", "report", "results", "strategy", "study"),
-        *("study_report", "sweep", "theory", "version"),
-    },
-    "plan_report": {"errors", "instance", "path", "planning", "plots", "report", "tables"},
-    "demo": {
-        *("privacy", "trial", "trial_report"),
-        *("engine", "instance", "path", "plan_report", "planning", "plots", "report", "results", "strategy", "tables"),
-    },
-    "study_report": {"errors", "instance", "plots", "report", "reproduce", "results"},
+"""Who may import which heavy library: rooms, or packages of rooms."""
+MATRIX = {
+    "base": "",
+    "theory": "base",
+    "strategies": "base theory",
+    "simulation": "base theory strategies",
+    "trials": "base theory strategies",
+    "planning": "base theory strategies simulation",
+    "studies": "base theory strategies simulation",
+    "audits": "base theory strategies simulation trials",
+    "reports": "base theory strategies simulation trials planning studies audits",
+    "cli": "base theory strategies simulation trials planning studies audits reports",
 }
-# Rooms that the live trial runs as they stand and the kernel compiles: plain Python, numpy and math.
-PLAIN = {"betting", "play"}
+"""Which package may import which others; `base` is every module that stands in no package."""
+BUILDING = {("theory", "strategies"), ("strategies", "simulation"), ("studies", "reports")}
+PUBLIC_PACKAGES = {"theory"}
 
 
 def imports(path: Path) -> set[str]:
@@ -106,22 +57,32 @@ def test_public_names() -> None:
     homes = {name for names in discreet._HOMES.values() for name in names}
     assert set(dir(discreet)) == set(discreet.__all__) == homes | {"__version__"}
     assert all(hasattr(discreet, name) for name in discreet.__all__)
-    assert not homes & {path.stem for path in SOURCE.glob("*.py")}, "a room of the same name would hide it"
+    rooms = {path.stem for path in SOURCE.glob("*.py")} | {path.name for path in SOURCE.iterdir() if path.is_dir()}
+    assert not homes & rooms, "a room of the same name would hide it"
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = discreet.nothing
 
 
-@pytest.mark.parametrize("room", sorted(path.stem for path in SOURCE.glob("*.py")))
+ROOMS = sorted(str(path.relative_to(SOURCE).with_suffix("")) for path in SOURCE.rglob("*.py"))
+
+
+def package(room: str) -> str:
+    """The package of a room, such as theory of theory/times; `base` for those that stand in none."""
+    return room.split("/", maxsplit=1)[0] if "/" in room else "base"
+
+
+@pytest.mark.parametrize("room", [room for room in ROOMS if room not in ("__init__", "__main__")])
 def test_imports_point_one_way(room: str) -> None:
     found = imports(SOURCE / f"{room}.py")
     for library, keepers in KEEPERS.items():
-        if room not in keepers:
+        if not any(room == keeper or room.startswith(f"{keeper}/") for keeper in keepers):
             assert not {name for name in found if name.split(".")[0] == library}, f"{room} imports {library}"
-    if room in PLAIN:
-        assert {name.split(".")[0] for name in found} <= {"math", "typing", "collections", "numpy", "discreet"}
-    if room in ROOMS:
-        ours = {name.split(".")[1] for name in found if name.startswith("discreet.")}
-        assert ours <= ROOMS[room], f"{room} may know {ROOMS[room]}"
+    mine = package(room)
+    for name in (name for name in found if name.startswith("discreet.")):
+        theirs = name.split(".")[1]
+        theirs = theirs if theirs in MATRIX else "base"
+        allowed = theirs in (mine, *MATRIX[mine].split())
+        assert allowed or (mine, theirs) in BUILDING, f"{room} may not import {name}"
 
 
 def test_starting_imports_nothing_heavy() -> None:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 from discreet.version import __version__
 
 if TYPE_CHECKING:
-    from discreet.audit import Correctness, audit_correctness, hard_instances
-    from discreet.bounding import Bounds, PrivateBounds, bounds
-    from discreet.engine import MayNotStopWarning, simulate
+    from discreet.audits.correctness import Correctness, audit_correctness, hard_instances
+    from discreet.audits.privacy import PrivacyAudit, audit_privacy
+    from discreet.audits.rehearsal import Rehearsal
     from discreet.errors import (
         DiscreetError,
         InvalidInputError,
@@ -19,11 +19,10 @@ if TYPE_CHECKING:
         TiedBestArmError,
     )
     from discreet.instance import Bernoulli, Beta, Discrete, Instance, benchmarks
-    from discreet.planning import GapScenarios, Plan, gap_scenarios, plan
-    from discreet.privacy_audit import PrivacyAudit, audit_privacy
-    from discreet.rehearsal import Rehearsal
+    from discreet.planning.plan import GapScenarios, Plan, gap_scenarios, plan
     from discreet.results import Results
-    from discreet.strategy import (
+    from discreet.simulation.engine import MayNotStopWarning, simulate
+    from discreet.strategies.strategy import (
         CustomBonus,
         CustomGrid,
         CustomThreshold,
@@ -39,11 +38,12 @@ if TYPE_CHECKING:
         ttucb,
         ttucb_batched,
     )
-    from discreet.study import Study
-    from discreet.sweep import run_study
-    from discreet.theory import CharacteristicTime
-    from discreet.trial import Trial
-    from discreet.views import ArmStatus, Assignment, Batch, Status, Verification
+    from discreet.studies.run import run_study
+    from discreet.studies.study import Study
+    from discreet.theory.bounds import Bounds, PrivateBounds, bounds
+    from discreet.theory.times import CharacteristicTime
+    from discreet.trials.status import ArmStatus, Assignment, Batch, Status, Verification
+    from discreet.trials.trial import Trial
 
 __all__ = [
     "ArmStatus",
@@ -101,17 +101,17 @@ __all__ = [
 ]
 
 _HOMES = {
-    "audit": (
+    "audits.correctness": (
         "Correctness",
         "audit_correctness",
         "hard_instances",
     ),
-    "bounding": (
+    "theory.bounds": (
         "Bounds",
         "PrivateBounds",
         "bounds",
     ),
-    "engine": (
+    "simulation.engine": (
         "MayNotStopWarning",
         "simulate",
     ),
@@ -131,19 +131,19 @@ _HOMES = {
         "Instance",
         "benchmarks",
     ),
-    "planning": (
+    "planning.plan": (
         "GapScenarios",
         "Plan",
         "gap_scenarios",
         "plan",
     ),
-    "privacy_audit": (
+    "audits.privacy": (
         "PrivacyAudit",
         "audit_privacy",
     ),
-    "rehearsal": ("Rehearsal",),
+    "audits.rehearsal": ("Rehearsal",),
     "results": ("Results",),
-    "strategy": (
+    "strategies.strategy": (
         "CustomBonus",
         "CustomGrid",
         "CustomThreshold",
@@ -159,11 +159,11 @@ _HOMES = {
         "ttucb",
         "ttucb_batched",
     ),
-    "study": ("Study",),
-    "sweep": ("run_study",),
-    "theory": ("CharacteristicTime",),
-    "trial": ("Trial",),
-    "views": (
+    "studies.study": ("Study",),
+    "studies.run": ("run_study",),
+    "theory.times": ("CharacteristicTime",),
+    "trials.trial": ("Trial",),
+    "trials.status": (
         "ArmStatus",
         "Assignment",
         "Batch",

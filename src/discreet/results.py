@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import InvalidInputError
-from discreet.solve import increasing_root
+from discreet.roots import increasing_root
 
 if TYPE_CHECKING:
     import polars as pl

@@ -214,7 +214,7 @@ def fill(path: Path, name: str, strategy: Strategy, people: int) -> None:
 
 def discreet_respond() -> Any:
     """How a person randomises an outcome."""
-    from discreet.privacy import respond
+    from discreet.trials.mechanisms import respond
 
     return respond
 

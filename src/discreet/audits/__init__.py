@@ -1,0 +1,1 @@
+"""Empirical checks of what is promised."""

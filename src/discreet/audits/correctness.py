@@ -1,0 +1,167 @@
+"""Empirical checks of what is promised: of δ, a strategy's error rate, on instances that make errors likely.
+
+An audit can catch a guarantee that does not hold; it cannot prove one that does.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from discreet.errors import InvalidInputError
+from discreet.instance import Bernoulli, Instance
+from discreet.results import clopper_pearson
+from discreet.simulation.engine import describe, simulate
+from discreet.strategies.strategy import Strategy
+from discreet.validate import check_delta
+from discreet.version import __version__
+
+RUNS = 1000
+MAX_SAMPLES = 10**9
+MAX_SAMPLES_STREAM = 200_000  # of strategies that are simulated sample by sample
+Progress = Callable[[int, int], None]
+
+
+def hard_instances() -> dict[str, Bernoulli]:
+    """Instances on which a strategy that stops too early errs: the best arm comes last, as ties favour the first.
+
+    Near ties in the middle and at both ends of [0, 1], near ties with worse arms beside them, tied suboptimal arms, and
+    many arms.
+    """
+    return {
+        "near tie": Bernoulli((0.5, 0.51)),
+        "nearer tie": Bernoulli((0.5, 0.502)),
+        "near tie near 1": Bernoulli((0.98, 0.99)),
+        "near tie near 0": Bernoulli((0.01, 0.02)),
+        "best is sure": Bernoulli((0.99, 1.0)),
+        "rest is hopeless": Bernoulli((0.0, 0.01)),
+        "near tie among worse": Bernoulli((0.2, 0.2, 0.5, 0.51)),
+        "rest tied": Bernoulli((0.5, 0.5, 0.5, 0.5, 0.52)),
+        "many arms": Bernoulli((0.5,) * 19 + (0.55,)),
+    }
+
+
+@dataclass(frozen=True)
+class Case:
+    """How often a strategy erred on one instance."""
+
+    name: str
+    means: tuple[float, ...]
+    runs: int
+    errors: int
+    """Runs that stopped with a wrong answer."""
+    unstopped: int
+    """Runs that hit the cap; not errors, but they might have become some."""
+    low: float
+    """A lower confidence bound on the error rate: unstopped runs count as right."""
+    high: float
+    """An upper confidence bound: unstopped runs count as wrong."""
+    verdict: str
+    """`violated` (low > δ), `held` (high ≤ δ) or `open`."""
+
+
+@dataclass(frozen=True)
+class Correctness:
+    """An audit of δ over several instances."""
+
+    strategy: Strategy
+    delta: float
+    """The error rate that the strategy was held to."""
+    level: float
+    cases: tuple[Case, ...]
+    seed: int
+    max_samples: int
+    version: str = __version__
+
+    @property
+    def violated(self) -> bool:
+        """Whether some instance's lower confidence bound exceeds δ: then δ does not hold, at the stated level."""
+        return any(case.verdict == "violated" for case in self.cases)
+
+    @property
+    def worst(self) -> Case:
+        """The instance with the most errors."""
+        return max(self.cases, key=lambda case: case.errors / case.runs)
+
+    @property
+    def rule(self) -> str:
+        """The multiple-testing rule in words."""
+        count = len(self.cases)
+        return (
+            f"Clopper–Pearson bounds on {count} instances, each one-sided at level 1 − {1 - self.level:g}/{count} "
+            f"(Bonferroni); violated if a lower bound exceeds δ: a strategy that keeps δ is accused with probability "
+            f"at most {1 - self.level:g}"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain types for JSON."""
+        return {
+            "strategy": self.strategy.name,
+            "threshold": self.strategy.threshold if isinstance(self.strategy.threshold, str) else "custom",
+            "epsilon": self.strategy.epsilon,
+            "trust": self.strategy.trust,
+            "delta": self.delta,
+            "level": self.level,
+            "rule": self.rule,
+            "violated": self.violated,
+            "worst": self.worst.name,
+            "cases": [{**vars(case), "means": list(case.means)} for case in self.cases],
+            "seed": self.seed,
+            "max_samples": self.max_samples,
+            "version": self.version,
+            "spec": describe(self.strategy),
+        }
+
+
+def audit_correctness(
+    strategy: Strategy,
+    runs: int = RUNS,
+    seed: int = 0,
+    level: float = 0.95,
+    delta: float | None = None,
+    instances: Mapping[str, Instance] | None = None,
+    max_samples: int | None = None,
+    progress: Progress | None = None,
+) -> Correctness:
+    """Simulate a strategy on hard instances and compare its error rates with δ.
+
+    `level` is the confidence of the whole audit: a strategy that keeps its δ is called `violated` with probability at
+    most 1 − level, whatever the number of instances. `delta` is the error rate to hold the strategy to, its own unless
+    given. `instances` are `hard_instances()` unless given. A run that reaches `max_samples` (1e9; 200 000 for
+    strategies that are simulated sample by sample) is left open: it counts as right for the lower bound, as wrong for
+    the upper.
+    """
+    allowed = check_delta(strategy.delta if delta is None else delta)
+    if not 0 < level < 1:
+        raise InvalidInputError(f"level must lie strictly between 0 and 1; got {level!r}")
+    if instances is None and strategy.zeta > 0:
+        raise InvalidInputError("with zeta a near tie has no wrong answer: give instances with gaps just above zeta")
+    family: Mapping[str, Instance] = hard_instances() if instances is None else instances
+    if not family:
+        raise InvalidInputError("give at least one instance, or leave instances out for the hard ones")
+    stream = strategy.estimator in ("mle", "ctb", "gauss")
+    cap = max_samples if max_samples is not None else (MAX_SAMPLES_STREAM if stream else MAX_SAMPLES)
+    tail = (1 - level) / len(family)
+    cases: list[Case] = []
+    for name, instance in family.items():
+        before = len(cases) * runs
+
+        def tell(done: int, _: int, before: int = before) -> None:
+            if progress is not None:
+                progress(before + done, runs * len(family))
+
+        results = simulate(instance, strategy, runs, seed, cap, progress=tell)
+        if results.interrupted:
+            raise KeyboardInterrupt
+        low = _bounds(results.errors, runs, tail)[0]
+        high = _bounds(results.errors + results.unstopped, runs, tail)[1]
+        verdict = "violated" if low > allowed else "held" if high <= allowed else "open"
+        means = tuple(np.array(instance.means).tolist())
+        cases.append(Case(name, means, runs, results.errors, results.unstopped, low, high, verdict))
+    return Correctness(strategy, allowed, level, tuple(cases), seed, int(cap))
+
+
+def _bounds(hits: int, runs: int, tail: float) -> tuple[float, float]:
+    """Clopper–Pearson bounds, each wrong with probability at most `tail`."""
+    return clopper_pearson(hits, runs, 1 - 2 * min(tail, 0.499))

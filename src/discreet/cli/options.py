@@ -1,0 +1,115 @@
+"""Options that several commands share, and how they are read."""
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from discreet.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from discreet.instance import Bernoulli
+    from discreet.strategies.strategy import Strategy
+
+json_option = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout and nothing else.")
+
+
+def show_json(found: dict[str, Any]) -> None:
+    """One JSON document on stdout."""
+    click.echo(json.dumps(found, indent=2, allow_nan=False, ensure_ascii=False))
+
+
+class Numbers(click.ParamType[tuple[float, ...]]):
+    """A list of numbers separated by commas."""
+
+    name = "NUMBER,…"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[float, ...]:
+        """The numbers as floats."""
+        if isinstance(value, tuple):
+            return value
+        try:
+            return tuple(float(part) for part in str(value).split(","))
+        except ValueError:
+            self.fail(f"{value!r} is not a list of numbers separated by commas, such as 0.75,0.7,0.7", param, ctx)
+
+
+def _all(command: Any, *options: Any) -> Any:
+    """The command with these options, shown in this order."""
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def instance_options(command: Any) -> Any:
+    """--means or --instance, and --names: the arms a command is about."""
+    return _all(
+        command,
+        click.option("--means", type=Numbers(), help="The arms' success probabilities, such as 0.75,0.7,0.7."),
+        click.option("--instance", "benchmark", help="One of the paper's instances: mu1 … mu6."),
+        click.option("--names", help="The arms' names, separated by commas."),
+    )
+
+
+def read_instance(
+    means: tuple[float, ...] | None, benchmark: str | None, names: str | None, other: str = ""
+) -> "Bernoulli":
+    """The Bernoulli instance that the options describe."""
+    from discreet.instance import Bernoulli, benchmarks
+
+    if (means is None) == (benchmark is None):
+        raise InvalidInputError(f"give the arms either as --means 0.75,0.7,0.7 or as --instance mu2{other}")
+    if benchmark is not None:
+        if benchmark not in benchmarks:
+            raise InvalidInputError(f"unknown instance {benchmark!r}: use one of {', '.join(benchmarks)}")
+        means = benchmarks[benchmark].means
+    return Bernoulli(means or (), [name.strip() for name in names.split(",")] if names else None)
+
+
+def strategy_options(command: Any) -> Any:
+    """A preset with its levels, for `read_strategy`."""
+    return _all(
+        command,
+        click.option("--strategy", "name", required=True, help="A preset: bet-se, ttucb, ctb-tt, adap-tt, dp-se, …"),
+        click.option("--threshold", default="proved", show_default=True, help="printed, proved or empirical."),
+        click.option("--epsilon", type=float, help="Privacy level of a private strategy."),
+        click.option("--trust", default=None, help="bet-se: global, local or none.  [default: global]"),
+        click.option("--gamma", type=float, help="γ of gauss-tt's (ε, γ)-local privacy."),
+        click.option("--delta", type=float, default=0.05, show_default=True, help="Error rate."),
+    )
+
+
+def design_options(command: Any) -> Any:
+    """What else can be chosen of a strategy, for `read_strategy`."""
+    return _all(
+        command,
+        click.option("--zeta", type=float, help="bet-se: an arm within ζ of the best is good enough.  [default: 0]"),
+        click.option("--beta", default="0.5", show_default=True, help="The leader's share of the samples, or ids."),
+        click.option("--sampling", default=None, help="top-two, uniform, lucb or elimination."),
+        click.option("--episodes", default=None, help="arm or global: what the phases of a phased strategy belong to."),
+    )
+
+
+def read_strategy(name: str, options: dict[str, Any]) -> "Strategy":
+    """The preset of that name with those options that were given."""
+    from discreet.strategies.strategy import PRESETS
+
+    if name not in PRESETS:
+        raise InvalidInputError(f"unknown strategy {name!r}: use one of {', '.join(PRESETS)}")
+    given = {key: value for key, value in options.items() if value is not None}
+    beta = given.pop("beta", "0.5")
+    if beta != "0.5":
+        try:
+            given["beta"] = beta if beta == "ids" else float(beta)
+        except ValueError:
+            raise InvalidInputError(f"beta must be a number in (0, 1) or ids; got {beta!r}") from None
+    needed = {"ctb-tt": ["epsilon"], "gauss-tt": ["epsilon", "gamma"], "ttucb": [], "ttucb-batched": []}
+    if given.get("trust") == "none":
+        needed["bet-se"] = []
+    for key in needed.get(name, ["epsilon"]):
+        if key not in given:
+            raise InvalidInputError(f"{name} is private: say how private, with --{key}")
+    for key in ("epsilon", "gamma"):
+        if key in given and key not in needed.get(name, ["epsilon"]):
+            raise InvalidInputError(f"{name} takes no --{key}")
+    return PRESETS[name](**given)

@@ -1,0 +1,294 @@
+"""The commands of live trials: `discreet trial …` and `discreet respond`. Thin, like cli.py, which adds them."""
+
+import csv
+import json
+import shlex
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+import click
+
+from discreet.cli.options import design_options, json_option, read_strategy, show_json, strategy_options
+from discreet.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from discreet.trials.trial import Trial
+
+HERE = "sqlite:///discreet-trials.db"
+url_option = click.option("--url", default=HERE, show_default=True, help="The database: sqlite:///… or postgresql://…")
+head_option = click.option("--head", help="The head of the record you know: refuse a record older than that.")
+range_option = click.option("--range", "ends", default="0,1", show_default=True, help="Smallest and largest outcome.")
+direction_option = click.option("--direction", default="max", show_default=True, help="Better outcomes: max or min.")
+
+
+@click.group(no_args_is_help=False)
+def trial() -> None:
+    """Run a live trial: assign people, tell outcomes, stop when it is sound, publish."""
+
+
+@trial.command()
+@click.argument("trial_name", metavar="NAME")
+@click.option("--arms", required=True, help="The arms' names, separated by commas.")
+@strategy_options
+@design_options
+@click.option("--max-people", type=int, required=True, help="The trial ends here, with or without an answer.")
+@click.option("--missing", default="failure", show_default=True, help="A missing outcome: failure or replace.")
+@click.option("--retain", default="until-release", show_default=True, help="Outcomes: until-release or forever.")
+@range_option
+@direction_option
+@click.option("--lease", type=float, help="Seconds after which an outcome counts as missing.  [default: never]")
+@url_option
+@json_option
+def create(
+    trial_name: str,
+    name: str,
+    arms: str,
+    max_people: int,
+    missing: str,
+    retain: str,
+    ends: str,
+    direction: str,
+    lease: float | None,
+    url: str,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Start a trial; its protocol is frozen. The same command again changes nothing."""
+    from discreet.trials.trial import Trial
+
+    names = [arm.strip() for arm in arms.split(",")]
+    strategy = read_strategy(name, options)
+    made = Trial.create(url, trial_name, names, strategy, max_people, missing, retain, _ends(ends), direction, lease)
+    status = made.status()
+    if as_json:
+        show_json({"name": trial_name, "protocol_hash": made.protocol_hash, "head": status.head, "url": made.place})
+        return
+    click.echo(f"{trial_name}: {len(names)} arms, at most {max_people} people, {status.privacy}.")
+    click.echo(f"Error rate: {status.correctness}.\nMissing: {status.missing}.\nRetention: {status.retain}.")
+    if strategy.trust == "local":
+        click.echo(f"Outcomes are randomised where people are: discreet respond {made.protocol.respond_options}")
+    click.echo(f"Protocol {made.protocol_hash}\nNext: discreet trial ask {shlex.quote(trial_name)}")
+
+
+@trial.command()
+@click.argument("name")
+@click.option("--count", "-n", type=int, default=1, show_default=True, help="How many people to assign.")
+@click.option("--people", type=click.Path(), help="File with one identifier a line: nobody takes part twice.")
+@head_option
+@url_option
+@json_option
+def ask(name: str, count: int, people: str | None, head: str | None, url: str, as_json: bool) -> None:
+    """Assign the next people to arms, up to the next release."""
+    wanted = None
+    if people is not None:
+        with reading(people) as file:
+            wanted = [line.strip() for line in file if line.strip()]
+    batch = opened(url, name, head).ask(count, wanted)
+    if as_json:
+        assignments = [{"id": one.id, "arm": one.arm} for one in batch.assignments]
+        show_json({"assignments": assignments, "waiting": batch.waiting, "stopped": batch.stopped})
+        return
+    for one in batch.assignments:
+        click.echo(f"{one.id}  {one.arm}")
+    if batch.stopped:
+        click.echo(f"The trial is over: discreet trial status {shlex.quote(name)}")
+    elif batch.waiting:
+        click.echo(f"Waiting for {batch.waiting} outcomes before anyone else is assigned.")
+
+
+@trial.command(context_settings={"ignore_unknown_options": True})
+@click.argument("name")
+@click.argument("id", required=False)
+@click.argument("outcome", required=False)
+@click.option("--csv", "table", type=click.Path(), help="A file (- for stdin) with a line id,outcome for each person.")
+@head_option
+@url_option
+@json_option
+def tell(
+    name: str, id: str | None, outcome: str | None, table: str | None, head: str | None, url: str, as_json: bool
+) -> None:
+    """Tell outcomes (randomised responses if the trial has local trust); again changes nothing."""
+    if (table is None) == (id is None) or (id is None) != (outcome is None):
+        raise InvalidInputError("give an id and its outcome, or --csv FILE with a line id,outcome for each person")
+    if table is None:
+        told = {str(id): str(outcome)}
+    else:
+        with reading(table) as file:
+            told = dict(read_outcomes(file))
+    place = opened(url, name, head)
+    if place.protocol.strategy.trust == "local":
+        from discreet.trials.mechanisms import Response
+
+        place.answer_many({id: Response.parse(word) for id, word in told.items()})
+    else:
+        place.tell_many({id: _number(word) for id, word in told.items()})
+    show_json({"accepted": len(told)}) if as_json else click.echo(f"Accepted: {len(told)}.")
+
+
+@trial.command()
+@click.argument("name")
+@click.argument("id")
+@head_option
+@url_option
+@json_option
+def miss(name: str, id: str, head: str | None, url: str, as_json: bool) -> None:
+    """Say that an outcome will not come."""
+    opened(url, name, head).miss(id)
+    show_json({"accepted": 1}) if as_json else click.echo("Accepted.")
+
+
+@trial.command()
+@click.argument("name")
+@head_option
+@url_option
+@json_option
+def status(name: str, head: str | None, url: str, as_json: bool) -> None:
+    """The trial as anyone may see it."""
+    found = opened(url, name, head).status()
+    if as_json:
+        show_json(found.to_dict())
+    else:
+        from discreet.reports.terminal import plain_console, show_trial
+
+        show_trial(found, plain_console())
+
+
+@trial.command()
+@click.argument("name")
+@head_option
+@url_option
+@json_option
+@click.pass_context
+def verify(ctx: click.Context, name: str, head: str | None, url: str, as_json: bool) -> None:
+    """Recompute the chain of public events, and the state from them alone."""
+    found = opened(url, name).verify(head)
+    if as_json:
+        show_json({"intact": found.intact, "events": found.events, "head": found.head, "problems": [*found.problems]})
+    elif found.intact:
+        click.echo(f"Intact: {found.events} events, head {found.head}")
+    for problem in found.problems if not as_json else ():
+        click.echo(f"discreet: {problem}", err=True)
+    ctx.exit(0 if found.intact else 1)
+
+
+@trial.command()
+@click.argument("name")
+@click.option("--out", type=click.Path(dir_okay=False), help="Write it to this file.  [default: stdout]")
+@head_option
+@url_option
+@json_option
+def transcript(name: str, out: str | None, head: str | None, url: str, as_json: bool) -> None:
+    """What may be published, as JSON: protocol, assignments, releases, decisions, and the chain that ties them."""
+    from discreet.reports.page import write
+
+    text = json.dumps(opened(url, name, head).transcript(), indent=1, ensure_ascii=False) + "\n"
+    if out is None:
+        click.echo(text, nl=False)
+        return
+    write(out, text)
+    show_json({"transcript": out}) if as_json else click.echo(out)
+
+
+@trial.command()
+@click.argument("name")
+@click.option("--out", type=click.Path(dir_okay=False), required=True, help="The HTML file to write.")
+@head_option
+@url_option
+@json_option
+def report(name: str, out: str, head: str | None, url: str, as_json: bool) -> None:
+    """A page about the trial, made of its transcript: one HTML file that may be published."""
+    from discreet.reports.page import write
+    from discreet.reports.trial import trial_page
+
+    write(out, trial_page(opened(url, name, head).transcript()))
+    show_json({"report": out}) if as_json else click.echo(out)
+
+
+@click.command()
+@click.option("--epsilon", type=float, required=True, help="Privacy level.")
+@click.option("--outcome", type=str, required=True, help="The person's outcome; - reads it from stdin.")
+@click.option("--gamma", type=float, help="γ of gauss-tt's (ε, γ)-local privacy.")
+@range_option
+@direction_option
+@json_option
+def respond(epsilon: float, outcome: str, gamma: float | None, ends: str, direction: str, as_json: bool) -> None:
+    """Randomise one outcome where the person is; only what this prints may leave the place."""
+    from discreet.trials import mechanisms as privacy
+
+    word = sys.stdin.readline() if outcome == "-" else outcome
+    response = privacy.respond(_number(word), epsilon, gamma, _ends(ends), direction)
+    if as_json:
+        levels = {"mechanism": response.mechanism, "epsilon": response.epsilon, "gamma": response.gamma}
+        show_json({"response": str(response), **levels, "value": response.value})
+    else:
+        click.echo(str(response))
+
+
+def opened(url: str, name: str, head: str | None = None) -> "Trial":
+    """The trial of that name."""
+    from discreet.trials.trial import Trial
+
+    return Trial.open(url, name, head)
+
+
+@contextmanager
+def reading(path: str) -> Iterator[TextIO]:
+    """A text file, or stdin for -."""
+    if path == "-":
+        yield sys.stdin
+        return
+    try:
+        with Path(path).open(newline="", encoding="utf-8-sig") as file:
+            yield file
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not a text file in UTF-8"
+        raise InvalidInputError(f"cannot read {path}: {reason}") from None
+
+
+def read_outcomes(file: TextIO) -> Iterator[tuple[str, str]]:
+    """(id, outcome) of each line; a first line id,outcome is skipped. Errors name the line and not what is in it."""
+    seen = set()
+    rows = csv.reader(file)
+    while True:
+        try:
+            row = next(rows, None)
+        except csv.Error:
+            raise InvalidInputError(f"line {rows.line_num} cannot be read as a line of a CSV file") from None
+        if row is None:
+            return
+        number, cells = rows.line_num, [cell.strip().removeprefix("\ufeff") for cell in row]
+        if not any(cells) or (number == 1 and cells[:1] == ["id"]):
+            continue
+        if len(cells) != 2 or not all(cells) or not _is_outcome(cells[1]):
+            raise InvalidInputError(f"line {number} is not an id and an outcome separated by a comma")
+        if cells[0] in seen:
+            raise InvalidInputError(f"line {number} has an id that was there before: one outcome for each person")
+        seen.add(cells[0])
+        yield cells[0], cells[1]
+
+
+def _is_outcome(word: str) -> bool:
+    """Whether it may be an outcome: a number, or a randomised response."""
+    try:
+        float(word)
+    except ValueError:
+        return "/" in word
+    return True
+
+
+def _number(word: str) -> float:
+    try:
+        return float(word)
+    except ValueError:
+        raise InvalidInputError("an outcome must be a number in the range of the protocol") from None
+
+
+def _ends(text: str) -> tuple[float, float]:
+    try:
+        low, high = (float(end) for end in text.split(","))
+    except ValueError:
+        raise InvalidInputError(f"--range must be two numbers, such as 0,100; got {text!r}") from None
+    return low, high

@@ -1,0 +1,1 @@
+"""How many people it takes, and the privacy that a number of people can afford."""

@@ -1,0 +1,1 @@
+"""What people read: pages, tables, pictures. Runs nothing but the way of one run."""

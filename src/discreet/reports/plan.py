@@ -1,0 +1,159 @@
+"""A plan as a page with pictures: what it takes, how sure that is, and how a trial may go."""
+
+import math
+
+from discreet.errors import InvalidInputError
+from discreet.instance import Bernoulli
+from discreet.planning.plan import Plan, Row
+from discreet.reports.charts import figures as plots
+from discreet.reports.page import Bullets, Part, Picture, Pictures, Section, Table, Text, page
+from discreet.reports.terminal import people
+from discreet.simulation.paths import RunPath, run_path
+
+MOST_LINES = 6
+"""Lines in a picture of distributions: more are hard to tell apart."""
+
+
+def plan_page(plan: Plan) -> str:
+    """The whole page, self-contained."""
+    trusted = "a trusted collector" if plan.trust == "global" else "nobody trusted"
+    lead = f"At most {plan.delta:g} of the answers wrong (δ), {trusted}. {plan.runs} simulated trials in each row."
+    return page("How many people it takes", plan_sections(plan), lead)
+
+
+def plan_sections(plan: Plan, trial: bool = True) -> list[Section]:
+    """The sections, to be put on a page with others; with `trial` the way of one simulated trial is among them."""
+    sections = [_answer(plan)]
+    for number, name in enumerate(plan.scenarios, 1):
+        title = "People and privacy" if len(plan.scenarios) == 1 else f"People and privacy, scenario {number}"
+        sections.append(_scenario(plan, name, title))
+    way = one_trial(plan) if trial else None
+    return [*sections, *([way] if way else []), _reading(plan)]
+
+
+def _answer(plan: Plan) -> Section:
+    items = []
+    for row in plan.per_epsilon:
+        where = "" if len(plan.scenarios) == 1 else f"{row.scenario}; "
+        private = "without privacy" if row.epsilon is None else f"at ε = {row.epsilon:g}"
+        words = f"{where}{row.strategy.name} {private}: {people(row.samples.mean)} people on average"
+        if row.unstopped_probability >= 0.1:
+            most = "do not end" if plan.max_people is None else f"reach {plan.max_people:,} without an answer"
+            words += f", but {row.unstopped_probability:.0%} of the trials {most}"
+        elif row.samples.q90 is not None:
+            words += f", nine of ten trials end within {people(row.samples.q90)}"
+        if row.privacy_cost is not None and row.epsilon is not None:
+            words += f"; {row.privacy_cost:.3g} times as many as without privacy"
+        items.append(f"{words}. Right answers: {row.correct:.1%}.")
+    for entry in plan.affordable:
+        found = f"{plan.budget:,} people suffice down to ε ≈ {entry.epsilon:.3g}" if entry.epsilon else entry.reason
+        items.append(f"Budget, {entry.strategy}: {found}.")
+    return Section("The answer", [Bullets(items), Text(f"Take {plan.recommended.reason}.")])
+
+
+def _label(row: Row, several: bool) -> str:
+    private = "no privacy" if row.epsilon is None else f"ε = {row.epsilon:g}"
+    return f"{private}, {row.strategy.name}" if several else private
+
+
+def _scenario(plan: Plan, name: str, title: str) -> Section:
+    instance = plan.scenarios[name]
+    rows = [row for row in (*plan.no_privacy, *plan.per_epsilon) if row.scenario == name]
+    several = len({row.strategy.name for row in rows}) > 1
+    arms = zip(instance.names, instance.means, strict=True)
+    shown = ", ".join(f"{arm} {mean:g}" for arm, mean in list(arms)[:12]) + (" …" if instance.arms > 12 else "")
+    ranges = [
+        plots.PeopleRow(
+            _label(row, several),
+            *(math.nan if value is None else value for value in (row.samples.q10, row.samples.median)),
+            *(math.nan if value is None else value for value in (row.samples.q90, row.lower_bound)),
+        )
+        for row in rows
+    ]
+    first = plan.per_epsilon[0].strategy.name
+    lines = [row for row in rows if row.epsilon is None or row.strategy.name == first][:MOST_LINES]
+    done = plots.distribution({_label(row, several): row.results for row in lines})
+    pictures = [
+        Picture(
+            plots.render(plots.draw_people(ranges, limit=plan.max_people)),
+            "People by privacy level: median, the range of eight of ten trials, and the lower bound; numbers below",
+            "Median, the range in which eight of ten trials end, and what no strategy can beat on average (diamond).",
+        ),
+        Picture(
+            plots.render(plots.draw_distribution(done)),
+            "Share of the trials that have ended, against people enrolled",
+            "Share of the trials that have an answer, against the people enrolled by then.",
+        ),
+    ]
+    about = Text(f"{name}. Success rates: {shown}." if "arms" in name else f"Success rates: {shown}.")
+    return Section(title, [about, Pictures(pictures), _table(plan, rows, several)])
+
+
+def _table(plan: Plan, rows: list[Row], several: bool) -> Table:
+    capped = plan.max_people is not None or any(row.unstopped for row in rows)
+    head = ["ε", *(["strategy"] if several else []), "mean", "median", "10 … 90 %", "right (95 % interval)"]
+    head += [*(["no end" if plan.max_people is None else f"hits {people(plan.max_people)}"] if capped else [])]
+    body = []
+    for row in rows:
+        low, high = row.correct_interval
+        cells = ["none" if row.epsilon is None else f"{row.epsilon:g}", *([row.strategy.name] if several else [])]
+        cells += [people(row.samples.mean), people(row.samples.median)]
+        cells += [f"{people(row.samples.q10)} … {people(row.samples.q90)}"]
+        cells += [f"{row.correct:.1%} ({low:.1%} … {high:.1%})"]
+        cells += [f"{row.unstopped_probability:.1%}"] if capped else []
+        cells += [f"{row.best_share:.0%}", "–" if row.releases is None else f"{row.releases:,.0f}"]
+        cells += ["–" if row.privacy_cost is None else f"× {row.privacy_cost:.3g}"]
+        body.append([*cells, "–" if row.lower_bound is None else people(row.lower_bound)])
+    return Table([*head, "on best", "looks", "price", "at least"], body, "People a trial takes.")
+
+
+def one_trial(plan: Plan) -> Section | None:
+    """The way of one simulated trial of the first private row; None if it cannot be drawn."""
+    chosen = next((row for row in plan.per_epsilon if row.epsilon is not None), None)
+    if chosen is None or not isinstance(plan.scenarios[chosen.scenario], Bernoulli):
+        return None
+    instance = plan.scenarios[chosen.scenario]
+    try:
+        path = run_path(instance, chosen.strategy, plan.seed, max_samples=plan.max_people)
+    except InvalidInputError:  # every sample a release and too many of them, or one global episode
+        return None
+    parts: list[Part] = [Text(path_words(path)), path_picture(path)]
+    if chosen.results.stopped.any():
+        parts.append(
+            Picture(
+                plots.render(plots.draw_allocation(plots.allocation(chosen.results))),
+                "Share of the people on each arm, and the ideal one",
+                "Where the people go, over all simulated trials: mean, the range of eight of ten trials, and the "
+                "spread that attains the lower bound.",
+            )
+        )
+    return Section(f"How a trial at ε = {chosen.epsilon:g} may go", parts)
+
+
+def path_words(path: RunPath) -> str:
+    """One simulated trial in a sentence."""
+    looks = "every sample is a release" if path.thinned else f"{len(path.samples)} interim looks"
+    end = f"names {path.names[path.recommendation]}" if path.stopped else "ends without an answer"
+    return f"The first simulated trial, {path.strategy}: {looks}, and after {people(path.samples[-1])} people it {end}."
+
+
+def path_picture(path: RunPath) -> Picture:
+    """The way of one trial."""
+    return Picture(
+        plots.render(plots.draw_path(path)),
+        "Private means, evidence against each arm and releases, against people enrolled",
+        "What the outside world sees: the private means with their uncertainty, how much evidence there is against "
+        "each arm, and when something is released.",
+    )
+
+
+def _reading(plan: Plan) -> Section:
+    items = [
+        "Right: trials that end (in time) with the right answer. On best: share of the people who get the best arm. "
+        "Looks: times at which results are released.",
+        "Price: people for each one without privacy; of bet-se against bet-se, of others against ttucb.",
+        "At least: what no strategy with this privacy and error rate can beat on average.",
+        "A plan holds for its scenarios: true success rates nearer to each other take more people.",
+        f"Simulated with seed {plan.seed}, the same for all rows; the same command gives the same numbers.",
+    ]
+    return Section("How to read this", [Bullets(items)])

@@ -1,0 +1,1 @@
+"""Behind the wall, simulated: laws, draws, compiled loops, and `simulate`."""

@@ -1,0 +1,100 @@
+"""Reward laws, and the draws of simulated rewards: the private side of the wall.
+
+Leaf functions like decision.py's, compiled by kernel.py.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from discreet.strategies.decision import Floats
+
+Generator = np.random.Generator
+
+BERNOULLI, DISCRETE, BETA = 0, 1, 2
+
+
+class Laws(NamedTuple):
+    """The arms' reward laws, all of one kind. Make them with `bernoulli`, `discrete` or `beta`."""
+
+    kind: int
+    mean: Floats
+    shapes: Floats
+    """Beta: [arm, 2]."""
+    values: Floats
+    """Discrete: [arm, value], rows padded with values of chance 0."""
+    chances: Floats
+    """Discrete: chance of a value given that it is none of the earlier ones."""
+    cumulative: Floats
+    """Discrete: chance of this or an earlier value; 1 from the last possible value on."""
+
+
+def bernoulli(means: Floats) -> Laws:
+    """Arms that pay 0 or 1."""
+    mean = np.array(means, float)
+    none = np.zeros((mean.size, 1))
+    return Laws(BERNOULLI, mean, none, none, none, none)
+
+
+def beta(shapes: Floats) -> Laws:
+    """Beta arms, one row (a, b) each; drawn sample by sample."""
+    shape = np.ascontiguousarray(shapes, float)
+    none = np.zeros((len(shape), 1))
+    return Laws(BETA, shape[:, 0] / shape.sum(axis=1), shape, none, none, none)
+
+
+def discrete(values: Floats, probabilities: Floats) -> Laws:
+    """Arms on finitely many values, one row each; a phase's counts are one multinomial made of binomials."""
+    value = np.ascontiguousarray(values, float)
+    chance = np.array(probabilities, float)
+    chance /= chance.sum(axis=1, keepdims=True)
+    left = np.cumsum(chance[:, ::-1], axis=1)[:, ::-1]
+    given = np.divide(chance, left, out=np.ones_like(chance), where=left > 0.0)
+    cumulative = np.cumsum(chance, axis=1)
+    for row in range(len(chance)):
+        last = int(np.flatnonzero(chance[row] > 0.0)[-1])
+        cumulative[row, last:] = 1.0
+        given[row, last:] = 1.0
+    none = np.zeros((len(value), 1))
+    return Laws(DISCRETE, (value * chance).sum(axis=1), none, value, np.minimum(given, 1.0), cumulative)
+
+
+def responses(laws: Laws, epsilon: float) -> Laws:
+    """What CTB(epsilon) sends: Ber((r (e^eps - 1) + 1)/(e^eps + 1)) of a reward r, hence Bernoulli with this mean.
+
+    The chance is linear in r, so this is the law of the response for any reward law on [0, 1]; e^-eps never overflows.
+    """
+    shrink = math.exp(-epsilon)
+    return bernoulli((laws.mean * (1.0 - shrink) + shrink) / (1.0 + shrink))
+
+
+def draw_sum(rng: Generator, laws: Laws, arm: int, count: int) -> float:
+    """The sum of `count` rewards of an arm, with one draw where the law allows it."""
+    if laws.kind == BERNOULLI:
+        return float(rng.binomial(count, laws.mean[arm]))
+    total = 0.0
+    if laws.kind == BETA:
+        for _ in range(count):
+            total += rng.beta(laws.shapes[arm, 0], laws.shapes[arm, 1])
+        return total
+    left = count
+    for index in range(laws.values.shape[1]):
+        if left > 0:
+            hits = rng.binomial(left, laws.chances[arm, index])
+            total += hits * laws.values[arm, index]
+            left -= hits
+    return total
+
+
+def draw_one(rng: Generator, laws: Laws, arm: int) -> float:
+    """One reward of an arm."""
+    if laws.kind == BERNOULLI:
+        return 1.0 if rng.random() < laws.mean[arm] else 0.0
+    if laws.kind == BETA:
+        return float(rng.beta(laws.shapes[arm, 0], laws.shapes[arm, 1]))
+    chance = rng.random()
+    index = 0
+    while chance >= laws.cumulative[arm, index]:
+        index += 1
+    return float(laws.values[arm, index])

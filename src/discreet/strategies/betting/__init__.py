@@ -1,0 +1,1 @@
+"""Betting elimination (bet-se)."""

@@ -1,0 +1,1 @@
+"""Strategies that learn from every sample (TTUCB, CTB-TT, Gaussian responses)."""

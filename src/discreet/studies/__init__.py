@@ -1,0 +1,1 @@
+"""Grids of simulations, resumable; the paper's study."""

@@ -1,0 +1,339 @@
+"""The paper's study again: six instances, its ε grids, its strategies under three thresholds, and bet-se beside them.
+
+`reproduce(folder)` runs it as studies of `run_study` (no privacy, global, local), so that an interrupted one goes on
+where it was, then writes the table, the pictures and one report that says what agrees with the paper.
+"""
+
+import json
+import math
+import time
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet import theory
+from discreet.errors import InvalidInputError
+from discreet.instance import Bernoulli, benchmarks
+from discreet.reports.page import write
+from discreet.results import Results
+from discreet.simulation import engine
+from discreet.strategies import decision, strategy
+from discreet.studies.run import Progress, Step, check_folder, run_study, statistics
+from discreet.studies.study import Study
+from discreet.version import __version__
+
+if TYPE_CHECKING:
+    import polars as pl
+
+DELTA = 0.01
+SEED = 1
+GLOBAL = (0.001, 0.005, 0.01, 0.05, *(i / 10 for i in range(1, 11)), 10.0, 100.0, 1000.0)
+LOCAL = (0.01, 0.05, *(i / 10 for i in range(1, 11)), 10.0, 100.0)
+LEAST_LOCAL = 0.1
+QUICK = {
+    "instances": ("mu2", "mu4"),
+    "global": (0.01, 0.1, 0.5, 1.0, 10.0),
+    "local": (0.5, 1.0, 10.0),
+    "runs": 100,
+}
+AUTHORS = "dp-se-authors"
+"""DP-SE as the authors' published code has it: an epoch's sum divided by the count of all epochs."""
+STRATEGIES: dict[str, tuple[tuple[str, str], ...]] = {
+    "none": (("ttucb", "empirical"), ("ttucb", "proved")),
+    "global": (
+        ("adap-tt", "empirical"),
+        ("adap-tt", "proved"),
+        ("adap-tt-star", "empirical"),
+        ("adap-tt-star", "printed"),
+        ("adap-tt-star", "proved"),
+        ("dp-se", "proved"),
+        (AUTHORS, "empirical"),
+        ("bet-se", "proved"),
+    ),
+    "local": (("ctb-tt", "empirical"), ("ctb-tt", "proved"), ("bet-se", "proved")),
+}
+"""By trust. Where `printed` and `proved` are one and the same threshold it is simulated once, as `proved`."""
+MARKER = "reproduce.json"
+OURS = {MARKER, "runs", "figures", "report.html", "table.parquet"}
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What is simulated."""
+
+    runs: int
+    instances: tuple[str, ...]
+    levels: dict[str, tuple[float, ...]]
+    """ε by trust, `global` and `local`."""
+    quick: bool = False
+    left_out: tuple[float, ...] = ()
+    """ε of the paper's local grid that were not asked for."""
+
+    def studies(self) -> dict[str, Study]:
+        """The parts by name: the one without privacy first, as it tells how long local ones take; small ε last."""
+        local = self.levels.get("local", ())
+        levels: dict[str, tuple[float | None, ...]] = {
+            "none": (None,),
+            "global": self.levels.get("global", ()),
+            "local": tuple(level for level in local if level >= LEAST_LOCAL),
+            "local-small": tuple(level for level in local if level < LEAST_LOCAL),
+        }
+        arms = {name: benchmarks[name] for name in self.instances}
+        return {
+            part: Study(arms, _strategies(part.partition("-")[0], mine), self.runs, SEED)
+            for part, mine in levels.items()
+            if mine
+        }
+
+
+def _strategies(trust: str, levels: Iterable[float | None]) -> list[strategy.Strategy]:
+    """All strategies of one trust model but the authors' DP-SE, the large ε first: they are the quick ones."""
+    found = []
+    for name, threshold in STRATEGIES[trust]:
+        own: dict[str, Any] = {"trust": trust} if name == "bet-se" else {"threshold": threshold}
+        for level in sorted(levels, key=lambda value: -(value or 0.0)):
+            if name != AUTHORS:
+                private = {} if level is None else {"epsilon": level}
+                found.append(strategy.PRESETS[name](delta=DELTA, **private, **own))
+    return found
+
+
+def make_scope(runs: int | None = None, trust: str = "both", quick: bool = False, all_local: bool = False) -> Scope:
+    """The paper's study, or the quick one; for one trust model or `both`."""
+    if trust not in ("global", "local", "both"):
+        raise InvalidInputError(f"trust must be one of global, local, both; got {trust!r}")
+    if runs is not None and (isinstance(runs, bool) or not isinstance(runs, int) or runs < 2):
+        raise InvalidInputError(f"runs must be a whole number, 2 or more; got {runs!r}")
+    if all_local and (trust == "global" or quick):
+        raise InvalidInputError(
+            "all_local belongs to the full local study: leave out quick, and take trust local or both"
+        )
+    grids: dict[str, Any] = QUICK if quick else {"global": GLOBAL, "local": LOCAL}
+    levels = {which: tuple(grids[which]) for which in ("global", "local") if trust in (which, "both")}
+    left_out: tuple[float, ...] = ()
+    if "local" in levels and not all_local:
+        left_out = tuple(level for level in levels["local"] if level < LEAST_LOCAL)
+        levels["local"] = tuple(level for level in levels["local"] if level >= LEAST_LOCAL)
+    instances: Any = QUICK["instances"] if quick else tuple(benchmarks)
+    default: Any = QUICK["runs"] if quick else 1000
+    return Scope(runs or default, instances, levels, quick, left_out)
+
+
+# --- DP-SE by the authors' code -------------------------------------------------------------------
+
+
+def authors_dp_se(
+    instance: Bernoulli, epsilon: float, delta: float, runs: int, seed: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Runs of DP-SE by the authors' published code: samples, recommendations, epochs.
+
+    As in Sajed and Sheffet, but an epoch's sum is divided by the count of all epochs, which shrinks every gap.
+    """
+    rng, shape = np.random.default_rng(seed), (runs, instance.arms)
+    active = np.ones(shape, np.bool_)
+    samples, count, epochs = (np.zeros(runs, np.int64) for _ in range(3))
+    epoch = 0
+    while (left := active.sum(axis=1)).max() > 1:
+        epoch += 1
+        for size in range(2, instance.arms + 1):
+            rows = np.flatnonzero(left == size)
+            length = decision.epoch_length(size, epoch, epsilon, delta)
+            count[rows] += length
+            mean = rng.binomial(length, instance.means, (len(rows), instance.arms)) / count[rows, np.newaxis]
+            mean += rng.laplace(0, 1 / (epsilon * length), mean.shape)
+            mean[~active[rows]] = -math.inf
+            radius = decision.epoch_radius(size, epoch, length, epsilon, delta)
+            active[rows] &= mean >= mean.max(axis=1, keepdims=True) - radius
+            samples[rows] += size * length
+            epochs[rows] = epoch
+    return samples, active.argmax(axis=1), epochs
+
+
+def _with_authors(table: "pl.DataFrame", runs: int) -> "pl.DataFrame":
+    """The table of the global study with rows of the authors' DP-SE after those of DP-SE."""
+    import polars as pl
+
+    rows = list[dict[str, Any]]()
+    for row in table.to_dicts():
+        rows.append(row)
+        if row["strategy"] == "dp-se":
+            arms = benchmarks[row["instance"]]
+            samples, named, epochs = authors_dp_se(arms, row["epsilon"], row["delta"], runs, SEED)
+            results = Results(
+                samples=samples,
+                recommendation=named,
+                correct=named == arms.best,
+                stopped=np.ones(runs, np.bool_),
+                rounds=epochs,
+                pulls=np.zeros((runs, 0), np.int64),
+                spec={},
+                seed=SEED,
+                version=__version__,
+            )
+            rows.append({**row, "strategy": AUTHORS, "threshold": "empirical", **statistics(results)})
+    return pl.DataFrame(rows, schema=table.schema)
+
+
+# --- how long the local part takes ----------------------------------------------------------------
+
+
+def local_pace() -> float:
+    """Seconds for a sample of ctb-tt on this machine, on all its threads: the best of a few tries of some millions."""
+    trial = strategy.ctb_tt(0.5, DELTA)
+    engine.simulate(benchmarks.mu4, trial, 2, SEED)  # compiles
+    tries = [engine.simulate(benchmarks.mu2, trial, 8, SEED) for _ in range(5)]
+    return min(float(results.seconds / results.samples.sum()) for results in tries)
+
+
+def local_seconds(free: Iterable[dict[str, Any]], levels: Iterable[float], runs: int, pace: float) -> float:
+    """About how long ctb-tt will take, from the samples of the cells without privacy.
+
+    Randomised response shrinks gaps by tanh(ε/2), and it is simulated one sample at a time.
+    """
+    samples = sum(row["mean"] for row in free if row["strategy"] == "ttucb" and row["mean"] is not None)
+    return float(pace * runs * samples * sum(1 / math.tanh(level / 2) ** 2 for level in levels))
+
+
+def in_words(seconds: float) -> str:
+    """About how long that is."""
+    for size, unit in ((86400, "days"), (3600, "hours"), (60, "minutes")):
+        if seconds >= 1.5 * size:
+            return f"about {seconds / size:.2g} {unit}"
+    return f"about {max(1, round(seconds))} seconds"
+
+
+# --- the study ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """What a study came to, and where it is."""
+
+    folder: Path
+    scope: Scope
+    table: "pl.DataFrame"
+    findings: tuple[Any, ...]
+    files: tuple[str, ...]
+    seconds: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain types for JSON."""
+        return {
+            "out": str(self.folder),
+            "report": str(self.folder / "report.html"),
+            "table": str(self.folder / "table.parquet"),
+            "figures": list(self.files),
+            "quick": self.scope.quick,
+            "runs": self.scope.runs,
+            "instances": list(self.scope.instances),
+            "epsilons": {trust: list(levels) for trust, levels in self.scope.levels.items()},
+            "delta": DELTA,
+            "seed": SEED,
+            "cells": len(self.table),
+            "findings": [asdict(finding) for finding in self.findings],
+            "seconds": self.seconds,
+            "version": __version__,
+        }
+
+
+def reproduce(
+    folder: str | Path,
+    runs: int | None = None,
+    trust: str = "both",
+    quick: bool = False,
+    all_local: bool = False,
+    progress: Progress | None = None,
+    say: Say | None = None,
+    scope: Scope | None = None,
+) -> Reproduction:
+    """Make the paper's study in a folder: report.html, table.parquet, every picture as PNG and SVG.
+
+    `runs` are 1000 (quick: 100) per cell. Local ε below 0.1 take very long and are left out unless `all_local`.
+    Started again in the same folder it goes on where it was, and other parts or more runs are added. `progress(step)`
+    is called as runs are done, `say(words)` when there is something to tell.
+    """
+    from discreet.reports.charts.figures import require_matplotlib
+    from discreet.reports.paper import find, write_report
+
+    require_matplotlib()
+    chosen = scope or make_scope(runs, trust, quick, all_local)
+    tell: Say = say or (lambda words: None)
+    started, target = time.perf_counter(), Path(folder)
+    studies = chosen.studies()
+    prepare(target, studies)
+    tell(
+        f"{sum(len(study.cells) for study in studies.values())} cells of {chosen.runs} runs: "
+        f"{', '.join(chosen.instances)}, δ = {DELTA:g}, in {target}"
+    )
+    table = _simulate(target, chosen, studies, progress, tell)
+    buffer = BytesIO()
+    table.write_parquet(buffer)
+    write(target / "table.parquet", buffer.getvalue())
+    tell("drawing the pictures")
+    findings = find(table.to_dicts(), chosen)
+    files = write_report(target, table.to_dicts(), chosen, findings)
+    return Reproduction(target, chosen, table, findings, files, time.perf_counter() - started)
+
+
+def _simulate(
+    target: Path, scope: Scope, studies: dict[str, Study], progress: Progress | None, tell: Say
+) -> "pl.DataFrame":
+    """One table of all parts."""
+    import polars as pl
+
+    tables, before = list[pl.DataFrame](), 0
+    total = sum(study.runs * len(study.cells) for study in studies.values())
+    for part, study in studies.items():
+
+        def show(step: Step, before: int = before) -> None:
+            if progress is not None:
+                progress(Step(step.cell, step.cell_done, step.cell_runs, before + step.done, total))
+
+        if part.startswith("local"):
+            _announce(part, tables[0], study, tell)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", engine.MayNotStopWarning)
+            found = run_study(study, target / "runs" / part, progress=show).drop("seconds")
+        tables.append(_with_authors(found, scope.runs) if part == "global" else found)
+        before += study.runs * len(study.cells)
+    return pl.concat(tables)
+
+
+def _announce(part: str, free: "pl.DataFrame", study: Study, tell: Say) -> None:
+    levels = {cell.strategy.epsilon for cell in study.cells if cell.strategy.epsilon is not None}
+    seconds = local_seconds(free.to_dicts(), levels, study.runs, local_pace())
+    small = f" for ε < {LEAST_LOCAL:g}" if part == "local-small" else ""
+    tell(f"the local study{small} will take {in_words(seconds)}, if begun anew")
+
+
+def prepare(folder: Path, studies: dict[str, Study]) -> None:
+    """Make the folder ours: new, empty, or one of an earlier start. Refuses before it changes anything."""
+    try:
+        if folder.exists():
+            names = sorted(path.name for path in folder.iterdir())
+            ours = OURS if MARKER in names else set[str]()
+            for name in names:
+                if name not in ours and not name.startswith(tuple(f".{part}." for part in ours)):
+                    raise InvalidInputError(
+                        f"{folder} holds {name!r}, which is not of this study: take an empty or a new folder"
+                    )
+        for part, study in studies.items():
+            check_folder(study, folder / "runs" / part)
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidInputError(f"cannot use {folder}: {error.strerror or error}") from None
+    if not (folder / MARKER).exists():
+        write(folder / MARKER, json.dumps({"made by": "discreet reproduce", "version": __version__}) + "\n")
+
+
+def switch_of(instance: str, trust: str) -> float:
+    """The ε at which the regimes meet."""
+    arms = benchmarks[instance]
+    return theory.switch_epsilon_local(arms) if trust == "local" else theory.switch_epsilon_global(arms)

@@ -1,0 +1,157 @@
+"""Everything the theory says of one instance: how many samples, how to spread them, when privacy is free."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from discreet import theory
+from discreet.errors import InvalidInputError
+from discreet.instance import Instance
+from discreet.theory.times import CharacteristicTime
+
+
+@dataclass(frozen=True, eq=False)
+class PrivateBounds:
+    """What holds at one privacy level ε. Times and constants multiply log(1/δ); bounds are numbers of samples.
+
+    `lower_bound_local` is T*_ℓ's own; as ε-local DP implies ε-global DP, a local strategy also obeys the global
+    bound, and `lower_bound_local_both` is the larger of the two. The costs are ratios to no privacy.
+    """
+
+    epsilon: float
+    t_local: CharacteristicTime
+    t_global: CharacteristicTime
+    t_epsilon: CharacteristicTime
+    t_relaxed: CharacteristicTime
+    t_relaxed_beta: CharacteristicTime
+    lower_bound_local: float
+    lower_bound_global: float
+    lower_bound_local_both: float
+    lower_bound_local_paper: float
+    lower_bound_global_paper: float
+    cost_local: float
+    cost_global: float
+    regime_local: str
+    regime_global: str
+    upper_constant: dict[str, float]
+    private_complexity: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain types for JSON; times as numbers, their allocations under `allocation`."""
+        return _plain(vars(self))
+
+
+@dataclass(frozen=True, eq=False)
+class Bounds:
+    """The characteristic times of an instance, and its bounds at an error rate δ and some privacy levels."""
+
+    instance: Instance
+    delta: float
+    beta: float
+    sigma: float
+    t_kl: CharacteristicTime
+    t_kl_beta: CharacteristicTime
+    t_gaussian: CharacteristicTime
+    t_gaussian_beta: CharacteristicTime
+    t_tv: CharacteristicTime
+    t_tv2: CharacteristicTime
+    complexity: float
+    lower_bound: float
+    lower_bound_paper: float
+    switch_epsilon: dict[str, float]
+    free_epsilon: float
+    per_epsilon: tuple[PrivateBounds, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain types for JSON; an infinite `free_epsilon` (privacy is never free) becomes null."""
+        fields = dict(vars(self))
+        fields["instance"] = self.instance.to_dict()
+        fields["best"] = self.instance.names[self.instance.best]
+        fields["free_epsilon"] = self.free_epsilon if math.isfinite(self.free_epsilon) else None
+        fields["per_epsilon"] = [row.to_dict() for row in self.per_epsilon]
+        return _plain(fields)
+
+
+def bounds(
+    instance: Instance,
+    epsilons: Sequence[float] = (),
+    delta: float = 0.05,
+    beta: float = 0.5,
+    sigma: float = 0.5,
+) -> Bounds:
+    """All quantities of `theory` for a Bernoulli instance: without privacy, and for each ε of `epsilons`.
+
+    β is the leader's share in the β-times, σ the standard deviation of the Gaussian ones.
+    """
+    if isinstance(epsilons, str) or not isinstance(epsilons, Sequence | np.ndarray):
+        raise InvalidInputError(f"epsilons must be a list of privacy levels, for one as [1.0]; got {epsilons!r}")
+    t_kl, t_tv, t_gaussian = theory.t_kl(instance), theory.t_tv(instance), theory.t_gaussian(instance, sigma)
+    t_tv2 = t_gaussian.scaled(1 / (2 * sigma**2))
+    switch = {
+        "local": theory.inverse_local_factor(t_tv2.value / t_kl.value),
+        "global": t_tv.value / t_kl.value,
+    }
+    plain = Bounds(
+        instance=instance,
+        delta=delta,
+        beta=beta,
+        sigma=sigma,
+        t_kl=t_kl,
+        t_kl_beta=theory.t_kl_beta(instance, beta),
+        t_gaussian=t_gaussian,
+        t_gaussian_beta=theory.t_gaussian_beta(instance, beta, sigma),
+        t_tv=t_tv,
+        t_tv2=t_tv2,
+        complexity=theory.complexity(instance, sigma),
+        lower_bound=theory.lower_bound(t_kl, delta),
+        lower_bound_paper=theory.lower_bound_paper(t_kl, delta),
+        switch_epsilon=switch,
+        free_epsilon=theory.free_epsilon(instance),
+        per_epsilon=(),
+    )
+    rows = tuple(_at(plain, epsilon) for epsilon in epsilons)
+    return Bounds(**{**vars(plain), "per_epsilon": rows})
+
+
+def _at(plain: Bounds, epsilon: float) -> PrivateBounds:
+    instance, delta, beta, sigma = plain.instance, plain.delta, plain.beta, plain.sigma
+    t_local, t_global, t_epsilon = (
+        time(instance, epsilon, plain.t_kl) for time in (theory.t_local, theory.t_global, theory.t_epsilon)
+    )
+    t_relaxed_beta = theory.t_relaxed_beta(instance, epsilon, beta, sigma)
+    hardest = max(t_local.value, t_epsilon.value)
+    return PrivateBounds(
+        epsilon=float(epsilon),
+        t_local=t_local,
+        t_global=t_global,
+        t_epsilon=t_epsilon,
+        t_relaxed=theory.t_relaxed(instance, epsilon, sigma),
+        t_relaxed_beta=t_relaxed_beta,
+        lower_bound_local=theory.lower_bound(t_local, delta),
+        lower_bound_global=theory.lower_bound(t_epsilon, delta),
+        lower_bound_local_both=theory.lower_bound(hardest, delta),
+        lower_bound_local_paper=theory.lower_bound_paper(t_local, delta),
+        lower_bound_global_paper=theory.lower_bound_paper(t_global, delta),
+        cost_local=hardest / plain.t_kl.value,
+        cost_global=t_epsilon.value / plain.t_kl.value,
+        regime_local="high" if epsilon < plain.switch_epsilon["local"] else "low",
+        regime_global=_global_regime(epsilon, plain),
+        upper_constant=theory.upper_constants(instance, epsilon, plain.t_gaussian_beta, t_relaxed_beta, beta, sigma),
+        private_complexity=theory.private_complexity(instance, epsilon, sigma),
+    )
+
+
+def _global_regime(epsilon: float, plain: Bounds) -> str:
+    if epsilon >= plain.free_epsilon:
+        return "free"
+    return "high" if epsilon < plain.switch_epsilon["global"] else "low"
+
+
+def _plain(fields: dict[str, Any]) -> dict[str, Any]:
+    """Times as numbers, and their allocations gathered under one key."""
+    times = {key: value for key, value in fields.items() if isinstance(value, CharacteristicTime)}
+    result = {key: value.value if key in times else value for key, value in fields.items()}
+    return {**result, "allocation": {key: time.allocation.tolist() for key, time in times.items()}}

@@ -1,0 +1,220 @@
+"""Stopping thresholds, confidence bonuses and radii, as functions of counts and as tables over phases.
+
+Counts may be scalars or arrays (NumPy broadcasting), so a table is a threshold on a grid of counts. Names follow
+the paper: c^G `c_gaussian`, c^{G,ε} `c_private`, the cases of c̃^{G,ε} `c_star_low` and `c_star_high`, and SHARP
+`c_star_sharp`, which is proved in the docs ("Theory and proofs") together with how the cases are combined.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from discreet.errors import InvalidInputError
+from discreet.roots import increasing_root, least
+from discreet.strategies.decision import epoch_length
+from discreet.validate import check_arms, check_counts, check_delta, check_epsilon, check_gamma, check_sigma
+
+FloatArray = NDArray[np.float64]
+SIGMA = 0.5  # rewards in [0, 1] are 1/2-sub-Gaussian
+
+
+def c_g(x: ArrayLike) -> FloatArray:
+    """C_G(x), the least of (g_G(λ) + x)/λ over λ in (1/2, 1] (Eq. def_C_gaussian_KK18Mixtures).
+
+    The valley is searched in log(1 − λ), in which it is never narrow.
+    """
+    x = np.asarray(x, dtype=np.float64)
+    if not ((x > 0) & (x < math.inf)).all():
+        raise InvalidInputError("C_G is defined for finite x > 0")
+
+    def value(log_rest: FloatArray) -> FloatArray:
+        lam = -np.expm1(log_rest)
+        exploration = 2 * lam - 2 * lam * np.log(4 * lam) + np.log(zeta(2 * lam)) - log_rest / 2
+        return np.asarray((exploration + x) / lam)
+
+    return least(value, np.full_like(x, -40.0), np.full_like(x, math.log(0.5) - 1e-9))
+
+
+def zeta(s: ArrayLike) -> FloatArray:
+    """Riemann's ζ(s) for s in (1, 2], by Euler–Maclaurin summation from n = 10 on."""
+    s = np.asarray(s, dtype=np.float64)
+    start = 10.0
+    total = sum(n**-s for n in range(1, 10)) + start ** (1 - s) / (s - 1) + start**-s / 2
+    term = s * start ** (-s - 1)
+    for k, bernoulli in enumerate((1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160, -691 / 1307674368000)):
+        total = total + bernoulli * term
+        term = term * (s + 2 * k + 1) * (s + 2 * k + 2) / start**2
+    return np.asarray(total)
+
+
+def w_bar(x: ArrayLike) -> FloatArray:
+    """W̄_{-1}(x): the w ≥ 1 with w − log w = x ≥ 1 (Lemma property_W_lambert), by Newton on v = w − 1."""
+    x = np.asarray(x, dtype=np.float64)
+    if not ((x >= 1) & (x < math.inf)).all():
+        raise InvalidInputError("W̄ is defined for finite x ≥ 1")
+    rest = x - 1
+    v = np.where(rest < 1, np.sqrt(2 * rest) + 2 * rest / 3, rest + np.log1p(rest))
+    for _ in range(6):
+        with np.errstate(invalid="ignore"):
+            v = np.where(v > 0, v - (v - np.log1p(v) - rest) * (1 + v) / v, v)
+    return np.asarray(1 + v)
+
+
+def phase_number(count: ArrayLike) -> FloatArray:
+    """k(x) = log2 x + 2 (Eq. TTUCB_global_v1): the phase of an arm whose local count is x, from phase 2 on."""
+    return np.asarray(np.log2(check_counts(count)) + 2)
+
+
+def c_gaussian(count_a: ArrayLike, count_b: ArrayLike, arms: int, delta: float) -> FloatArray:
+    """c^G: for means of all samples so far, without privacy (Eq. threshold_non_private)."""
+    return _c_gaussian(check_counts(count_a), check_counts(count_b), check_arms(arms), np.asarray(check_delta(delta)))
+
+
+def c_private(
+    count_a: ArrayLike, count_b: ArrayLike, arms: int, delta: float, epsilon: float, sigma: float = SIGMA
+) -> FloatArray:
+    """c^{G,ε} of AdaP-TT (Eq. threshold_TTUCB_global_v1)."""
+    a, b = check_counts(count_a), check_counts(count_b)
+    arms, delta, scale = check_arms(arms), check_delta(delta), check_epsilon(epsilon) * check_sigma(sigma)
+    spent = phase_number(a) ** 2 * phase_number(b) ** 2 * math.pi**4 / 18
+    noise = sum(np.log(math.pi**2 * arms * phase_number(n) ** 2 / (3 * delta)) ** 2 / n for n in (a, b))
+    return 2 * _c_gaussian(a, b, arms, delta / spent) + noise / scale**2
+
+
+def h(count: ArrayLike, arms: int, delta: float) -> FloatArray:
+    """h(x, δ): bounds N (mean − μ)²/(2σ²) for all arms and phases at once (Lemma on AdaP-TT*'s δ-correctness)."""
+    count = check_counts(count)
+    inner = 2 * _laplace_log(count, arms, delta) + 4 * np.log(4 + np.log(count)) + 0.5
+    return w_bar(inner) / 2
+
+
+def c_star_low(
+    count_a: ArrayLike, count_b: ArrayLike, arms: int, delta: float, epsilon: float, sigma: float = SIGMA
+) -> FloatArray:
+    """The first case of c̃^{G,ε}, to be compared with W^G (Eq. threshold_TTUCB_global_v2)."""
+    a, b = check_counts(count_a), check_counts(count_b)
+    cross = sum(np.sqrt(h(n, arms, delta) / n) * _laplace_log(n, arms, delta) for n in (a, b))
+    half = c_private(a, b, arms, 2 * delta / 3, epsilon, sigma) / 2
+    return half + math.sqrt(2) / (epsilon * sigma) * cross
+
+
+def c_star_high(
+    count_a: ArrayLike, count_b: ArrayLike, arms: int, delta: float, epsilon: float, sigma: float = SIGMA
+) -> FloatArray:
+    """The second case of c̃^{G,ε} as printed, for gaps ≥ ε/2 and W^{G,ε} (Eq. threshold_TTUCB_global_v2)."""
+    a, b = check_counts(count_a), check_counts(count_b)
+    epsilon, sigma = check_epsilon(epsilon), check_sigma(sigma)
+    later = np.maximum(phase_number(a), phase_number(b))
+    spread = np.sqrt(a * h(a, arms, delta)) + np.sqrt(b * h(b, arms, delta))
+    noise = np.log(math.pi**2 * arms * later / (2 * delta)) / (2 * sigma**2)
+    return noise + epsilon / (2 * math.sqrt(2) * sigma) * spread
+
+
+def c_star_sharp(
+    count_a: ArrayLike, count_b: ArrayLike, arms: int, delta: float, epsilon: float, sigma: float = SIGMA
+) -> FloatArray:
+    """SHARP: the second case with each arm's share g of the harmonic mean, smaller and with a full proof (docs)."""
+    a, b = check_counts(count_a), check_counts(count_b)
+    epsilon, sigma, total = check_epsilon(epsilon), check_sigma(sigma), a + b
+    noise = (b * _laplace_log(a, arms, delta) + a * _laplace_log(b, arms, delta)) / total
+    spread = (b * np.sqrt(a * h(a, arms, delta)) + a * np.sqrt(b * h(b, arms, delta))) / total
+    return np.asarray(noise / (4 * sigma**2) + epsilon / (2 * math.sqrt(2) * sigma) * spread)
+
+
+def bonus_gaussian(
+    count: ArrayLike, total: float, sigma: float = SIGMA, s: float = 1.2, alpha: float = 1.2
+) -> FloatArray:
+    """b^G of an arm with this count out of `total` (Eq. TTUCB_Gaussian)."""
+    count = check_counts(count)
+    return np.asarray(np.sqrt(2 * sigma**2 * alpha * (1 + s) * np.log(total) / count))
+
+
+def bonus_private(count: ArrayLike, epsilon: float) -> FloatArray:
+    """b^{G,ε} of an arm with this local count (Eq. TTUCB_global_v1)."""
+    rate = phase_number(count) / check_counts(count)
+    return np.asarray(np.sqrt(rate) + rate / epsilon)
+
+
+def empirical_gaussian(count_a: ArrayLike, count_b: ArrayLike, delta: float) -> FloatArray:
+    """The published experiments' log((1 + log t)/δ), with t the samples behind the two means; no guarantee."""
+    samples = check_counts(count_a) + check_counts(count_b)
+    return np.asarray(np.log((1 + np.log(samples)) / check_delta(delta)))
+
+
+def empirical_private(count_a: ArrayLike, count_b: ArrayLike, delta: float, epsilon: float) -> FloatArray:
+    """The published experiments' threshold of AdaP-TT, against W with σ = 1; no guarantee."""
+    a, b = check_counts(count_a), check_counts(count_b)
+    log = math.log(1 / check_delta(delta))
+    return log + np.log1p(np.log(a)) + np.log1p(np.log(b)) + (1 / a + 1 / b) * (log / check_epsilon(epsilon)) ** 2
+
+
+def empirical_star(
+    count_a: ArrayLike, count_b: ArrayLike, delta: float, epsilon: float, sigma: float = SIGMA
+) -> tuple[FloatArray, FloatArray]:
+    """AdaP-TT*'s threshold as δ → 0, displayed after its lemma: first and second case; no guarantee."""
+    a, b = check_counts(count_a), check_counts(count_b)
+    log, epsilon, sigma = math.log(1 / check_delta(delta)), check_epsilon(epsilon), check_sigma(sigma)
+    cross = math.sqrt(2) / (epsilon * sigma) * (1 / np.sqrt(a) + 1 / np.sqrt(b)) * log**1.5
+    low = log + (1 / a + 1 / b) * log**2 / (2 * (epsilon * sigma) ** 2) + cross
+    high = log / (2 * sigma**2) + epsilon / (2 * math.sqrt(2) * sigma) * (np.sqrt(a) + np.sqrt(b)) * math.sqrt(log)
+    return low, high
+
+
+class Epoch(NamedTuple):
+    """One epoch of DP-SE: pulls of each active arm, and the two radii of its private means."""
+
+    pulls: int
+    radius: float
+    noise_radius: float
+
+
+def dp_se_epoch(epoch: int, active: int, epsilon: float, delta: float) -> Epoch:
+    """R_e, h_e and c_e of DP-SE (Sajed & Sheffet); drop an arm that trails the best by over 2(h_e + c_e)."""
+    if not 1 <= epoch <= 500 or int(epoch) != epoch:
+        raise InvalidInputError(f"epochs count from 1 and end long before 500; got {epoch!r}")
+    pulls = epoch_length(check_arms(active), epoch, check_epsilon(epsilon), check_delta(delta))
+    radius = math.sqrt(math.log(8 * active * epoch**2 / delta) / (2 * pulls))
+    return Epoch(pulls, radius, math.log(4 * active * epoch**2 / delta) / (epsilon * pulls))
+
+
+def gaussian_scale(epsilon: float, gamma: float) -> float:
+    """The least s for which N(0, s²) makes a reward in [0, 1] (ε, γ)-private (Balle & Wang 2018, Theorem 8).
+
+    Rounded up by 1e-9 of itself, so that rounding errors stay on the private side. The paper's
+    sqrt(2 log(1.25/γ))/ε is larger where it is valid (ε < 1) and not private where it is not.
+    """
+    if not (1e-9 <= check_epsilon(epsilon) <= 1e6 and 1e-15 <= check_gamma(gamma) <= 0.999):
+        raise InvalidInputError("Gaussian noise is calibrated for epsilon in [1e-9, 1e6] and gamma in [1e-15, 0.999]")
+
+    def slack(log_s: float) -> float:
+        s = math.exp(log_s)
+        seen, covered = _log_tail(epsilon * s - 1 / (2 * s)), epsilon + _log_tail(epsilon * s + 1 / (2 * s))
+        return math.log(gamma) - seen - math.log1p(-math.exp(min(covered - seen, -1e-16)))
+
+    return math.exp(increasing_root(slack, -math.log(epsilon) / 2)) * (1 + 1e-9)
+
+
+def noisy_sigma(scale: float, sigma: float = SIGMA) -> float:
+    """σ of a reward after Gaussian noise of this scale: sqrt(σ² + s²), which W^G and b^G must use."""
+    return math.hypot(sigma, scale)
+
+
+def _c_gaussian(a: FloatArray, b: FloatArray, arms: int, delta: FloatArray) -> FloatArray:
+    core = 2 * c_g(np.log((arms - 1) / delta) / 2)
+    return np.asarray(core + 2 * np.log(4 + np.log(a)) + 2 * np.log(4 + np.log(b)))
+
+
+def _laplace_log(count: FloatArray, arms: int, delta: float) -> FloatArray:
+    """log(A k²) with A = π²K/(2δ): bounds ε N |Y| for all arms and phases at once."""
+    return np.asarray(np.log(math.pi**2 * check_arms(arms) * phase_number(count) ** 2 / (2 * check_delta(delta))))
+
+
+def _log_tail(u: float) -> float:
+    """log P(Z > u) for a standard normal Z, also where the probability itself is too small for a float."""
+    if u < 30:
+        return math.log(math.erfc(u / math.sqrt(2)) / 2)
+    inverse = 1 / u**2
+    series = 1 - inverse * (1 - 3 * inverse * (1 - 5 * inverse * (1 - 7 * inverse * (1 - 9 * inverse))))
+    return -(u**2) / 2 - math.log(u * math.sqrt(2 * math.pi)) + math.log(series)

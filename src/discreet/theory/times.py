@@ -1,0 +1,326 @@
+"""What is possible: characteristic times with their allocations, lower and upper bounds, switch points.
+
+Every function takes an `Instance`. Those built on kl or total variation are for Bernoulli arms; the Gaussian
+ones and their relaxations use the means alone. Formulas and proofs: docs, "Theory and proofs".
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import InvalidInputError
+from discreet.instance import Bernoulli, Instance
+from discreet.roots import increasing_root
+from discreet.strategies.decision import gap_is_large
+from discreet.theory.equilibrium import equilibrium, equilibrium_at, stays
+from discreet.theory.transport import Capped, Kl, Mixed, PrivateKl, Quadratic, Transport
+from discreet.validate import check_arms, check_beta, check_delta, check_epsilon, check_sigma
+
+FloatArray = NDArray[np.float64]
+LEAST_GAP = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class CharacteristicTime:
+    """T*, and the allocation ω* that attains it, in the instance's own order of arms.
+
+    No strategy can need fewer than T* · kl(1−δ, δ) samples on average.
+    """
+
+    value: float
+    allocation: FloatArray
+
+    def __float__(self) -> float:
+        """The time itself."""
+        return self.value
+
+    def scaled(self, factor: float) -> "CharacteristicTime":
+        """The time where every sample tells 1/factor times as much: the same allocation."""
+        return CharacteristicTime(factor * self.value, self.allocation)
+
+
+def t_kl(instance: Instance) -> CharacteristicTime:
+    """T*_KL, without privacy (Garivier & Kaufmann; Eq. characteristic_time with d = KL)."""
+    best, means = _bernoulli_arms(instance)
+    return _time(instance, *equilibrium([Kl(best, means)]))
+
+
+def t_kl_beta(instance: Instance, beta: float = 0.5) -> CharacteristicTime:
+    """T*_KL,β: the same with the best arm's share of the samples held at β."""
+    best, means = _bernoulli_arms(instance)
+    return _time(instance, *equilibrium_at(check_beta(beta), Kl(best, means)))
+
+
+def t_gaussian(instance: Instance, sigma: float = 0.5) -> CharacteristicTime:
+    """T*_KL of Gaussian arms with these means and standard deviation σ (Eq. T_KL_Gaussian)."""
+    return _time(instance, *equilibrium([_gaussian(instance, sigma)]))
+
+
+def t_gaussian_beta(instance: Instance, beta: float = 0.5, sigma: float = 0.5) -> CharacteristicTime:
+    """T*_KL,β of Gaussian arms with these means and standard deviation σ (Eq. T_KL_Gaussian)."""
+    return _time(instance, *equilibrium_at(check_beta(beta), _gaussian(instance, sigma)))
+
+
+def t_tv(instance: Instance) -> CharacteristicTime:
+    """T*_TV = Σ_a 1/Δ_a (with Δ_* = Δ_min), allocation in proportion to 1/Δ_a (Eq. global_explicit_relaxation)."""
+    _bernoulli_arms(instance)
+    inverse = 1 / instance.gaps
+    return CharacteristicTime(float(inverse.sum()), _read_only(inverse / inverse.sum()))
+
+
+def t_tv2(instance: Instance) -> CharacteristicTime:
+    """T*_TV², half the Gaussian time with σ = 1 (Corollary: relaxing the local DP lower bound)."""
+    _bernoulli_arms(instance)
+    return t_gaussian(instance, 1.0).scaled(0.5)
+
+
+def t_local(instance: Instance, epsilon: float, known: CharacteristicTime | None = None) -> CharacteristicTime:
+    """T*_ℓ(ν; ε) under ε-local DP: the divergence is min{kl, c(ε) TV²} for each arm (Theorem: local lower bound).
+
+    Here and below, `known` is T*_KL where the caller has it: privacy may cost nothing.
+    """
+    best, means = _bernoulli_arms(instance)
+    factor = local_factor(min(check_epsilon(epsilon), 50.0))  # beyond, kl is the smaller one by far
+    if factor <= 2:  # by Pinsker's inequality c(ε) TV² is the smaller one everywhere
+        return t_tv2(instance).scaled(1 / factor)
+    ends = np.array([best, means.min()])
+    if 2 * factor * (ends * (1 - ends)).min() >= 1:  # kl(p, q) is at most TV²/(2 m(1−m)) for some m from p to q
+        return known or t_kl(instance)
+    others: list[Transport] = [Quadratic(factor * (best - means) ** 2), Mixed(best, means, factor)]
+    return _least(instance, known, others)
+
+
+def t_global(instance: Instance, epsilon: float, known: CharacteristicTime | None = None) -> CharacteristicTime:
+    """T*_g(ν; ε) under ε-global DP: the smaller of the KL and ε times the TV cost (Theorem: global lower bound)."""
+    best, means = _bernoulli_arms(instance)
+    return _least(instance, known, [Capped(check_epsilon(epsilon) * (best - means))])
+
+
+def t_epsilon(instance: Instance, epsilon: float, known: CharacteristicTime | None = None) -> CharacteristicTime:
+    """T*_ε under ε-global DP with the divergence d_ε, the tightest known (Jourdan & Azize 2025)."""
+    best, means = _bernoulli_arms(instance)
+    if check_epsilon(epsilon) >= free_epsilon(instance):
+        return known or t_kl(instance)
+    return _time(instance, *equilibrium([PrivateKl(best, means, epsilon)]))
+
+
+def t_relaxed(instance: Instance, epsilon: float, sigma: float = 0.5) -> CharacteristicTime:
+    """T*_KL(ν_{G,ε}): Gaussian arms whose wide gaps are clipped by privacy (Eq. global_explicit_relaxation)."""
+    return _time(instance, *equilibrium([_relaxed(instance, epsilon, sigma)]))
+
+
+def t_relaxed_beta(instance: Instance, epsilon: float, beta: float = 0.5, sigma: float = 0.5) -> CharacteristicTime:
+    """T*_KL,β(ν_{G,ε}), what AdaP-TT* aims at (Eq. relaxed_characteristic_time)."""
+    return _time(instance, *equilibrium_at(check_beta(beta), _relaxed(instance, epsilon, sigma)))
+
+
+def complexity(instance: Instance, sigma: float = 0.5) -> float:
+    """H(ν) = 2σ² Σ_a Δ_a^{-2}, between half the Gaussian time and that time (Eq. T_KL_Gaussian)."""
+    return float(2 * check_sigma(sigma) ** 2 * (instance.gaps**-2.0).sum())
+
+
+def private_complexity(instance: Instance, epsilon: float, sigma: float = 0.5) -> float:
+    """H(ν, ε) = 2σ² Σ_a Δ_{ε,a}^{-2} with Δ_{ε,a} = ε(sqrt(1 + 2Δ_a/ε) − 1), as in the notation appendix.
+
+    The main text has no 2σ²: its value is this one at σ = sqrt(1/2).
+    """
+    ratio = 2 * instance.gaps / check_epsilon(epsilon)
+    shrunk = epsilon * ratio / (np.sqrt(1 + ratio) + 1)
+    return float(2 * check_sigma(sigma) ** 2 * (shrunk**-2.0).sum())
+
+
+def relaxed_complexity(instance: Instance, epsilon: float, sigma: float = 0.5) -> float:
+    """H(ν_{G,ε}) = 2σ² Σ_a 1/(Δ_a min{Δ_a, ε/2}); twice it bounds T*_KL(ν_{G,ε}) from above."""
+    clipped = instance.gaps * np.minimum(instance.gaps, check_epsilon(epsilon) / 2)
+    return float(2 * check_sigma(sigma) ** 2 * (1 / clipped).sum())
+
+
+def local_factor(epsilon: float) -> float:
+    """c(ε) = min{4, e^{2ε}} (e^ε − 1)² (Theorem: local lower bound); infinite past ε = 354, where floats end."""
+    if check_epsilon(epsilon) > 354:
+        return math.inf
+    return min(4.0, math.exp(min(2 * epsilon, 2.0))) * math.expm1(epsilon) ** 2
+
+
+def switch_epsilon_global(instance: Instance) -> float:
+    """T*_TV/T*_KL: below this ε the TV part of the global lower bound takes over (Section 4.1)."""
+    return t_tv(instance).value / t_kl(instance).value
+
+
+def switch_epsilon_local(instance: Instance) -> float:
+    """The ε with c(ε) = T*_TV²/T*_KL, below which local privacy costs samples (Section 3.1), in closed form."""
+    return inverse_local_factor(t_tv2(instance).value / t_kl(instance).value)
+
+
+def inverse_local_factor(factor: float) -> float:
+    """The ε with c(ε) = factor; 0.58224 for the factor 2 at which Pinsker's inequality is tight."""
+    if not 0 < factor < math.inf:
+        raise InvalidInputError(f"c(ε) is a positive number; got {factor}")
+    root = math.sqrt(factor)
+    if root <= 2:  # up to ε = log 2: e^ε (e^ε − 1) = root
+        return math.log1p(2 * root / (1 + math.sqrt(1 + 4 * root)))
+    return math.log1p(root / 2)
+
+
+def free_epsilon(instance: Instance) -> float:
+    """The ε from which T*_ε = T*_KL: privacy costs nothing. Infinite if the best mean is 1 or another one 0."""
+    best, means = _bernoulli_arms(instance)
+    worst = float(means.min())
+    if best == 1 or worst == 0:
+        return math.inf
+    return math.log(best) + math.log1p(-worst) - math.log(worst) - math.log1p(-best)
+
+
+def lower_bound(time: CharacteristicTime | float, delta: float) -> float:
+    """T · kl(1−δ, δ): no δ-correct strategy has fewer expected samples; 0 for δ ≥ 1/2."""
+    if check_delta(delta) >= 0.5:
+        return 0.0
+    return float(time) * (1 - 2 * delta) * (math.log1p(-delta) - math.log(delta))
+
+
+def lower_bound_paper(time: CharacteristicTime | float, delta: float) -> float:
+    """T · log(1/(2.4 δ)), the paper's looser form of `lower_bound`; 0 where the logarithm is negative."""
+    return float(time) * max(0.0, -math.log(2.4 * check_delta(delta)))
+
+
+def upper_constant_ctb_tt(instance: Instance, epsilon: float, beta: float = 0.5, sigma: float = 0.5) -> float:
+    """CTB-TT: limsup of E[τ]/log(1/δ) is at most (1 + 2/(e^ε − 1))² T*_β, for distinct means (Section 3.2)."""
+    return _ctb_tt(t_gaussian_beta(instance, beta, sigma), check_epsilon(epsilon))
+
+
+def upper_constant_adap_tt(instance: Instance, epsilon: float, beta: float = 0.5, sigma: float = 0.5) -> float:
+    """AdaP-TT: limsup of E[τ]/log(1/δ) is at most 4 T*_β (1 + sqrt(1 + Δ_max²/(2σ⁴ε²))), for distinct means."""
+    return _adap_tt(instance, t_gaussian_beta(instance, beta, sigma), check_epsilon(epsilon), sigma)
+
+
+def upper_constant_adap_tt_star(
+    instance: Instance, epsilon: float, beta: float = 0.5, sigma: float = 0.5, proved: bool = False
+) -> float:
+    """AdaP-TT*: limsup of E[τ]/log(1/δ) for distinct means, by the main text's theorem (the appendix is older).
+
+    For Δ_max ≥ ε/2 the printed constant has max{β, 1−β} where the paper's argument gives 1: `proved` takes 1.
+    """
+    times = t_gaussian_beta(instance, beta, sigma), t_relaxed_beta(instance, epsilon, beta, sigma)
+    return _adap_tt_star(instance, *times, epsilon, 1.0 if proved else max(beta, 1 - beta), sigma)
+
+
+def upper_constants(
+    instance: Instance,
+    epsilon: float,
+    gaussian: CharacteristicTime,
+    relaxed: CharacteristicTime,
+    beta: float = 0.5,
+    sigma: float = 0.5,
+) -> dict[str, float]:
+    """All upper-bound constants by strategy, from T*_β and T*_β(ν_{G,ε}) where these are known already."""
+    star = instance, gaussian, relaxed, check_epsilon(epsilon)
+    return {
+        "ctb-tt": _ctb_tt(gaussian, epsilon),
+        "adap-tt": _adap_tt(instance, gaussian, epsilon, sigma),
+        "adap-tt-star": _adap_tt_star(*star, max(beta, 1 - beta), sigma),
+        "adap-tt-star-proved": _adap_tt_star(*star, 1.0, sigma),
+    }
+
+
+def _ctb_tt(gaussian: CharacteristicTime, epsilon: float) -> float:
+    return gaussian.value / math.tanh(epsilon / 2) ** 2
+
+
+def _adap_tt(instance: Instance, gaussian: CharacteristicTime, epsilon: float, sigma: float) -> float:
+    noise = float(instance.gaps.max()) / (math.sqrt(2) * sigma**2 * epsilon)
+    return 4 * gaussian.value * (1 + math.hypot(1, noise))
+
+
+def _adap_tt_star(
+    instance: Instance,
+    gaussian: CharacteristicTime,
+    relaxed: CharacteristicTime,
+    epsilon: float,
+    share: float,
+    sigma: float,
+) -> float:
+    if gap_is_large(max(instance.means), min(instance.means), epsilon / 2):
+        return 2 * relaxed.value * g2(epsilon**2 * relaxed.value * share / 4) / sigma**2
+    return 4 * gaussian.value * g1(float(instance.gaps.max()) / (sigma**2 * epsilon))
+
+
+def g1(y: float) -> float:
+    """The largest x with x² < x + y sqrt(2x) + y²/4 (Theorem: AdaP-TT*); g1(0) = 1."""
+    if not 0 <= y < 1e100:
+        raise InvalidInputError(f"g1 is defined for y ≥ 0, and computed below 1e100; got {y}")
+    return increasing_root(lambda x: x - 1 - (y * math.sqrt(2 / x) + y**2 / (4 * x)), 1 + y)
+
+
+def g2(y: float) -> float:
+    """1 + 2/(sqrt(1 + 1/y) − 1) = y (1 + sqrt(1 + 1/y))² (Theorem: AdaP-TT*); tends to 1 as y → 0."""
+    if not 0 < y < math.inf:
+        raise InvalidInputError(f"g2 is defined for y > 0; got {y}")
+    return (math.sqrt(y) + math.sqrt(y + 1)) ** 2
+
+
+def rounds_bound(samples: float, arms: int, episodes: str = "arm") -> float:
+    """Rounds of adaptivity of a doubling strategy with `samples` expected samples (appendix on rounds).
+
+    K log2 E[τ] with one episode per arm, log2 E[τ] with one global episode.
+    """
+    if episodes not in ("arm", "global"):
+        raise InvalidInputError(f"episodes are 'arm' or 'global'; got {episodes!r}")
+    if not 1 <= samples < math.inf:
+        raise InvalidInputError(f"the expected samples must be at least 1; got {samples}")
+    check_arms(arms)
+    return (arms if episodes == "arm" else 1) * math.log2(samples)
+
+
+def _bernoulli_arms(instance: Instance) -> tuple[float, FloatArray]:
+    """The best mean and the others', for the quantities that hold for Bernoulli arms only."""
+    if not isinstance(instance, Bernoulli):
+        raise InvalidInputError(
+            f"this quantity is for Bernoulli arms, not {type(instance).__name__}: use instance.as_bernoulli(), "
+            "the arms as they are once each reward r is rounded to a Bernoulli(r) bit"
+        )
+    _gaps(instance)
+    best = instance.best
+    return instance.means[best], np.array(instance.means[:best] + instance.means[best + 1 :])
+
+
+def _gaps(instance: Instance) -> FloatArray:
+    best, gaps = instance.best, instance.gaps
+    gaps = np.concatenate((gaps[:best], gaps[best + 1 :]))
+    if gaps.min() < LEAST_GAP:
+        raise InvalidInputError(
+            f"the best arm leads by only {gaps.min():.3g}: times are computed for gaps of at least {LEAST_GAP:g}"
+        )
+    return gaps
+
+
+def _gaussian(instance: Instance, sigma: float) -> Quadratic:
+    return Quadratic(_gaps(instance) ** 2 / (2 * check_sigma(sigma) ** 2))
+
+
+def _relaxed(instance: Instance, epsilon: float, sigma: float) -> Quadratic:
+    gaps = _gaps(instance)
+    return Quadratic(gaps * np.minimum(gaps, check_epsilon(epsilon) / 2) / (2 * check_sigma(sigma) ** 2))
+
+
+def _least(instance: Instance, known: CharacteristicTime | None, others: Sequence[Transport]) -> CharacteristicTime:
+    """The time for the least of the KL cost and these others; T*_KL itself if that is known and they do not count."""
+    if known:
+        weight = float(known.allocation[instance.best])
+        shares = np.delete(known.allocation, instance.best) / weight
+        if stays(1 / (known.value * weight), shares, others):
+            return known
+    return _time(instance, *equilibrium([Kl(*_bernoulli_arms(instance)), *others]))
+
+
+def _time(instance: Instance, value: float, shares: FloatArray) -> CharacteristicTime:
+    best = instance.best
+    allocation = np.concatenate((shares[:best], (1.0,), shares[best:]))
+    return CharacteristicTime(value, _read_only(allocation / allocation.sum()))
+
+
+def _read_only(array: FloatArray) -> FloatArray:
+    array.flags.writeable = False
+    return array

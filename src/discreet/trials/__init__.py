@@ -1,0 +1,1 @@
+"""Behind the wall, live: protocol, outcomes, noise, the public record, and `Trial`."""

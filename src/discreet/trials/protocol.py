@@ -1,0 +1,148 @@
+"""The protocol of a live trial: everything that is fixed before the first person, and its hash."""
+
+import hashlib
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from discreet.errors import InvalidInputError
+from discreet.strategies.run import Course, new_course
+from discreet.strategies.strategy import Strategy
+from discreet.trials import mechanisms as privacy
+from discreet.validate import check_whole
+from discreet.version import __version__
+
+MISSING = {
+    "failure": "an outcome that stays missing counts as the worst one (non-responder imputation)",
+    "replace": "a person whose outcome stays missing is replaced by another one",
+}
+RETAIN = {
+    "until-release": "outcomes are erased when their batch is released",
+    "forever": "OUTCOMES ARE KEPT for ever behind the wall, and whoever can read the database can read them",
+}
+MOST_PEOPLE = 2**30
+LONGEST_NAME = 200
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """What a trial was started with; it never changes."""
+
+    name: str
+    arms: tuple[str, ...]
+    strategy: Strategy
+    max_people: int
+    missing: str = "failure"
+    retain: str = "until-release"
+    low: float = 0.0
+    high: float = 1.0
+    direction: str = "max"
+    lease: float | None = None
+    """Seconds after which an outcome counts as missing; None: never by itself."""
+    version: str = __version__
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be carried out."""
+        if not isinstance(self.strategy, Strategy):
+            raise InvalidInputError("strategy must be a Strategy, such as adap_tt_star(epsilon=1, delta=0.05)")
+        self.strategy.to_dict()  # refuses parts that are Python functions: they cannot be written down
+        _check_names(self.name, self.arms)
+        object.__setattr__(self, "arms", tuple(self.arms))
+        most = check_whole("max_people", self.max_people, least=len(self.arms), most=MOST_PEOPLE)
+        object.__setattr__(self, "max_people", most)
+        for what, value, allowed in (("missing", self.missing, MISSING), ("retain", self.retain, RETAIN)):
+            if not isinstance(value, str) or value not in allowed:
+                raise InvalidInputError(f"{what} must be one of {', '.join(allowed)}; got {value!r}")
+        scale = self.scale
+        object.__setattr__(self, "low", scale.low)
+        object.__setattr__(self, "high", scale.high)
+        if self.lease is not None:
+            number = isinstance(self.lease, int | float) and not isinstance(self.lease, bool)
+            if not number or not 0 < self.lease < 1e10:
+                raise InvalidInputError("lease must be a positive number of seconds, or None")
+            object.__setattr__(self, "lease", float(self.lease))
+
+    @property
+    def scale(self) -> privacy.Scale:
+        """How outcomes become rewards, and back."""
+        return privacy.Scale(self.low, self.high, self.direction)
+
+    @property
+    def respond_options(self) -> str:
+        """How `discreet respond` must be called for this trial, if it has local trust."""
+        words = f"--epsilon {self.strategy.epsilon!r}"
+        if self.strategy.gamma is not None:
+            words += f" --gamma {self.strategy.gamma!r}"
+        if self.scale != privacy.Scale():
+            words += f" --range {self.low!r},{self.high!r} --direction {self.direction}"
+        return words
+
+    def shown_delta(self, smallest: float | None) -> float | None:
+        """The smallest δ of an inconclusive end: with what discrete noise costs, and none without a proof."""
+        if smallest is None or not self.strategy.proved:
+            return None
+        paid = smallest * self.strategy.delta / privacy.payable_delta(self.strategy)
+        return paid if paid < 1 else None
+
+    @property
+    def grid(self) -> int:
+        """Units of an outcome behind the wall."""
+        return privacy.grid_of(self.strategy)
+
+    def course(self) -> Course:
+        """The course of a run by this protocol."""
+        return live_course(self.strategy, len(self.arms), self.max_people)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain types from which `from_dict` makes an equal protocol."""
+        plain = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {**plain, "arms": list(self.arms), "strategy": asdict(self.strategy)}
+
+    @staticmethod
+    def from_dict(description: dict[str, Any]) -> "Protocol":
+        """The protocol that `to_dict` described."""
+        strategy = Strategy.from_dict(description["strategy"])
+        return Protocol(**{**description, "arms": tuple(description["arms"]), "strategy": strategy})
+
+    def differences(self, other: "Protocol") -> list[str]:
+        """What is set otherwise in another protocol, in words; the version of discreet does not count."""
+        mine, theirs = self.to_dict(), other.to_dict()
+        flat = [(name, mine[name], theirs[name]) for name in mine if name not in ("version", "strategy")]
+        flat += [(f"strategy {name}", mine["strategy"][name], theirs["strategy"][name]) for name in mine["strategy"]]
+        return [f"{name} is {own!r}, not {wanted!r}" for name, own, wanted in flat if own != wanted]
+
+
+def live_course(strategy: Strategy, arms: int, people: int) -> Course:
+    """The course of a live run of at most so many people, with thresholds that pay for discrete noise."""
+    noise = None
+    if strategy.estimator == "gauss":
+        noise = privacy.gaussian_noise_scale(float(strategy.epsilon or 0), float(strategy.gamma or 0))
+    return new_course(strategy, arms, people, privacy.payable_delta(strategy), noise)
+
+
+def digest(text: str) -> str:
+    """The hash of a protocol as it was written down."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _check_names(name: Any, arms: Any) -> None:
+    if not _writable(name) or len(name) > LONGEST_NAME or name.startswith("-"):
+        raise InvalidInputError(f"name must be a text of 1 to {LONGEST_NAME} characters that does not begin with -")
+    if not isinstance(arms, tuple | list) or not all(_writable(arm) for arm in arms):
+        raise InvalidInputError("arms must be a list of names, such as ['5 mg', '10 mg']")
+    if max(map(len, arms), default=0) > LONGEST_NAME:
+        raise InvalidInputError(f"an arm's name may have {LONGEST_NAME} characters")
+    if len(arms) < 2:
+        raise InvalidInputError("a trial needs two arms or more")
+    if len(set(arms)) < len(arms):
+        raise InvalidInputError("two arms have the same name: give each its own")
+
+
+def _writable(text: Any) -> bool:
+    """Whether it is a text that every database can hold."""
+    if not isinstance(text, str) or not text.strip() or "\0" in text:
+        return False
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

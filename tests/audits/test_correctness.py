@@ -1,0 +1,154 @@
+"""The audit of δ finds thresholds that are too low, and accuses no honest one."""
+
+import json
+
+import pytest
+from click.testing import CliRunner, Result
+
+from discreet import (
+    Bernoulli,
+    CustomThreshold,
+    InvalidInputError,
+    Strategy,
+    adap_tt,
+    audit_correctness,
+    bet_se,
+    hard_instances,
+    simulate,
+    ttucb,
+    ttucb_batched,
+)
+from discreet.cli import main
+from discreet.results import clopper_pearson
+from discreet.theory import thresholds as threshold
+
+DELTA = 0.1
+NEAR = {name: hard_instances()[name] for name in ("near tie", "nearer tie", "near tie among worse")}
+
+
+def divided(divisor: float, delta: float = DELTA) -> Strategy:
+    """ttucb-batched with c^G divided."""
+    part = CustomThreshold(f"c/{divisor:g}", lambda a, b: threshold.c_gaussian(a, b, 2, delta) / divisor)
+    return ttucb_batched(delta, threshold=part)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0])
+def test_the_honest_strategy_is_not_accused(epsilon: float) -> None:
+    found = audit_correctness(bet_se(DELTA, epsilon), runs=200)
+    assert not found.violated
+    assert {case.verdict for case in found.cases} == {"held"}
+    assert len(found.cases) == len(hard_instances()) == 9
+
+
+def test_a_quarter_of_the_evidence_is_found() -> None:
+    """bet-se stops at the evidence log(1/δ). A quarter of that is the target of δ^(1/4)."""
+    found = audit_correctness(bet_se(DELTA**0.25, 1.0), runs=400, delta=DELTA)
+    assert found.violated
+    assert found.worst.name == "nearer tie"
+    assert found.worst.low > DELTA
+
+
+def test_a_quarter_of_the_wealth_is_found() -> None:
+    """The gambler's target 1/δ divided by four is the target of 4δ; here it takes a tie as near as 0.002."""
+    found = audit_correctness(bet_se(4 * DELTA, 1.0), runs=1000, delta=DELTA, instances=NEAR)
+    assert {case.name for case in found.cases if case.verdict == "violated"} == {"nearer tie"}
+
+
+def test_c_gaussian_has_room_for_a_quarter_but_not_for_an_eighth() -> None:
+    assert not audit_correctness(divided(1), runs=300, instances=NEAR).violated
+    quarter = audit_correctness(divided(4), runs=600, instances=NEAR)
+    assert not quarter.violated
+    assert 0 < quarter.worst.errors / quarter.worst.runs < DELTA
+    assert audit_correctness(divided(8), runs=600, instances=NEAR).violated
+
+
+def test_a_quarter_of_c_gaussian_is_found_where_delta_is_small() -> None:
+    """A quarter of the threshold is about that of δ^(1/4), the further from δ the smaller δ is."""
+    two = {name: shape for name, shape in hard_instances().items() if shape.arms == 2}
+    assert not audit_correctness(divided(1, 0.01), runs=2000, instances=two).violated
+    assert audit_correctness(divided(4, 0.01), runs=2000, instances=two).violated
+
+
+def test_a_quarter_of_c_private_is_found_where_the_best_arm_may_freeze() -> None:
+    """One noisy sample can be all the evidence against an arm that is not looked at again."""
+    frozen, delta, epsilon = {"best may freeze": Bernoulli((0.0, 0.5, 0.6))}, 1e-4, 0.01
+    for divisor, violated in ((1, False), (4, True)):
+        part = CustomThreshold("c", lambda a, b, d=divisor: threshold.c_private(a, b, 3, delta, epsilon) / d)
+        found = audit_correctness(adap_tt(epsilon, delta, threshold=part), runs=100_000, instances=frozen)
+        assert found.violated == violated
+
+
+def test_bounds_are_bonferroni() -> None:
+    strategy = bet_se(0.3, 1.0)
+    found = audit_correctness(strategy, runs=100, seed=5, level=0.9, instances=NEAR)
+    for case in found.cases:
+        results = simulate(NEAR[case.name], strategy, 100, 5)
+        assert case.errors == results.errors
+        tail = 0.1 / 3
+        assert (case.low, case.high) == pytest.approx(clopper_pearson(results.errors, 100, 1 - 2 * tail))
+    assert "3 instances, each one-sided at level 1 − 0.1/3 (Bonferroni)" in found.rule
+
+
+def test_runs_without_an_end_are_open() -> None:
+    found = audit_correctness(ttucb(DELTA), runs=50, max_samples=1000, instances={"near": Bernoulli((0.5, 0.51))})
+    (case,) = found.cases
+    assert (case.unstopped, case.errors, case.low, case.high, case.verdict) == (50, 0, 0.0, 1.0, "open")
+    assert not found.violated
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"level": 1.0}, "level must lie"),
+        ({"delta": 0.0}, "delta must lie"),
+        ({"instances": {}}, "at least one instance"),
+        ({"runs": 0}, "runs must be"),
+        ({"max_samples": 1}, "max_samples must be"),
+    ],
+)
+def test_bad_input(change: dict[str, float], words: str) -> None:
+    with pytest.raises(InvalidInputError, match=words):
+        audit_correctness(bet_se(DELTA, 1.0), **change)  # type: ignore[arg-type]
+
+
+def test_an_indifference_gap_needs_instances_of_its_own() -> None:
+    with pytest.raises(InvalidInputError, match="gaps just above zeta"):
+        audit_correctness(bet_se(DELTA, 1.0, zeta=0.05))
+    wide = {"just above": Bernoulli((0.5, 0.56))}
+    assert not audit_correctness(bet_se(DELTA, 1.0, zeta=0.05), runs=50, instances=wide).violated
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(main, ["audit", *arguments])
+
+
+def test_command() -> None:
+    options = ("--strategy", "bet-se", "--epsilon", "1", "--delta", "0.1", "--runs", "50")
+    result = run("correctness", *options, "--json")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout) == json.loads(json.dumps(audit_correctness(bet_se(DELTA, 1.0), 50).to_dict()))
+    table = run("correctness", *options)
+    assert table.exit_code == 0
+    words = " ".join(table.stdout.split())
+    for part in ("near tie among worse", "Bonferroni", "Not violated; most errors on"):
+        assert part in words
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "Missing command"),
+        (["correctness"], "Missing option '--strategy'"),
+        (["corectness"], "No such command"),
+        (["correctness", "--strategy", "bet-se"], "say how private"),
+        (["correctness", "--strategy", "x"], "unknown strategy"),
+        (["correctness", "--strategy", "ttucb", "--level", "2"], "level must lie"),
+        (["correctness", "--strategy", "ttucb", "--max-samples", "inf"], "must be a finite number"),
+    ],
+)
+def test_bad_input_gets_one_line(arguments: list[str], words: str) -> None:
+    result = run(*arguments)
+    assert result.exit_code == 2, result.output
+    assert result.stdout == ""
+    assert result.stderr.count("\n") == 1
+    assert words in result.stderr

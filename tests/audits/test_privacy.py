@@ -1,0 +1,389 @@
+"""The audit of ε finds planted mistakes, and accuses no honest mechanism.
+
+Live noise has no seed: where it is drawn, an honest mechanism would be accused in one of a million runs of the test.
+"""
+
+import json
+import math
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from discreet import (
+    CustomThreshold,
+    InvalidInputError,
+    PrivacyAudit,
+    Strategy,
+    adap_tt,
+    adap_tt_star,
+    audit_privacy,
+    bet_se,
+    ctb_tt,
+    dp_se,
+    gauss_tt,
+    ttucb,
+)
+from discreet.audits.privacy import RELEASES, critical_tables, epsilon_low, features, short_trial
+from discreet.audits.rehearsal import Live, Rehearsal, Release, Silent, Simulated, Transcript
+from discreet.cli import main
+from discreet.results import clopper_pearson
+from discreet.strategies.run import Due, PhasedCourse
+from discreet.trials import mechanisms as wall
+from discreet.trials.trial import Trial
+
+SURE = 1 - 1e-6
+ADAPTIVE = adap_tt(epsilon=1, delta=0.1)
+QUICK = adap_tt(epsilon=1, delta=0.1, threshold=CustomThreshold("quick", lambda a, b: 3.0 + 0.0 * (a + b)))
+
+
+# --- planted mistakes -----------------------------------------------------------------------------
+
+
+class TooQuiet(Rehearsal):
+    """Noise scaled by 0.8, and responses that tell the truth as if ε were 1/0.8 times as large."""
+
+    def noisy(self, total: int) -> int:
+        return self.source.noisy_sum(total, self.epsilon / 0.8, self.grid)
+
+    def respond(self, outcome: int) -> int:
+        if self.strategy.trust == "local":
+            return self.source.respond(outcome, self.epsilon / 0.8, self.strategy.gamma)
+        return super().respond(outcome)
+
+
+class Restarting(Rehearsal):
+    """After every release the process is restarted from an image, and the generator of noise goes back with it."""
+
+    image = (0, 0)
+    left: Iterator[int]
+
+    def restart(self) -> list[int]:
+        draw = self.source.noisy_sum
+        self.image = (draw(0, self.epsilon, self.grid), draw(0, self.epsilon, self.grid))
+        return super().restart()
+
+    def release(self, due: list[Due]) -> list[Release]:
+        self.left = iter(self.image)
+        return super().release(due)
+
+    def noisy(self, total: int) -> int:
+        return total + next(self.left)
+
+
+class Remembering(Rehearsal):
+    """No forgetting: all samples of an arm in each of its releases, with the noise of one."""
+
+    def total(self, arm: int, phase: int) -> int:
+        return sum(Rehearsal.total(self, arm, before) for before in range(1, phase + 1))
+
+
+class RawStop(Rehearsal):
+    """Releases are noisy, but the rule to stop looks at raw means."""
+
+    def restart(self) -> list[int]:
+        self.raw = np.zeros(2)
+        return super().restart()
+
+    def decide(self, released: list[float], raw: list[float]) -> None:
+        course = self.course
+        assert isinstance(course, PhasedCourse)
+        for batch, total in zip(course.due(), raw, strict=True):
+            self.raw[batch.arm] = total / batch.size
+        super().decide(released, raw)
+        private = course.state.mean.copy()
+        course.state.mean[:] = self.raw
+        course.stopped = course._decide(course.rules)[1]
+        course.state.mean[:] = private
+
+
+class BareFirst(Rehearsal):
+    """The first sample of each arm without noise, as the printed algorithm has it."""
+
+    first = False
+
+    def release(self, due: list[Due]) -> list[Release]:
+        self.first = due[0].phase == 1
+        return super().release(due)
+
+    def noisy(self, total: int) -> int:
+        return total if self.first else super().noisy(total)
+
+
+class BareFirstAnswers(Rehearsal):
+    """The first answer of each arm is sent as it is."""
+
+    sent = 0
+
+    def restart(self) -> list[int]:
+        self.sent = 0
+        return super().restart()
+
+    def respond(self, outcome: int) -> int:
+        self.sent += 1
+        return outcome if self.sent <= 2 else super().respond(outcome)
+
+
+def audited(strategy: Strategy, mistake: type[Rehearsal], part: str, runs: int) -> PrivacyAudit:
+    return audit_privacy(strategy, runs, SURE, "numpy", seed=1, parts=(part,), rehearsal=mistake)
+
+
+MISTAKES = {
+    "noise scaled by 0.8, a release on bits": (bet_se(0.1, 1.0), TooQuiet, "single", 40_000, 1.1),
+    "noise scaled by 0.8, a release on the fine grid": (ADAPTIVE, TooQuiet, "single", 40_000, 1.1),
+    "noise scaled by 0.8, a response": (ctb_tt(1.0, 0.1), TooQuiet, "single", 40_000, 1.1),
+    "noise reused after a restart": (ADAPTIVE, Restarting, "first", 800, 2.0),
+    "no forgetting with unchanged noise": (ADAPTIVE, Remembering, "first", 3000, 1.2),
+    "raw means in the stopping rule": (QUICK, RawStop, "stop", 8000, 1.1),
+    "an unnoised first sample": (ADAPTIVE, BareFirst, "first", 800, 2.5),
+    "an unnoised first answer": (ctb_tt(1.0, 0.1), BareFirstAnswers, "first", 800, 2.5),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_planted_mistakes_are_found(name: str) -> None:
+    strategy, mistake, part, runs, least = MISTAKES[name]
+    found = audited(strategy, mistake, part, runs)
+    assert found.violated
+    assert found.worst.low > least > found.epsilon
+    assert found.worst.verdict == f"violation: at least {found.worst.low:.3f} > 1 at confidence level 0.999999"
+
+
+@pytest.mark.parametrize(
+    ("strategy", "part", "runs"),
+    [
+        (bet_se(0.1, 1.0), "single", 40_000),
+        (ADAPTIVE, "single", 40_000),
+        (ctb_tt(1.0, 0.1), "single", 40_000),
+        (ADAPTIVE, "first", 1000),
+        (ADAPTIVE, "later", 1000),
+        (QUICK, "stop", 4000),
+    ],
+)
+def test_without_the_mistakes_nothing_is_found(strategy: Strategy, part: str, runs: int) -> None:
+    honest = audited(strategy, Rehearsal, part, runs)
+    assert not honest.violated
+    assert {leak.verdict for leak in honest.leaks} == {"no violation found"}
+    assert honest.worst.low < 1
+
+
+def test_raw_means_are_found_with_the_proved_threshold() -> None:
+    """257 people, of whom one is enough: on one table the trial stops, on its neighbour it never does."""
+    found = audited(adap_tt(epsilon=1, delta=0.05), RawStop, "stop", 2000)
+    (leak,) = found.leaks
+    assert (leak.runs, leak.hits, leak.hits_other) == (100, 100, 0)
+    assert leak.event.startswith("the number of people is at least 257")
+    assert found.violated
+
+
+def test_live_noise_scaled_by_eight_tenths_is_found() -> None:
+    found = audit_privacy(bet_se(0.1, 1.0), 8000, 0.99, parts=["single"], rehearsal=TooQuiet)
+    assert found.violated
+    assert found.worst.noise == "opendp"
+
+
+# --- honest mechanisms ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "strategy",
+    [
+        bet_se(0.1, 1.0),
+        bet_se(0.1, 1.0, trust="local"),
+        ctb_tt(1.0, 0.1),
+        gauss_tt(1.0, 0.01, 0.1),
+        ADAPTIVE,
+        adap_tt_star(epsilon=0.5, delta=0.1),
+        dp_se(1.0, 0.1),
+    ],
+    ids=lambda strategy: f"{strategy.name} {strategy.trust}",
+)
+def test_honest_mechanisms_are_not_accused(strategy: Strategy) -> None:
+    found = audit_privacy(strategy, 120, SURE)
+    assert not found.violated
+    assert found.leaks[0].name == ("response" if strategy.trust == "local" else "release")
+    assert found.leaks[0].noise == "opendp"
+    assert {leak.noise for leak in found.leaks[1:]} == {"opendp" if strategy.gamma else "numpy"}
+    assert len(found.leaks) + len(found.left_out) == 4
+
+
+def test_the_bound_comes_close_to_the_promise() -> None:
+    """So that an audit says something: of the whole ε = 1 nine tenths are shown."""
+    found = audited(bet_se(0.1, 1.0), Rehearsal, "single", 80_000)
+    assert 0.9 < found.worst.low <= 1
+
+
+# --- parts ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("epsilon", "grid"), [(1.0, 1), (0.3, 1), (1.0, 16)])
+def test_numpy_draws_the_law_of_live_noise(epsilon: float, grid: int) -> None:
+    """Both against the exact law, by chi-squared statistics that are exceeded with probability 1e-7."""
+    draws = 4000
+    decay = math.exp(-epsilon / grid)
+    edge = math.ceil(2.5 * grid / epsilon)
+    values = np.arange(-edge, edge + 1)
+    law = (1 - decay) / (1 + decay) * decay ** np.abs(values)
+    expected = np.concatenate([law, [1 - law.sum()]]) * draws
+    for source in (Live(), Simulated(2)):
+        drawn = np.array([source.noisy_sum(5, epsilon, grid) for _ in range(draws)]) - 5
+        seen = np.array([*((drawn == value).sum() for value in values), (np.abs(drawn) > edge).sum()])
+        freedom = values.size
+        chi = float(((seen - expected) ** 2 / expected).sum())
+        assert chi < freedom + 2 * math.sqrt(16.2 * freedom) + 2 * 16.2, source.name  # Laurent & Massart 2000
+
+
+def test_numpy_draws_the_law_of_live_responses() -> None:
+    flipped = 1 / (1 + math.e)
+    for source in (Live(), Simulated(2)):
+        for outcome in (0, 1):
+            lies = sum(source.respond(outcome, 1.0, None) != outcome for _ in range(4000))
+            low, high = clopper_pearson(lies, 4000, SURE)
+            assert low < flipped < high
+
+
+@pytest.mark.parametrize("strategy", [ADAPTIVE, adap_tt_star(1, 0.1), dp_se(5.0, 0.5), bet_se(0.1, 1.0), ttucb(0.1)])
+def test_a_rehearsal_is_the_live_trial(strategy: Strategy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same outcomes and noise lead to the same assignments, releases, stop and recommendation."""
+    people = short_trial(strategy)
+    table = np.random.default_rng(3).integers(0, 2, (people, 2))
+
+    class Counted(Silent):
+        def __init__(self) -> None:
+            self.steps = count(1)
+
+        def noisy_sum(self, total: int, epsilon: float, grid: int) -> int:
+            return total + next(self.steps) * grid // 3
+
+    mine = Rehearsal(strategy, people, Counted()).run(table)
+    noise = Counted()
+    monkeypatch.setattr(wall, "noisy_sum", lambda total, epsilon, grid: (noise.noisy_sum(total, epsilon, grid), 1.0))
+    trial = Trial.create(f"sqlite:///{tmp_path}/trial.db", "twin", ["a", "b"], strategy, people)
+    arms: list[int] = []
+    while batch := trial.ask(1 if strategy.name == "ttucb" else 1000).assignments:
+        told = {}
+        for place in batch:
+            arms.append("ab".index(place.arm))
+            told[place.id] = float(table[len(arms) - 1, arms[-1]])
+        trial.tell_many(told)
+    record = trial.transcript()
+    published = [one for event in record["events"] for one in event.get("releases", [])]
+    if strategy.name == "ttucb":
+        units = [units for event in record["events"] for _, units in event.get("answers", [])]
+        assert [release.sum for release in mine.releases] == units
+    else:
+        keys = ("arm", "phase", "count", "sum")
+        assert mine.releases == [tuple(one[key] for key in keys) for one in published]
+    assert mine.arms == arms
+    assert mine.recommendation is not None
+    assert mine.stopped == record["status"]["conclusive"]
+    assert "ab"[mine.recommendation] == record["status"]["recommendation"]
+
+
+@pytest.mark.parametrize("strategy", [ADAPTIVE, dp_se(5.0, 0.5), bet_se(0.1, 1.0), ctb_tt(1.0, 0.1)])
+def test_runs_know_nothing_of_each_other(strategy: Strategy) -> None:
+    people = short_trial(strategy)
+    tables = np.random.default_rng(4).integers(0, 2, (3, people, 2))
+    trial = Rehearsal(strategy, people, Silent())
+    ends = [trial.run(table) for table in tables]
+    assert ends == [Rehearsal(strategy, people, Silent()).run(table) for table in tables]
+
+
+def test_one_person_decides_on_critical_tables() -> None:
+    for strategy in (QUICK, bet_se(0.1, 1.0), dp_se(1.0, 0.1)):
+        tables = critical_tables(strategy)
+        assert tables is not None
+        assert (tables[0] != tables[1]).any(axis=1).sum() == 1
+        ends = [Rehearsal(strategy, tables.shape[1], Silent()).run(table) for table in tables]
+        assert [(end.stopped, end.recommendation) == (True, 0) for end in ends] == [True, False]
+    assert critical_tables(adap_tt(epsilon=0.01, delta=0.01)) is None
+
+
+def test_features() -> None:
+    releases = [Release(0, 1, 1, 2), Release(1, 1, 1, -4), Release(0, 2, 1, 6)]
+    values = features(Transcript([0, 1, 0], releases, True, 1), 2)
+    assert values[: len(RELEASES)] == pytest.approx([1, 3, *[math.nan] * 2, -2, *[math.nan] * 3], nan_ok=True)
+    assert values[len(RELEASES)] == -2
+    assert values[-10:] == pytest.approx([3, 3, 1, 2, 1, *[math.nan] * 5], nan_ok=True)
+
+
+def test_bounds_are_bonferroni() -> None:
+    found = audit_privacy(ADAPTIVE, 400, SURE, "numpy", 1, parts=("single", "first"))
+    tail = (1 - SURE) / 8
+    for leak in found.leaks:
+        low = clopper_pearson(leak.hits, 200, 1 - 2 * tail)[0]
+        high = clopper_pearson(leak.hits_other, 200, 1 - 2 * tail)[1]
+        assert leak.low == pytest.approx(max(math.log(max(low, 1e-9) / high), 0))
+    assert "2 rows in both directions" in found.rule
+    assert "1e-06/8 (Bonferroni)" in found.rule
+
+
+def test_gamma_is_taken_off() -> None:
+    low, high = clopper_pearson(300, 400, 0.9)[0], clopper_pearson(40, 400, 0.9)[1]
+    assert epsilon_low(300, 40, 400, 0.05, 0.1) == pytest.approx(math.log((low - 0.1) / high))
+    assert epsilon_low(10, 0, 400, 0.05, 0.1) == epsilon_low(10, 300, 400, 0.05) == 0
+
+
+def test_bounds_hold_as_often_as_they_say() -> None:
+    """P = 0.6 and 0.3, so ε = log 2; at a tail of 0.05 for each of two bounds at most a tenth may be too high."""
+    rng = np.random.default_rng(4)
+    counts = zip(rng.binomial(200, 0.6, 300), rng.binomial(200, 0.3, 300), strict=True)
+    wrong = sum(epsilon_low(int(here), int(there), 200, 0.05) > math.log(2) for here, there in counts)
+    assert wrong <= 30
+
+
+# --- the command, and bad input -------------------------------------------------------------------
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(main, ["audit", "privacy", *arguments])
+
+
+def test_command() -> None:
+    options = ("--strategy", "adap-tt", "--epsilon", "1", "--delta", "0.5", "--runs", "100", "--noise", "numpy")
+    result = run(*options, "--seed", "3", "--level", "0.999", "--json")
+    assert result.exit_code == 0, result.output
+    expected = audit_privacy(adap_tt(epsilon=1, delta=0.5), 100, 0.999, "numpy", 3).to_dict()
+    assert json.loads(result.stdout) == json.loads(json.dumps(expected))
+    table = run(*options)
+    assert table.exit_code == 0
+    words = " ".join(table.stdout.split())
+    for part in ("transcript, the stop", "Bonferroni", "No violation found; the largest bound"):
+        assert part in words
+    local = run("--strategy", "gauss-tt", "--epsilon", "1", "--gamma", "0.01", "--runs", "40")
+    assert "γ = 0.01 was taken off" in local.stdout
+
+
+def test_a_violation_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "discreet.privacy_audit.audit_privacy", lambda *_, **__: audited(QUICK, BareFirst, "first", 400)
+    )
+    words = " ".join(run("--strategy", "adap-tt", "--epsilon", "1").stdout.split())
+    assert "VIOLATED: transcript, person 1, ε is at least" in words
+    assert "Violation: at least" in words
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"level": 1.0}, "level must lie"),
+        ({"runs": 10}, "runs must be"),
+        ({"noise": "loud"}, "noise must be one of mixed, opendp, numpy"),
+        ({"parts": ["double"]}, "parts must be some of single, first, later, stop"),
+        ({"parts": []}, "nothing to audit"),
+    ],
+)
+def test_bad_input(change: dict[str, float], words: str) -> None:
+    with pytest.raises(InvalidInputError, match=words):
+        audit_privacy(ADAPTIVE, **change)  # type: ignore[arg-type]
+
+
+def test_without_privacy_there_is_nothing_to_audit() -> None:
+    with pytest.raises(InvalidInputError, match="promises no privacy"):
+        audit_privacy(bet_se(0.1, trust="none"))
+    result = run("--strategy", "ttucb")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "promises no privacy" in result.stderr

@@ -1,0 +1,210 @@
+"""The numbers behind every picture, and that the pictures can be drawn and say what they show."""
+
+import math
+import subprocess
+import sys
+import warnings
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+
+from discreet import (
+    Bernoulli,
+    InvalidInputError,
+    Results,
+    Strategy,
+    adap_tt,
+    adap_tt_star,
+    benchmarks,
+    bet_se,
+    ctb_tt,
+    dp_se,
+    simulate,
+    theory,
+    ttucb,
+)
+from discreet.reports.charts import figures as plots
+from discreet.simulation.paths import run_path
+
+ARMS = Bernoulli((0.8, 0.5, 0.3), ("A < B", "b & c", "third"))
+
+
+def rows() -> list[dict[str, Any]]:
+    base = {"delta": 0.01, "runs": 100, "unstopped": 0, "errors": 0, "std": 50.0, "median": 900.0}
+    table: list[dict[str, Any]] = []
+    for epsilon, mean in ((1.0, 1000.0), (0.1, 5000.0), (10.0, 800.0)):
+        row = {**base, "epsilon": epsilon, "mean": mean, "q10": mean / 2, "q90": mean * 2}
+        table.append({**row, "strategy": "bet-se"})
+        table.append({**row, "strategy": "adap-tt", "mean": 20 * mean, "unstopped": 7, "std": 1e9})
+        table.append({**row, "strategy": "dp-se", "mean": None, "median": None, "std": None, "unstopped": 100})
+    free = {**base, "strategy": "ttucb", "epsilon": None, "mean": 400.0, "q10": 1.0, "q90": 2.0}
+    return [*table, free]
+
+
+def test_samples_by_epsilon() -> None:
+    data = plots.samples_by_epsilon(rows(), benchmarks.mu4, title="mu4")
+    curves = {curve.strategy: curve for curve in data.curves}
+    assert curves["bet-se"].epsilon == (0.1, 1.0, 10.0)
+    assert curves["bet-se"].middle == (5000.0, 1000.0, 800.0)
+    assert curves["bet-se"].high == (5050.0, 1050.0, 850.0)
+    assert curves["adap-tt"].unstopped == (0.07, 0.07, 0.07)
+    assert curves["ttucb"].middle == (400.0, 400.0, 400.0)
+    assert all(math.isnan(value) for value in curves["dp-se"].middle)
+    assert data.switch == pytest.approx(theory.switch_epsilon_global(benchmarks.mu4))
+    first, last = data.bound[0], data.bound[-1]
+    assert [first[0], last[0]] == pytest.approx([0.1, 10.0])
+    assert first[1] == pytest.approx(theory.lower_bound(theory.t_epsilon(benchmarks.mu4, 0.1), 0.01))
+    medians = plots.samples_by_epsilon(rows(), statistic="median")
+    assert medians.curves[0].low == (2500.0, 500.0, 400.0)
+    assert medians.switch is None
+    assert medians.bound == ()
+
+
+def test_the_local_bound_is_the_larger_one() -> None:
+    found = plots.bound_curve(benchmarks.mu2, [0.1], 0.01, "local")[0][1]
+    assert found == pytest.approx(theory.lower_bound(theory.t_local(benchmarks.mu2, 0.1), 0.01))
+    assert found > plots.bound_curve(benchmarks.mu2, [0.1], 0.01)[0][1]
+
+
+@pytest.mark.parametrize("scale", ["log-log", "log-linear"])
+@pytest.mark.parametrize("statistic", ["mean", "median"])
+def test_draw_samples_by_epsilon(scale: str, statistic: str) -> None:
+    data = plots.samples_by_epsilon(rows(), benchmarks.mu4, statistic=statistic, title="a < b")
+    svg = plots.render(plots.draw_samples_by_epsilon(data, scale)).decode()
+    for words in ("bet-se", "AdaP-TT", "TTUCB (no privacy)", "lower bound", "switch of regimes", "a &lt; b", statistic):
+        assert words in svg, words
+    assert svg == plots.render(plots.draw_samples_by_epsilon(data, scale)).decode()
+
+
+def test_labels_do_not_overlap() -> None:
+    table = [{**row, "strategy": name} for row in rows()[:1] for name in ("bet-se", "adap-tt", "dp-se", "ctb-tt", "x")]
+    data = plots.samples_by_epsilon([*table, *({**row, "epsilon": 0.01} for row in table)])
+    figure = plots.draw_samples_by_epsilon(data)
+    plots.render(figure, "png", 60)
+    boxes = sorted((text.get_window_extent() for text in figure.axes[0].texts), key=lambda box: float(box.y0))
+    assert len(boxes) == 5
+    assert all(upper.y0 >= lower.y1 - 3 for lower, upper in pairwise(boxes))
+
+
+@pytest.fixture(scope="module")
+def results() -> Results:
+    return simulate(ARMS, bet_se(0.1, 1.0), 60, 3)
+
+
+def test_draw_people() -> None:
+    nan = float("nan")
+    rows = [
+        plots.PeopleRow("ε < 1", 400, 514.2, 900, 270),
+        plots.PeopleRow("one length", 300, 300, 300, nan),
+        plots.PeopleRow("none ends", nan, nan, nan, nan),
+    ]
+    svg = plots.render(plots.draw_people(rows, "title", limit=5000)).decode()
+    for words in ("ε &lt; 1", "515", "300", "none ends", "lower bound", "median", "maximum 5,000", "title"):
+        assert words in svg, words
+    with pytest.raises(InvalidInputError, match="nothing to draw"):
+        plots.draw_people([])
+
+
+def test_linear_limits_are_for_the_right_end() -> None:
+    data = plots.samples_by_epsilon(rows())
+    low, high = plots.sample_limits([data], log=False)
+    assert low == 0
+    assert high == pytest.approx(2.5 * max(curve.middle[-1] for curve in data.curves))
+
+
+def test_a_band_below_zero_is_left_out() -> None:
+    for strategy, drawn in (("bet-se", True), ("adap-tt", False)):  # standard deviations of 50 and of 1e9
+        data = plots.samples_by_epsilon([row for row in rows() if row["strategy"] == strategy])
+        bands = plots.draw_samples_by_epsilon(data).axes[0].collections
+        assert any(np.size(path.vertices) for band in bands for path in band.get_paths()) == drawn
+
+
+def test_distribution(results: Results) -> None:
+    data = plots.distribution({"ours": results})
+    assert data.runs == (60,)
+    assert np.array_equal(data.samples[0], np.sort(results.samples))
+    assert b"ours" in plots.render(plots.draw_distribution(data, "title"))
+
+
+def test_allocation(results: Results) -> None:
+    data = plots.allocation(results)
+    assert sum(data.share) == pytest.approx(1)
+    assert sum(data.ideal) == pytest.approx(1)
+    assert data.ideal == pytest.approx(theory.t_epsilon(ARMS, 1.0).allocation)
+    assert all(low <= high for low, high in zip(data.low, data.high, strict=True))
+    svg = plots.render(plots.draw_allocation(data)).decode()
+    assert "A &lt; B (0.8)" in svg
+    assert "ideal" in svg
+
+
+@pytest.mark.parametrize(
+    "strategy",
+    [
+        bet_se(0.1, 1.0),
+        bet_se(0.1, 2.0, "local"),
+        adap_tt(1.0, 0.1),
+        adap_tt_star(1.0, 0.1),
+        adap_tt_star(1.0, 0.1, threshold="printed"),
+        dp_se(1.0, 0.1),
+        ctb_tt(2.0, 0.1),
+        ttucb(0.1, threshold="empirical"),
+    ],
+    ids=lambda s: f"{s.name}-{s.trust}-{s.threshold}",
+)
+def test_the_way_of_a_run_is_that_run(strategy: Strategy) -> None:
+    run = 0 if strategy.estimator in ("epochs", "daf", "dpa") else 2
+    found, path = simulate(ARMS, strategy, 3, 5), run_path(ARMS, strategy, 5, run)
+    assert path.samples[-1] == found.samples[run]
+    assert path.recommendation == found.recommendation[run]
+    assert path.stopped
+    assert (np.diff(path.samples) >= 0).all()
+    assert path.means.shape == path.bonus.shape == path.evidence.shape == path.released.shape
+    weakest = path.weakest
+    assert weakest[-1] >= 1 - 1e-9
+    assert (weakest[:-1] < 1).all()
+    svg = plots.render(plots.draw_path(path)).decode()
+    for words in ("A &lt; B", "threshold", "people (samples)", "private mean"):
+        assert words in svg
+
+
+def test_a_run_that_hits_the_cap() -> None:
+    path = run_path(Bernoulli((0.51, 0.5)), bet_se(0.01, 1.0), max_samples=1000)
+    assert not path.stopped
+    assert "hit the cap" in plots.render(plots.draw_path(path)).decode()
+
+
+def test_what_cannot_be_drawn_is_refused(results: Results) -> None:
+    with pytest.raises(InvalidInputError, match="nothing to draw"):
+        plots.samples_by_epsilon([])
+    with pytest.raises(InvalidInputError, match="mean or median"):
+        plots.samples_by_epsilon(rows(), statistic="mode")
+    with pytest.raises(InvalidInputError, match="log-log or log-linear"):
+        plots.draw_samples_by_epsilon(plots.samples_by_epsilon(rows()), "linear")
+    with pytest.raises(InvalidInputError, match="nothing to draw"):
+        plots.distribution({})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(InvalidInputError, match="global episode"):
+            run_path(ARMS, adap_tt(1.0, 0.1, episodes="global"))
+    with pytest.raises(InvalidInputError, match="multiple of 64"):
+        run_path(ARMS, dp_se(1.0, 0.1), run=3)
+
+
+def test_without_matplotlib_the_command_to_install_it_is_named() -> None:
+    code = (
+        "import sys; sys.modules['matplotlib'] = None\n"
+        "from discreet import MissingExtraError; from discreet.reports.charts import figures as plots\n"
+        "try: plots.draw_distribution(plots.Distribution((), (), ()))\n"
+        "except MissingExtraError as error: print(error)\n"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert 'pip install "discreet[plot]"' in shown
+
+
+@pytest.mark.parametrize(
+    ("number", "shown"), [(1234567, "1.23M"), (999.6, "1k"), (12, "12"), (3.2e10, "32G"), (math.nan, "–")]
+)
+def test_short(number: float, shown: str) -> None:
+    assert plots.short(number) == shown

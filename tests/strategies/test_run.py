@@ -1,0 +1,213 @@
+"""The same outcomes and noise lead a live run and the simulator to the same assignments, releases, stop and arm.
+
+Live runs are played first, on random bits and noise; then the oracle of the simulator (equal to the engine by
+test_exactness.py) plays again with those bits and that noise as its draws.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from discreet import Bernoulli, Strategy, bet_se
+from discreet.simulation.loops import betting as play
+from discreet.strategies import rules
+from discreet.strategies.run import Course, StreamCourse, new_course
+from discreet.theory import thresholds as threshold
+from discreet.trials import mechanisms as privacy
+from tests.simulation.test_exactness import OPTIONS, make, oracle
+
+MEANS = [0.9, 0.4, 0.3, 0.2]
+CAP = 4000
+BETS = [
+    bet_se(0.1, epsilon=1.0),
+    bet_se(0.1, epsilon=1.0, sampling="top-two"),
+    bet_se(0.1, epsilon=1.0, zeta=0.1),
+    bet_se(0.1, epsilon=1.0, trust="local"),
+    bet_se(0.1, trust="none"),
+]
+
+
+class Tape:
+    """Draws of a Generator, played back: what the live run was given, in the order the simulator asks for it."""
+
+    def __init__(self) -> None:
+        self.sums: list[tuple[int, float]] = []
+        self.noise: list[float] = []
+        self.bits: list[float] = []
+        self.jumps: list[int] = []
+
+    def binomial(self, count: int, _mean: float) -> float:
+        wanted, total = self.sums.pop(0)
+        assert wanted == count
+        return total
+
+    def laplace(self, _location: float, _scale: float) -> float:
+        return self.noise.pop(0)
+
+    def random(self) -> float:
+        return 0.0 if self.bits.pop(0) else 1.0 - 1e-16
+
+    def standard_normal(self) -> float:
+        return self.noise.pop(0)
+
+    def geometric(self, _p: float) -> int:
+        return self.jumps.pop(0)
+
+
+def quick(name: str, options: dict[str, Any]) -> Strategy | None:
+    """A strategy with so little privacy that it stops below the cap."""
+    strategy = make(name, options)
+    return strategy.with_(epsilon=10.0) if strategy is not None and strategy.trust == "global" else strategy
+
+
+def played(strategy: Strategy, seed: int, noise: float | None = None) -> tuple[Course, list[int], Tape]:
+    """A live run on random bits, the arms in the order of assignment, and the tape of it."""
+    rng, tape, grid = np.random.default_rng(seed), Tape(), privacy.grid_of(strategy)
+    course = new_course(strategy, len(MEANS), CAP, strategy.delta, noise)
+    arms: list[int] = []
+    bits: dict[tuple[int, int], list[int]] = {}
+    while True:
+        place = course.take()
+        if place is not None:
+            arms.append(place.arm)
+            bit = int(rng.random() < MEANS[place.arm])
+            bits.setdefault((place.arm, place.phase), []).append(bit)
+            if isinstance(course, StreamCourse):
+                answer(course, place.arm, bit, noise, rng, tape)
+        elif course.due():
+            release(course, strategy, grid, bits, rng, tape)
+        else:
+            return course, arms, tape
+
+
+def answer(course: StreamCourse, arm: int, bit: int, noise: float | None, rng: Any, tape: Tape) -> None:
+    tape.bits.append(bit)
+    value = float(bit)
+    if noise is not None:
+        tape.noise.append(float(rng.standard_normal()))
+        value += noise * tape.noise[-1]
+    course.answer(arm, value)
+
+
+def release(course: Course, strategy: Strategy, grid: int, bits: Any, rng: Any, tape: Tape) -> None:
+    sums = []
+    for arm, phase, size in course.due():
+        drawn = bits.pop((arm, phase))
+        assert len(drawn) == size
+        units = 0
+        if strategy.trust == "global":
+            p = -math.expm1(-float(strategy.epsilon or 0) / grid)
+            up, down = int(rng.geometric(p)), int(rng.geometric(p))
+            units = up - down
+            tape.jumps += [up, down]
+        tape.sums.append((size, float(sum(drawn))))
+        tape.noise.append(units / (grid * size))
+        sums.append((sum(drawn) * grid + units) / grid)
+    course.release(sums)
+
+
+@pytest.mark.parametrize(("name", "options"), OPTIONS, ids=str)
+def test_same_decisions_as_the_simulator(name: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    strategy = quick(name, options)
+    if strategy is None:
+        return
+    noise, stops = None, False
+    if strategy.gamma is not None:
+        noise = privacy.gaussian_noise_scale(float(strategy.epsilon or 0), strategy.gamma)
+        monkeypatch.setattr(threshold, "gaussian_scale", lambda *_: noise)
+    for seed in range(2):
+        course, arms, tape = played(strategy, seed, noise)
+        expected = oracle(strategy, Bernoulli(MEANS), tape, CAP)  # type: ignore[arg-type]
+        assert course.samples == expected.samples == len(arms)
+        assert course.stopped == expected.stopped
+        stops = stops or course.stopped
+        if course.recommendation is not None:
+            assert course.recommendation == expected.recommendation
+        assert [arms.count(arm) for arm in range(len(MEANS))] == list(expected.pulls)
+        assert not tape.sums
+        assert not tape.bits
+    assert stops or options.get("sampling") == "lucb" or options.get("episodes") == "global"
+
+
+@pytest.mark.parametrize("strategy", BETS, ids=lambda s: f"{s.trust} {s.sampling} {s.zeta}")
+def test_same_decisions_as_the_simulated_gambler(strategy: Strategy) -> None:
+    bets, setting = rules.betting_rules(strategy, len(MEANS))
+    for seed in range(3):
+        course, arms, tape = played(strategy, seed)
+        pulls = np.zeros(len(MEANS), np.int64)
+        arguments: Any = (tape, np.array(MEANS), bets, setting, CAP, pulls, np.zeros((0, 8)))
+        samples, best, stopped, rounds = play.play_betting(*arguments)
+        assert (course.samples, course.recommendation, course.stopped) == (samples, best, stopped)
+        assert course.rounds == rounds  # type: ignore[attr-defined]
+        assert [arms.count(arm) for arm in range(len(MEANS))] == list(pulls)
+        assert [arm.pulls for arm in course.table()] == list(pulls)
+
+
+def test_a_planted_mistake_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    strategy = quick("adap-tt-star", {"threshold": "proved"})
+    assert strategy is not None
+    made: Callable[..., Course] = new_course
+
+    def wrong(strategy: Strategy, arms: int, cap: int, delta: float, noise: float | None) -> Course:
+        return made(strategy, arms, cap, 1.3 * delta, noise)
+
+    monkeypatch.setattr("tests.test_course.new_course", wrong)
+    outcomes = []
+    for seed in range(8):
+        course, _, tape = played(strategy, seed)
+        try:
+            outcomes.append(course.samples == oracle(strategy, Bernoulli(MEANS), tape, CAP).samples)  # type: ignore[arg-type]
+        except (IndexError, AssertionError):
+            outcomes.append(False)
+    assert not all(outcomes)
+
+
+@pytest.mark.parametrize("name", ["ttucb", "ttucb-batched", "ctb-tt", "adap-tt-star", "dp-se"])
+def test_a_course_goes_on_from_what_it_wrote(name: str) -> None:
+    strategy = make(name, {"threshold": "proved"})
+    assert strategy is not None
+    one = new_course(strategy, 3, 500, strategy.delta)
+    rng = np.random.default_rng(5)
+    for _ in range(40):
+        two = new_course(strategy, 3, 500, strategy.delta)
+        two.load(one.dump())
+        assert two.dump() == one.dump()
+        place = one.take()
+        assert two.take() == place
+        if place is None:
+            due = one.due()
+            assert due == two.due()
+            if not due:
+                break
+            sums = [float(rng.integers(0, batch.size + 1)) for batch in due]
+            one.release(sums)
+            two.release(sums)
+        elif isinstance(one, StreamCourse) and isinstance(two, StreamCourse):
+            value = float(rng.random() < 0.5)
+            one.answer(place.arm, value)
+            two.answer(place.arm, value)
+        assert two.dump() == one.dump()
+
+
+def test_smallest_delta_is_where_stopping_begins() -> None:
+    for name in ("ttucb", "adap-tt", "adap-tt-star", "ttucb-batched"):
+        strategy = make(name, {"threshold": "proved"})
+        assert strategy is not None
+        course, _, _ = played(strategy.with_(delta=1e-6), 3)
+        smallest = course.smallest_delta()
+        if smallest is not None:
+            assert course.would_stop(smallest * 1.002)
+            assert not course.would_stop(smallest * 0.998)
+            assert course.stopped == (smallest <= 1e-6)
+    assert new_course(BETS[0], 3, 100, 0.1).smallest_delta() is None
+
+
+def test_the_gamblers_smallest_delta_is_where_stopping_begins() -> None:
+    course, _, _ = played(bet_se(1e-60, epsilon=0.1), 1)
+    smallest = course.smallest_delta()
+    assert not course.stopped
+    assert smallest is not None
+    assert 1e-60 < smallest < 1

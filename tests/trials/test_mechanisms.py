@@ -1,0 +1,168 @@
+"""Live noise: its law, its ε by its own map, and that nothing of the outcome is said aloud.
+
+Live noise cannot be seeded, so every statistical test here has a false-alarm rate of its own: 1e-9, stated at each.
+"""
+
+import math
+import os
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from discreet import InvalidInputError, adap_tt, adap_tt_star, bet_se, ctb_tt, dp_se, gauss_tt, ttucb
+from discreet.trials import mechanisms as privacy
+from discreet.trials.mechanisms import Response, Scale, respond
+
+ALARM = 1e-9
+EPSILONS = (1e-6, 0.003, 0.1, 0.3, 0.7, 1.0, math.log(3), 3.0, 7.7, 30.0, 1000.0)
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_no_mechanism_spends_more_than_promised(epsilon: float) -> None:
+    for grid in (1, 2**20):
+        assert epsilon * (1 - 1e-9) < privacy.noisy_sum(5, epsilon, grid)[1] <= epsilon
+    assert privacy.response_epsilon(epsilon) <= epsilon
+    if epsilon < 30:
+        assert privacy.response_epsilon(epsilon) > epsilon * (1 - 1e-6)
+
+
+@pytest.mark.parametrize(("epsilon", "gamma"), [(0.1, 1e-6), (1.0, 1e-5), (4.0, 0.05)])
+def test_gaussian_responses_are_calibrated_by_their_map(epsilon: float, gamma: float) -> None:
+    from discreet.theory.thresholds import gaussian_scale
+
+    assert epsilon * (1 - 1e-6) < privacy.response_epsilon(epsilon, gamma) <= epsilon
+    assert privacy.gaussian_noise_scale(epsilon, gamma) >= gaussian_scale(epsilon, gamma)
+
+
+def test_discrete_laplace_law() -> None:
+    """Chi-squared against tanh(ε/2) e^{-ε|k|}, tails pooled; false alarm 1e-9."""
+    epsilon, draws = 0.5, 4000
+    counts = Counter(privacy.noisy_sum(100, epsilon, 1)[0] - 100 for _ in range(draws))
+    inner = range(-8, 9)
+    expected = [draws * math.tanh(epsilon / 2) * math.exp(-epsilon * abs(k)) for k in inner]
+    seen = [counts[k] for k in inner]
+    expected.append(draws - sum(expected))
+    seen.append(draws - sum(seen))
+    assert stats.chisquare(seen, expected).pvalue > ALARM
+
+
+def test_noise_on_the_fine_grid_has_the_scale_of_its_epsilon() -> None:
+    """Mean absolute noise within normal limits; false alarm 1e-9 (|Z| ε is nearly exponential: σ = mean)."""
+    epsilon, draws = 2.0, 3000
+    size = [abs(privacy.noisy_sum(0, epsilon, 2**20)[0]) / 2**20 * epsilon for _ in range(draws)]
+    assert abs(np.mean(size) - 1) < stats.norm.isf(ALARM / 2) / math.sqrt(draws)
+
+
+@pytest.mark.parametrize(("outcome", "gamma"), [(0.0, None), (0.3, None), (1.0, None), (0.3, 0.05)])
+def test_responses_have_their_law(outcome: float, gamma: float | None) -> None:
+    """Binomial or normal limits; false alarm 1e-9 each."""
+    epsilon, draws = 1.0, 3000
+    values = [respond(outcome, epsilon, gamma).value for _ in range(draws)]
+    if gamma is None:
+        truth = math.exp(epsilon) / (1 + math.exp(epsilon))
+        chance = outcome * truth + (1 - outcome) * (1 - truth)
+        assert stats.binomtest(sum(values), draws, chance).pvalue > ALARM
+    else:
+        scale = privacy.gaussian_noise_scale(epsilon, gamma)
+        z = (np.array(values) / 2**20 - outcome) / scale
+        assert stats.kstest(z, "norm").pvalue > ALARM
+
+
+def test_rounding_is_without_bias_and_within_the_grid() -> None:
+    """Binomial limits; false alarm 1e-9."""
+    assert [privacy.to_units(r, 4) for r in (0.0, 0.25, 0.5, 1.0)] == [0, 1, 2, 4]
+    up = sum(privacy.to_units(0.3, 1) for _ in range(5000))
+    assert stats.binomtest(up, 5000, 0.3).pvalue > ALARM
+    assert {privacy.to_units(0.3, 10) for _ in range(50)} <= {3, 4}
+
+
+def test_discrete_noise_keeps_the_error_rate() -> None:
+    """Exact tails over the continuous ones never exceed what the thresholds are made to pay for."""
+    for strategy in (adap_tt(1, 0.1), adap_tt_star(0.01, 0.1), dp_se(50, 0.01), adap_tt(1e6, 0.1)):
+        eta = float(strategy.epsilon or 0) / privacy.grid_of(strategy)
+        k = np.arange(1, 50)
+        tails = 2 * np.exp(-eta * k) / (1 + math.exp(-eta))
+        worst = (tails / np.exp(-eta * k)).max()
+        assert worst * privacy.payable_delta(strategy) <= strategy.delta * (1 + 1e-12)
+    for free in (bet_se(0.1, epsilon=1), ctb_tt(1, 0.1), ttucb(0.1), gauss_tt(1, 0.1, 0.1)):
+        assert privacy.payable_delta(free) == free.delta
+
+
+def test_discrete_laplace_has_a_smaller_moment_generating_function() -> None:
+    for epsilon in (0.01, 0.5, 1.0, 5.0):
+        tilt = np.linspace(0.01, 0.99, 50) * epsilon
+        discrete = np.log((math.cosh(epsilon) - 1) / (math.cosh(epsilon) - np.cosh(tilt)))
+        assert (discrete <= -np.log1p(-((tilt / epsilon) ** 2)) + 1e-12).all()
+
+
+def draws(_: int = 0) -> tuple[int, ...]:
+    return tuple(privacy.noisy_sum(0, 1.0, 2**20)[0] for _ in range(8))
+
+
+def test_a_fork_does_not_repeat_noise() -> None:
+    """Eight numbers on a grid of millionths: that two lists agree by chance has probability below 1e-40."""
+    draws()
+    found = []
+    for _ in range(3):
+        read, write = os.pipe()
+        child = os.fork()
+        if not child:
+            os.write(write, repr(draws()).encode())
+            os._exit(0)
+        os.waitpid(child, 0)
+        found.append(os.read(read, 10_000).decode())
+        os.close(read)
+        os.close(write)
+    found.append(repr(draws()))
+    assert len(set(found)) == 4
+
+
+def test_threads_do_not_share_noise() -> None:
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(draws, range(40)))
+    assert len(set(found)) == 40
+
+
+def test_no_seed_reaches_live_noise() -> None:
+    import random
+
+    seen = set()
+    for _ in range(2):
+        np.random.seed(1)  # noqa: NPY002
+        random.seed(1)
+        seen.add(draws())
+    assert len(seen) == 2
+
+
+@pytest.mark.parametrize("bad", [1.2345678, -0.1234567, math.nan, math.inf, "0.7654321", None, [0.5]])
+def test_errors_do_not_repeat_an_outcome(bad: object) -> None:
+    with pytest.raises(InvalidInputError) as caught:
+        respond(bad, 1.0)  # type: ignore[arg-type]
+    assert not any(part in str(caught.value) for part in ("1.23", "0.12", "0.76", "nan"))
+
+
+def test_a_response_is_one_word_and_a_raw_outcome_is_none() -> None:
+    span = Scale(-3, 1e5, "min")
+    for response in (Response("rr", 0.1, None, 1, Scale()), Response("gauss", 1.0, 1e-6, -123, span)):
+        assert Response.parse(str(response)) == response
+    for word in ("0.3", "1", "rr/1.0/2", "rr/1.0", "gauss/1/2", "x/1/1", "", "rr/a/1"):
+        with pytest.raises(InvalidInputError):
+            Response.parse(word)
+
+
+def test_scales() -> None:
+    scale = Scale(10, 30, "min")
+    assert (scale.reward(10), scale.reward(30), scale.reward(25)) == (1.0, 0.0, 0.25)
+    assert scale.shown(0.25) == 25
+    for low, high, direction in (
+        (1, 1, "max"),
+        (0, math.inf, "max"),
+        (2, 1, "max"),
+        (0, 1, "up"),
+        (-1e308, 1e308, "max"),
+    ):
+        with pytest.raises(InvalidInputError):
+            Scale(low, high, direction)

@@ -1,0 +1,76 @@
+"""Death at every point, and at random ones: nothing acknowledged is lost, nothing happens twice, nothing half."""
+
+import os
+import signal
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from discreet.errors import DiscreetError
+from discreet.trials.store.database import Session
+from discreet.trials.trial import Trial
+from tests.support import storm
+
+
+def dies_at(trial: Trial, log: storm.Log, step: int) -> bool:
+    """Whether a worker that does the first turn of a trial dies at this step, or is through before."""
+    child = os.fork()
+    if child == 0:
+        try:
+            storm.light_fuse(trial, step)
+            for _ in range(2):
+                batch = trial.ask(4).assignments
+                log.write("asked", *(f"{a.id}:{a.arm}" for a in batch))
+                for assignment in batch:
+                    storm.tell(trial, log, [assignment.id])
+            os._exit(0)
+        finally:
+            os._exit(1)
+    status = os.waitpid(child, 0)[1]
+    assert status in (0, signal.SIGKILL)
+    return status == signal.SIGKILL
+
+
+def problems_at_every_step(url: str, folder: Path) -> Iterator[tuple[int, list[str]]]:
+    """What is found after a death at the first, second, … step, each in a trial of its own."""
+    for step in count(1):
+        trial, log = storm.create(url, "exact", f"step {step}"), storm.Log(folder / f"{step}.log")
+        died = dies_at(trial, log, step)
+        try:
+            yield step, storm.problems(url, log, trial.protocol.name)
+        except DiscreetError as error:
+            yield step, [str(error)]
+        finally:
+            log.close()
+        if not died:
+            return
+
+
+def test_death_at_every_statement(url: str, tmp_path: Path) -> None:
+    found = dict(problems_at_every_step(url, tmp_path))
+    assert len(found) > 25
+    assert {step: said for step, said in found.items() if said} == {}
+
+
+@pytest.mark.parametrize("step", ["assign", "mark", "seal", "append", "close_batch"])
+def test_planted_mistakes_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
+    """A transaction that is two: an outcome apart from its mark, a release apart from its batch or from the state."""
+    usual = getattr(Session, step)
+
+    def in_two(session: Session, *arguments: Any) -> None:
+        usual(session, *arguments)
+        session.connection.commit()
+
+    monkeypatch.setattr(Session, step, in_two)
+    assert any(said for _, said in problems_at_every_step(f"sqlite:///{tmp_path}/trials.db", tmp_path))
+
+
+@pytest.mark.parametrize("kind", storm.STRATEGIES)
+def test_storm(url: str, tmp_path: Path, kind: str) -> None:
+    log = storm.storm(url, tmp_path, kind, kills=60 if "sqlite" in url else 20)
+    assert storm.problems(url, log) == []
+    assert Trial.open(url, storm.NAME).status().people > 20
+    log.close()
