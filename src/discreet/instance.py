@@ -11,11 +11,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from discreet.arrays import Floats
 from discreet.errors import InvalidInputError, TiedBestArmError
 
-FloatArray = NDArray[np.float64]
 RESCALE = "rescale outcomes to [0, 1] with (outcome - lowest) / (highest - lowest)"
 
 
@@ -66,7 +66,7 @@ class Instance(ABC):
         return self.means.index(max(self.means))
 
     @cached_property
-    def gaps(self) -> FloatArray:
+    def gaps(self) -> Floats:
         """Δ_a = μ* − μ_a, and for the best arm itself Δ_min (Section 2.2 of the paper)."""
         best = self.best
         gaps = self.means[best] - np.array(self.means)
@@ -174,7 +174,7 @@ def _freeze(instance: Instance, **fields: object) -> None:
         object.__setattr__(instance, name, value)
 
 
-def _array(what: str, values: ArrayLike) -> FloatArray:
+def _array(what: str, values: ArrayLike) -> Floats:
     try:
         array = np.array(values, dtype=np.float64)
     except (TypeError, ValueError):
@@ -184,7 +184,7 @@ def _array(what: str, values: ArrayLike) -> FloatArray:
     return array
 
 
-def _vector(what: str, values: ArrayLike, least: int = 2) -> FloatArray:
+def _vector(what: str, values: ArrayLike, least: int = 2) -> Floats:
     array = _array(what, values)
     if array.ndim != 1:
         raise InvalidInputError(f"{what} must be a flat list of numbers; got the shape {array.shape}")
@@ -193,7 +193,7 @@ def _vector(what: str, values: ArrayLike, least: int = 2) -> FloatArray:
     return array
 
 
-def _require_unit(what: str, values: FloatArray) -> None:
+def _require_unit(what: str, values: Floats) -> None:
     outside = values[(values < 0) | (values > 1)]
     if len(outside):
         raise InvalidInputError(f"{what} lies outside [0, 1]: {outside[0]:g}; {RESCALE}")

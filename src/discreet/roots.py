@@ -7,11 +7,9 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from discreet.arrays import Floats
 from discreet.errors import NoConvergenceError
-
-FloatArray = NDArray[np.float64]
 
 
 def increasing_root(function: Callable[[float], float], guess: float, step: float = 0.5) -> float:
@@ -80,7 +78,7 @@ def _share(a: float, fa: float, b: float, fb: float, c: float, fc: float) -> flo
     return min(1 - margin, max(margin, share)) if margin < 0.5 else 0.5
 
 
-def least(function: Callable[[FloatArray], FloatArray], low: FloatArray, high: FloatArray) -> FloatArray:
+def least(function: Callable[[Floats], Floats], low: Floats, high: Floats) -> Floats:
     """The least value of a function with one valley between `low` and `high`, elementwise, by golden section.
 
     The place is found to half the digits only, which gives the value itself to full precision.

@@ -4,8 +4,9 @@ import math
 import numbers
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from discreet.arrays import Floats
 from discreet.errors import InvalidInputError
 
 
@@ -56,7 +57,7 @@ def check_whole(name: str, value: float, least: int, most: int | None = None) ->
     return int(value)
 
 
-def check_counts(counts: ArrayLike) -> NDArray[np.float64]:
+def check_counts(counts: ArrayLike) -> Floats:
     """Numbers of samples behind a mean."""
     array = np.asarray(counts, dtype=np.float64)
     if not ((array >= 1) & (array < math.inf)).all():
@@ -64,7 +65,7 @@ def check_counts(counts: ArrayLike) -> NDArray[np.float64]:
     return array
 
 
-def check_unit(name: str, values: ArrayLike) -> NDArray[np.float64]:
+def check_unit(name: str, values: ArrayLike) -> Floats:
     """Probabilities or means."""
     array = np.asarray(values, dtype=np.float64)
     if not ((array >= 0) & (array <= 1)).all():

@@ -19,7 +19,7 @@ from discreet import (
     ttucb_batched,
 )
 from discreet.cli import main
-from discreet.results import clopper_pearson
+from discreet.statistics import clopper_pearson
 from discreet.theory import thresholds as threshold
 
 DELTA = 0.1

@@ -30,7 +30,7 @@ from discreet import (
 from discreet.audits.privacy import RELEASES, critical_tables, epsilon_low, features, short_trial
 from discreet.audits.rehearsal import Live, Rehearsal, Release, Silent, Simulated, Transcript
 from discreet.cli import main
-from discreet.results import clopper_pearson
+from discreet.statistics import clopper_pearson
 from discreet.strategies.run import Due, PhasedCourse
 from discreet.trials import mechanisms as wall
 from discreet.trials.trial import Trial

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from discreet import InvalidInputError
+from discreet.files import write
 from discreet.reports.charts import figures as plots
 from discreet.reports.page import (
     Bullets,
@@ -21,7 +22,6 @@ from discreet.reports.page import (
     Table,
     Text,
     page,
-    write,
 )
 
 EVIL = "<script>alert('x')</script> & \"more\""

@@ -14,8 +14,8 @@ from scipy.stats import beta as beta_law
 
 import discreet
 from discreet import InvalidInputError, Results, TiedBestArmError, simulate
-from discreet.results import clopper_pearson
 from discreet.simulation.engine import MayNotStopWarning
+from discreet.statistics import clopper_pearson
 from discreet.strategies.strategy import CustomBonus, CustomGrid, CustomThreshold
 
 MU4 = discreet.benchmarks.mu4

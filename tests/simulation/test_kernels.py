@@ -12,6 +12,7 @@ import numba
 import numpy as np
 import pytest
 
+from discreet.arrays import Floats, Ints
 from discreet.simulation import kernels as kernel
 from discreet.strategies import decision
 from discreet.strategies.decision import PhasedRules, StreamRules
@@ -99,7 +100,7 @@ def phase_count(phase: int, forget: bool) -> int:
     return 1 if phase == 1 else 1 << (phase - 2 if forget else phase - 1)
 
 
-def doubling() -> decision.Ints:
+def doubling() -> Ints:
     """grid[k] = 2^(k-1)."""
     return np.array([0] + [2**power for power in range(PHASES)], np.int64)
 
@@ -121,7 +122,7 @@ def random_laws(rng: Rng, arms: int) -> Arguments:
     return laws, kind, [(list(v), list(c)) for v, c in zip(values, chances, strict=True)]
 
 
-def check(outcome: naive.Outcome, results: Result, pulls: decision.Ints, trace: decision.Floats) -> None:
+def check(outcome: naive.Outcome, results: Result, pulls: Ints, trace: Floats) -> None:
     """Equality of everything."""
     expected = (outcome.samples, outcome.recommendation, outcome.stopped, outcome.rounds)
     assert tuple(results) == expected
@@ -173,7 +174,7 @@ def phased_case(seed: int) -> Case:
     return arms, random_laws(rng, arms), release, rules, whole, pair, bonus, cap, sampler
 
 
-def run_engine(module: Any, case: Case, seed: int, leaping: bool) -> tuple[Result, decision.Ints, decision.Floats]:
+def run_engine(module: Any, case: Case, seed: int, leaping: bool) -> tuple[Result, Ints, Floats]:
     """The case on one of the two kernels."""
     arms, (laws, _, _), release, rules, whole, pair, bonus, cap, _ = case
     pulls, trace = np.zeros(arms, np.int64), np.zeros((200, 4 + arms))
@@ -521,7 +522,7 @@ def test_a_line_that_covers_everything_is_caught() -> None:
 
 
 @functools.cache
-def tables_for(arms: int, epsilon: float) -> decision.Floats:
+def tables_for(arms: int, epsilon: float) -> Floats:
     """Thresholds over phases."""
     counts = [1] + [phase_count(phase, True) for phase in range(1, PHASES + 1)]
     return np.array([[daf_thresholds(a, b, arms, epsilon, 0.01, 1.0) for b in counts] for a in counts])
@@ -529,7 +530,7 @@ def tables_for(arms: int, epsilon: float) -> decision.Floats:
 
 def whole_run(
     seed: int, leaping: bool, arms: int, gap: float, epsilon: float, cap: int, rows: int = 0
-) -> tuple[Result, decision.Ints, decision.Floats]:
+) -> tuple[Result, Ints, Floats]:
     """One AdaP-TT-like run."""
     counts = [1] + [phase_count(phase, True) for phase in range(1, PHASES + 1)]
     tables = tables_for(arms, epsilon)

@@ -3,16 +3,17 @@
 An audit can catch a guarantee that does not hold; it cannot prove one that does.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from discreet.arrays import Progress
 from discreet.errors import InvalidInputError
 from discreet.instance import Bernoulli, Instance
-from discreet.results import clopper_pearson
 from discreet.simulation.engine import describe, simulate
+from discreet.statistics import clopper_pearson
 from discreet.strategies.strategy import Strategy
 from discreet.validate import check_delta
 from discreet.version import __version__
@@ -20,7 +21,6 @@ from discreet.version import __version__
 RUNS = 1000
 MAX_SAMPLES = 10**9
 MAX_SAMPLES_STREAM = 200_000  # of strategies that are simulated sample by sample
-Progress = Callable[[int, int], None]
 
 
 def hard_instances() -> dict[str, Bernoulli]:

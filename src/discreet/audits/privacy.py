@@ -13,11 +13,11 @@ from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from discreet.arrays import Floats, Ints, Progress
 from discreet.audits.rehearsal import Live, Rehearsal, Silent, Simulated, Source, Table, Transcript
 from discreet.errors import InvalidInputError
-from discreet.results import clopper_pearson
+from discreet.statistics import clopper_pearson
 from discreet.strategies.strategy import Strategy
 from discreet.trials.protocol import live_course
 from discreet.validate import check_whole
@@ -37,8 +37,6 @@ DEEP = 4
 """Releases of an arm that are looked at."""
 NOISES = ("mixed", "opendp", "numpy")
 PARTS = ("single", "first", "later", "stop")
-Floats = NDArray[np.float64]
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -391,7 +389,7 @@ class Score:
             self.weights.append(np.log(counts[1] / counts[0]))
 
     @staticmethod
-    def _bins(column: Floats, edges: Floats) -> NDArray[np.int64]:
+    def _bins(column: Floats, edges: Floats) -> Ints:
         """The bin of each value; what did not happen has one of its own."""
         return np.where(np.isnan(column), edges.size + 1, np.searchsorted(edges, column, side="right"))
 
@@ -425,7 +423,7 @@ def _candidates(here: Floats, there: Floats, tail: float, slack: float) -> Itera
             yield Event(column, at_least, float(cuts[best]), float(promise[best]))
 
 
-def _count(values: Floats, cuts: Floats, at_least: bool) -> NDArray[np.int64]:
+def _count(values: Floats, cuts: Floats, at_least: bool) -> Ints:
     if at_least:
         return values.size - np.searchsorted(values, cuts, side="left")
     return np.searchsorted(values, cuts, side="right")

@@ -8,15 +8,15 @@ import math
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from discreet.arrays import Ints
 from discreet.errors import DiscreetError
 from discreet.strategies.run import Course, Due, StreamCourse
 from discreet.strategies.strategy import Strategy
 from discreet.trials import mechanisms as privacy
 from discreet.trials.protocol import live_course
 
-Table = NDArray[np.int64]
+Table = Ints
 """The outcome, 0 or 1, of each person (row) on each arm (column)."""
 
 

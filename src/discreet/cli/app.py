@@ -231,7 +231,7 @@ def plan(
     with quiet_warnings(), progress_bar("simulating trials") as progress:
         found = compute(scenarios, epsilon, strategies=chosen, progress=progress, **options)
     if html is not None:
-        from discreet.reports.page import write
+        from discreet.files import write
         from discreet.reports.plan import plan_page
 
         write(html, plan_page(found))

@@ -13,11 +13,12 @@ from rich import box
 from rich.console import Console
 from rich.table import Table as Grid
 
+from discreet.files import write
 from discreet.instance import Bernoulli
 from discreet.planning.plan import Plan, gap_scenarios
 from discreet.planning.plan import plan as make_plan
 from discreet.reports.charts import figures as plots
-from discreet.reports.page import Part, Picture, Section, Table, Text, page, write
+from discreet.reports.page import Part, Picture, Section, Table, Text, page
 from discreet.reports.plan import path_picture, path_words, plan_sections
 from discreet.reports.terminal import people, show_plan, show_trial
 from discreet.results import Results

@@ -182,7 +182,7 @@ def verify(ctx: click.Context, name: str, head: str | None, url: str, as_json: b
 @json_option
 def transcript(name: str, out: str | None, head: str | None, url: str, as_json: bool) -> None:
     """What may be published, as JSON: protocol, assignments, releases, decisions, and the chain that ties them."""
-    from discreet.reports.page import write
+    from discreet.files import write
 
     text = json.dumps(opened(url, name, head).transcript(), indent=1, ensure_ascii=False) + "\n"
     if out is None:
@@ -200,7 +200,7 @@ def transcript(name: str, out: str | None, head: str | None, url: str, as_json: 
 @json_option
 def report(name: str, out: str, head: str | None, url: str, as_json: bool) -> None:
     """A page about the trial, made of its transcript: one HTML file that may be published."""
-    from discreet.reports.page import write
+    from discreet.files import write
     from discreet.reports.trial import trial_page
 
     write(out, trial_page(opened(url, name, head).transcript()))

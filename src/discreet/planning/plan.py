@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 
 from discreet import theory
+from discreet.arrays import Progress
 from discreet.errors import InvalidInputError
 from discreet.instance import Bernoulli, Instance
-from discreet.results import Results, clopper_pearson
+from discreet.results import Results
 from discreet.simulation.engine import MAX_SAMPLES, MayNotStopWarning, simulate
+from discreet.statistics import clopper_pearson
 from discreet.strategies.strategy import PRESETS, Recommendation, Strategy, bet_se, recommended, ttucb
 from discreet.validate import check_arms, check_delta, check_epsilon
 from discreet.version import __version__
@@ -24,7 +26,6 @@ RUNS = 500
 REFERENCE_RUNS = 100  # of ttucb, which is simulated sample by sample and only tells the price of privacy
 TOLERANCE = 0.05
 LEAST_EPSILON, MOST_EPSILON, STRIDE = 1e-9, 1e3, 8.0
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,9 @@ and does nothing else.
 """
 
 import html
-import os
 import re
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from discreet.errors import InvalidInputError
 from discreet.version import __version__
@@ -149,24 +146,6 @@ def page(title: str, sections: Sequence[Section], lead: str = "", language: str 
         f"<footer>Made by discreet {_text(__version__)}. This page is one file and needs no network.</footer>"
         "</body></html>\n"
     )
-
-
-def write(path: str | Path, document: str | bytes) -> None:
-    """Write a file whole or not at all."""
-    target = Path(path)
-    content = document.encode() if isinstance(document, str) else document
-    try:
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(content)
-            os.chmod(name, 0o644)
-            os.replace(name, target)
-        except BaseException:
-            os.unlink(name)
-            raise
-    except OSError as error:
-        raise InvalidInputError(f"cannot write {target}: {error.strerror or error}") from None
 
 
 class _Counter:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import InvalidInputError
+from discreet.files import write
 from discreet.instance import benchmarks
 from discreet.reports.charts import figures as plots
 from discreet.reports.charts.figures import short, shown_name
@@ -24,9 +25,8 @@ from discreet.reports.page import (
     Table,
     Text,
     page,
-    write,
 )
-from discreet.results import clopper_pearson
+from discreet.statistics import clopper_pearson
 from discreet.studies.paper import AUTHORS, DELTA, LEAST_LOCAL, SEED, STRATEGIES, Scope, switch_of
 
 Row = dict[str, Any]

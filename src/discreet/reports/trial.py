@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from discreet.arrays import Floats, Ints
 from discreet.reports.charts import figures as plots
 from discreet.reports.page import Bullets, Picture, Section, Table, Text, page
 from discreet.trials.protocol import MISSING, RETAIN, Protocol
@@ -21,9 +21,9 @@ class TrialPath:
     """How the private means went, a row for each time something was released."""
 
     names: tuple[str, ...]
-    people: NDArray[np.int64]
+    people: Ints
     """[row] people assigned by then."""
-    means: NDArray[np.float64]
+    means: Floats
     """[row, arm] in the experimenter's units; NaN before the first release of an arm."""
     recommendation: int | None
 

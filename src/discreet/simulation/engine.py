@@ -15,8 +15,8 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from discreet.arrays import Flags, Ints, Progress
 from discreet.errors import InvalidInputError
 from discreet.instance import Bernoulli, Beta, Discrete, Instance
 from discreet.results import Results
@@ -28,7 +28,6 @@ from discreet.version import __version__
 MAX_SAMPLES = 10**12
 MAX_SAMPLES_BETA = 10**9
 BLOCK = 64
-Progress = Callable[[int, int], None]
 Play = Callable[[np.random.Generator, int, "Table"], None]
 
 
@@ -114,7 +113,7 @@ def spec(instance: Instance, strategy: Strategy, cap: int, first_run: int = 0) -
     return {**described, "first_run": first_run} if first_run else described
 
 
-def good_arms(instance: Instance, zeta: float) -> NDArray[np.bool_]:
+def good_arms(instance: Instance, zeta: float) -> Flags:
     """The arms a strategy may name without being wrong: the best one; with ζ > 0 all that are at most ζ below it."""
     means = np.array(instance.means)
     return np.asarray(means >= means.max() - zeta * (1 + 1e-12))
@@ -198,21 +197,21 @@ def _player(instance: Instance, strategy: Strategy, cap: int) -> Play:
     if strategy.estimator == "bets":
         bets, setting = rules.betting_rules(strategy, arms)
 
-        def run(rng: np.random.Generator, pulls: NDArray[np.int64]) -> tuple[int, int, bool, int]:
+        def run(rng: np.random.Generator, pulls: Ints) -> tuple[int, int, bool, int]:
             return kernel.run_betting(rng, laws, bets, setting, cap, pulls, none)
     elif strategy.episodes == "global":
         run = _global_runner(strategy, arms, laws, cap, none)
     elif strategy.phased:
         release, phased = kernel.Release(*release_of(strategy)), _phased_rules(strategy, arms)
 
-        def run(rng: np.random.Generator, pulls: NDArray[np.int64]) -> tuple[int, int, bool, int]:
+        def run(rng: np.random.Generator, pulls: Ints) -> tuple[int, int, bool, int]:
             return kernel.run_phased(rng, laws, release, phased, True, cap, pulls, none)
     else:
         noise, stream = rules.noise_scale(strategy), rules.stream_rules(strategy, arms)
         if strategy.estimator == "ctb":
             laws = kernel.responses(laws, float(strategy.epsilon or 0))
 
-        def run(rng: np.random.Generator, pulls: NDArray[np.int64]) -> tuple[int, int, bool, int]:
+        def run(rng: np.random.Generator, pulls: Ints) -> tuple[int, int, bool, int]:
             return kernel.run_stream(rng, laws, noise, stream, cap, pulls, none)
 
     def play(rng: np.random.Generator, row: int, table: Table) -> None:
@@ -257,13 +256,13 @@ def _global_runner(strategy: Strategy, arms: int, laws: Any, cap: int, none: Any
     def own(count: int) -> float:
         return float(bonus(count))
 
-    def run(rng: np.random.Generator, pulls: NDArray[np.int64]) -> tuple[int, int, bool, int]:
+    def run(rng: np.random.Generator, pulls: Ints) -> tuple[int, int, bool, int]:
         return kernel.run_global(rng, laws, release, phased, thresholds, own, True, cap, pulls, none)
 
     return run
 
 
-def release_of(strategy: Strategy) -> tuple[float, bool, NDArray[np.int64]]:
+def release_of(strategy: Strategy) -> tuple[float, bool, Ints]:
     """ε, whether phases are forgotten, and the grid of a phased strategy: the fields of `phased.Release`."""
     private = strategy.estimator == "daf"
     return float(strategy.epsilon or 0) if private else np.inf, private, rules.grid(strategy)

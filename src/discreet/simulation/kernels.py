@@ -23,13 +23,14 @@ from typing import Any, TypeVar, cast
 import numba
 import numpy as np
 
+from discreet.arrays import Flags, Floats, Ints
 from discreet.simulation import laws as laws_module
 from discreet.simulation.laws import BERNOULLI, BETA, DISCRETE, Generator, Laws, bernoulli, beta, discrete, responses
 from discreet.simulation.loops import betting as play
 from discreet.strategies import decision
 from discreet.strategies import epochs as dpse
 from discreet.strategies.betting import rounds as betting
-from discreet.strategies.decision import ELIMINATION, Flags, Floats, Ints, PhasedRules, StreamRules
+from discreet.strategies.decision import ELIMINATION, PhasedRules, StreamRules
 from discreet.strategies.phased import counts as board
 from discreet.strategies.phased import decide as phased
 from discreet.strategies.phased import leap

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from discreet.strategies.decision import Floats
+from discreet.arrays import Floats
 
 Generator = np.random.Generator
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from discreet.arrays import Flags, Floats, Ints
 from discreet.errors import InvalidInputError
 from discreet.instance import Instance
 from discreet.simulation import engine
@@ -19,7 +19,6 @@ from discreet.strategies import decision, rules
 from discreet.strategies.betting import rounds as betting
 from discreet.strategies.strategy import Strategy
 
-FloatArray = NDArray[np.float64]
 LONGEST_STREAM = 2_000_000
 SHOWN = 400
 """Points kept of a strategy that releases every sample."""
@@ -32,15 +31,15 @@ class RunPath:
     strategy: str
     threshold: str
     names: tuple[str, ...]
-    samples: FloatArray
+    samples: Floats
     """[row] samples collected by then."""
-    means: FloatArray
+    means: Floats
     """[row, arm] the released mean, on the scale of rewards also behind randomised response."""
-    bonus: FloatArray
+    bonus: Floats
     """[row, arm] what the rule adds to it: a bonus, a radius, half a confidence interval; NaN where there is none."""
-    evidence: FloatArray
+    evidence: Floats
     """[row, arm] evidence that the arm is not the best, as a share of the threshold (1: out); NaN for the leader."""
-    released: NDArray[np.bool_]
+    released: Flags
     """[row, arm] whose mean was released."""
     stopped: bool
     recommendation: int
@@ -50,10 +49,10 @@ class RunPath:
     """Every sample is a release, and rows between those shown were left out."""
 
     @property
-    def weakest(self) -> FloatArray:
+    def weakest(self) -> Floats:
         """[row] the least evidence against any arm but the leader: at 1 the run stops."""
         filled = np.where(np.isnan(self.evidence), math.inf, self.evidence)
-        least: FloatArray = filled.min(axis=1)
+        least: Floats = filled.min(axis=1)
         return np.where(np.isinf(least), math.nan, least)
 
 
@@ -122,7 +121,7 @@ def _traced(instance: Instance, strategy: Strategy, rng: np.random.Generator, ca
     )
 
 
-def _fill(trace: FloatArray, arms: int, most: int) -> tuple[NDArray[np.int64], FloatArray, FloatArray, Any]:
+def _fill(trace: Floats, arms: int, most: int) -> tuple[Ints, Floats, Floats, Any]:
     """Every arm's last released mean and count at each row kept; rows from the K-th on, evenly spread in log time."""
     length = len(trace)
     means, counts = np.full((length, arms), math.nan), np.zeros((length, arms))
@@ -139,8 +138,8 @@ def _fill(trace: FloatArray, arms: int, most: int) -> tuple[NDArray[np.int64], F
 
 
 def _judge_phased(
-    strategy: Strategy, arms: int, samples: FloatArray, means: FloatArray, counts: FloatArray
-) -> tuple[FloatArray, FloatArray]:
+    strategy: Strategy, arms: int, samples: Floats, means: Floats, counts: Floats
+) -> tuple[Floats, Floats]:
     phased = rules.phased_rules(strategy, arms)
     pair, evidence = rules.pair_thresholds(strategy, arms), np.full(means.shape, math.nan)
     if phased.bonus_scale > 0:
@@ -172,8 +171,8 @@ def _share(rule: Any, gap: float, best: float, other: float, low: Any, high: Any
 
 
 def _judge_stream(
-    strategy: Strategy, arms: int, samples: FloatArray, means: FloatArray, counts: FloatArray
-) -> tuple[FloatArray, FloatArray]:
+    strategy: Strategy, arms: int, samples: Floats, means: Floats, counts: Floats
+) -> tuple[Floats, Floats]:
     rule = rules.stream_rules(strategy, arms)
     bonus, evidence = np.zeros(means.shape), np.full(means.shape, math.nan)
     for row, (mean, count) in enumerate(zip(means, counts, strict=True)):
@@ -234,7 +233,7 @@ def _bets(instance: Instance, strategy: Strategy, rng: np.random.Generator, cap:
     """bet-se, round by round with the plain functions the kernel compiles: its trace has no evidence."""
     arms, (bets, setting) = instance.arms, rules.betting_rules(strategy, instance.arms)
     book, best, n, samples, length = betting.new_book(arms), -1, 0, 0, setting.first
-    half, rows = np.zeros(arms), list[tuple[float, FloatArray, FloatArray, FloatArray, Any]]()
+    half, rows = np.zeros(arms), list[tuple[float, Floats, Floats, Floats, Any]]()
     while best < 0:
         leader, second, octave, weight = betting.announce(len(rows), book)
         length = min(length, (cap - samples) // weight)

@@ -13,11 +13,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Flags = NDArray[np.bool_]
+from discreet.arrays import Flags, Floats, Ints
 
 # Costs: W^G (eq. TTUCB_Gaussian) and W^{G,eps} (eq. TTUCB_global_v2).
 GAUSSIAN, PRIVATE = 0, 1

@@ -1,7 +1,8 @@
 """A run of DP-SE (Sajed and Sheffet). Leaf functions like decision.py's, compiled by kernel.py."""
 
+from discreet.arrays import Flags, Floats, Ints
 from discreet.simulation.laws import Generator, Laws, draw_sum
-from discreet.strategies.decision import Flags, Floats, Ints, best_arm, drop_far, epoch_length, epoch_radius
+from discreet.strategies.decision import best_arm, drop_far, epoch_length, epoch_radius
 
 
 def spread(samples: int, left: int, active: Flags, pulls: Ints) -> None:

@@ -8,15 +8,14 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from discreet.arrays import Floats, Ints
 from discreet.errors import InvalidInputError
 from discreet.strategies import decision
 from discreet.strategies.betting import rounds as betting
 from discreet.strategies.strategy import CustomBonus, CustomGrid, CustomThreshold, Strategy
 from discreet.theory import thresholds as threshold
 
-FloatArray = NDArray[np.float64]
 LONGEST = 1024  # phases of a grid of your own: its tables hold as many rows
 PHASES = 62  # doubling reaches 2^61 pulls, far beyond any cap
 SAMPLINGS = {
@@ -86,7 +85,7 @@ def betting_rules(strategy: Strategy, arms: int) -> tuple[betting.Bets, betting.
     return betting.make_bets(epsilon, strategy.trust), setting
 
 
-def grid(strategy: Strategy) -> NDArray[np.int64]:
+def grid(strategy: Strategy) -> Ints:
     """grid[k]: an arm's pulls when its phase k is complete; entry 0 is not used."""
     if isinstance(strategy.grid, str):
         return np.concatenate([[0], 2 ** np.arange(PHASES, dtype=np.int64)])
@@ -103,14 +102,14 @@ def grid(strategy: Strategy) -> NDArray[np.int64]:
     return np.array(pulls, dtype=np.int64)
 
 
-def phase_counts(strategy: Strategy) -> FloatArray:
+def phase_counts(strategy: Strategy) -> Floats:
     """The samples behind an arm's mean in each phase of the grid; 1 in the unused entry 0."""
     pulls = grid(strategy).astype(np.float64)
     counts = np.diff(pulls, prepend=0.0) if strategy.estimator == "daf" else pulls
     return np.maximum(counts, 1.0)
 
 
-def phase_bonus(strategy: Strategy) -> Callable[[Any], FloatArray]:
+def phase_bonus(strategy: Strategy) -> Callable[[Any], Floats]:
     """The leader's bonus by an arm's local count. Without privacy it is b^G instead, which needs all counts."""
     if isinstance(strategy.bonus, CustomBonus):
         custom = strategy.bonus.function
@@ -119,7 +118,7 @@ def phase_bonus(strategy: Strategy) -> Callable[[Any], FloatArray]:
     return lambda count: threshold.bonus_private(count, epsilon)
 
 
-def pair_thresholds(strategy: Strategy, arms: int) -> Callable[[Any, Any], tuple[FloatArray, FloatArray]]:
+def pair_thresholds(strategy: Strategy, arms: int) -> Callable[[Any, Any], tuple[Floats, Floats]]:
     """The thresholds (low, high) of a phased strategy, as a function of the two counts, see `decision.passes`."""
     delta, epsilon = strategy.delta, strategy.epsilon
     if isinstance(strategy.threshold, CustomThreshold):
@@ -167,11 +166,11 @@ def _stop(strategy: Strategy) -> int:
     return decision.EITHER if strategy.threshold == "proved" else decision.SPLIT
 
 
-def _twice(values: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _twice(values: Floats) -> tuple[Floats, Floats]:
     return values, values
 
 
-def _table(what: str, values: Any, shape: tuple[int, ...]) -> FloatArray:
+def _table(what: str, values: Any, shape: tuple[int, ...]) -> Floats:
     """Values of a function as the table a kernel reads: of the right shape and without NaN, or refused."""
     array = np.asarray(values, dtype=np.float64)
     try:
@@ -185,7 +184,7 @@ def _table(what: str, values: Any, shape: tuple[int, ...]) -> FloatArray:
     return table
 
 
-def _count_table(what: str, function: Callable[..., Any]) -> FloatArray:
+def _count_table(what: str, function: Callable[..., Any]) -> Floats:
     try:
         table = decision.count_table(lambda count: float(function(count)))
     except (TypeError, ValueError) as error:

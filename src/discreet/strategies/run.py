@@ -15,16 +15,14 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from discreet.arrays import Flags, Floats, Ints
 from discreet.errors import DiscreetError
 from discreet.strategies import decision, rules
 from discreet.strategies.betting import rounds as betting
 from discreet.strategies.phased import decide as phased
 from discreet.strategies.strategy import Strategy
 from discreet.strategies.stream import decide as stream
-
-FloatArray = NDArray[np.float64]
 
 
 class Due(NamedTuple):
@@ -263,7 +261,7 @@ class StreamCourse(Course):
         self.samples += 1
         return Due(int(arm), int(state.pulls[arm]), 1)
 
-    def _choose(self, counts: NDArray[np.int64]) -> int:
+    def _choose(self, counts: Ints) -> int:
         state = self.state
         answered = state._replace(pulls=counts)
         if self.rules.sampling != decision.TOP_TWO:
@@ -332,11 +330,11 @@ class StreamCourse(Course):
 
 
 class _Epoch(NamedTuple):
-    mean: FloatArray
-    active: NDArray[np.bool_]
-    pulls: NDArray[np.int64]
-    behind: NDArray[np.int64]
-    radius: FloatArray
+    mean: Floats
+    active: Flags
+    pulls: Ints
+    behind: Ints
+    radius: Floats
 
 
 class EpochsCourse(Course):

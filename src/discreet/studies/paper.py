@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from discreet import theory
+from discreet.arrays import Ints
 from discreet.errors import InvalidInputError
+from discreet.files import write
 from discreet.instance import Bernoulli, benchmarks
-from discreet.reports.page import write
 from discreet.results import Results
 from discreet.simulation import engine
 from discreet.strategies import decision, strategy
@@ -129,9 +129,7 @@ def make_scope(runs: int | None = None, trust: str = "both", quick: bool = False
 # --- DP-SE by the authors' code -------------------------------------------------------------------
 
 
-def authors_dp_se(
-    instance: Bernoulli, epsilon: float, delta: float, runs: int, seed: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+def authors_dp_se(instance: Bernoulli, epsilon: float, delta: float, runs: int, seed: int) -> tuple[Ints, Ints, Ints]:
     """Runs of DP-SE by the authors' published code: samples, recommendations, epochs.
 
     As in Sajed and Sheffet, but an epoch's sum is divided by the count of all epochs, which shrinks every gap.

@@ -9,25 +9,24 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from discreet.arrays import Floats
 from discreet.validate import check_epsilon, check_unit
 
-FloatArray = NDArray[np.float64]
 
-
-def kl(p: ArrayLike, q: ArrayLike) -> FloatArray:
+def kl(p: ArrayLike, q: ArrayLike) -> Floats:
     """kl(p, q) = p log(p/q) + (1−p) log((1−p)/(1−q)), the divergence of Bernoulli(p) from Bernoulli(q)."""
     with np.errstate(all="ignore"):
         return kl_up(*_upward(check_unit("p", p), check_unit("q", q)))
 
 
-def tv(p: ArrayLike, q: ArrayLike) -> FloatArray:
+def tv(p: ArrayLike, q: ArrayLike) -> Floats:
     """The total variation distance of Bernoulli(p) and Bernoulli(q): the distance of their means."""
     return np.abs(check_unit("p", p) - check_unit("q", q))
 
 
-def d_epsilon(p: ArrayLike, q: ArrayLike, epsilon: float) -> FloatArray:
+def d_epsilon(p: ArrayLike, q: ArrayLike, epsilon: float) -> Floats:
     """d_ε(p, q) = inf over r of ε · abs(p − r) + kl(r, q) (Jourdan & Azize 2025): what privacy leaves of kl."""
     private = PrivateUp(check_epsilon(epsilon))
     with np.errstate(all="ignore"):
@@ -35,7 +34,7 @@ def d_epsilon(p: ArrayLike, q: ArrayLike, epsilon: float) -> FloatArray:
         return private(move, private.turn(move.p, move.p_bar))
 
 
-def randomised_mean(mean: ArrayLike, epsilon: float) -> FloatArray:
+def randomised_mean(mean: ArrayLike, epsilon: float) -> Floats:
     """μ_ε, the mean of ε-randomised responses to rewards of this mean (Lemma of Ren et al. on CTB)."""
     share = math.tanh(check_epsilon(epsilon) / 2)  # (e^ε − 1)/(e^ε + 1), without overflow
     return (check_unit("mean", mean) - 0.5) * share + 0.5
@@ -44,9 +43,9 @@ def randomised_mean(mean: ArrayLike, epsilon: float) -> FloatArray:
 class Rise(NamedTuple):
     """A divergence from p up to q = p + off as a function of off: its value, slope and curvature."""
 
-    value: FloatArray
-    slope: FloatArray
-    curvature: FloatArray
+    value: Floats
+    slope: Floats
+    curvature: Floats
 
 
 class Move(NamedTuple):
@@ -55,28 +54,28 @@ class Move(NamedTuple):
     p and 1 − p are never exactly 0 but at least `NOTHING`, so that the formulas need no special cases.
     """
 
-    p: FloatArray
-    p_bar: FloatArray
-    off: FloatArray
-    q: FloatArray
-    q_bar: FloatArray
+    p: Floats
+    p_bar: Floats
+    off: Floats
+    q: Floats
+    q_bar: Floats
 
 
 NOTHING = 1e-300
 
 
-def kl_up(p: FloatArray, p_bar: FloatArray, off: FloatArray, q: FloatArray, q_bar: FloatArray) -> FloatArray:
+def kl_up(p: Floats, p_bar: Floats, off: Floats, q: Floats, q_bar: Floats) -> Floats:
     """kl(p, q) along a move (its fields are the arguments)."""
     up, down = _excess(np.array([off / p, -off / p_bar]), np.array([q / p, q_bar / p_bar]))
     return np.asarray(p * up + p_bar * down)
 
 
-def kl_rise(p: FloatArray, p_bar: FloatArray, off: FloatArray, q: FloatArray, q_bar: FloatArray) -> Rise:
+def kl_rise(p: Floats, p_bar: Floats, off: Floats, q: Floats, q_bar: Floats) -> Rise:
     """kl(p, q) along a move, with its derivatives in off."""
     return Rise(kl_up(p, p_bar, off, q, q_bar), off / (q * q_bar), p / q / q + p_bar / q_bar / q_bar)
 
 
-def square_rise(off: FloatArray, factor: float) -> Rise:
+def square_rise(off: Floats, factor: float) -> Rise:
     """factor · off², the squared total variation with its privacy factor."""
     return Rise(factor * off**2, 2 * factor * off, np.full_like(off, 2 * factor))
 
@@ -84,8 +83,8 @@ def square_rise(off: FloatArray, factor: float) -> Rise:
 class Turn(NamedTuple):
     """Where d⁺_ε leaves kl: at q = g(p) = p e^ε / (1 + p(e^ε − 1)). As g − p and 1 − g."""
 
-    reach: FloatArray
-    bar: FloatArray
+    reach: Floats
+    bar: Floats
 
 
 class PrivateUp:
@@ -98,12 +97,12 @@ class PrivateUp:
         epsilon = min(epsilon, 600.0)  # e^{-600} is already nothing beside any mean, and e^{600} does not overflow
         self.s, self.decay = -math.expm1(-epsilon), math.exp(-epsilon)  # s = 1 − e^{−ε}
 
-    def turn(self, p: FloatArray, p_bar: FloatArray) -> Turn:
+    def turn(self, p: Floats, p_bar: Floats) -> Turn:
         """Where kl ends, for moves that start at p."""
         scale = self.decay + p * self.s
         return Turn(p * p_bar * self.s / scale, p_bar * self.decay / scale)
 
-    def __call__(self, move: Move, turn: Turn) -> FloatArray:
+    def __call__(self, move: Move, turn: Turn) -> Floats:
         """The divergence along a move."""
         return self._value(move, turn, self._rest(move))
 
@@ -115,11 +114,11 @@ class PrivateUp:
         bend = np.where(plain < private, p / q / q + p_bar / q_bar / q_bar, private * private)
         return Rise(self._value(move, turn, rest), np.minimum(plain, private), bend)
 
-    def _rest(self, move: Move) -> FloatArray:
+    def _rest(self, move: Move) -> Floats:
         """1 − q s, without cancellation."""
         return np.asarray(move.q_bar + move.q * self.decay)
 
-    def _value(self, move: Move, turn: Turn, rest: FloatArray) -> FloatArray:
+    def _value(self, move: Move, turn: Turn, rest: Floats) -> Floats:
         p, p_bar, off, _, q_bar = move
         plain = np.minimum(off, turn.reach)
         value = kl_up(p, p_bar, plain, p + plain, np.maximum(q_bar, turn.bar))
@@ -127,7 +126,7 @@ class PrivateUp:
         return np.asarray(value + np.log1p(np.maximum(past, 0.0) * (self.s / rest)))
 
 
-def _upward(p: FloatArray, q: FloatArray) -> Move:
+def _upward(p: Floats, q: Floats) -> Move:
     """The move from p to q, mirrored at 1/2 where it goes down: d(p, q) = d(1−p, 1−q)."""
     up = q >= p
     return Move(
@@ -139,7 +138,7 @@ def _upward(p: FloatArray, q: FloatArray) -> Move:
     )
 
 
-def _excess(u: FloatArray, one_plus_u: FloatArray) -> FloatArray:
+def _excess(u: Floats, one_plus_u: Floats) -> Floats:
     """u − log(1 + u) ≥ 0, to full relative precision also for tiny u and for u near −1.
 
     With r = u/(2+u), log(1+u) = 2(r + r³/3 + r⁵/5 + …) and u − 2r = u r.

@@ -14,13 +14,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from discreet.arrays import Floats
 from discreet.errors import NoConvergenceError
 from discreet.roots import newton_root
 from discreet.theory.transport import Capped, Inverse, Transport, unit
-
-FloatArray = NDArray[np.float64]
 
 
 class Try(NamedTuple):
@@ -28,7 +26,7 @@ class Try(NamedTuple):
 
     position: float
     level: float
-    share: FloatArray
+    share: Floats
     time: float
     intercept: float
     """1 − Σ pulls: positive below the best level, negative above it."""
@@ -42,7 +40,7 @@ class Try(NamedTuple):
 
 
 @np.errstate(all="ignore")
-def equilibrium(transports: Sequence[Transport]) -> tuple[float, FloatArray]:
+def equilibrium(transports: Sequence[Transport]) -> tuple[float, Floats]:
     """T and the shares x_a at the optimal allocation, for the minimum of these costs.
 
     Secant steps on the height; where they do not close in, because the pulls jump, the next level is where the
@@ -82,7 +80,7 @@ def equilibrium(transports: Sequence[Transport]) -> tuple[float, FloatArray]:
 
 
 @np.errstate(all="ignore")
-def stays(level: float, shares: FloatArray, others: Sequence[Transport]) -> bool:
+def stays(level: float, shares: Floats, others: Sequence[Transport]) -> bool:
     """Whether an equilibrium stays one under these costs too: none asks for a larger share at its level."""
     return all(
         level < transport.limit.min() and bool((transport.inverse(level).share <= shares).all()) for transport in others
@@ -90,7 +88,7 @@ def stays(level: float, shares: FloatArray, others: Sequence[Transport]) -> bool
 
 
 @np.errstate(all="ignore")
-def equilibrium_at(beta: float, transport: Transport) -> tuple[float, FloatArray]:
+def equilibrium_at(beta: float, transport: Transport) -> tuple[float, Floats]:
     """T_β and the shares, the best arm's allocation held at β: β Σ x_a = 1 − β and T_β = 1/(β y)."""
     ceiling, others = _ceiling([transport]), (1 - beta) / beta
 

@@ -9,18 +9,18 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from discreet.arrays import Floats
 from discreet.errors import InvalidInputError
 from discreet.roots import increasing_root, least
 from discreet.strategies.decision import epoch_length
 from discreet.validate import check_arms, check_counts, check_delta, check_epsilon, check_gamma, check_sigma
 
-FloatArray = NDArray[np.float64]
 SIGMA = 0.5  # rewards in [0, 1] are 1/2-sub-Gaussian
 
 
-def c_g(x: ArrayLike) -> FloatArray:
+def c_g(x: ArrayLike) -> Floats:
     """C_G(x), the least of (g_G(λ) + x)/λ over λ in (1/2, 1] (Eq. def_C_gaussian_KK18Mixtures).
 
     The valley is searched in log(1 − λ), in which it is never narrow.
@@ -29,7 +29,7 @@ def c_g(x: ArrayLike) -> FloatArray:
     if not ((x > 0) & (x < math.inf)).all():
         raise InvalidInputError("C_G is defined for finite x > 0")
 
-    def value(log_rest: FloatArray) -> FloatArray:
+    def value(log_rest: Floats) -> Floats:
         lam = -np.expm1(log_rest)
         exploration = 2 * lam - 2 * lam * np.log(4 * lam) + np.log(zeta(2 * lam)) - log_rest / 2
         return np.asarray((exploration + x) / lam)
@@ -37,7 +37,7 @@ def c_g(x: ArrayLike) -> FloatArray:
     return least(value, np.full_like(x, -40.0), np.full_like(x, math.log(0.5) - 1e-9))
 
 
-def zeta(s: ArrayLike) -> FloatArray:
+def zeta(s: ArrayLike) -> Floats:
     """Riemann's ζ(s) for s in (1, 2], by Euler–Maclaurin summation from n = 10 on."""
     s = np.asarray(s, dtype=np.float64)
     start = 10.0
@@ -49,7 +49,7 @@ def zeta(s: ArrayLike) -> FloatArray:
     return np.asarray(total)
 
 
-def w_bar(x: ArrayLike) -> FloatArray:
+def w_bar(x: ArrayLike) -> Floats:
     """W̄_{-1}(x): the w ≥ 1 with w − log w = x ≥ 1 (Lemma property_W_lambert), by Newton on v = w − 1."""
     x = np.asarray(x, dtype=np.float64)
     if not ((x >= 1) & (x < math.inf)).all():
@@ -62,19 +62,19 @@ def w_bar(x: ArrayLike) -> FloatArray:
     return np.asarray(1 + v)
 
 
-def phase_number(count: ArrayLike) -> FloatArray:
+def phase_number(count: ArrayLike) -> Floats:
     """k(x) = log2 x + 2 (Eq. TTUCB_global_v1): the phase of an arm whose local count is x, from phase 2 on."""
     return np.asarray(np.log2(check_counts(count)) + 2)
 
 
-def c_gaussian(count_a: ArrayLike, count_b: ArrayLike, arms: int, delta: float) -> FloatArray:
+def c_gaussian(count_a: ArrayLike, count_b: ArrayLike, arms: int, delta: float) -> Floats:
     """c^G: for means of all samples so far, without privacy (Eq. threshold_non_private)."""
     return _c_gaussian(check_counts(count_a), check_counts(count_b), check_arms(arms), np.asarray(check_delta(delta)))
 
 
 def c_private(
     count_a: ArrayLike, count_b: ArrayLike, arms: int, delta: float, epsilon: float, sigma: float = SIGMA
-) -> FloatArray:
+) -> Floats:
     """c^{G,ε} of AdaP-TT (Eq. threshold_TTUCB_global_v1)."""
     a, b = check_counts(count_a), check_counts(count_b)
     arms, delta, scale = check_arms(arms), check_delta(delta), check_epsilon(epsilon) * check_sigma(sigma)
@@ -83,7 +83,7 @@ def c_private(
     return 2 * _c_gaussian(a, b, arms, delta / spent) + noise / scale**2
 
 
-def h(count: ArrayLike, arms: int, delta: float) -> FloatArray:
+def h(count: ArrayLike, arms: int, delta: float) -> Floats:
     """h(x, δ): bounds N (mean − μ)²/(2σ²) for all arms and phases at once (Lemma on AdaP-TT*'s δ-correctness)."""
     count = check_counts(count)
     inner = 2 * _laplace_log(count, arms, delta) + 4 * np.log(4 + np.log(count)) + 0.5
@@ -92,7 +92,7 @@ def h(count: ArrayLike, arms: int, delta: float) -> FloatArray:
 
 def c_star_low(
     count_a: ArrayLike, count_b: ArrayLike, arms: int, delta: float, epsilon: float, sigma: float = SIGMA
-) -> FloatArray:
+) -> Floats:
     """The first case of c̃^{G,ε}, to be compared with W^G (Eq. threshold_TTUCB_global_v2)."""
     a, b = check_counts(count_a), check_counts(count_b)
     cross = sum(np.sqrt(h(n, arms, delta) / n) * _laplace_log(n, arms, delta) for n in (a, b))
@@ -102,7 +102,7 @@ def c_star_low(
 
 def c_star_high(
     count_a: ArrayLike, count_b: ArrayLike, arms: int, delta: float, epsilon: float, sigma: float = SIGMA
-) -> FloatArray:
+) -> Floats:
     """The second case of c̃^{G,ε} as printed, for gaps ≥ ε/2 and W^{G,ε} (Eq. threshold_TTUCB_global_v2)."""
     a, b = check_counts(count_a), check_counts(count_b)
     epsilon, sigma = check_epsilon(epsilon), check_sigma(sigma)
@@ -114,7 +114,7 @@ def c_star_high(
 
 def c_star_sharp(
     count_a: ArrayLike, count_b: ArrayLike, arms: int, delta: float, epsilon: float, sigma: float = SIGMA
-) -> FloatArray:
+) -> Floats:
     """SHARP: the second case with each arm's share g of the harmonic mean, smaller and with a full proof (docs)."""
     a, b = check_counts(count_a), check_counts(count_b)
     epsilon, sigma, total = check_epsilon(epsilon), check_sigma(sigma), a + b
@@ -123,27 +123,25 @@ def c_star_sharp(
     return np.asarray(noise / (4 * sigma**2) + epsilon / (2 * math.sqrt(2) * sigma) * spread)
 
 
-def bonus_gaussian(
-    count: ArrayLike, total: float, sigma: float = SIGMA, s: float = 1.2, alpha: float = 1.2
-) -> FloatArray:
+def bonus_gaussian(count: ArrayLike, total: float, sigma: float = SIGMA, s: float = 1.2, alpha: float = 1.2) -> Floats:
     """b^G of an arm with this count out of `total` (Eq. TTUCB_Gaussian)."""
     count = check_counts(count)
     return np.asarray(np.sqrt(2 * sigma**2 * alpha * (1 + s) * np.log(total) / count))
 
 
-def bonus_private(count: ArrayLike, epsilon: float) -> FloatArray:
+def bonus_private(count: ArrayLike, epsilon: float) -> Floats:
     """b^{G,ε} of an arm with this local count (Eq. TTUCB_global_v1)."""
     rate = phase_number(count) / check_counts(count)
     return np.asarray(np.sqrt(rate) + rate / epsilon)
 
 
-def empirical_gaussian(count_a: ArrayLike, count_b: ArrayLike, delta: float) -> FloatArray:
+def empirical_gaussian(count_a: ArrayLike, count_b: ArrayLike, delta: float) -> Floats:
     """The published experiments' log((1 + log t)/δ), with t the samples behind the two means; no guarantee."""
     samples = check_counts(count_a) + check_counts(count_b)
     return np.asarray(np.log((1 + np.log(samples)) / check_delta(delta)))
 
 
-def empirical_private(count_a: ArrayLike, count_b: ArrayLike, delta: float, epsilon: float) -> FloatArray:
+def empirical_private(count_a: ArrayLike, count_b: ArrayLike, delta: float, epsilon: float) -> Floats:
     """The published experiments' threshold of AdaP-TT, against W with σ = 1; no guarantee."""
     a, b = check_counts(count_a), check_counts(count_b)
     log = math.log(1 / check_delta(delta))
@@ -152,7 +150,7 @@ def empirical_private(count_a: ArrayLike, count_b: ArrayLike, delta: float, epsi
 
 def empirical_star(
     count_a: ArrayLike, count_b: ArrayLike, delta: float, epsilon: float, sigma: float = SIGMA
-) -> tuple[FloatArray, FloatArray]:
+) -> tuple[Floats, Floats]:
     """AdaP-TT*'s threshold as δ → 0, displayed after its lemma: first and second case; no guarantee."""
     a, b = check_counts(count_a), check_counts(count_b)
     log, epsilon, sigma = math.log(1 / check_delta(delta)), check_epsilon(epsilon), check_sigma(sigma)
@@ -201,12 +199,12 @@ def noisy_sigma(scale: float, sigma: float = SIGMA) -> float:
     return math.hypot(sigma, scale)
 
 
-def _c_gaussian(a: FloatArray, b: FloatArray, arms: int, delta: FloatArray) -> FloatArray:
+def _c_gaussian(a: Floats, b: Floats, arms: int, delta: Floats) -> Floats:
     core = 2 * c_g(np.log((arms - 1) / delta) / 2)
     return np.asarray(core + 2 * np.log(4 + np.log(a)) + 2 * np.log(4 + np.log(b)))
 
 
-def _laplace_log(count: FloatArray, arms: int, delta: float) -> FloatArray:
+def _laplace_log(count: Floats, arms: int, delta: float) -> Floats:
     """log(A k²) with A = π²K/(2δ): bounds ε N |Y| for all arms and phases at once."""
     return np.asarray(np.log(math.pi**2 * check_arms(arms) * phase_number(count) ** 2 / (2 * check_delta(delta))))
 

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from discreet.arrays import Floats
 from discreet.errors import InvalidInputError
 from discreet.instance import Bernoulli, Instance
 from discreet.roots import increasing_root
@@ -19,7 +19,6 @@ from discreet.theory.equilibrium import equilibrium, equilibrium_at, stays
 from discreet.theory.transport import Capped, Kl, Mixed, PrivateKl, Quadratic, Transport
 from discreet.validate import check_arms, check_beta, check_delta, check_epsilon, check_sigma
 
-FloatArray = NDArray[np.float64]
 LEAST_GAP = 1e-9
 
 
@@ -31,7 +30,7 @@ class CharacteristicTime:
     """
 
     value: float
-    allocation: FloatArray
+    allocation: Floats
 
     def __float__(self) -> float:
         """The time itself."""
@@ -274,7 +273,7 @@ def rounds_bound(samples: float, arms: int, episodes: str = "arm") -> float:
     return (arms if episodes == "arm" else 1) * math.log2(samples)
 
 
-def _bernoulli_arms(instance: Instance) -> tuple[float, FloatArray]:
+def _bernoulli_arms(instance: Instance) -> tuple[float, Floats]:
     """The best mean and the others', for the quantities that hold for Bernoulli arms only."""
     if not isinstance(instance, Bernoulli):
         raise InvalidInputError(
@@ -286,7 +285,7 @@ def _bernoulli_arms(instance: Instance) -> tuple[float, FloatArray]:
     return instance.means[best], np.array(instance.means[:best] + instance.means[best + 1 :])
 
 
-def _gaps(instance: Instance) -> FloatArray:
+def _gaps(instance: Instance) -> Floats:
     best, gaps = instance.best, instance.gaps
     gaps = np.concatenate((gaps[:best], gaps[best + 1 :]))
     if gaps.min() < LEAST_GAP:
@@ -315,12 +314,12 @@ def _least(instance: Instance, known: CharacteristicTime | None, others: Sequenc
     return _time(instance, *equilibrium([Kl(*_bernoulli_arms(instance)), *others]))
 
 
-def _time(instance: Instance, value: float, shares: FloatArray) -> CharacteristicTime:
+def _time(instance: Instance, value: float, shares: Floats) -> CharacteristicTime:
     best = instance.best
     allocation = np.concatenate((shares[:best], (1.0,), shares[best:]))
     return CharacteristicTime(value, _read_only(allocation / allocation.sum()))
 
 
-def _read_only(array: FloatArray) -> FloatArray:
+def _read_only(array: Floats) -> Floats:
     array.flags.writeable = False
     return array

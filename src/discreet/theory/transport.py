@@ -10,12 +10,11 @@ from abc import ABC, abstractmethod
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from discreet.arrays import Floats
 from discreet.errors import NoConvergenceError
 from discreet.theory.divergences import NOTHING, Move, PrivateUp, Rise, Turn, kl_rise, kl_up, square_rise
 
-FloatArray = NDArray[np.float64]
 MANY = 500  # columns from which on it pays to go on with the unsettled ones only
 EVERY = slice(None)
 
@@ -23,17 +22,17 @@ EVERY = slice(None)
 class Inverse(NamedTuple):
     """At some level, a row for each cost and a column for each arm: share x_a = ω_a/ω_* and pull y x_a' − x_a."""
 
-    share: FloatArray
-    pull: FloatArray
+    share: Floats
+    pull: Floats
 
 
 class Transport(Protocol):
     """One or more costs (rows) for each suboptimal arm (columns)."""
 
-    ceiling: FloatArray
-    limit: FloatArray
+    ceiling: Floats
+    limit: Floats
     """A level above every solution, at most the ceiling."""
-    even: FloatArray
+    even: Floats
     """G_a(1), the level where the arm has as many samples as the best one, or another to compare the arms by."""
 
     def level(self, position: float) -> float:
@@ -54,7 +53,7 @@ def unit(position: float) -> float:
 class Bounded:
     """Levels as those of a Gaussian arm, from the limit alone."""
 
-    limit: FloatArray
+    limit: Floats
 
     def level(self, position: float) -> float:
         """See `Transport`."""
@@ -68,7 +67,7 @@ class Bounded:
 class Quadratic(Bounded):
     """G(x) = c x/(1 + x): Gaussian laws, squared total variation, the relaxed time; c is the ceiling."""
 
-    def __init__(self, ceiling: FloatArray) -> None:
+    def __init__(self, ceiling: Floats) -> None:
         self.ceiling = self.limit = ceiling[np.newaxis]
         self.even = self.ceiling / 2
 
@@ -81,7 +80,7 @@ class Quadratic(Bounded):
 class Capped(Bounded):
     """G(x) = c min(1, x): total variation. The ceiling c is reached, at x = 1."""
 
-    def __init__(self, ceiling: FloatArray) -> None:
+    def __init__(self, ceiling: Floats) -> None:
         self.ceiling = self.limit = self.even = ceiling[np.newaxis]
 
     def inverse(self, level: float) -> Inverse:
@@ -92,13 +91,13 @@ class Capped(Bounded):
 class Point(NamedTuple):
     """A point of the curve G: share x, level G(x), far = G'(x), pull = near/far, and the level's rate in z."""
 
-    share: FloatArray
-    level: FloatArray
-    far: FloatArray
-    pull: FloatArray
-    rate: FloatArray
+    share: Floats
+    level: Floats
+    far: Floats
+    pull: Floats
+    rate: Floats
 
-    def along(self, miss: FloatArray) -> FloatArray:
+    def along(self, miss: Floats) -> Floats:
         """The share at a level close by, on the tangent; at the ceiling a large correction is but noise."""
         more = miss / self.far
         return self.share + np.where(np.abs(more) <= 1e-6 * self.share, more, 0.0)
@@ -107,14 +106,14 @@ class Point(NamedTuple):
 class Search(NamedTuple):
     """Where a search for the point at a level stands: z, the bracket around it, the sizes of the last two steps."""
 
-    target: FloatArray
-    goal: FloatArray
-    tolerance: FloatArray
-    z: FloatArray
-    low: FloatArray
-    high: FloatArray
-    last: FloatArray
-    before_last: FloatArray
+    target: Floats
+    goal: Floats
+    tolerance: Floats
+    z: Floats
+    low: Floats
+    high: Floats
+    last: Floats
+    before_last: Floats
 
 
 class Curve(Bounded, ABC):
@@ -126,7 +125,7 @@ class Curve(Bounded, ABC):
     arms stand side by side.
     """
 
-    def __init__(self, best: float, means: FloatArray, costs: int = 1) -> None:
+    def __init__(self, best: float, means: Floats, costs: int = 1) -> None:
         self._costs, self._gaps = costs, np.concatenate([best - means] * costs)
         p = np.empty((2, len(self._gaps)))
         p[0], p[1] = 1 - best, np.concatenate([means] * costs)
@@ -137,7 +136,7 @@ class Curve(Bounded, ABC):
         self._tolerance = np.full_like(self._gaps, 1e-9)
         self._open = [np.full_like(self._gaps, each) for each in (-700, 700, np.inf)]
 
-    def _measure(self, ceiling: FloatArray, even: FloatArray, rate: FloatArray, z: FloatArray) -> None:
+    def _measure(self, ceiling: Floats, even: Floats, rate: Floats, z: Floats) -> None:
         """What is known of G before any level is asked for: its limit, and at some z its level and rate."""
         self._per_ceiling = 1 / ceiling
         height, slope = self._height(even, rate, EVERY)
@@ -150,7 +149,7 @@ class Curve(Bounded, ABC):
         share, pull = self._solve(level + 0 * self._gaps)
         return Inverse(share.reshape(self._costs, -1), pull.reshape(self._costs, -1))
 
-    def _solve(self, target: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _solve(self, target: Floats) -> tuple[Floats, Floats]:
         """Newton on z, from the tangent where it was solved last; of many columns, the unsettled ones only go on.
 
         The last step is taken along the tangent of G itself, which errs by the square of the tolerance.
@@ -175,14 +174,14 @@ class Curve(Bounded, ABC):
                 columns, search = np.arange(len(target))[columns][rest], Search(*(each[rest] for each in search))
         raise NoConvergenceError(f"no share found for the level {target[0]!r}: please report this instance")
 
-    def _begin(self, target: FloatArray) -> Search:
+    def _begin(self, target: Floats) -> Search:
         z, height, slope = self._tangent
         goal = self._height(target, target, EVERY)[0]
         z = np.minimum(np.maximum(z + (goal - height) / slope, -690), 690)
         low, high, last = self._open
         return Search(target, goal, self._tolerance, z, low, high, last, last)
 
-    def _step(self, search: Search, point: Point, step: FloatArray, columns: Any) -> Search:
+    def _step(self, search: Search, point: Point, step: Floats, columns: Any) -> Search:
         """Newton's step, unless it leaves the bracket or does not halve every other time; a settled z stays."""
         z, low, high = search.z, search.low, search.high
         level = np.where(np.isnan(point.level), z * np.inf, point.level)  # infinity times zero, far out
@@ -194,26 +193,24 @@ class Curve(Bounded, ABC):
         tolerance = np.where(high - low <= 1e-15, np.inf, search.tolerance)
         return Search(search.target, search.goal, tolerance, fresh, low, high, np.abs(fresh - z), search.last)
 
-    def _height(self, level: FloatArray, rate: FloatArray, columns: Any) -> tuple[FloatArray, FloatArray]:
+    def _height(self, level: Floats, rate: Floats, columns: Any) -> tuple[Floats, Floats]:
         """The height and its rate, kept finite where rounding pushes the level to either end."""
         above = np.maximum(level - self._floor[columns], NOTHING)
         per_ceiling = self._per_ceiling[columns]
         below = np.maximum(1 - level * per_ceiling, 1e-17)
         return np.log(above / below), rate * (1 / above + per_ceiling / below)
 
-    def _move(self, off: FloatArray, columns: Any) -> Move:
+    def _move(self, off: Floats, columns: Any) -> Move:
         p, p_bar = self._p[:, columns], self._p_bar[:, columns]
         q = p + off
         return Move(p, p_bar, off, q, q[..., ::-1, :])
 
     @abstractmethod
-    def _point(self, z: FloatArray, columns: Any) -> Point:
+    def _point(self, z: Floats, columns: Any) -> Point:
         """The points of these columns at z."""
 
     @abstractmethod
-    def _retreat(
-        self, search: Search, point: Point, low: FloatArray, high: FloatArray, columns: Any
-    ) -> tuple[FloatArray, FloatArray]:
+    def _retreat(self, search: Search, point: Point, low: Floats, high: Floats, columns: Any) -> tuple[Floats, Floats]:
         """A better lower end for z, and where to go if Newton's step is no good."""
 
 
@@ -221,7 +218,7 @@ class Kl(Curve):
     """near and far are kl: the best m is the mean of μ* and μ_a weighted by 1 and x, and z = log x."""
 
     @np.errstate(all="ignore")
-    def __init__(self, best: float, means: FloatArray) -> None:
+    def __init__(self, best: float, means: Floats) -> None:
         super().__init__(best, means)
         self._prepare()
         nothing, half = np.zeros_like(self._gaps), np.full_like(self._p, 0.5)
@@ -231,24 +228,22 @@ class Kl(Curve):
     def _prepare(self) -> None:
         """Whatever the values need."""
 
-    def _values(self, off: FloatArray, columns: Any) -> FloatArray:
+    def _values(self, off: Floats, columns: Any) -> Floats:
         """Near and far after moves by these offs."""
         return kl_up(*self._move(off, columns))
 
-    def _offs(self, weights: FloatArray, columns: Any) -> FloatArray:
+    def _offs(self, weights: Floats, columns: Any) -> Floats:
         """How far either arm moves, given the other's weight, the two adding up to 1."""
         return np.asarray(weights * self._gaps[columns])
 
-    def _point(self, z: FloatArray, columns: Any) -> Point:
+    def _point(self, z: Floats, columns: Any) -> Point:
         rise = np.exp(np.array([-z, z]))
         near, far = self._values(self._offs(1 / (1 + rise), columns), columns)
         share = rise[1]
         rate = share * far
         return Point(share, near + rate, far, near / far, rate)
 
-    def _retreat(
-        self, search: Search, point: Point, low: FloatArray, high: FloatArray, columns: Any
-    ) -> tuple[FloatArray, FloatArray]:
+    def _retreat(self, search: Search, point: Point, low: Floats, high: Floats, columns: Any) -> tuple[Floats, Floats]:
         """G is concave: where its tangent reaches the target, G does not yet."""
         low = np.fmax(low, np.log(point.share + (search.target - point.level) / point.far))
         return low, low
@@ -271,15 +266,15 @@ class ByMean(Curve):
         point = self._assemble(parts[2], Rise(values[2], slopes[2], bends[2]), EVERY)
         self._measure(values[1, 0], point.level, point.rate, start)
 
-    def _start(self) -> FloatArray:
+    def _start(self) -> Floats:
         """Where the first search starts."""
         return np.zeros_like(self._gaps)
 
     @abstractmethod
-    def _rise(self, st: FloatArray, columns: Any) -> Rise:
+    def _rise(self, st: Floats, columns: Any) -> Rise:
         """Near and far with their derivatives, after moves by these parts of the gaps."""
 
-    def _solve(self, target: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _solve(self, target: Floats) -> tuple[Floats, Floats]:
         straight = target <= self._floor
         if not straight.any():
             return super()._solve(target)
@@ -287,19 +282,17 @@ class ByMean(Curve):
         share, pull = super()._solve(np.where(straight, above, target))
         return np.where(straight, target / self._far, share), np.where(straight, 0.0, pull)
 
-    def _point(self, z: FloatArray, columns: Any) -> Point:
+    def _point(self, z: Floats, columns: Any) -> Point:
         st = _parts(z)
         return self._assemble(st, self._rise(st, columns), columns)
 
-    def _assemble(self, st: FloatArray, rise: Rise, columns: Any) -> Point:
+    def _assemble(self, st: Floats, rise: Rise, columns: Any) -> Point:
         (near, far), (fall, climb), (near_bend, far_bend) = rise
         share = fall / climb
         rate = st[0] * st[1] * self._gaps[columns] * (near_bend + share * far_bend) * far / climb
         return Point(share, near + share * far, far, near / far, rate)
 
-    def _retreat(
-        self, search: Search, point: Point, low: FloatArray, high: FloatArray, columns: Any
-    ) -> tuple[FloatArray, FloatArray]:
+    def _retreat(self, search: Search, point: Point, low: Floats, high: Floats, columns: Any) -> tuple[Floats, Floats]:
         return low, (low + high) / 2
 
 
@@ -307,7 +300,7 @@ class PrivateKl(ByMean):
     """near and far are d_ε. Both turn almost linear for small ε, but near/far stays close to s/t."""
 
     @np.errstate(all="ignore")
-    def __init__(self, best: float, means: FloatArray, epsilon: float) -> None:
+    def __init__(self, best: float, means: Floats, epsilon: float) -> None:
         super().__init__(best, means)
         self._private = PrivateUp(epsilon)
         self._turn = self._private.turn(self._p, self._p_bar)
@@ -321,7 +314,7 @@ class PrivateKl(ByMean):
         self._survey()
         self.limit = self.ceiling
 
-    def _start(self) -> FloatArray:
+    def _start(self) -> Floats:
         """Left of where near turns, which arms other than the hardest reach but for large ε; 0 if that is nowhere."""
         near = self._bends[0]
         return np.where(near > -np.inf, np.minimum(near - 1, 0.0), 0.0)
@@ -338,9 +331,7 @@ class PrivateKl(ByMean):
         """What it would be for Gaussian laws."""
         return math.log(level / (2 * float(self.even.min()) - level))
 
-    def _retreat(
-        self, search: Search, point: Point, low: FloatArray, high: FloatArray, columns: Any
-    ) -> tuple[FloatArray, FloatArray]:
+    def _retreat(self, search: Search, point: Point, low: Floats, high: Floats, columns: Any) -> tuple[Floats, Floats]:
         """Up to where near turns, log G is almost z; beyond, and to get there, by way of the turns."""
         near, far = (each[columns] for each in self._bends)
         retreat = (low + high) / 2
@@ -350,7 +341,7 @@ class PrivateKl(ByMean):
         good = (search.z <= near) & (near < far) & (low < straight) & (straight < high)
         return low, np.where(good, straight, retreat)
 
-    def _rise(self, st: FloatArray, columns: Any) -> Rise:
+    def _rise(self, st: Floats, columns: Any) -> Rise:
         turn = Turn(*(each[:, columns] for each in self._turn))
         return self._private.rise(self._move(st * self._gaps[columns], columns), turn)
 
@@ -359,18 +350,18 @@ class Mixed(ByMean):
     """One side kl, the other factor · TV²: first near kl and far squared, then the other way round."""
 
     @np.errstate(all="ignore")
-    def __init__(self, best: float, means: FloatArray, factor: float) -> None:
+    def __init__(self, best: float, means: Floats, factor: float) -> None:
         super().__init__(best, means, costs=2)
         self._factor, first = factor, np.arange(len(self._gaps)) < len(means)
         self._plain = np.array([first, ~first])
         self._survey()
 
-    def _rise(self, st: FloatArray, columns: Any) -> Rise:
+    def _rise(self, st: Floats, columns: Any) -> Rise:
         move = self._move(st * self._gaps[columns], columns)
         pairs = zip(kl_rise(*move), square_rise(move.off, self._factor), strict=True)
         return Rise(*(np.where(self._plain[:, columns], kl, square) for kl, square in pairs))
 
 
-def _parts(z: FloatArray) -> FloatArray:
+def _parts(z: Floats) -> Floats:
     """s and t, adding up to 1, with z = log(s/t)."""
     return np.asarray(1 / (1 + np.exp(np.array([-z, z]))))

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from discreet import theory
+from discreet.arrays import Floats, Ints
 from discreet.errors import InvalidInputError, MissingExtraError
 from discreet.instance import Instance
 from discreet.results import Results
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-FloatArray = NDArray[np.float64]
 P = ParamSpec("P")
 T = TypeVar("T")
 BLACK, GREY, PALE = "#000000", "#6b6b6b", "#e4e4e4"
@@ -423,7 +422,7 @@ class Distribution:
     """For each of some simulations the samples of the runs that stopped, in order, and how many runs there were."""
 
     labels: tuple[str, ...]
-    samples: tuple[FloatArray, ...]
+    samples: tuple[Floats, ...]
     runs: tuple[int, ...]
 
 
@@ -614,8 +613,8 @@ def draw_path(path: RunPath, title: str = "") -> "Figure":
 
 @styled
 def draw_means(
-    people: NDArray[np.int64],
-    means: FloatArray,
+    people: Ints,
+    means: Floats,
     names: Sequence[str],
     chosen: int | None,
     unit: str,

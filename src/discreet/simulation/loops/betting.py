@@ -7,15 +7,14 @@ in each round, for each active arm in turn: the sum of its batch, then two geome
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from discreet.arrays import Floats, Ints
 from discreet.strategies.betting.rounds import (
     PULLS,
     RELEASES,
     SUM,
     Bets,
     Book,
-    Floats,
     Setting,
     announce,
     front_runner,
@@ -53,7 +52,7 @@ def play_betting(
     bets: Bets,
     setting: Setting,
     max_samples: int,
-    pulls: NDArray[np.int64],
+    pulls: Ints,
     trace: Floats,
 ) -> tuple[int, int, bool, int]:
     """One run: (samples, recommendation, stopped, rounds); writes `pulls` and `trace`.

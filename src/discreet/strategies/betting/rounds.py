@@ -23,10 +23,8 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
+from discreet.arrays import Flags, Floats
 
 SUM, PULLS, RELEASES = 0, 1, 2
 OCTAVES = 5

@@ -8,17 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from discreet.strategies.decision import (
-    FILTER,
-    Flags,
-    Floats,
-    Ints,
-    challenger,
-    ids_share,
-    least_pulled,
-    priority,
-    tracks_leader,
-)
+from discreet.arrays import Flags, Floats, Ints
+from discreet.strategies.decision import FILTER, challenger, ids_share, least_pulled, priority, tracks_leader
 
 
 class Board(NamedTuple):

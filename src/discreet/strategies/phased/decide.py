@@ -9,14 +9,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from discreet.arrays import Flags, Floats, Ints
 from discreet.simulation.laws import Generator, Laws, draw_sum
 from discreet.strategies.decision import (
     ELIMINATION,
     LUCB,
     TOP_TWO,
-    Flags,
-    Floats,
-    Ints,
     PhasedRules,
     best_arm,
     eliminate,

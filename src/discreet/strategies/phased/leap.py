@@ -10,7 +10,8 @@ arm), true when all arms must have reached their due count (one global episode).
 
 import math
 
-from discreet.strategies.decision import Floats, Ints, least_pulled, priority
+from discreet.arrays import Floats, Ints
+from discreet.strategies.decision import least_pulled, priority
 from discreet.strategies.phased.counts import Board, new_board, step_fixed, step_ids, step_level, waiting_arms
 
 __all__ = ["Board", "leap_fixed", "leap_level", "new_board", "tracked", "travel"]

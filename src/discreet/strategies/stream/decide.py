@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from discreet.arrays import Flags, Floats, Ints
 from discreet.simulation.laws import BERNOULLI, Generator, Laws, draw_one
 from discreet.strategies.decision import (
     ELIMINATION,
@@ -15,9 +16,6 @@ from discreet.strategies.decision import (
     LUCB,
     TOP_TWO,
     UCB,
-    Flags,
-    Floats,
-    Ints,
     StreamRules,
     best_arm,
     count_cell,

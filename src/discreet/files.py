@@ -1,0 +1,52 @@
+"""Files that are written whole or not at all."""
+
+import errno
+import os
+import secrets
+from contextlib import suppress
+from pathlib import Path
+
+from discreet.errors import DiscreetError, InvalidInputError
+
+FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+TEMPORARY = ".tmp"
+"""Ends the name of a file that is being written; it begins with a dot and the name it will have."""
+
+
+def write(path: str | Path, document: str | bytes) -> None:
+    """Write a file: all of it or nothing, on the disk before it has its name."""
+    target = Path(path)
+    content = document.encode() if isinstance(document, str) else document
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}{TEMPORARY}")
+    try:
+        try:
+            with open(temporary, "xb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, target)
+        except BaseException:
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
+            raise
+        _sync_folder(target.parent)
+    except OSError as error:
+        raise cannot_write(target, error) from None
+
+
+def cannot_write(path: Path, error: OSError) -> DiscreetError:
+    """What is wrong, and what to do about it."""
+    reason = error.strerror or str(error)
+    if error.errno in FULL:
+        return DiscreetError(f"cannot write {path}: {reason}; make room and start again")
+    return InvalidInputError(f"cannot write {path}: {reason}")
+
+
+def _sync_folder(folder: Path) -> None:
+    """Have the new name on the disk too, where folders can be synced."""
+    if os.name == "posix":
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
