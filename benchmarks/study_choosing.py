@@ -17,7 +17,8 @@ import numpy as np
 from discreet import benchmarks, bounds
 from discreet.instance import Bernoulli
 from discreet.simulation.engine import simulate
-from discreet.strategies.strategy import Strategy, adap_tt, adap_tt_star, bet_se, ctb_tt, dp_se, ttucb, ttucb_batched
+from discreet.strategies.presets import adap_tt, adap_tt_star, bet_se, ctb_tt, dp_se, ttucb, ttucb_batched
+from discreet.strategies.strategy import Strategy
 
 HERE = Path(__file__).parent
 DATA, PICTURE = HERE / "choosing.json", HERE.parent / "docs" / "_static" / "choosing.svg"

@@ -16,9 +16,10 @@ from scipy.stats import binom, ks_2samp
 import discreet
 from discreet import Bernoulli, InvalidInputError, Results, Strategy, benchmarks, simulate, theory
 from discreet.simulation import engine, laws
-from discreet.strategies import decision, rules
 from discreet.strategies import epochs as dpse
-from discreet.strategies.strategy import PRESETS, CustomThreshold
+from discreet.strategies import rules
+from discreet.strategies.custom import CustomThreshold
+from discreet.strategies.presets import PRESETS
 from discreet.theory import divergences as divergence
 from discreet.theory import thresholds as threshold
 from tests.support.reference import ASSETS
@@ -132,7 +133,7 @@ def test_a_standard_deviation_too_small_is_seen(name: str, monkeypatch: pytest.M
 @pytest.mark.parametrize("divisor", [16, 1])
 def test_radii_too_small_are_seen(divisor: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """DP-SE with its radii divided by 16 errs too often on two arms 0.02 apart (in plain Python, to be changed)."""
-    honest = decision.epoch_radius
+    honest = thresholds.epoch_radius
     monkeypatch.setattr(dpse, "epoch_radius", lambda *arguments: honest(*arguments) / divisor)
     rng, law, runs, delta = np.random.default_rng(17), laws.bernoulli(np.array([0.52, 0.5])), 600, 0.01
     room: Any = (np.zeros(2), np.ones(2, np.bool_), np.zeros(2, np.int64), np.zeros((0, 6)))

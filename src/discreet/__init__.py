@@ -22,12 +22,9 @@ if TYPE_CHECKING:
     from discreet.planning.plan import GapScenarios, Plan, gap_scenarios, plan
     from discreet.results import Results
     from discreet.simulation.engine import MayNotStopWarning, simulate
-    from discreet.strategies.strategy import (
-        CustomBonus,
-        CustomGrid,
-        CustomThreshold,
+    from discreet.strategies.custom import CustomBonus, CustomGrid, CustomThreshold
+    from discreet.strategies.presets import (
         Recommendation,
-        Strategy,
         adap_tt,
         adap_tt_star,
         bet_se,
@@ -38,6 +35,7 @@ if TYPE_CHECKING:
         ttucb,
         ttucb_batched,
     )
+    from discreet.strategies.strategy import Strategy
     from discreet.studies.run import run_study
     from discreet.studies.study import Study
     from discreet.theory.bounds import Bounds, PrivateBounds, bounds
@@ -143,12 +141,9 @@ _HOMES = {
     ),
     "audits.rehearsal": ("Rehearsal",),
     "results": ("Results",),
-    "strategies.strategy": (
-        "CustomBonus",
-        "CustomGrid",
-        "CustomThreshold",
+    "strategies.custom": ("CustomBonus", "CustomGrid", "CustomThreshold"),
+    "strategies.presets": (
         "Recommendation",
-        "Strategy",
         "adap_tt",
         "adap_tt_star",
         "bet_se",
@@ -159,6 +154,7 @@ _HOMES = {
         "ttucb",
         "ttucb_batched",
     ),
+    "strategies.strategy": ("Strategy",),
     "studies.study": ("Study",),
     "studies.run": ("run_study",),
     "theory.times": ("CharacteristicTime",),

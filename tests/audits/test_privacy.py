@@ -31,7 +31,8 @@ from discreet.audits.privacy import RELEASES, critical_tables, epsilon_low, feat
 from discreet.audits.rehearsal import Live, Rehearsal, Release, Silent, Simulated, Transcript
 from discreet.cli import main
 from discreet.statistics import clopper_pearson
-from discreet.strategies.run import Due, PhasedCourse
+from discreet.strategies.phased.run import PhasedRun
+from discreet.strategies.run import Place
 from discreet.trials import mechanisms as wall
 from discreet.trials.trial import Trial
 
@@ -66,7 +67,7 @@ class Restarting(Rehearsal):
         self.image = (draw(0, self.epsilon, self.grid), draw(0, self.epsilon, self.grid))
         return super().restart()
 
-    def release(self, due: list[Due]) -> list[Release]:
+    def release(self, due: list[Place]) -> list[Release]:
         self.left = iter(self.image)
         return super().release(due)
 
@@ -90,7 +91,7 @@ class RawStop(Rehearsal):
 
     def decide(self, released: list[float], raw: list[float]) -> None:
         course = self.course
-        assert isinstance(course, PhasedCourse)
+        assert isinstance(course, PhasedRun)
         for batch, total in zip(course.due(), raw, strict=True):
             self.raw[batch.arm] = total / batch.size
         super().decide(released, raw)
@@ -105,7 +106,7 @@ class BareFirst(Rehearsal):
 
     first = False
 
-    def release(self, due: list[Due]) -> list[Release]:
+    def release(self, due: list[Place]) -> list[Release]:
         self.first = due[0].phase == 1
         return super().release(due)
 

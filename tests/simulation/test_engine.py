@@ -16,7 +16,7 @@ import discreet
 from discreet import InvalidInputError, Results, TiedBestArmError, simulate
 from discreet.simulation.engine import MayNotStopWarning
 from discreet.statistics import clopper_pearson
-from discreet.strategies.strategy import CustomBonus, CustomGrid, CustomThreshold
+from discreet.strategies.custom import CustomBonus, CustomGrid, CustomThreshold
 
 MU4 = discreet.benchmarks.mu4
 QUICK = {

@@ -17,7 +17,7 @@ from discreet.simulation import kernels as kernel
 from discreet.simulation import laws
 from discreet.simulation.engine import in_blocks, simulate_quietly
 from discreet.strategies import rules
-from discreet.strategies.strategy import PRESETS
+from discreet.strategies.presets import PRESETS
 from discreet.theory import thresholds as threshold
 from tests.support import naive
 

@@ -21,7 +21,8 @@ from discreet.simulation.loops import betting as play
 from discreet.strategies import rules
 from discreet.strategies.betting import rounds as betting
 from discreet.strategies.betting.rounds import PULLS, RELEASES, SUM, Bets, Book, Setting, make_bets, make_setting
-from discreet.strategies.strategy import Strategy, bet_se, ctb_tt, recommended, ttucb
+from discreet.strategies.presets import bet_se, ctb_tt, recommended, ttucb
+from discreet.strategies.strategy import Strategy
 from tests.support.naive_betting import NaiveBetting
 
 Floats = NDArray[np.float64]

@@ -14,7 +14,8 @@ import pytest
 from discreet import Bernoulli, Strategy, bet_se
 from discreet.simulation.loops import betting as play
 from discreet.strategies import rules
-from discreet.strategies.run import Course, StreamCourse, new_course
+from discreet.strategies.run import Run, new_run
+from discreet.strategies.stream.run import StreamRun
 from discreet.theory import thresholds as threshold
 from discreet.trials import mechanisms as privacy
 from tests.simulation.test_exactness import OPTIONS, make, oracle
@@ -63,10 +64,10 @@ def quick(name: str, options: dict[str, Any]) -> Strategy | None:
     return strategy.with_(epsilon=10.0) if strategy is not None and strategy.trust == "global" else strategy
 
 
-def played(strategy: Strategy, seed: int, noise: float | None = None) -> tuple[Course, list[int], Tape]:
+def played(strategy: Strategy, seed: int, noise: float | None = None) -> tuple[Run, list[int], Tape]:
     """A live run on random bits, the arms in the order of assignment, and the tape of it."""
     rng, tape, grid = np.random.default_rng(seed), Tape(), privacy.grid_of(strategy)
-    course = new_course(strategy, len(MEANS), CAP, strategy.delta, noise)
+    course = new_run(strategy, len(MEANS), CAP, strategy.delta, noise)
     arms: list[int] = []
     bits: dict[tuple[int, int], list[int]] = {}
     while True:
@@ -75,7 +76,7 @@ def played(strategy: Strategy, seed: int, noise: float | None = None) -> tuple[C
             arms.append(place.arm)
             bit = int(rng.random() < MEANS[place.arm])
             bits.setdefault((place.arm, place.phase), []).append(bit)
-            if isinstance(course, StreamCourse):
+            if isinstance(course, StreamRun):
                 answer(course, place.arm, bit, noise, rng, tape)
         elif course.due():
             release(course, strategy, grid, bits, rng, tape)
@@ -83,7 +84,7 @@ def played(strategy: Strategy, seed: int, noise: float | None = None) -> tuple[C
             return course, arms, tape
 
 
-def answer(course: StreamCourse, arm: int, bit: int, noise: float | None, rng: Any, tape: Tape) -> None:
+def answer(course: StreamRun, arm: int, bit: int, noise: float | None, rng: Any, tape: Tape) -> None:
     tape.bits.append(bit)
     value = float(bit)
     if noise is not None:
@@ -92,7 +93,7 @@ def answer(course: StreamCourse, arm: int, bit: int, noise: float | None, rng: A
     course.answer(arm, value)
 
 
-def release(course: Course, strategy: Strategy, grid: int, bits: Any, rng: Any, tape: Tape) -> None:
+def release(course: Run, strategy: Strategy, grid: int, bits: Any, rng: Any, tape: Tape) -> None:
     sums = []
     for arm, phase, size in course.due():
         drawn = bits.pop((arm, phase))
@@ -149,12 +150,12 @@ def test_same_decisions_as_the_simulated_gambler(strategy: Strategy) -> None:
 def test_a_planted_mistake_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     strategy = quick("adap-tt-star", {"threshold": "proved"})
     assert strategy is not None
-    made: Callable[..., Course] = new_course
+    made: Callable[..., Run] = new_run
 
-    def wrong(strategy: Strategy, arms: int, cap: int, delta: float, noise: float | None) -> Course:
+    def wrong(strategy: Strategy, arms: int, cap: int, delta: float, noise: float | None) -> Run:
         return made(strategy, arms, cap, 1.3 * delta, noise)
 
-    monkeypatch.setattr("tests.test_course.new_course", wrong)
+    monkeypatch.setattr("tests.test_course.new_run", wrong)
     outcomes = []
     for seed in range(8):
         course, _, tape = played(strategy, seed)
@@ -169,10 +170,10 @@ def test_a_planted_mistake_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_course_goes_on_from_what_it_wrote(name: str) -> None:
     strategy = make(name, {"threshold": "proved"})
     assert strategy is not None
-    one = new_course(strategy, 3, 500, strategy.delta)
+    one = new_run(strategy, 3, 500, strategy.delta)
     rng = np.random.default_rng(5)
     for _ in range(40):
-        two = new_course(strategy, 3, 500, strategy.delta)
+        two = new_run(strategy, 3, 500, strategy.delta)
         two.load(one.dump())
         assert two.dump() == one.dump()
         place = one.take()
@@ -185,7 +186,7 @@ def test_a_course_goes_on_from_what_it_wrote(name: str) -> None:
             sums = [float(rng.integers(0, batch.size + 1)) for batch in due]
             one.release(sums)
             two.release(sums)
-        elif isinstance(one, StreamCourse) and isinstance(two, StreamCourse):
+        elif isinstance(one, StreamRun) and isinstance(two, StreamRun):
             value = float(rng.random() < 0.5)
             one.answer(place.arm, value)
             two.answer(place.arm, value)
@@ -202,7 +203,7 @@ def test_smallest_delta_is_where_stopping_begins() -> None:
             assert course.would_stop(smallest * 1.002)
             assert not course.would_stop(smallest * 0.998)
             assert course.stopped == (smallest <= 1e-6)
-    assert new_course(BETS[0], 3, 100, 0.1).smallest_delta() is None
+    assert new_run(BETS[0], 3, 100, 0.1).smallest_delta() is None
 
 
 def test_the_gamblers_smallest_delta_is_where_stopping_begins() -> None:

@@ -23,7 +23,7 @@ import discreet
 from discreet import DiscreetError, InvalidInputError, Results, Study, run_study, simulate
 from discreet.cli import main
 from discreet.simulation import engine
-from discreet.strategies.strategy import CustomThreshold
+from discreet.strategies.custom import CustomThreshold
 from discreet.studies import run as sweep
 
 MU4 = discreet.benchmarks.mu4

@@ -12,7 +12,7 @@ import numpy as np
 from discreet.arrays import Progress
 from discreet.errors import InvalidInputError
 from discreet.instance import Bernoulli, Instance
-from discreet.simulation.engine import describe, simulate
+from discreet.simulation.engine import simulate
 from discreet.statistics import clopper_pearson
 from discreet.strategies.strategy import Strategy
 from discreet.validate import check_delta
@@ -110,7 +110,7 @@ class Correctness:
             "seed": self.seed,
             "max_samples": self.max_samples,
             "version": self.version,
-            "spec": describe(self.strategy),
+            "spec": self.strategy.describe(),
         }
 
 

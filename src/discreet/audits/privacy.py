@@ -19,7 +19,7 @@ from discreet.audits.rehearsal import Live, Rehearsal, Silent, Simulated, Source
 from discreet.errors import InvalidInputError
 from discreet.statistics import clopper_pearson
 from discreet.strategies.strategy import Strategy
-from discreet.trials.protocol import live_course
+from discreet.trials.protocol import live_run
 from discreet.validate import check_whole
 from discreet.version import __version__
 
@@ -247,7 +247,7 @@ def _whole(name: str, words: str, trial: Rehearsal, tables: Table, runs: int) ->
 
 def short_trial(strategy: Strategy) -> int:
     """People in a trial of a few releases."""
-    course, people = live_course(strategy, 2, 10**9), 0
+    course, people = live_run(strategy, 2, 10**9), 0
     if course.learns_always:
         return 2 * DEEP
     for _ in range(LOOKS):

@@ -11,10 +11,11 @@ import numpy as np
 
 from discreet.arrays import Ints
 from discreet.errors import DiscreetError
-from discreet.strategies.run import Course, Due, StreamCourse
+from discreet.strategies.run import Place, Run
 from discreet.strategies.strategy import Strategy
+from discreet.strategies.stream.run import StreamRun
 from discreet.trials import mechanisms as privacy
-from discreet.trials.protocol import live_course
+from discreet.trials.protocol import live_run
 
 Table = Ints
 """The outcome, 0 or 1, of each person (row) on each arm (column)."""
@@ -114,14 +115,14 @@ class Rehearsal:
     def __init__(self, strategy: Strategy, people: int, source: Source, arms: int = 2) -> None:
         self.strategy, self.source = strategy, source
         self.epsilon, self.grid = float(strategy.epsilon or 0), privacy.grid_of(strategy)
-        self.course: Course = live_course(strategy, arms, people)
+        self.course: Run = live_run(strategy, arms, people)
         self.table: Table = np.zeros((0, arms), np.int64)
         self.batches: dict[tuple[int, int], list[int]] = {}
         """The people of each batch, by (arm, phase)."""
         self._before = [(place.arm, place.phase) for place in self._until_release()]
         self._start = self.course.dump()
 
-    def _until_release(self) -> list[Due]:
+    def _until_release(self) -> list[Place]:
         """The places before the first release: the same in every run, hence handed out once."""
         places = []
         while not self.course.learns_always and (place := self.course.take()) is not None:
@@ -163,7 +164,7 @@ class Rehearsal:
                 person = len(arms)
                 arms.append(place.arm)
                 self.batches.setdefault((place.arm, place.phase), []).append(person)
-                if isinstance(course, StreamCourse):
+                if isinstance(course, StreamRun):
                     value = self.respond(int(table[person, place.arm]))
                     course.answer(place.arm, value / self.grid)
                     releases.append(Release(*place, value))
@@ -173,7 +174,7 @@ class Rehearsal:
                 break
         return Transcript(arms, releases, course.stopped, course.recommendation)
 
-    def release(self, due: list[Due]) -> list[Release]:
+    def release(self, due: list[Place]) -> list[Release]:
         """Publish what is due, and decide."""
         totals = [self.total(arm, phase) for arm, phase, _ in due]
         released = [Release(*batch, self.noisy(total)) for batch, total in zip(due, totals, strict=True)]

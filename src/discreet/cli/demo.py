@@ -24,7 +24,7 @@ from discreet.reports.terminal import people, show_plan, show_trial
 from discreet.results import Results
 from discreet.simulation import engine
 from discreet.simulation.paths import RunPath, run_path
-from discreet.strategies.strategy import bet_se, recommended
+from discreet.strategies.presets import bet_se, recommended
 
 DOSES = Bernoulli((0.35, 0.5, 0.7, 0.55), ("5 mg", "10 mg", "20 mg", "40 mg"))
 EPSILON, DELTA, GAP = 0.5, 0.05, 0.15

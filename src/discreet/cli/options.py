@@ -92,7 +92,7 @@ def design_options(command: Any) -> Any:
 
 def read_strategy(name: str, options: dict[str, Any]) -> "Strategy":
     """The preset of that name with those options that were given."""
-    from discreet.strategies.strategy import PRESETS
+    from discreet.strategies.presets import PRESETS
 
     if name not in PRESETS:
         raise InvalidInputError(f"unknown strategy {name!r}: use one of {', '.join(PRESETS)}")

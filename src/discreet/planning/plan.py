@@ -18,7 +18,8 @@ from discreet.instance import Bernoulli, Instance
 from discreet.results import Results
 from discreet.simulation.engine import MAX_SAMPLES, MayNotStopWarning, simulate
 from discreet.statistics import clopper_pearson
-from discreet.strategies.strategy import PRESETS, Recommendation, Strategy, bet_se, recommended, ttucb
+from discreet.strategies.presets import PRESETS, Recommendation, bet_se, recommended, ttucb
+from discreet.strategies.strategy import Strategy
 from discreet.validate import check_arms, check_delta, check_epsilon
 from discreet.version import __version__
 

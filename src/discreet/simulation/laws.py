@@ -1,7 +1,4 @@
-"""Reward laws, and the draws of simulated rewards: the private side of the wall.
-
-Leaf functions like decision.py's, compiled by kernel.py.
-"""
+"""Reward laws, and the draws of simulated rewards: the private side of the wall."""
 
 import math
 from typing import NamedTuple
@@ -9,6 +6,9 @@ from typing import NamedTuple
 import numpy as np
 
 from discreet.arrays import Floats
+from discreet.errors import InvalidInputError
+from discreet.instance import Bernoulli, Beta, Discrete, Instance
+from discreet.leaf import leaf
 
 Generator = np.random.Generator
 
@@ -60,6 +60,18 @@ def discrete(values: Floats, probabilities: Floats) -> Laws:
     return Laws(DISCRETE, (value * chance).sum(axis=1), none, value, np.minimum(given, 1.0), cumulative)
 
 
+def laws_of(instance: Instance) -> Laws:
+    """The instance as the loops draw from it."""
+    if isinstance(instance, Bernoulli):
+        return bernoulli(np.array(instance.means))
+    if isinstance(instance, Discrete):
+        values = np.tile(np.array(instance.values), (instance.arms, 1))
+        return discrete(values, np.array(instance.probabilities))
+    if isinstance(instance, Beta):
+        return beta(np.array([instance.a, instance.b]).T)
+    raise InvalidInputError(f"there is no simulation of {type(instance).__name__} arms")
+
+
 def responses(laws: Laws, epsilon: float) -> Laws:
     """What CTB(epsilon) sends: Ber((r (e^eps - 1) + 1)/(e^eps + 1)) of a reward r, hence Bernoulli with this mean.
 
@@ -69,6 +81,7 @@ def responses(laws: Laws, epsilon: float) -> Laws:
     return bernoulli((laws.mean * (1.0 - shrink) + shrink) / (1.0 + shrink))
 
 
+@leaf
 def draw_sum(rng: Generator, laws: Laws, arm: int, count: int) -> float:
     """The sum of `count` rewards of an arm, with one draw where the law allows it."""
     if laws.kind == BERNOULLI:
@@ -87,6 +100,7 @@ def draw_sum(rng: Generator, laws: Laws, arm: int, count: int) -> float:
     return total
 
 
+@leaf
 def draw_one(rng: Generator, laws: Laws, arm: int) -> float:
     """One reward of an arm."""
     if laws.kind == BERNOULLI:

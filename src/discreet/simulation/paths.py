@@ -6,18 +6,34 @@ world saw of it. Everything in a `RunPath` is public: released means and counts,
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from discreet.arrays import Flags, Floats, Ints
+from discreet.arrays import Flags, Floats
 from discreet.errors import InvalidInputError
 from discreet.instance import Instance
 from discreet.simulation import engine
-from discreet.simulation.loops import betting as play
-from discreet.strategies import decision, rules
-from discreet.strategies.betting import rounds as betting
+from discreet.simulation.laws import laws_of
+from discreet.simulation.loops import betting as betting_loop
+from discreet.simulation.loops import epochs as epochs_loop
+from discreet.simulation.loops import phased as phased_loop
+from discreet.simulation.loops import stream as stream_loop
+from discreet.simulation.outcome import Outcome
+from discreet.simulation.runner import BLOCK
+from discreet.simulation.workers import generator
+from discreet.strategies.betting.bets import betting_rules
+from discreet.strategies.betting.evidence import interval
+from discreet.strategies.betting.rounds import first_round, front_runner, mean_of, new_book, next_round
+from discreet.strategies.epochs.decide import new_epochs, settle
+from discreet.strategies.phased.tables import LOW, SPLIT, PhasedRules, pair_thresholds, phase_bonus, phased_rules
+from discreet.strategies.scales import noise_scale
 from discreet.strategies.strategy import Strategy
+from discreet.strategies.stream.decide import stream_bonus, stream_threshold
+from discreet.strategies.stream.tables import StreamRules, stream_rules
+from discreet.strategies.top_two import best_arm
+from discreet.theory.costs import GAUSSIAN, PRIVATE, gap_is_large, numerator, transport_cost
+from discreet.theory.thresholds import epoch_length
 
 LONGEST_STREAM = 2_000_000
 SHOWN = 400
@@ -64,65 +80,79 @@ def run_path(
     Strategies that leap, and dp-se, share random numbers between 64 runs: of those it shows the first of each 64.
     """
     cap = engine.check(instance, strategy, 1, seed, max_samples)
-    block = engine.BLOCK if engine.in_blocks(instance, strategy) else 1
+    block = BLOCK if engine.in_blocks(instance, strategy) else 1
     if run < 0 or run % block:
         raise InvalidInputError(f"run must be a run's number, 0 or more; for {strategy.name} a multiple of {block}")
-    rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(run // block,))))
     if strategy.episodes == "global":
         raise InvalidInputError("the way of a run is not drawn for one global episode: take episodes='arm'")
-    if strategy.estimator == "bets":
-        return _bets(instance, strategy, rng, cap)
-    if strategy.estimator == "epochs":
-        return _epochs(instance, strategy, rng, cap)
-    return _traced(instance, strategy, rng, cap)
+    return FAMILIES[strategy.part.family](instance, strategy, generator(seed, run // block), cap)
 
 
-def _traced(instance: Instance, strategy: Strategy, rng: np.random.Generator, cap: int) -> RunPath:
-    """Top Two and its kin: from the kernel's trace (samples, arm, its mean and count, every arm's pulls)."""
-    from discreet.simulation import kernels as kernel
+def _phased(instance: Instance, strategy: Strategy, rng: np.random.Generator, cap: int) -> RunPath:
+    """From the loop's trace (samples, arm, its mean and count, every arm's pulls)."""
+    from discreet.simulation.compile import compiled
 
-    arms, laws = instance.arms, engine.laws_of(instance)
-    pulls = np.zeros(arms, np.int64)
-    if strategy.phased:
-        trace = np.zeros((64 * arms, 4 + arms))
-        release, phased = kernel.Release(*engine.release_of(strategy)), rules.phased_rules(strategy, arms)
-        found = kernel.run_phased(rng, laws, release, phased, True, cap, pulls, trace)
-        length = min(found[3], len(trace))
-    else:
-        trace = np.zeros((min(cap, LONGEST_STREAM), 4 + arms))
-        if strategy.estimator == "ctb":
-            laws = kernel.responses(laws, float(strategy.epsilon or 0))
-        stream = rules.stream_rules(strategy, arms)
-        found = kernel.run_stream(rng, laws, rules.noise_scale(strategy), stream, cap, pulls, trace)
-        length = min(found[0], len(trace))
-        if found[0] > len(trace):
-            raise InvalidInputError(
-                f"this run took {found[0]} samples, each of them a release; ways are drawn up to {LONGEST_STREAM}"
-            )
-    trace = trace[:length]
-    shown, means, counts, released = _fill(trace, arms, length if strategy.phased else SHOWN)
-    judge: Any = _judge_phased if strategy.phased else _judge_stream
-    bonus, evidence = judge(strategy, arms, trace[shown, 0], means, counts)
-    scale = math.tanh(float(strategy.epsilon or 0) / 2) if strategy.estimator == "ctb" else 1.0
+    arms, rules = instance.arms, phased_rules(strategy, instance.arms)
+    trace = np.zeros((64 * arms, 4 + arms))
+    epsilon, pulls = strategy.trust_model.noise(strategy.epsilon), np.zeros(arms, np.int64)
+    found = compiled(phased_loop.run_phased)(rng, laws_of(instance), epsilon, rules, True, cap, pulls, trace)
+    trace = trace[: min(found.rounds, len(trace))]
+    shown = _fill(trace, arms, len(trace))
+    bonus, evidence = _judge_phased(strategy, rules, shown)
+    return _traced(instance, strategy, shown, bonus, evidence, found, thinned=False)
+
+
+def _stream(instance: Instance, strategy: Strategy, rng: np.random.Generator, cap: int) -> RunPath:
+    """From the loop's trace, thinned: every sample is a release."""
+    from discreet.simulation.compile import compiled
+
+    arms, rules = instance.arms, stream_rules(strategy, instance.arms)
+    trace = np.zeros((min(cap, LONGEST_STREAM), 4 + arms))
+    laws, pulls = stream_loop.collected(strategy, laws_of(instance)), np.zeros(arms, np.int64)
+    run = compiled(stream_loop.run_stream)
+    found = run(rng, laws, noise_scale(strategy), rules, cap, pulls, trace)
+    if found.samples > len(trace):
+        raise InvalidInputError(
+            f"this run took {found.samples} samples, each of them a release; ways are drawn up to {LONGEST_STREAM}"
+        )
+    shown = _fill(trace[: found.samples], arms, SHOWN)
+    bonus, evidence = _judge_stream(rules, shown)
+    return _traced(instance, strategy, shown, bonus, evidence, found, thinned=True)
+
+
+class _Rows(NamedTuple):
+    """Every arm's last released mean and count at each row kept."""
+
+    samples: Floats
+    means: Floats
+    counts: Floats
+    released: Flags
+
+
+def _traced(
+    instance: Instance, strategy: Strategy, shown: _Rows, bonus: Floats, evidence: Floats, found: Outcome, thinned: bool
+) -> RunPath:
+    """Top Two and its kin, on the scale of rewards."""
+    scale = strategy.trust_model.shrink(strategy.epsilon) if strategy.part.bits else 1.0
     return RunPath(
         strategy=strategy.name,
         threshold=_threshold_name(strategy),
         names=instance.names,
-        samples=trace[shown, 0],
-        means=0.5 + (means - 0.5) / scale,
+        samples=shown.samples,
+        means=0.5 + (shown.means - 0.5) / scale,
         bonus=bonus / scale,
         evidence=evidence,
-        released=released,
-        stopped=bool(found[2]),
-        recommendation=int(found[1]),
+        released=shown.released,
+        stopped=bool(found.stopped),
+        recommendation=int(found.recommendation),
         bonus_words="the bonus that makes the leader",
         evidence_words="transportation cost as a share of the threshold",
-        thinned=not strategy.phased,
+        thinned=thinned,
     )
 
 
-def _fill(trace: Floats, arms: int, most: int) -> tuple[Ints, Floats, Floats, Any]:
-    """Every arm's last released mean and count at each row kept; rows from the K-th on, evenly spread in log time."""
+def _fill(trace: Floats, arms: int, most: int) -> _Rows:
+    """The rows from the K-th on; if they are too many, some evenly spread in log time."""
     length = len(trace)
     means, counts = np.full((length, arms), math.nan), np.zeros((length, arms))
     released = np.zeros((length, arms), np.bool_)
@@ -134,141 +164,140 @@ def _fill(trace: Floats, arms: int, most: int) -> tuple[Ints, Floats, Floats, An
     spread = np.unique(np.geomspace(arms, length, most).astype(np.int64)) - 1
     shown = spread if length > most else np.arange(min(arms, length) - 1, length)
     released[arms - 1] = True
-    return shown, means[shown], counts[shown], released[shown]
+    return _Rows(trace[shown, 0], means[shown], counts[shown], released[shown])
 
 
-def _judge_phased(
-    strategy: Strategy, arms: int, samples: Floats, means: Floats, counts: Floats
-) -> tuple[Floats, Floats]:
-    phased = rules.phased_rules(strategy, arms)
-    pair, evidence = rules.pair_thresholds(strategy, arms), np.full(means.shape, math.nan)
-    if phased.bonus_scale > 0:
+def _judge_phased(strategy: Strategy, rules: PhasedRules, shown: _Rows) -> tuple[Floats, Floats]:
+    """(bonus, evidence) of every arm at every row."""
+    means, counts = shown.means, shown.counts
+    arms = means.shape[1]
+    pair, evidence = pair_thresholds(strategy, arms), np.full(means.shape, math.nan)
+    if rules.bonus_scale > 0:
         total = counts.sum(axis=1, keepdims=True)
-        bonus = np.sqrt(phased.bonus_scale * np.log(np.maximum(total, 2)) / counts)
+        bonus = np.sqrt(rules.bonus_scale * np.log(np.maximum(total, 2)) / counts)
     else:
-        bonus = rules.phase_bonus(strategy)(counts)
+        bonus = phase_bonus(strategy)(counts)
     for row, (mean, count) in enumerate(zip(means, counts, strict=True)):
         best = int(np.argmax(mean))
         for arm in range(arms):
             if arm != best:
                 low, high = pair(count[best], count[arm])
-                evidence[row, arm] = _share(phased, mean[best] - mean[arm], count[best], count[arm], low, high)
+                evidence[row, arm] = _share(rules, mean[best] - mean[arm], count[best], count[arm], low, high)
     return bonus, evidence
 
 
-def _share(rule: Any, gap: float, best: float, other: float, low: Any, high: Any) -> float:
-    """The cost as a share of the threshold that `decision.passes` compares it with."""
+def _share(rules: PhasedRules, gap: float, best: float, other: float, low: Any, high: Any) -> float:
+    """The cost as a share of the threshold that `decide.passes` compares it with."""
     costs = {
-        code: decision.transport_cost(
-            decision.numerator(code, gap, rule.half_epsilon), 1 / best, 1 / other, rule.two_variance
-        )
-        for code in (decision.GAUSSIAN, decision.PRIVATE)
+        code: transport_cost(numerator(code, gap, rules.half_epsilon), 1 / best, 1 / other, rules.two_variance)
+        for code in (GAUSSIAN, PRIVATE)
     }
-    plain, wide = costs[decision.GAUSSIAN] / float(low), costs[decision.PRIVATE] / float(high)
-    if rule.stop == decision.LOW or not decision.gap_is_large(gap, 0.0, rule.half_epsilon):
+    plain, wide = costs[GAUSSIAN] / float(low), costs[PRIVATE] / float(high)
+    if rules.stop == LOW or not gap_is_large(gap, 0.0, rules.half_epsilon):
         return float(plain)
-    return float(wide if rule.stop == decision.SPLIT else max(plain, wide))
+    return float(wide if rules.stop == SPLIT else max(plain, wide))
 
 
-def _judge_stream(
-    strategy: Strategy, arms: int, samples: Floats, means: Floats, counts: Floats
-) -> tuple[Floats, Floats]:
-    rule = rules.stream_rules(strategy, arms)
-    bonus, evidence = np.zeros(means.shape), np.full(means.shape, math.nan)
-    for row, (mean, count) in enumerate(zip(means, counts, strict=True)):
-        best, time = int(np.argmax(mean)), int(samples[row])
-        for arm in range(arms):
-            bonus[row, arm] = decision.stream_bonus(
-                rule.bonus, rule.bonus_scale, rule.bonus_table, math.log(time), int(count[arm])
+def _judge_stream(rules: StreamRules, shown: _Rows) -> tuple[Floats, Floats]:
+    """(bonus, evidence) of every arm at every row."""
+    bonus, evidence = np.zeros(shown.means.shape), np.full(shown.means.shape, math.nan)
+    for row, (mean, count) in enumerate(zip(shown.means, shown.counts, strict=True)):
+        best, time = int(np.argmax(mean)), int(shown.samples[row])
+        for arm in range(mean.size):
+            bonus[row, arm] = stream_bonus(
+                rules.bonus, rules.bonus_scale, rules.bonus_table, math.log(time), int(count[arm])
             )
             if arm != best:
-                level = decision.stream_threshold(
-                    rule.threshold, rule.constant, rule.threshold_table, int(count[best]), int(count[arm]), time
+                level = stream_threshold(
+                    rules.threshold, rules.constant, rules.threshold_table, int(count[best]), int(count[arm]), time
                 )
-                top = decision.numerator(rule.cost, mean[best] - mean[arm], rule.half_epsilon)
-                cost = decision.transport_cost(top, 1 / count[best], 1 / count[arm], rule.two_variance)
-                evidence[row, arm] = cost / level
+                top = numerator(GAUSSIAN, mean[best] - mean[arm], math.inf)
+                evidence[row, arm] = transport_cost(top, 1 / count[best], 1 / count[arm], rules.two_variance) / level
     return bonus, evidence
 
 
 def _epochs(instance: Instance, strategy: Strategy, rng: np.random.Generator, cap: int) -> RunPath:
-    """DP-SE: from the kernel's trace (samples, arms left, epoch length, epoch, every arm's mean)."""
-    from discreet.simulation import kernels as kernel
-
-    arms, epsilon = instance.arms, float(strategy.epsilon or 0)
-    trace = np.zeros((64, 4 + arms))
-    pulls = np.zeros(arms, np.int64)
-    found = kernel.run_dpse(rng, engine.laws_of(instance), epsilon, strategy.delta, cap, pulls, trace)
-    trace = trace[: found[3]]
-    means = trace[:, 4:].copy()
-    bonus, evidence = np.full(means.shape, math.nan), np.full(means.shape, math.nan)
-    active = np.ones(arms, np.bool_)
-    released = np.zeros(means.shape, np.bool_)
-    for row, (_, _, length, epoch) in enumerate(trace[:, :4]):
-        radius = decision.epoch_radius(int(active.sum()), int(epoch), int(length), epsilon, strategy.delta)
-        released[row], bonus[row, active] = active, radius / 2
-        best = decision.best_arm(means[row], active)
-        share = (means[row, best] - means[row]) / radius
-        evidence[row] = np.where(active, share, 1.0)
-        evidence[row, best] = math.nan
-        active = active & ~(share > 1)
-    return RunPath(
-        strategy=strategy.name,
-        threshold=_threshold_name(strategy),
-        names=instance.names,
-        samples=trace[:, 0],
-        means=means,
-        bonus=bonus,
-        evidence=evidence,
-        released=released,
-        stopped=bool(found[2]),
-        recommendation=int(found[1]),
-        bonus_words="the radius",
-        evidence_words="gap to the best arm as a share of twice the radius",
-        thinned=False,
-    )
-
-
-def _bets(instance: Instance, strategy: Strategy, rng: np.random.Generator, cap: int) -> RunPath:
-    """bet-se, round by round with the plain functions the kernel compiles: its trace has no evidence."""
-    arms, (bets, setting) = instance.arms, rules.betting_rules(strategy, instance.arms)
-    book, best, n, samples, length = betting.new_book(arms), -1, 0, 0, setting.first
-    half, rows = np.zeros(arms), list[tuple[float, Floats, Floats, Floats, Any]]()
-    while best < 0:
-        leader, second, octave, weight = betting.announce(len(rows), book)
-        length = min(length, (cap - samples) // weight)
-        if length < 1:
+    """DP-SE, epoch by epoch with the functions that its loop calls."""
+    arms, epsilon, laws = instance.arms, float(strategy.epsilon or 0), laws_of(instance)
+    state, rows = new_epochs(arms), list[_Row]()
+    samples, left = 0, arms
+    while left > 1:
+        epoch = len(rows) + 1
+        length = epoch_length(left, epoch, epsilon, strategy.delta)
+        if length > (cap - samples) // left:
             break
+        played = state.active.copy()
+        epochs_loop.draw_epoch(rng, laws, epsilon, length, state)
+        samples += left * length
+        left = settle(state, left, epoch, length, epsilon, strategy.delta)
+        best = best_arm(state.mean, state.active)
+        share = np.where(played, (state.mean[best] - state.mean) / (2 * state.radius[best]), 1.0)
+        share[best] = math.nan
+        radius = np.where(played, state.radius, math.nan)
+        rows.append(_Row(samples, state.mean.copy(), radius, share, played))
+    words = "the radius", "gap to the best arm as a share of twice the radius"
+    return _by_rounds(instance, strategy, rows, left == 1, int(best_arm(state.mean, state.active)), words)
+
+
+def _betting(instance: Instance, strategy: Strategy, rng: np.random.Generator, cap: int) -> RunPath:
+    """bet-se, round by round with the functions that its loop calls."""
+    arms, means = instance.arms, np.array(instance.means)
+    bets, setting = betting_rules(strategy, arms)
+    book, half, rows = new_book(arms), np.zeros(arms), list[_Row]()
+    now = first_round(setting, cap, book)
+    while now.winner < 0 and now.length >= 1:
         played = book.active.copy()
+        betting_loop.draw_round(rng, means, now, setting, book)
+        now = next_round(now, bets, setting, cap, book)
+        released = np.array([mean_of(arm, book.total, setting) for arm in range(arms)])
+        released = 0.5 + (released - 0.5) / setting.scale  # behind randomised response: back to the scale of rewards
         for arm in np.flatnonzero(played):
-            batch = length * 2**octave if arm == leader else length
-            book.fresh[arm] = play.draw_release(rng, batch, instance.means[arm], setting), batch, 1
-        samples, n = samples + length * weight, n + length
-        best = betting.settle(len(rows), n, leader, second, octave, bets, setting, book)
-        means = np.array([betting.mean_of(arm, book.total, setting) for arm in range(arms)])
-        means = 0.5 + (means - 0.5) / setting.scale  # behind randomised response: back to the scale of rewards
-        for arm in np.flatnonzero(played):
-            half[arm] = np.ptp(betting.interval(book.total[arm], strategy.delta, bets, setting)) / 2
+            half[arm] = np.ptp(interval(book.total[arm], strategy.delta, bets, setting)) / 2
         share = np.where(book.out, 1.0, np.clip(book.money / setting.target, 0.0, 0.999))
-        share[best if best >= 0 else int(np.argmax(np.where(book.out, -math.inf, means)))] = math.nan
-        rows.append((samples, means, half.copy(), share, played))
-        if best < 0:
-            length = betting.plan(n, setting, book)
+        leader = now.winner if now.winner >= 0 else int(np.argmax(np.where(book.out, -math.inf, released)))
+        share[leader] = math.nan
+        rows.append(_Row(now.samples, released, half.copy(), share, played))
+    stopped = now.winner >= 0
+    words = (
+        f"half of the {1 - strategy.delta:.6g} confidence interval",
+        "log of the gambler's money as a share of log(1/δ)",
+    )
+    return _by_rounds(instance, strategy, rows, stopped, now.winner if stopped else front_runner(book), words)
+
+
+class _Row(NamedTuple):
+    """What a round of releases showed, by arm."""
+
+    samples: int
+    means: Floats
+    bonus: Floats
+    evidence: Floats
+    released: Flags
+
+
+def _by_rounds(
+    instance: Instance, strategy: Strategy, rows: list[_Row], stopped: bool, named: int, words: tuple[str, str]
+) -> RunPath:
+    """A run that releases in rounds; `words` say what bonus and evidence are."""
+    arms = instance.arms
     return RunPath(
         strategy=strategy.name,
         threshold=_threshold_name(strategy),
         names=instance.names,
-        samples=np.array([row[0] for row in rows], np.float64),
-        means=np.array([row[1] for row in rows]),
-        bonus=np.array([row[2] for row in rows]),
-        evidence=np.array([row[3] for row in rows]),
-        released=np.array([row[4] for row in rows], np.bool_),
-        stopped=best >= 0,
-        recommendation=best if best >= 0 else betting.front_runner(book),
-        bonus_words=f"half of the {1 - strategy.delta:.6g} confidence interval",
-        evidence_words="log of the gambler's money as a share of log(1/δ)",
+        samples=np.array([row.samples for row in rows], np.float64),
+        means=np.array([row.means for row in rows]).reshape(-1, arms),
+        bonus=np.array([row.bonus for row in rows]).reshape(-1, arms),
+        evidence=np.array([row.evidence for row in rows]).reshape(-1, arms),
+        released=np.array([row.released for row in rows], np.bool_).reshape(-1, arms),
+        stopped=stopped,
+        recommendation=named,
+        bonus_words=words[0],
+        evidence_words=words[1],
         thinned=False,
     )
+
+
+FAMILIES = {"phased": _phased, "stream": _stream, "epochs": _epochs, "betting": _betting}
 
 
 def _threshold_name(strategy: Strategy) -> str:

@@ -23,9 +23,10 @@ from discreet.files import write
 from discreet.instance import Bernoulli, benchmarks
 from discreet.results import Results
 from discreet.simulation import engine
-from discreet.strategies import decision, strategy
+from discreet.strategies import presets, strategy
 from discreet.studies.run import Progress, Step, check_folder, run_study, statistics
 from discreet.studies.study import Study
+from discreet.theory import thresholds
 from discreet.version import __version__
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ def _strategies(trust: str, levels: Iterable[float | None]) -> list[strategy.Str
         for level in sorted(levels, key=lambda value: -(value or 0.0)):
             if name != AUTHORS:
                 private = {} if level is None else {"epsilon": level}
-                found.append(strategy.PRESETS[name](delta=DELTA, **private, **own))
+                found.append(presets.PRESETS[name](delta=DELTA, **private, **own))
     return found
 
 
@@ -142,12 +143,12 @@ def authors_dp_se(instance: Bernoulli, epsilon: float, delta: float, runs: int, 
         epoch += 1
         for size in range(2, instance.arms + 1):
             rows = np.flatnonzero(left == size)
-            length = decision.epoch_length(size, epoch, epsilon, delta)
+            length = thresholds.epoch_length(size, epoch, epsilon, delta)
             count[rows] += length
             mean = rng.binomial(length, instance.means, (len(rows), instance.arms)) / count[rows, np.newaxis]
             mean += rng.laplace(0, 1 / (epsilon * length), mean.shape)
             mean[~active[rows]] = -math.inf
-            radius = decision.epoch_radius(size, epoch, length, epsilon, delta)
+            radius = thresholds.epoch_radius(size, epoch, length, epsilon, delta)
             active[rows] &= mean >= mean.max(axis=1, keepdims=True) - radius
             samples[rows] += size * length
             epochs[rows] = epoch
@@ -184,7 +185,7 @@ def _with_authors(table: "pl.DataFrame", runs: int) -> "pl.DataFrame":
 
 def local_pace() -> float:
     """Seconds for a sample of ctb-tt on this machine, on all its threads: the best of a few tries of some millions."""
-    trial = strategy.ctb_tt(0.5, DELTA)
+    trial = presets.ctb_tt(0.5, DELTA)
     engine.simulate(benchmarks.mu4, trial, 2, SEED)  # compiles
     tries = [engine.simulate(benchmarks.mu2, trial, 8, SEED) for _ in range(5)]
     return min(float(results.seconds / results.samples.sum()) for results in tries)

@@ -28,7 +28,7 @@ from discreet import theory
 from discreet.errors import DiscreetError, InvalidInputError, NoConvergenceError
 from discreet.instance import Bernoulli, Instance
 from discreet.results import Results
-from discreet.simulation import engine
+from discreet.simulation import engine, runner
 from discreet.strategies.strategy import Strategy
 from discreet.studies.study import Cell, Study, extras, title
 from discreet.version import __version__
@@ -36,7 +36,7 @@ from discreet.version import __version__
 if TYPE_CHECKING:
     import polars as pl
 
-BLOCK = 4 * engine.BLOCK
+BLOCK = 4 * runner.BLOCK
 """Runs in a block: the unit of work, and of what an interruption can lose."""
 FORMAT = 1
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
@@ -185,7 +185,7 @@ class _Store:
 
     def missing(self, cell: Cell) -> list[tuple[int, int]]:
         """The blocks of runs that are not there, as [first, last)."""
-        key, unit = _key(self.study, cell), engine.BLOCK if engine.in_blocks(cell.instance, cell.strategy) else 1
+        key, unit = _key(self.study, cell), runner.BLOCK if engine.in_blocks(cell.instance, cell.strategy) else 1
         target = -(-self.study.runs // unit) * unit  # runs that share a Generator are made together
         gaps, position = list[tuple[int, int]](), 0
         for first, last in [*sorted(self.pieces[key]), (target, target)]:

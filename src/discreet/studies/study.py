@@ -12,7 +12,9 @@ from typing import Any
 from discreet.errors import InvalidInputError
 from discreet.instance import Bernoulli, Instance, benchmarks
 from discreet.simulation import engine
-from discreet.strategies.strategy import PRESETS, SAMPLINGS, THRESHOLDS, Strategy
+from discreet.strategies.parts import SAMPLINGS, THRESHOLDS
+from discreet.strategies.presets import PRESETS
+from discreet.strategies.strategy import Strategy
 from discreet.validate import check_beta, check_delta, check_epsilon, check_gamma
 
 

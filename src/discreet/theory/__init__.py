@@ -4,19 +4,26 @@ Characteristic times, lower and upper bounds, switch points; thresholds are in `
 divergences in `discreet.theory.divergences`, everything of one instance at once is `discreet.bounds`.
 """
 
-from discreet.theory.times import (
-    CharacteristicTime,
+from discreet.theory.constants import (
     complexity,
-    free_epsilon,
     g1,
     g2,
+    private_complexity,
+    relaxed_complexity,
+    rounds_bound,
+    upper_constant_adap_tt,
+    upper_constant_adap_tt_star,
+    upper_constant_ctb_tt,
+    upper_constants,
+)
+from discreet.theory.times import (
+    CharacteristicTime,
+    free_epsilon,
     inverse_local_factor,
     local_factor,
     lower_bound,
     lower_bound_paper,
-    private_complexity,
-    relaxed_complexity,
-    rounds_bound,
+    switch_epsilon,
     switch_epsilon_global,
     switch_epsilon_local,
     t_epsilon,
@@ -30,10 +37,7 @@ from discreet.theory.times import (
     t_relaxed_beta,
     t_tv,
     t_tv2,
-    upper_constant_adap_tt,
-    upper_constant_adap_tt_star,
-    upper_constant_ctb_tt,
-    upper_constants,
+    tightest,
 )
 
 __all__ = [
@@ -49,6 +53,7 @@ __all__ = [
     "private_complexity",
     "relaxed_complexity",
     "rounds_bound",
+    "switch_epsilon",
     "switch_epsilon_global",
     "switch_epsilon_local",
     "t_epsilon",
@@ -62,6 +67,7 @@ __all__ = [
     "t_relaxed_beta",
     "t_tv",
     "t_tv2",
+    "tightest",
     "upper_constant_adap_tt",
     "upper_constant_adap_tt_star",
     "upper_constant_ctb_tt",

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from discreet import theory
 from discreet.errors import InvalidInputError
 from discreet.instance import Instance
+from discreet.theory import constants, times
 from discreet.theory.times import CharacteristicTime
 
 
@@ -88,10 +88,10 @@ def bounds(
     """
     if isinstance(epsilons, str) or not isinstance(epsilons, Sequence | np.ndarray):
         raise InvalidInputError(f"epsilons must be a list of privacy levels, for one as [1.0]; got {epsilons!r}")
-    t_kl, t_tv, t_gaussian = theory.t_kl(instance), theory.t_tv(instance), theory.t_gaussian(instance, sigma)
+    t_kl, t_tv, t_gaussian = times.t_kl(instance), times.t_tv(instance), times.t_gaussian(instance, sigma)
     t_tv2 = t_gaussian.scaled(1 / (2 * sigma**2))
     switch = {
-        "local": theory.inverse_local_factor(t_tv2.value / t_kl.value),
+        "local": times.inverse_local_factor(t_tv2.value / t_kl.value),
         "global": t_tv.value / t_kl.value,
     }
     plain = Bounds(
@@ -100,16 +100,16 @@ def bounds(
         beta=beta,
         sigma=sigma,
         t_kl=t_kl,
-        t_kl_beta=theory.t_kl_beta(instance, beta),
+        t_kl_beta=times.t_kl_beta(instance, beta),
         t_gaussian=t_gaussian,
-        t_gaussian_beta=theory.t_gaussian_beta(instance, beta, sigma),
+        t_gaussian_beta=times.t_gaussian_beta(instance, beta, sigma),
         t_tv=t_tv,
         t_tv2=t_tv2,
-        complexity=theory.complexity(instance, sigma),
-        lower_bound=theory.lower_bound(t_kl, delta),
-        lower_bound_paper=theory.lower_bound_paper(t_kl, delta),
+        complexity=constants.complexity(instance, sigma),
+        lower_bound=times.lower_bound(t_kl, delta),
+        lower_bound_paper=times.lower_bound_paper(t_kl, delta),
         switch_epsilon=switch,
-        free_epsilon=theory.free_epsilon(instance),
+        free_epsilon=times.free_epsilon(instance),
         per_epsilon=(),
     )
     rows = tuple(_at(plain, epsilon) for epsilon in epsilons)
@@ -119,28 +119,28 @@ def bounds(
 def _at(plain: Bounds, epsilon: float) -> PrivateBounds:
     instance, delta, beta, sigma = plain.instance, plain.delta, plain.beta, plain.sigma
     t_local, t_global, t_epsilon = (
-        time(instance, epsilon, plain.t_kl) for time in (theory.t_local, theory.t_global, theory.t_epsilon)
+        time(instance, epsilon, plain.t_kl) for time in (times.t_local, times.t_global, times.t_epsilon)
     )
-    t_relaxed_beta = theory.t_relaxed_beta(instance, epsilon, beta, sigma)
+    t_relaxed_beta = times.t_relaxed_beta(instance, epsilon, beta, sigma)
     hardest = max(t_local.value, t_epsilon.value)
     return PrivateBounds(
         epsilon=float(epsilon),
         t_local=t_local,
         t_global=t_global,
         t_epsilon=t_epsilon,
-        t_relaxed=theory.t_relaxed(instance, epsilon, sigma),
+        t_relaxed=times.t_relaxed(instance, epsilon, sigma),
         t_relaxed_beta=t_relaxed_beta,
-        lower_bound_local=theory.lower_bound(t_local, delta),
-        lower_bound_global=theory.lower_bound(t_epsilon, delta),
-        lower_bound_local_both=theory.lower_bound(hardest, delta),
-        lower_bound_local_paper=theory.lower_bound_paper(t_local, delta),
-        lower_bound_global_paper=theory.lower_bound_paper(t_global, delta),
+        lower_bound_local=times.lower_bound(t_local, delta),
+        lower_bound_global=times.lower_bound(t_epsilon, delta),
+        lower_bound_local_both=times.lower_bound(hardest, delta),
+        lower_bound_local_paper=times.lower_bound_paper(t_local, delta),
+        lower_bound_global_paper=times.lower_bound_paper(t_global, delta),
         cost_local=hardest / plain.t_kl.value,
         cost_global=t_epsilon.value / plain.t_kl.value,
         regime_local="high" if epsilon < plain.switch_epsilon["local"] else "low",
         regime_global=_global_regime(epsilon, plain),
-        upper_constant=theory.upper_constants(instance, epsilon, plain.t_gaussian_beta, t_relaxed_beta, beta, sigma),
-        private_complexity=theory.private_complexity(instance, epsilon, sigma),
+        upper_constant=constants.upper_constants(instance, epsilon, plain.t_gaussian_beta, t_relaxed_beta, beta, sigma),
+        private_complexity=constants.private_complexity(instance, epsilon, sigma),
     )
 
 

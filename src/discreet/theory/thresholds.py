@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike
 
 from discreet.arrays import Floats
 from discreet.errors import InvalidInputError
+from discreet.leaf import leaf
 from discreet.roots import increasing_root, least
-from discreet.strategies.decision import epoch_length
 from discreet.validate import check_arms, check_counts, check_delta, check_epsilon, check_gamma, check_sigma
 
 SIGMA = 0.5  # rewards in [0, 1] are 1/2-sub-Gaussian
@@ -173,8 +173,38 @@ def dp_se_epoch(epoch: int, active: int, epsilon: float, delta: float) -> Epoch:
     if not 1 <= epoch <= 500 or int(epoch) != epoch:
         raise InvalidInputError(f"epochs count from 1 and end long before 500; got {epoch!r}")
     pulls = epoch_length(check_arms(active), epoch, check_epsilon(epsilon), check_delta(delta))
-    radius = math.sqrt(math.log(8 * active * epoch**2 / delta) / (2 * pulls))
-    return Epoch(pulls, radius, math.log(4 * active * epoch**2 / delta) / (epsilon * pulls))
+    return Epoch(
+        pulls,
+        sampling_radius(active, epoch, pulls, delta),
+        noise_radius(active, epoch, pulls, epsilon, delta),
+    )
+
+
+@leaf
+def epoch_length(active: int, epoch: int, epsilon: float, delta: float) -> int:
+    """R_e: fresh samples of each active arm in this epoch, aimed at gaps of 2^-e."""
+    aim = 2.0**-epoch
+    sampling = 32.0 * math.log(8.0 * active * epoch * epoch / delta) / (aim * aim)
+    privacy = 8.0 * math.log(4.0 * active * epoch * epoch / delta) / (epsilon * aim)
+    return math.floor(max(sampling, privacy) + 1.0)
+
+
+@leaf
+def sampling_radius(active: int, epoch: int, length: int, delta: float) -> float:
+    """h_e: how far an epoch's mean may lie from the true one."""
+    return math.sqrt(math.log(8.0 * active * epoch * epoch / delta) / (2.0 * length))
+
+
+@leaf
+def noise_radius(active: int, epoch: int, length: int, epsilon: float, delta: float) -> float:
+    """c_e: how far noise may carry an epoch's mean."""
+    return math.log(4.0 * active * epoch * epoch / delta) / (epsilon * length)
+
+
+@leaf
+def epoch_radius(active: int, epoch: int, length: int, epsilon: float, delta: float) -> float:
+    """2 (h_e + c_e): how far below the best private mean an arm may lie and stay."""
+    return 2.0 * (sampling_radius(active, epoch, length, delta) + noise_radius(active, epoch, length, epsilon, delta))
 
 
 def gaussian_scale(epsilon: float, gamma: float) -> float:

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from discreet.errors import InvalidInputError
-from discreet.strategies.run import Course, new_course
+from discreet.strategies.run import Run, new_run
 from discreet.strategies.strategy import Strategy
 from discreet.trials import mechanisms as privacy
 from discreet.validate import check_whole
@@ -88,9 +88,9 @@ class Protocol:
         """Units of an outcome behind the wall."""
         return privacy.grid_of(self.strategy)
 
-    def course(self) -> Course:
+    def course(self) -> Run:
         """The course of a run by this protocol."""
-        return live_course(self.strategy, len(self.arms), self.max_people)
+        return live_run(self.strategy, len(self.arms), self.max_people)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types from which `from_dict` makes an equal protocol."""
@@ -111,12 +111,12 @@ class Protocol:
         return [f"{name} is {own!r}, not {wanted!r}" for name, own, wanted in flat if own != wanted]
 
 
-def live_course(strategy: Strategy, arms: int, people: int) -> Course:
+def live_run(strategy: Strategy, arms: int, people: int) -> Run:
     """The course of a live run of at most so many people, with thresholds that pay for discrete noise."""
     noise = None
     if strategy.estimator == "gauss":
         noise = privacy.gaussian_noise_scale(float(strategy.epsilon or 0), float(strategy.gamma or 0))
-    return new_course(strategy, arms, people, privacy.payable_delta(strategy), noise)
+    return new_run(strategy, arms, people, privacy.payable_delta(strategy), noise)
 
 
 def digest(text: str) -> str:

@@ -4,7 +4,8 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from discreet.strategies.run import Course, StreamCourse
+from discreet.strategies.run import Run
+from discreet.strategies.stream.run import StreamRun
 from discreet.trials.mechanisms import largest_response
 from discreet.trials.protocol import Protocol
 from discreet.trials.store.schema import Event
@@ -16,7 +17,7 @@ PLAIN = ("releases", "stopped", "conclusive", "cursor")
 class Public:
     """What is public and changes: the course, and what is known beside it."""
 
-    course: Course
+    course: Run
     releases: int = 0
     stopped: bool = False
     conclusive: bool = False
@@ -105,7 +106,7 @@ class Replay:
 
     def _answered(self, body: dict[str, Any]) -> str | None:
         course = self.now.course
-        if not isinstance(course, StreamCourse):
+        if not isinstance(course, StreamRun):
             return "this strategy takes no single answers"
         largest = (
             largest_response(self.protocol.strategy) if self.protocol.strategy.trust == "local" else self.protocol.grid

@@ -15,8 +15,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from discreet.errors import DiscreetError, InvalidInputError, TamperedError
-from discreet.strategies.run import Due, StreamCourse
+from discreet.strategies.run import Place
 from discreet.strategies.strategy import Strategy
+from discreet.strategies.stream.run import StreamRun
 from discreet.trials import mechanisms as privacy
 from discreet.trials.mechanisms import Response
 from discreet.trials.protocol import MISSING, RETAIN, Protocol, digest
@@ -323,13 +324,13 @@ class Trial:
         if not news or self._now.stopped:
             return
         course = self._now.course
-        if isinstance(course, StreamCourse):
+        if isinstance(course, StreamRun):
             self._take_answers(session, course, {row.arm for row in news})
         while not course.stopped and (due := course.due()) and not self._waiting(session.batches()):
             self._release(session, due)
         self._end_if_over(session)
 
-    def _release(self, session: Session, due: list[Due]) -> None:
+    def _release(self, session: Session, due: list[Place]) -> None:
         """Draw the noise, publish the sums, erase the outcomes: one transaction, or nothing of it."""
         grid, strategy = self.protocol.grid, self.protocol.strategy
         releases, sums = [], []
@@ -352,7 +353,7 @@ class Trial:
         self._now.course.release(sums)
         session.append("released", {"releases": releases, "unit": 1 / grid})
 
-    def _take_answers(self, session: Session, course: StreamCourse, arms: Iterable[int]) -> None:
+    def _take_answers(self, session: Session, course: StreamRun, arms: Iterable[int]) -> None:
         """Take in answers, each arm's in the order of its assignments: arrival order may depend on the outcomes."""
         taken, grid = [], self.protocol.grid
         for arm in sorted(arms):

@@ -1,4 +1,4 @@
-"""A simulated run of betting elimination: where its outcomes and noise are drawn. kernel.py compiles these functions.
+"""A simulated run of betting elimination: where its outcomes and noise are drawn.
 
 A reward of any law on [0, 1] is rounded at random to a bit, so the sum of a batch is binomial, whatever the law. Drawn
 in each round, for each active arm in turn: the sum of its batch, then two geometric variables for the noise.
@@ -6,26 +6,26 @@ in each round, for each active arm in turn: the sum of its batch, then two geome
 
 import math
 
-import numpy as np
-
 from discreet.arrays import Floats, Ints
+from discreet.leaf import leaf
+from discreet.simulation.laws import Generator, Laws
+from discreet.simulation.outcome import Outcome, no_trace
+from discreet.simulation.runner import Runner, one_by_one
+from discreet.strategies.betting.bets import BettingRules, Setting, betting_rules
+from discreet.strategies.betting.evidence import PULLS, RELEASES, SUM
 from discreet.strategies.betting.rounds import (
-    PULLS,
-    RELEASES,
-    SUM,
-    Bets,
     Book,
-    Setting,
-    announce,
+    Round,
+    batch_of,
+    first_round,
     front_runner,
     new_book,
-    plan,
-    settle,
+    next_round,
 )
+from discreet.strategies.strategy import Strategy
 
-Generator = np.random.Generator
 
-
+@leaf(allocates=True)
 def draw_release(rng: Generator, length: int, mean: float, setting: Setting) -> float:
     """What is released about a batch: its sum of bits, behind randomised response or discrete Laplace noise."""
     total = rng.binomial(length, min(max(0.5 + setting.scale * (mean - 0.5), 0.0), 1.0))
@@ -35,6 +35,17 @@ def draw_release(rng: Generator, length: int, mean: float, setting: Setting) -> 
     return float(total)
 
 
+@leaf(allocates=True)
+def draw_round(rng: Generator, means: Floats, now: Round, setting: Setting, book: Book) -> None:
+    """The releases of a round into `book.fresh`."""
+    for a in range(means.size):
+        if book.active[a]:
+            batch = batch_of(a, now)
+            book.fresh[a, SUM] = draw_release(rng, batch, means[a], setting)
+            book.fresh[a, PULLS], book.fresh[a, RELEASES] = batch, 1
+
+
+@leaf(allocates=True)
 def note(trace: Floats, rounds: int, samples: int, length: int, book: Book) -> None:
     """State after a round, as far as `trace` has rows: samples, arms not out, batch, rounds, then released means."""
     if rounds <= trace.shape[0]:
@@ -46,42 +57,31 @@ def note(trace: Floats, rounds: int, samples: int, length: int, book: Book) -> N
             trace[rounds - 1, 4 + a] = book.total[a, SUM] / book.total[a, PULLS]
 
 
-def play_betting(
-    rng: Generator,
-    means: Floats,
-    bets: Bets,
-    setting: Setting,
-    max_samples: int,
-    pulls: Ints,
-    trace: Floats,
-) -> tuple[int, int, bool, int]:
-    """One run: (samples, recommendation, stopped, rounds); writes `pulls` and `trace`.
+@leaf(allocates=True)
+def run_betting(rng: Generator, laws: Laws, rules: BettingRules, cap: int, pulls: Ints, trace: Floats) -> Outcome:
+    """One run; writes `pulls` and `trace`.
 
     The last batch before the cap is shortened to fit. A run that the cap ends names its front runner.
     """
-    arms = means.size
-    book = new_book(arms)
-    samples, rounds, n, length, best = 0, 0, 0, setting.first, -1
+    book = new_book(pulls.size)
     pulls[:] = 0
-    while best < 0:
-        leader, second, octave, weight = announce(rounds, book)
-        length = min(length, (max_samples - samples) // weight)
-        if length < 1:
-            return samples, front_runner(book), False, rounds
-        for a in range(arms):
+    now = first_round(rules.setting, cap, book)
+    while now.winner < 0 and now.length >= 1:
+        draw_round(rng, laws.mean, now, rules.setting, book)
+        for a in range(pulls.size):
             if book.active[a]:
-                batch = length * 2**octave if a == leader else length
-                book.fresh[a, SUM] = draw_release(rng, batch, means[a], setting)
-                book.fresh[a, PULLS], book.fresh[a, RELEASES] = batch, 1
-                pulls[a] += batch
-        samples += length * weight
-        n += length
-        best = settle(rounds, n, leader, second, octave, bets, setting, book)
-        rounds += 1
-        note(trace, rounds, samples, length, book)
-        if best < 0:
-            length = plan(n, setting, book)
-    return samples, best, True, rounds
+                pulls[a] += batch_of(a, now)
+        length = now.length
+        now = next_round(now, rules.bets, rules.setting, cap, book)
+        note(trace, now.number, now.samples, length, book)
+    stopped = now.winner >= 0
+    return Outcome(now.samples, now.winner if stopped else front_runner(book), stopped, now.number)
 
 
-LEAVES = (draw_release, note, play_betting)
+def runner(strategy: Strategy, laws: Laws, cap: int, blocks: bool) -> Runner:
+    """bet-se on these laws. Rewards are rounded to bits, so their means are all that a law has to say."""
+    from discreet.simulation.compile import compiled
+
+    arms = laws.mean.size
+    rules, run, none = betting_rules(strategy, arms), compiled(run_betting), no_trace(arms)
+    return one_by_one(lambda rng, pulls: run(rng, laws, rules, cap, pulls, none))

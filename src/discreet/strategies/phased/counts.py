@@ -1,6 +1,6 @@
 """The public counts of a phased run, and stepping from one release to the next.
 
-Leaf functions like decision.py's, compiled by kernel.py. `whole` is false when an arm's own doubling ends the phase
+`whole` is false when an arm's own doubling ends the phase
 (one episode per arm), true when all arms must have reached their due count (one global episode).
 """
 
@@ -9,7 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from discreet.arrays import Flags, Floats, Ints
-from discreet.strategies.decision import FILTER, challenger, ids_share, least_pulled, priority, tracks_leader
+from discreet.leaf import leaf
+from discreet.strategies.top_two import FILTER, challenger, ids_share, least_pulled, priority, tracks_leader
 
 
 class Board(NamedTuple):
@@ -35,6 +36,7 @@ class Board(NamedTuple):
     """[3, arm]: q_b of the certificate at the two ends of a segment, and where the leap begins."""
 
 
+@leaf(allocates=True)
 def new_board(arms: int) -> Board:
     """A board with every arm pulled once."""
     return Board(
@@ -53,6 +55,7 @@ def new_board(arms: int) -> Board:
     )
 
 
+@leaf
 def waiting_arms(board: Board) -> int:
     """Arms short of their due count."""
     pulls, due = board.pulls, board.due
@@ -63,6 +66,7 @@ def waiting_arms(board: Board) -> int:
     return waiting
 
 
+@leaf
 def steady_challenger(leader: int, board: Board) -> tuple[int, float]:
     """`challenger`, and a bound: while 1/N of it plus 1/N of the leader exceeds that, it stays the challenger.
 
@@ -86,6 +90,7 @@ def steady_challenger(leader: int, board: Board) -> tuple[int, float]:
     return chosen, second * tops[chosen] / FILTER
 
 
+@leaf
 def step_fixed(board: Board, leader: int, beta: float, steps: int, whole: bool) -> tuple[int, int]:
     """Top Two with a fixed share for at most `steps` samples: (arm whose pull ended the phase or -1, samples).
 
@@ -128,6 +133,7 @@ def step_fixed(board: Board, leader: int, beta: float, steps: int, whole: bool) 
     return ended, done
 
 
+@leaf
 def step_ids(board: Board, leader: int, steps: int, whole: bool) -> tuple[int, int]:
     """Top Two with IDS: the tracked share is the sum of beta_n = N_C / (N_C + N_B) over the rounds of this leader."""
     pulls, due, inverse = board.pulls, board.due, board.inverse
@@ -150,6 +156,7 @@ def step_ids(board: Board, leader: int, steps: int, whole: bool) -> tuple[int, i
     return ended, done
 
 
+@leaf
 def step_level(board: Board, steps: int, whole: bool) -> tuple[int, int]:
     """Always pull the least pulled member: uniform, elimination and LUCB between two releases."""
     pulls, due, members = board.pulls, board.due, board.members

@@ -1,47 +1,33 @@
-"""A run of a phased estimator (DAF, DPA): releases, and what is decided at each of them.
+"""One round of a phased run (DAF, DPA): a released phase is published, then it is decided, then sampling goes on.
 
-Sums of rewards are drawn here and released with their noise; the rest sees released means and public counts only. Leaf
-functions like decision.py's, compiled by kernel.py.
+Simulated runs, live runs and the way of a run all go through `publish`, `decide` and `advance`. Everything here stands
+before the wall: released means, the counts behind them, public pull counts. (A simulated run without noise keeps the
+sums of its phases in `State.sums`; they are what it releases.)
 """
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from discreet.arrays import Flags, Floats, Ints
-from discreet.simulation.laws import Generator, Laws, draw_sum
-from discreet.strategies.decision import (
+from discreet.leaf import leaf
+from discreet.strategies.phased.counts import Board, new_board
+from discreet.strategies.phased.leap import travel
+from discreet.strategies.phased.tables import LOW, SPLIT, PhasedRules
+from discreet.strategies.top_two import (
     ELIMINATION,
     LUCB,
     TOP_TWO,
-    PhasedRules,
     best_arm,
-    eliminate,
     fill_numerators,
     fill_ucb_bonus,
     lucb_pair,
-    passes,
-    should_stop,
     ucb_leader,
 )
-from discreet.strategies.phased.leap import Board, new_board, travel
-
-Thresholds = Callable[[int, int], tuple[Any, Any]]
+from discreet.theory.costs import GAUSSIAN, PRIVATE, gap_is_large, numerator, transport_cost
 
 NEVER = 2**62
 """A due count no run reaches."""
-
-
-class Release(NamedTuple):
-    """A phased estimator: what it releases, and when."""
-
-    epsilon: float
-    """DAF: Laplace noise of scale 1/(epsilon count) on each mean. Infinity: none (DPA)."""
-    forget: bool
-    """DAF uses the samples of the last phase only, DPA all samples."""
-    grid: Ints
-    """grid[k]: pulls of an arm when its phase k is complete; grid[1] = 1. Unused with one global episode."""
 
 
 class State(NamedTuple):
@@ -59,6 +45,7 @@ class State(NamedTuple):
     """Sum of all released phases (DPA)."""
 
 
+@leaf(allocates=True)
 def new_state(arms: int) -> State:
     """Nothing pulled yet."""
     return State(
@@ -73,17 +60,10 @@ def new_state(arms: int) -> State:
     )
 
 
-def release_arm(rng: Generator, laws: Laws, release: Release, state: State, arm: int) -> None:
-    """End the arm's phase: draw its sum, add the noise, publish mean and count. Phase 1 is one noised sample."""
-    fresh = state.board.pulls[arm] - state.begun[arm]
-    publish(state, release.forget, arm, fresh, draw_sum(rng, laws, arm, fresh))
-    if release.epsilon < np.inf:
-        state.mean[arm] += rng.laplace(0.0, 1.0 / (release.epsilon * state.counts[arm]))
-
-
-def publish(state: State, forget: bool, arm: int, fresh: int, total: float) -> None:
+@leaf
+def publish(state: State, rules: PhasedRules, arm: int, fresh: int, total: float) -> None:
     """The arm's mean and count after a phase of `fresh` samples with this sum; the next phase begins."""
-    if forget:
+    if rules.forget:
         state.counts[arm] = fresh
     else:
         state.sums[arm] += total
@@ -94,24 +74,24 @@ def publish(state: State, forget: bool, arm: int, fresh: int, total: float) -> N
     state.phase[arm] += 1
 
 
-def record(trace: Floats, row: int, samples: int, arm: int, state: State) -> None:
-    """State at a release, as far as `trace` has rows: samples, arm, its mean and count, every arm's pulls."""
-    if row < trace.shape[0]:
-        trace[row, 0] = samples
-        trace[row, 1] = arm
-        trace[row, 2] = state.mean[arm]
-        trace[row, 3] = state.counts[arm]
-        for other in range(state.mean.size):
-            trace[row, 4 + other] = state.board.pulls[other]
-
-
-def set_due(state: State, release: Release, rules: PhasedRules, arm: int) -> None:
+@leaf
+def set_due(state: State, rules: PhasedRules, arm: int) -> None:
     """Look up bonus and next due count of an arm that changed phase; past its grid an arm is never due again."""
     phase = state.phase[arm]
     state.bonus[arm] = rules.bonus[phase]
-    state.board.due[arm] = release.grid[phase + 1] if phase + 1 < release.grid.size else NEVER
+    state.board.due[arm] = rules.grid[phase + 1] if phase + 1 < rules.grid.size else NEVER
 
 
+@leaf
+def decide(state: State, rules: PhasedRules) -> tuple[int, bool]:
+    """Recommendation and whether to stop, by the phases' thresholds."""
+    best = best_arm(state.mean, state.active)
+    if rules.sampling == ELIMINATION:
+        return best, eliminate(best, state.mean, state.counts, state.phase, state.active, rules)
+    return best, should_stop(best, state.mean, state.counts, state.phase, rules)
+
+
+@leaf(spliced=True)
 def advance(
     state: State, rules: PhasedRules, leaping: bool, samples: int, max_samples: int, whole: bool
 ) -> tuple[int, int]:
@@ -135,63 +115,73 @@ def advance(
     return ended, samples + done
 
 
-def decide(state: State, rules: PhasedRules) -> tuple[int, bool]:
-    """Recommendation and whether to stop, by the phases' thresholds."""
-    best = best_arm(state.mean, state.active)
-    if rules.sampling == ELIMINATION:
-        return best, eliminate(best, state.mean, state.counts, state.phase, state.active, rules)
-    return best, should_stop(best, state.mean, state.counts, state.phase, rules)
+@leaf
+def passes(
+    stop: int,
+    mean_best: float,
+    mean_other: float,
+    count_best: int,
+    count_other: int,
+    low: float,
+    high: float,
+    half_epsilon: float,
+    two_variance: float,
+) -> bool:
+    """Whether the recommended arm beats the other one.
+
+    LOW: W^G >= low. SPLIT (c~^{G,eps} as printed): gap < epsilon/2 asks W^G >= low, else W^{G,eps} >= high. EITHER
+    (proved in the docs): W^G >= low, or gap >= epsilon/2 and W^{G,eps} >= high. The cases are decided on released
+    means.
+    """
+    gap = mean_best - mean_other
+    inverse_best, inverse_other = 1.0 / count_best, 1.0 / count_other
+    large = stop != LOW and gap_is_large(mean_best, mean_other, half_epsilon)
+    if large:
+        top = numerator(PRIVATE, gap, half_epsilon)
+        if transport_cost(top, inverse_best, inverse_other, two_variance) >= high:
+            return True
+        if stop == SPLIT:
+            return False
+    top = numerator(GAUSSIAN, gap, half_epsilon)
+    return transport_cost(top, inverse_best, inverse_other, two_variance) >= low
 
 
-def passes_with(state: State, rules: PhasedRules, best: int, other: int, thresholds: Thresholds) -> bool:
-    """`passes` with thresholds (low, high) computed from the two counts: one global episode has no table of them."""
-    low, high = thresholds(int(state.counts[best]), int(state.counts[other]))
+@leaf
+def passes_by_phase(best: int, arm: int, mean: Floats, count: Ints, phase: Ints, rules: PhasedRules) -> bool:
+    """`passes` with the thresholds of the two arms' phases."""
     return passes(
         rules.stop,
-        float(state.mean[best]),
-        float(state.mean[other]),
-        int(state.counts[best]),
-        int(state.counts[other]),
-        float(low),
-        float(high),
+        mean[best],
+        mean[arm],
+        count[best],
+        count[arm],
+        rules.low[phase[best], phase[arm]],
+        rules.high[phase[best], phase[arm]],
         rules.half_epsilon,
         rules.two_variance,
     )
 
 
-def phased_loop(
-    rng: Generator,
-    laws: Laws,
-    release: Release,
-    rules: PhasedRules,
-    leaping: bool,
-    max_samples: int,
-    state: State,
-    trace: Floats,
-) -> tuple[int, int, bool, int]:
-    """One run with one episode per arm, on a new state."""
-    arms = state.mean.size
-    samples, rounds = arms, arms
-    for first in range(arms):
-        release_arm(rng, laws, release, state, first)
-        set_due(state, release, rules, first)
-        record(trace, first, samples, first, state)
-    while True:
-        best, stopped = decide(state, rules)
-        if stopped or samples >= max_samples:
-            break
-        arm, samples = advance(state, rules, leaping, samples, max_samples, False)
-        if arm < 0:
-            break
-        release_arm(rng, laws, release, state, arm)
-        set_due(state, release, rules, arm)
-        record(trace, rounds, samples, arm, state)
-        rounds += 1
-    return samples, best, stopped, rounds
+@leaf
+def should_stop(best: int, mean: Floats, count: Ints, phase: Ints, rules: PhasedRules) -> bool:
+    """GLR stopping rule: the recommended arm beats every other one."""
+    for arm in range(mean.size):
+        if arm != best and not passes_by_phase(best, arm, mean, count, phase, rules):
+            return False
+    return True
 
 
-def release_all(rng: Generator, laws: Laws, release: Release, state: State) -> None:
-    """End a global phase: release every arm; the next ends when all have doubled."""
-    for arm in range(state.mean.size):
-        release_arm(rng, laws, release, state, arm)
-        state.board.due[arm] = 2 * state.board.pulls[arm]
+@leaf
+def eliminate(best: int, mean: Floats, count: Ints, phase: Ints, active: Flags, rules: PhasedRules) -> bool:
+    """Successive elimination: drop the active arms the best active one beats; true when it stands alone.
+
+    On the event behind the threshold a pass is never wrong, at any time, so the drops are as sound as stopping.
+    """
+    alone = True
+    for arm in range(mean.size):
+        if arm != best and active[arm]:
+            if passes_by_phase(best, arm, mean, count, phase, rules):
+                active[arm] = False
+            else:
+                alone = False
+    return alone

@@ -1,7 +1,7 @@
 """From one release of a phased estimator to the next: stepping, and leaping with exactly the same counts.
 
 Between two releases means and local counts stand still, so the leader stands still and the rest is a deterministic path
-in public counts. Nothing here knows rewards. Leaf functions like decision.py's, compiled by kernel.py.
+in public counts. Nothing here knows rewards.
 
 A "round" L is the number of rounds led by the leader so far. N^B_B = floor(beta L) + 1 for L >= 1 (`tracked`), the
 challengers have taken L - tracked(L) pulls. `whole` is false when an arm's own doubling ends the phase (one episode per
@@ -11,10 +11,9 @@ arm), true when all arms must have reached their due count (one global episode).
 import math
 
 from discreet.arrays import Floats, Ints
-from discreet.strategies.decision import least_pulled, priority
-from discreet.strategies.phased.counts import Board, new_board, step_fixed, step_ids, step_level, waiting_arms
-
-__all__ = ["Board", "leap_fixed", "leap_level", "new_board", "tracked", "travel"]
+from discreet.leaf import leaf
+from discreet.strategies.phased.counts import Board, step_fixed, step_ids, step_level, waiting_arms
+from discreet.strategies.top_two import least_pulled, priority
 
 NEAR = 150
 """Samples: a phase end closer than this is stepped to."""
@@ -26,6 +25,7 @@ FAR = math.inf
 # --- tracking in closed form ----------------------------------------------------------------------
 
 
+@leaf
 def tracked(beta: float, rounds: int) -> int:
     """N^B_B after so many rounds led by B, with the rounding of `tracks_leader`."""
     if rounds == 0:
@@ -33,6 +33,7 @@ def tracked(beta: float, rounds: int) -> int:
     return math.floor(beta * rounds) + 1
 
 
+@leaf
 def rounds_for_leader(beta: float, pulls: int) -> int:
     """The first round after which the leader has `pulls` >= 1 tracked pulls."""
     rounds = max(int((pulls - 1) / beta), 1)
@@ -43,6 +44,7 @@ def rounds_for_leader(beta: float, pulls: int) -> int:
     return rounds
 
 
+@leaf
 def rounds_for_challengers(beta: float, pulls: int) -> int:
     """The first round after which challengers have taken `pulls` >= 1 pulls."""
     rounds = max(int(pulls / (1.0 - beta)), 1)
@@ -56,6 +58,7 @@ def rounds_for_challengers(beta: float, pulls: int) -> int:
 # --- the certificate ------------------------------------------------------------------------------
 
 
+@leaf(inlined=True)
 def fill_rest(board: Board, leader: int, x: float, row: int) -> None:
     """q_b(x) = d_b M_b(x) - x (docs, "The leap") into a row of `rest`, never too small: p_b(n) <= M_b iff n q_b >= 1.
 
@@ -75,6 +78,7 @@ def fill_rest(board: Board, leader: int, x: float, row: int) -> None:
         rest[row, arm] = tops[arm] * (second if arm == top_arm else first) - x
 
 
+@leaf(inlined=True)
 def misplaced(guess: Ints, pulls: Ints, rest: Floats, leader: int) -> float:
     """D over a segment of steps, from q_b at its two ends: pulls the guess may have given to the wrong arm.
 
@@ -89,6 +93,7 @@ def misplaced(guess: Ints, pulls: Ints, rest: Floats, leader: int) -> float:
     return total
 
 
+@leaf(inlined=True)
 def line_covers(board: Board, leader: int, row: int, late: float, early: float, room: float, more: float) -> bool:
     """D < r on a long segment at once, from q_b at its two ends, where N_B is `late` (`row`) and `early` (row 2).
 
@@ -115,6 +120,7 @@ def line_covers(board: Board, leader: int, row: int, late: float, early: float, 
     return near + slack < room and far * (1.0 + 1e-9) + slack < more
 
 
+@leaf(spliced=True)
 def uncovered(board: Board, leader: int, beta: float, begin: int, end: int) -> int:
     """The certificate (docs, "The leap"): 0 if the greedy's counts at round `end` are certainly `board.guess`.
 
@@ -164,6 +170,7 @@ def uncovered(board: Board, leader: int, beta: float, begin: int, end: int) -> i
 # --- the guess ------------------------------------------------------------------------------------
 
 
+@leaf
 def sole_challenger(leader: int, tops: Floats) -> int:
     """The arm that takes every challenger pull: the lowest with numerator 0, or the only one of two arms; else -1."""
     for arm in range(tops.size):
@@ -172,6 +179,7 @@ def sole_challenger(leader: int, tops: Floats) -> int:
     return -1
 
 
+@leaf(inlined=True)
 def pulls_to_end(board: Board, leader: int, x: float, whole: bool) -> float:
     """Challenger pulls until the first (`whole`: the last) challenger is due, on the static level set at 1/N_B = x.
 
@@ -195,6 +203,7 @@ def pulls_to_end(board: Board, leader: int, x: float, whole: bool) -> float:
     return total
 
 
+@leaf(inlined=True)
 def expected_end(board: Board, leader: int, beta: float, begin: int, limit: int, whole: bool) -> int:
     """Round, at most `limit`, at which challengers are expected to end the phase: a guess, `limit` if none sooner."""
     low, high = float(begin), float(limit)
@@ -218,6 +227,7 @@ def expected_end(board: Board, leader: int, beta: float, begin: int, limit: int,
     return min(int(rounds), limit)
 
 
+@leaf(inlined=True)
 def fill_guess(board: Board, leader: int, beta: float, begin: int, end: int) -> bool:
     """The static level set at round `end` into `board.guess`: Newton on the level, then unit repairs."""
     pulls, tops, guess = board.pulls, board.tops, board.guess
@@ -243,6 +253,7 @@ def fill_guess(board: Board, leader: int, beta: float, begin: int, end: int) -> 
     return False
 
 
+@leaf(inlined=True)
 def newton_level(board: Board, leader: int, x: float, goal: int) -> float:
     """The priority level whose level set holds about `goal` new pulls, rounding up counted as half a pull an arm.
 
@@ -267,6 +278,7 @@ def newton_level(board: Board, leader: int, x: float, goal: int) -> float:
     return level
 
 
+@leaf
 def add_pull(board: Board, leader: int, x: float) -> None:
     """One more challenger pull in the guess: to the largest priority, ties to the lowest index."""
     guess, tops = board.guess, board.tops
@@ -279,6 +291,7 @@ def add_pull(board: Board, leader: int, x: float) -> None:
     guess[chosen] += 1
 
 
+@leaf
 def remove_pull(board: Board, leader: int, x: float) -> None:
     """One challenger pull less in the guess: the one that came last."""
     guess, pulls, tops = board.guess, board.pulls, board.tops
@@ -291,6 +304,7 @@ def remove_pull(board: Board, leader: int, x: float) -> None:
     guess[chosen] -= 1
 
 
+@leaf(inlined=True)
 def guess_ended(board: Board, leader: int, leader_pulls: int, whole: bool) -> bool:
     """Whether the phase would have ended at or before the guess."""
     guess, due = board.guess, board.due
@@ -307,6 +321,7 @@ def guess_ended(board: Board, leader: int, leader_pulls: int, whole: bool) -> bo
 # --- leaping --------------------------------------------------------------------------------------
 
 
+@leaf(inlined=True)
 def land(board: Board, leader: int, beta: float, end: int) -> int:
     """Take the guess over as the counts at round `end`; samples passed."""
     guess, pulls, inverse = board.guess, board.pulls, board.inverse
@@ -320,6 +335,7 @@ def land(board: Board, leader: int, beta: float, end: int) -> int:
     return end - begin
 
 
+@leaf
 def leap_single(board: Board, leader: int, arm: int, beta: float, remaining: int, whole: bool) -> int:
     """Leap when one arm takes every challenger pull: closed form, to the last sample before the phase end."""
     begin = int(board.led[leader])
@@ -339,6 +355,7 @@ def leap_single(board: Board, leader: int, arm: int, beta: float, remaining: int
     return land(board, leader, beta, end)
 
 
+@leaf
 def leader_end(board: Board, leader: int, beta: float, begin: int, remaining: int) -> int:
     """Round at which the leader's own due count is reached; past the cap if that comes first."""
     lack = min(board.due[leader] - board.pulls[leader], remaining + 1)
@@ -347,6 +364,7 @@ def leader_end(board: Board, leader: int, beta: float, begin: int, remaining: in
     return rounds_for_leader(beta, tracked(beta, begin) + lack)
 
 
+@leaf(spliced=True)
 def leap_fixed(board: Board, leader: int, beta: float, remaining: int, whole: bool) -> int:
     """Leap towards the phase end without passing it; samples passed, 0 if the end is near or nothing is certified."""
     if not 2.0**-10 <= beta <= 1.0 - 2.0**-10:
@@ -384,6 +402,7 @@ def leap_fixed(board: Board, leader: int, beta: float, remaining: int, whole: bo
     return 0
 
 
+@leaf(spliced=True)
 def try_landing(board: Board, leader: int, beta: float, begin: int, end: int, limit: int, whole: bool) -> int:
     """Certify the guess and land, moving it on by single challenger pulls while only its last steps are uncovered.
 
@@ -404,6 +423,7 @@ def try_landing(board: Board, leader: int, beta: float, begin: int, end: int, li
     return 0
 
 
+@leaf
 def leap_level(board: Board, remaining: int, whole: bool) -> int:
     """Leap for uniform, elimination and LUCB: the water level rises to one pull before the phase end, or the cap."""
     pulls, due, members = board.pulls, board.due, board.members
@@ -432,6 +452,7 @@ def leap_level(board: Board, remaining: int, whole: bool) -> int:
     return remaining
 
 
+@leaf
 def raise_level(board: Board, steps: int) -> None:
     """Give `steps` pulls to the members, always to the least pulled."""
     pulls, members = board.pulls, board.members
@@ -461,6 +482,7 @@ def raise_level(board: Board, steps: int) -> None:
 # --- from one release to the next -----------------------------------------------------------------
 
 
+@leaf(spliced=True)
 def travel(
     board: Board, leader: int, beta: float, ids: bool, leaping: bool, limit: int, whole: bool
 ) -> tuple[int, int]:

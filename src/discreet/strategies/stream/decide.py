@@ -1,6 +1,8 @@
-"""A run whose every sample is released (MLE, CTB, Gaussian noise): stepping, made fast without changing a result.
+"""What is decided after every sample where each is released (MLE, CTB, Gaussian noise).
 
-Leaf functions like decision.py's, compiled by kernel.py.
+Everything here stands before the wall: means of what was released, and public counts. `Stream.sums` are sums of
+released answers. The live run calls `choose` and `decide`; the simulator's hot loop (`simulation.loops.stream`) has
+them written out, with shortcuts that change no result (tests/strategies/test_run.py holds the two together).
 """
 
 import math
@@ -9,32 +11,26 @@ from typing import NamedTuple
 import numpy as np
 
 from discreet.arrays import Flags, Floats, Ints
-from discreet.simulation.laws import BERNOULLI, Generator, Laws, draw_one
-from discreet.strategies.decision import (
+from discreet.leaf import leaf
+from discreet.strategies.stream.tables import CLOCK, ITERATED, UCB, StreamRules, count_cell
+from discreet.strategies.top_two import (
     ELIMINATION,
     FILTER,
     LUCB,
     TOP_TWO,
-    UCB,
-    StreamRules,
     best_arm,
-    count_cell,
     ids_share,
     least_pulled,
     lucb_pair,
-    numerator,
     priority,
-    stream_bonus,
-    stream_passes,
-    stream_threshold,
     tracks_leader,
-    transport_cost,
     ucb_leader,
 )
+from discreet.theory.costs import GAUSSIAN, numerator, transport_cost
 
 
 class Stream(NamedTuple):
-    """A run whose every sample is released. `sums` stay behind the wall (or are noised already: CTB, Gaussian)."""
+    """A run whose every sample is released."""
 
     mean: Floats
     pulls: Ints
@@ -48,6 +44,7 @@ class Stream(NamedTuple):
     sums: Floats
 
 
+@leaf(allocates=True)
 def new_stream(arms: int) -> Stream:
     """Nothing pulled yet."""
     return Stream(
@@ -64,6 +61,37 @@ def new_stream(arms: int) -> Stream:
     )
 
 
+@leaf
+def stream_threshold(kind: int, constant: float, table: Floats, best: int, other: int, samples: int) -> float:
+    """Threshold from the two arms' counts and all samples; nondecreasing in each, which the kernels rely on.
+
+    ITERATED: c^G, constant + 2 log(4 + log n) + 2 log(4 + log m) with constant = 2 C_G(log((K-1)/delta)/2). CLOCK: the
+    authors' log((1 + log t)/delta) with constant = log(1/delta). TABLE: constant + table entries.
+    """
+    if kind == ITERATED:
+        return constant + 2.0 * math.log(4.0 + math.log(best)) + 2.0 * math.log(4.0 + math.log(other))
+    if kind == CLOCK:
+        return constant + math.log(1.0 + math.log(samples))
+    return float(constant + table[count_cell(best)] + table[count_cell(other)])
+
+
+@leaf
+def stream_bonus(kind: int, scale: float, table: Floats, log_samples: float, count: int) -> float:
+    """Bonus of an arm: b^G = sqrt(2 sigma^2 alpha (1+s) log n / N_a), or a table over the arm's count."""
+    if kind == UCB:
+        return math.sqrt(scale * log_samples / count)
+    return float(table[count_cell(count)])
+
+
+@leaf
+def stream_passes(best: int, arm: int, mean: Floats, pulls: Ints, samples: int, rules: StreamRules) -> bool:
+    """Whether the recommended arm beats the other one, all samples behind every mean."""
+    top = numerator(GAUSSIAN, mean[best] - mean[arm], math.inf)
+    bar = stream_threshold(rules.threshold, rules.constant, rules.threshold_table, pulls[best], pulls[arm], samples)
+    return transport_cost(top, 1.0 / pulls[best], 1.0 / pulls[arm], rules.two_variance) >= bar
+
+
+@leaf
 def fill_bonus(stream: Stream, rules: StreamRules, samples: int) -> None:
     """Every arm's bonus after so many samples."""
     log_samples = math.log(samples)
@@ -73,6 +101,7 @@ def fill_bonus(stream: Stream, rules: StreamRules, samples: int) -> None:
         )
 
 
+@leaf
 def failing_arm(best: int, witness: int, stream: Stream, rules: StreamRules, samples: int) -> tuple[int, float]:
     """An arm the recommended one does not beat, `witness` asked first, and the threshold it failed; -1 to stop."""
     mean, inverse = stream.mean, stream.inverse
@@ -80,7 +109,7 @@ def failing_arm(best: int, witness: int, stream: Stream, rules: StreamRules, sam
     for turn in range(mean.size + 1):
         arm = turn - 1 if turn > 0 else witness
         if arm != best:
-            top = numerator(rules.cost, mean[best] - mean[arm], rules.half_epsilon)
+            top = numerator(GAUSSIAN, mean[best] - mean[arm], math.inf)
             bar = stream_threshold(
                 rules.threshold,
                 rules.constant,
@@ -94,6 +123,7 @@ def failing_arm(best: int, witness: int, stream: Stream, rules: StreamRules, sam
     return -1, bar
 
 
+@leaf
 def drop_beaten(best: int, stream: Stream, rules: StreamRules, samples: int) -> bool:
     """Successive elimination, every sample released: true when the best active arm stands alone."""
     alone = True
@@ -106,6 +136,7 @@ def drop_beaten(best: int, stream: Stream, rules: StreamRules, samples: int) -> 
     return alone
 
 
+@leaf
 def renew_leader(stream: Stream, rules: StreamRules, samples: int) -> tuple[int, float, float, float, int]:
     """The UCB leader now, and for how long it is certain: (leader, floor, rival, slope, horizon).
 
@@ -131,6 +162,7 @@ def renew_leader(stream: Stream, rules: StreamRules, samples: int) -> tuple[int,
     return leader, mean[leader] + bonus[leader], rival, slope, horizon
 
 
+@leaf
 def second_mean(best: int, mean: Floats, active: Flags) -> float:
     """The largest mean of the other active arms."""
     second = -np.inf
@@ -140,6 +172,7 @@ def second_mean(best: int, mean: Floats, active: Flags) -> float:
     return second
 
 
+@leaf
 def level_arm(best: int, stream: Stream, rules: StreamRules, samples: int) -> int:
     """The arm that uniform, elimination or LUCB pulls."""
     if rules.sampling == LUCB:
@@ -149,24 +182,14 @@ def level_arm(best: int, stream: Stream, rules: StreamRules, samples: int) -> in
     return least_pulled(stream.active, stream.pulls)
 
 
-def record_stream(trace: Floats, samples: int, arm: int, stream: Stream) -> None:
-    """State after a sample, as far as `trace` has rows; columns as in `record`."""
-    if samples <= trace.shape[0]:
-        trace[samples - 1, 0] = samples
-        trace[samples - 1, 1] = arm
-        trace[samples - 1, 2] = stream.mean[arm]
-        trace[samples - 1, 3] = stream.pulls[arm]
-        for other in range(stream.pulls.size):
-            trace[samples - 1, 4 + other] = stream.pulls[other]
-
-
-def stream_challenger(leader: int, mean: Floats, inverse: Floats, cost: int, half_epsilon: float) -> int:
+@leaf
+def stream_challenger(leader: int, mean: Floats, inverse: Floats) -> int:
     """`challenger` with the numerators computed on the way."""
     chosen, most, skip = -1, -1.0, -1.0
     mean_leader, inverse_leader = mean[leader], inverse[leader]
     for arm in range(mean.size):
         if arm != leader:
-            top = numerator(cost, mean_leader - mean[arm], half_epsilon)
+            top = numerator(GAUSSIAN, mean_leader - mean[arm], math.inf)
             if inverse[arm] + inverse_leader < skip * top:
                 continue
             if top <= 0.0:
@@ -179,94 +202,46 @@ def stream_challenger(leader: int, mean: Floats, inverse: Floats, cost: int, hal
     return chosen
 
 
-def draw_noised(rng: Generator, laws: Laws, noise: float, arm: int) -> float:
-    """One reward and its noise."""
-    reward = draw_one(rng, laws, arm)
-    if noise > 0.0:
-        reward += noise * rng.standard_normal()
-    return reward
+def choose(stream: Stream, counts: Ints, rules: StreamRules) -> int:
+    """The next arm to sample: `counts` answers are behind the means, `stream.pulls` counts those still to come too.
 
-
-def stream_loop(  # noqa: PLR0912, PLR0915
-    rng: Generator, laws: Laws, noise: float, rules: StreamRules, max_samples: int, stream: Stream, trace: Floats
-) -> tuple[int, int, bool, int]:
-    """One run that releases every sample: (samples, recommendation, stopped, rounds); writes `pulls` and `trace`.
-
-    Long, because this is the path of every sample: state is kept in local variables, and a call that passes all of
-    `stream` costs as much as the sample; such calls are for what is rare. A reward of 0 or 1 is a product, as a branch
-    on a coin is guessed wrong half the time. Three shortcuts, none of which changes a result:
-
-    * stopping: the arm that failed last is asked first, against the threshold it failed (`bar`: times 2 sigma^2, and
-      0 when the recommendation is new). Thresholds only grow with counts, so a cost below that fails for certain;
-    * leader: it stands while a lower bound on its own upper bound (`floor`) exceeds what bounds every rival's until
-      `horizon` (`rival`), see `renew_leader`; likewise the recommendation while its mean exceeds a bound on all
-      others' (`second`);
-    * the challenger is computed only when it may be pulled.
+    Until every arm has an answer, the least pulled arm.
     """
-    arms = stream.mean.size
-    mean, count, inverse, sums = stream.mean, stream.pulls, stream.inverse, stream.sums
-    led, led_pulls, share = stream.led, stream.led_pulls, stream.share
-    law_mean, plain = laws.mean, laws.kind == BERNOULLI and noise == 0.0
-    sampling, cost, half_epsilon, two_variance = (
-        rules.sampling,
-        rules.cost,
-        rules.half_epsilon,
-        rules.two_variance,
-    )
-    ids, beta, active = rules.ids, rules.beta, stream.active
-    bonus, tabled, bonus_table = stream.bonus, rules.bonus != UCB, rules.bonus_table
-    top_two, rows = sampling == TOP_TWO, trace.shape[0]
-    samples, best, witness, arm = 0, 0, 0, 0
-    bar, floor, rival, horizon, second = 0.0, -np.inf, np.inf, 0, -np.inf
-    leader, slope, stopped = 0, 0.0, False
-    while True:
-        if samples < arms:
-            arm = samples
-        else:
-            if sampling == ELIMINATION:
-                stopped = drop_beaten(best, stream, rules, samples)
-            else:
-                top = numerator(cost, mean[best] - mean[witness], half_epsilon)
-                if top >= bar * (inverse[best] + inverse[witness]):
-                    witness, bar = failing_arm(best, witness, stream, rules, samples)
-                    stopped = witness < 0
-                    bar *= two_variance * FILTER
-            if stopped or samples >= max_samples:
-                break
-            if top_two:
-                if samples > horizon or floor <= rival + 1e-12:
-                    leader, floor, rival, slope, horizon = renew_leader(stream, rules, samples)
-                arm = leader
-                if ids or not tracks_leader(led[leader], led_pulls[leader], beta):
-                    arm = stream_challenger(leader, mean, inverse, cost, half_epsilon)
-                if ids:
-                    share[leader] += ids_share(count[arm], count[leader])
-                    if led_pulls[leader] <= share[leader]:
-                        arm = leader
-                led[leader] += 1
-                if arm == leader:
-                    led_pulls[leader] += 1
-            else:
-                arm = level_arm(best, stream, rules, samples)
-        sums[arm] += 1.0 * (rng.random() < law_mean[arm]) if plain else draw_noised(rng, laws, noise, arm)
-        count[arm] += 1
-        inverse[arm] = 1.0 / count[arm]
-        mean[arm] = sums[arm] / count[arm]
-        samples += 1
-        if samples <= rows:
-            record_stream(trace, samples, arm, stream)
-        if top_two and samples > arms:
-            if tabled:
-                bonus[arm] = bonus_table[count_cell(count[arm])]
-            if arm == leader:
-                bonus[arm] -= slope
-                floor = mean[arm] + bonus[arm]
-            else:
-                rival = max(rival, mean[arm] + bonus[arm])
-        if arm != best:
-            second = max(second, mean[arm])
-        if mean[best] <= second:
-            arm = best_arm(mean, active)
-            bar = bar if arm == best else 0.0
-            best, second = arm, second_mean(arm, mean, active)
-    return samples, best, stopped, samples
+    if not counts.all():
+        return int(least_pulled(np.ones(counts.size, np.bool_), stream.pulls))
+    answered = stream._replace(pulls=counts)
+    samples = int(counts.sum())
+    if rules.sampling != TOP_TWO:
+        if rules.sampling != LUCB:
+            return int(least_pulled(stream.active, stream.pulls))
+        fill_bonus(answered, rules, samples)
+        lucb_pair(best_arm(stream.mean, stream.active), stream.mean, stream.bonus, stream.members)
+        return int(least_pulled(stream.members, stream.pulls))
+    fill_bonus(answered, rules, samples)
+    return _top_two(stream, rules)
+
+
+def _top_two(stream: Stream, rules: StreamRules) -> int:
+    """The leader or its challenger, by tracking; notes who led."""
+    leader = int(ucb_leader(stream.mean, stream.bonus))
+    arm = leader
+    if rules.ids or not tracks_leader(stream.led[leader], stream.led_pulls[leader], rules.beta):
+        arm = int(stream_challenger(leader, stream.mean, stream.inverse))
+    if rules.ids:
+        stream.share[leader] += ids_share(int(stream.pulls[arm]), int(stream.pulls[leader]))
+        if stream.led_pulls[leader] <= stream.share[leader]:
+            arm = leader
+    stream.led[leader] += 1
+    if arm == leader:
+        stream.led_pulls[leader] += 1
+    return arm
+
+
+def decide(stream: Stream, counts: Ints, rules: StreamRules) -> tuple[int, bool]:
+    """Recommendation and whether to stop, with `counts` answers behind the means."""
+    samples = int(counts.sum())
+    best = int(best_arm(stream.mean, stream.active))
+    if rules.sampling == ELIMINATION:
+        return best, bool(drop_beaten(best, stream._replace(pulls=counts), rules, samples))
+    others = (arm for arm in range(counts.size) if arm != best)
+    return best, all(stream_passes(best, arm, stream.mean, counts, samples, rules) for arm in others)

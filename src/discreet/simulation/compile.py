@@ -1,0 +1,177 @@
+"""Compiles leaves with Numba: the only module that imports it.
+
+`compiled(function)` is a marked function (see `discreet.leaf`) as Python may call it, with every leaf that it calls
+compiled too. Leaves are found by identity in the namespace of the module they are written in; each is compiled when
+first needed. With NUMBA_DISABLE_JIT=1 everything runs as plain Python with the same results.
+"""
+
+import hashlib
+import os
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from pathlib import Path
+from types import FunctionType
+from typing import Any, TypeVar, cast
+
+import numba
+
+from discreet import leaf
+from discreet.leaf import marks
+
+F = TypeVar("F", bound=Callable[..., Any])
+Function = Callable[..., Any]
+
+
+class Compiler:
+    """Compiles leaves so that they call each other compiled.
+
+    `replaced` puts other functions in the place of leaves; then nothing is cached, as Numba knows a function by its
+    own code only.
+    """
+
+    def __init__(self, replaced: Mapping[Function, Function] | None = None) -> None:
+        self.replaced = dict(replaced or {})
+        self.cache = not self.replaced
+        self.lock = threading.RLock()
+        self.spaces: dict[str, dict[str, Any]] = {}
+        self.inner: dict[Function, Any] = {}
+        self.entries: dict[Function, Any] = {}
+
+    def compiled(self, function: F) -> F:
+        """A leaf as Python may call it."""
+        with self.lock:
+            if function not in self.entries:
+                mark = marks[cast(FunctionType, function)]
+                as_called = self._as_called(function)
+                self.entries[function] = as_called if mark.allocates else self._entry(function)
+        return cast(F, self.entries[function])
+
+    def _as_called(self, function: Function) -> Any:
+        """A leaf as other leaves call it."""
+        function = self.replaced.get(function, function)
+        if function not in self.inner:
+            mark = marks[cast(FunctionType, function)]
+            self.inner[function] = self._entry(function) if mark.allocates else self._bare(function, mark)
+        return self.inner[function]
+
+    def _entry(self, function: Function) -> Any:
+        """Compile what Python calls: it may allocate, and it is cached together with all it calls."""
+        return _jitted(self._bound(function), self.cache)
+
+    def _bare(self, function: Function, mark: leaf.Mark) -> Any:
+        """Compile what only leaves call: no allocation, hence no counting of references, which costs much.
+
+        Numba otherwise counts on every array taken out of a NamedTuple, with an atomic instruction each time. These
+        have no way in from Python (a call would crash), which halves the time to compile.
+        """
+        return _jitted(
+            self._bound(function),
+            False,
+            _nrt=False,
+            forceinline=mark.inlined,
+            inline="always" if mark.spliced else "never",
+            no_cpython_wrapper=True,
+            no_cfunc_wrapper=True,
+        )
+
+    def _bound(self, function: Function) -> FunctionType:
+        """A copy of a leaf that calls the compiled leaves."""
+        source = cast(FunctionType, function)
+        copy = FunctionType(source.__code__, self._space(source.__module__), source.__name__, source.__defaults__)
+        copy.__module__ = source.__module__
+        return copy
+
+    def _space(self, module: str) -> dict[str, Any]:
+        """The names that the leaves of a module see: its own, leaves compiled."""
+        if module not in self.spaces:
+            names = vars(sys.modules[module])
+            self.spaces[module] = space = dict(names)
+            space |= {name: self._as_called(value) for name, value in names.items() if _is_leaf(value)}
+        return self.spaces[module]
+
+
+_compiler = Compiler()
+
+
+def compiled(function: F) -> F:
+    """A leaf as Python may call it, compiled when first called."""
+    return _compiler.compiled(function)
+
+
+def as_it_stands(function: F) -> F:
+    """A leaf uncompiled: what can stand where `compiled` does."""
+    return function
+
+
+def _is_leaf(value: object) -> bool:
+    return isinstance(value, FunctionType) and value in marks
+
+
+def _jitted(function: FunctionType, cache: bool, **options: Any) -> Any:
+    """Compile without the GIL, if asked cached in `kernel_cache`; Numba's own cache setting is left as it was."""
+    config: Any = numba.config
+    before = config.CACHE_DIR
+    folder = kernel_cache() if cache else None
+    config.CACHE_DIR = str(folder or "")
+    try:
+        return numba.njit(nogil=True, error_model="numpy", cache=folder is not None, **options)(function)
+    finally:
+        config.CACHE_DIR = before
+
+
+# --- where kernels are kept -----------------------------------------------------------------------
+
+
+def source_hash() -> str:
+    """Names the kernel cache: Numba does not notice a change in a file other than the function's own."""
+    digest = hashlib.sha256(numba.__version__.encode())
+    for file in sorted(_sources()):
+        digest.update(Path(file).read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _sources() -> set[str]:
+    """The files that leaves are written in, and those of the named tuples they work on."""
+    homes = {function.__module__ for function in marks if function.__module__.startswith("discreet.")}
+    for home in list(homes):
+        tuples = (value for value in vars(sys.modules[home]).values() if hasattr(value, "_fields"))
+        homes |= {value.__module__ for value in tuples if value.__module__.startswith("discreet.")}
+    return {str(sys.modules[home].__file__) for home in homes} | {__file__, str(leaf.__file__)}
+
+
+def user_cache() -> Path:
+    """The user's cache folder by the platform's custom."""
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
+    elif sys.platform == "darwin":
+        base = Path.home() / "Library" / "Caches"
+    else:
+        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "discreet"
+
+
+def _ours(folder: Path) -> bool:
+    """Whether nobody else could put kernels of theirs there."""
+    status = folder.stat()
+    return not hasattr(os, "getuid") or (status.st_uid == os.getuid() and not status.st_mode & 0o022)
+
+
+@lru_cache(maxsize=1)
+def kernel_cache() -> Path | None:
+    """A writable folder for compiled kernels: the user's, else a private temporary one; None if there is neither."""
+    name = f"kernels-{source_hash()}"
+    user = getattr(os, "getuid", lambda: "user")()
+    for base in (user_cache, lambda: Path(tempfile.gettempdir()) / f"discreet-{user}"):
+        try:
+            folder = base() / name
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=folder):
+                pass
+        except (OSError, RuntimeError):
+            continue
+        if all(_ours(place) for place in (folder, folder.parent)):
+            return folder
+    return None

@@ -1,0 +1,170 @@
+"""A simulated run of a phased estimator (DAF, DPA): sums of rewards are drawn here and released with their noise.
+
+Drawn from a run's Generator: for each arm in turn the sum of phase 1, then its noise; later the sum and the noise of
+each ended phase (one global episode: of every arm in turn).
+"""
+
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+from discreet.arrays import Floats, Ints
+from discreet.leaf import leaf
+from discreet.simulation.laws import Generator, Laws, draw_sum
+from discreet.simulation.outcome import Outcome, Outcomes, no_trace
+from discreet.simulation.runner import Runner, in_blocks, one_by_one
+from discreet.strategies.phased.decide import State, advance, decide, new_state, publish, set_due
+from discreet.strategies.phased.tables import PhasedRules, phased_rules
+from discreet.strategies.phased.whole import WholeRules, begin_phase, decide_whole, whole_rules
+from discreet.strategies.strategy import Strategy
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Compile(Protocol):
+    """Makes of a leaf what is called: `compile.compiled`, or `compile.as_it_stands`."""
+
+    def __call__(self, function: F, /) -> F:
+        """The leaf to call."""
+
+
+@leaf
+def release_arm(rng: Generator, laws: Laws, epsilon: float, rules: PhasedRules, state: State, arm: int) -> None:
+    """End the arm's phase: draw its sum, add the noise, publish mean and count. Phase 1 is one noised sample.
+
+    Laplace noise of scale 1/(epsilon count) on each mean; none if epsilon is infinite (DPA).
+    """
+    fresh = state.board.pulls[arm] - state.begun[arm]
+    publish(state, rules, arm, fresh, draw_sum(rng, laws, arm, fresh))
+    if epsilon < np.inf:
+        state.mean[arm] += rng.laplace(0.0, 1.0 / (epsilon * state.counts[arm]))
+
+
+@leaf
+def record(trace: Floats, row: int, samples: int, arm: int, state: State) -> None:
+    """State at a release, as far as `trace` has rows: samples, arm, its mean and count, every arm's pulls."""
+    if row < trace.shape[0]:
+        trace[row, 0] = samples
+        trace[row, 1] = arm
+        trace[row, 2] = state.mean[arm]
+        trace[row, 3] = state.counts[arm]
+        for other in range(state.mean.size):
+            trace[row, 4 + other] = state.board.pulls[other]
+
+
+@leaf
+def phased_loop(
+    rng: Generator,
+    laws: Laws,
+    epsilon: float,
+    rules: PhasedRules,
+    leaping: bool,
+    cap: int,
+    state: State,
+    trace: Floats,
+) -> Outcome:
+    """One run with one episode per arm, on a new state."""
+    arms = state.mean.size
+    samples, rounds = arms, arms
+    for first in range(arms):
+        release_arm(rng, laws, epsilon, rules, state, first)
+        set_due(state, rules, first)
+        record(trace, first, samples, first, state)
+    while True:
+        best, stopped = decide(state, rules)
+        if stopped or samples >= cap:
+            break
+        arm, samples = advance(state, rules, leaping, samples, cap, False)
+        if arm < 0:
+            break
+        release_arm(rng, laws, epsilon, rules, state, arm)
+        set_due(state, rules, arm)
+        record(trace, rounds, samples, arm, state)
+        rounds += 1
+    return Outcome(samples, best, stopped, rounds)
+
+
+@leaf(allocates=True)
+def run_phased(
+    rng: Generator, laws: Laws, epsilon: float, rules: PhasedRules, leaping: bool, cap: int, pulls: Ints, trace: Floats
+) -> Outcome:
+    """One run with one episode per arm; writes `pulls` and `trace`."""
+    state = new_state(pulls.size)
+    found = phased_loop(rng, laws, epsilon, rules, leaping, cap, state, trace)
+    for arm in range(pulls.size):
+        pulls[arm] = state.board.pulls[arm]
+    return found
+
+
+@leaf(allocates=True)
+def run_phased_block(
+    rng: Generator, laws: Laws, epsilon: float, rules: PhasedRules, cap: int, outcomes: Outcomes
+) -> None:
+    """As many leaping runs as the outcomes have rows, one after the other on one Generator."""
+    arms = outcomes.pulls.shape[1]
+    none = np.empty((0, 4 + arms))
+    for run in range(outcomes.samples.size):
+        state = new_state(arms)
+        found = phased_loop(rng, laws, epsilon, rules, True, cap, state, none)
+        outcomes.samples[run] = found.samples
+        outcomes.recommendation[run] = found.recommendation
+        outcomes.stopped[run] = found.stopped
+        outcomes.rounds[run] = found.rounds
+        for arm in range(arms):
+            outcomes.pulls[run, arm] = state.board.pulls[arm]
+
+
+@leaf
+def release_all(rng: Generator, laws: Laws, epsilon: float, rules: PhasedRules, state: State) -> None:
+    """End a global phase: release every arm."""
+    for arm in range(state.mean.size):
+        release_arm(rng, laws, epsilon, rules, state, arm)
+
+
+def run_whole(
+    rng: Generator,
+    laws: Laws,
+    epsilon: float,
+    whole: WholeRules,
+    leaping: bool,
+    cap: int,
+    pulls: Ints,
+    trace: Floats,
+    compiled: Compile,
+) -> Outcome:
+    """One run with one global episode: Python at the ends of phases, and what lies in between compiled."""
+    arms = pulls.size
+    state = compiled(new_state)(arms)
+    samples, rounds, arm = arms, 0, arms - 1
+    best, stopped = -1, False
+    while True:
+        if arm >= 0:
+            compiled(release_all)(rng, laws, epsilon, whole.rules, state)
+            compiled(record)(trace, rounds, samples, arm, state)
+            rounds += 1
+            begin_phase(state, whole)
+            best, stopped = decide_whole(state, whole)
+        if stopped or samples >= cap:
+            break
+        arm, samples = compiled(advance)(state, whole.rules, leaping, samples, cap, True)
+    pulls[:] = state.board.pulls
+    return Outcome(samples, best, stopped, rounds)
+
+
+def runner(strategy: Strategy, laws: Laws, cap: int, blocks: bool) -> Runner:
+    """A phased strategy on these laws."""
+    from discreet.simulation.compile import compiled
+
+    arms = laws.mean.size
+    rules = phased_rules(strategy, arms)
+    epsilon = strategy.trust_model.noise(strategy.epsilon)
+    if blocks:
+        block = compiled(run_phased_block)
+        return in_blocks(lambda rng, outcomes: block(rng, laws, epsilon, rules, cap, outcomes))
+    none = no_trace(arms)
+    if strategy.episodes == "global":
+        whole = whole_rules(strategy, arms, rules)
+        return one_by_one(lambda rng, pulls: run_whole(rng, laws, epsilon, whole, True, cap, pulls, none, compiled))
+    run = compiled(run_phased)
+    return one_by_one(lambda rng, pulls: run(rng, laws, epsilon, rules, True, cap, pulls, none))

@@ -1,0 +1,94 @@
+"""A live run of DP-SE: epochs of fresh samples, round robin over the arms that are left."""
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from discreet.strategies.epochs.decide import new_epochs, settle
+from discreet.strategies.run import REQUIRED, ArmView, Place, Run
+from discreet.strategies.strategy import Strategy
+from discreet.strategies.top_two import best_arm
+from discreet.theory.thresholds import epoch_length
+
+
+class EpochsRun(Run):
+    """An epoch at a time."""
+
+    fields: ClassVar = {**Run.fields, "epoch": REQUIRED, "place": REQUIRED}
+
+    def __init__(self, strategy: Strategy, arms: int, cap: int) -> None:
+        super().__init__(strategy, arms, cap)
+        self.state = new_epochs(arms)
+        self.epoch = 1
+        """The epoch, from 1 on."""
+        self.place = 0
+        """How many people are in it."""
+
+    def arrays(self) -> dict[str, Any]:
+        """What was released, and who is left."""
+        state = self.state
+        return {
+            "mean": state.mean,
+            "active": state.active,
+            "pulls": state.pulls,
+            "behind": state.behind,
+            "radius": state.radius,
+        }
+
+    @property
+    def _epsilon(self) -> float:
+        return float(self.strategy.epsilon or 0)
+
+    def _playing(self) -> list[int]:
+        return [int(arm) for arm in np.flatnonzero(self.state.active)]
+
+    def _length(self) -> int:
+        left = int(self.state.active.sum())
+        return int(epoch_length(left, self.epoch, self._epsilon, self.strategy.delta))
+
+    def take(self) -> Place | None:
+        """Round robin; an epoch that would pass the cap is cut off there and releases nothing."""
+        playing = self._playing()
+        if self.stopped or self.samples >= self.cap or self.place == len(playing) * self._length():
+            return None
+        arm = playing[self.place % len(playing)]
+        self.state.pulls[arm] += 1
+        self.samples += 1
+        self.place += 1
+        return Place(arm, self.epoch, 1)
+
+    def due(self) -> list[Place]:
+        """Every arm that is left, when the epoch is full."""
+        playing, length = self._playing(), self._length()
+        full = not self.stopped and self.place == len(playing) * length
+        return [Place(arm, self.epoch, length) for arm in playing] if full else []
+
+    def release(self, sums: list[float]) -> None:
+        """Renew the means, drop the arms that are far below the best."""
+        length, playing = self._length(), self._playing()
+        for arm, total in zip(playing, sums, strict=True):
+            self.state.mean[arm] = total / length
+        left = settle(self.state, len(playing), self.epoch, length, self._epsilon, self.strategy.delta)
+        self.stopped = bool(left == 1)
+        self.recommendation = int(best_arm(self.state.mean, self.state.active))
+        self.epoch += 1
+        self.place = 0
+
+    def would_stop(self, delta: float) -> bool:
+        """Never: DP-SE plans its epochs with δ, so another δ would have been another trial."""
+        return False
+
+    def table(self) -> list[ArmView]:
+        """Means with the radius within which, with probability 1 - δ, all true means lie at all times."""
+        return [self._view(arm) for arm in range(self.arms)]
+
+    def _view(self, arm: int) -> ArmView:
+        mean, radius = float(self.state.mean[arm]), float(self.state.radius[arm])
+        count, pulls = int(self.state.behind[arm]), int(self.state.pulls[arm])
+        within = (max(mean - radius, 0.0), min(mean + radius, 1.0))
+        return ArmView(pulls, count, mean if count else None, within if count else None)
+
+
+def new_run(strategy: Strategy, arms: int, cap: int, noise: float | None) -> Run:
+    """A run that has not begun."""
+    return EpochsRun(strategy, arms, cap)

@@ -1,0 +1,105 @@
+"""A live run of AdaP-TT, AdaP-TT* or TTUCB in batches: means renewed when an arm (or every arm) has doubled."""
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from discreet.strategies.phased.decide import advance, decide, new_state, publish, set_due
+from discreet.strategies.phased.tables import phased_rules
+from discreet.strategies.phased.whole import begin_phase, decide_whole, whole_rules
+from discreet.strategies.run import REQUIRED, ArmView, Place, Run
+from discreet.strategies.strategy import Strategy
+
+
+class PhasedRun(Run):
+    """One step of the simulator's way from release to release at a time."""
+
+    fields: ClassVar = {**Run.fields, "ended": REQUIRED}
+
+    def __init__(self, strategy: Strategy, arms: int, cap: int) -> None:
+        super().__init__(strategy, arms, cap)
+        self.rules = phased_rules(strategy, arms)
+        self.whole = whole_rules(strategy, arms, self.rules) if strategy.episodes == "global" else None
+        self.state = new_state(arms)
+        self.ended = -1
+        """The arm whose pull ended a phase that is not released yet."""
+
+    def arrays(self) -> dict[str, Any]:
+        """The public counts, and what was released."""
+        state, board = self.state, self.state.board
+        return {
+            "board.pulls": board.pulls,
+            "board.due": board.due,
+            "board.led": board.led,
+            "board.led_pulls": board.led_pulls,
+            "board.share": board.share,
+            "mean": state.mean,
+            "counts": state.counts,
+            "phase": state.phase,
+            "bonus": state.bonus,
+            "active": state.active,
+            "begun": state.begun,
+            "sums": state.sums,
+        }
+
+    def take(self) -> Place | None:
+        """Every arm once, then one step of `advance`."""
+        if self.stopped or self.ended >= 0 or self.samples >= self.cap:
+            return None
+        if self.samples < self.arms:
+            arm = self.samples
+            self.samples += 1
+            if self.samples == self.arms:
+                self.ended = arm
+        else:
+            before = self.state.board.pulls.copy()
+            whole = self.whole is not None
+            self.ended, self.samples = advance(self.state, self.rules, False, self.samples, self.samples + 1, whole)
+            arm = int(np.flatnonzero(self.state.board.pulls != before)[0])
+        return Place(arm, int(self.state.phase[arm]) + 1, 1)
+
+    def due(self) -> list[Place]:
+        """All arms at first and with one global episode, else the arm that doubled."""
+        if self.ended < 0:
+            return []
+        pulls, begun = self.state.board.pulls, self.state.begun
+        everyone = self.whole is not None or self.samples == self.arms
+        arms = range(self.arms) if everyone else (self.ended,)
+        return [Place(arm, int(self.state.phase[arm]) + 1, int(pulls[arm] - begun[arm])) for arm in arms]
+
+    def release(self, sums: list[float]) -> None:
+        """Publish means and counts, then decide."""
+        for (arm, _, fresh), total in zip(self.due(), sums, strict=True):
+            publish(self.state, self.rules, arm, fresh, total)
+            if self.whole is None:
+                set_due(self.state, self.rules, arm)
+        if self.whole is not None:
+            begin_phase(self.state, self.whole)
+        self.ended = -1
+        self.recommendation, self.stopped = self._decide()
+
+    def _decide(self) -> tuple[int, bool]:
+        if self.whole is not None:
+            return decide_whole(self.state, self.whole)
+        best, stopped = decide(self.state, self.rules)
+        return int(best), bool(stopped)
+
+    def would_stop(self, delta: float) -> bool:
+        """The stopping rule at another δ on this state."""
+        if self.recommendation is None:
+            return False
+        other = PhasedRun(self.strategy.with_(delta=delta), self.arms, self.cap)
+        other.load(self.dump())
+        return other._decide()[1]
+
+    def table(self) -> list[ArmView]:
+        """Pulls are public from the start, means from the first release on."""
+        state = self.state
+        assigned = state.board.pulls if self.samples >= self.arms else np.arange(self.arms) < self.samples
+        means = [float(mean) if count else None for mean, count in zip(state.mean, state.counts, strict=True)]
+        return [ArmView(int(assigned[arm]), int(state.counts[arm]), means[arm], None) for arm in range(self.arms)]
+
+
+def new_run(strategy: Strategy, arms: int, cap: int, noise: float | None) -> Run:
+    """A run that has not begun."""
+    return PhasedRun(strategy, arms, cap)

@@ -1,0 +1,85 @@
+"""A live run of TTUCB, CTB-TT or Gaussian responses: every answer is released, and counts as soon as it is in."""
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from discreet.strategies.run import REQUIRED, ArmView, Place, Run
+from discreet.strategies.strategy import Strategy
+from discreet.strategies.stream.decide import choose, decide, new_stream
+from discreet.strategies.stream.tables import stream_rules
+
+
+class StreamRun(Run):
+    """Assigned people count for the challenger (`pulls`), answered ones for means, bonus and stopping (`count`).
+
+    If each answer comes before the next person, the two are the same, as in the simulator.
+    """
+
+    fields: ClassVar = {**Run.fields, "count": REQUIRED}
+
+    def __init__(self, strategy: Strategy, arms: int, cap: int, noise: float | None) -> None:
+        super().__init__(strategy, arms, cap)
+        self.noise = noise
+        self.rules = stream_rules(strategy, arms, noise)
+        self.state = new_stream(arms)
+        self.count = [0] * arms
+
+    def arrays(self) -> dict[str, Any]:
+        """The public counts, and the answers so far."""
+        state = self.state
+        return {
+            "mean": state.mean,
+            "pulls": state.pulls,
+            "inverse": state.inverse,
+            "led": state.led,
+            "led_pulls": state.led_pulls,
+            "share": state.share,
+            "active": state.active,
+            "sums": state.sums,
+        }
+
+    def take(self) -> Place | None:
+        """The arm that the simulated loop would pull."""
+        if self.stopped or self.samples >= self.cap:
+            return None
+        arm = choose(self.state, np.array(self.count), self.rules)
+        self.state.pulls[arm] += 1
+        self.state.inverse[arm] = 1.0 / self.state.pulls[arm]
+        self.samples += 1
+        return Place(arm, int(self.state.pulls[arm]), 1)
+
+    def due(self) -> list[Place]:
+        """Nothing is ever waited for."""
+        return []
+
+    def answer(self, arm: int, value: float) -> None:
+        """Take in one answer of an arm, in the order in which its people were assigned; then decide."""
+        self.state.sums[arm] += value
+        self.count[arm] += 1
+        self.state.mean[arm] = self.state.sums[arm] / self.count[arm]
+        if all(self.count):
+            self.recommendation, self.stopped = self._decide()
+
+    def _decide(self) -> tuple[int, bool]:
+        return decide(self.state, np.array(self.count), self.rules)
+
+    def would_stop(self, delta: float) -> bool:
+        """The stopping rule at another δ on this state."""
+        if self.recommendation is None:
+            return False
+        other = StreamRun(self.strategy.with_(delta=delta), self.arms, self.cap, self.noise)
+        other.load(self.dump())
+        return other._decide()[1]
+
+    def table(self) -> list[ArmView]:
+        """Means of the answers so far, with the bias of randomised response taken out."""
+        shrink = self.strategy.trust_model.shrink(self.strategy.epsilon) if self.strategy.part.bits else 1.0
+        centred = 0.5 + (self.state.mean - 0.5) / shrink
+        means = [float(mean) if count else None for mean, count in zip(centred, self.count, strict=True)]
+        return [ArmView(int(self.state.pulls[arm]), self.count[arm], means[arm], None) for arm in range(self.arms)]
+
+
+def new_run(strategy: Strategy, arms: int, cap: int, noise: float | None) -> Run:
+    """A run that has not begun."""
+    return StreamRun(strategy, arms, cap, noise)

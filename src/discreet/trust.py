@@ -1,0 +1,48 @@
+"""Who must be trusted with outcomes, and what follows from it. Everything that depends on trust asks here."""
+
+import math
+from dataclasses import dataclass
+
+from discreet.errors import InvalidInputError
+
+
+@dataclass(frozen=True)
+class Trust:
+    """A trust model: who sees raw outcomes, and where the noise is added."""
+
+    name: str
+    noised: bool
+    """Sums are noised when they are released: whoever collects outcomes sees them (global DP)."""
+    randomised: bool
+    """Every answer is randomised where the person is, before it is sent (local DP)."""
+    who: str
+    """Who is trusted, in words."""
+    where: str
+    """Where the noise is added, in words."""
+
+    @property
+    def private(self) -> bool:
+        """Whether anything is private."""
+        return self.noised or self.randomised
+
+    def shrink(self, epsilon: float | None) -> float:
+        """What is left of a difference of means in what is collected: tanh(ε/2) behind randomised response, else 1."""
+        return math.tanh(float(epsilon or 0) / 2) if self.randomised else 1.0
+
+    def noise(self, epsilon: float | None) -> float:
+        """The ε of the noise in a released sum; infinity where none is added."""
+        return float(epsilon or 0) if self.noised else math.inf
+
+
+TRUSTS = {
+    "global": Trust("global", True, False, "a trusted collector", "every release is noised"),
+    "local": Trust("local", False, True, "nobody trusted", "every answer is randomised before it is sent"),
+    "none": Trust("none", False, False, "no privacy", "decisions are made from raw outcomes"),
+}
+
+
+def check_trust(name: str, among: tuple[str, ...] = tuple(TRUSTS)) -> Trust:
+    """The trust model of that name; taken for another one it would leave the noise unpaid, so others are refused."""
+    if name not in among:
+        raise InvalidInputError(f"trust must be one of {', '.join(among)}; got {name!r}")
+    return TRUSTS[name]
