@@ -35,8 +35,8 @@ from discreet.trials import mechanisms as privacy
 from discreet.trials.protocol import Protocol
 from discreet.trials.status import Batch
 from discreet.trials.trial import Trial
-from tests.simulation.test_exactness import oracle
-from tests.strategies.test_run import Tape
+from tests.support.oracle import oracle
+from tests.support.tape import Tape
 
 ARMS = ("5 mg", "10 mg", "20 mg")
 MEANS = {"5 mg": 0.2, "10 mg": 0.9, "20 mg": 0.3}
