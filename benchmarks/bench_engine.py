@@ -15,10 +15,15 @@ from tests.support import naive
 
 import discreet
 from discreet import Bernoulli, Strategy
-from discreet.simulation import kernels as kernel
-from discreet.strategies import rules
+from discreet.simulation import laws as laws_module
+from discreet.simulation.compile import compiled
+from discreet.simulation.loops.phased import run_phased
+from discreet.simulation.loops.stream import run_stream
+from discreet.simulation.outcome import Outcome
+from discreet.strategies.phased.tables import phased_rules
+from discreet.strategies.stream.tables import stream_rules
 
-Run = Callable[[np.random.Generator], tuple[int, int, bool, int]]
+Run = Callable[[np.random.Generator], Outcome]
 
 
 def spread_means(arms: int) -> Bernoulli:
@@ -27,21 +32,23 @@ def spread_means(arms: int) -> Bernoulli:
 
 
 def phased(instance: Bernoulli, strategy: Strategy, leaping: bool, cap: int) -> Run:
-    made = rules.phased_rules(strategy, instance.arms)
+    made = phased_rules(strategy, instance.arms)
     made = made._replace(low=made.low + np.inf, high=made.high + np.inf)
-    release = kernel.Release(float(strategy.epsilon or 0), True, rules.grid(strategy))
-    laws, pulls = kernel.bernoulli(np.array(instance.means)), np.zeros(instance.arms, np.int64)
+    epsilon = float(strategy.epsilon or 0)
+    run = compiled(run_phased)
+    laws, pulls = laws_module.bernoulli(np.array(instance.means)), np.zeros(instance.arms, np.int64)
     none = np.zeros((0, 4 + instance.arms))
-    return lambda rng: kernel.run_phased(rng, laws, release, made, leaping, cap, pulls, none)
+    return lambda rng: run(rng, laws, epsilon, made, leaping, cap, pulls, none)
 
 
 def stream(instance: Bernoulli, strategy: Strategy, cap: int) -> Run:
-    made = rules.stream_rules(strategy, instance.arms)._replace(constant=1e9)
-    laws, pulls = kernel.bernoulli(np.array(instance.means)), np.zeros(instance.arms, np.int64)
+    made = stream_rules(strategy, instance.arms)._replace(constant=1e9)
+    laws, pulls = laws_module.bernoulli(np.array(instance.means)), np.zeros(instance.arms, np.int64)
     if strategy.epsilon is not None:
-        laws = kernel.responses(laws, strategy.epsilon)
+        laws = laws_module.responses(laws, strategy.epsilon)
     none = np.zeros((0, 4 + instance.arms))
-    return lambda rng: kernel.run_stream(rng, laws, 0.0, made, cap, pulls, none)
+    run = compiled(run_stream)
+    return lambda rng: run(rng, laws, 0.0, made, cap, pulls, none)
 
 
 def best(run: Run, repeat: int) -> float:
@@ -99,7 +106,7 @@ def whole_runs() -> None:
     print()
 
 
-def oracle(rng: np.random.Generator) -> tuple[int, int, bool, int]:
+def oracle(rng: np.random.Generator) -> Outcome:
     """30 000 samples by the oracle, thresholds out of reach."""
     sampler = naive.Sampler("top two", naive.d_gauss, math.inf, 0.5, False, 5)
     source = naive.Source(rng, "bernoulli", list(discreet.benchmarks.mu2.means))
@@ -107,7 +114,7 @@ def oracle(rng: np.random.Generator) -> tuple[int, int, bool, int]:
     found = naive.run_phased(
         source, 5, sampler, 1.0, True, False, lambda *_: never, lambda k, n, t: 1 / math.sqrt(n), "low", 0.5, cap
     )
-    return found.samples, found.recommendation, found.stopped, found.rounds
+    return Outcome(found.samples, found.recommendation, found.stopped, found.rounds)
 
 
 def against_the_oracle() -> None:

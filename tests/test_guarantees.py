@@ -16,9 +16,11 @@ from scipy.stats import binom, ks_2samp
 import discreet
 from discreet import Bernoulli, InvalidInputError, Results, Strategy, benchmarks, simulate, theory
 from discreet.simulation import engine, laws
-from discreet.strategies import epochs as dpse
-from discreet.strategies import rules
+from discreet.simulation.loops import epochs as dpse
+from discreet.strategies import scales
 from discreet.strategies.custom import CustomThreshold
+from discreet.strategies.epochs import decide as epochs_decide
+from discreet.strategies.phased import tables
 from discreet.strategies.presets import PRESETS
 from discreet.theory import divergences as divergence
 from discreet.theory import thresholds as threshold
@@ -121,30 +123,30 @@ def test_a_standard_deviation_too_small_is_seen(name: str, monkeypatch: pytest.M
     A threshold divided by 4 is not: only that of AdaP-TT* is so tight that the rate then exceeds δ.
     """
     part = 6 if name.startswith("adap-tt ") or name == "adap-tt" else 4
-    honest = rules.two_variance
-    monkeypatch.setattr(rules, "two_variance", lambda *levels: honest(*levels) / part**2)
-    engine._kept_rules.cache_clear()
+    honest = scales.two_variance
+    monkeypatch.setattr(scales, "two_variance", lambda *levels: honest(*levels) / part**2)
+    tables._kept_rules.cache_clear()
     try:
         assert accusations(make(name, 0.01), 0.01)
     finally:
-        engine._kept_rules.cache_clear()
+        tables._kept_rules.cache_clear()
 
 
 @pytest.mark.parametrize("divisor", [16, 1])
 def test_radii_too_small_are_seen(divisor: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """DP-SE with its radii divided by 16 errs too often on two arms 0.02 apart (in plain Python, to be changed)."""
-    honest = thresholds.epoch_radius
-    monkeypatch.setattr(dpse, "epoch_radius", lambda *arguments: honest(*arguments) / divisor)
+    honest = threshold.epoch_radius
+    monkeypatch.setattr(epochs_decide, "epoch_radius", lambda *arguments: honest(*arguments) / divisor)
     rng, law, runs, delta = np.random.default_rng(17), laws.bernoulli(np.array([0.52, 0.5])), 600, 0.01
-    room: Any = (np.zeros(2), np.ones(2, np.bool_), np.zeros(2, np.int64), np.zeros((0, 6)))
-    answers = [dpse.dpse_loop(rng, law, 1.0, delta, 10**12, *room)[1] for _ in range(runs)]
+    room: Any = (np.zeros(2, np.int64), np.zeros((0, 6)))
+    answers = [dpse.run_epochs(rng, law, 1.0, delta, 10**12, *room).recommendation for _ in range(runs)]
     assert (sum(answers) >= too_many(runs, delta)) == (divisor > 1)
 
 
 def test_the_printed_sigma_of_the_gaussian_variant_would_be_seen() -> None:
     """With σ = 1/2 in W^G instead of that of the noisy reward, three times δ of the runs err (δ = 0.01)."""
     honest = discreet.gauss_tt(0.9, 0.05, 0.01)
-    noisy = threshold.noisy_sigma(rules.noise_scale(honest))
+    noisy = threshold.noisy_sigma(scales.noise_scale(honest))
     constant = 2 * float(threshold.c_g(math.log(1 / 0.01) / 2))
     shrunk = CustomThreshold("printed σ", lambda n: (constant / 2 + 2 * math.log(4 + math.log(n))) * (0.5 / noisy) ** 2)
     instance = Bernoulli([0.9, 0.1])

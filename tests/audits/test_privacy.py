@@ -97,7 +97,7 @@ class RawStop(Rehearsal):
         super().decide(released, raw)
         private = course.state.mean.copy()
         course.state.mean[:] = self.raw
-        course.stopped = course._decide(course.rules)[1]
+        course.stopped = course._decide()[1]
         course.state.mean[:] = private
 
 

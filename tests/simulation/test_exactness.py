@@ -13,107 +13,13 @@ from scipy.stats import ks_2samp
 
 import discreet
 from discreet import Bernoulli, Discrete, Instance, InvalidInputError, Strategy
-from discreet.simulation import kernels as kernel
 from discreet.simulation import laws
 from discreet.simulation.engine import in_blocks, simulate_quietly
-from discreet.strategies import rules
+from discreet.strategies.phased.tables import phased_rules
 from discreet.strategies.presets import PRESETS
-from discreet.theory import thresholds as threshold
-from tests.support import naive
+from tests.support.oracle import OPTIONS, make, oracle
 
 MEANS = [0.8, 0.55, 0.5, 0.3]
-OPTIONS: list[tuple[str, dict[str, Any]]] = [
-    *[
-        (name, {"threshold": mode})
-        for name in PRESETS
-        for mode in ("printed", "proved", "empirical")
-        if name != "bet-se"  # it has an oracle of its own
-    ],
-    *[
-        (name, {"sampling": rule})
-        for name in ("adap-tt", "adap-tt-star")
-        for rule in ("uniform", "lucb", "elimination")
-    ],
-    *[(name, {"sampling": rule}) for name in ("ttucb", "ctb-tt") for rule in ("uniform", "lucb", "elimination")],
-    *[(name, {"beta": share}) for name in ("adap-tt", "adap-tt-star", "ttucb") for share in ("ids", 0.3)],
-    *[(name, {"episodes": "global"}) for name in ("adap-tt", "adap-tt-star", "ttucb-batched")],
-]
-
-
-def make(name: str, options: dict[str, Any]) -> Strategy | None:
-    arguments: dict[str, Any] = {"delta": 0.2, **options}
-    if name not in ("ttucb", "ttucb-batched"):
-        arguments["epsilon"] = 1.0
-    if name == "gauss-tt":
-        arguments |= {"gamma": 0.05, "epsilon": 4.0}
-    return None if name == "dp-se" and options["threshold"] == "empirical" else PRESETS[name](**arguments)
-
-
-def source_of(instance: Instance, strategy: Strategy, rng: np.random.Generator) -> naive.Source:
-    """The rewards of an instance; for CTB the responses, which are Bernoulli whatever the rewards."""
-    if strategy.estimator == "ctb":
-        decay = math.exp(-float(strategy.epsilon or 0))
-        return naive.Source(rng, "bernoulli", [(mean * (1 - decay) + decay) / (1 + decay) for mean in instance.means])
-    if isinstance(instance, Discrete):
-        return naive.Source(rng, "discrete", [(instance.values, list(row)) for row in instance.probabilities])
-    return naive.Source(rng, "bernoulli", list(instance.means))
-
-
-def oracle(strategy: Strategy, instance: Instance, rng: np.random.Generator, cap: int) -> naive.Outcome:
-    """The strategy from the paper: its thresholds and bonuses from `threshold`, its steps from naive.py."""
-    arms, delta, epsilon = instance.arms, strategy.delta, strategy.epsilon or math.inf
-    empirical = strategy.threshold == "empirical"
-    cost = naive.d_private if strategy.cost == "private" else naive.d_gauss
-    ids = strategy.beta == "ids"
-    rule = {"top-two": "top two"}.get(strategy.sampling, strategy.sampling)
-    sampler = naive.Sampler(rule, cost, epsilon / 2, 0.5 if ids else float(strategy.beta), ids, arms)
-    source = source_of(instance, strategy, rng)
-    if strategy.estimator == "epochs":
-        return naive.run_dpse(source, arms, epsilon, delta, cap)
-    if not strategy.phased:
-        noise = threshold.gaussian_scale(epsilon, strategy.gamma) if strategy.gamma else 0.0
-        sigma = math.hypot(0.5, noise)
-        constant = 2 * float(threshold.c_g(math.log((arms - 1) / delta) / 2))
-
-        def bar(a: int, b: int, n: int) -> float:
-            if empirical:
-                return math.log(1 / delta) + math.log(1 + math.log(n))
-            return constant + 2 * math.log(4 + math.log(a)) + 2 * math.log(4 + math.log(b))
-
-        scale = 2 * sigma**2 * strategy.alpha * (1 + strategy.s)
-        variance = 2 * (2 * sigma) ** 2 if empirical else 2 * sigma**2
-        return naive.run_stream(
-            source, arms, sampler, noise, bar, lambda a, n: math.sqrt(scale * math.log(n) / a), variance, cap
-        )
-    private = strategy.estimator == "daf"
-    stop = "low" if strategy.cost == "gaussian" else "either" if strategy.threshold == "proved" else "split"
-
-    def pair(i: int, j: int, a: int, b: int) -> tuple[float, float]:
-        if not private:
-            value = threshold.empirical_gaussian(a, b, delta) if empirical else threshold.c_gaussian(a, b, arms, delta)
-        elif strategy.cost == "gaussian":
-            value = (
-                threshold.empirical_private(a, b, delta, epsilon)
-                if empirical
-                else threshold.c_private(a, b, arms, delta, epsilon)
-            )
-        elif empirical:
-            low, high = threshold.empirical_star(a, b, delta, epsilon)
-            return float(low), float(high)
-        else:
-            second = threshold.c_star_sharp if strategy.threshold == "proved" else threshold.c_star_high
-            low = threshold.c_star_low(a, b, arms, delta, epsilon)
-            return float(low), float(second(a, b, arms, delta, epsilon))
-        return float(value), float(value)
-
-    def bonus(phase: int, count: int, total: int) -> float:
-        if private:
-            return float(threshold.bonus_private(count, epsilon))
-        return math.sqrt(2 * 0.25 * strategy.alpha * (1 + strategy.s) * math.log(total) / count)
-
-    variance = 2.0 if empirical and strategy.cost == "gaussian" else 0.5
-    whole = strategy.episodes == "global"
-    return naive.run_phased(source, arms, sampler, epsilon, private, whole, pair, bonus, stop, variance, cap)
 
 
 def assert_equal_runs(strategy: Strategy, instance: Instance, runs: int, seed: int, cap: int) -> int:
@@ -189,13 +95,13 @@ class TestLaws:
     @pytest.mark.parametrize(
         "law",
         [
-            kernel.bernoulli(np.array([0.3, 0.7])),
-            kernel.discrete(np.tile([0.0, 0.25, 1.0], (2, 1)), np.array([[0.2, 0.5, 0.3], [0.6, 0.0, 0.4]])),
-            kernel.beta(np.array([[2.0, 3.0], [0.5, 0.5]])),
+            laws.bernoulli(np.array([0.3, 0.7])),
+            laws.discrete(np.tile([0.0, 0.25, 1.0], (2, 1)), np.array([[0.2, 0.5, 0.3], [0.6, 0.0, 0.4]])),
+            laws.beta(np.array([[2.0, 3.0], [0.5, 0.5]])),
         ],
         ids=["bernoulli", "discrete", "beta"],
     )
-    def test_sums(self, law: kernel.Laws) -> None:
+    def test_sums(self, law: laws.Laws) -> None:
         rng = np.random.default_rng(3)
         for arm in range(2):
             at_once = [laws.draw_sum(rng, law, arm, 12) for _ in range(3000)]
@@ -206,17 +112,17 @@ class TestLaws:
     def test_randomised_responses(self) -> None:
         """A Bernoulli(r) bit, then randomised response, has the mean that CTB is simulated with."""
         rng, epsilon = np.random.default_rng(4), 1.3
-        law = kernel.beta(np.array([[2.0, 3.0], [5.0, 1.0]]))
+        law = laws.beta(np.array([[2.0, 3.0], [5.0, 1.0]]))
         truth = math.exp(epsilon) / (1 + math.exp(epsilon))
         for arm in range(2):
             rewards = rng.beta(law.shapes[arm, 0], law.shapes[arm, 1], size=40_000)
             bits = rng.random(40_000) < rewards
             answers = np.where(rng.random(40_000) < truth, bits, ~bits)
-            expected = kernel.responses(law, epsilon).mean[arm]
+            expected = laws.responses(law, epsilon).mean[arm]
             assert abs(answers.mean() - expected) < 5 * 0.5 / math.sqrt(40_000)
 
     def test_rules_are_made_of_the_right_types(self) -> None:
         """An int where a float is typed would compile a second kernel."""
-        made = rules.phased_rules(discreet.adap_tt(1, 0.1), 5)
+        made = phased_rules(discreet.adap_tt(1, 0.1), 5)
         for name in ("half_epsilon", "two_variance", "beta", "bonus_scale"):
             assert type(getattr(made, name)) is float

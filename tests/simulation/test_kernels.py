@@ -1,9 +1,7 @@
 """Exactness of the engine core: compiled = uncompiled = naive, and leap = step."""
 
 import functools
-import importlib.util
 import math
-import sys
 from collections.abc import Callable
 from types import FunctionType
 from typing import Any, TypeVar, cast
@@ -13,21 +11,30 @@ import numpy as np
 import pytest
 
 from discreet.arrays import Floats, Ints
-from discreet.simulation import kernels as kernel
-from discreet.strategies import decision
-from discreet.strategies.decision import PhasedRules, StreamRules
+from discreet.leaf import marks
+from discreet.simulation import laws as laws_module
+from discreet.simulation.compile import Compiler, as_it_stands, compiled
+from discreet.simulation.laws import Laws
+from discreet.simulation.loops import epochs, phased, stream
+from discreet.simulation.outcome import Outcome, new_outcomes
+from discreet.strategies import top_two
 from discreet.strategies.phased import counts as board_module
 from discreet.strategies.phased import leap
+from discreet.strategies.phased.counts import Board
+from discreet.strategies.phased.tables import PhasedRules
+from discreet.strategies.phased.whole import WholeRules
+from discreet.strategies.stream.tables import StreamRules, count_table
+from discreet.theory.costs import gap_is_large
 from tests.support import naive
 
 F = TypeVar("F", bound=Callable[..., Any])
 Rng = np.random.Generator
-Result = tuple[int, int, bool, int]
-Arguments = tuple[kernel.Laws, str, list[Any]]
+Way = Callable[[F], F]
+Arguments = tuple[Laws, str, list[Any]]
 Case = tuple[
     int,
     Arguments,
-    kernel.Release,
+    float,
     PhasedRules,
     bool,
     Callable[[int, int], tuple[float, float]],
@@ -56,24 +63,9 @@ def njit(function: F) -> F:
     return cast(F, numba.njit(nogil=True)(function))
 
 
-def load_uncompiled() -> Any:
-    """kernel.py once more, as plain Python."""
-    spec = importlib.util.spec_from_file_location("kernel_uncompiled", kernel.__file__)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    config: Any = numba.config
-    before = config.DISABLE_JIT
-    config.DISABLE_JIT = True
-    sys.modules[spec.name] = module
-    try:
-        spec.loader.exec_module(module)
-    finally:
-        config.DISABLE_JIT = before
-    return module
-
-
-plain = load_uncompiled()
+new_board = compiled(board_module.new_board)
+travel_compiled = compiled(leap.travel)
+tracked = compiled(leap.tracked)
 
 
 def k_of(count: float) -> float:
@@ -110,19 +102,19 @@ def random_laws(rng: Rng, arms: int) -> Arguments:
     kind = str(rng.choice(["bernoulli", "bernoulli", "discrete", "beta"]))
     if kind == "bernoulli":
         means = np.round(rng.random(arms), 1) if rng.random() < 0.5 else rng.random(arms)
-        return kernel.bernoulli(means), kind, means.tolist()
+        return laws_module.bernoulli(means), kind, means.tolist()
     if kind == "beta":
         shapes = rng.choice([0.5, 1.0, 2.0, 5.0], (arms, 2))
-        return kernel.beta(shapes), kind, shapes.tolist()
+        return laws_module.beta(shapes), kind, shapes.tolist()
     values = np.sort(rng.random((arms, 4)), axis=1)
     chances = rng.random((arms, 4)) * (rng.random((arms, 4)) < 0.8)
     chances[:, 1] += 0.1
     chances /= chances.sum(axis=1, keepdims=True)
-    laws = kernel.discrete(values, chances)
+    laws = laws_module.discrete(values, chances)
     return laws, kind, [(list(v), list(c)) for v, c in zip(values, chances, strict=True)]
 
 
-def check(outcome: naive.Outcome, results: Result, pulls: Ints, trace: Floats) -> None:
+def check(outcome: naive.Outcome, results: Outcome, pulls: Ints, trace: Floats) -> None:
     """Equality of everything."""
     expected = (outcome.samples, outcome.recommendation, outcome.stopped, outcome.rounds)
     assert tuple(results) == expected
@@ -139,7 +131,7 @@ def phased_case(seed: int) -> Case:
     forget = bool(rng.random() < 0.7)
     epsilon = float(rng.choice([0.2, 1.0, 2.0, 5.0])) if forget else math.inf
     sampling = int(rng.choice([0, 0, 0, 1, 2, 3]))
-    whole = bool(rng.random() < 0.25) and sampling != decision.ELIMINATION
+    whole = bool(rng.random() < 0.25) and sampling != top_two.ELIMINATION
     cost, stop = int(rng.integers(2)), int(rng.integers(3))
     if not forget:
         cost, stop = 0, 0
@@ -168,38 +160,40 @@ def phased_case(seed: int) -> Case:
         np.ascontiguousarray(tables[:, :, 0]),
         np.ascontiguousarray(tables[:, :, 1]),
         0.0 if forget else 0.5,
+        forget,
+        doubling(),
     )
-    release = kernel.Release(epsilon, forget, doubling())
     sampler = naive.Sampler(SAMPLING[sampling], COSTS[cost], epsilon / 2, beta, ids, arms)
-    return arms, random_laws(rng, arms), release, rules, whole, pair, bonus, cap, sampler
+    return arms, random_laws(rng, arms), epsilon, rules, whole, pair, bonus, cap, sampler
 
 
-def run_engine(module: Any, case: Case, seed: int, leaping: bool) -> tuple[Result, Ints, Floats]:
-    """The case on one of the two kernels."""
-    arms, (laws, _, _), release, rules, whole, pair, bonus, cap, _ = case
+def run_engine(way: Any, case: Case, seed: int, leaping: bool) -> tuple[Outcome, Ints, Floats]:
+    """The case compiled, or as plain Python."""
+    arms, (laws, _, _), epsilon, rules, whole, pair, bonus, cap, _ = case
     pulls, trace = np.zeros(arms, np.int64), np.zeros((200, 4 + arms))
     rng = np.random.default_rng(seed)
     if whole:
-        result = module.run_global(rng, laws, release, rules, pair, bonus, leaping, cap, pulls, trace)
+        at_ends = WholeRules(rules, pair, bonus)
+        result = phased.run_whole(rng, laws, epsilon, at_ends, leaping, cap, pulls, trace, way)
     else:
-        result = module.run_phased(rng, laws, release, rules, leaping, cap, pulls, trace)
+        result = way(phased.run_phased)(rng, laws, epsilon, rules, leaping, cap, pulls, trace)
     return result, pulls, trace
 
 
 def run_naive(case: Case, seed: int) -> naive.Outcome:
     """The case on the oracle."""
-    arms, (_, law, parameters), release, rules, whole, pair, bonus, cap, sampler = case
+    arms, (_, law, parameters), epsilon, rules, whole, pair, bonus, cap, sampler = case
     source = naive.Source(np.random.default_rng(seed), law, parameters)
     return naive.run_phased(
         source,
         arms,
         sampler,
-        release.epsilon,
-        release.forget,
+        epsilon,
+        rules.forget,
         whole,
         lambda i, j, a, b: pair(a, b),
         lambda phase, count, total: (
-            bonus(count) if release.forget else math.sqrt(rules.bonus_scale * math.log(total) / count)
+            bonus(count) if rules.forget else math.sqrt(rules.bonus_scale * math.log(total) / count)
         ),
         STOPS[rules.stop],
         rules.two_variance,
@@ -213,9 +207,9 @@ def test_phased_runs_equal_naive(block: int) -> None:
         case = phased_case(seed)
         outcome = run_naive(case, seed)
         for leaping in (False, True):
-            check(outcome, *run_engine(kernel, case, seed, leaping))
+            check(outcome, *run_engine(compiled, case, seed, leaping))
         if seed % 5 == 0:
-            check(outcome, *run_engine(plain, case, seed, seed % 10 == 0))
+            check(outcome, *run_engine(as_it_stands, case, seed, seed % 10 == 0))
 
 
 def stream_case(seed: int) -> StreamCase:
@@ -228,13 +222,11 @@ def stream_case(seed: int) -> StreamCase:
     noise = float(rng.choice([0.0, 0.0, 0.7]))
     beta = float(rng.choice([0.5, 0.5, 0.3, 0.9, rng.uniform(0.05, 0.95)]))
     ids = bool(rng.random() < 0.2) and sampling == 0
-    table = decision.count_table(lambda n: math.log(1.0 + math.log(n)))
-    bonuses = decision.count_table(lambda n: 1.0 / math.sqrt(n))
+    table = count_table(lambda n: math.log(1.0 + math.log(n)))
+    bonuses = count_table(lambda n: 1.0 / math.sqrt(n))
     scale, two_variance = 0.5 * 1.2 * 2.2, float(rng.choice([0.5, 2.0]))
     rules = StreamRules(
         sampling,
-        0,
-        math.inf,
         two_variance,
         beta,
         ids,
@@ -272,10 +264,10 @@ def test_stream_runs_equal_naive(block: int) -> None:
         arms, (laws, law, parameters), noise, rules, cap, sampler, bar, bonus, variance = stream_case(seed)
         source = naive.Source(np.random.default_rng(seed), law, parameters)
         outcome = naive.run_stream(source, arms, sampler, noise, bar, bonus, variance, cap)
-        for module in (kernel, plain) if seed % 5 == 0 else (kernel,):
+        for way in (compiled, as_it_stands) if seed % 5 == 0 else (compiled,):
             pulls, trace = np.zeros(arms, np.int64), np.zeros((2000, 4 + arms))
             rng = np.random.default_rng(seed)
-            result = module.run_stream(rng, laws, noise, rules, cap, pulls, trace)
+            result = way(stream.run_stream)(rng, laws, noise, rules, cap, pulls, trace)
             check(outcome, result, pulls, trace)
 
 
@@ -285,37 +277,36 @@ def test_dpse_runs_equal_naive() -> None:
         arms = int(rng.integers(2, 8))
         laws, law, parameters = random_laws(rng, arms)
         if law == "beta":
-            laws, law, parameters = kernel.bernoulli(laws.mean), "bernoulli", laws.mean.tolist()
+            laws, law, parameters = laws_module.bernoulli(laws.mean), "bernoulli", laws.mean.tolist()
         epsilon, delta = float(rng.choice([0.05, 1.0, 10.0])), float(rng.choice([0.01, 0.2]))
         cap = int(rng.choice([arms, 1000, 10**5]))
         source = naive.Source(np.random.default_rng(seed), law, parameters)
         outcome = naive.run_dpse(source, arms, epsilon, delta, cap)
-        for module in (kernel, plain):
+        for way in (compiled, as_it_stands):
             pulls, trace = np.zeros(arms, np.int64), np.zeros((40, 4 + arms))
-            result = module.run_dpse(np.random.default_rng(seed), laws, epsilon, delta, cap, pulls, trace)
+            result = way(epochs.run_epochs)(np.random.default_rng(seed), laws, epsilon, delta, cap, pulls, trace)
             check(outcome, result, pulls, trace)
 
 
 def test_a_dpse_block_is_its_runs_one_after_the_other() -> None:
     runs, arms = 20, 4
-    laws = kernel.bernoulli(np.array([0.9, 0.5, 0.4, 0.85]))
-    for module in (kernel, plain):
-        counts = [np.zeros(runs, np.int64) for _ in range(3)]
-        stopped, pulls = np.zeros(runs, np.bool_), np.zeros((runs, arms), np.int64)
+    laws = laws_module.bernoulli(np.array([0.9, 0.5, 0.4, 0.85]))
+    for way in (compiled, as_it_stands):
+        block = new_outcomes(runs, arms)
         rng, same_rng = np.random.default_rng(3), np.random.default_rng(3)
-        module.run_dpse_block(rng, laws, 1.0, 0.1, 60_000, counts[0], counts[1], stopped, counts[2], pulls)
+        way(epochs.run_epochs_block)(rng, laws, 1.0, 0.1, 60_000, block)
         for run in range(runs):
             row, trace = np.zeros(arms, np.int64), np.zeros((0, 4 + arms))
-            result = kernel.run_dpse(same_rng, laws, 1.0, 0.1, 60_000, row, trace)
-            assert result == (counts[0][run], counts[1][run], stopped[run], counts[2][run])
-            assert row.tolist() == pulls[run].tolist()
+            result = compiled(epochs.run_epochs)(same_rng, laws, 1.0, 0.1, 60_000, row, trace)
+            assert result == (block.samples[run], block.recommendation[run], block.stopped[run], block.rounds[run])
+            assert row.tolist() == block.pulls[run].tolist()
 
 
 # --- leap = step ----------------------------------------------------------------------------------
 
 
 @njit
-def fill_random(rng: Rng, board: leap.Board, reach: float) -> tuple[int, float, int, bool]:
+def fill_random(rng: Rng, board: Board, reach: float) -> tuple[int, float, int, bool]:
     """A random advance: ties, zeros, starts far from equilibrium, any share; (leader, beta, limit, whole)."""
     arms = board.pulls.size
     scale = 10.0 ** (4.0 * rng.random())
@@ -340,13 +331,13 @@ def fill_random(rng: Rng, board: leap.Board, reach: float) -> tuple[int, float, 
     beta = 0.5 if rng.random() < 0.4 else 0.02 + 0.96 * rng.random()
     led = int(2 * scale * rng.random() ** 2)
     board.led[leader] = led
-    board.led_pulls[leader] = kernel.tracked(beta, led)
+    board.led_pulls[leader] = tracked(beta, led)
     limit = 1 + int(4 * reach * rng.random()) if rng.random() < 0.2 else 20 * int(reach)
     return leader, beta, limit, rng.random() < 0.25
 
 
 @njit
-def copy_board(board: leap.Board, other: leap.Board) -> None:
+def copy_board(board: Board, other: Board) -> None:
     """Make `other` equal to `board`."""
     other.pulls[:] = board.pulls
     other.due[:] = board.due
@@ -358,7 +349,7 @@ def copy_board(board: leap.Board, other: leap.Board) -> None:
 
 
 @njit
-def same(board: leap.Board, other: leap.Board) -> Any:
+def same(board: Board, other: Board) -> Any:
     """Equal public counts."""
     return (
         (board.pulls == other.pulls).all()
@@ -370,14 +361,14 @@ def same(board: leap.Board, other: leap.Board) -> Any:
 @njit
 def compare(rng: Rng, arms: int, cases: int, reach: float, level: bool) -> tuple[int, int]:
     """Mismatches between leaping and stepping over random advances, and samples passed."""
-    board, other = kernel.new_board(arms), kernel.new_board(arms)
+    board, other = new_board(arms), new_board(arms)
     wrong, total = 0, 0
     for _ in range(cases):
         leader, beta, limit, whole = fill_random(rng, board, reach)
         copy_board(board, other)
         who = -1 if level else leader
-        ended, done = kernel.travel(board, who, beta, False, False, limit, whole)
-        leapt, moved = kernel.travel(other, who, beta, False, True, limit, whole)
+        ended, done = travel_compiled(board, who, beta, False, False, limit, whole)
+        leapt, moved = travel_compiled(other, who, beta, False, True, limit, whole)
         total += done
         if ended != leapt or done != moved or not same(board, other):
             wrong += 1
@@ -394,11 +385,12 @@ def test_leap_equals_step_on_random_advances(arms: int) -> None:
     assert wrong == 0
 
 
-ask_challenger, tracks_leader = kernel.leaf(decision.challenger), kernel.leaf(decision.tracks_leader)
+ask_challenger = compiled(top_two.challenger)
+tracks_leader = compiled(top_two.tracks_leader)
 
 
 @njit
-def step_plainly(board: leap.Board, leader: int, beta: float, steps: int, whole: bool) -> tuple[int, int]:
+def step_plainly(board: Board, leader: int, beta: float, steps: int, whole: bool) -> tuple[int, int]:
     """Top Two, asking for the challenger before each of its pulls."""
     for done in range(steps):
         arm = leader
@@ -417,12 +409,12 @@ def step_plainly(board: leap.Board, leader: int, beta: float, steps: int, whole:
 @njit
 def compare_steps(rng: Rng, arms: int, cases: int, reach: float) -> int:
     """Random advances on which stepping differs from plain stepping."""
-    board, other = kernel.new_board(arms), kernel.new_board(arms)
+    board, other = new_board(arms), new_board(arms)
     wrong = 0
     for _ in range(cases):
         leader, beta, limit, whole = fill_random(rng, board, reach)
         copy_board(board, other)
-        found = kernel.travel(board, leader, beta, False, False, limit, whole)
+        found = travel_compiled(board, leader, beta, False, False, limit, whole)
         if found != step_plainly(other, leader, beta, limit, whole) or not same(board, other):
             wrong += 1
     return wrong
@@ -439,7 +431,7 @@ def too_steady() -> Any:
     """A challenger that stays a little longer than it may."""
     honest = variant()[1]["steady_challenger"]
 
-    def planted(leader: int, board: leap.Board) -> tuple[int, float]:
+    def planted(leader: int, board: Board) -> tuple[int, float]:
         chosen, bound = honest(leader, board)
         return chosen, 0.99 * bound
 
@@ -453,7 +445,7 @@ def test_a_challenger_that_stays_too_long_is_caught() -> None:
 
 def variant(**replaced: Any) -> tuple[Callable[..., tuple[int, int]], dict[str, Any]]:
     """The leaps as plain Python with some of their parts replaced."""
-    space: dict[str, Any] = {**vars(decision), **vars(board_module), **vars(leap)}
+    space: dict[str, Any] = {**vars(top_two), **vars(board_module), **vars(leap)}
     for name, part in list(space.items()):
         if isinstance(part, FunctionType):
             space[name] = FunctionType(part.__code__, space, name, part.__defaults__)
@@ -466,10 +458,10 @@ def mismatches(travel: Callable[..., tuple[int, int]], cases: int, reach: float 
     rng, wrong = np.random.default_rng(seed), 0
     for case in range(cases):
         arms = 3 + case % 4
-        board, other = leap.new_board(arms), leap.new_board(arms)
+        board, other = board_module.new_board(arms), board_module.new_board(arms)
         leader, beta, limit, whole = fill_random(rng, board, reach)
         copy_board(board, other)
-        expected = kernel.travel(board, leader, beta, False, False, limit, whole)
+        expected = travel_compiled(board, leader, beta, False, False, limit, whole)
         found = travel(other, leader, beta, False, True, limit, whole)
         wrong += tuple(expected) != tuple(found) or not same(board, other)
     return wrong
@@ -494,8 +486,8 @@ def last_window_only() -> Any:
     space = variant()[1]
     honest = space["uncovered"]
 
-    def planted(board: leap.Board, leader: int, beta: float, begin: int, end: int) -> int:
-        near = leap.Board(*board)
+    def planted(board: Board, leader: int, beta: float, begin: int, end: int) -> int:
+        near = Board(*board)
         start = max(begin, end - 16)
         base = board.pulls[leader]
         board.pulls[leader] += leap.tracked(beta, start) - leap.tracked(beta, begin)
@@ -530,17 +522,18 @@ def tables_for(arms: int, epsilon: float) -> Floats:
 
 def whole_run(
     seed: int, leaping: bool, arms: int, gap: float, epsilon: float, cap: int, rows: int = 0
-) -> tuple[Result, Ints, Floats]:
+) -> tuple[Outcome, Ints, Floats]:
     """One AdaP-TT-like run."""
     counts = [1] + [phase_count(phase, True) for phase in range(1, PHASES + 1)]
     tables = tables_for(arms, epsilon)
     bonus = np.array([math.sqrt(k_of(n) / n) + k_of(n) / (epsilon * n) for n in counts])
     low, high = np.ascontiguousarray(tables[:, :, 0]), np.ascontiguousarray(tables[:, :, 1])
-    rules = PhasedRules(0, seed % 2, 2 * (seed % 2), epsilon / 2, 0.5, 0.5, False, bonus, low, high)
-    laws = kernel.bernoulli(0.6 - gap * np.arange(arms, dtype=np.float64))
-    release = kernel.Release(epsilon, True, doubling())
+    rules = PhasedRules(
+        0, seed % 2, 2 * (seed % 2), epsilon / 2, 0.5, 0.5, False, bonus, low, high, 0.0, True, doubling()
+    )
+    laws = laws_module.bernoulli(0.6 - gap * np.arange(arms, dtype=np.float64))
     pulls, trace = np.zeros(arms, np.int64), np.zeros((rows, 4 + arms))
-    result = kernel.run_phased(np.random.default_rng(seed), laws, release, rules, leaping, cap, pulls, trace)
+    result = compiled(phased.run_phased)(np.random.default_rng(seed), laws, epsilon, rules, leaping, cap, pulls, trace)
     return result, pulls, trace
 
 
@@ -580,5 +573,30 @@ def test_gap_of_half_epsilon_counts_as_large() -> None:
         (0.3, 0.2, 0.1),
         (1.0, 0.9, 0.1),
     ):
-        assert decision.gap_is_large(high, low, half)
-        assert not decision.gap_is_large(high, low, half * (1 + 1e-12))
+        assert gap_is_large(high, low, half)
+        assert not gap_is_large(high, low, half * (1 + 1e-12))
+
+
+# --- compiling ------------------------------------------------------------------------------------
+
+
+def test_every_leaf_calls_only_leaves_of_its_own_names() -> None:
+    """Leaves are found by identity: a function of the same name elsewhere is another one."""
+    planted = Compiler({top_two.tracks_leader: never_the_leader})
+    board, other = board_module.new_board(3), board_module.new_board(3)
+    for each in (board, other):
+        each.due[:] = 50
+        each.tops[:] = (0.0, 0.2, 0.1)
+    compiled(leap.travel)(board, 0, 0.5, False, False, 40, False)
+    planted.compiled(leap.travel)(other, 0, 0.5, False, False, 40, False)
+    assert board.pulls[0] > 10
+    assert other.pulls[0] == 1
+    assert top_two.tracks_leader in marks
+
+
+def never_the_leader(led: int, led_pulls: int, beta: float) -> bool:
+    """Planted: the leader is never pulled."""
+    return False
+
+
+marks[cast(FunctionType, never_the_leader)] = marks[cast(FunctionType, top_two.tracks_leader)]

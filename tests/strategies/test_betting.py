@@ -2,11 +2,9 @@
 
 import json
 import math
-from types import FunctionType
 from typing import Any
 
 import mpmath
-import numba
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -15,12 +13,25 @@ from scipy.stats import binom
 
 from discreet import Bernoulli, Beta, Discrete, InvalidInputError, TiedBestArmError
 from discreet.cli import main
-from discreet.simulation import kernels as kernel
+from discreet.leaf import leaf
+from discreet.simulation.compile import Compiler, compiled
 from discreet.simulation.engine import simulate
+from discreet.simulation.laws import bernoulli
 from discreet.simulation.loops import betting as play
-from discreet.strategies import rules
+from discreet.strategies.betting import evidence
 from discreet.strategies.betting import rounds as betting
-from discreet.strategies.betting.rounds import PULLS, RELEASES, SUM, Bets, Book, Setting, make_bets, make_setting
+from discreet.strategies.betting.bets import (
+    OCTAVES,
+    Bets,
+    BettingRules,
+    Setting,
+    betting_rules,
+    make_bets,
+    make_setting,
+    noise_price,
+)
+from discreet.strategies.betting.evidence import PULLS, RELEASES, SUM, felt, log_evidence
+from discreet.strategies.betting.rounds import Book, mean_of
 from discreet.strategies.presets import bet_se, ctb_tt, recommended, ttucb
 from discreet.strategies.strategy import Strategy
 from tests.support.naive_betting import NaiveBetting
@@ -66,8 +77,8 @@ def child(seed: int, run: int) -> np.random.Generator:
 def ledgers(seed: int) -> Floats:
     """Own and rival rows of plausible size."""
     rng = generator(seed)
-    rows = np.zeros((2, betting.OCTAVES, 3))
-    for i in range(betting.OCTAVES):
+    rows = np.zeros((2, OCTAVES, 3))
+    for i in range(OCTAVES):
         pulls = rng.integers(0, 400, 2) * rng.integers(0, 2, 2)
         rows[:, i, PULLS], rows[:, i, RELEASES] = pulls, np.minimum(pulls, 6)
         rows[:, i, SUM] = rng.binomial(pulls, rng.random(2)) + np.rint(rng.laplace(0, 3, 2))
@@ -83,25 +94,24 @@ def test_engine_plain_python_and_oracle_agree(
 ) -> None:
     strategy, instance = bet_se(delta, epsilon, **options), Bernoulli(means)
     fast = simulate(instance, strategy, 3, 7, cap)
-    bets, setting = rules.betting_rules(strategy, len(means))
+    rules, laws = betting_rules(strategy, len(means)), bernoulli(np.array(means))
     for i in range(3):
         found = fast.samples[i], fast.recommendation[i], fast.stopped[i], fast.rounds[i]
         pulls = np.zeros(len(means), np.int64)
         trace = np.zeros((3, 4 + len(means)))
-        plain = play.play_betting(child(7, i), np.array(means), bets, setting, cap, pulls, trace)
+        plain = play.run_betting(child(7, i), laws, rules, cap, pulls, trace)
         slow = NaiveBetting(means, epsilon, delta, **options).run(child(7, i), cap)
         assert found == plain == slow[:4]
         assert fast.pulls[i].tolist() == pulls.tolist() == slow[4]
         assert pulls.sum() == fast.samples[i] <= cap
-        assert trace[0, 0] == min(setting.first, cap // len(means)) * len(means)
+        assert trace[0, 0] == min(rules.setting.first, cap // len(means)) * len(means)
 
 
 def test_the_compiled_run_traces_like_the_plain_one() -> None:
-    bets, setting = rules.betting_rules(bet_se(0.1, 1.0), 3)
+    rules, laws = betting_rules(bet_se(0.1, 1.0), 3), bernoulli(np.array([0.6, 0.5, 0.5]))
     traces = [np.zeros((5, 7)), np.zeros((5, 7))]
-    laws = kernel.bernoulli(np.array([0.6, 0.5, 0.5]))
-    kernel.run_betting(child(3, 0), laws, bets, setting, 10**12, np.zeros(3, np.int64), traces[0])
-    play.play_betting(child(3, 0), laws.mean, bets, setting, 10**12, np.zeros(3, np.int64), traces[1])
+    for run, trace in zip((compiled(play.run_betting), play.run_betting), traces, strict=True):
+        run(child(3, 0), laws, rules, 10**12, np.zeros(3, np.int64), trace)
     assert np.array_equal(traces[0], traces[1])
     assert traces[0][:, 3].tolist() == [1, 2, 3, 4, 5]
 
@@ -131,7 +141,7 @@ def test_price_of_noise(epsilon: float) -> None:
     for share in (1e-6, 0.3, 0.8, 0.99):
         tilt = mpmath.mpf(share * epsilon)
         exact = mpmath.log((mpmath.cosh(epsilon) - 1) / (mpmath.cosh(epsilon) - mpmath.cosh(tilt)))
-        found = betting.noise_price(np.array(share * epsilon), epsilon)
+        found = noise_price(np.array(share * epsilon), epsilon)
         assert float(found) == pytest.approx(float(exact), rel=1e-6, abs=1e-12)
 
 
@@ -142,7 +152,7 @@ def test_stakes_add_up() -> None:
             assert np.exp(bets.stake).sum() == pytest.approx(1, abs=1e-12)
             assert (np.diff(bets.tilt) < 0).all()
             assert trust != "global" or bets.tilt[0] < epsilon
-    assert 2 * betting.ALONE + betting.TOGETHER == 1
+    assert 2 * evidence.ALONE + evidence.TOGETHER == 1
 
 
 @pytest.mark.parametrize("grid", [1, 4])
@@ -158,9 +168,9 @@ def test_a_round_wins_nothing_on_average(grid: int, epsilon: float) -> None:
             for x in (null, mean, beyond):
                 expected = 0.0
                 for s in range(pulls + 1):
-                    rows = np.zeros((betting.OCTAVES, 3))
+                    rows = np.zeros((OCTAVES, 3))
                     rows[octave] = s, pulls, 1
-                    base = betting.side(x, rows, j, sign, bets)[0]
+                    base = evidence.side(x, rows, j, sign, bets)[0]
                     tilt = sign * bets.tilt[j] / 2**octave
                     series = np.exp(tilt * noise / grid - unit * np.abs(noise)).sum() * math.tanh(unit / 2)
                     expected += binom.pmf(s, pulls, mean) * math.exp(base) * series
@@ -176,19 +186,18 @@ def test_money_against_the_best_arm_has_mean_at_most_one(top_two: bool) -> None:
     False alarm: compared with 1 + 5 standard errors (3e-7). Compiled, which makes the same decisions.
     """
     means, rng, money = (0.5, 0.5, 0.45, 0.45), generator(11), []
-    announce, settle, plan, draw = (kernel.BETTING[name] for name in ("announce", "settle", "plan", "draw_release"))
+    settle, plan, draw = compiled(betting.settle), compiled(betting.plan), compiled(play.draw_round)
+    announce, log_money = compiled(betting.announce), compiled(evidence.log_evidence)
     bets, setting = make_bets(0.5), make_setting(4, 0.5, 1e-9, top_two=top_two)
     for _ in range(2000):
         book, n, length = betting.new_book(4), 0, 9
         for rounds in range(5):
-            leader, second, octave, _ = announce(rounds, book)
-            for a in np.flatnonzero(book.active):
-                pulls = length * 2**octave if a == leader else length
-                book.fresh[a] = draw(rng, pulls, means[a], setting), pulls, 1
+            now = announce(rounds, n, 0, length, 10**12, book)
+            draw(rng, np.array(means), now, setting, book)
             n += length
-            settle(rounds, n, leader, second, octave, bets, setting, book)
+            settle(now, n, bets, setting, book)
             length = min(plan(n, setting, book), 30)
-        log = kernel.BETTING["log_evidence"](0.5, book.own[0], book.rival[0], 0.0, bets.tilt.size, bets)[0]
+        log = log_money(0.5, book.own[0], book.rival[0], 0.0, bets.tilt.size, bets)[0]
         money.append(math.exp(log))
     assert np.mean(money) <= 1 + 5 * np.std(money) / math.sqrt(len(money))
 
@@ -198,9 +207,9 @@ def test_infimum_is_the_smallest_value(seed: int) -> None:
     rows = ledgers(seed)
     bets = make_bets((0.05, 1.0, 10.0)[seed % 3])
     for zeta in (0.0, 0.1):
-        lower, upper = betting.infimum(0.5, zeta, 1.0, rows[0], rows[1], zeta, 20, bets, math.nan, 1e-9)
+        lower, upper = evidence.infimum(0.5, zeta, 1.0, rows[0], rows[1], zeta, 20, bets, math.nan, 1e-9)
         values = [
-            betting.log_evidence(x, rows[0], rows[1], zeta, 20, bets)[0] for x in np.linspace(zeta, 1, 401).tolist()
+            evidence.log_evidence(x, rows[0], rows[1], zeta, 20, bets)[0] for x in np.linspace(zeta, 1, 401).tolist()
         ]
         assert lower <= min(values) + 1e-9
         assert upper - lower <= 1e-9
@@ -211,7 +220,7 @@ def test_infimum_is_the_smallest_value(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_slope_and_curvature(seed: int) -> None:
     rows, bets, h = ledgers(seed), make_bets(1.0), 1e-5
-    v = [betting.log_evidence(0.4 + d, rows[0], rows[1], 0.05, 20, bets) for d in (-h, 0, h)]
+    v = [evidence.log_evidence(0.4 + d, rows[0], rows[1], 0.05, 20, bets) for d in (-h, 0, h)]
     assert v[1][1] == pytest.approx((v[2][0] - v[0][0]) / (2 * h), rel=1e-5, abs=1e-5)
     assert v[1][2] == pytest.approx((v[2][1] - v[0][1]) / (2 * h), rel=1e-4, abs=1e-3)
 
@@ -220,9 +229,9 @@ def test_no_smallest_gap() -> None:
     """Expected sums, gap 1e-5: the arm goes out at some count."""
     bets, setting, log2n = make_bets(1.0), make_setting(2, 1.0, 0.01), 0
     for log2n in range(20, 60):
-        n, rows = 2.0**log2n, np.zeros((2, betting.OCTAVES, 3))
+        n, rows = 2.0**log2n, np.zeros((2, OCTAVES, 3))
         rows[:, 0] = [[0.5 * n, n, log2n], [0.50001 * n, n, log2n]]
-        if betting.log_p_value(rows[0], rows[1], n, bets, setting) <= math.log(0.01):
+        if evidence.log_p_value(rows[0], rows[1], n, bets, setting) <= math.log(0.01):
             break
     assert 30 <= log2n <= 40
 
@@ -296,9 +305,10 @@ def alarm(count: int, runs: int, bound: float) -> bool:
 def stopped_ties(bets: Bets, setting: Setting, cap: int, player: Any = None, bound: float | None = None) -> bool:
     """Alarm over runs of two tied arms: both are best, each is out with probability <= delta, so 2 delta may stop."""
     means, none, runs = np.array([0.5, 0.5]), np.zeros((0, 6)), 1500
-    play_run, stops = player or kernel.BETTING["play_betting"], 0
+    play_run, stops = player or compiled(play.run_betting), 0
+    rules, laws = BettingRules(bets, setting), bernoulli(means)
     for i in range(runs):
-        stops += play_run(generator(99, i), means, bets, setting, cap, np.zeros(2, np.int64), none)[2]
+        stops += play_run(generator(99, i), laws, rules, cap, np.zeros(2, np.int64), none).stopped
     return alarm(stops, runs, 2 * math.exp(-setting.target) if bound is None else bound)
 
 
@@ -320,24 +330,22 @@ def test_noise_left_out_of_the_price_is_caught() -> None:
     assert stopped_ties(bets._replace(price=0 * bets.price), make_setting(2, 0.01, 0.1), 10**8)
 
 
+@leaf(allocates=True)
 def wrong_judge(n: int, bets: Bets, setting: Setting, book: Book) -> None:
     """Planted mistake: the evidence at the empirical mean instead of its infimum."""
-    count = felt(bets, n)  # type: ignore[name-defined]  # noqa: F821
+    count = felt(bets, n)
     for a in range(book.active.size):
         if book.active[a]:
-            x = mean_of(a, book.total, setting)  # type: ignore[name-defined]  # noqa: F821
-            money, _, _ = log_evidence(x, book.own[a], book.rival[a], 0.0, count, bets)  # type: ignore[name-defined]  # noqa: F821
+            x = mean_of(a, book.total, setting)
+            money, _, _ = log_evidence(x, book.own[a], book.rival[a], 0.0, count, bets)
             book.money[a] = money
             book.out[a] = money >= setting.target
 
 
 def test_infimum_at_the_empirical_mean_only_is_caught() -> None:
-    names = dict(kernel.BETTING)
-    functions: list[tuple[str, Any]] = [("judge", wrong_judge), ("settle", betting.settle)]
-    for name, function in [*functions, ("play_betting", play.play_betting)]:
-        names[name] = numba.njit(FunctionType(function.__code__, names, name))
+    wrong = Compiler({betting.judge: wrong_judge}).compiled(play.run_betting)
     for delta in (0.01, 0.03):
-        assert stopped_ties(make_bets(10.0), make_setting(2, 10.0, delta), 10**5, names["play_betting"])
+        assert stopped_ties(make_bets(10.0), make_setting(2, 10.0, delta), 10**5, wrong)
         assert not stopped_ties(make_bets(10.0), make_setting(2, 10.0, delta), 10**4)
 
 
@@ -379,7 +387,7 @@ def missed_intervals(trust: str, bets: Bets) -> int:
         total, ever = np.zeros(3), False
         for k in range(6):
             total += play.draw_release(rng, 4 * 3**k, 0.3, setting), 4 * 3**k, 1
-            low, high = betting.interval(total, 0.1, bets, setting)
+            low, high = evidence.interval(total, 0.1, bets, setting)
             assert -1e-12 <= low <= high <= 1 + 1e-12
             ever |= not low <= 0.3 <= high
         missed += ever
@@ -403,12 +411,12 @@ def test_p_values_are_valid_at_all_times() -> None:
     rng, smallest = generator(5), []
     bets, setting = make_bets(1.0), make_setting(2, 1.0, 0.01)
     for _ in range(150):
-        rows, log_p, n = np.zeros((2, betting.OCTAVES, 3)), 0.0, 0
+        rows, log_p, n = np.zeros((2, OCTAVES, 3)), 0.0, 0
         for k in range(6):
             n += 10 * (k + 1)
             for side in range(2):
                 rows[side, 0] += play.draw_release(rng, 10 * (k + 1), 0.5, setting), 10 * (k + 1), 1
-            log_p = min(log_p, betting.log_p_value(rows[0], rows[1], n, bets, setting))
+            log_p = min(log_p, evidence.log_p_value(rows[0], rows[1], n, bets, setting))
         smallest.append(log_p)
     for u in (0.1, 0.3, 0.5):
         assert not alarm(int((np.array(smallest) <= math.log(u)).sum()), 150, u)
@@ -417,12 +425,12 @@ def test_p_values_are_valid_at_all_times() -> None:
 def test_p_value_is_the_level_of_going_out() -> None:
     rows, bets = ledgers(4), make_bets(1.0)
     rows[0, :, SUM], rows[1, :, SUM] = 0.3 * rows[0, :, PULLS], 0.6 * rows[1, :, PULLS]
-    log_p = betting.log_p_value(rows[0], rows[1], 1000, bets, make_setting(2, 1.0, 0.1))
+    log_p = evidence.log_p_value(rows[0], rows[1], 1000, bets, make_setting(2, 1.0, 0.1))
     assert log_p < -1
     for shift, is_out in ((1e-4, True), (-1e-4, False)):
         target = -(log_p + shift)
-        count = betting.felt(bets, 1000)
-        lower, _ = betting.infimum(0.5, 0.0, 1.0, rows[0], rows[1], 0.0, count, bets, target, 0.0)
+        count = evidence.felt(bets, 1000)
+        lower, _ = evidence.infimum(0.5, 0.0, 1.0, rows[0], rows[1], 0.0, count, bets, target, 0.0)
         assert (lower >= target) == is_out
 
 

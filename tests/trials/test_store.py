@@ -8,8 +8,6 @@ import subprocess
 import threading
 import time
 import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,47 +21,9 @@ from discreet.trials.store import database as store
 from discreet.trials.store import schema
 from discreet.trials.trial import Trial
 from tests.support import postgres as postgres_server
+from tests.support.stores import OUTCOME, UNITS, count, create, damage, database, run
 
-ARMS = ("red", "green", "blue")
-UNITS = 731_317
-OUTCOME = UNITS / 2**20
-"""On the grid of the outcomes, so that it is these units for sure, and easy to recognise."""
 ASSETS = Path(__file__).parent.parent / "assets"
-
-
-def create(url: str, name: str = "colours", **settings: Any) -> Trial:
-    chosen = {"arms": ARMS, "strategy": adap_tt_star(epsilon=1.0, delta=0.1), "max_people": 500, **settings}
-    return Trial.create(url, name, **chosen)
-
-
-def run(trial: Trial, people: int, outcome: float = 1.0) -> None:
-    """Enrol that many people one after the other, each with the same outcome."""
-    for _ in range(people):
-        for assignment in trial.ask().assignments:
-            trial.tell(assignment.id, outcome)
-
-
-@contextmanager
-def database(url: str, **options: Any) -> Iterator[sa.Connection]:
-    """The tables, for a test that looks behind the wall or does damage."""
-    engine = sa.create_engine(store._read_url(url), **options)
-    try:
-        with engine.begin() as connection:
-            yield connection
-    finally:
-        engine.dispose()
-
-
-def count(url: str, table: sa.Table) -> int:
-    with database(url) as connection:
-        query = sa.select(sa.func.count()).select_from(table)
-        left = query.where(table.c.units != schema.ERASED) if table is schema.sealed else query
-        return int(connection.execute(left).scalar_one())
-
-
-def damage(url: str, statement: str) -> None:
-    with database(url) as connection:
-        assert connection.exec_driver_sql(statement).rowcount
 
 
 # --- the life of a trial --------------------------------------------------------------------------

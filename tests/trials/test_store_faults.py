@@ -20,7 +20,7 @@ from discreet.trials.store import database as store
 from discreet.trials.store import schema
 from discreet.trials.trial import Trial
 from tests.support import postgres as postgres_server
-from tests.trials.test_store import OUTCOME, count, create, database, run
+from tests.support.stores import OUTCOME, count, create, database, run
 
 
 def refused(trial: Trial, reason: str) -> None:

@@ -28,15 +28,16 @@ from discreet import (
 )
 from discreet import ttucb_batched as batched
 from discreet.errors import TamperedError
+from discreet.simulation.laws import bernoulli
 from discreet.simulation.loops import betting as play
-from discreet.strategies import rules
+from discreet.strategies.betting.bets import betting_rules
 from discreet.theory import thresholds as threshold
 from discreet.trials import mechanisms as privacy
 from discreet.trials.protocol import Protocol
 from discreet.trials.status import Batch
 from discreet.trials.trial import Trial
-from tests.simulation.test_exactness import oracle
-from tests.strategies.test_run import Tape
+from tests.support.oracle import oracle
+from tests.support.tape import Tape
 
 ARMS = ("5 mg", "10 mg", "20 mg")
 MEANS = {"5 mg": 0.2, "10 mg": 0.9, "20 mg": 0.3}
@@ -437,8 +438,9 @@ def test_a_trial_decides_as_the_simulator(strategy: Strategy, tmp_path: Path, mo
     pulls = np.zeros(3, np.int64)
     exact = strategy.with_(delta=privacy.payable_delta(strategy))
     if strategy.estimator == "bets":
-        arguments: Any = (tape, np.full(3, 0.5), *rules.betting_rules(exact, 3), 3000, pulls, np.zeros((0, 7)))
-        samples, best, stopped, _ = play.play_betting(*arguments)
+        laws = bernoulli(np.full(3, 0.5))
+        arguments: Any = (tape, laws, betting_rules(exact, 3), 3000, pulls, np.zeros((0, 7)))
+        samples, best, stopped, _ = play.run_betting(*arguments)
     else:
         if strategy.gamma:
             monkeypatch.setattr(threshold, "gaussian_scale", privacy.gaussian_noise_scale)
