@@ -246,7 +246,7 @@ def plan(
 
 def _check_page(path: str) -> None:
     """Refuse a page that could not be drawn or written, before the work is done."""
-    from discreet.reports.charts.figures import require_matplotlib
+    from discreet.reports.charts.style import require_matplotlib
 
     require_matplotlib()
     _check_writable(path)

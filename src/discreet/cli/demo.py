@@ -17,7 +17,7 @@ from discreet.files import write
 from discreet.instance import Bernoulli
 from discreet.planning.plan import Plan, gap_scenarios
 from discreet.planning.plan import plan as make_plan
-from discreet.reports.charts import figures as plots
+from discreet.reports import charts as plots
 from discreet.reports.page import Part, Picture, Section, Table, Text, page
 from discreet.reports.plan import path_picture, path_words, plan_sections
 from discreet.reports.terminal import people, show_plan, show_trial
