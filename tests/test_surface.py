@@ -22,6 +22,7 @@ KEEPERS = {
     "opendp": {"trials/mechanisms"},
     "scipy": set(),
     "distributed": {"studies/run"},
+    "rich": {"reports/terminal", "cli/progress"},
 }
 """Who may import which heavy library: rooms, or packages of rooms."""
 MATRIX = {
