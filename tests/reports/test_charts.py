@@ -27,7 +27,6 @@ from discreet import (
 )
 from discreet.reports import charts
 from discreet.simulation.paths import run_path
-from discreet.words import short
 
 ARMS = Bernoulli((0.8, 0.5, 0.3), ("A < B", "b & c", "third"))
 
@@ -202,10 +201,3 @@ def test_without_matplotlib_the_command_to_install_it_is_named() -> None:
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert 'pip install "discreet[plot]"' in shown
-
-
-@pytest.mark.parametrize(
-    ("number", "shown"), [(1234567, "1.23M"), (999.6, "1k"), (12, "12"), (3.2e10, "32G"), (math.nan, "–")]
-)
-def test_short(number: float, shown: str) -> None:
-    assert short(number) == shown

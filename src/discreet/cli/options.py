@@ -130,7 +130,7 @@ def check_writable(path: str) -> None:
 
 def check_page(path: str) -> None:
     """Refuse a page that could not be drawn or written, before the work is done."""
-    from discreet.reports.charts.style import require_matplotlib
+    from discreet.reports import charts
 
-    require_matplotlib()
+    charts.require_matplotlib()
     check_writable(path)

@@ -15,7 +15,7 @@ from discreet.reports.charts.epsilon import (
 )
 from discreet.reports.charts.people import PeopleRow, draw_people
 from discreet.reports.charts.run import draw_path
-from discreet.reports.charts.style import render
+from discreet.reports.charts.style import render, require_matplotlib
 from discreet.reports.charts.trial import TrialMeans, draw_means
 
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
     "draw_people",
     "draw_samples_by_epsilon",
     "render",
+    "require_matplotlib",
     "sample_limits",
     "samples_by_epsilon",
 ]
