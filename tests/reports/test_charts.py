@@ -25,7 +25,7 @@ from discreet import (
     theory,
     ttucb,
 )
-from discreet.reports.charts import figures as plots
+from discreet.reports import charts
 from discreet.simulation.paths import run_path
 
 ARMS = Bernoulli((0.8, 0.5, 0.3), ("A < B", "b & c", "third"))
@@ -44,7 +44,7 @@ def rows() -> list[dict[str, Any]]:
 
 
 def test_samples_by_epsilon() -> None:
-    data = plots.samples_by_epsilon(rows(), benchmarks.mu4, title="mu4")
+    data = charts.samples_by_epsilon(rows(), benchmarks.mu4, title="mu4")
     curves = {curve.strategy: curve for curve in data.curves}
     assert curves["bet-se"].epsilon == (0.1, 1.0, 10.0)
     assert curves["bet-se"].middle == (5000.0, 1000.0, 800.0)
@@ -56,33 +56,33 @@ def test_samples_by_epsilon() -> None:
     first, last = data.bound[0], data.bound[-1]
     assert [first[0], last[0]] == pytest.approx([0.1, 10.0])
     assert first[1] == pytest.approx(theory.lower_bound(theory.t_epsilon(benchmarks.mu4, 0.1), 0.01))
-    medians = plots.samples_by_epsilon(rows(), statistic="median")
+    medians = charts.samples_by_epsilon(rows(), statistic="median")
     assert medians.curves[0].low == (2500.0, 500.0, 400.0)
     assert medians.switch is None
     assert medians.bound == ()
 
 
 def test_the_local_bound_is_the_larger_one() -> None:
-    found = plots.bound_curve(benchmarks.mu2, [0.1], 0.01, "local")[0][1]
+    found = charts.bound_curve(benchmarks.mu2, [0.1], 0.01, "local")[0][1]
     assert found == pytest.approx(theory.lower_bound(theory.t_local(benchmarks.mu2, 0.1), 0.01))
-    assert found > plots.bound_curve(benchmarks.mu2, [0.1], 0.01)[0][1]
+    assert found > charts.bound_curve(benchmarks.mu2, [0.1], 0.01)[0][1]
 
 
 @pytest.mark.parametrize("scale", ["log-log", "log-linear"])
 @pytest.mark.parametrize("statistic", ["mean", "median"])
 def test_draw_samples_by_epsilon(scale: str, statistic: str) -> None:
-    data = plots.samples_by_epsilon(rows(), benchmarks.mu4, statistic=statistic, title="a < b")
-    svg = plots.render(plots.draw_samples_by_epsilon(data, scale)).decode()
+    data = charts.samples_by_epsilon(rows(), benchmarks.mu4, statistic=statistic, title="a < b")
+    svg = charts.render(charts.draw_samples_by_epsilon(data, scale)).decode()
     for words in ("bet-se", "AdaP-TT", "TTUCB (no privacy)", "lower bound", "switch of regimes", "a &lt; b", statistic):
         assert words in svg, words
-    assert svg == plots.render(plots.draw_samples_by_epsilon(data, scale)).decode()
+    assert svg == charts.render(charts.draw_samples_by_epsilon(data, scale)).decode()
 
 
 def test_labels_do_not_overlap() -> None:
     table = [{**row, "strategy": name} for row in rows()[:1] for name in ("bet-se", "adap-tt", "dp-se", "ctb-tt", "x")]
-    data = plots.samples_by_epsilon([*table, *({**row, "epsilon": 0.01} for row in table)])
-    figure = plots.draw_samples_by_epsilon(data)
-    plots.render(figure, "png", 60)
+    data = charts.samples_by_epsilon([*table, *({**row, "epsilon": 0.01} for row in table)])
+    figure = charts.draw_samples_by_epsilon(data)
+    charts.render(figure, "png", 60)
     boxes = sorted((text.get_window_extent() for text in figure.axes[0].texts), key=lambda box: float(box.y0))
     assert len(boxes) == 5
     assert all(upper.y0 >= lower.y1 - 3 for lower, upper in pairwise(boxes))
@@ -96,45 +96,45 @@ def results() -> Results:
 def test_draw_people() -> None:
     nan = float("nan")
     rows = [
-        plots.PeopleRow("ε < 1", 400, 514.2, 900, 270),
-        plots.PeopleRow("one length", 300, 300, 300, nan),
-        plots.PeopleRow("none ends", nan, nan, nan, nan),
+        charts.PeopleRow("ε < 1", 400, 514.2, 900, 270),
+        charts.PeopleRow("one length", 300, 300, 300, nan),
+        charts.PeopleRow("none ends", nan, nan, nan, nan),
     ]
-    svg = plots.render(plots.draw_people(rows, "title", limit=5000)).decode()
+    svg = charts.render(charts.draw_people(rows, "title", limit=5000)).decode()
     for words in ("ε &lt; 1", "515", "300", "none ends", "lower bound", "median", "maximum 5,000", "title"):
         assert words in svg, words
     with pytest.raises(InvalidInputError, match="nothing to draw"):
-        plots.draw_people([])
+        charts.draw_people([])
 
 
 def test_linear_limits_are_for_the_right_end() -> None:
-    data = plots.samples_by_epsilon(rows())
-    low, high = plots.sample_limits([data], log=False)
+    data = charts.samples_by_epsilon(rows())
+    low, high = charts.sample_limits([data], log=False)
     assert low == 0
     assert high == pytest.approx(2.5 * max(curve.middle[-1] for curve in data.curves))
 
 
 def test_a_band_below_zero_is_left_out() -> None:
     for strategy, drawn in (("bet-se", True), ("adap-tt", False)):  # standard deviations of 50 and of 1e9
-        data = plots.samples_by_epsilon([row for row in rows() if row["strategy"] == strategy])
-        bands = plots.draw_samples_by_epsilon(data).axes[0].collections
+        data = charts.samples_by_epsilon([row for row in rows() if row["strategy"] == strategy])
+        bands = charts.draw_samples_by_epsilon(data).axes[0].collections
         assert any(np.size(path.vertices) for band in bands for path in band.get_paths()) == drawn
 
 
 def test_distribution(results: Results) -> None:
-    data = plots.distribution({"ours": results})
+    data = charts.distribution({"ours": results})
     assert data.runs == (60,)
     assert np.array_equal(data.samples[0], np.sort(results.samples))
-    assert b"ours" in plots.render(plots.draw_distribution(data, "title"))
+    assert b"ours" in charts.render(charts.draw_distribution(data, "title"))
 
 
 def test_allocation(results: Results) -> None:
-    data = plots.allocation(results)
+    data = charts.allocation(results)
     assert sum(data.share) == pytest.approx(1)
     assert sum(data.ideal) == pytest.approx(1)
     assert data.ideal == pytest.approx(theory.t_epsilon(ARMS, 1.0).allocation)
     assert all(low <= high for low, high in zip(data.low, data.high, strict=True))
-    svg = plots.render(plots.draw_allocation(data)).decode()
+    svg = charts.render(charts.draw_allocation(data)).decode()
     assert "A &lt; B (0.8)" in svg
     assert "ideal" in svg
 
@@ -164,7 +164,7 @@ def test_the_way_of_a_run_is_that_run(strategy: Strategy) -> None:
     weakest = path.weakest
     assert weakest[-1] >= 1 - 1e-9
     assert (weakest[:-1] < 1).all()
-    svg = plots.render(plots.draw_path(path)).decode()
+    svg = charts.render(charts.draw_path(path)).decode()
     for words in ("A &lt; B", "threshold", "people (samples)", "private mean"):
         assert words in svg
 
@@ -172,18 +172,18 @@ def test_the_way_of_a_run_is_that_run(strategy: Strategy) -> None:
 def test_a_run_that_hits_the_cap() -> None:
     path = run_path(Bernoulli((0.51, 0.5)), bet_se(0.01, 1.0), max_samples=1000)
     assert not path.stopped
-    assert "hit the cap" in plots.render(plots.draw_path(path)).decode()
+    assert "hit the cap" in charts.render(charts.draw_path(path)).decode()
 
 
 def test_what_cannot_be_drawn_is_refused(results: Results) -> None:
     with pytest.raises(InvalidInputError, match="nothing to draw"):
-        plots.samples_by_epsilon([])
+        charts.samples_by_epsilon([])
     with pytest.raises(InvalidInputError, match="mean or median"):
-        plots.samples_by_epsilon(rows(), statistic="mode")
+        charts.samples_by_epsilon(rows(), statistic="mode")
     with pytest.raises(InvalidInputError, match="log-log or log-linear"):
-        plots.draw_samples_by_epsilon(plots.samples_by_epsilon(rows()), "linear")
+        charts.draw_samples_by_epsilon(charts.samples_by_epsilon(rows()), "linear")
     with pytest.raises(InvalidInputError, match="nothing to draw"):
-        plots.distribution({})
+        charts.distribution({})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         with pytest.raises(InvalidInputError, match="global episode"):
@@ -195,16 +195,9 @@ def test_what_cannot_be_drawn_is_refused(results: Results) -> None:
 def test_without_matplotlib_the_command_to_install_it_is_named() -> None:
     code = (
         "import sys; sys.modules['matplotlib'] = None\n"
-        "from discreet import MissingExtraError; from discreet.reports.charts import figures as plots\n"
-        "try: plots.draw_distribution(plots.Distribution((), (), ()))\n"
+        "from discreet import MissingExtraError; from discreet.reports import charts\n"
+        "try: charts.draw_distribution(charts.Distribution((), (), ()))\n"
         "except MissingExtraError as error: print(error)\n"
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert 'pip install "discreet[plot]"' in shown
-
-
-@pytest.mark.parametrize(
-    ("number", "shown"), [(1234567, "1.23M"), (999.6, "1k"), (12, "12"), (3.2e10, "32G"), (math.nan, "–")]
-)
-def test_short(number: float, shown: str) -> None:
-    assert plots.short(number) == shown

@@ -9,7 +9,7 @@ import pytest
 
 from discreet import InvalidInputError
 from discreet.files import write
-from discreet.reports.charts import figures as plots
+from discreet.reports import charts
 from discreet.reports.page import (
     Bullets,
     Heading,
@@ -95,8 +95,8 @@ def test_nothing_comes_from_elsewhere_and_ids_are_unique() -> None:
 
 
 def test_a_picture_of_ours_fits() -> None:
-    data = plots.Distribution(("a",), (np.array([1.0, 2.0]),), (2,))
-    svg = plots.render(plots.draw_distribution(data))
+    data = charts.Distribution(("a",), (np.array([1.0, 2.0]),), (2,))
+    svg = charts.render(charts.draw_distribution(data))
     document = page("t", [Section("s", [Picture(svg, "what it shows"), Picture(svg, "again")])])
     found = read(document)
     assert len(set(found.ids)) == len(found.ids)

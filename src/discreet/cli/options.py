@@ -1,6 +1,8 @@
 """Options that several commands share, and how they are read."""
 
 import json
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,6 +14,11 @@ if TYPE_CHECKING:
     from discreet.strategies.strategy import Strategy
 
 json_option = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout and nothing else.")
+delta_option = click.option("--delta", type=float, default=0.05, show_default=True, help="Error rate.")
+seed_option = click.option(
+    "--seed", type=int, default=0, show_default=True, help="The same seed gives the same numbers."
+)
+threads_option = click.option("--threads", type=int, help="Threads to run on.  [default: one per processor]")
 
 
 def show_json(found: dict[str, Any]) -> None:
@@ -75,7 +82,7 @@ def strategy_options(command: Any) -> Any:
         click.option("--epsilon", type=float, help="Privacy level of a private strategy."),
         click.option("--trust", default=None, help="bet-se: global, local or none.  [default: global]"),
         click.option("--gamma", type=float, help="γ of gauss-tt's (ε, γ)-local privacy."),
-        click.option("--delta", type=float, default=0.05, show_default=True, help="Error rate."),
+        delta_option,
     )
 
 
@@ -113,3 +120,17 @@ def read_strategy(name: str, options: dict[str, Any]) -> "Strategy":
         if key in given and key not in needed.get(name, ["epsilon"]):
             raise InvalidInputError(f"{name} takes no --{key}")
     return PRESETS[name](**given)
+
+
+def check_writable(path: str) -> None:
+    """Refuse a file that could not be written, before the work is done."""
+    if not os.access(Path(path).absolute().parent, os.W_OK):
+        raise InvalidInputError(f"cannot write {path}: there is no such folder, or it may not be written to")
+
+
+def check_page(path: str) -> None:
+    """Refuse a page that could not be drawn or written, before the work is done."""
+    from discreet.reports import charts
+
+    charts.require_matplotlib()
+    check_writable(path)

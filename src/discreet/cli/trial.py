@@ -151,9 +151,9 @@ def status(name: str, head: str | None, url: str, as_json: bool) -> None:
     if as_json:
         show_json(found.to_dict())
     else:
-        from discreet.reports.terminal import plain_console, show_trial
+        from discreet.reports.terminal import show_trial
 
-        show_trial(found, plain_console())
+        show_trial(found)
 
 
 @trial.command()

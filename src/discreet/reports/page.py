@@ -47,6 +47,8 @@ ACTIVE = re.compile(
     rb"href\s*=\s*[\"'](?!#)|url\((?!#)",
     re.IGNORECASE,
 )
+METADATA = re.compile(rb"<metadata>.*?</metadata>", re.DOTALL)
+"""What matplotlib says about itself in a picture; it holds links, and is left out."""
 
 
 @dataclass(frozen=True)
@@ -208,17 +210,13 @@ def _picture(picture: Picture, counter: _Counter) -> str:
 
 def _inline(picture: Picture, number: int) -> str:
     """The <svg> element alone, its ids made unique on the page, with a text for screen readers."""
-    start, end = picture.svg.find(b"<svg"), picture.svg.rfind(b"</svg>")
-    if start < 0 or end < 0 or ACTIVE.search(_without_local_links(picture.svg[start:end])):
+    start = picture.svg.find(b"<svg")
+    end = picture.svg.rfind(b"</svg>")
+    drawing = METADATA.sub(b"", picture.svg[start : end + len(b"</svg>")])
+    if start < 0 or end < 0 or ACTIVE.search(drawing):
         raise InvalidInputError("a picture must be an SVG that only draws: no scripts, no links, no images")
-    svg = picture.svg[start : end + len(b"</svg>")].decode()
-    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = drawing.decode()
     svg = re.sub(r'\bid="([^"]+)"', rf'id="p{number}-\1"', svg)
     svg = re.sub(r'(href="#|url\(#)', rf"\g<1>p{number}-", svg)
     label = f'<svg role="img" aria-label="{_text(picture.description)}"'
     return svg.replace("<svg", label, 1)
-
-
-def _without_local_links(svg: bytes) -> bytes:
-    """Leave out what matplotlib writes and what is harmless: metadata, and references inside the picture."""
-    return re.sub(rb"<metadata>.*?</metadata>", b"", svg, flags=re.DOTALL)

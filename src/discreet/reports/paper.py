@@ -11,8 +11,7 @@ import numpy as np
 from discreet.errors import InvalidInputError
 from discreet.files import write
 from discreet.instance import benchmarks
-from discreet.reports.charts import figures as plots
-from discreet.reports.charts.figures import short, shown_name
+from discreet.reports import charts as plots
 from discreet.reports.page import (
     Bullets,
     Heading,
@@ -28,6 +27,7 @@ from discreet.reports.page import (
 )
 from discreet.statistics import clopper_pearson
 from discreet.studies.paper import AUTHORS, DELTA, LEAST_LOCAL, SEED, STRATEGIES, Scope, switch_of
+from discreet.words import short, shown_name
 
 Row = dict[str, Any]
 PICTURED = {"global": ("empirical", "printed", "proved"), "local": ("empirical", "proved")}

@@ -5,10 +5,10 @@ import math
 from discreet.errors import InvalidInputError
 from discreet.instance import Bernoulli
 from discreet.planning.plan import Plan, Row
-from discreet.reports.charts import figures as plots
+from discreet.reports import charts
 from discreet.reports.page import Bullets, Part, Picture, Pictures, Section, Table, Text, page
-from discreet.reports.terminal import people
 from discreet.simulation.paths import RunPath, run_path
+from discreet.words import known, level, listed, people, price, trusted
 
 MOST_LINES = 6
 """Lines in a picture of distributions: more are hard to tell apart."""
@@ -16,39 +16,47 @@ MOST_LINES = 6
 
 def plan_page(plan: Plan) -> str:
     """The whole page, self-contained."""
-    trusted = "a trusted collector" if plan.trust == "global" else "nobody trusted"
-    lead = f"At most {plan.delta:g} of the answers wrong (δ), {trusted}. {plan.runs} simulated trials in each row."
+    lead = (
+        f"At most {plan.delta:g} of the answers wrong (δ), {trusted(plan.trust)}. "
+        f"{plan.runs} simulated trials in each row."
+    )
     return page("How many people it takes", plan_sections(plan), lead)
 
 
 def plan_sections(plan: Plan, trial: bool = True) -> list[Section]:
-    """The sections, to be put on a page with others; with `trial` the way of one simulated trial is among them."""
+    """The sections, to be put on a page with others; with `trial` also the way of a simulated one."""
     sections = [_answer(plan)]
     for number, name in enumerate(plan.scenarios, 1):
-        title = "People and privacy" if len(plan.scenarios) == 1 else f"People and privacy, scenario {number}"
+        one = len(plan.scenarios) == 1
+        title = "People and privacy" if one else f"People and privacy, scenario {number}"
         sections.append(_scenario(plan, name, title))
     way = one_trial(plan) if trial else None
     return [*sections, *([way] if way else []), _reading(plan)]
 
 
 def _answer(plan: Plan) -> Section:
-    items = []
-    for row in plan.per_epsilon:
-        where = "" if len(plan.scenarios) == 1 else f"{row.scenario}; "
-        private = "without privacy" if row.epsilon is None else f"at ε = {row.epsilon:g}"
-        words = f"{where}{row.strategy.name} {private}: {people(row.samples.mean)} people on average"
-        if row.unstopped_probability >= 0.1:
-            most = "do not end" if plan.max_people is None else f"reach {plan.max_people:,} without an answer"
-            words += f", but {row.unstopped_probability:.0%} of the trials {most}"
-        elif row.samples.q90 is not None:
-            words += f", nine of ten trials end within {people(row.samples.q90)}"
-        if row.privacy_cost is not None and row.epsilon is not None:
-            words += f"; {row.privacy_cost:.3g} times as many as without privacy"
-        items.append(f"{words}. Right answers: {row.correct:.1%}.")
+    items = [_answer_words(plan, row) for row in plan.per_epsilon]
     for entry in plan.affordable:
-        found = f"{plan.budget:,} people suffice down to ε ≈ {entry.epsilon:.3g}" if entry.epsilon else entry.reason
+        found = entry.reason
+        if entry.epsilon:
+            found = f"{plan.budget:,} people suffice down to ε ≈ {entry.epsilon:.3g}"
         items.append(f"Budget, {entry.strategy}: {found}.")
     return Section("The answer", [Bullets(items), Text(f"Take {plan.recommended.reason}.")])
+
+
+def _answer_words(plan: Plan, row: Row) -> str:
+    """What one row comes to."""
+    where = "" if len(plan.scenarios) == 1 else f"{row.scenario}; "
+    private = "without privacy" if row.epsilon is None else f"at ε = {row.epsilon:g}"
+    words = f"{where}{row.strategy.name} {private}: {people(row.samples.mean)} people on average"
+    if row.unstopped_probability >= 0.1:
+        most = "do not end" if plan.max_people is None else f"reach {plan.max_people:,} without an answer"
+        words += f", but {row.unstopped_probability:.0%} of the trials {most}"
+    elif row.samples.q90 is not None:
+        words += f", nine of ten trials end within {people(row.samples.q90)}"
+    if row.privacy_cost is not None and row.epsilon is not None:
+        words += f"; {row.privacy_cost:.3g} times as many as without privacy"
+    return f"{words}. Right answers: {row.correct:.1%}."
 
 
 def _label(row: Row, several: bool) -> str:
@@ -61,50 +69,66 @@ def _scenario(plan: Plan, name: str, title: str) -> Section:
     rows = [row for row in (*plan.no_privacy, *plan.per_epsilon) if row.scenario == name]
     several = len({row.strategy.name for row in rows}) > 1
     arms = zip(instance.names, instance.means, strict=True)
-    shown = ", ".join(f"{arm} {mean:g}" for arm, mean in list(arms)[:12]) + (" …" if instance.arms > 12 else "")
-    ranges = [
-        plots.PeopleRow(
-            _label(row, several),
-            *(math.nan if value is None else value for value in (row.samples.q10, row.samples.median)),
-            *(math.nan if value is None else value for value in (row.samples.q90, row.lower_bound)),
-        )
-        for row in rows
-    ]
+    shown = listed([f"{arm} {mean:g}" for arm, mean in arms])
+    about = f"{name}. Success rates: {shown}." if "arms" in name else f"Success rates: {shown}."
+    pictures = Pictures([_people_picture(plan, rows, several), _done_picture(plan, rows, several)])
+    return Section(title, [Text(about), pictures, _table(plan, rows, several)])
+
+
+def _people_picture(plan: Plan, rows: list[Row], several: bool) -> Picture:
+    bars = [_people_row(row, several) for row in rows]
+    return Picture(
+        charts.render(charts.draw_people(bars, limit=plan.max_people)),
+        "People by privacy level: median, the range of eight of ten trials, and the lower bound; numbers below",
+        "Median, the range in which eight of ten trials end, and what no strategy can beat on average (diamond).",
+    )
+
+
+def _people_row(row: Row, several: bool) -> charts.PeopleRow:
+    samples = row.samples
+    numbers = (samples.q10, samples.median, samples.q90, row.lower_bound)
+    return charts.PeopleRow(_label(row, several), *(math.nan if n is None else n for n in numbers))
+
+
+def _done_picture(plan: Plan, rows: list[Row], several: bool) -> Picture:
+    """How many trials have ended by then; of several strategies the first one, and no privacy."""
     first = plan.per_epsilon[0].strategy.name
     lines = [row for row in rows if row.epsilon is None or row.strategy.name == first][:MOST_LINES]
-    done = plots.distribution({_label(row, several): row.results for row in lines})
-    pictures = [
-        Picture(
-            plots.render(plots.draw_people(ranges, limit=plan.max_people)),
-            "People by privacy level: median, the range of eight of ten trials, and the lower bound; numbers below",
-            "Median, the range in which eight of ten trials end, and what no strategy can beat on average (diamond).",
-        ),
-        Picture(
-            plots.render(plots.draw_distribution(done)),
-            "Share of the trials that have ended, against people enrolled",
-            "Share of the trials that have an answer, against the people enrolled by then.",
-        ),
-    ]
-    about = Text(f"{name}. Success rates: {shown}." if "arms" in name else f"Success rates: {shown}.")
-    return Section(title, [about, Pictures(pictures), _table(plan, rows, several)])
+    done = charts.distribution({_label(row, several): row.results for row in lines})
+    return Picture(
+        charts.render(charts.draw_distribution(done)),
+        "Share of the trials that have ended, against people enrolled",
+        "Share of the trials that have an answer, against the people enrolled by then.",
+    )
 
 
 def _table(plan: Plan, rows: list[Row], several: bool) -> Table:
+    head = ["ε", "mean", "median", "10 … 90 %", "right (95 % interval)"]
+    if several:
+        head.insert(1, "strategy")
     capped = plan.max_people is not None or any(row.unstopped for row in rows)
-    head = ["ε", *(["strategy"] if several else []), "mean", "median", "10 … 90 %", "right (95 % interval)"]
-    head += [*(["no end" if plan.max_people is None else f"hits {people(plan.max_people)}"] if capped else [])]
-    body = []
-    for row in rows:
-        low, high = row.correct_interval
-        cells = ["none" if row.epsilon is None else f"{row.epsilon:g}", *([row.strategy.name] if several else [])]
-        cells += [people(row.samples.mean), people(row.samples.median)]
-        cells += [f"{people(row.samples.q10)} … {people(row.samples.q90)}"]
-        cells += [f"{row.correct:.1%} ({low:.1%} … {high:.1%})"]
-        cells += [f"{row.unstopped_probability:.1%}"] if capped else []
-        cells += [f"{row.best_share:.0%}", "–" if row.releases is None else f"{row.releases:,.0f}"]
-        cells += ["–" if row.privacy_cost is None else f"× {row.privacy_cost:.3g}"]
-        body.append([*cells, "–" if row.lower_bound is None else people(row.lower_bound)])
-    return Table([*head, "on best", "looks", "price", "at least"], body, "People a trial takes.")
+    if capped:
+        head.append("no end" if plan.max_people is None else f"hits {people(plan.max_people)}")
+    head += ["on best", "looks", "price", "at least"]
+    return Table(head, [_cells(row, several, capped) for row in rows], "People a trial takes.")
+
+
+def _cells(row: Row, several: bool, capped: bool) -> list[str]:
+    samples = row.samples
+    low, high = row.correct_interval
+    return [
+        level(row.epsilon),
+        *([row.strategy.name] if several else []),
+        people(samples.mean),
+        people(samples.median),
+        f"{people(samples.q10)} … {people(samples.q90)}",
+        f"{row.correct:.1%} ({low:.1%} … {high:.1%})",
+        *([f"{row.unstopped_probability:.1%}"] if capped else []),
+        f"{row.best_share:.0%}",
+        known(row.releases, ",.0f"),
+        price(row.privacy_cost),
+        "–" if row.lower_bound is None else people(row.lower_bound),
+    ]
 
 
 def one_trial(plan: Plan) -> Section | None:
@@ -119,28 +143,31 @@ def one_trial(plan: Plan) -> Section | None:
         return None
     parts: list[Part] = [Text(path_words(path)), path_picture(path)]
     if chosen.results.stopped.any():
-        parts.append(
-            Picture(
-                plots.render(plots.draw_allocation(plots.allocation(chosen.results))),
-                "Share of the people on each arm, and the ideal one",
-                "Where the people go, over all simulated trials: mean, the range of eight of ten trials, and the "
-                "spread that attains the lower bound.",
-            )
-        )
+        parts.append(_allocation_picture(chosen))
     return Section(f"How a trial at ε = {chosen.epsilon:g} may go", parts)
+
+
+def _allocation_picture(row: Row) -> Picture:
+    return Picture(
+        charts.render(charts.draw_allocation(charts.allocation(row.results))),
+        "Share of the people on each arm, and the ideal one",
+        "Where the people go, over all simulated trials: mean, the range of eight of ten trials, and the "
+        "spread that attains the lower bound.",
+    )
 
 
 def path_words(path: RunPath) -> str:
     """One simulated trial in a sentence."""
     looks = "every sample is a release" if path.thinned else f"{len(path.samples)} interim looks"
     end = f"names {path.names[path.recommendation]}" if path.stopped else "ends without an answer"
-    return f"The first simulated trial, {path.strategy}: {looks}, and after {people(path.samples[-1])} people it {end}."
+    count = people(path.samples[-1])
+    return f"The first simulated trial, {path.strategy}: {looks}, and after {count} people it {end}."
 
 
 def path_picture(path: RunPath) -> Picture:
     """The way of one trial."""
     return Picture(
-        plots.render(plots.draw_path(path)),
+        charts.render(charts.draw_path(path)),
         "Private means, evidence against each arm and releases, against people enrolled",
         "What the outside world sees: the private means with their uncertainty, how much evidence there is against "
         "each arm, and when something is released.",

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays import Floats, Ints
-from discreet.reports.charts import figures as plots
+from discreet.reports import charts
 from discreet.reports.page import Bullets, Picture, Section, Table, Text, page
 from discreet.trials.protocol import MISSING, RETAIN, Protocol
 from discreet.trials.record import Replay
@@ -93,9 +93,9 @@ def _pictures(path: TrialPath, transcript: dict[str, Any]) -> list[Picture | Tex
     better = "more is better" if protocol["direction"] == "max" else "less is better"
     span = (protocol["low"], protocol["high"])
     unit = f"private mean ({better})"
-    figure = plots.draw_means(path.people, path.means, path.names, path.recommendation, unit, span)
+    data = charts.TrialMeans(path.names, path.people, path.means, path.recommendation, unit, span)
     words = f"The private mean of each of {len(path.names)} arms after each release, against the people assigned."
-    return [Picture(plots.render(figure), words, words)]
+    return [Picture(charts.render(charts.draw_means(data)), words, words)]
 
 
 def _promises(transcript: dict[str, Any]) -> list[str]:

@@ -258,7 +258,7 @@ def reproduce(
     Started again in the same folder it goes on where it was, and other parts or more runs are added. `progress(step)`
     is called as runs are done, `say(words)` when there is something to tell.
     """
-    from discreet.reports.charts.figures import require_matplotlib
+    from discreet.reports.charts.style import require_matplotlib
     from discreet.reports.paper import find, write_report
 
     require_matplotlib()

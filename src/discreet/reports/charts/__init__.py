@@ -1,1 +1,41 @@
-"""Pictures."""
+"""Pictures: first a small frozen object with the numbers, then a function that draws it as a matplotlib Figure.
+
+Importing this does not import matplotlib; drawing does.
+"""
+
+from discreet.reports.charts.allocation import Allocation, allocation, draw_allocation
+from discreet.reports.charts.distribution import Distribution, distribution, draw_distribution
+from discreet.reports.charts.epsilon import (
+    Curve,
+    EpsilonData,
+    bound_curve,
+    draw_samples_by_epsilon,
+    sample_limits,
+    samples_by_epsilon,
+)
+from discreet.reports.charts.people import PeopleRow, draw_people
+from discreet.reports.charts.run import draw_path
+from discreet.reports.charts.style import render, require_matplotlib
+from discreet.reports.charts.trial import TrialMeans, draw_means
+
+__all__ = [
+    "Allocation",
+    "Curve",
+    "Distribution",
+    "EpsilonData",
+    "PeopleRow",
+    "TrialMeans",
+    "allocation",
+    "bound_curve",
+    "distribution",
+    "draw_allocation",
+    "draw_distribution",
+    "draw_means",
+    "draw_path",
+    "draw_people",
+    "draw_samples_by_epsilon",
+    "render",
+    "require_matplotlib",
+    "sample_limits",
+    "samples_by_epsilon",
+]

@@ -1,0 +1,87 @@
+"""`discreet audit correctness` and `discreet audit privacy`."""
+
+import math
+from typing import Any
+
+import click
+
+from discreet.cli.options import json_option, read_strategy, seed_option, show_json, strategy_options
+from discreet.cli.progress import progress_bar, quiet_warnings
+from discreet.errors import InvalidInputError
+
+level_option = click.option(
+    "--level", type=float, default=0.95, show_default=True, help="Confidence of the whole audit."
+)
+
+
+@click.group(no_args_is_help=False)
+def audit() -> None:
+    """Check empirically what a strategy promises."""
+
+
+@audit.command()
+@strategy_options
+@level_option
+@click.option("--runs", type=int, default=1000, show_default=True, help="Simulated trials for each instance.")
+@seed_option
+@click.option("--max-samples", type=float, help="Cap of a run.  [default: 1e9; 2e5 if simulated sample by sample]")
+@json_option
+def correctness(
+    name: str,
+    level: float,
+    runs: int,
+    seed: int,
+    max_samples: float | None,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Whether a strategy keeps its error rate δ on instances that make errors likely."""
+    from discreet.audits.correctness import audit_correctness
+
+    strategy = read_strategy(name, options)
+    cap = _whole("max-samples", max_samples)
+    with quiet_warnings(), progress_bar(f"auditing {strategy.name}") as progress:
+        found = audit_correctness(strategy, runs, seed, level, max_samples=cap, progress=progress)
+    if as_json:
+        show_json(found.to_dict())
+    else:
+        from discreet.reports.terminal import show_correctness
+
+        show_correctness(found)
+
+
+def _whole(option: str, number: float | None) -> int | None:
+    """A number of samples, which may be written as 1e9."""
+    if number is not None and not math.isfinite(number):
+        raise InvalidInputError(f"--{option} must be a finite number; got {number}")
+    return None if number is None else int(number)
+
+
+@audit.command()
+@strategy_options
+@level_option
+@click.option("--runs", type=int, default=10_000, show_default=True, help="Runs on each of two neighbouring inputs.")
+@click.option("--noise", default="mixed", show_default=True, help="mixed, opendp (all live) or numpy (the same laws).")
+@click.option("--seed", type=int, help="Of numpy's noise; live noise has none.")
+@json_option
+def privacy(
+    name: str,
+    level: float,
+    runs: int,
+    noise: str,
+    seed: int | None,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """A lower confidence bound on ε: of a release or response, and of whole transcripts."""
+    from discreet.audits.privacy import audit_privacy
+
+    strategy = read_strategy(name, options)
+    with progress_bar(f"auditing {strategy.name}") as progress:
+        found = audit_privacy(strategy, runs, level, noise, seed, progress=progress)
+    if as_json:
+        show_json(found.to_dict())
+    else:
+        from discreet.reports.terminal import show_privacy
+
+        show_privacy(found)

@@ -1,0 +1,91 @@
+"""`discreet plan`."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from discreet.cli.options import (
+    Numbers,
+    check_page,
+    delta_option,
+    instance_options,
+    json_option,
+    read_instance,
+    seed_option,
+    show_json,
+)
+from discreet.cli.progress import progress_bar, quiet_warnings, tell
+from discreet.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from discreet.instance import Bernoulli
+    from discreet.planning.plan import GapScenarios
+
+
+@click.command()
+@instance_options
+@click.option("--arms", type=int, help="In place of the arms' rates: their number, with --gap and --base.")
+@click.option("--gap", type=float, help="The best arm is at least this much better than the rest.")
+@click.option("--base", type=float, help="The arms' success rates are around this.  [default: 0.5]")
+@click.option("--epsilon", type=Numbers(), default="0.1,1", show_default=True, help="Privacy levels.")
+@delta_option
+@click.option("--strategy", "strategies", help="Presets, separated by commas.  [default: the recommended one]")
+@click.option("--trust", default="global", show_default=True, help="Who may see outcomes: global or local.")
+@click.option("--max-people", type=int, help="Trials end here, with or without an answer.")
+@click.option("--budget", type=int, help="Find the smallest ε for which this many people suffice …")
+@click.option("--probability", type=float, default=0.9, show_default=True, help="… with this probability.")
+@click.option("--runs", type=int, default=500, show_default=True, help="Simulated trials for each row.")
+@seed_option
+@click.option("--html", type=click.Path(dir_okay=False), help="Also write a page with pictures to this file.")
+@json_option
+def plan(
+    means: tuple[float, ...] | None,
+    benchmark: str | None,
+    names: str | None,
+    arms: int | None,
+    gap: float | None,
+    base: float | None,
+    epsilon: tuple[float, ...],
+    strategies: str | None,
+    html: str | None,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """How many people it will take, what privacy costs, and how much privacy a budget affords."""
+    from discreet.planning.plan import plan as compute
+
+    scenarios: Bernoulli | GapScenarios
+    if arms is None and gap is None and base is None:
+        other = " or as --arms 5 --gap 0.1 --base 0.5"
+        scenarios = read_instance(means, benchmark, names, other)
+    else:
+        given = means is not None or benchmark is not None or names is not None
+        scenarios = _read_gap(arms, gap, base, given)
+    chosen = None if strategies is None else [name.strip() for name in strategies.split(",")]
+    if html is not None:
+        check_page(html)
+    with quiet_warnings(), progress_bar("simulating trials") as progress:
+        found = compute(scenarios, epsilon, strategies=chosen, progress=progress, **options)
+    if html is not None:
+        from discreet.files import write
+        from discreet.reports.plan import plan_page
+
+        write(html, plan_page(found))
+        tell(f"wrote {html}")
+    if as_json:
+        show_json(found.to_dict())
+    else:
+        from discreet.reports.terminal import show_plan
+
+        show_plan(found)
+
+
+def _read_gap(arms: int | None, gap: float | None, base: float | None, instance: bool) -> "GapScenarios":
+    """The scenarios that --arms, --gap and --base describe, if no instance is given as well."""
+    from discreet.planning.plan import gap_scenarios
+
+    if instance or arms is None or gap is None:
+        raise InvalidInputError(
+            "give either --means or --instance, or else --arms and --gap (and --base), without --names"
+        )
+    return gap_scenarios(arms, gap, 0.5 if base is None else base)

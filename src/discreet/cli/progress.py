@@ -1,0 +1,83 @@
+"""What stands on stderr while a command works: bars with the time left, warnings of one line."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from rich.progress import TaskID
+
+    from discreet.arrays import Progress
+    from discreet.studies.run import Step
+
+PATIENCE = 1.0
+"""Seconds of work before a bar is shown."""
+
+
+def tell(words: str) -> None:
+    """A line of ours."""
+    click.echo(f"discreet: {words}", err=True)
+
+
+@contextmanager
+def quiet_warnings() -> Iterator[None]:
+    """Our warnings as one line each."""
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", UserWarning)
+        warnings.showwarning = lambda message, *_: tell(f"warning: {message}")
+        yield
+
+
+@contextmanager
+def progress_bar(title: str) -> Iterator["Progress"]:
+    """A bar, once the work has taken more than a second and if a person is watching."""
+    from rich.console import Console
+    from rich.progress import Progress as Bars
+
+    console = Console(stderr=True)
+    bar = Bars(console=console, transient=True)
+    task = bar.add_task(title, total=None)
+    later = threading.Timer(PATIENCE, bar.start)
+    if console.is_terminal:
+        later.start()
+    try:
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+    finally:
+        later.cancel()
+        if bar.live.is_started:
+            bar.stop()
+
+
+@contextmanager
+def sweep_bar() -> Iterator[Callable[["Step"], None] | None]:
+    """Two bars, for all cells and for the one at work, if a person is watching."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.progress import Progress as Bars
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield None
+        return
+    bars = Bars(console=console, transient=True)
+    everything: list[TaskID] = []
+    cells: dict[str, TaskID] = {}
+
+    def show(step: "Step") -> None:
+        if not everything:
+            everything.append(bars.add_task("all cells", total=step.total, completed=step.done))
+        if step.cell not in cells:
+            name = escape(step.cell)
+            cells[step.cell] = bars.add_task(name, total=step.cell_runs, completed=step.cell_done)
+        bars.update(everything[0], completed=step.done)
+        bars.update(cells[step.cell], completed=step.cell_done)
+        if step.cell_done == step.cell_runs:
+            bars.remove_task(cells.pop(step.cell))
+
+    with bars:
+        yield show

@@ -1,0 +1,190 @@
+"""What `discreet demo` tells: a dose-finding question from the plan to the report, told in chapters.
+
+Each chapter prints what it found; those before the live trial return it for the report.
+"""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from discreet.files import write
+from discreet.instance import Bernoulli
+from discreet.planning.plan import Plan, gap_scenarios
+from discreet.planning.plan import plan as make_plan
+from discreet.reports import charts
+from discreet.reports.page import Part, Picture, Section, Table, Text, page
+from discreet.reports.plan import path_picture, path_words, plan_sections
+from discreet.reports.terminal import say, show_grid, show_plan, show_trial
+from discreet.results import Results
+from discreet.simulation import engine
+from discreet.simulation.paths import RunPath, run_path
+from discreet.strategies.presets import bet_se, recommended
+from discreet.words import people
+
+DOSES = Bernoulli((0.35, 0.5, 0.7, 0.55), ("5 mg", "10 mg", "20 mg", "40 mg"))
+EPSILON = 0.5
+DELTA = 0.05
+GAP = 0.15
+SEED = 1
+RUNS = 500
+HEAD = ("look", "people", *DOSES.names)
+QUESTION = (
+    "Which of four doses of a drug helps most patients? We want to be wrong at most one time in twenty (δ = 0.05), "
+    "keep every patient's outcome private (ε = 0.5), and enrol as few patients as possible. A trusted data office "
+    "sees outcomes; all that leaves it are noisy means."
+)
+
+
+def tell_story(report: Path, folder: Path) -> None:
+    """Tell the story, and write the report; the live trial and its transcript go to a new folder."""
+    say(f"{QUESTION}\n(The first time, compiling the simulator takes half a minute or so.)")
+    plan = the_plan()
+    path = one_trial()
+    trials, free = without_privacy(path)
+    write_report(report, plan, path, trials, free)
+    live_trial(folder)
+    _heading(5, "The reports")
+    say("The plan and the simulated trial with pictures, and the live trial; pages that need no network:")
+    for file in (report, folder / "live-trial.html", folder / "transcript.json"):
+        say(str(file.absolute()), wrap=False)
+
+
+def _heading(number: int, words: str) -> None:
+    say(f"\n{number}  {words}\n{'─' * (len(words) + 3)}")
+
+
+def the_plan() -> Plan:
+    """How many patients, before anything is known but what difference matters."""
+    _heading(1, "The plan")
+    say(
+        f"About half of the patients respond, and a dose better than the others by {GAP:g} is worth finding. The plan "
+        "takes the hardest case that fits these words, and three levels of privacy.\n"
+    )
+    plan = make_plan(gap_scenarios(DOSES.arms, GAP, 0.5), (0.1, EPSILON, 1.0), DELTA, runs=RUNS, seed=SEED)
+    show_plan(plan)
+    return plan
+
+
+def one_trial() -> RunPath:
+    """One simulated trial, look by look: what the outside world sees of it."""
+    _heading(2, "One trial, step by step")
+    say(
+        f"Now a trial at ε = {EPSILON:g}, simulated. In truth the doses help 35, 50, 70 and 55 % of patients; nobody "
+        "knows that. At each look the mean of every dose still in question is released, with noise. '±' is half of a "
+        "95 % confidence interval for all looks together.\n"
+    )
+    path = run_path(DOSES, recommended(EPSILON, DELTA).strategy, SEED)
+    show_grid(HEAD, looks(path))
+    for words in story(path):
+        say(words)
+    return path
+
+
+def looks(path: RunPath) -> list[list[str]]:
+    """A row for each look: people so far, and for every dose its released mean or that it is out."""
+    rows, out = [], np.zeros(len(path.names), np.bool_)
+    for number, people_now in enumerate(path.samples):
+        cells = [
+            f"{mean:.2f} ± {min(half, 1.0):.2f}" if fresh else "out" if gone else "–"
+            for mean, half, fresh, gone in zip(
+                path.means[number], path.bonus[number], path.released[number], out, strict=True
+            )
+        ]
+        rows.append([str(number + 1), f"{people_now:,.0f}", *cells])
+        out = path.evidence[number] >= 1
+    return rows
+
+
+def story(path: RunPath) -> list[str]:
+    """Which dose goes out when, and the answer."""
+    words, out = [], np.zeros(len(path.names), np.bool_)
+    for number, people_now in enumerate(path.samples):
+        gone = (path.evidence[number] >= 1) & ~out
+        if gone.any():
+            names = " and ".join(name for name, left in zip(path.names, gone, strict=True) if left)
+            words.append(f"After {people_now:,.0f} patients: the evidence against {names} suffices, out.")
+        out = path.evidence[number] >= 1
+    answer = f"Only {path.names[path.recommendation]} is left: the answer, after {people(path.samples[-1])} patients."
+    return [*words, answer]
+
+
+def without_privacy(path: RunPath) -> tuple[Results, Results]:
+    """What such trials take on average, private and not."""
+    _heading(3, "What it would have taken without privacy")
+    trials = engine.simulate(DOSES, bet_se(DELTA, EPSILON), RUNS, SEED)
+    free = engine.simulate(DOSES, bet_se(DELTA, trust="none"), RUNS, SEED)
+    for words in comparison(path, trials, free):
+        say(words)
+    return trials, free
+
+
+def comparison(path: RunPath, trials: Results, free: Results) -> Sequence[str]:
+    """The price of privacy in sentences."""
+    private, plain = (float(found.samples.mean()) for found in (trials, free))
+    return (
+        f"{RUNS} such trials took {people(private)} patients on average, {people(plain)} without privacy: privacy "
+        f"makes the trial {private / plain:.2g} times as long. This one took {people(path.samples[-1])}.",
+        f"The right dose was named in {trials.correct.mean():.1%} of the private trials.",
+    )
+
+
+def live_trial(folder: Path) -> None:
+    """The same on people: a real trial with durable storage and exact noise, only that the people are simulated."""
+    from discreet.reports.trial import trial_page
+    from discreet.trials.mechanisms import chance
+    from discreet.trials.trial import Trial
+
+    _heading(4, "A live trial")
+    file = folder / "trial.db"
+    say(
+        f"This is no simulation of a trial but a trial, kept in {file.name}; only its people are made up. Whoever "
+        "enrols people asks for assignments and tells outcomes; the trial releases noisy sums, erases the outcomes, "
+        "and stops by itself. Its noise comes from the system and cannot be repeated, so each time it ends otherwise.\n"
+    )
+    strategy = recommended(EPSILON, DELTA).strategy
+    trial = Trial.create(f"sqlite:///{file}", "dose-finding", DOSES.names, strategy, max_people=20_000)
+    rates = dict(zip(DOSES.names, DOSES.means, strict=True))
+    while not (batch := trial.ask(500)).stopped:
+        trial.tell_many({person.id: chance(rates[person.arm]) for person in batch.assignments})
+    transcript = trial.transcript()
+    for line in transcript_lines(transcript):
+        say(line)
+    show_trial(trial.status())
+    intact = "intact" if trial.verify().intact else "NOT INTACT"
+    say(f"Recomputed from the public record alone: {intact}.")
+    write(folder / "transcript.json", json.dumps(transcript, indent=1, ensure_ascii=False))
+    write(folder / "live-trial.html", trial_page(transcript))
+
+
+def transcript_lines(transcript: dict[str, Any]) -> list[str]:
+    """The public record in sentences, assignments summed up."""
+    lines, assigned = ["Its transcript, which may be published:"], 0
+    for event in transcript["events"]:
+        assigned += len(event.get("arms", ()))
+        for one in event.get("releases", ()):
+            mean = one["sum"] * event["unit"] / one["count"]
+            words = f"{one['count']:>5} outcomes of {transcript['protocol']['arms'][one['arm']]}"
+            lines.append(
+                f"  {event['seq']:>3}  after {assigned:>5} people: {words:<26} mean {mean:6.3f}  ε = {one['epsilon']:g}"
+            )
+    return [*lines, ""]
+
+
+def write_report(file: Path, plan: Plan, path: RunPath, trials: Results, free: Results) -> None:
+    """The same on a page, with pictures."""
+    done = charts.distribution({"no privacy": free, f"ε = {EPSILON:g}": trials})
+    picture = Picture(
+        charts.render(charts.draw_distribution(done)),
+        "Share of the trials that have ended, against people enrolled, with privacy and without",
+        "Share of the trials that have an answer, against the patients enrolled by then.",
+    )
+    trial: list[Part] = [Text(path_words(path)), Table(HEAD, looks(path)), Text(" ".join(story(path)))]
+    sections = [
+        *plan_sections(plan, trial=False),
+        Section("One trial, step by step", [*trial, path_picture(path)]),
+        Section("Without privacy", [Text(" ".join(comparison(path, trials, free))), picture]),
+    ]
+    write(file, page("Dose finding in private: a demonstration", sections, QUESTION))

@@ -1,0 +1,46 @@
+"""Numbers and phrases for people."""
+
+import math
+
+import pytest
+
+from discreet import words
+
+
+@pytest.mark.parametrize(
+    ("number", "shown"), [(1234567, "1.23M"), (999.6, "1k"), (12, "12"), (3.2e10, "32G"), (math.nan, "–")]
+)
+def test_short(number: float, shown: str) -> None:
+    assert words.short(number) == shown
+
+
+@pytest.mark.parametrize(
+    ("count", "sentence", "picture", "full"),
+    [
+        (514.2, "515", "515", "515"),
+        (999_999.0, "999,999", "999,999", "999,999"),
+        (999_999.5, "1 M", "1,000,000", "1,000,000"),
+        (1_234_567.0, "1.23 M", "1.23M", "1,234,567"),
+        (3.2e9, "3.2 G", "3.2G", "3,200,000,000"),
+        (1.5e12, "1.5 T", "1.5e+03G", "1.500e+12"),
+    ],
+)
+def test_people(count: float, sentence: str, picture: str, full: str) -> None:
+    assert words.people(count) == sentence
+    assert words.short_people(count) == picture
+    assert words.full_people(count) == full
+
+
+def test_what_is_unknown() -> None:
+    assert words.people(None) == "no end"
+    assert words.known(None, "g") == words.price(None) == "–"
+    assert words.level(None) == "none"
+    assert words.shown_name("mine") == "mine"
+
+
+def test_what_is_long() -> None:
+    assert words.cut("a" * 24) == "a" * 24
+    assert words.cut("a" * 25) == "a" * 23 + "…"
+    assert words.listed(["a", "b"], 2) == "a, b"
+    assert words.listed(["a", "b", "c"], 2) == "a, b …"
+    assert [words.ratio(value) for value in (1.254, 1234.5)] == ["× 1.25", "× 1,234"]
