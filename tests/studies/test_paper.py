@@ -11,10 +11,21 @@ from click.testing import CliRunner
 
 from discreet import InvalidInputError, benchmarks
 from discreet.cli import main
-from discreet.reports.paper import Study, at_half_epsilon, find
+from discreet.reports import paper as report
+from discreet.reports.paper import reproduce
 from discreet.simulation import engine
-from discreet.studies import paper as reproduce
-from discreet.studies.paper import AUTHORS, STRATEGIES, Scope, authors_dp_se, in_words, local_seconds, make_scope
+from discreet.studies.findings import at_half_epsilon, find
+from discreet.studies.paper import (
+    AUTHORS,
+    MARKER,
+    STRATEGIES,
+    PaperRows,
+    Scope,
+    authors_dp_se,
+    in_words,
+    local_seconds,
+    make_scope,
+)
 from discreet.studies.run import Step
 
 TINY = Scope(6, ("mu3",), {"global": (0.5, 1.0), "local": (2.0, 10.0)}, quick=True)
@@ -75,7 +86,7 @@ def test_the_time_of_the_local_study() -> None:
 def test_a_study_from_end_to_end(tmp_path: Path) -> None:
     said: list[str] = []
     steps: list[Step] = []
-    found = reproduce.reproduce(tmp_path / "new", scope=TINY, progress=steps.append, say=said.append)
+    found = reproduce(tmp_path / "new", scope=TINY, progress=steps.append, say=said.append)
     cells = sum(len(study.cells) for study in TINY.studies().values())
     assert {step.total for step in steps} == {6 * cells}
     assert [step.done for step in steps] == sorted(step.done for step in steps)
@@ -101,7 +112,7 @@ SMALL = Scope(6, ("mu3",), {"global": (1.0, 10.0)})
 
 
 def test_an_interrupted_study_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = reproduce.reproduce(tmp_path / "whole", scope=SMALL).table
+    whole = reproduce(tmp_path / "whole", scope=SMALL).table
     played: list[Any] = []
     simulate = engine.simulate_quietly
 
@@ -113,11 +124,11 @@ def test_an_interrupted_study_goes_on(tmp_path: Path, monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(engine, "simulate_quietly", counted)
     with pytest.raises(KeyboardInterrupt):
-        reproduce.reproduce(tmp_path / "a", scope=SMALL)
+        reproduce(tmp_path / "a", scope=SMALL)
     assert not (tmp_path / "a" / "report.html").exists()
     monkeypatch.setattr(engine, "simulate_quietly", simulate)
     again: list[Step] = []
-    table = reproduce.reproduce(tmp_path / "a", scope=SMALL, progress=again.append).table
+    table = reproduce(tmp_path / "a", scope=SMALL, progress=again.append).table
     assert again[0].done > 5 * 6
     assert table.equals(whole)
     files = [path.relative_to(tmp_path / "a") for path in (tmp_path / "a").rglob("*.parquet")]
@@ -125,15 +136,15 @@ def test_an_interrupted_study_goes_on(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_parts_and_runs_are_added(tmp_path: Path) -> None:
-    first = reproduce.reproduce(tmp_path, scope=SMALL).table
+    first = reproduce(tmp_path, scope=SMALL).table
     both = Scope(8, ("mu3",), {**SMALL.levels, "local": (10.0,)})
-    more = reproduce.reproduce(tmp_path, scope=both).table
+    more = reproduce(tmp_path, scope=both).table
     assert set(more["trust"]) == set(first["trust"]) | {"local"}
     assert set(more["runs"]) == {8}
     other = Scope(8, ("mu3",), {"global": (1.0,)})
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     with pytest.raises(InvalidInputError, match=r"adap-tt, ε = 10.* is gone"):
-        reproduce.reproduce(tmp_path, scope=other)
+        reproduce(tmp_path, scope=other)
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
 
 
@@ -144,7 +155,7 @@ def test_a_foreign_folder_is_left_alone(tmp_path: Path) -> None:
     assert "'mine.txt'" in result.stderr
     assert len(result.stderr.splitlines()) == 1
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
-    for name in (reproduce.MARKER, ".report.html.abc"):
+    for name in (MARKER, ".report.html.abc"):
         (tmp_path / name).write_text("x")
     again = CliRunner().invoke(main, ["reproduce", "--out", str(tmp_path), "--quick"])
     assert "'mine.txt'" in again.stderr
@@ -164,7 +175,7 @@ def test_bad_input_is_one_line(options: list[str], tmp_path: Path) -> None:
 
 
 def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reproduce, "make_scope", lambda *_: Scope(4, ("mu3",), {"global": (1.0, 10.0)}, True))
+    monkeypatch.setattr(report, "make_scope", lambda *_: Scope(4, ("mu3",), {"global": (1.0, 10.0)}, True))
     result = CliRunner().invoke(main, ["reproduce", "--out", str(tmp_path / "a"), "--quick", "--json"])
     assert result.exit_code == 0, result.output
     found = json.loads(result.stdout)
@@ -257,8 +268,8 @@ def test_heavy_tails_are_looked_for_where_a_gap_is_half_epsilon() -> None:
 
 
 def test_a_strategy_without_that_threshold_is_shown_with_its_own() -> None:
-    study = Study(made_up(), SCOPE)
-    shown = study.shown("mu4", "global", "printed")
+    table = PaperRows(made_up(), SCOPE)
+    shown = table.shown("mu4", "global", "printed")
     own = {row["strategy"]: row["threshold"] for row in shown}
     assert own == {
         "adap-tt": "proved",
@@ -267,4 +278,4 @@ def test_a_strategy_without_that_threshold_is_shown_with_its_own() -> None:
         "bet-se": "proved",
         "ttucb": "proved",
     }
-    assert AUTHORS in {row["strategy"] for row in study.shown("mu4", "global", "empirical")}
+    assert AUTHORS in {row["strategy"] for row in table.shown("mu4", "global", "empirical")}

@@ -389,14 +389,14 @@ def sweep_bar() -> Iterator[Callable[["Step"], None] | None]:
 @json_option
 def reproduce(out: str, runs: int | None, trust: str, quick: bool, all_local: bool, as_json: bool) -> None:
     """The paper's study again: six instances, its strategies, a report that says what agrees and what does not."""
-    from discreet.studies import paper as study
+    from discreet.reports.paper import reproduce as compute
 
     def say(words: str) -> None:
         click.echo(f"discreet: {words}", err=True)
 
     try:
         with sweep_bar() as progress:
-            found = study.reproduce(out, runs, trust, quick, all_local, progress, say)
+            found = compute(out, runs, trust, quick, all_local, progress, say)
     except KeyboardInterrupt:
         say("interrupted; the same command goes on where it was")
         sys.exit(1)
