@@ -20,7 +20,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 import discreet
-from discreet import DiscreetError, InvalidInputError, Results, Study, run_study, simulate
+from discreet import DiscreetError, InvalidInputError, MissingExtraError, Results, Study, run_study, simulate
 from discreet.cli import main
 from discreet.simulation import engine
 from discreet.strategies.strategy import CustomThreshold
@@ -577,8 +577,7 @@ class TestCommand:
         result = run(path, "--out", tmp_path / "out")
         assert result.stderr.startswith("discreet: left out: dp-se")
 
-    def test_bad_input(self, study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setitem(sys.modules, "distributed", None)
+    def test_bad_input(self, study: Path, tmp_path: Path) -> None:
         (tmp_path / "used").mkdir()
         (tmp_path / "used" / "mine").write_text("")
         cases = [
@@ -587,7 +586,6 @@ class TestCommand:
             ((study, "--out", tmp_path / "a", "--threads", "0"), "threads must be"),
             ((study, "--out", study), "cannot write"),
             ((study, "--out", tmp_path / "used"), "no part of this study"),
-            ((study, "--out", tmp_path / "a", "--dask", "tcp://x:1"), 'pip install "discreet[dask]"'),
             ((study, "--out", tmp_path / "a", "--dask", "x", "--threads", "1"), "leave it out with --dask"),
         ]
         for arguments, words in cases:
@@ -596,6 +594,16 @@ class TestCommand:
             assert result.stdout == ""
             assert result.stderr.count("\n") == 1
             assert words in result.stderr
+        assert not (tmp_path / "a").exists()
+
+    def test_without_dask(self, study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setitem(sys.modules, "distributed", None)
+        with pytest.raises(MissingExtraError, match="Dask is not installed"), dask_executor("tcp://x:1"):
+            pass
+        result = run(study, "--out", tmp_path / "a", "--dask", "tcp://x:1")
+        assert result.exit_code == 1
+        assert result.stdout == ""
+        assert result.stderr == 'discreet: Dask is not installed: pip install "discreet[dask]"\n'
         assert not (tmp_path / "a").exists()
 
     def test_bars_for_a_person(self, study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from discreet.errors import DiscreetError, InvalidInputError
+from discreet.errors import DiscreetError, InvalidInputError, MissingExtraError
 from discreet.instance import Instance
 from discreet.results import Results
 from discreet.simulation import engine
@@ -80,7 +80,7 @@ def dask_executor(address: str, timeout: float = 10) -> Iterator[Executor]:
     try:
         from distributed import Client
     except ImportError:
-        raise InvalidInputError('Dask is not installed: pip install "discreet[dask]"') from None
+        raise MissingExtraError('Dask is not installed: pip install "discreet[dask]"') from None
     with _quiet("distributed.client"):  # what matters comes back as an error, in one line
         try:
             client = Client(address, timeout=timeout, set_as_default=False)
