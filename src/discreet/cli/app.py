@@ -213,8 +213,8 @@ def plan(
     **options: Any,
 ) -> None:
     """How many people it will take, what privacy costs, and how much privacy a budget affords."""
-    from discreet.planning.plan import GapScenarios, gap_scenarios
     from discreet.planning.plan import plan as compute
+    from discreet.planning.scenarios import GapScenarios, gap_scenarios
 
     scenarios: Bernoulli | GapScenarios
     if arms is None and gap is None and base is None:

@@ -4,7 +4,7 @@ import math
 
 from discreet.errors import InvalidInputError
 from discreet.instance import Bernoulli
-from discreet.planning.plan import Plan, Row
+from discreet.planning.plan import Plan, PlanRow
 from discreet.reports.charts import figures as plots
 from discreet.reports.page import Bullets, Part, Picture, Pictures, Section, Table, Text, page
 from discreet.reports.terminal import people
@@ -51,7 +51,7 @@ def _answer(plan: Plan) -> Section:
     return Section("The answer", [Bullets(items), Text(f"Take {plan.recommended.reason}.")])
 
 
-def _label(row: Row, several: bool) -> str:
+def _label(row: PlanRow, several: bool) -> str:
     private = "no privacy" if row.epsilon is None else f"ε = {row.epsilon:g}"
     return f"{private}, {row.strategy.name}" if several else private
 
@@ -89,7 +89,7 @@ def _scenario(plan: Plan, name: str, title: str) -> Section:
     return Section(title, [about, Pictures(pictures), _table(plan, rows, several)])
 
 
-def _table(plan: Plan, rows: list[Row], several: bool) -> Table:
+def _table(plan: Plan, rows: list[PlanRow], several: bool) -> Table:
     capped = plan.max_people is not None or any(row.unstopped for row in rows)
     head = ["ε", *(["strategy"] if several else []), "mean", "median", "10 … 90 %", "right (95 % interval)"]
     head += [*(["no end" if plan.max_people is None else f"hits {people(plan.max_people)}"] if capped else [])]

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from discreet.audits.correctness import Correctness
     from discreet.audits.privacy import PrivacyAudit
     from discreet.instance import Bernoulli
-    from discreet.planning.plan import Plan, Row
+    from discreet.planning.plan import Plan, PlanRow
     from discreet.theory.bounds import Bounds
     from discreet.trials.status import Status
 
@@ -199,7 +199,7 @@ def show_plan(found: "Plan", console: "Console") -> None:
             )
 
 
-def _show_rows(found: "Plan", rows: "list[Row]", several: bool, console: "Console") -> None:
+def _show_rows(found: "Plan", rows: "list[PlanRow]", several: bool, console: "Console") -> None:
     """All columns that fit, the more important ones first."""
     most = found.max_people
     columns = {
