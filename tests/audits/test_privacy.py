@@ -27,7 +27,8 @@ from discreet import (
     gauss_tt,
     ttucb,
 )
-from discreet.audits.privacy import RELEASES, critical_tables, epsilon_low, features, short_trial
+from discreet.audits.experiments import RELEASES, critical_tables, features, short_trial
+from discreet.audits.privacy import epsilon_low
 from discreet.audits.rehearsal import Live, Rehearsal, Release, Silent, Simulated, Transcript
 from discreet.cli import main
 from discreet.statistics import clopper_pearson
