@@ -1,7 +1,11 @@
 """Numbers and phrases for people, the same on a page, in a picture and in a terminal."""
 
 import math
+from collections.abc import Sequence
 
+LONGEST_NAME = 24
+"""Characters of an arm's name that are shown where room is scarce."""
+TRUSTED = {"global": "a trusted collector", "local": "nobody trusted"}
 PAPER_NAMES = {
     "adap-tt": "AdaP-TT",
     "adap-tt-star": "AdaP-TT*",
@@ -22,6 +26,63 @@ def short(number: float) -> str:
     return f"{number:.3g}"
 
 
+def people(count: float | None) -> str:
+    """People of a trial, in sentences and tables: whole below a million, then 1.23 M; `no end` if unknown."""
+    if count is None:
+        return "no end"
+    if count < 999_999.5:
+        return f"{math.ceil(count - 1e-9):,}"
+    for size, letter in ((1e12, "T"), (1e9, "G")):
+        if count >= size:
+            return f"{count / size:.3g} {letter}"
+    return f"{count / 1e6:.3g} M"
+
+
+def short_people(count: float) -> str:
+    """People in a picture, where room is scarce: whole below a million, then 1.23M."""
+    return f"{math.ceil(count):,}" if count < 1e6 else short(count)
+
+
+def full_people(count: float) -> str:
+    """People by every digit, rounded up as a lower bound must be; above 10^12 as 1.234e+15."""
+    return f"{math.ceil(count):,}" if count < 1e12 else f"{count:.3e}"
+
+
+def ratio(value: float) -> str:
+    """How many times as much, such as × 1.25."""
+    return f"× {value:.2f}" if value < 100 else f"× {value:,.0f}"
+
+
+def known(value: float | None, form: str) -> str:
+    """A number in that format, or a dash."""
+    return "–" if value is None else format(value, form)
+
+
+def price(value: float | None) -> str:
+    """People for each one without privacy, to three figures, or a dash."""
+    return "–" if value is None else f"× {value:.3g}"
+
+
+def level(epsilon: float | None) -> str:
+    """A privacy level in a table."""
+    return "none" if epsilon is None else f"{epsilon:g}"
+
+
+def trusted(trust: str) -> str:
+    """Who may see outcomes under a trust model."""
+    return TRUSTED[trust]
+
+
 def shown_name(strategy: str) -> str:
     """The strategy's name in the paper, or ours."""
     return PAPER_NAMES.get(strategy, strategy)
+
+
+def cut(name: str) -> str:
+    """A name that is not too long."""
+    return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
+
+
+def listed(items: Sequence[str], most: int = 12) -> str:
+    """The first items separated by commas, and a sign that there are more."""
+    return ", ".join(items[:most]) + (" …" if len(items) > most else "")
