@@ -19,7 +19,8 @@ if TYPE_CHECKING:
         TiedBestArmError,
     )
     from discreet.instance import Bernoulli, Beta, Discrete, Instance, benchmarks
-    from discreet.planning.plan import GapScenarios, Plan, gap_scenarios, plan
+    from discreet.planning.plan import Plan, plan
+    from discreet.planning.scenarios import GapScenarios, gap_scenarios
     from discreet.results import Results
     from discreet.simulation.engine import MayNotStopWarning, simulate
     from discreet.strategies.custom import CustomBonus, CustomGrid, CustomThreshold
@@ -130,10 +131,12 @@ _HOMES = {
         "benchmarks",
     ),
     "planning.plan": (
-        "GapScenarios",
         "Plan",
-        "gap_scenarios",
         "plan",
+    ),
+    "planning.scenarios": (
+        "GapScenarios",
+        "gap_scenarios",
     ),
     "audits.privacy": (
         "PrivacyAudit",

@@ -13,8 +13,11 @@ TEMPORARY = ".tmp"
 """Ends the name of a file that is being written; it begins with a dot and the name it will have."""
 
 
-def write(path: str | Path, document: str | bytes) -> None:
-    """Write a file: all of it or nothing, on the disk before it has its name."""
+def write(path: str | Path, document: str | bytes, kept: str = "") -> None:
+    """Write a file: all of it or nothing, on the disk before it has its name.
+
+    `kept` says what is not lost where the disk is full, such as "the finished blocks are kept: ".
+    """
     target = Path(path)
     content = document.encode() if isinstance(document, str) else document
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}{TEMPORARY}")
@@ -31,14 +34,14 @@ def write(path: str | Path, document: str | bytes) -> None:
             raise
         _sync_folder(target.parent)
     except OSError as error:
-        raise cannot_write(target, error) from None
+        raise cannot_write(target, error, kept) from None
 
 
-def cannot_write(path: Path, error: OSError) -> DiscreetError:
+def cannot_write(path: Path, error: OSError, kept: str = "") -> DiscreetError:
     """What is wrong, and what to do about it."""
     reason = error.strerror or str(error)
     if error.errno in FULL:
-        return DiscreetError(f"cannot write {path}: {reason}; make room and start again")
+        return DiscreetError(f"cannot write {path}: {reason}; {kept}make room and start again")
     return InvalidInputError(f"cannot write {path}: {reason}")
 
 

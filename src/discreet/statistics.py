@@ -13,6 +13,16 @@ def clopper_pearson(hits: int, trials: int, level: float = 0.95) -> tuple[float,
     return low, high
 
 
+def one_sided(hits: int, trials: int, tail: float) -> tuple[float, float]:
+    """Clopper–Pearson bounds from below and above, each wrong with probability at most `tail`."""
+    return clopper_pearson(hits, trials, 1 - 2 * min(tail, 0.499))
+
+
+def bonferroni(level: float, bounds: int) -> float:
+    """The tail that each of so many bounds may have for all to hold at this confidence level."""
+    return (1 - level) / bounds
+
+
 def _beta_quantile(chance: float, a: int, b: int) -> float:
     position = increasing_root(lambda z: _beta_cdf(_logistic(z), _logistic(-z), a, b) - chance, math.log(a / b))
     return _logistic(position)

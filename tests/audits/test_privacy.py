@@ -27,7 +27,8 @@ from discreet import (
     gauss_tt,
     ttucb,
 )
-from discreet.audits.privacy import RELEASES, critical_tables, epsilon_low, features, short_trial
+from discreet.audits.experiments import RELEASES, critical_tables, features, short_trial
+from discreet.audits.privacy import epsilon_low
 from discreet.audits.rehearsal import Live, Rehearsal, Release, Silent, Simulated, Transcript
 from discreet.cli import main
 from discreet.statistics import clopper_pearson
@@ -133,23 +134,33 @@ def audited(strategy: Strategy, mistake: type[Rehearsal], part: str, runs: int) 
 
 
 MISTAKES = {
-    "noise scaled by 0.8, a release on bits": (bet_se(0.1, 1.0), TooQuiet, "single", 40_000, 1.1),
-    "noise scaled by 0.8, a release on the fine grid": (ADAPTIVE, TooQuiet, "single", 40_000, 1.1),
-    "noise scaled by 0.8, a response": (ctb_tt(1.0, 0.1), TooQuiet, "single", 40_000, 1.1),
-    "noise reused after a restart": (ADAPTIVE, Restarting, "first", 800, 2.0),
-    "no forgetting with unchanged noise": (ADAPTIVE, Remembering, "first", 3000, 1.2),
-    "raw means in the stopping rule": (QUICK, RawStop, "stop", 8000, 1.1),
-    "an unnoised first sample": (ADAPTIVE, BareFirst, "first", 800, 2.5),
-    "an unnoised first answer": (ctb_tt(1.0, 0.1), BareFirstAnswers, "first", 800, 2.5),
+    "noise scaled by 0.8, a release on bits": (bet_se(0.1, 1.0), TooQuiet, "noise scaled"),
+    "noise scaled by 0.8, a release on the fine grid": (ADAPTIVE, TooQuiet, "noise scaled"),
+    "noise scaled by 0.8, a response": (ctb_tt(1.0, 0.1), TooQuiet, "responses as if"),
+    "noise reused after a restart": (ADAPTIVE, Restarting, "noise reused"),
+    "no forgetting with unchanged noise": (ADAPTIVE, Remembering, "no forgetting"),
+    "raw means in the stopping rule": (QUICK, RawStop, "raw means"),
+    "an unnoised first sample": (ADAPTIVE, BareFirst, "an unnoised first"),
+    "an unnoised first answer": (ctb_tt(1.0, 0.1), BareFirstAnswers, "an unnoised first"),
 }
+"""Each with the beginning of its row in the docs, where part, runs and the bound that is found are said."""
+
+
+def said_in_the_docs(mistake: str) -> tuple[str, int, str]:
+    page = (Path(__file__).parents[2] / "docs" / "auditing.md").read_text()
+    (row,) = [line for line in page.splitlines() if line.startswith(f"| {mistake}")]
+    _, _, part, _, runs, low, _ = (cell.strip() for cell in row.split("|"))
+    return part.strip("`"), int(runs.partition("(")[0].replace(" ", "")), low
 
 
 @pytest.mark.parametrize("name", MISTAKES)
 def test_planted_mistakes_are_found(name: str) -> None:
-    strategy, mistake, part, runs, least = MISTAKES[name]
+    strategy, mistake, words = MISTAKES[name]
+    part, runs, low = said_in_the_docs(words)
     found = audited(strategy, mistake, part, runs)
     assert found.violated
-    assert found.worst.low > least > found.epsilon
+    assert found.worst.low > 1.1 > found.epsilon
+    assert f"{found.worst.low:.2f}" == low
     assert found.worst.verdict == f"violation: at least {found.worst.low:.3f} > 1 at confidence level 0.999999"
 
 
@@ -360,7 +371,7 @@ def test_command() -> None:
 
 def test_a_violation_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "discreet.privacy_audit.audit_privacy", lambda *_, **__: audited(QUICK, BareFirst, "first", 400)
+        "discreet.audits.privacy.audit_privacy", lambda *_, **__: audited(QUICK, BareFirst, "first", 400)
     )
     words = " ".join(run("--strategy", "adap-tt", "--epsilon", "1").stdout.split())
     assert "VIOLATED: transcript, person 1, ε is at least" in words

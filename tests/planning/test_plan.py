@@ -26,7 +26,7 @@ from discreet import (
     ttucb,
 )
 from discreet.cli import main
-from discreet.planning.plan import TOLERANCE
+from discreet.planning.budget import TOLERANCE
 from discreet.reports.plan import plan_page
 
 EASY = Bernoulli((0.3, 0.7, 0.5))
@@ -309,7 +309,7 @@ class TestThePage:
         assert html.count("<svg") == 2
 
     def test_that_cannot_be_written_is_refused_before_the_work(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("discreet.planning.plan.simulate", None)
+        monkeypatch.setattr("discreet.planning.simulations.simulate", None)
         result = run("--means", "0.3,0.7", "--html", "/no/such/folder/plan.html")
         assert result.exit_code == 2
         assert result.stderr.count("\n") == 1

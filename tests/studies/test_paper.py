@@ -1,4 +1,4 @@
-"""The paper's study: its grid, resuming, the findings' arithmetic, the command."""
+"""The paper's study: its grid, resuming, the command."""
 
 import json
 from pathlib import Path
@@ -11,10 +11,19 @@ from click.testing import CliRunner
 
 from discreet import InvalidInputError, benchmarks
 from discreet.cli import main
-from discreet.reports.paper import Study, at_half_epsilon, find
+from discreet.reports import paper as report
+from discreet.reports.paper import reproduce
 from discreet.simulation import engine
-from discreet.studies import paper as reproduce
-from discreet.studies.paper import AUTHORS, STRATEGIES, Scope, authors_dp_se, in_words, local_seconds, make_scope
+from discreet.studies.paper import (
+    AUTHORS,
+    MARKER,
+    STRATEGIES,
+    Scope,
+    authors_dp_se,
+    in_words,
+    local_seconds,
+    make_scope,
+)
 from discreet.studies.run import Step
 
 TINY = Scope(6, ("mu3",), {"global": (0.5, 1.0), "local": (2.0, 10.0)}, quick=True)
@@ -75,7 +84,7 @@ def test_the_time_of_the_local_study() -> None:
 def test_a_study_from_end_to_end(tmp_path: Path) -> None:
     said: list[str] = []
     steps: list[Step] = []
-    found = reproduce.reproduce(tmp_path / "new", scope=TINY, progress=steps.append, say=said.append)
+    found = reproduce(tmp_path / "new", scope=TINY, progress=steps.append, say=said.append)
     cells = sum(len(study.cells) for study in TINY.studies().values())
     assert {step.total for step in steps} == {6 * cells}
     assert [step.done for step in steps] == sorted(step.done for step in steps)
@@ -101,7 +110,7 @@ SMALL = Scope(6, ("mu3",), {"global": (1.0, 10.0)})
 
 
 def test_an_interrupted_study_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = reproduce.reproduce(tmp_path / "whole", scope=SMALL).table
+    whole = reproduce(tmp_path / "whole", scope=SMALL).table
     played: list[Any] = []
     simulate = engine.simulate_quietly
 
@@ -113,11 +122,11 @@ def test_an_interrupted_study_goes_on(tmp_path: Path, monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(engine, "simulate_quietly", counted)
     with pytest.raises(KeyboardInterrupt):
-        reproduce.reproduce(tmp_path / "a", scope=SMALL)
+        reproduce(tmp_path / "a", scope=SMALL)
     assert not (tmp_path / "a" / "report.html").exists()
     monkeypatch.setattr(engine, "simulate_quietly", simulate)
     again: list[Step] = []
-    table = reproduce.reproduce(tmp_path / "a", scope=SMALL, progress=again.append).table
+    table = reproduce(tmp_path / "a", scope=SMALL, progress=again.append).table
     assert again[0].done > 5 * 6
     assert table.equals(whole)
     files = [path.relative_to(tmp_path / "a") for path in (tmp_path / "a").rglob("*.parquet")]
@@ -125,15 +134,15 @@ def test_an_interrupted_study_goes_on(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_parts_and_runs_are_added(tmp_path: Path) -> None:
-    first = reproduce.reproduce(tmp_path, scope=SMALL).table
+    first = reproduce(tmp_path, scope=SMALL).table
     both = Scope(8, ("mu3",), {**SMALL.levels, "local": (10.0,)})
-    more = reproduce.reproduce(tmp_path, scope=both).table
+    more = reproduce(tmp_path, scope=both).table
     assert set(more["trust"]) == set(first["trust"]) | {"local"}
     assert set(more["runs"]) == {8}
     other = Scope(8, ("mu3",), {"global": (1.0,)})
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     with pytest.raises(InvalidInputError, match=r"adap-tt, ε = 10.* is gone"):
-        reproduce.reproduce(tmp_path, scope=other)
+        reproduce(tmp_path, scope=other)
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
 
 
@@ -144,7 +153,7 @@ def test_a_foreign_folder_is_left_alone(tmp_path: Path) -> None:
     assert "'mine.txt'" in result.stderr
     assert len(result.stderr.splitlines()) == 1
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
-    for name in (reproduce.MARKER, ".report.html.abc"):
+    for name in (MARKER, ".report.html.abc"):
         (tmp_path / name).write_text("x")
     again = CliRunner().invoke(main, ["reproduce", "--out", str(tmp_path), "--quick"])
     assert "'mine.txt'" in again.stderr
@@ -164,7 +173,7 @@ def test_bad_input_is_one_line(options: list[str], tmp_path: Path) -> None:
 
 
 def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reproduce, "make_scope", lambda *_: Scope(4, ("mu3",), {"global": (1.0, 10.0)}, True))
+    monkeypatch.setattr(report, "make_scope", lambda *_: Scope(4, ("mu3",), {"global": (1.0, 10.0)}, True))
     result = CliRunner().invoke(main, ["reproduce", "--out", str(tmp_path / "a"), "--quick", "--json"])
     assert result.exit_code == 0, result.output
     found = json.loads(result.stdout)
@@ -175,96 +184,3 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert result.exit_code == 0
     assert "report.html" in result.stdout
     assert "bet-se" in result.stdout
-
-
-# --- findings from made-up tables -----------------------------------------------------------------
-
-
-SCOPE = Scope(100, ("mu2", "mu4"), {"global": (0.01, 0.02, 1.0, 10.0), "local": (0.1, 0.2, 10.0)})
-
-
-def made_up(**means: float) -> list[dict[str, Any]]:
-    """A table in which every cell has 100 runs; `means` by strategy and threshold, 1000 otherwise."""
-    rows = []
-    for trust, pairs in STRATEGIES.items():
-        for strategy, threshold in pairs:
-            mean = means.get(f"{strategy}_{threshold}".replace("-", "_"), 1000.0)
-            for level in SCOPE.levels.get(trust, (None,)):
-                for instance in SCOPE.instances:
-                    row: dict[str, Any] = {"trust": trust, "instance": instance}
-                    row |= {"strategy": strategy, "threshold": threshold, "epsilon": level, "delta": 0.01}
-                    row |= {"runs": 100, "unstopped": 0, "errors": 0, "mean": mean, "median": mean}
-                    rows.append({**row, "std": 10.0, "sem": 1.0, "q10": mean, "q90": mean})
-    return rows
-
-
-def verdict(rows: list[dict[str, Any]], words: str) -> tuple[str, str]:
-    (finding,) = [finding for finding in find(rows, SCOPE) if words in finding.claim]
-    return finding.verdict, " ".join(finding.evidence)
-
-
-def test_rankings_are_counted() -> None:
-    words = "need fewer samples than DP-SE"
-    quick = made_up(adap_tt_empirical=10.0, adap_tt_star_empirical=10.0)
-    assert verdict(quick, words)[0] == "agrees"
-    assert "8 of 8 cells by means, 8 by medians" in verdict(quick, words)[1]
-    assert verdict(made_up(), words)[0] == "differs"
-    assert verdict(made_up(adap_tt_proved=10.0), "guarantee the error rate")[0] == "differs"
-    assert (
-        "AdaP-TT (printed = proved) is below DP-SE in 8 of 8"
-        in verdict(made_up(adap_tt_proved=10.0), "guarantee the error rate")[1]
-    )
-    authors = made_up(**{f"{AUTHORS}_empirical".replace("-", "_"): 3000.0})
-    assert verdict(authors, "of Sajed and Sheffet")[0] == "differs"
-    assert verdict(made_up(), "of Sajed and Sheffet")[0] == "agrees"
-
-
-def test_unstopped_runs_and_errors_are_seen() -> None:
-    rows = made_up()
-    assert verdict(rows, "Every run stops")[0] == "agrees"
-    row = next(row for row in rows if row["strategy"] == "adap-tt" and row["instance"] == "mu2")
-    row["unstopped"] = 26
-    found = verdict(rows, "Every run stops")
-    assert found[0] == "differs"
-    assert "26.0%" in found[1]
-    rates = [finding for finding in find(rows, SCOPE) if "error rate is at most" in finding.claim]
-    assert {finding.verdict for finding in rates} == {"agrees"}
-    row["errors"] = 20
-    rates = [finding for finding in find(rows, SCOPE) if "error rate is at most" in finding.claim]
-    assert [finding.verdict for finding in rates] == ["differs", "agrees"]
-
-
-def test_slopes_and_spans() -> None:
-    rows = made_up()
-    for row in rows:
-        if row["strategy"] == "ctb-tt":
-            row["mean"] = row["median"] = 1000.0 / min(row["epsilon"], 1.0) ** 2
-    assert verdict(rows, "grow like ε^−2")[0] == "agrees"
-    assert verdict(rows, "CTB-TT needs what TTUCB needs")[0] == "agrees"
-    assert verdict(made_up(), "grow like ε^−2")[0] == "differs"
-
-
-def test_heavy_tails_are_looked_for_where_a_gap_is_half_epsilon() -> None:
-    assert at_half_epsilon("mu3", 0.5)
-    assert at_half_epsilon("mu4", 1.0)
-    assert not at_half_epsilon("mu4", 0.9)
-    rows = made_up()
-    assert "not seen" in verdict(rows, "heavy tail")[1]
-    for row in rows:
-        if row["strategy"] == "adap-tt-star" and row["instance"] == "mu4" and row["epsilon"] == 1.0:
-            row["std"] = 5000.0
-    assert "not seen" not in verdict(rows, "heavy tail")[1]
-
-
-def test_a_strategy_without_that_threshold_is_shown_with_its_own() -> None:
-    study = Study(made_up(), SCOPE)
-    shown = study.shown("mu4", "global", "printed")
-    own = {row["strategy"]: row["threshold"] for row in shown}
-    assert own == {
-        "adap-tt": "proved",
-        "adap-tt-star": "printed",
-        "dp-se": "proved",
-        "bet-se": "proved",
-        "ttucb": "proved",
-    }
-    assert AUTHORS in {row["strategy"] for row in study.shown("mu4", "global", "empirical")}

@@ -1,4 +1,4 @@
-"""study.py and sweep.py: studies from files, resumption, growth, refusals, the same bytes whatever did the work."""
+"""Studies: from files, resumption, growth, refusals, the same bytes whatever did the work."""
 
 import errno
 import json
@@ -20,11 +20,13 @@ import pytest
 from click.testing import CliRunner, Result
 
 import discreet
-from discreet import DiscreetError, InvalidInputError, Results, Study, run_study, simulate
+from discreet import DiscreetError, InvalidInputError, MissingExtraError, Results, Study, run_study, simulate
 from discreet.cli import main
 from discreet.simulation import engine
 from discreet.strategies.custom import CustomThreshold
-from discreet.studies import run as sweep
+from discreet.studies import folder as study_folder
+from discreet.studies.folder import cell_key
+from discreet.studies.run import Step, dask_executor
 
 MU4 = discreet.benchmarks.mu4
 EASY = discreet.Bernoulli((0.8, 0.5, 0.3))
@@ -340,7 +342,7 @@ class TestResumption:
         )
         (tmp_path / "study.toml").write_text(text)
         out = tmp_path / "out"
-        command = [sys.executable, "-m", "discreet.cli", "sweep", str(tmp_path / "study.toml"), "--out", str(out)]
+        command = [sys.executable, "-m", "discreet", "sweep", str(tmp_path / "study.toml"), "--out", str(out)]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         until = time.monotonic() + 60
         while not (out / "runs").exists() or len(blocks(out)) < 3:
@@ -364,7 +366,7 @@ class TestResumption:
             assert Results.load(path).runs in (256, 88)
         with pytest.raises(InvalidInputError, match=r"another study .the strategy ctb-tt.*is gone"):
             run_study(quick, out)
-        seen: list[sweep.Step] = []
+        seen: list[Step] = []
         with pytest.raises(InterruptedError):
             run_study(Study.from_toml(tmp_path / "study.toml"), out, progress=lambda step: stop(seen, step))
         assert seen[0].done > 600  # goes on after what is there
@@ -372,7 +374,7 @@ class TestResumption:
         assert not list(out.rglob("*.tmp"))
 
 
-def stop(seen: list[sweep.Step], step: sweep.Step) -> None:
+def stop(seen: list[Step], step: Step) -> None:
     seen.append(step)
     raise InterruptedError
 
@@ -401,7 +403,7 @@ class TestRefusals:
 
     def test_another_version(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         run_study(small(runs=1), tmp_path)
-        monkeypatch.setattr(sweep, "__version__", "99")
+        monkeypatch.setattr(study_folder, "__version__", "99")
         self.changed(tmp_path, small(runs=1), "was written by discreet .* and this is 99")
 
     @pytest.mark.parametrize("where", ["notes.txt", "runs/notes.txt", "runs/KEY/notes.txt", "runs/other/x.parquet"])
@@ -432,7 +434,7 @@ class TestRefusals:
     def test_runs_that_are_there_twice(self, tmp_path: Path) -> None:
         run_study(small(runs=70), tmp_path)
         path = next(path for path in blocks(tmp_path) if "000070" in path.name)
-        cell = next(cell for cell in small().cells if sweep._key(small(), cell) == path.parent.name)
+        cell = next(cell for cell in small().cells if cell_key(small(), cell) == path.parent.name)
         simulate(cell.instance, cell.strategy, 80, seed=5).save(path.with_name("000000000-000000080.parquet"))
         self.changed(tmp_path, small(runs=70), "holds some runs twice")
         path.unlink()
@@ -442,7 +444,7 @@ class TestRefusals:
     def test_two_at_once(self, tmp_path: Path) -> None:
         study = small(runs=1)
 
-        def again(_: sweep.Step) -> None:
+        def again(_: Step) -> None:
             with pytest.raises(InvalidInputError, match="another process is at work"):
                 run_study(study, tmp_path)
 
@@ -519,10 +521,10 @@ class TestDisk:
 
 
 def test_progress(tmp_path: Path) -> None:
-    seen: list[sweep.Step] = []
+    seen: list[Step] = []
     run_study(small(runs=100), tmp_path, progress=seen.append)
     assert [step.done for step in seen] == sorted(step.done for step in seen)
-    assert seen[-1] == sweep.Step(small().cells[-1].title, 100, 100, 600, 600)
+    assert seen[-1] == Step(small().cells[-1].title, 100, 100, 600, 600)
     seen.clear()
     run_study(small(runs=300), tmp_path, progress=seen.append)
     assert seen[0].done >= 600
@@ -575,8 +577,7 @@ class TestCommand:
         result = run(path, "--out", tmp_path / "out")
         assert result.stderr.startswith("discreet: left out: dp-se")
 
-    def test_bad_input(self, study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setitem(sys.modules, "distributed", None)
+    def test_bad_input(self, study: Path, tmp_path: Path) -> None:
         (tmp_path / "used").mkdir()
         (tmp_path / "used" / "mine").write_text("")
         cases = [
@@ -585,7 +586,6 @@ class TestCommand:
             ((study, "--out", tmp_path / "a", "--threads", "0"), "threads must be"),
             ((study, "--out", study), "cannot write"),
             ((study, "--out", tmp_path / "used"), "no part of this study"),
-            ((study, "--out", tmp_path / "a", "--dask", "tcp://x:1"), 'pip install "discreet[dask]"'),
             ((study, "--out", tmp_path / "a", "--dask", "x", "--threads", "1"), "leave it out with --dask"),
         ]
         for arguments, words in cases:
@@ -594,6 +594,16 @@ class TestCommand:
             assert result.stdout == ""
             assert result.stderr.count("\n") == 1
             assert words in result.stderr
+        assert not (tmp_path / "a").exists()
+
+    def test_without_dask(self, study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setitem(sys.modules, "distributed", None)
+        with pytest.raises(MissingExtraError, match="Dask is not installed"), dask_executor("tcp://x:1"):
+            pass
+        result = run(study, "--out", tmp_path / "a", "--dask", "tcp://x:1")
+        assert result.exit_code == 1
+        assert result.stdout == ""
+        assert result.stderr == 'discreet: Dask is not installed: pip install "discreet[dask]"\n'
         assert not (tmp_path / "a").exists()
 
     def test_bars_for_a_person(self, study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -636,15 +646,15 @@ def test_a_dask_worker_killed_in_the_middle_loses_nothing(
 ) -> None:
     address, workers = scheduler
     study = Study({"easy": EASY, "mu4": MU4}, [*STRATEGIES, discreet.ttucb(0.001)], 1500, 5)
-    seen: list[sweep.Step] = []
+    seen: list[Step] = []
 
-    def kill(step: sweep.Step) -> None:
+    def kill(step: Step) -> None:
         seen.append(step)
         if len(seen) == 3:
             workers[0].kill()
 
     run_study(study, tmp_path / "here")
-    with sweep.dask_executor(address) as executor:
+    with dask_executor(address) as executor:
         run_study(study, tmp_path / "there", executor, kill)
     assert workers[0].wait() == -signal.SIGKILL
     assert len(seen) == 8 * 6
@@ -659,5 +669,5 @@ def test_a_dask_worker_killed_in_the_middle_loses_nothing(
 def test_no_scheduler_there() -> None:
     pytest.importorskip("distributed")
     for address in ("tcp://127.0.0.1:1", "nonsense://x"):
-        with pytest.raises(InvalidInputError, match="no Dask scheduler answers at"), sweep.dask_executor(address, 1):
+        with pytest.raises(InvalidInputError, match="no Dask scheduler answers at"), dask_executor(address, 1):
             pass

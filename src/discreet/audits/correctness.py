@@ -13,7 +13,7 @@ from discreet.arrays import Progress
 from discreet.errors import InvalidInputError
 from discreet.instance import Bernoulli, Instance
 from discreet.simulation.engine import simulate
-from discreet.statistics import clopper_pearson
+from discreet.statistics import bonferroni, one_sided
 from discreet.strategies.strategy import Strategy
 from discreet.validate import check_delta
 from discreet.version import __version__
@@ -142,7 +142,7 @@ def audit_correctness(
         raise InvalidInputError("give at least one instance, or leave instances out for the hard ones")
     stream = strategy.estimator in ("mle", "ctb", "gauss")
     cap = max_samples if max_samples is not None else (MAX_SAMPLES_STREAM if stream else MAX_SAMPLES)
-    tail = (1 - level) / len(family)
+    tail = bonferroni(level, len(family))
     cases: list[Case] = []
     for name, instance in family.items():
         before = len(cases) * runs
@@ -154,14 +154,9 @@ def audit_correctness(
         results = simulate(instance, strategy, runs, seed, cap, progress=tell)
         if results.interrupted:
             raise KeyboardInterrupt
-        low = _bounds(results.errors, runs, tail)[0]
-        high = _bounds(results.errors + results.unstopped, runs, tail)[1]
+        low = one_sided(results.errors, runs, tail)[0]
+        high = one_sided(results.errors + results.unstopped, runs, tail)[1]
         verdict = "violated" if low > allowed else "held" if high <= allowed else "open"
         means = tuple(np.array(instance.means).tolist())
         cases.append(Case(name, means, runs, results.errors, results.unstopped, low, high, verdict))
     return Correctness(strategy, allowed, level, tuple(cases), seed, int(cap))
-
-
-def _bounds(hits: int, runs: int, tail: float) -> tuple[float, float]:
-    """Clopper–Pearson bounds, each wrong with probability at most `tail`."""
-    return clopper_pearson(hits, runs, 1 - 2 * min(tail, 0.499))

@@ -5,38 +5,27 @@ chosen on one half of the runs and counted on the other; exact bounds on its two
 An audit can catch a promise that does not hold; it cannot prove one that does.
 """
 
+import itertools
 import math
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
-from itertools import combinations
 from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from discreet.arrays import Floats, Ints, Progress
-from discreet.audits.rehearsal import Live, Rehearsal, Silent, Simulated, Source, Table, Transcript
+from discreet.audits.experiments import PARTS, SHARE, Experiment, make_experiment
+from discreet.audits.rehearsal import Live, Rehearsal, Simulated, Source
 from discreet.errors import InvalidInputError
-from discreet.statistics import clopper_pearson
+from discreet.statistics import bonferroni, one_sided
 from discreet.strategies.strategy import Strategy
-from discreet.trials.protocol import live_run
 from discreet.validate import check_whole
 from discreet.version import __version__
 
 RUNS = 10_000
-LOOKS = 5
-"""Releases after which a short trial is cut off …"""
-SHORT = 100
-"""… or after so many people, if there was a release before."""
-LONG = 600
-"""People within which raw outcomes must lead to a stop, for a table on which one person decides it."""
-SHARE = 10
-"""Of the long trials there are fewer runs, by this factor."""
 INPUTS = ("the first input", "the second input")
-DEEP = 4
-"""Releases of an arm that are looked at."""
 NOISES = ("mixed", "opendp", "numpy")
-PARTS = ("single", "first", "later", "stop")
 
 
 @dataclass(frozen=True)
@@ -147,22 +136,36 @@ def audit_privacy(
     drawn: Source = Simulated(seed) if strategy.gamma is None else Live()
     sources = dict.fromkeys(PARTS, Live() if noise == "opendp" else drawn)
     sources["single"] = drawn if noise == "numpy" else Live()
-    planned = [_plan(part, strategy, runs, rehearsal, sources[part]) for part in PARTS if part in parts]
+    planned = [make_experiment(part, strategy, runs, rehearsal, sources[part]) for part in PARTS if part in parts]
     experiments = [one for one in planned if isinstance(one, Experiment)]
     if not experiments:
         raise InvalidInputError("nothing to audit is left: choose other parts")
-    tail, total, done = (1 - level) / (4 * len(experiments)), 2 * sum(one.runs for one in experiments), 0
-    leaks = []
-    for experiment in experiments:
-        found = np.zeros((2, experiment.runs, len(experiment.features)))
-        for which, run in np.ndindex(2, experiment.runs):
-            found[which, run] = experiment.sample(which)
-            done += 1
-            if progress is not None and done % 100 == 0:
-                progress(done, total)
-        leaks.append(_judge(experiment, found, strategy, tail, level))
+    tail = bonferroni(level, 4 * len(experiments))
+    tell = _counter(progress, 2 * sum(one.runs for one in experiments))
+    leaks = [_judge(one, _sample(one, tell), strategy, tail, level) for one in experiments]
     left_out = tuple(one for one in planned if isinstance(one, str))
     return PrivacyAudit(strategy, level, tuple(leaks), left_out, noise)
+
+
+def _counter(progress: Progress | None, total: int) -> Callable[[], None]:
+    """To be called after each run; tells `progress` after every hundredth."""
+    runs = itertools.count(1)
+
+    def tell() -> None:
+        done = next(runs)
+        if progress is not None and done % 100 == 0:
+            progress(done, total)
+
+    return tell
+
+
+def _sample(experiment: Experiment, tell: Callable[[], None]) -> Floats:
+    """The features of all runs on both inputs: input × run × feature."""
+    found = np.zeros((2, experiment.runs, len(experiment.features)))
+    for which, run in np.ndindex(2, experiment.runs):
+        found[which, run] = experiment.sample(which)
+        tell()
+    return found
 
 
 def _check(strategy: Strategy, runs: int, level: float, noise: str, parts: Collection[str]) -> int:
@@ -175,155 +178,6 @@ def _check(strategy: Strategy, runs: int, level: float, noise: str, parts: Colle
     if noise not in NOISES:
         raise InvalidInputError(f"noise must be one of {', '.join(NOISES)}; got {noise!r}")
     return check_whole("runs", runs, least=4 * SHARE)
-
-
-# --- what is run ----------------------------------------------------------------------------------
-
-
-class Experiment(NamedTuple):
-    """A mechanism that can be run on two neighbouring inputs, and what is looked at."""
-
-    name: str
-    neighbours: str
-    features: list[str]
-    scored: int
-    """The first features make up the learned score."""
-    runs: int
-    noise: str
-    sample: Callable[[int], list[float]]
-    """The features of a run on the first (0) or the second input (1)."""
-
-
-def _plan(part: str, strategy: Strategy, runs: int, rehearsal: type[Rehearsal], source: Source) -> Experiment | str:
-    """The experiment of a part, or why there is none."""
-    if part == "single":
-        return _single(rehearsal(strategy, 2, source), runs)
-    if part == "stop":
-        return _stop(strategy, runs, rehearsal, source)
-    people, person = short_trial(strategy), 0
-    if part == "later":
-        silent = Rehearsal(strategy, people, Silent())
-        silent.run(np.zeros((people, 2), np.int64))
-        later = [members[0] for (_, phase), members in silent.batches.items() if phase > 1]
-        if not later:
-            return f"a person of a second batch: it comes after the {people} people of short trials"
-        person = min(later)
-    tables = np.zeros((2, people, 2), np.int64)
-    tables[1, person] = 1
-    words = f"{people} people with outcomes of 0; person {person + 1} has 0, or 1"
-    return _whole(f"transcript, person {person + 1}", words, rehearsal(strategy, people, source), tables, runs)
-
-
-def _single(mechanism: Rehearsal, runs: int) -> Experiment:
-    """One release, or with local trust one response."""
-    local = mechanism.strategy.trust == "local"
-
-    def sample(which: int) -> list[float]:
-        sent = mechanism.respond(which)
-        return [(sent if local else mechanism.noisy(sent)) / mechanism.grid]
-
-    name, feature = ("response", "the response") if local else ("release", "the released sum")
-    return Experiment(name, "an outcome of 0, or of 1", [feature], 0, runs, mechanism.source.name, sample)
-
-
-def _stop(strategy: Strategy, runs: int, rehearsal: type[Rehearsal], source: Source) -> Experiment | str:
-    """Trials at whose end raw outcomes would stop or go on by one person alone."""
-    if strategy.trust == "local":
-        return "a stop by raw outcomes: with local trust nobody has them"
-    tables = critical_tables(strategy)
-    if tables is None:
-        return f"a stop by raw outcomes: within {LONG} people they lead to none"
-    people, person = tables.shape[1], int(np.flatnonzero((tables[0] != tables[1]).any(axis=1))[0])
-    words = f"{people} people; without noise person {person + 1} alone would decide whether it stops"
-    return _whole("transcript, the stop", words, rehearsal(strategy, people, source), tables, runs // SHARE)
-
-
-def _whole(name: str, words: str, trial: Rehearsal, tables: Table, runs: int) -> Experiment:
-    def sample(which: int) -> list[float]:
-        return features(trial.run(tables[which]), trial.grid)
-
-    return Experiment(name, words, FEATURES, 2 * DEEP, runs, trial.source.name, sample)
-
-
-def short_trial(strategy: Strategy) -> int:
-    """People in a trial of a few releases."""
-    course, people = live_run(strategy, 2, 10**9), 0
-    if course.learns_always:
-        return 2 * DEEP
-    for _ in range(LOOKS):
-        while course.take() is not None:
-            if people and course.samples > SHORT:
-                return people
-        people = course.samples
-        course.release([0.0] * len(course.due()))
-        if course.stopped:
-            break
-    return people
-
-
-def critical_tables(strategy: Strategy) -> Table | None:
-    """Two neighbours on only the first of which the raw outcomes, without noise, would stop the trial.
-
-    From all successes on arm 0 to all successes on arm 1, people are turned over one by one; somewhere on the way it
-    happens. None if even the first table stops no trial of `LONG` people (or of one batch, if that is longer).
-    """
-    least = len(Rehearsal(strategy, 10**9, Silent()).restart())
-    easy = np.tile(np.array([1, 0]), (max(LONG, least), 1))
-    transcript = Rehearsal(strategy, len(easy), Silent()).run(easy)
-    if not transcript.stopped or transcript.recommendation != 0:
-        return None
-    people = len(transcript.arms)
-    trial = Rehearsal(strategy, people, Silent())
-
-    def turned(first: int) -> Table:
-        return np.array([[0, 1]] * first + [[1, 0]] * (people - first))
-
-    stops, goes_on = 0, people
-    while goes_on - stops > 1:
-        middle = (stops + goes_on) // 2
-        transcript = trial.run(turned(middle))
-        if transcript.stopped and transcript.recommendation == 0:
-            stops = middle
-        else:
-            goes_on = middle
-    return np.array([turned(stops), turned(goes_on)])
-
-
-# --- what is looked at ----------------------------------------------------------------------------
-
-PLACES = [(arm, place) for arm in range(2) for place in range(DEEP)]
-RELEASES = [f"release {place + 1} of arm {arm + 1}" for arm, place in PLACES]
-FEATURES = [
-    *RELEASES,
-    *(f"{one} minus {other}" for one, other in combinations(RELEASES, 2)),
-    "the number of people",
-    "the number of releases",
-    "stopping by the rule (1 or 0)",
-    "the number of the recommended arm",
-    *(f"the number of person {number}'s arm" for number in range(3, 9)),
-]
-
-
-def features(transcript: Transcript, grid: int) -> list[float]:
-    """What is looked at in a transcript, in the order of `FEATURES`; nan for what did not happen."""
-    sums: list[list[float]] = [[], []]
-    for release in transcript.releases:
-        sums[release.arm].append(release.sum / grid)
-    values = [sums[arm][place] if place < len(sums[arm]) else math.nan for arm, place in PLACES]
-    best = math.nan if transcript.recommendation is None else transcript.recommendation + 1.0
-    arms = [transcript.arms[person] + 1.0 if person < len(transcript.arms) else math.nan for person in range(2, 8)]
-    return [
-        *values,
-        *(one - other for one, other in combinations(values, 2)),
-        float(len(transcript.arms)),
-        float(len(transcript.releases)),
-        float(transcript.stopped),
-        best,
-        *arms,
-    ]
-
-
-# --- what is concluded ----------------------------------------------------------------------------
 
 
 class Event(NamedTuple):
@@ -341,33 +195,67 @@ class Event(NamedTuple):
         return int((column >= self.threshold if self.at_least else column <= self.threshold).sum())
 
 
+class Count(NamedTuple):
+    """How often an event happened, and the bound on ε that follows; compared by the bound first."""
+
+    low: float
+    likelier: int
+    """The input, 0 or 1, with which it should happen more often."""
+    event: Event
+    hits: int
+    hits_other: int
+
+
 def _judge(experiment: Experiment, found: Floats, strategy: Strategy, tail: float, level: float) -> Leak:
     """Learn a score on the first quarter, choose an event for each direction on the second, count it on the rest."""
-    slack, half, quarter = strategy.gamma or 0.0, experiment.runs // 2, experiment.runs // 4
+    slack = strategy.gamma or 0.0
+    half = experiment.runs // 2
+    quarter = experiment.runs // 4
     score = Score(found[:, :quarter, : experiment.scored])
-    found = np.concatenate([found, score(found[:, :, : experiment.scored])[:, :, None]], axis=2)
-    names = [*experiment.features, "the learned score of all releases"]
-    bounds = []
+    scores = score(found[:, :, : experiment.scored])
+    found = np.concatenate([found, scores[:, :, None]], axis=2)
+    counts = []
     for likelier in (0, 1):
-        event = choose_event(found[likelier, quarter:half], found[1 - likelier, quarter:half], tail, slack)
-        hits, other = event.count(found[likelier, half:]), event.count(found[1 - likelier, half:])
-        bounds.append((epsilon_low(hits, other, experiment.runs - half, tail, slack), likelier, event, hits, other))
-    low, likelier, event, hits, other = max(bounds)
-    side = "least" if event.at_least else "most"
-    words = f"{names[event.column]} is at {side} {event.threshold:.6g} (likelier with {INPUTS[likelier]})"
+        here = found[likelier]
+        there = found[1 - likelier]
+        event = choose_event(here[quarter:half], there[quarter:half], tail, slack)
+        hits = event.count(here[half:])
+        other = event.count(there[half:])
+        low = epsilon_low(hits, other, experiment.runs - half, tail, slack)
+        counts.append(Count(low, likelier, event, hits, other))
+    most = max(counts)
+    return Leak(
+        name=experiment.name,
+        neighbours=experiment.neighbours,
+        event=_in_words(most, [*experiment.features, "the learned score of all releases"]),
+        runs=experiment.runs - half,
+        hits=most.hits,
+        hits_other=most.hits_other,
+        low=most.low,
+        verdict=_verdict(most.low, float(strategy.epsilon or 0), level),
+        noise=experiment.noise,
+    )
+
+
+def _in_words(count: Count, names: list[str]) -> str:
+    event = count.event
     if event.threshold == math.inf:
-        words = "no event stood out"
-    promised, verdict = float(strategy.epsilon or 0), "no violation found"
-    if low > promised:
-        verdict = f"violation: at least {low:.3f} > {promised:g} at confidence level {level:.10g}"
-    counts = (experiment.runs - half, hits, other)
-    return Leak(experiment.name, experiment.neighbours, words, *counts, low, verdict, experiment.noise)
+        return "no event stood out"
+    side = "least" if event.at_least else "most"
+    likelier = f"(likelier with {INPUTS[count.likelier]})"
+    return f"{names[event.column]} is at {side} {event.threshold:.6g} {likelier}"
+
+
+def _verdict(low: float, promised: float, level: float) -> str:
+    if low <= promised:
+        return "no violation found"
+    return f"violation: at least {low:.3f} > {promised:g} at confidence level {level:.10g}"
 
 
 def epsilon_low(hits: int, other: int, runs: int, tail: float, slack: float = 0.0) -> float:
     """A lower bound on ε from an event's counts on two inputs, wrong with probability at most 2 · tail; 0 or more."""
-    level = 1 - 2 * min(tail, 0.499)
-    likely, rare = clopper_pearson(hits, runs, level)[0] - slack, clopper_pearson(other, runs, level)[1]
+    likely = one_sided(hits, runs, tail)[0] - slack
+    rare = one_sided(other, runs, tail)[1]
     return max(math.log(likely / rare), 0.0) if likely > 0 else 0.0
 
 

@@ -19,7 +19,7 @@ from discreet.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from discreet.instance import Bernoulli
-    from discreet.planning.plan import GapScenarios
+    from discreet.planning.scenarios import GapScenarios
 
 
 @click.command()
@@ -82,7 +82,7 @@ def plan(
 
 def _read_gap(arms: int | None, gap: float | None, base: float | None, instance: bool) -> "GapScenarios":
     """The scenarios that --arms, --gap and --base describe, if no instance is given as well."""
-    from discreet.planning.plan import gap_scenarios
+    from discreet.planning.scenarios import gap_scenarios
 
     if instance or arms is None or gap is None:
         raise InvalidInputError(

@@ -12,8 +12,9 @@ import numpy as np
 
 from discreet.files import write
 from discreet.instance import Bernoulli
-from discreet.planning.plan import Plan, gap_scenarios
+from discreet.planning.plan import Plan
 from discreet.planning.plan import plan as make_plan
+from discreet.planning.scenarios import gap_scenarios
 from discreet.reports import charts
 from discreet.reports.page import Part, Picture, Section, Table, Text, page
 from discreet.reports.plan import path_picture, path_words, plan_sections

@@ -67,7 +67,7 @@ def reproduce(
     ctx: click.Context, out: str, runs: int | None, trust: str, quick: bool, all_local: bool, as_json: bool
 ) -> None:
     """The paper's study again: six instances, its strategies, a report that says what agrees and what does not."""
-    from discreet.studies import paper
+    from discreet.reports import paper
 
     try:
         with sweep_bar() as progress:

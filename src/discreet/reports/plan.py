@@ -4,7 +4,7 @@ import math
 
 from discreet.errors import InvalidInputError
 from discreet.instance import Bernoulli
-from discreet.planning.plan import Plan, Row
+from discreet.planning.plan import Plan, PlanRow
 from discreet.reports import charts
 from discreet.reports.page import Bullets, Part, Picture, Pictures, Section, Table, Text, page
 from discreet.simulation.paths import RunPath, run_path
@@ -44,7 +44,7 @@ def _answer(plan: Plan) -> Section:
     return Section("The answer", [Bullets(items), Text(f"Take {plan.recommended.reason}.")])
 
 
-def _answer_words(plan: Plan, row: Row) -> str:
+def _answer_words(plan: Plan, row: PlanRow) -> str:
     """What one row comes to."""
     where = "" if len(plan.scenarios) == 1 else f"{row.scenario}; "
     private = "without privacy" if row.epsilon is None else f"at ε = {row.epsilon:g}"
@@ -59,7 +59,7 @@ def _answer_words(plan: Plan, row: Row) -> str:
     return f"{words}. Right answers: {row.correct:.1%}."
 
 
-def _label(row: Row, several: bool) -> str:
+def _label(row: PlanRow, several: bool) -> str:
     private = "no privacy" if row.epsilon is None else f"ε = {row.epsilon:g}"
     return f"{private}, {row.strategy.name}" if several else private
 
@@ -75,7 +75,7 @@ def _scenario(plan: Plan, name: str, title: str) -> Section:
     return Section(title, [Text(about), pictures, _table(plan, rows, several)])
 
 
-def _people_picture(plan: Plan, rows: list[Row], several: bool) -> Picture:
+def _people_picture(plan: Plan, rows: list[PlanRow], several: bool) -> Picture:
     bars = [_people_row(row, several) for row in rows]
     return Picture(
         charts.render(charts.draw_people(bars, limit=plan.max_people)),
@@ -84,13 +84,13 @@ def _people_picture(plan: Plan, rows: list[Row], several: bool) -> Picture:
     )
 
 
-def _people_row(row: Row, several: bool) -> charts.PeopleRow:
+def _people_row(row: PlanRow, several: bool) -> charts.PeopleRow:
     samples = row.samples
     numbers = (samples.q10, samples.median, samples.q90, row.lower_bound)
     return charts.PeopleRow(_label(row, several), *(math.nan if n is None else n for n in numbers))
 
 
-def _done_picture(plan: Plan, rows: list[Row], several: bool) -> Picture:
+def _done_picture(plan: Plan, rows: list[PlanRow], several: bool) -> Picture:
     """How many trials have ended by then; of several strategies the first one, and no privacy."""
     first = plan.per_epsilon[0].strategy.name
     lines = [row for row in rows if row.epsilon is None or row.strategy.name == first][:MOST_LINES]
@@ -102,7 +102,7 @@ def _done_picture(plan: Plan, rows: list[Row], several: bool) -> Picture:
     )
 
 
-def _table(plan: Plan, rows: list[Row], several: bool) -> Table:
+def _table(plan: Plan, rows: list[PlanRow], several: bool) -> Table:
     head = ["ε", "mean", "median", "10 … 90 %", "right (95 % interval)"]
     if several:
         head.insert(1, "strategy")
@@ -113,7 +113,7 @@ def _table(plan: Plan, rows: list[Row], several: bool) -> Table:
     return Table(head, [_cells(row, several, capped) for row in rows], "People a trial takes.")
 
 
-def _cells(row: Row, several: bool, capped: bool) -> list[str]:
+def _cells(row: PlanRow, several: bool, capped: bool) -> list[str]:
     samples = row.samples
     low, high = row.correct_interval
     return [
@@ -147,7 +147,7 @@ def one_trial(plan: Plan) -> Section | None:
     return Section(f"How a trial at ε = {chosen.epsilon:g} may go", parts)
 
 
-def _allocation_picture(row: Row) -> Picture:
+def _allocation_picture(row: PlanRow) -> Picture:
     return Picture(
         charts.render(charts.draw_allocation(charts.allocation(row.results))),
         "Share of the people on each arm, and the ideal one",

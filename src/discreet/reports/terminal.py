@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from discreet.audits.correctness import Correctness
     from discreet.audits.privacy import PrivacyAudit
     from discreet.instance import Bernoulli
-    from discreet.planning.plan import Affordable, Plan, Row
+    from discreet.planning.budget import Affordable
+    from discreet.planning.plan import Plan, PlanRow
     from discreet.theory.bounds import Bounds
     from discreet.theory.times import CharacteristicTime
     from discreet.trials.status import Status
@@ -237,7 +238,7 @@ def _affordable_words(found: "Plan", entry: "Affordable") -> str:
     )
 
 
-def _show_rows(found: "Plan", rows: "list[Row]", several: bool) -> None:
+def _show_rows(found: "Plan", rows: "list[PlanRow]", several: bool) -> None:
     """All columns that fit, the more important ones first."""
     columns = _columns(found, rows, several)
     for head in ("\nlooks", "on\nbest", "at\nleast", "\nprice"):
@@ -248,7 +249,7 @@ def _show_rows(found: "Plan", rows: "list[Row]", several: bool) -> None:
     show_grid(list(columns), list(cells), "People it takes", left=["\nstrategy"])
 
 
-def _columns(found: "Plan", rows: "list[Row]", several: bool) -> dict[str, list[str]]:
+def _columns(found: "Plan", rows: "list[PlanRow]", several: bool) -> dict[str, list[str]]:
     """The cells of each column that has something to say."""
     most = found.max_people
     ends = most is not None or any(row.unstopped for row in rows)

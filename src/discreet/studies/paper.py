@@ -1,18 +1,17 @@
-"""The paper's study again: six instances, its ε grids, its strategies under three thresholds, and bet-se beside them.
+"""The paper's study: six instances, its ε, its strategies under three thresholds, and bet-se beside them.
 
-`reproduce(folder)` runs it as studies of `run_study` (no privacy, global, local), so that an interrupted one goes on
-where it was, then writes the table, the pictures and one report that says what agrees with the paper.
+`run_paper(folder, scope)` runs it as studies of `run_study` (no privacy, global, local), so that an interrupted one
+goes on where it was, to one table. What it says about the paper is in `findings`, the report in `discreet.reports`.
 """
 
 import json
 import math
-import time
 import warnings
-from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -24,8 +23,10 @@ from discreet.instance import Bernoulli, benchmarks
 from discreet.results import Results
 from discreet.simulation import engine
 from discreet.strategies import presets, strategy
-from discreet.studies.run import Progress, Step, check_folder, run_study, statistics
+from discreet.studies.folder import check_folder
+from discreet.studies.run import OnStep, Step, run_study
 from discreet.studies.study import Study
+from discreet.studies.table import statistics
 from discreet.theory import thresholds
 from discreet.version import __version__
 
@@ -60,6 +61,8 @@ STRATEGIES: dict[str, tuple[tuple[str, str], ...]] = {
     "local": (("ctb-tt", "empirical"), ("ctb-tt", "proved"), ("bet-se", "proved")),
 }
 """By trust. Where `printed` and `proved` are one and the same threshold it is simulated once, as `proved`."""
+THRESHOLDS = {"global": ("empirical", "printed", "proved"), "local": ("empirical", "proved")}
+"""By trust, what the findings and the pictures tell apart."""
 MARKER = "reproduce.json"
 OURS = {MARKER, "runs", "figures", "report.html", "table.parquet"}
 Say = Callable[[str], None]
@@ -135,8 +138,8 @@ def authors_dp_se(instance: Bernoulli, epsilon: float, delta: float, runs: int, 
 
     As in Sajed and Sheffet, but an epoch's sum is divided by the count of all epochs, which shrinks every gap.
     """
-    rng, shape = np.random.default_rng(seed), (runs, instance.arms)
-    active = np.ones(shape, np.bool_)
+    rng = np.random.default_rng(seed)
+    active = np.ones((runs, instance.arms), np.bool_)
     samples, count, epochs = (np.zeros(runs, np.int64) for _ in range(3))
     epoch = 0
     while (left := active.sum(axis=1)).max() > 1:
@@ -211,83 +214,34 @@ def in_words(seconds: float) -> str:
 # --- the study ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Reproduction:
-    """What a study came to, and where it is."""
+def run_paper(folder: Path, scope: Scope, progress: OnStep | None = None, say: Say | None = None) -> "pl.DataFrame":
+    """Simulate what is missing of the study in a folder, write `table.parquet`, and return it.
 
-    folder: Path
-    scope: Scope
-    table: "pl.DataFrame"
-    findings: tuple[Any, ...]
-    files: tuple[str, ...]
-    seconds: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain types for JSON."""
-        return {
-            "out": str(self.folder),
-            "report": str(self.folder / "report.html"),
-            "table": str(self.folder / "table.parquet"),
-            "figures": list(self.files),
-            "quick": self.scope.quick,
-            "runs": self.scope.runs,
-            "instances": list(self.scope.instances),
-            "epsilons": {trust: list(levels) for trust, levels in self.scope.levels.items()},
-            "delta": DELTA,
-            "seed": SEED,
-            "cells": len(self.table),
-            "findings": [asdict(finding) for finding in self.findings],
-            "seconds": self.seconds,
-            "version": __version__,
-        }
-
-
-def reproduce(
-    folder: str | Path,
-    runs: int | None = None,
-    trust: str = "both",
-    quick: bool = False,
-    all_local: bool = False,
-    progress: Progress | None = None,
-    say: Say | None = None,
-    scope: Scope | None = None,
-) -> Reproduction:
-    """Make the paper's study in a folder: report.html, table.parquet, every picture as PNG and SVG.
-
-    `runs` are 1000 (quick: 100) per cell. Local ε below 0.1 take very long and are left out unless `all_local`.
-    Started again in the same folder it goes on where it was, and other parts or more runs are added. `progress(step)`
-    is called as runs are done, `say(words)` when there is something to tell.
+    Started again in the same folder it goes on where it was; other parts and more runs are added.
+    `progress(step)` is called as runs are done, `say(words)` when there is something to tell.
     """
-    from discreet.reports.charts.style import require_matplotlib
-    from discreet.reports.paper import find, write_report
-
-    require_matplotlib()
-    chosen = scope or make_scope(runs, trust, quick, all_local)
     tell: Say = say or (lambda words: None)
-    started, target = time.perf_counter(), Path(folder)
-    studies = chosen.studies()
-    prepare(target, studies)
+    studies = scope.studies()
+    prepare(folder, studies)
     tell(
-        f"{sum(len(study.cells) for study in studies.values())} cells of {chosen.runs} runs: "
-        f"{', '.join(chosen.instances)}, δ = {DELTA:g}, in {target}"
+        f"{sum(len(study.cells) for study in studies.values())} cells of {scope.runs} runs: "
+        f"{', '.join(scope.instances)}, δ = {DELTA:g}, in {folder}"
     )
-    table = _simulate(target, chosen, studies, progress, tell)
-    buffer = BytesIO()
-    table.write_parquet(buffer)
-    write(target / "table.parquet", buffer.getvalue())
-    tell("drawing the pictures")
-    findings = find(table.to_dicts(), chosen)
-    files = write_report(target, table.to_dicts(), chosen, findings)
-    return Reproduction(target, chosen, table, findings, files, time.perf_counter() - started)
+    table = _simulate(folder, scope, studies, progress, tell)
+    content = BytesIO()
+    table.write_parquet(content)
+    write(folder / "table.parquet", content.getvalue())
+    return table
 
 
 def _simulate(
-    target: Path, scope: Scope, studies: dict[str, Study], progress: Progress | None, tell: Say
+    folder: Path, scope: Scope, studies: dict[str, Study], progress: OnStep | None, tell: Say
 ) -> "pl.DataFrame":
     """One table of all parts."""
     import polars as pl
 
-    tables, before = list[pl.DataFrame](), 0
+    tables = list[pl.DataFrame]()
+    before = 0
     total = sum(study.runs * len(study.cells) for study in studies.values())
     for part, study in studies.items():
 
@@ -299,7 +253,7 @@ def _simulate(
             _announce(part, tables[0], study, tell)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", engine.MayNotStopWarning)
-            found = run_study(study, target / "runs" / part, progress=show).drop("seconds")
+            found = run_study(study, folder / "runs" / part, progress=show).drop("seconds")
         tables.append(_with_authors(found, scope.runs) if part == "global" else found)
         before += study.runs * len(study.cells)
     return pl.concat(tables)
@@ -336,3 +290,54 @@ def switch_of(instance: str, trust: str) -> float:
     """The ε at which the regimes meet."""
     arms = benchmarks[instance]
     return theory.switch_epsilon_local(arms) if trust == "local" else theory.switch_epsilon_global(arms)
+
+
+# --- the table, cell by cell ----------------------------------------------------------------------
+
+Row = dict[str, Any]
+
+
+class Pair(NamedTuple):
+    """Two strategies in the same cell."""
+
+    instance: str
+    epsilon: float
+    one: Row
+    other: Row
+
+
+class PaperRows:
+    """The rows of the table by what they are about."""
+
+    def __init__(self, rows: Sequence[Row], scope: Scope) -> None:
+        self.scope = scope
+        names = ("instance", "trust", "strategy", "threshold", "epsilon")
+        self.rows = {tuple(row[name] for name in names): row for row in rows}
+
+    def find(self, instance: str, trust: str, strategy: str, threshold: str, epsilon: float | None) -> Row | None:
+        """The row shown under that threshold: where a strategy has no such threshold, its proved one."""
+        if strategy == "ttucb":
+            trust = "none"
+            epsilon = None
+        own = [mine for name, mine in STRATEGIES[trust] if name == strategy]
+        mine = threshold if threshold in own else "proved"
+        return self.rows.get((instance, trust, strategy, mine, epsilon))
+
+    def pairs(self, trust: str, one: tuple[str, str], other: tuple[str, str]) -> Iterator[Pair]:
+        """Two strategies, each with its threshold, in all cells where runs of both stopped."""
+        for instance in self.scope.instances:
+            for level in self.scope.levels[trust]:
+                first = self.find(instance, trust, *one, level)
+                second = self.find(instance, trust, *other, level)
+                if first and second and None not in (first["mean"], second["mean"]):
+                    yield Pair(instance, level, first, second)
+
+    def shown(self, instance: str, trust: str, threshold: str) -> list[Row]:
+        """The rows of one picture."""
+        names = dict.fromkeys(name for name, _ in (*STRATEGIES[trust], ("ttucb", "")))
+        rows = list[Row | None]()
+        for name in names:
+            if name != AUTHORS or threshold == "empirical":
+                levels = (None,) if name == "ttucb" else sorted(self.scope.levels[trust])
+                rows += [self.find(instance, trust, name, threshold, level) for level in levels]
+        return [row for row in rows if row is not None]

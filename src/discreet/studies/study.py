@@ -1,4 +1,4 @@
-"""Study: a grid of instances × strategies, with a number of runs and a seed; from Python or from a small TOML file."""
+"""Study: every instance with every strategy, a number of runs and a seed; frozen and written down."""
 
 import hashlib
 import itertools
@@ -10,35 +10,9 @@ from types import MappingProxyType
 from typing import Any
 
 from discreet.errors import InvalidInputError
-from discreet.instance import Bernoulli, Instance, benchmarks
+from discreet.instance import Instance
 from discreet.simulation import engine
-from discreet.strategies.parts import SAMPLINGS, THRESHOLDS
-from discreet.strategies.presets import PRESETS
 from discreet.strategies.strategy import Strategy
-from discreet.validate import check_beta, check_delta, check_epsilon, check_gamma
-
-
-def _check_share(beta: Any) -> None:
-    if beta != "ids":
-        check_beta(beta)
-
-
-# Options of a strategy in a file, with a check of each value that needs no other; the rest is up to the strategy.
-OPTIONS: dict[str, Any] = {
-    "epsilon": check_epsilon,
-    "delta": check_delta,
-    "gamma": check_gamma,
-    "threshold": THRESHOLDS,
-    "sampling": SAMPLINGS,
-    "trust": ("global", "local", "none"),
-    "episodes": ("arm", "global"),
-    "beta": _check_share,
-    "zeta": None,
-    "s": None,
-    "alpha": None,
-}
-SHARED = ("epsilon", "delta", "threshold")
-KEYS = {"instances", "strategies", "runs", "seed", "max_samples", "skip_unfit", *SHARED}
 
 
 @dataclass(frozen=True)
@@ -69,25 +43,10 @@ class Study:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be simulated, naming it."""
-        if not isinstance(self.instances, Mapping) or not self.instances:
-            raise InvalidInputError("a study needs instances by their names, for instance {'mu1': benchmarks.mu1}")
-        if isinstance(self.strategies, Strategy) or not self.strategies:
-            raise InvalidInputError("a study needs a list of one or more strategies")
-        for name, instance in self.instances.items():
-            if not isinstance(name, str) or not name or not isinstance(instance, Instance):
-                raise InvalidInputError(f"instances must be named instances; got {name!r}: {instance!r}")
-        strategies = tuple(_strategy(strategy) for strategy in self.strategies)
-        for strategy in strategies:
-            strategy.to_dict()  # refuses Python functions: a study must be written down
-            if strategies.count(strategy) > 1:
-                raise InvalidInputError(f"the strategy {title(strategy)} is there twice: name each one once")
-        cap = self.max_samples
-        if cap is not None and (isinstance(cap, bool) or not isinstance(cap, int | float) or cap != int(cap)):
-            raise InvalidInputError(f"max_samples must be a whole number; got {cap!r}")
-        values: dict[str, Any] = {"instances": MappingProxyType(dict(self.instances)), "strategies": strategies}
-        values["max_samples"] = None if cap is None else int(cap)
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
+        _check_instances(self.instances)
+        object.__setattr__(self, "instances", MappingProxyType(dict(self.instances)))
+        object.__setattr__(self, "strategies", _checked_strategies(self.strategies))
+        object.__setattr__(self, "max_samples", _checked_cap(self.max_samples))
         for cell in self.cells:
             try:
                 engine.check(cell.instance, cell.strategy, self.runs, self.seed, self.max_samples)
@@ -96,8 +55,8 @@ class Study:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled by its parts."""
-        parts = dict(self.instances), self.strategies, self.runs, self.seed, self.max_samples, self.left_out
-        return Study, parts
+        numbers = (self.runs, self.seed, self.max_samples, self.left_out)
+        return Study, (dict(self.instances), self.strategies, *numbers)
 
     def __eq__(self, other: object) -> bool:
         """Equal if the same cells are simulated in the same order with the same numbers."""
@@ -142,18 +101,9 @@ class Study:
     @staticmethod
     def from_toml(path: str | Path) -> "Study":
         """Read a study file; the docs page "Sweeps" says what may stand in it."""
-        import tomllib
+        from discreet.studies.study_file import read_study
 
-        try:
-            document = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-        except OSError as error:
-            raise InvalidInputError(f"cannot read {path}: {error.strerror or error}") from None
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise InvalidInputError(f"{path} is not a TOML file: {error}") from None
-        try:
-            return _read(document)
-        except InvalidInputError as error:
-            raise InvalidInputError(f"{path}: {error}") from None
+        return read_study(path)
 
 
 def title(strategy: Strategy) -> str:
@@ -174,105 +124,34 @@ def extras(strategy: Strategy) -> str:
     return ", ".join(f"{key} = {shown[key]}" for key, value in parts.items() if value != usual[key])
 
 
-def _strategy(strategy: Strategy) -> Strategy:
-    """The strategy, if it is one."""
-    if not isinstance(strategy, Strategy):
-        raise InvalidInputError(f"a study takes strategies made by presets, such as bet_se(0.05, 1); got {strategy!r}")
-    return strategy
+def _check_instances(instances: Any) -> None:
+    if not isinstance(instances, Mapping) or not instances:
+        raise InvalidInputError("a study needs instances by their names, for instance {'mu1': benchmarks.mu1}")
+    for name, instance in instances.items():
+        if not isinstance(name, str) or not name or not isinstance(instance, Instance):
+            raise InvalidInputError(f"instances must be named instances; got {name!r}: {instance!r}")
 
 
-def _read(document: dict[str, Any]) -> Study:
-    _known("a study", document, KEYS)
-    instances = _instances(document.get("instances"))
-    entries = document.get("strategies")
-    if not isinstance(entries, list) or not entries or not all(isinstance(entry, dict) for entry in entries):
-        raise InvalidInputError('write the strategies as [[strategies]] tables, each with preset = "bet-se" or another')
-    skip = document.get("skip_unfit", False)
-    if not isinstance(skip, bool):
-        raise InvalidInputError(f"skip_unfit must be true or false; got {skip!r}")
-    shared = {key: document[key] for key in SHARED if key in document}
-    strategies, left_out = list[Strategy](), list[str]()
-    for entry in entries:
-        found, unfit = _strategies(entry, shared, skip)
-        strategies += found
-        left_out += unfit
-    numbers = {key: document[key] for key in ("runs", "seed", "max_samples") if key in document}
-    return Study(instances, strategies, left_out=tuple(left_out), **numbers)
+def _checked_strategies(strategies: Any) -> tuple[Strategy, ...]:
+    """The strategies, if each is one, is there once and can be written down."""
+    if isinstance(strategies, Strategy) or not strategies:
+        raise InvalidInputError("a study needs a list of one or more strategies")
+    for strategy in strategies:
+        if not isinstance(strategy, Strategy):
+            raise InvalidInputError(
+                f"a study takes strategies made by presets, such as bet_se(0.05, 1); got {strategy!r}"
+            )
+    found = tuple(strategies)
+    for strategy in found:
+        strategy.to_dict()  # refuses Python functions: a study must be written down
+        if found.count(strategy) > 1:
+            raise InvalidInputError(f"the strategy {title(strategy)} is there twice: name each one once")
+    return found
 
 
-def _known(what: str, table: dict[str, Any], keys: Any) -> None:
-    unknown = sorted(set(table) - set(keys))
-    if unknown:
-        raise InvalidInputError(f"{what} has no entry {unknown[0]!r}: use {', '.join(sorted(keys))}")
-
-
-def _instances(part: Any) -> dict[str, Instance]:
-    if isinstance(part, list) and all(isinstance(name, str) for name in part):
-        part = {name: name for name in part}
-    if not isinstance(part, dict) or not part:
-        raise InvalidInputError(
-            'write the instances as instances = ["mu1", "mu2"], or as a table [instances] with lines name = [means]'
-        )
-    return {name: _instance(name, value) for name, value in part.items()}
-
-
-def _instance(name: str, value: Any) -> Instance:
-    try:
-        if isinstance(value, str):
-            if value not in benchmarks:
-                raise InvalidInputError(f"unknown benchmark {value!r}: use one of {', '.join(benchmarks)}")
-            return benchmarks[value]
-        if isinstance(value, dict):
-            return Instance.from_dict({"law": "bernoulli", **value})
-        return Bernoulli(value)
-    except InvalidInputError as error:
-        raise InvalidInputError(f"instance {name!r}: {error}") from None
-
-
-def _strategies(entry: dict[str, Any], shared: dict[str, Any], skip: bool) -> tuple[list[Strategy], list[str]]:
-    """The grid of one entry, and in words what of it does not fit."""
-    preset = entry.get("preset")
-    if preset not in PRESETS:
-        raise InvalidInputError(f"unknown preset {preset!r}: use one of {', '.join(PRESETS)}")
-    own = {key: value for key, value in entry.items() if key != "preset"}
-    _known(f"strategy {preset}", own, OPTIONS)
-    axes = {key: value if isinstance(value, list) else [value] for key, value in {**shared, **own}.items()}
-    for key, values in axes.items():
-        if not values:
-            raise InvalidInputError(f"strategy {preset}: {key} is an empty list")
-        for value in values:
-            _check_alone(preset, key, value)
-    found, unfit = list[Strategy](), list[str]()
-    for point in itertools.product(*axes.values()):
-        chosen = dict(zip(axes, point, strict=True))
-        if "epsilon" not in own and (preset in ("ttucb", "ttucb-batched") or chosen.get("trust") == "none"):
-            chosen.pop("epsilon", None)  # the shared levels are for the private strategies
-        words = ", ".join([preset, *(f"{key} = {value}" for key, value in chosen.items())])
-        try:
-            strategy = _strategy(PRESETS[preset](**chosen))
-        except TypeError as error:
-            missing = str(error).rpartition("argument")[2].removeprefix("s:").strip(": ")
-            raise InvalidInputError(f"{words}: say also {missing}") from None
-        except InvalidInputError as error:
-            if not skip:
-                raise InvalidInputError(f"{words}: {error}; or write skip_unfit = true to leave it out") from None
-            unfit.append(f"{words}: {error}")
-            continue
-        if strategy not in found:
-            found.append(strategy)
-    if not found:
-        raise InvalidInputError(f"nothing of the strategy {preset} fits: {unfit[0]}")
-    return found, unfit
-
-
-def _check_alone(preset: str, key: str, value: Any) -> None:
-    rule = OPTIONS[key]
-    try:
-        if callable(rule):
-            rule(value)
-        elif rule is not None and value not in rule:
-            raise InvalidInputError(f"{key} must be one of {', '.join(rule)}; got {value!r}")
-        elif rule is None and (isinstance(value, bool) or not isinstance(value, int | float)):
-            raise InvalidInputError(f"{key} must be a number; got {value!r}")
-    except InvalidInputError as error:
-        raise InvalidInputError(f"strategy {preset}: {error}") from None
+def _checked_cap(cap: Any) -> int | None:
+    if cap is None:
+        return None
+    if isinstance(cap, bool) or not isinstance(cap, int | float) or cap != int(cap):
+        raise InvalidInputError(f"max_samples must be a whole number; got {cap!r}")
+    return int(cap)

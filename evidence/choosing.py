@@ -1,4 +1,4 @@
-"""The figures of the docs page "Choosing a strategy": python -m benchmarks.study_choosing [runs]
+"""The figures of the docs page "Choosing a strategy": python -m evidence.choosing [runs]
 
 Measures into choosing.json beside this file, then prints the page's tables and draws its picture. With 0 runs it only
 prints and draws what was measured before.

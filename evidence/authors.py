@@ -1,4 +1,4 @@
-"""Why AdaP-TT needs more samples here than in the paper's figures: python -m benchmarks.study_authors [runs]
+"""Why AdaP-TT needs more samples here than in the paper's figures: python -m evidence.authors [runs]
 
 From the paper's pseudocode to the authors' published code, one difference at a time, all with the threshold of that
 code (our `empirical`) and beside DP-SE as published and as in that code. Measures into authors.json beside this file

@@ -1,0 +1,49 @@
+"""Simulations of a plan: with one seed, so that strategies and privacy levels meet the same luck."""
+
+import warnings
+from typing import Any
+
+from discreet.arrays import Progress
+from discreet.instance import Instance
+from discreet.results import Results
+from discreet.simulation.engine import MayNotStopWarning, simulate
+from discreet.strategies.strategy import Strategy
+
+
+class Simulations:
+    """Simulations with one seed, each made once; tells how far it is, and warns once of a kind."""
+
+    def __init__(self, runs: int, seed: int, progress: Progress | None, expected: int) -> None:
+        self.runs = runs
+        self.seed = seed
+        self.progress = progress
+        self.total = expected * max(runs, 1)
+        self.finished = 0
+        self.known: dict[Any, Results] = {}
+        self.warned: set[str] = set()
+
+    def __call__(self, instance: Instance, strategy: Strategy, most: int | None, runs: int | None = None) -> Results:
+        """Trials of at most so many people; as many trials as all others, unless `runs` says so."""
+        key = (instance, strategy, most, runs)
+        if key not in self.known:
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always", MayNotStopWarning)
+                results = simulate(instance, strategy, runs or self.runs, self.seed, most, progress=self._tell)
+            for text in {str(warning.message) for warning in caught} - self.warned:
+                self.warned.add(text)
+                warnings.warn(f"{strategy.name}: {text}", MayNotStopWarning, stacklevel=4)
+            if results.interrupted:
+                raise KeyboardInterrupt
+            self.finished += results.runs
+            self.known[key] = results
+        return self.known[key]
+
+    def _tell(self, done: int, _: int) -> None:
+        if self.progress is not None:
+            now = self.finished + done
+            self.progress(now, max(self.total, now))
+
+
+def right(results: Results) -> int:
+    """Runs that stopped in time with the right answer."""
+    return int((results.stopped & results.correct).sum())

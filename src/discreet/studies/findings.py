@@ -1,0 +1,381 @@
+"""What agrees with the paper and what does not, all of it computed from the table of its study."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from discreet.instance import benchmarks
+from discreet.statistics import clopper_pearson
+from discreet.studies.paper import (
+    AUTHORS,
+    DELTA,
+    STRATEGIES,
+    THRESHOLDS,
+    PaperRows,
+    Row,
+    Scope,
+    switch_of,
+)
+from discreet.words import short, shown_name
+
+ADAPTIVE = ("adap-tt", "adap-tt-star")
+Chosen = tuple[str, str]
+"""A strategy and its threshold."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A claim, whether the results agree with it, and the numbers that say so."""
+
+    verdict: str
+    """`agrees`, `differs`, `agrees in part`, or `not in the paper`."""
+    trust: str
+    claim: str
+    evidence: tuple[str, ...]
+
+
+def find(rows: Sequence[Row], scope: Scope) -> tuple[Finding, ...]:
+    """What agrees with the paper and what does not, all of it computed from the table."""
+    table = PaperRows(rows, scope)
+    checks: dict[str, list[Callable[[PaperRows], Finding | None]]] = {
+        "global": [
+            _beats_dp_se,
+            _provable_ranking,
+            _authors_dp_se,
+            _star_improves,
+            _two_regimes,
+            _never_stop,
+            _heavy_tails,
+            lambda table: _errors(table, "global"),
+            _bets_global,
+        ],
+        "local": [
+            _local_free,
+            _local_price,
+            _switches,
+            lambda table: _errors(table, "local"),
+            _bets_local,
+        ],
+    }
+    found = [check(table) for trust in checks if trust in scope.levels for check in checks[trust]]
+    return tuple(finding for finding in found if finding is not None)
+
+
+class _Tally:
+    """In how many cells a claim holds, of how many."""
+
+    def __init__(self, hits: int = 0, of: int = 0) -> None:
+        self.hits = hits
+        self.of = of
+
+    def add(self, hits: int, of: int) -> None:
+        self.hits += hits
+        self.of += of
+
+    def finding(self, trust: str, claim: str, evidence: Sequence[str]) -> Finding | None:
+        """None if there was no cell to judge by."""
+        return Finding(self.verdict, trust, claim, tuple(evidence)) if self.of else None
+
+    @property
+    def verdict(self) -> str:
+        if self.hits == self.of:
+            return "agrees"
+        return "differs" if self.hits < self.of / 2 else "agrees in part"
+
+
+def _compare(table: PaperRows, tally: _Tally, one: Chosen, other: Chosen) -> str:
+    """Count the cells in which the first has the smaller mean, and say it with medians beside."""
+    pairs = list(table.pairs("global", one, other))
+    means = sum(pair.one["mean"] < pair.other["mean"] for pair in pairs)
+    medians = sum(pair.one["median"] < pair.other["median"] for pair in pairs)
+    tally.add(means, len(pairs))
+    return f"{means} of {len(pairs)} cells by means, {medians} by medians"
+
+
+def _span(values: Sequence[float], digits: int = 2) -> str:
+    low = f"{min(values):.{digits}g}"
+    high = f"{max(values):.{digits}g}"
+    return low if low == high else f"{low} to {high}"
+
+
+def _beats_dp_se(table: PaperRows) -> Finding | None:
+    rivals = {AUTHORS: "the DP-SE of the authors' code", "dp-se": "DP-SE as published"}
+    parts = []
+    tally = _Tally()
+    for rival, words in rivals.items():
+        for name in ADAPTIVE:
+            counts = _compare(table, tally, (name, "empirical"), (rival, "empirical"))
+            parts.append(f"{shown_name(name)} is below {words} in {counts}")
+    claim = "With the thresholds of the experiments AdaP-TT and AdaP-TT* need fewer samples than DP-SE at every ε."
+    return tally.finding("global", claim, parts)
+
+
+def _provable_ranking(table: PaperRows) -> Finding | None:
+    ours = (("adap-tt", "proved"), ("adap-tt-star", "printed"), ("adap-tt-star", "proved"))
+    parts = []
+    tally = _Tally()
+    for name, threshold in ours:
+        counts = _compare(table, tally, (name, threshold), ("dp-se", "proved"))
+        words = "printed = proved" if name == "adap-tt" else threshold
+        parts.append(f"{shown_name(name)} ({words}) is below DP-SE in {counts}")
+    claim = "The same ranking with thresholds that guarantee the error rate."
+    return tally.finding("global", claim, parts)
+
+
+def _authors_dp_se(table: PaperRows) -> Finding | None:
+    pairs = list(table.pairs("global", (AUTHORS, "empirical"), ("dp-se", "proved")))
+    if not pairs:
+        return None
+    most = max(pairs, key=lambda pair: pair.one["mean"] / pair.other["mean"])
+    more = sum(pair.one["mean"] > 1.05 * pair.other["mean"] for pair in pairs)
+    evidence = (
+        "The authors' code divides an epoch's sum by the count of all epochs.",
+        f"So it takes over 5 % more samples in {more} of {len(pairs)} cells, most of all on "
+        f"{most.instance} at ε = {most.epsilon:g}: {short(most.one['mean'])} instead of "
+        f"{short(most.other['mean'])}.",
+    )
+    claim = "The DP-SE of the paper's figures is that of Sajed and Sheffet."
+    return Finding("differs" if more else "agrees", "global", claim, evidence)
+
+
+def _star_improves(table: PaperRows) -> Finding | None:
+    parts = []
+    tally = _Tally()
+    for threshold in THRESHOLDS["global"]:
+        pairs = list(table.pairs("global", ("adap-tt-star", threshold), ("adap-tt", threshold)))
+        private = [p for p in pairs if p.epsilon < switch_of(p.instance, "global")]
+        below = [p.one["mean"] < p.other["mean"] for p in private]
+        free = [p for p in pairs if p.epsilon >= 10]
+        near = [abs(p.one["mean"] / p.other["mean"] - 1) <= 0.1 for p in free]
+        worse = sum(p.one["mean"] > p.other["mean"] for p in pairs)
+        tally.add(sum(below) + sum(near), len(below) + len(near))
+        parts.append(
+            f"{threshold}: fewer samples in {sum(below)} of {len(below)} cells below the switch, "
+            f"within 10 % of AdaP-TT in {sum(near)} of {len(near)} with ε ≥ 10, more in {worse} of "
+            f"all {len(pairs)}"
+        )
+    claim = "AdaP-TT* improves on AdaP-TT where privacy is high, and equals it where privacy is low."
+    return tally.finding("global", claim, parts)
+
+
+def _slopes(table: PaperRows, trust: str, name: str, threshold: str) -> list[float]:
+    """d log samples / d log ε between the two smallest ε, if both lie below the switch."""
+    if len(table.scope.levels[trust]) < 2:
+        return []
+    first, second = sorted(table.scope.levels[trust])[:2]
+    found = []
+    for instance in table.scope.instances:
+        low = table.find(instance, trust, name, threshold, first)
+        high = table.find(instance, trust, name, threshold, second)
+        known = low and high and low["median"] and high["median"]
+        if low and high and known and second < switch_of(instance, trust):
+            rise = math.log(high["median"]) - math.log(low["median"])
+            found.append(rise / math.log(second / first))
+    return found
+
+
+def _two_regimes(table: PaperRows) -> Finding | None:
+    levels = table.scope.levels["global"]
+    if len(levels) < 3:
+        return None
+    top = max(levels)
+    parts = []
+    tally = _Tally()
+    for threshold in ("empirical", "proved"):
+        for name in ADAPTIVE:
+            pairs = table.pairs("global", (name, threshold), ("ttucb", threshold))
+            ratios = [p.one["mean"] / p.other["mean"] for p in pairs if p.epsilon == top]
+            slopes = _slopes(table, "global", name, threshold)
+            words = f"{shown_name(name)}, {threshold}: "
+            words += f"samples grow like ε^{np.median(slopes):.2g} for small ε, " if slopes else ""
+            if ratios:
+                tally.add(max(ratios) <= 4.2, 1)
+                words += f"and at ε = {top:g} are {_span(ratios)} times TTUCB's"
+            parts.append(words)
+    claim = (
+        "Two regimes: samples depend on ε below the switch, not above it, where they are at most four times TTUCB's."
+    )
+    return Finding(tally.verdict, "global", claim, tuple(parts))
+
+
+def _never_stop(table: PaperRows) -> Finding:
+    levels = table.scope.levels["global"]
+    parts = []
+    for instance in table.scope.instances:
+        for name, threshold in STRATEGIES["global"]:
+            rows = [table.find(instance, "global", name, threshold, level) for level in levels]
+            most = max((row["unstopped"] / row["runs"] for row in rows if row), default=0.0)
+            if most > 0:
+                parts.append(
+                    f"{instance} {shown_name(name)} ({threshold}) up to {most:.1%} had not stopped after 10^12 samples"
+                )
+    claim = "Every run stops."
+    if not parts:
+        evidence = "No run was left unstopped after 10^12 samples."
+        return Finding("agrees", "global", claim, (evidence,))
+    tied = [name for name in table.scope.instances if _has_ties(name)]
+    parts.append(f"Instances with tied suboptimal arms: {', '.join(tied) or 'none'}. The proof needs distinct means.")
+    return Finding("differs", "global", claim, tuple(parts))
+
+
+def _has_ties(instance: str) -> bool:
+    return len(set(benchmarks[instance].means)) < benchmarks[instance].arms
+
+
+class _Spread(NamedTuple):
+    """How far the runs of a cell lie apart; compared by the standard deviation first."""
+
+    std_in_means: float
+    instance: str
+    epsilon: float
+    mean_in_medians: float
+
+
+def at_half_epsilon(instance: str, epsilon: float) -> bool:
+    """Whether some arm's gap is ε/2 exactly, where the two cases of AdaP-TT*'s rule meet."""
+    return any(abs(gap - epsilon / 2) < 1e-9 for gap in benchmarks[instance].gaps)
+
+
+def _spreads(table: PaperRows, threshold: str) -> list[_Spread]:
+    """Of AdaP-TT*, where every run stopped."""
+    found = []
+    for pair in table.pairs("global", ("adap-tt-star", threshold), ("dp-se", "proved")):
+        row = pair.one
+        if row["std"] is not None and row["unstopped"] == 0:
+            std = row["std"] / row["mean"]
+            median = row["mean"] / row["median"]
+            found.append(_Spread(std, pair.instance, pair.epsilon, median))
+    return found
+
+
+def _heavy_tails(table: PaperRows) -> Finding | None:
+    parts = []
+    for threshold in THRESHOLDS["global"]:
+        spreads = _spreads(table, threshold)
+        halves = [spread for spread in spreads if at_half_epsilon(spread.instance, spread.epsilon)]
+        others = [spread.std_in_means for spread in spreads if spread not in halves]
+        if halves and others:
+            most = max(halves)
+            usual = float(np.median(others))
+            seen = "seen" if most.std_in_means > 2 * usual else "not seen"
+            parts.append(
+                f"{threshold}: {seen}; a standard deviation of up to {most.std_in_means:.2g} means "
+                f"({most.instance}, ε = {most.epsilon:g}; the mean is {most.mean_in_medians:.2g} "
+                f"medians), elsewhere typically {usual:.2g} means"
+            )
+    if not parts:
+        return None
+    claim = "Where a gap is ε/2 exactly, AdaP-TT* may have a heavy tail, and a mean says little."
+    return Finding("not in the paper", "global", claim, tuple(parts))
+
+
+def _bets_global(table: PaperRows) -> Finding | None:
+    proved = [(name, "proved") for name in ("dp-se", "adap-tt-star", "adap-tt")]
+    return _bets(table, "global", [*proved, ("adap-tt-star", "empirical")])
+
+
+def _errors(table: PaperRows, trust: str) -> Finding:
+    parts = list[str]()
+    clean = list[str]()
+    broken = 0
+    for name, threshold in (*STRATEGIES[trust], ("ttucb", "empirical"), ("ttucb", "proved")):
+        levels = (None,) if name == "ttucb" else table.scope.levels[trust]
+        places = [(instance, level) for instance in table.scope.instances for level in levels]
+        found = [table.find(where, trust, name, threshold, level) for where, level in places]
+        rows = [row for row in found if row]
+        above = _above_delta(rows)
+        broken += above
+        if any(row["errors"] for row in rows):
+            words = f"{shown_name(name)} ({threshold}): {_wrong(rows)}"
+            parts.append(words + (f", {above} cells above δ for certain" if above else ""))
+        elif rows:
+            clean.append(f"{shown_name(name)} ({threshold})")
+    parts.append("Each cell is tested with an exact interval, at 5 % for all cells of a strategy together (Bonferroni)")
+    if clean:
+        parts.append(f"No wrong answer: {', '.join(clean)}")
+    claim = f"The error rate is at most δ = {DELTA:g}."
+    return Finding("differs" if broken else "agrees", trust, claim, tuple(parts))
+
+
+def _above_delta(rows: Sequence[Row]) -> int:
+    """Cells whose error rate exceeds δ for certain, at 5 % for all together."""
+    lows = [clopper_pearson(row["errors"], row["runs"], 1 - 0.05 / len(rows))[0] for row in rows]
+    return sum(low > DELTA for low in lows)
+
+
+def _wrong(rows: Sequence[Row]) -> str:
+    most = max(rows, key=lambda row: row["errors"] / row["runs"])
+    wrong = sum(row["errors"] for row in rows)
+    runs = sum(row["runs"] for row in rows)
+    return f"{wrong} wrong of {runs}, at most {most['errors']} in a cell of {most['runs']}"
+
+
+def _bets(table: PaperRows, trust: str, rivals: Sequence[Chosen]) -> Finding | None:
+    """By medians: a few runs that all but never stop can rule a mean."""
+    parts = []
+    for name, threshold in rivals:
+        pairs = table.pairs(trust, ("bet-se", "proved"), (name, threshold))
+        ratios = [pair.one["median"] / pair.other["median"] for pair in pairs]
+        if ratios:
+            won = sum(ratio < 1 for ratio in ratios)
+            parts.append(
+                f"{min(ratios):.2g} to {max(ratios):.2g} times the median of {shown_name(name)} "
+                f"({threshold}); fewer in {won} of {len(ratios)} cells"
+            )
+    claim = "bet-se, whose error rate is proved, beside the strategies of the paper."
+    return Finding("not in the paper", trust, claim, tuple(parts)) if parts else None
+
+
+def _local_free(table: PaperRows) -> Finding | None:
+    top = max(table.scope.levels["local"])
+    parts = []
+    tally = _Tally()
+    for threshold in THRESHOLDS["local"]:
+        pairs = table.pairs("local", ("ctb-tt", threshold), ("ttucb", threshold))
+        both = [(pair.one, pair.other) for pair in pairs if pair.epsilon == top]
+        ratios = [one["mean"] / other["mean"] for one, other in both]
+        if ratios:
+            parts.append(f"{threshold}: {_span(ratios, 4)} times TTUCB's samples at ε = {top:g}")
+            tally.add(sum(_same_mean(one, other) for one, other in both), len(both))
+    claim = "Where privacy is low, CTB-TT needs what TTUCB needs."
+    return tally.finding("local", claim, parts)
+
+
+def _same_mean(one: Row, other: Row) -> bool:
+    """Up to four standard errors."""
+    return bool(abs(one["mean"] - other["mean"]) <= 4 * math.hypot(one["sem"], other["sem"]))
+
+
+def _local_price(table: PaperRows) -> Finding | None:
+    slopes = {kind: _slopes(table, "local", "ctb-tt", kind) for kind in THRESHOLDS["local"]}
+    if not all(slopes.values()):
+        return None
+    parts = [f"{threshold}: ε^{np.median(mine):.3g}" for threshold, mine in slopes.items()]
+    every = [slope for mine in slopes.values() for slope in mine]
+    tally = _Tally(sum(abs(slope + 2) < 0.25 for slope in every), len(every))
+    evidence = "Between the two smallest ε simulated CTB-TT's median grows like "
+    claim = "Where privacy is high, samples grow like ε^−2."
+    return tally.finding("local", claim, [f"{evidence}{', '.join(parts)}."])
+
+
+def _switches(table: PaperRows) -> Finding | None:
+    parts = []
+    tally = _Tally()
+    for instance in table.scope.instances:
+        low = switch_of(instance, "global")
+        high = switch_of(instance, "local")
+        tally.add(high / low >= 5, 1)
+        parts.append(f"{instance} {high:.2g} against {low:.2g}")
+    evidence = (
+        f"Switch by the formulas, local against global: {', '.join(parts)}.",
+        "The paper's values (4 and 2 against 0.1 and 0.4 on mu1 and mu2) are read off its plots.",
+    )
+    claim = "The switch of regimes lies an order of magnitude higher under local than under global privacy."
+    return tally.finding("local", claim, evidence)
+
+
+def _bets_local(table: PaperRows) -> Finding | None:
+    return _bets(table, "local", [("ctb-tt", "proved"), ("ctb-tt", "empirical")])

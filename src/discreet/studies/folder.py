@@ -1,0 +1,301 @@
+"""The folder of one study: what is finished, what is missing, and who is at work in it.
+
+`study.json` pins what is simulated, `runs/<cell>/<first>-<last>.parquet` are finished blocks of runs,
+`table.parquet` is what it comes to, `seconds.jsonl` how long blocks took. Only the last has to do with
+clocks: all the rest has the same bytes whatever did the work, in whatever order.
+"""
+
+import hashlib
+import io
+import json
+import os
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from discreet.errors import DiscreetError, InvalidInputError
+from discreet.files import cannot_write, write
+from discreet.results import Results
+from discreet.simulation import engine, runner
+from discreet.strategies.strategy import Strategy
+from discreet.studies.study import Cell, Study, title
+from discreet.version import __version__
+
+if TYPE_CHECKING:
+    import polars as pl
+
+BLOCK_RUNS = 4 * runner.BLOCK
+"""Runs in a block: the unit of work, and of what an interruption can lose."""
+FORMAT = 1
+TEMPORARY = re.compile(r"\..+\.tmp")
+BLOCK_FILE = re.compile(r"(\d{9})-(\d{9})\.parquet")
+KEPT = "the finished blocks are kept: "
+"""Said where the disk is full."""
+
+
+class Block(NamedTuple):
+    """Runs first … last − 1 of a cell."""
+
+    cell: Cell
+    first: int
+    last: int
+
+
+class StudyFolder:
+    """The blocks of one study in its folder. Makes nothing before `begin`."""
+
+    def __init__(self, study: Study, folder: Path) -> None:
+        self.study = study
+        self.folder = folder
+        self.keys = {cell: cell_key(study, cell) for cell in study.cells}
+        self.blocks: dict[Cell, dict[Block, Results]] = {cell: {} for cell in study.cells}
+
+    def begin(self) -> None:
+        """Pin the study and drop what a killed process was writing."""
+        cells = {key: cell.title for cell, key in self.keys.items()}
+        manifest = {**_pinned(self.study), "cells": cells}
+        document = json.dumps(manifest, indent=1, ensure_ascii=False) + "\n"
+        path = self.folder / "study.json"
+        if not path.exists() or path.read_text(encoding="utf-8") != document:
+            write(path, document, KEPT)
+        for place in (self.folder, *map(self._place, self.keys)):
+            for left in place.glob(".*.tmp"):
+                left.unlink(missing_ok=True)
+
+    def check(self) -> None:
+        """Refuse another study and foreign files, by their names."""
+        _check_manifest(self.study, self.folder)
+        self._check_names()
+
+    def read(self) -> None:
+        """Read the blocks that are there; refuse foreign ones."""
+        for cell in self.keys:
+            for path in sorted(self._place(cell).glob("[0-9]*.parquet")):
+                match = BLOCK_FILE.fullmatch(path.name)
+                assert match is not None
+                block = Block(cell, int(match[1]), int(match[2]))
+                try:
+                    results = Results.load(path)
+                    wrong = self._wrong(block, results)
+                except InvalidInputError:
+                    wrong = "is not a block of runs, or damaged"
+                if wrong:
+                    raise InvalidInputError(f"{path} {wrong}: move it away to have these runs simulated again")
+                self.blocks[cell][block] = _slim(results)
+        for cell in self.study.cells:
+            self.missing(cell)
+
+    def missing(self, cell: Cell) -> list[Block]:
+        """The blocks of a cell that are not there."""
+        unit = runner.BLOCK if engine.in_blocks(cell.instance, cell.strategy) else 1
+        target = -(-self.study.runs // unit) * unit  # runs that share a Generator are made together
+        gaps = list[Block]()
+        position = 0
+        for _, first, last in [*_in_order(self.blocks[cell]), Block(cell, target, target)]:
+            if first < position and first < target:
+                raise InvalidInputError(
+                    f"{self._place(cell)} holds some runs twice: move the file from {first} on away"
+                )
+            while position < min(first, target):
+                end = min(first, target, (position // BLOCK_RUNS + 1) * BLOCK_RUNS)
+                gaps.append(Block(cell, position, end))
+                position = end
+            position = max(position, last)
+        return gaps
+
+    def add(self, block: Block, results: Results) -> None:
+        """Keep a finished block."""
+        wrong = self._wrong(block, results)
+        if wrong:
+            raise DiscreetError(f"a worker's answer {wrong}: give all workers discreet {__version__}")
+        path = self._place(block.cell) / f"{block.first:09d}-{block.last:09d}.parquet"
+        content = io.BytesIO()
+        replace(results, seconds=0.0).save(content)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise cannot_write(path, error, KEPT) from None
+        write(path, content.getvalue(), KEPT)
+        self.blocks[block.cell][block] = _slim(results)
+        self._note_seconds(block, results.seconds)
+
+    def results(self, cell: Cell) -> Results:
+        """All runs of a cell as one, as many as the study wants; without the pulls of each arm."""
+        blocks = [self.blocks[cell][block] for block in _in_order(self.blocks[cell])]
+        names = ("samples", "recommendation", "correct", "stopped", "rounds", "pulls")
+        columns: dict[str, Any] = {
+            name: np.concatenate([getattr(block, name) for block in blocks])[: self.study.runs] for name in names
+        }
+        return Results(**columns, spec={}, seed=self.study.seed, version=__version__)
+
+    def write_table(self, table: "pl.DataFrame") -> None:
+        """Write `table.parquet` unless it stands there already."""
+        path = self.folder / "table.parquet"
+        content = io.BytesIO()
+        table.write_parquet(content, metadata={"discreet": json.dumps(_pinned(self.study))})
+        if not path.exists() or path.read_bytes() != content.getvalue():
+            write(path, content.getvalue(), KEPT)
+
+    def seconds(self) -> list[float | None]:
+        """How long the blocks of each cell took, as far as it was written."""
+        found: dict[str, float] = {}
+        with suppress(OSError):
+            text = (self.folder / "seconds.jsonl").read_text(encoding="utf-8", errors="replace")
+            for line in text.splitlines():
+                with suppress(ValueError, KeyError, TypeError):  # left unfinished by a killed process
+                    entry = json.loads(line)
+                    found[entry["cell"]] = found.get(entry["cell"], 0.0) + float(entry["seconds"])
+        return [found.get(self.keys[cell]) for cell in self.study.cells]
+
+    def _place(self, cell: Cell) -> Path:
+        return self.folder / "runs" / self.keys[cell]
+
+    def _note_seconds(self, block: Block, seconds: float) -> None:
+        """Add a line to `seconds.jsonl`; that it cannot be written stops nothing."""
+        span = {"first": block.first, "last": block.last}
+        entry = {"cell": self.keys[block.cell], **span, "seconds": round(seconds, 6)}
+        with suppress(OSError), open(self.folder / "seconds.jsonl", "a", encoding="utf-8") as log:
+            log.write(json.dumps(entry) + "\n")
+
+    def _check_names(self) -> None:
+        runs = self.folder / "runs"
+        begun = (self.folder / "study.json").exists()
+        ours = {"study.json", "table.parquet", "seconds.jsonl", "runs"} if begun else set()
+        strange = [path for path in _list(self.folder) if path.name not in ours | {".lock"}]
+        if begun:
+            keys = set(self.keys.values())
+            strange += [path for path in _list(runs) if path.name not in keys or not path.is_dir()]
+            files = [path for key in self.keys.values() for path in _list(runs / key)]
+            strange += [path for path in files if not BLOCK_FILE.fullmatch(path.name)]
+        for path in strange:
+            if not TEMPORARY.fullmatch(path.name):
+                raise InvalidInputError(f"{path} is no part of this study: move it away, or take another folder")
+
+    def _wrong(self, block: Block, results: Results) -> str:
+        """What is wrong with a block, in words; empty if nothing."""
+        instance = block.cell.instance
+        strategy = block.cell.strategy
+        cap = engine.check(instance, strategy, 1, self.study.seed, self.study.max_samples)
+        if results.version != __version__:
+            return f"was made by discreet {results.version}"
+        wanted = engine.spec(instance, strategy, cap, block.first)
+        right = _as_json(results.spec) == _as_json(wanted) and results.seed == self.study.seed
+        if not right or results.runs != block.last - block.first or results.interrupted:
+            return "has other runs than it should"
+        return ""
+
+
+def check_folder(study: Study, folder: str | Path) -> None:
+    """Refuse a folder that `run_study` would refuse for its files' names or its manifest."""
+    if Path(folder).exists():
+        StudyFolder(study, Path(folder)).check()
+
+
+@contextmanager
+def locked(study: Study, folder: Path) -> Iterator[StudyFolder]:
+    """The folder, for one process at a time; refuses before it changes anything."""
+    try:
+        check_folder(study, folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        handle = os.open(folder / ".lock", os.O_CREAT | os.O_RDWR, 0o666)
+    except OSError as error:
+        raise cannot_write(folder, error, KEPT) from None
+    try:
+        _lock(handle, folder)
+        found = StudyFolder(study, folder)
+        try:
+            found.check()
+            found.read()
+            found.begin()
+        except OSError as error:
+            raise cannot_write(folder, error, KEPT) from None
+        yield found
+    finally:
+        os.close(handle)
+
+
+def cell_key(study: Study, cell: Cell) -> str:
+    """Names a cell's folder: by what is simulated, whatever else is in the study."""
+    described = [cell.instance_name, cell.instance.to_dict(), cell.strategy.to_dict()]
+    parts = [*described, study.seed, study.max_samples]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _lock(handle: int, folder: Path) -> None:
+    if sys.platform != "win32":
+        import fcntl
+
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InvalidInputError(f"another process is at work in {folder}: wait until it is done") from None
+        except OSError:  # a file system without locks
+            pass
+
+
+def _pinned(study: Study) -> dict[str, Any]:
+    return {"format": FORMAT, "version": __version__, "study": study.to_dict()}
+
+
+def _check_manifest(study: Study, folder: Path) -> None:
+    """Refuse a folder whose manifest is of another study."""
+    path = folder / "study.json"
+    if not path.exists():
+        return
+    try:
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+        written_by = manifest["version"]
+        differences = list(_differences(manifest["study"], study.to_dict()))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise InvalidInputError(f"{path} is not the manifest of a study: take another folder") from None
+    if manifest.get("format") != FORMAT or written_by != __version__:
+        differences.append(f"it was written by discreet {written_by}, and this is {__version__}")
+    if differences:
+        raise InvalidInputError(
+            f"{folder} holds another study ({'; '.join(differences)}): take another folder for this one"
+        )
+
+
+def _differences(there: dict[str, Any], here: dict[str, Any]) -> Iterator[str]:
+    """What keeps two descriptions of a study apart, in words; more runs than before do not."""
+    for name in dict.fromkeys([*there["instances"], *here["instances"]]):
+        before = there["instances"].get(name)
+        now = here["instances"].get(name)
+        if before != now:
+            what = "is new" if before is None else "is gone" if now is None else "has other arms"
+            yield f"the instance {name!r} {what}"
+    for strategy in here["strategies"]:
+        if strategy not in there["strategies"]:
+            yield f"the strategy {title(Strategy.from_dict(strategy))} is new"
+    for strategy in there["strategies"]:
+        if strategy not in here["strategies"]:
+            yield f"the strategy {title(Strategy.from_dict(strategy))} is gone"
+    for key in ("seed", "max_samples"):
+        if there[key] != here[key]:
+            yield f"{key} was {there[key]} and is {here[key]}"
+    if here["runs"] < there["runs"]:
+        yield f"runs were {there['runs']} and are {here['runs']}: they may grow, not shrink"
+
+
+def _slim(results: Results) -> Results:
+    """Without the pulls of each arm, which the table does not need and memory does."""
+    return replace(results, pulls=np.zeros((results.runs, 0), np.int64), spec={})
+
+
+def _in_order(blocks: dict[Block, Results]) -> list[Block]:
+    return sorted(blocks, key=lambda block: (block.first, block.last))
+
+
+def _as_json(value: Any) -> Any:
+    """As it comes back from a file: tuples are lists there."""
+    return json.loads(json.dumps(value))
+
+
+def _list(folder: Path) -> list[Path]:
+    return sorted(folder.iterdir()) if folder.is_dir() else []

@@ -1,0 +1,167 @@
+"""A study from a small TOML file: instances, and strategies with lists of values for their options."""
+
+import itertools
+import tomllib
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from discreet.errors import InvalidInputError
+from discreet.instance import Bernoulli, Instance, benchmarks
+from discreet.strategies.parts import SAMPLINGS, THRESHOLDS
+from discreet.strategies.presets import PRESETS
+from discreet.strategies.strategy import Strategy
+from discreet.studies.study import Study
+from discreet.validate import check_beta, check_delta, check_epsilon, check_gamma
+
+
+def _check_share(beta: Any) -> None:
+    if beta != "ids":
+        check_beta(beta)
+
+
+OPTIONS: dict[str, Any] = {
+    "epsilon": check_epsilon,
+    "delta": check_delta,
+    "gamma": check_gamma,
+    "threshold": THRESHOLDS,
+    "sampling": SAMPLINGS,
+    "trust": ("global", "local", "none"),
+    "episodes": ("arm", "global"),
+    "beta": _check_share,
+    "zeta": None,
+    "s": None,
+    "alpha": None,
+}
+"""What a strategy in a file may say, each with a check of its values that needs no other option."""
+SHARED = ("epsilon", "delta", "threshold")
+KEYS = {"instances", "strategies", "runs", "seed", "max_samples", "skip_unfit", *SHARED}
+
+
+def read_study(path: str | Path) -> Study:
+    """Read a study file; the docs page "Sweeps" says what may stand in it."""
+    try:
+        document = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InvalidInputError(f"cannot read {path}: {error.strerror or error}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InvalidInputError(f"{path} is not a TOML file: {error}") from None
+    try:
+        return _read(document)
+    except InvalidInputError as error:
+        raise InvalidInputError(f"{path}: {error}") from None
+
+
+def _read(document: dict[str, Any]) -> Study:
+    _known("a study", document, KEYS)
+    instances = _instances(document.get("instances"))
+    entries = document.get("strategies")
+    if not isinstance(entries, list) or not entries or not all(isinstance(entry, dict) for entry in entries):
+        raise InvalidInputError('write the strategies as [[strategies]] tables, each with preset = "bet-se" or another')
+    skip = document.get("skip_unfit", False)
+    if not isinstance(skip, bool):
+        raise InvalidInputError(f"skip_unfit must be true or false; got {skip!r}")
+    shared = {key: document[key] for key in SHARED if key in document}
+    chosen = [_chosen(entry, shared, skip) for entry in entries]
+    strategies = [strategy for some in chosen for strategy in some.strategies]
+    left_out = [words for some in chosen for words in some.unfit]
+    numbers = {key: document[key] for key in ("runs", "seed", "max_samples") if key in document}
+    return Study(instances, strategies, left_out=tuple(left_out), **numbers)
+
+
+def _known(what: str, table: dict[str, Any], keys: Any) -> None:
+    unknown = sorted(set(table) - set(keys))
+    if unknown:
+        raise InvalidInputError(f"{what} has no entry {unknown[0]!r}: use {', '.join(sorted(keys))}")
+
+
+def _instances(part: Any) -> dict[str, Instance]:
+    if isinstance(part, list) and all(isinstance(name, str) for name in part):
+        part = {name: name for name in part}
+    if not isinstance(part, dict) or not part:
+        raise InvalidInputError(
+            'write the instances as instances = ["mu1", "mu2"], or as a table [instances] with lines name = [means]'
+        )
+    return {name: _instance(name, value) for name, value in part.items()}
+
+
+def _instance(name: str, value: Any) -> Instance:
+    try:
+        if isinstance(value, str):
+            if value not in benchmarks:
+                raise InvalidInputError(f"unknown benchmark {value!r}: use one of {', '.join(benchmarks)}")
+            return benchmarks[value]
+        if isinstance(value, dict):
+            return Instance.from_dict({"law": "bernoulli", **value})
+        return Bernoulli(value)
+    except InvalidInputError as error:
+        raise InvalidInputError(f"instance {name!r}: {error}") from None
+
+
+class Chosen(NamedTuple):
+    """Strategies of a file, and in words what of it fits none."""
+
+    strategies: list[Strategy]
+    unfit: list[str]
+
+
+def _chosen(entry: dict[str, Any], shared: dict[str, Any], skip: bool) -> Chosen:
+    """Every combination of what one entry lists."""
+    preset = entry.get("preset")
+    if preset not in PRESETS:
+        raise InvalidInputError(f"unknown preset {preset!r}: use one of {', '.join(PRESETS)}")
+    own = {key: value for key, value in entry.items() if key != "preset"}
+    axes = _axes(preset, own, shared)
+    found = Chosen([], [])
+    for point in itertools.product(*axes.values()):
+        options = dict(zip(axes, point, strict=True))
+        public = preset in ("ttucb", "ttucb-batched") or options.get("trust") == "none"
+        if "epsilon" not in own and public:
+            options.pop("epsilon", None)  # the shared levels are for the private strategies
+        made = _made(preset, options, skip)
+        if isinstance(made, str):
+            found.unfit.append(made)
+        elif made not in found.strategies:
+            found.strategies.append(made)
+    if not found.strategies:
+        raise InvalidInputError(f"nothing of the strategy {preset} fits: {found.unfit[0]}")
+    return found
+
+
+def _axes(preset: str, own: dict[str, Any], shared: dict[str, Any]) -> dict[str, list[Any]]:
+    """The values of each option, as a list; each is checked alone."""
+    _known(f"strategy {preset}", own, OPTIONS)
+    both = {**shared, **own}
+    axes = {key: value if isinstance(value, list) else [value] for key, value in both.items()}
+    for key, values in axes.items():
+        if not values:
+            raise InvalidInputError(f"strategy {preset}: {key} is an empty list")
+        for value in values:
+            _check_alone(preset, key, value)
+    return axes
+
+
+def _made(preset: str, options: dict[str, Any], skip: bool) -> Strategy | str:
+    """The strategy, or if `skip` in words why there is none with these options."""
+    words = ", ".join([preset, *(f"{key} = {value}" for key, value in options.items())])
+    try:
+        return PRESETS[preset](**options)
+    except TypeError as error:
+        missing = str(error).rpartition("argument")[2].removeprefix("s:").strip(": ")
+        raise InvalidInputError(f"{words}: say also {missing}") from None
+    except InvalidInputError as error:
+        if not skip:
+            raise InvalidInputError(f"{words}: {error}; or write skip_unfit = true to leave it out") from None
+        return f"{words}: {error}"
+
+
+def _check_alone(preset: str, key: str, value: Any) -> None:
+    rule = OPTIONS[key]
+    try:
+        if callable(rule):
+            rule(value)
+        elif rule is not None and value not in rule:
+            raise InvalidInputError(f"{key} must be one of {', '.join(rule)}; got {value!r}")
+        elif rule is None and (isinstance(value, bool) or not isinstance(value, int | float)):
+            raise InvalidInputError(f"{key} must be a number; got {value!r}")
+    except InvalidInputError as error:
+        raise InvalidInputError(f"strategy {preset}: {error}") from None

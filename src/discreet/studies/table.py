@@ -1,0 +1,88 @@
+"""What a study comes to: a table with a row for each cell."""
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from discreet import theory
+from discreet.errors import InvalidInputError, NoConvergenceError
+from discreet.instance import Bernoulli
+from discreet.results import Results
+from discreet.studies.folder import StudyFolder
+from discreet.studies.study import Cell, extras
+
+if TYPE_CHECKING:
+    import polars as pl
+
+TEXTS = ("instance", "strategy", "threshold", "sampling", "trust", "options")
+COUNTS = ("runs", "unstopped", "errors")
+
+
+def make_table(folder: StudyFolder) -> "pl.DataFrame":
+    """The table of a study whose blocks are all there."""
+    import polars as pl
+
+    times: dict[Any, float | None] = {}
+    rows = [_row(cell, folder.results(cell), times) for cell in folder.study.cells]
+    kinds = {name: pl.String if name in TEXTS else pl.Int64 if name in COUNTS else pl.Float64 for name in rows[0]}
+    return pl.DataFrame(rows, schema=kinds)
+
+
+def with_seconds(table: "pl.DataFrame", seconds: list[float | None]) -> "pl.DataFrame":
+    """The table with one column more: how long each cell took."""
+    import polars as pl
+
+    return table.with_columns(pl.Series("seconds", seconds, dtype=pl.Float64))
+
+
+def statistics(results: Results) -> dict[str, Any]:
+    """What a simulation came to, as columns of the table."""
+    summary = results.summary()
+    names = ("runs", "unstopped", "errors", "mean", "median", "std", "sem")
+    return {
+        **{name: summary[name] for name in names},
+        **{f"q{q}": summary["quantiles"].get(f"{q / 100:g}") for q in (10, 25, 75, 90)},
+        "rounds_mean": summary["rounds_mean"],
+    }
+
+
+def _row(cell: Cell, results: Results, times: dict[Any, float | None]) -> dict[str, Any]:
+    strategy = cell.strategy
+    return {
+        "instance": cell.instance_name,
+        "strategy": strategy.name,
+        "threshold": strategy.threshold,
+        "sampling": strategy.sampling,
+        "trust": strategy.trust,
+        "options": extras(strategy),
+        "epsilon": strategy.epsilon,
+        "delta": strategy.delta,
+        **statistics(results),
+        "lower_bound": _lower_bound(cell, times),
+    }
+
+
+def _lower_bound(cell: Cell, times: dict[Any, float | None]) -> float | None:
+    """The tightest known for the strategy's kind of privacy, or None.
+
+    There is none for (ε, γ)-privacy, for ζ > 0 and for arms that are not Bernoulli.
+    """
+    strategy = cell.strategy
+    gaussian = strategy.estimator == "gauss"
+    if not isinstance(cell.instance, Bernoulli) or strategy.zeta > 0 or gaussian:
+        return None
+    key = (cell.instance_name, strategy.trust, strategy.epsilon)
+    if key not in times:
+        try:
+            time = _time(cell.instance, strategy.epsilon, strategy.trust)
+            times[key] = time if math.isfinite(time) else None
+        except (InvalidInputError, NoConvergenceError):
+            times[key] = None
+    found = times[key]
+    return None if found is None else theory.lower_bound(found, strategy.delta)
+
+
+def _time(instance: Bernoulli, epsilon: float | None, trust: str) -> float:
+    if epsilon is None:
+        return float(theory.t_kl(instance))
+    time = float(theory.t_epsilon(instance, epsilon))
+    return max(time, float(theory.t_local(instance, epsilon))) if trust == "local" else time

@@ -1,0 +1,353 @@
+"""Every measured number of README, the docs and `recommended()` is what evidence/*.json says.
+
+A claim is a sentence with its numbers as groups of a pattern, and what the evidence makes of them, written as the
+sentence writes it. A changed sentence or a changed measurement makes it fail; evidence/README.md says what to do then.
+"""
+
+import math
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+import pytest
+from evidence import choosing as choosing_study
+
+from discreet import recommended
+from discreet.reports.paper import METHOD
+from tests.support.measured import (
+    AUTHORS,
+    CELLS,
+    CHOOSING,
+    LOCAL,
+    ROOT,
+    THEIRS,
+    THRESHOLDS,
+    about,
+    adap_tt,
+    below,
+    cell,
+    dp_se_handicap,
+    dp_se_row,
+    empirical_rates,
+    ends,
+    fraction,
+    gaussian,
+    half_sigma,
+    losses,
+    of_mu2,
+    percents,
+    quicker,
+    ratios,
+    runs_of,
+    scaled_noise,
+    spaced,
+    step_row,
+    to_the_bound,
+    to_the_next_best,
+    unfinished,
+    word,
+)
+
+
+class Claim(NamedTuple):
+    where: str
+    """A file, or the trust model of `recommended()`."""
+    pattern: str
+    """The sentence; each number is a group."""
+    says: Callable[[], list[str]]
+    """The numbers by the evidence."""
+
+
+N = r"([\d.]+)"
+CLAIMS = [
+    Claim(
+        "README.md",
+        rf"it needs {N} to {N} times the lower bound, between (a \w+) and (a \w+) of the next best with a proof",
+        lambda: [*ends(to_the_bound()), fraction(max(to_the_next_best())), fraction(min(to_the_next_best()))],
+    ),
+    Claim(
+        "docs/choosing.md",
+        r"runs at about (twice) to (\w+) times the lower bound",
+        lambda: ["twice" if round(min(to_the_bound("mu2"))) == 2 else "", word(max(to_the_bound("mu2")))],
+    ),
+    Claim(
+        "docs/choosing.md",
+        r"AdaP-TT leaves the picture on the left: (\d+) million at ε = 0.01",
+        lambda: [f"{cell(CELLS, 'mu2', 0.01)['adap-tt']['median'] / 1e6:.0f}"],
+    ),
+    Claim(
+        "docs/choosing.md",
+        rf"## Trusted collector: all (\d+) cells δ = {N}\. `bet-se`: mean ± standard error of (\d+) runs\. `dp-se`: "
+        r"mean of (\d+) runs\. `adap-tt-star`, `adap-tt` \(thresholds `proved`\): medians of (\d+) runs",
+        lambda: [
+            str(len(CELLS)),
+            str(CHOOSING["delta"]),
+            *(runs_of(CELLS, name) for name in ("bet-se", "dp-se", "adap-tt-star")),
+        ],
+    ),
+    Claim(
+        "docs/choosing.md",
+        r'"Top-two bets": mean of (\d+) runs of .* "Wrong": of the (\d+) runs of `bet-se`',
+        lambda: [runs_of(CELLS, "bet-se top-two"), runs_of(CELLS, "bet-se")],
+    ),
+    Claim(
+        "docs/choosing.md",
+        r"`bet-se` took (\d+) to (\d+) % of the samples of `dp-se`, (\d+) to (\d+) % of the median of `adap-tt-star`, "
+        rf"at most (\d+) % of that of `adap-tt`, and {N} to {N} times the lower bound",
+        lambda: [
+            *percents(ratios("dp-se")),
+            *percents(ratios("adap-tt-star", "median")),
+            percents(ratios("adap-tt", "median"))[1],
+            *ends(to_the_bound()),
+        ],
+    ),
+    Claim(
+        "docs/choosing.md",
+        r"It was wrong (\d+) times in ([\d ]+) runs; δ would allow (\d+)\. (No) run was left unstopped",
+        lambda: [
+            str(sum(one["bet-se"]["errors"] for one in CELLS)),
+            spaced(sum(one["bet-se"]["runs"] for one in CELLS)),
+            f"{CHOOSING['delta'] * sum(one['bet-se']['runs'] for one in CELLS):.0f}",
+            "Some" if any(one["bet-se"]["unstopped"] for one in CELLS) else "No",
+        ],
+    ),
+    Claim(
+        "docs/choosing.md",
+        rf"Top Two sampling took {N} to {N} times the samples of elimination, (\d\.\d+) on average",
+        lambda: [
+            *ends((1 / value for value in ratios("bet-se top-two")), ".2f"),
+            f"{sum(1 / value for value in ratios('bet-se top-two')) / len(CELLS):.2f}",
+        ],
+    ),
+    Claim(
+        "docs/choosing.md",
+        rf"## No privacy (\d+) runs each, δ = {N} \(`ttucb-batched`: (\d+)\)",
+        lambda: [
+            runs_of(CHOOSING["none"], "bet-se"),
+            str(CHOOSING["delta"]),
+            runs_of(CHOOSING["none"], "ttucb-batched"),
+        ],
+    ),
+    Claim(
+        "docs/choosing.md",
+        r'`bet-se` with `trust="local"`, (\d+) runs.*?(\w+) to (\w+) a cell at ε = (0.01), where',
+        lambda: [
+            runs_of(LOCAL, "bet-se"),
+            *map(word, map(float, ends(one["ctb-tt"]["runs"] for one in LOCAL if one["epsilon"] == 0.01))),
+            str(min(one["epsilon"] for one in LOCAL)),
+        ],
+    ),
+    Claim(
+        "docs/choosing.md",
+        r"In all (\d+) cells `bet-se` took (\d+) to (\d+) % of the samples of `ctb-tt`",
+        lambda: [str(len(LOCAL)), *percents(one["bet-se"]["mean"] / one["ctb-tt"]["mean"] for one in LOCAL)],
+    ),
+    Claim(
+        "docs/choosing.md",
+        r"`bet-se` at δ = 0.1, (\d+) runs: wrong answers, (all) runs stopped\. The guarantee allows (\d+) of (\d+)",
+        lambda: [
+            str(CHOOSING["errors"][0]["runs"]),
+            "not all" if any(one["unstopped"] for one in CHOOSING["errors"]) else "all",
+            f"{0.1 * CHOOSING['errors'][0]['runs']:.0f}",
+            str(CHOOSING["errors"][0]["runs"]),
+        ],
+    ),
+    Claim(
+        "recommended global",
+        rf"in all (\d+) cells measured \((\w+) instances, (\w+) ε, δ = {N}\)",
+        lambda: [
+            str(len(CELLS)),
+            word(len({one["instance"] for one in CELLS})),
+            word(len({one["epsilon"] for one in CELLS})),
+            str(CHOOSING["delta"]),
+        ],
+    ),
+    Claim(
+        "recommended local",
+        rf"in all (\d+) cells measured \((\w+) instances, ε from {N} to {N}, δ = {N}\)",
+        lambda: [
+            str(len(LOCAL)),
+            word(len({one["instance"] for one in LOCAL})),
+            *ends((one["epsilon"] for one in LOCAL), "g"),
+            str(CHOOSING["delta"]),
+        ],
+    ),
+    Claim(
+        "recommended none",
+        rf"on all (\w+) instances measured \(δ = {N}\)",
+        lambda: [word(len(CHOOSING["none"])), str(CHOOSING["delta"])],
+    ),
+    Claim(
+        "docs/reproducing.md",
+        r"has σ = 1\), it is so in (\d+) of (\d+)\. .* means of (\d+) runs in each cell",
+        lambda: [below("pseudocode", "dp-se"), str(len(THEIRS)), str(AUTHORS["runs"])],
+    ),
+    *(
+        Claim(
+            "docs/reproducing.md",
+            rf"\| {re.escape(words)} \| (\d+) \| (\d+) \| ([\d.]+ [kM]) \| ([\d.]+ [kM]) \|",
+            lambda step=step: step_row(step),  # type: ignore[misc]
+        )
+        for step, words in {
+            "pseudocode": "the paper's pseudocode",
+            "bonus": "the bonus with log n, as in the code, for the arm's own phase",
+            "coins": "and coin flips for tracking, κ(t) in the challenger's cost",
+            "leader": "and a stopping rule about the leader by bonus, for gaps of either sign",
+            "finished": "and samples of unfinished phases not counted: their code",
+            "half": "and σ = 1/2 in the stopping rule's cost, as in the paper, in no published code",
+        }.items()
+    ),
+    Claim(
+        "docs/reproducing.md",
+        r"authors' code\* \| \| \| \*([\d.]+ [kM]), ([\d.]+ [kM])\* \| \*([\d.]+ [kM]), ([\d.]+ [kM])\* \|",
+        dp_se_row,
+    ),
+    Claim(
+        "docs/reproducing.md",
+        r"That is a factor of (\d+) on μ2 at ε = 0.01",
+        lambda: [about(of_mu2(adap_tt("pseudocode"), 0.01) / of_mu2(adap_tt("bonus"), 0.01))],
+    ),
+    Claim(
+        "docs/reproducing.md",
+        rf"\*\*ε of {N} and more: σ\.\*\* Their code as it is published still loses to DP-SE on μ(\d), μ(\d) and "
+        rf"\(from {N} on\) μ(\d)",
+        losses,
+    ),
+    Claim(
+        "docs/reproducing.md",
+        r"too small: (\d+) of the ([\d ]+) answers were wrong, at small ε up to (\d+) of the (\d+) in a cell",
+        half_sigma,
+    ),
+    Claim("docs/reproducing.md", rf"by up to a factor of {N} \(μ(\d), ε = (\d\.\d)\)", dp_se_handicap),
+    Claim("docs/reproducing.md", r"that alone makes it (\w+) to (\w+) times quicker than AdaP-TT", quicker),
+    Claim(
+        "the report's method",
+        r"Measured for its AdaP-TT, (\d+) runs in each of the (\d+) cells, below its own DP-SE: by the pseudocode in "
+        r"(\d+) cells; with its bonus, .*?, in (\d+), as .*?; with its coin flips and stopping rule in (\d+); not "
+        r"counting unfinished phases, about (a \w+) of the samples, in (\d+)\. It is below in all (\d+) only if",
+        lambda: [
+            str(AUTHORS["runs"]),
+            str(len(THEIRS)),
+            *map(below, ("pseudocode", "bonus", "leader")),
+            fraction(round(unfinished(), 1)),
+            *map(below, ("finished", "half")),
+        ],
+    ),
+    Claim(
+        "the report's method",
+        r"and then up to (\d+) of (\d+) answers in a cell are wrong",
+        lambda: half_sigma()[2:],
+    ),
+    Claim("the report's method", r"that makes it (\w+) to (\w+) times quicker than AdaP-TT", quicker),
+    Claim(
+        "docs/strategies.md",
+        rf"at δ = 0.1 \((\d+) runs each, 95 % interval\): with means \(0.52, 0.5\) AdaP-TT errs in {N} % "
+        rf"\({N} … {N} %\) of runs at ε = 0.1 and {N} % at ε = 1, AdaP-TT\\\* in {N} % and {N} %; with ten arms "
+        rf"\(0.55 and nine at 0.5\) AdaP-TT in {N} % at ε = 1",
+        empirical_rates,
+    ),
+    Claim(
+        "docs/theory.md",
+        r"about (\d+) % of runs err with \$\\sigma = 1/2\$ and the classical \$s = ([\d.]+)\$, and about (\d+) % with "
+        r"the exact \$s = ([\d.]+)\$",
+        gaussian,
+    ),
+    Claim(
+        "docs/theory.md",
+        r"In ([\d ]+) random cases .*? SHARP was never above (\d\.\d+) times the printed value",
+        lambda: [
+            spaced(THRESHOLDS["sharp"]["cases"]),
+            f"{math.ceil(100 * THRESHOLDS['sharp']['largest ratio']) / 100:.2f}",
+        ],
+    ),
+    Claim(
+        "docs/planning.md",
+        r"on near ties of two arms a quarter of it erred in (none) of (\d+) runs at δ = 0.001",
+        lambda: [
+            "some" if any(row["errors"] for row in THRESHOLDS["quarter"]) else "none",
+            str(THRESHOLDS["quarter"][0]["runs"]),
+        ],
+    ),
+    Claim(
+        "docs/auditing.md",
+        r"With ε = 1 and ([\d ]+) runs, noise scaled by 0.8 was found in (\d+) of (\d+) audits, by 0.9 in (\d+) "
+        r"\(releases of `bet-se`, on bits\) or (\d+) \(of `adap-tt`\), by 0.95 in (\d+) or (\w+)",
+        scaled_noise,
+    ),
+]
+
+
+def text_of(where: str) -> str:
+    if where.startswith("recommended "):
+        trust = where.split()[1]
+        return recommended(None if trust == "none" else 1.0, 0.01, trust).reason
+    text = " ".join(METHOD) if where == "the report's method" else (ROOT / where).read_text()
+    return " ".join(text.split())
+
+
+def wrong(claim: Claim, text: str) -> str:
+    """What is wrong with a claim in a text; empty if nothing."""
+    found = [match.groups() for match in re.finditer(claim.pattern, text)]
+    if len(found) != 1:
+        return f"{claim.where}: this stands there {len(found)} times, not once: {claim.pattern}"
+    if list(found[0]) != claim.says():
+        return f"{claim.where}: says {list(found[0])}, the evidence {claim.says()}"
+    return ""
+
+
+NAMES = [f"{number}: {claim.where}" for number, claim in enumerate(CLAIMS)]
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=NAMES)
+def test_a_claim_is_what_was_measured(claim: Claim) -> None:
+    assert wrong(claim, text_of(claim.where)) == ""
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=NAMES)
+def test_another_number_would_be_seen(claim: Claim) -> None:
+    text = text_of(claim.where)
+    match = re.search(claim.pattern, text)
+    assert match is not None
+    for group in range(1, len(match.groups()) + 1):
+        first, last = match.span(group)
+        assert wrong(claim, f"{text[:first]}7{match[group]}{text[last:]}")
+
+
+def test_another_measurement_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(CELLS[0]["bet-se"], "mean", 2 * CELLS[0]["bet-se"]["mean"])
+    monkeypatch.setitem(THEIRS[0], "dp-se-authors", 0.0)
+    changed = [claim.where for claim in CLAIMS if wrong(claim, text_of(claim.where))]
+    assert {"README.md", "docs/choosing.md", "docs/reproducing.md", "the report's method"} <= set(changed)
+
+
+def table_lines(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line.startswith("|")]
+
+
+def test_the_tables_of_choosing_are_the_measurements(capsys: pytest.CaptureFixture[str]) -> None:
+    choosing_study.show(CHOOSING)
+    page = (ROOT / "docs" / "choosing.md").read_text()
+    assert table_lines(page) == table_lines(capsys.readouterr().out)
+
+
+def test_bet_se_took_the_fewest_in_every_cell() -> None:
+    """What `recommended()` and the page say of every cell, of stopping and of error rates."""
+    for cells, rivals in (
+        (CELLS, ("dp-se", "adap-tt", "adap-tt-star")),
+        (LOCAL, ("ctb-tt",)),
+        (CHOOSING["none"], ("ttucb", "ttucb-batched")),
+    ):
+        for one in cells:
+            ours = one["bet-se"]
+            others = [one[rival][key] for rival in rivals for key in ("mean", "median")]
+            assert ours["mean"] < min(other for other in others if other is not None), one
+            assert ours["unstopped"] == 0
+    assert min(1 / value for value in ratios("bet-se top-two")) < 1.05  # "comes close in a few"
+
+
+def test_the_other_empirical_thresholds_never_erred() -> None:
+    others = [row for row in THRESHOLDS["empirical"] if row["strategy"] in ("ttucb", "ctb-tt", "ttucb-batched")]
+    assert {(row["strategy"], row["arms"]) for row in others} == {
+        (name, arms) for name in ("ttucb", "ctb-tt", "ttucb-batched") for arms in (2, 10)
+    }
+    assert not any(row["errors"] for row in others)
