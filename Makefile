@@ -4,13 +4,22 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
 
-.PHONY: demo test lint bench storm docs clean
+.PHONY: demo test quick lint bench storm docs clean
 
 demo: $(READY)
 	$(BIN)/discreet demo
 
+# A worker a processor; kernels are compiled before they start, so that no two of them compile the same.
+PYTEST := $(BIN)/python -m pytest -n logical --dist worksteal
+
 test: $(READY)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m tests.support.warm
+	$(PYTEST)
+
+# What takes long is left out: `slow` in pyproject.toml says what that is.
+quick: $(READY)
+	$(BIN)/python -m tests.support.warm
+	$(PYTEST) -m "not slow"
 
 lint: $(READY)
 	$(BIN)/ruff check .

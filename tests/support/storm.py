@@ -127,13 +127,25 @@ def spawn(trial: Trial, url: str, log: Log, seed: int, fuse: bool) -> int:
         os._exit(1)
 
 
-def storm(url: str, folder: Path, kind: str, kills: int, workers: int = 8, seed: int = 0, show: bool = False) -> Log:
-    """Let the workers work until so many of them have been killed, each followed by another one."""
+def storm(
+    url: str,
+    folder: Path,
+    kind: str,
+    kills: int,
+    workers: int = 8,
+    seed: int = 0,
+    show: bool = False,
+    people: int = 0,
+) -> Log:
+    """Let the workers work until so many of them have been killed, each followed by another one.
+
+    Where they hardly get to work, as on a busy machine, it goes on until so many people are in the trial.
+    """
     trial = create(url, kind)
     log, rng = Log(folder / f"storm-{kind}.log"), random.Random(seed)
     fused = {spawn(trial, url, log, rng.getrandbits(64), number % 2 == 0): number % 2 == 0 for number in range(workers)}
     began, dead = time.monotonic(), 0
-    while dead < kills:
+    while dead < kills or trial.status().people < people:
         time.sleep(rng.expovariate(20))
         os.kill(rng.choice([child for child, fuse in fused.items() if not fuse]), signal.SIGKILL)
         for child in list(fused):

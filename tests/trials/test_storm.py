@@ -70,7 +70,7 @@ def test_planted_mistakes_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("kind", storm.STRATEGIES)
 def test_storm(url: str, tmp_path: Path, kind: str) -> None:
-    log = storm.storm(url, tmp_path, kind, kills=60 if "sqlite" in url else 20)
+    log = storm.storm(url, tmp_path, kind, kills=60 if "sqlite" in url else 20, people=21)
     assert storm.problems(url, log) == []
     assert Trial.open(url, storm.NAME).status().people > 20
     log.close()
