@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     )
     from discreet.instance import Bernoulli, Beta, Discrete, Instance, benchmarks
     from discreet.planning.plan import GapScenarios, Plan, gap_scenarios, plan
+    from discreet.reports.trial import trial_page
     from discreet.results import Results
     from discreet.simulation.engine import MayNotStopWarning, simulate
     from discreet.strategies.strategy import (
@@ -42,8 +43,11 @@ if TYPE_CHECKING:
     from discreet.studies.study import Study
     from discreet.theory.bounds import Bounds, PrivateBounds, bounds
     from discreet.theory.times import CharacteristicTime
+    from discreet.trials.mechanisms import respond
+    from discreet.trials.outcomes import Response
     from discreet.trials.status import ArmStatus, Assignment, Batch, Status, Verification
     from discreet.trials.trial import Trial
+    from discreet.trials.verify import verify_transcript
 
 __all__ = [
     "ArmStatus",
@@ -70,6 +74,7 @@ __all__ = [
     "PrivateBounds",
     "Recommendation",
     "Rehearsal",
+    "Response",
     "Results",
     "Status",
     "StoreError",
@@ -94,10 +99,13 @@ __all__ = [
     "hard_instances",
     "plan",
     "recommended",
+    "respond",
     "run_study",
     "simulate",
+    "trial_page",
     "ttucb",
     "ttucb_batched",
+    "verify_transcript",
 ]
 
 _HOMES = {
@@ -162,7 +170,11 @@ _HOMES = {
     "studies.study": ("Study",),
     "studies.run": ("run_study",),
     "theory.times": ("CharacteristicTime",),
+    "reports.trial": ("trial_page",),
+    "trials.mechanisms": ("respond",),
+    "trials.outcomes": ("Response",),
     "trials.trial": ("Trial",),
+    "trials.verify": ("verify_transcript",),
     "trials.status": (
         "ArmStatus",
         "Assignment",

@@ -28,11 +28,12 @@ from discreet import (
     ttucb,
 )
 from discreet.audits.privacy import RELEASES, critical_tables, epsilon_low, features, short_trial
-from discreet.audits.rehearsal import Live, Rehearsal, Release, Silent, Simulated, Transcript
+from discreet.audits.rehearsal import Live, Rehearsal, Silent, Simulated, Transcript
 from discreet.cli import main
 from discreet.statistics import clopper_pearson
 from discreet.strategies.run import Due, PhasedCourse
 from discreet.trials import mechanisms as wall
+from discreet.trials.record import Release
 from discreet.trials.trial import Trial
 
 SURE = 1 - 1e-6

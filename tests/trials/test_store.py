@@ -19,8 +19,7 @@ import sqlalchemy as sa
 from discreet import adap_tt_star, ctb_tt
 from discreet.errors import InvalidInputError, StoreError, TamperedError
 from discreet.trials import mechanisms as privacy
-from discreet.trials.store import database as store
-from discreet.trials.store import schema
+from discreet.trials.store import dialects, schema, session
 from discreet.trials.trial import Trial
 from tests.support import postgres as postgres_server
 
@@ -46,7 +45,7 @@ def run(trial: Trial, people: int, outcome: float = 1.0) -> None:
 @contextmanager
 def database(url: str, **options: Any) -> Iterator[sa.Connection]:
     """The tables, for a test that looks behind the wall or does damage."""
-    engine = sa.create_engine(store._read_url(url), **options)
+    engine = sa.create_engine(dialects.dialect_of(url).url, **options)
     try:
         with engine.begin() as connection:
             yield connection
@@ -191,7 +190,7 @@ def test_leases_end(url: str) -> None:
 
 
 def test_people_take_part_once(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store, "AT_ONCE", 100)
+    monkeypatch.setattr(session, "AT_ONCE", 100)
     trial = create(url)
     names = [f"person {number}" for number in range(430)]
     assert len(trial.ask(people=names[:3]).assignments) == 3
@@ -371,12 +370,12 @@ def test_outcomes_are_erased_from_the_files(tmp_path: Path) -> None:
             outcomes[id] = units / 2**20
         for start in range(0, len(ids) - 1, 20):
             trial.tell_many(dict(list(outcomes.items())[start : start + 20]))
-        with database(str(trial._store.url)) as connection:
+        with database(str(trial._store.dialect.url)) as connection:
             kept = set(connection.execute(LEFT).scalars())
         raw = raw_bytes(tmp_path)
         found_before += sum(patterns[number] in raw for number in kept & set(patterns) if number > 255)
         trial.tell(ids[-1], 1.0)
-        with database(str(trial._store.url)) as connection:
+        with database(str(trial._store.dialect.url)) as connection:
             kept = set(connection.execute(LEFT).scalars())
         raw = raw_bytes(tmp_path)
         assert not [number for number in set(patterns) - kept if number > 255 and patterns[number] in raw]
@@ -596,7 +595,7 @@ def test_postgresql_commits_are_on_disk(postgres: postgres_server.Server) -> Non
 
 
 def test_postgresql_locks_one_trial_only(postgres: postgres_server.Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store, "BUSY_SECONDS", 0.3)
+    monkeypatch.setattr(dialects, "BUSY_SECONDS", 0.3)
     url = postgres.new_url()
     one, same, other = create(url), Trial.open(url, "colours"), create(url, "other")
     with one._store.session("colours") as session:

@@ -19,7 +19,7 @@ from discreet.audits.rehearsal import Live, Rehearsal, Silent, Simulated, Source
 from discreet.errors import InvalidInputError
 from discreet.statistics import clopper_pearson
 from discreet.strategies.strategy import Strategy
-from discreet.trials.protocol import live_course
+from discreet.trials.record import live_course
 from discreet.validate import check_whole
 from discreet.version import __version__
 

@@ -24,7 +24,7 @@ from discreet.cli.options import (
     show_json,
     strategy_options,
 )
-from discreet.cli.trial import respond, trial
+from discreet.cli.trial import report_file, respond, trial, verify_file
 from discreet.errors import DiscreetError, InvalidInputError
 from discreet.version import __version__
 
@@ -428,6 +428,8 @@ def demo(out: str | None) -> None:
 
 main.add_command(trial)
 main.add_command(respond)
+main.add_command(verify_file)
+main.add_command(report_file)
 
 
 if __name__ == "__main__":

@@ -1,16 +1,21 @@
 """The tables in which trials live, and what their rows are called."""
 
-import json
 from typing import Any, NamedTuple
 
-from discreet.errors import MissingExtraError
-
-try:
-    import sqlalchemy as sa
-    from sqlalchemy import BigInteger, Column, Float, Index, Integer, LargeBinary, MetaData, String, Table, Text
-    from sqlalchemy.types import TypeDecorator
-except ImportError:
-    raise MissingExtraError('live trials need SQLAlchemy: pip install "discreet[live]"') from None
+import sqlalchemy as sa
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Float,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+)
+from sqlalchemy.types import TypeDecorator
 
 SCHEMA = 1
 """Version of the tables. Raise it with a step in MIGRATIONS, and keep a file of the version before as a test asset."""
@@ -117,11 +122,6 @@ keys = Table(
 )
 
 
-def canonical(value: Any) -> str:
-    """JSON that is the same for the same value."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-
-
 class Row(NamedTuple):
     """A trial as it is now."""
 
@@ -131,22 +131,6 @@ class Row(NamedTuple):
     head: str
     people: int
     state: str
-
-
-class Event(NamedTuple):
-    """One line of the public record."""
-
-    seq: int
-    kind: str
-    body: str
-    """What it says, as JSON: the very text that was hashed."""
-    hash: str
-
-    @property
-    def says(self) -> dict[str, Any]:
-        """The body in plain types."""
-        found: dict[str, Any] = json.loads(self.body)
-        return found
 
 
 class Assigned(NamedTuple):
