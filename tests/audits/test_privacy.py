@@ -360,7 +360,7 @@ def test_command() -> None:
 
 def test_a_violation_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "discreet.privacy_audit.audit_privacy", lambda *_, **__: audited(QUICK, BareFirst, "first", 400)
+        "discreet.audits.privacy.audit_privacy", lambda *_, **__: audited(QUICK, BareFirst, "first", 400)
     )
     words = " ".join(run("--strategy", "adap-tt", "--epsilon", "1").stdout.split())
     assert "VIOLATED: transcript, person 1, ε is at least" in words

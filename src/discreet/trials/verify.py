@@ -61,10 +61,9 @@ def follow(protocol: Protocol, protocol_hash: str, events: Iterable[Event], watc
 
 def _linked(event: Event, head: Head) -> bool:
     """Whether an event goes on where the record ended before; the first one names the protocol."""
-    if head.seq == 0:
-        return event == first_event(head.hash)
-    goes_on = event.seq == head.seq + 1
-    return goes_on and event.hash == link(head.hash, event.seq, event.kind, event.body)
+    if event.seq != head.seq + 1 or event.hash != link(head.hash, event.seq, event.kind, event.body):
+        return False
+    return head.seq > 0 or event == first_event(head.hash)
 
 
 # --- a published transcript -----------------------------------------------------------------------
