@@ -9,13 +9,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from discreet.errors import InvalidInputError
+from discreet.errors import InvalidInputError, NoConvergenceError
 from discreet.strategies.run import Course, Due, StreamCourse, new_course
 from discreet.strategies.strategy import Strategy
 from discreet.trials.outcomes import largest_response, payable_delta
 from discreet.trials.protocol import Protocol, canonical
 
-BROKEN = (ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError)
+BROKEN = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+    NoConvergenceError,
+)
 """What reading something raises that is not what we wrote."""
 
 
@@ -285,8 +293,9 @@ class Replay:
         return largest_response(live_noise(strategy))
 
     def _in_units(self, unit: Any, values: list[Any]) -> bool:
-        """Whether these are whole numbers of the protocol's units."""
-        return unit == 1 / self.protocol.grid and all(type(value) is int for value in values)
+        """Whether these are whole numbers of the protocol's units, of 64 bits as noise is."""
+        whole = all(type(value) is int and abs(value) < 2**63 for value in values)
+        return whole and unit == 1 / self.protocol.grid
 
     def _payable(self, epsilon: float | None) -> bool:
         """Whether a release may state this ε."""

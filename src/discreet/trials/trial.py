@@ -19,7 +19,7 @@ from discreet.trials import mechanisms
 from discreet.trials.desk import Desk, identifiers
 from discreet.trials.outcomes import Response, largest_response, to_units
 from discreet.trials.protocol import Protocol, digest
-from discreet.trials.record import BROKEN, Head, first_event, fresh, live_noise
+from discreet.trials.record import BROKEN, Head, Replay, first_event, fresh, live_noise
 from discreet.trials.status import Batch, Figures, Status, Verification, make_figures, make_status
 from discreet.trials.store import schema
 from discreet.trials.store.database import Store
@@ -258,7 +258,7 @@ class Trial:
                     self._check_head(session, Head.parse(head))
                 except TamperedError as error:
                     problems.append(str(error))
-            followed = follow(self.protocol, digest(row.protocol), session.events())
+            followed = follow(Replay(self.protocol), digest(row.protocol), session.events())
             if followed.problem:
                 problems.append(followed.problem)
             if not problems:

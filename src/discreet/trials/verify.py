@@ -42,9 +42,8 @@ class Followed(NamedTuple):
         return None
 
 
-def follow(protocol: Protocol, protocol_hash: str, events: Iterable[Event], watch: Watch | None = None) -> Followed:
+def follow(replay: Replay, protocol_hash: str, events: Iterable[Event], watch: Watch | None = None) -> Followed:
     """Recompute the chain, and the state from the events alone, up to the first problem."""
-    replay = Replay(protocol)
     head = Head(0, protocol_hash)
     for event in events:
         if not _linked(event, head):
@@ -87,7 +86,7 @@ def check_transcript(said: dict[str, Any], head: str | None = None, watch: Watch
     if begin != said["protocol_hash"]:
         return Verification(0, nothing, ("the protocol is not the one that has this hash",))
     try:
-        protocol = Protocol.from_dict(said["protocol"])
+        replay = Replay(Protocol.from_dict(said["protocol"]))
     except BROKEN as error:
         reason = f": {error}" if isinstance(error, InvalidInputError) else ""
         words = f"the protocol is none that discreet {__version__} can follow{reason}"
@@ -96,7 +95,7 @@ def check_transcript(said: dict[str, Any], head: str | None = None, watch: Watch
         events = [_event(one) for one in said["events"]]
     except BROKEN:
         return Verification(0, nothing, ("there are events that say nothing",))
-    followed = follow(protocol, begin, events, watch)
+    followed = follow(replay, begin, events, watch)
     problems = list(_problems(followed, said, events, known))
     return Verification(followed.head.seq, str(followed.head), tuple(problems))
 
@@ -231,7 +230,7 @@ def _digest(protocol: dict[str, Any]) -> str:
     """The hash of a protocol as it would have been written down; none if it could not be."""
     try:
         return digest(canonical(protocol))
-    except ValueError:
+    except BROKEN:
         return ""
 
 
@@ -239,4 +238,8 @@ def _event(said: dict[str, Any]) -> Event:
     """The event that a transcript tells."""
     frame = ("seq", "kind", "hash")
     body = {name: part for name, part in said.items() if name not in frame}
-    return Event(said["seq"], said["kind"], canonical(body), said["hash"])
+    event = Event(said["seq"], said["kind"], canonical(body), said["hash"])
+    if not isinstance(event.kind, str):
+        raise TypeError
+    f"{event.kind}{event.body}".encode()  # refuses what no text can hold
+    return event

@@ -21,11 +21,16 @@ SCHEMA = 1
 """Version of the tables. Raise it with a step in MIGRATIONS, and keep a file of the version before as a test asset."""
 MIGRATIONS: dict[int, tuple[str, ...]] = {}
 """The statements that bring a database of this version to the next one."""
-OPEN, TOLD, MISSED, EXPIRED = 0, 1, 2, 3
+OPEN = 0
+TOLD = 1
+MISSED = 2
+EXPIRED = 3
 """States of an assignment. They stay behind the wall: that an outcome is missing may be the outcome."""
 
-OFFSET, ERASED = 2**62, -(2**61)
-"""What is added to an outcome's units when stored, and what stands for one that was erased; see `Units`."""
+OFFSET = 2**62
+"""What is added to an outcome's units when stored; see `Units`."""
+ERASED = -(2**61)
+"""What stands for an outcome that was erased."""
 
 metadata = MetaData()
 about = Table("discreet_schema", metadata, Column("version", Integer, primary_key=True))

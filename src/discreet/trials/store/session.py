@@ -73,13 +73,16 @@ class Session:
     """One transaction on one trial. Every method is a statement or two."""
 
     def __init__(self, connection: sa.Connection, name: str, lock: bool) -> None:
-        self.connection, self.name, self._lock = connection, name, lock
+        self.connection = connection
+        self.name = name
+        self._lock = lock
         self.row: Row | None = None
         self._counts: dict[tuple[int, int], Batched] | None = None
 
     def look(self) -> Row | None:
         """The trial now, locked until the end of the transaction; None if there is none of this name."""
-        found = self.connection.execute(_look_locked if self._lock else _look, {"name": self.name}).one_or_none()
+        statement = _look_locked if self._lock else _look
+        found = self.connection.execute(statement, {"name": self.name}).one_or_none()
         self.row = None if found is None else Row(*found)
         return self.row
 
@@ -91,7 +94,8 @@ class Session:
 
     def create(self, protocol: str, head: str, key: bytes, state: str) -> bool:
         """Enter a new trial; false if another process was quicker."""
-        row = {"name": self.name, "protocol": protocol, "seq": 0, "head": head, "people": 0, "state": state}
+        row: dict[str, Any] = {"name": self.name, "protocol": protocol, "state": state}
+        row |= {"seq": 0, "head": head, "people": 0}
         try:
             with self.connection.begin_nested():
                 self.connection.execute(trials.insert(), row)
@@ -111,7 +115,8 @@ class Session:
 
     def save(self, state: str) -> None:
         """Write the trial's row: the head of the chain, how many people there are, the state that follows."""
-        row = self.row = self.look_again()._replace(state=state)
+        row = self.look_again()._replace(state=state)
+        self.row = row
         self._run(_save, seq=row.seq, head=row.head, people=row.people, state=state)
 
     def events(self) -> Iterator[Event]:
@@ -128,7 +133,8 @@ class Session:
     def assign(self, rows: Sequence[Assigned], deadline: float | None) -> None:
         """Enter assignments."""
         self._insert(assignments, [{**row._asdict(), "deadline": deadline} for row in rows])
-        self.row = self.look_again()._replace(people=self.look_again().people + len(rows))
+        row = self.look_again()
+        self.row = row._replace(people=row.people + len(rows))
 
     def assigned(self, numbers: Sequence[int]) -> dict[int, Assigned]:
         """Assignments by their numbers."""
@@ -156,7 +162,9 @@ class Session:
 
     def add(self, changes: dict[tuple[int, int], tuple[int, int, int]]) -> None:
         """Add (open, told, vacant) to the counts of batches, given by (arm, phase)."""
-        known, old, new = self.batches(), [], []
+        known = self.batches()
+        old = []
+        new = []
         for (arm, phase), more in sorted(changes.items()):
             before = known.get((arm, phase), Batched(arm, phase, 0, 0, 0))
             after = Batched(arm, phase, *(now + plus for now, plus in zip(before[2:], more, strict=True)))
@@ -198,9 +206,8 @@ class Session:
 
     def seal(self, outcomes: Sequence[tuple[Assigned, int | None]]) -> None:
         """Put outcomes, in units, behind the wall; None is an answer that will not come."""
-        rows = [(row.arm, row.phase, row.number, units) for row, units in outcomes]
-        names = ("arm", "phase", "number", "units")
-        self._insert(sealed, [dict(zip(names, row, strict=True)) for row in rows])
+        rows = [{"arm": row.arm, "phase": row.phase, "number": row.number, "units": units} for row, units in outcomes]
+        self._insert(sealed, rows)
 
     def reseal(self, row: Assigned, units: int) -> None:
         """Correct an outcome, if there is one."""
