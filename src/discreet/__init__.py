@@ -1,184 +1,82 @@
-"""Differentially private best-arm identification: what is possible, how to plan it, how to run it."""
+"""Differentially private best-arm identification: what is possible, how to plan it, how to run it.
+
+The public names are those imported below, `discreet.theory` with `discreet.theory.thresholds` and
+`discreet.theory.divergences`, and `discreet.reports.charts`. Everything else may change without notice.
+"""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from discreet.lazy import homes
 from discreet.version import __version__
 
-if TYPE_CHECKING:
-    from discreet.audits.correctness import Correctness, audit_correctness, hard_instances
-    from discreet.audits.privacy import PrivacyAudit, audit_privacy
-    from discreet.audits.rehearsal import Rehearsal
-    from discreet.errors import (
-        DiscreetError,
-        InvalidInputError,
-        MissingExtraError,
-        NoConvergenceError,
-        StoreError,
-        TamperedError,
-        TiedBestArmError,
-    )
-    from discreet.instance import Bernoulli, Beta, Discrete, Instance, benchmarks
-    from discreet.planning.plan import Plan, plan
-    from discreet.planning.scenarios import GapScenarios, gap_scenarios
-    from discreet.results import Results
-    from discreet.simulation.engine import MayNotStopWarning, simulate
-    from discreet.strategies.custom import CustomBonus, CustomGrid, CustomThreshold
-    from discreet.strategies.presets import (
-        Recommendation,
-        adap_tt,
-        adap_tt_star,
-        bet_se,
-        ctb_tt,
-        dp_se,
-        gauss_tt,
-        recommended,
-        ttucb,
-        ttucb_batched,
-    )
-    from discreet.strategies.strategy import Strategy
-    from discreet.studies.run import run_study
-    from discreet.studies.study import Study
-    from discreet.theory.bounds import Bounds, PrivateBounds, bounds
-    from discreet.theory.times import CharacteristicTime
-    from discreet.trials.status import ArmStatus, Assignment, Batch, Status, Verification
-    from discreet.trials.trial import Trial
+if TYPE_CHECKING:  # the one list of public names; at run time each is imported when it is first asked for
+    from discreet.audits.correctness import Correctness as Correctness
+    from discreet.audits.correctness import audit_correctness as audit_correctness
+    from discreet.audits.correctness import hard_instances as hard_instances
+    from discreet.audits.privacy import PrivacyAudit as PrivacyAudit
+    from discreet.audits.privacy import audit_privacy as audit_privacy
+    from discreet.audits.rehearsal import Rehearsal as Rehearsal
+    from discreet.errors import DiscreetError as DiscreetError
+    from discreet.errors import InvalidInputError as InvalidInputError
+    from discreet.errors import MissingExtraError as MissingExtraError
+    from discreet.errors import NoConvergenceError as NoConvergenceError
+    from discreet.errors import StoreError as StoreError
+    from discreet.errors import TamperedError as TamperedError
+    from discreet.errors import TiedBestArmError as TiedBestArmError
+    from discreet.instance import Bernoulli as Bernoulli
+    from discreet.instance import Beta as Beta
+    from discreet.instance import Discrete as Discrete
+    from discreet.instance import Instance as Instance
+    from discreet.instance import benchmarks as benchmarks
+    from discreet.planning.plan import Plan as Plan
+    from discreet.planning.plan import plan as plan
+    from discreet.planning.scenarios import GapScenarios as GapScenarios
+    from discreet.planning.scenarios import gap_scenarios as gap_scenarios
+    from discreet.reports.trial import trial_page as trial_page
+    from discreet.results import Results as Results
+    from discreet.simulation.engine import MayNotStopWarning as MayNotStopWarning
+    from discreet.simulation.engine import simulate as simulate
+    from discreet.strategies.custom import CustomBonus as CustomBonus
+    from discreet.strategies.custom import CustomGrid as CustomGrid
+    from discreet.strategies.custom import CustomThreshold as CustomThreshold
+    from discreet.strategies.presets import Recommendation as Recommendation
+    from discreet.strategies.presets import adap_tt as adap_tt
+    from discreet.strategies.presets import adap_tt_star as adap_tt_star
+    from discreet.strategies.presets import bet_se as bet_se
+    from discreet.strategies.presets import ctb_tt as ctb_tt
+    from discreet.strategies.presets import dp_se as dp_se
+    from discreet.strategies.presets import gauss_tt as gauss_tt
+    from discreet.strategies.presets import recommended as recommended
+    from discreet.strategies.presets import ttucb as ttucb
+    from discreet.strategies.presets import ttucb_batched as ttucb_batched
+    from discreet.strategies.strategy import Strategy as Strategy
+    from discreet.studies.run import run_study as run_study
+    from discreet.studies.study import Study as Study
+    from discreet.theory.bounds import Bounds as Bounds
+    from discreet.theory.bounds import PrivateBounds as PrivateBounds
+    from discreet.theory.bounds import bounds as bounds
+    from discreet.theory.times import CharacteristicTime as CharacteristicTime
+    from discreet.trials.mechanisms import respond as respond
+    from discreet.trials.outcomes import Response as Response
+    from discreet.trials.status import ArmStatus as ArmStatus
+    from discreet.trials.status import Assignment as Assignment
+    from discreet.trials.status import Batch as Batch
+    from discreet.trials.status import Status as Status
+    from discreet.trials.status import Verification as Verification
+    from discreet.trials.trial import Trial as Trial
+    from discreet.trials.verify import verify_transcript as verify_transcript
 
-__all__ = [
-    "ArmStatus",
-    "Assignment",
-    "Batch",
-    "Bernoulli",
-    "Beta",
-    "Bounds",
-    "CharacteristicTime",
-    "Correctness",
-    "CustomBonus",
-    "CustomGrid",
-    "CustomThreshold",
-    "DiscreetError",
-    "Discrete",
-    "GapScenarios",
-    "Instance",
-    "InvalidInputError",
-    "MayNotStopWarning",
-    "MissingExtraError",
-    "NoConvergenceError",
-    "Plan",
-    "PrivacyAudit",
-    "PrivateBounds",
-    "Recommendation",
-    "Rehearsal",
-    "Results",
-    "Status",
-    "StoreError",
-    "Strategy",
-    "Study",
-    "TamperedError",
-    "TiedBestArmError",
-    "Trial",
-    "Verification",
-    "__version__",
-    "adap_tt",
-    "adap_tt_star",
-    "audit_correctness",
-    "audit_privacy",
-    "benchmarks",
-    "bet_se",
-    "bounds",
-    "ctb_tt",
-    "dp_se",
-    "gap_scenarios",
-    "gauss_tt",
-    "hard_instances",
-    "plan",
-    "recommended",
-    "run_study",
-    "simulate",
-    "ttucb",
-    "ttucb_batched",
-]
-
-_HOMES = {
-    "audits.correctness": (
-        "Correctness",
-        "audit_correctness",
-        "hard_instances",
-    ),
-    "theory.bounds": (
-        "Bounds",
-        "PrivateBounds",
-        "bounds",
-    ),
-    "simulation.engine": (
-        "MayNotStopWarning",
-        "simulate",
-    ),
-    "errors": (
-        "DiscreetError",
-        "InvalidInputError",
-        "MissingExtraError",
-        "NoConvergenceError",
-        "StoreError",
-        "TamperedError",
-        "TiedBestArmError",
-    ),
-    "instance": (
-        "Bernoulli",
-        "Beta",
-        "Discrete",
-        "Instance",
-        "benchmarks",
-    ),
-    "planning.plan": (
-        "Plan",
-        "plan",
-    ),
-    "planning.scenarios": (
-        "GapScenarios",
-        "gap_scenarios",
-    ),
-    "audits.privacy": (
-        "PrivacyAudit",
-        "audit_privacy",
-    ),
-    "audits.rehearsal": ("Rehearsal",),
-    "results": ("Results",),
-    "strategies.custom": ("CustomBonus", "CustomGrid", "CustomThreshold"),
-    "strategies.presets": (
-        "Recommendation",
-        "adap_tt",
-        "adap_tt_star",
-        "bet_se",
-        "ctb_tt",
-        "dp_se",
-        "gauss_tt",
-        "recommended",
-        "ttucb",
-        "ttucb_batched",
-    ),
-    "strategies.strategy": ("Strategy",),
-    "studies.study": ("Study",),
-    "studies.run": ("run_study",),
-    "theory.times": ("CharacteristicTime",),
-    "trials.trial": ("Trial",),
-    "trials.status": (
-        "ArmStatus",
-        "Assignment",
-        "Batch",
-        "Status",
-        "Verification",
-    ),
-}
+_HOMES = homes(__file__)
+__all__ = ["__version__", *sorted(_HOMES)]  # noqa: PLE0604
 
 
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first asked for: most commands need few of them, and start sooner."""
-    for home, names in _HOMES.items():
-        if name in names:
-            globals()[name] = getattr(import_module(f"discreet.{home}"), name)
-            return globals()[name]
-    raise AttributeError(f"module 'discreet' has no attribute {name!r}")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'discreet' has no attribute {name!r}")
+    globals()[name] = found = getattr(import_module(_HOMES[name]), name)
+    return found
 
 
 def __dir__() -> list[str]:

@@ -29,12 +29,13 @@ from discreet import (
 )
 from discreet.audits.experiments import RELEASES, critical_tables, features, short_trial
 from discreet.audits.privacy import epsilon_low
-from discreet.audits.rehearsal import Live, Rehearsal, Release, Silent, Simulated, Transcript
+from discreet.audits.rehearsal import Live, Rehearsal, Silent, Simulated, Transcript
 from discreet.cli import main
 from discreet.statistics import clopper_pearson
 from discreet.strategies.phased.run import PhasedRun
 from discreet.strategies.run import Place
 from discreet.trials import mechanisms as wall
+from discreet.trials.record import Release
 from discreet.trials.trial import Trial
 
 SURE = 1 - 1e-6

@@ -148,3 +148,50 @@ def test_outcomes_below_zero_and_odd_files(folder: Path) -> None:
 def test_local_trust_says_how_to_respond() -> None:
     words = trial(*CREATE, "--strategy", "ctb-tt", "--epsilon", "1", "--direction", "min").stdout
     assert "discreet respond --epsilon 1.0 --range 0.0,1.0 --direction min" in words
+
+
+def transcript_of_a_trial(folder: Path) -> Path:
+    trial(*CREATE, "--strategy", "bet-se", "--epsilon", "5")
+    while not (batch := read("ask", "dose", "-n", "200"))["stopped"]:
+        lines = [f"{one['id']},{int(one['arm'] == 'b')}" for one in batch["assignments"]]
+        read("tell", "dose", "--csv", "-", stdin="\n".join(lines))
+    trial("transcript", "dose", "--out", "t.json")
+    return folder / "t.json"
+
+
+def test_a_transcript_is_checked_and_drawn_without_the_database(folder: Path) -> None:
+    file = transcript_of_a_trial(folder)
+    head = read("status", "dose")["head"]
+    (folder / "discreet-trials.db").unlink()
+    said = call("verify", "t.json")
+    assert (said.exit_code, said.stderr) == (0, "")
+    assert said.stdout.startswith("Intact: ")
+    found = json.loads(call("verify", "t.json", "--head", head, "--json").stdout)
+    assert found == {"intact": True, "events": found["events"], "head": head, "problems": []}
+    assert call("report", "t.json", "--out", "page.html").stdout == "page.html\n"
+    assert "The best arm is b." in (folder / "page.html").read_text()
+    drawn = json.loads(call("report", "t.json", "--out", "page.html", "--json").stdout)
+    assert drawn == {"report": "page.html", "intact": True, "problems": []}
+    file.write_text(file.read_text().replace('"recommendation": "b"', '"recommendation": "a"'))
+    said = call("verify", "t.json")
+    assert (said.exit_code, said.stdout) == (1, "")
+    assert said.stderr == "discreet: status: recommendation is 'a', but 'b' follows from the record\n"
+    found = json.loads(call("verify", "t.json", "--json").stdout)
+    assert (found["intact"], len(found["problems"])) == (False, 1)
+    said = call("report", "t.json", "--out", "page.html")
+    assert (said.exit_code, said.stdout) == (1, "page.html\n")
+    assert "recommendation is 'a'" in said.stderr
+    assert "<title>NOT VERIFIED" in (folder / "page.html").read_text()
+    said = call("report", "t.json", "--out", "page.html", "--json")
+    assert (said.exit_code, json.loads(said.stdout)["intact"], said.stderr) == (1, False, "")
+
+
+@pytest.mark.parametrize("command", [("verify", "t.json"), ("report", "t.json", "--out", "page.html")], ids=str)
+def test_what_is_no_transcript_is_refused_in_one_line(command: tuple[str, ...], folder: Path) -> None:
+    for text in (None, "", "{}", "[1]", "letter"):
+        if text is not None:
+            (folder / "t.json").write_text(text)
+        said = call(*command)
+        assert (said.exit_code, said.stdout, said.stderr.count("\n")) == (2, "", 1)
+        assert ("cannot read t.json" if text is None else "t.json is no transcript of a trial") in said.stderr
+    assert not (folder / "page.html").exists()

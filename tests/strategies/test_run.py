@@ -18,7 +18,7 @@ from discreet.strategies.betting.bets import betting_rules
 from discreet.strategies.run import Run, new_run
 from discreet.strategies.stream.run import StreamRun
 from discreet.theory import thresholds as threshold
-from discreet.trials import mechanisms as privacy
+from discreet.trials import mechanisms, outcomes
 from tests.support.oracle import OPTIONS, make, oracle
 from tests.support.tape import Tape
 
@@ -41,7 +41,7 @@ def quick(name: str, options: dict[str, Any]) -> Strategy | None:
 
 def played(strategy: Strategy, seed: int, noise: float | None = None) -> tuple[Run, list[int], Tape]:
     """A live run on random bits, the arms in the order of assignment, and the tape of it."""
-    rng, tape, grid = np.random.default_rng(seed), Tape(), privacy.grid_of(strategy)
+    rng, tape, grid = np.random.default_rng(seed), Tape(), outcomes.grid_of(strategy)
     course = new_run(strategy, len(MEANS), CAP, strategy.delta, noise)
     arms: list[int] = []
     bits: dict[tuple[int, int], list[int]] = {}
@@ -92,7 +92,7 @@ def test_same_decisions_as_the_simulator(name: str, options: dict[str, Any], mon
         return
     noise, stops = None, False
     if strategy.gamma is not None:
-        noise = privacy.gaussian_noise_scale(float(strategy.epsilon or 0), strategy.gamma)
+        noise = mechanisms.gaussian_noise_scale(float(strategy.epsilon or 0), strategy.gamma)
         monkeypatch.setattr(threshold, "gaussian_scale", lambda *_: noise)
     for seed in range(2):
         course, arms, tape = played(strategy, seed, noise)

@@ -7,8 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from discreet import adap_tt_star
-from discreet.trials.store import database as store
-from discreet.trials.store import schema
+from discreet.trials.store import dialects, schema
 from discreet.trials.trial import Trial
 
 ARMS = ("red", "green", "blue")
@@ -32,7 +31,7 @@ def run(trial: Trial, people: int, outcome: float = 1.0) -> None:
 @contextmanager
 def database(url: str, **options: Any) -> Iterator[sa.Connection]:
     """The tables, for a test that looks behind the wall or does damage."""
-    engine = sa.create_engine(store._read_url(url), **options)
+    engine = sa.create_engine(dialects.dialect_of(url).url, **options)
     try:
         with engine.begin() as connection:
             yield connection

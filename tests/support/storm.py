@@ -22,7 +22,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from discreet import Strategy, adap_tt_star, ttucb_batched
-from discreet.trials import mechanisms as privacy
+from discreet.trials import outcomes
 from discreet.trials.store import schema
 from discreet.trials.trial import Trial
 from tests.support import postgres
@@ -185,7 +185,7 @@ def problems(url: str, log: Log, name: str = NAME) -> list[str]:
         found.append("an assignment was lost or changed")
     if any(int(id.split("-")[0]) not in sealed for id in told):
         found.append("an outcome was lost after tell returned")
-    if any(row.units != privacy.to_units(outcome(number), trial.protocol.grid) for number, row in sealed.items()):
+    if any(row.units != outcomes.to_units(outcome(number), trial.protocol.grid) for number, row in sealed.items()):
         found.append("an outcome was changed")
     if set(sealed) != {row.number for row in rows if row.state == schema.TOLD}:
         found.append("a person was told without an outcome, or has one untold")

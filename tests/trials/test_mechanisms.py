@@ -14,7 +14,9 @@ from scipy import stats
 
 from discreet import InvalidInputError, adap_tt, adap_tt_star, bet_se, ctb_tt, dp_se, gauss_tt, ttucb
 from discreet.trials import mechanisms as privacy
-from discreet.trials.mechanisms import Response, Scale, respond
+from discreet.trials import outcomes
+from discreet.trials.mechanisms import respond
+from discreet.trials.outcomes import Response, Scale
 
 ALARM = 1e-9
 EPSILONS = (1e-6, 0.003, 0.1, 0.3, 0.7, 1.0, math.log(3), 3.0, 7.7, 30.0, 1000.0)
@@ -73,22 +75,22 @@ def test_responses_have_their_law(outcome: float, gamma: float | None) -> None:
 
 def test_rounding_is_without_bias_and_within_the_grid() -> None:
     """Binomial limits; false alarm 1e-9."""
-    assert [privacy.to_units(r, 4) for r in (0.0, 0.25, 0.5, 1.0)] == [0, 1, 2, 4]
-    up = sum(privacy.to_units(0.3, 1) for _ in range(5000))
+    assert [outcomes.to_units(r, 4) for r in (0.0, 0.25, 0.5, 1.0)] == [0, 1, 2, 4]
+    up = sum(outcomes.to_units(0.3, 1) for _ in range(5000))
     assert stats.binomtest(up, 5000, 0.3).pvalue > ALARM
-    assert {privacy.to_units(0.3, 10) for _ in range(50)} <= {3, 4}
+    assert {outcomes.to_units(0.3, 10) for _ in range(50)} <= {3, 4}
 
 
 def test_discrete_noise_keeps_the_error_rate() -> None:
     """Exact tails over the continuous ones never exceed what the thresholds are made to pay for."""
     for strategy in (adap_tt(1, 0.1), adap_tt_star(0.01, 0.1), dp_se(50, 0.01), adap_tt(1e6, 0.1)):
-        eta = float(strategy.epsilon or 0) / privacy.grid_of(strategy)
+        eta = float(strategy.epsilon or 0) / outcomes.grid_of(strategy)
         k = np.arange(1, 50)
         tails = 2 * np.exp(-eta * k) / (1 + math.exp(-eta))
         worst = (tails / np.exp(-eta * k)).max()
-        assert worst * privacy.payable_delta(strategy) <= strategy.delta * (1 + 1e-12)
+        assert worst * outcomes.payable_delta(strategy) <= strategy.delta * (1 + 1e-12)
     for free in (bet_se(0.1, epsilon=1), ctb_tt(1, 0.1), ttucb(0.1), gauss_tt(1, 0.1, 0.1)):
-        assert privacy.payable_delta(free) == free.delta
+        assert outcomes.payable_delta(free) == free.delta
 
 
 def test_discrete_laplace_has_a_smaller_moment_generating_function() -> None:

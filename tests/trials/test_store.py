@@ -17,8 +17,7 @@ import sqlalchemy as sa
 from discreet import adap_tt_star, ctb_tt
 from discreet.errors import InvalidInputError, StoreError, TamperedError
 from discreet.trials import mechanisms as privacy
-from discreet.trials.store import database as store
-from discreet.trials.store import schema
+from discreet.trials.store import dialects, schema, session
 from discreet.trials.trial import Trial
 from tests.support import postgres as postgres_server
 from tests.support.stores import OUTCOME, UNITS, count, create, damage, database, run
@@ -151,7 +150,7 @@ def test_leases_end(url: str) -> None:
 
 
 def test_people_take_part_once(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store, "AT_ONCE", 100)
+    monkeypatch.setattr(session, "AT_ONCE", 100)
     trial = create(url)
     names = [f"person {number}" for number in range(430)]
     assert len(trial.ask(people=names[:3]).assignments) == 3
@@ -331,12 +330,12 @@ def test_outcomes_are_erased_from_the_files(tmp_path: Path) -> None:
             outcomes[id] = units / 2**20
         for start in range(0, len(ids) - 1, 20):
             trial.tell_many(dict(list(outcomes.items())[start : start + 20]))
-        with database(str(trial._store.url)) as connection:
+        with database(str(trial._store.dialect.url)) as connection:
             kept = set(connection.execute(LEFT).scalars())
         raw = raw_bytes(tmp_path)
         found_before += sum(patterns[number] in raw for number in kept & set(patterns) if number > 255)
         trial.tell(ids[-1], 1.0)
-        with database(str(trial._store.url)) as connection:
+        with database(str(trial._store.dialect.url)) as connection:
             kept = set(connection.execute(LEFT).scalars())
         raw = raw_bytes(tmp_path)
         assert not [number for number in set(patterns) - kept if number > 255 and patterns[number] in raw]
@@ -556,7 +555,7 @@ def test_postgresql_commits_are_on_disk(postgres: postgres_server.Server) -> Non
 
 
 def test_postgresql_locks_one_trial_only(postgres: postgres_server.Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store, "BUSY_SECONDS", 0.3)
+    monkeypatch.setattr(dialects, "BUSY_SECONDS", 0.3)
     url = postgres.new_url()
     one, same, other = create(url), Trial.open(url, "colours"), create(url, "other")
     with one._store.session("colours") as session:

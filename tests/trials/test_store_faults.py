@@ -16,8 +16,8 @@ import pytest
 from discreet import ctb_tt
 from discreet.errors import DiscreetError, InvalidInputError, StoreError
 from discreet.trials import mechanisms as privacy
-from discreet.trials.store import database as store
-from discreet.trials.store import schema
+from discreet.trials.store import dialects, schema
+from discreet.trials.store.session import Session
 from discreet.trials.trial import Trial
 from tests.support import postgres as postgres_server
 from tests.support.stores import OUTCOME, count, create, database, run
@@ -52,7 +52,7 @@ def goes_on(trial: Trial) -> None:
 
 
 def test_locked(trial: Trial, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(store, "BUSY_SECONDS", 0.1)
+    monkeypatch.setattr(dialects, "BUSY_SECONDS", 0.1)
     trial.close()
     holder = sqlite3.connect(tmp_path / "trials.db", isolation_level=None)
     holder.execute("BEGIN EXCLUSIVE")
@@ -202,7 +202,7 @@ def test_connection_cut_in_a_transaction(
     trial = create(url)
     asked = [a.id for a in trial.ask(3).assignments]
     trial.tell_many(dict.fromkeys(asked[:2], 1.0))
-    usual = getattr(store.Session, step)
+    usual = getattr(Session, step)
 
     def then_cut(*arguments: object) -> object:
         found = usual(*arguments)
@@ -210,7 +210,7 @@ def test_connection_cut_in_a_transaction(
         return found
 
     with monkeypatch.context() as patch:
-        patch.setattr(store.Session, step, then_cut)
+        patch.setattr(Session, step, then_cut)
         with pytest.raises(StoreError, match=r"server ended the connection.*try again; nothing was changed"):
             trial.tell(asked[2], OUTCOME)
     assert (trial.status().pending, count(url, schema.sealed)) == (1, 2)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from discreet.errors import DiscreetError
-from discreet.trials.store.database import Session
+from discreet.trials.store.session import Session
 from discreet.trials.trial import Trial
 from tests.support import storm
 

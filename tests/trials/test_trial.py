@@ -33,6 +33,7 @@ from discreet.simulation.loops import betting as play
 from discreet.strategies.betting.bets import betting_rules
 from discreet.theory import thresholds as threshold
 from discreet.trials import mechanisms as privacy
+from discreet.trials import outcomes
 from discreet.trials.protocol import Protocol
 from discreet.trials.status import Batch
 from discreet.trials.trial import Trial
@@ -436,7 +437,7 @@ def test_a_trial_decides_as_the_simulator(strategy: Strategy, tmp_path: Path, mo
     status, record = trial.status(), trial.transcript()
     tape: Any = taped(record, bits, strategy)
     pulls = np.zeros(3, np.int64)
-    exact = strategy.with_(delta=privacy.payable_delta(strategy))
+    exact = strategy.with_(delta=outcomes.payable_delta(strategy))
     if strategy.estimator == "bets":
         laws = bernoulli(np.full(3, 0.5))
         arguments: Any = (tape, laws, betting_rules(exact, 3), 3000, pulls, np.zeros((0, 7)))
@@ -492,12 +493,12 @@ def test_a_response_must_be_on_the_scale_of_the_protocol(tmp_path: Path) -> None
 def test_what_no_mechanism_gives_is_no_response(tmp_path: Path) -> None:
     for value in (0.3, 7, True, 10**30):
         with pytest.raises(InvalidInputError):
-            privacy.Response("rr", 1.0, None, value, privacy.Scale())  # type: ignore[arg-type]
+            outcomes.Response("rr", 1.0, None, value, outcomes.Scale())  # type: ignore[arg-type]
     trial = start(tmp_path, gauss_tt(1, 0.01, 0.1))
     one = trial.ask().assignments[0]
     for value in (2**60, -(2**62), 10**30):
         with pytest.raises(InvalidInputError, match="larger than noise"):
-            trial.answer(one.id, privacy.Response("gauss", 1.0, 0.01, value, privacy.Scale()))
+            trial.answer(one.id, outcomes.Response("gauss", 1.0, 0.01, value, outcomes.Scale()))
 
 
 def test_an_object_refuses_a_record_older_than_it_has_seen(tmp_path: Path) -> None:
@@ -675,8 +676,8 @@ CHANGES: tuple[dict[str, Any], ...] = (
 
 def test_a_record_that_promises_too_much_is_found(tmp_path: Path) -> None:
     """Rewritten with its whole chain, a record must still be one that the protocol allows."""
-    from discreet.trials.record import Replay
-    from discreet.trials.store.schema import Event, canonical
+    from discreet.trials.protocol import canonical
+    from discreet.trials.record import Event, Replay
 
     trial = start(tmp_path, adap_tt_star(10, 0.1))
     tell(trial, trial.ask(3), np.random.default_rng(1))

@@ -9,7 +9,7 @@ import numpy as np
 
 from discreet.audits.rehearsal import Rehearsal, Silent, Source, Table, Transcript
 from discreet.strategies.strategy import Strategy
-from discreet.trials.protocol import live_run
+from discreet.trials.record import live_run
 
 LOOKS = 5
 """Releases after which a short trial is cut off …"""

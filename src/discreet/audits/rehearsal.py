@@ -1,6 +1,6 @@
 """A trial in memory, for audits: the live course and the live mechanisms on a table of outcomes that is known.
 
-It goes through the steps of trial.py without a database, so that a trial can be run thousands of times on the same
+It goes through the steps of a live trial without a database, so that a trial can be run thousands of times on the same
 outcomes. A mechanism of your own, or a mistake, is a subclass.
 """
 
@@ -14,8 +14,9 @@ from discreet.errors import DiscreetError
 from discreet.strategies.run import Place, Run
 from discreet.strategies.strategy import Strategy
 from discreet.strategies.stream.run import StreamRun
-from discreet.trials import mechanisms as privacy
-from discreet.trials.protocol import live_run
+from discreet.trials import mechanisms
+from discreet.trials.outcomes import FINE, grid_of
+from discreet.trials.record import Release, live_run, release
 
 Table = Ints
 """The outcome, 0 or 1, of each person (row) on each arm (column)."""
@@ -39,12 +40,12 @@ class Live:
     name = "opendp"
 
     def noisy_sum(self, total: int, epsilon: float, grid: int) -> int:
-        """As trial.py releases a sum."""
-        return privacy.noisy_sum(total, epsilon, grid)[0]
+        """As a live trial releases a sum."""
+        return mechanisms.noisy_sum(total, epsilon, grid)[0]
 
     def respond(self, outcome: int, epsilon: float, gamma: float | None) -> int:
         """As a person responds."""
-        return privacy.respond(outcome, epsilon, gamma).value
+        return mechanisms.respond(outcome, epsilon, gamma).value
 
 
 class Simulated:
@@ -86,16 +87,7 @@ class Silent:
 
     def respond(self, outcome: int, epsilon: float, gamma: float | None) -> int:
         """The outcome itself."""
-        return int(outcome) if gamma is None else int(outcome) * 2**privacy.FINE
-
-
-class Release(NamedTuple):
-    """What was published about a batch of one arm (or one answer), in units of the grid."""
-
-    arm: int
-    phase: int
-    size: int
-    sum: int
+        return int(outcome) if gamma is None else int(outcome) * 2**FINE
 
 
 class Transcript(NamedTuple):
@@ -114,7 +106,7 @@ class Rehearsal:
 
     def __init__(self, strategy: Strategy, people: int, source: Source, arms: int = 2) -> None:
         self.strategy, self.source = strategy, source
-        self.epsilon, self.grid = float(strategy.epsilon or 0), privacy.grid_of(strategy)
+        self.epsilon, self.grid = float(strategy.epsilon or 0), grid_of(strategy)
         self.course: Run = live_run(strategy, arms, people)
         self.table: Table = np.zeros((0, arms), np.int64)
         self.batches: dict[tuple[int, int], list[int]] = {}
@@ -177,9 +169,8 @@ class Rehearsal:
     def release(self, due: list[Place]) -> list[Release]:
         """Publish what is due, and decide."""
         totals = [self.total(arm, phase) for arm, phase, _ in due]
-        released = [Release(*batch, self.noisy(total)) for batch, total in zip(due, totals, strict=True)]
-        self.decide([one.sum / self.grid for one in released], [total / self.grid for total in totals])
-        return released
+        raw = [total / self.grid for total in totals]
+        return release(due, totals, self.grid, self.noisy, lambda sums: self.decide(sums, raw))
 
     def decide(self, released: list[float], raw: list[float]) -> None:
         """Go on with the released sums; the raw ones are there for mistakes only."""

@@ -13,7 +13,7 @@ from discreet.cli.demo import demo
 from discreet.cli.plan import plan
 from discreet.cli.simulate import bounds, simulate
 from discreet.cli.study import reproduce, sweep
-from discreet.cli.trial import respond, trial
+from discreet.cli.trial import report_file, respond, trial, verify_file
 from discreet.errors import DiscreetError, InvalidInputError
 
 
@@ -39,5 +39,5 @@ def main() -> None:
     """Find the best of K options from people's outcomes, privately and with a guaranteed error rate."""
 
 
-for command in (bounds, simulate, plan, audit, sweep, reproduce, demo, trial, respond):
+for command in (bounds, simulate, plan, audit, sweep, reproduce, demo, trial, respond, verify_file, report_file):
     main.add_command(command)

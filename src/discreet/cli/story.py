@@ -135,7 +135,7 @@ def comparison(path: RunPath, trials: Results, free: Results) -> Sequence[str]:
 def live_trial(folder: Path) -> None:
     """The same on people: a real trial with durable storage and exact noise, only that the people are simulated."""
     from discreet.reports.trial import trial_page
-    from discreet.trials.mechanisms import chance
+    from discreet.trials.outcomes import chance
     from discreet.trials.trial import Trial
 
     _heading(4, "A live trial")

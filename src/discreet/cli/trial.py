@@ -1,4 +1,7 @@
-"""The commands of live trials: `discreet trial …` and `discreet respond`. Thin, like cli.py, which adds them."""
+"""The commands of live trials: `discreet trial …`, `respond`, and `verify` and `report` of a transcript's file.
+
+Thin, like app.py, which adds them.
+"""
 
 import csv
 import json
@@ -15,6 +18,7 @@ from discreet.cli.options import design_options, json_option, read_strategy, sho
 from discreet.errors import InvalidInputError
 
 if TYPE_CHECKING:
+    from discreet.trials.status import Verification
     from discreet.trials.trial import Trial
 
 HERE = "sqlite:///discreet-trials.db"
@@ -120,7 +124,7 @@ def tell(
             told = dict(read_outcomes(file))
     place = opened(url, name, head)
     if place.protocol.strategy.trust == "local":
-        from discreet.trials.mechanisms import Response
+        from discreet.trials.outcomes import Response
 
         place.answer_many({id: Response.parse(word) for id, word in told.items()})
     else:
@@ -161,17 +165,9 @@ def status(name: str, head: str | None, url: str, as_json: bool) -> None:
 @head_option
 @url_option
 @json_option
-@click.pass_context
-def verify(ctx: click.Context, name: str, head: str | None, url: str, as_json: bool) -> None:
+def verify(name: str, head: str | None, url: str, as_json: bool) -> None:
     """Recompute the chain of public events, and the state from them alone."""
-    found = opened(url, name).verify(head)
-    if as_json:
-        show_json({"intact": found.intact, "events": found.events, "head": found.head, "problems": [*found.problems]})
-    elif found.intact:
-        click.echo(f"Intact: {found.events} events, head {found.head}")
-    for problem in found.problems if not as_json else ():
-        click.echo(f"discreet: {problem}", err=True)
-    ctx.exit(0 if found.intact else 1)
+    show_verification(opened(url, name).verify(head), as_json)
 
 
 @trial.command()
@@ -216,15 +212,61 @@ def report(name: str, out: str, head: str | None, url: str, as_json: bool) -> No
 @json_option
 def respond(epsilon: float, outcome: str, gamma: float | None, ends: str, direction: str, as_json: bool) -> None:
     """Randomise one outcome where the person is; only what this prints may leave the place."""
-    from discreet.trials import mechanisms as privacy
+    from discreet.trials.mechanisms import respond as randomise
 
     word = sys.stdin.readline() if outcome == "-" else outcome
-    response = privacy.respond(_number(word), epsilon, gamma, _ends(ends), direction)
+    response = randomise(_number(word), epsilon, gamma, _ends(ends), direction)
     if as_json:
         levels = {"mechanism": response.mechanism, "epsilon": response.epsilon, "gamma": response.gamma}
         show_json({"response": str(response), **levels, "value": response.value})
     else:
         click.echo(str(response))
+
+
+@click.command("verify")
+@click.argument("file", type=click.Path())
+@head_option
+@json_option
+def verify_file(file: str, head: str | None, as_json: bool) -> None:
+    """Check somebody's published transcript; it needs no database."""
+    from discreet.trials.verify import verify_transcript
+
+    show_verification(verify_transcript(file, head), as_json)
+
+
+@click.command("report")
+@click.argument("file", type=click.Path())
+@click.option("--out", type=click.Path(dir_okay=False), required=True, help="The HTML file to write.")
+@json_option
+def report_file(file: str, out: str, as_json: bool) -> None:
+    """A page about a trial from its published transcript, which is checked first."""
+    from discreet.files import write
+    from discreet.reports.trial import checked_page
+
+    page, found = checked_page(file)
+    write(out, page)
+    if as_json:
+        show_json({"report": out, "intact": found.intact, "problems": [*found.problems]})
+    else:
+        click.echo(out)
+    end_with(found, as_json)
+
+
+def show_verification(found: "Verification", as_json: bool) -> None:
+    """What was found; the exit code is 1 if anything is wrong."""
+    if as_json:
+        problems = [*found.problems]
+        show_json({"intact": found.intact, "events": found.events, "head": found.head, "problems": problems})
+    elif found.intact:
+        click.echo(f"Intact: {found.events} events, head {found.head}")
+    end_with(found, as_json)
+
+
+def end_with(found: "Verification", as_json: bool) -> None:
+    """The problems on stderr, and the exit code."""
+    for problem in () if as_json else found.problems:
+        click.echo(f"discreet: {problem}", err=True)
+    click.get_current_context().exit(0 if found.intact else 1)
 
 
 def opened(url: str, name: str, head: str | None = None) -> "Trial":

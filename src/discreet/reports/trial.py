@@ -1,5 +1,8 @@
 """The page of a live trial, made of its transcript alone: whatever stands on it may be published."""
 
+import os
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,12 +11,21 @@ import numpy as np
 from discreet.arrays import Floats, Ints
 from discreet.reports import charts
 from discreet.reports.page import Bullets, Picture, Section, Table, Text, page
-from discreet.trials.protocol import MISSING, RETAIN, Protocol
-from discreet.trials.record import Replay
-from discreet.trials.store.schema import Event, canonical
+from discreet.trials.protocol import MISSING, RETAIN
+from discreet.trials.record import BROKEN, Event, Replay
+from discreet.trials.status import Verification
+from discreet.trials.verify import check_transcript, read_transcript
 
 SHOWN = 400
 """Points of the picture; with more releases some are left out."""
+MADE_OF = "Made of the trial's public transcript, and of nothing else."
+NOT_VERIFIED = "NOT VERIFIED"
+WARNING = (
+    "This transcript does not hold what it says: it was changed, or is not whole. Nothing below can be "
+    "relied on. What is wrong with it:"
+)
+Transcript = str | os.PathLike[str] | Mapping[str, Any]
+"""What `Trial.transcript` returned, or a file of it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,32 +40,78 @@ class TrialPath:
     recommendation: int | None
 
 
-def trial_path(transcript: dict[str, Any]) -> TrialPath:
-    """Follow the record, and keep the means after each release."""
-    protocol = Protocol.from_dict(transcript["protocol"])
-    replay, people, means = Replay(protocol), [], []
-    wanted = [event for event in transcript["events"] if event["kind"] in ("released", "answered")]
-    kept = {event["seq"] for event in wanted[:: max(1, len(wanted) // SHOWN)] + wanted[-1:]}
-    for event in transcript["events"]:
-        body = {key: value for key, value in event.items() if key not in ("seq", "kind", "hash")}
-        replay.follow(Event(event["seq"], event["kind"], canonical(body), event["hash"]))
-        if event["seq"] in kept:
-            people.append(len(replay.places))
-            shown = [np.nan if arm.mean is None else arm.mean for arm in replay.now.course.table()]
-            means.append([protocol.scale.shown(mean) for mean in shown])
-    table = np.array(means, dtype=np.float64).reshape(len(people), len(protocol.arms))
-    return TrialPath(protocol.arms, np.array(people, np.int64), table, replay.now.course.recommendation)
+class _Path:
+    """Keeps the means after some of the releases while a record is followed."""
+
+    def __init__(self, transcript: dict[str, Any]) -> None:
+        places = enumerate(transcript["events"], start=1)
+        wanted = [place for place, event in places if _releases(event)]
+        self.kept = {*wanted[:: max(1, len(wanted) // SHOWN)], *wanted[-1:]}
+        self.people: list[int] = []
+        self.means: list[list[float]] = []
+        self.arms: tuple[str, ...] = ()
+        self.recommendation: int | None = None
+
+    def watch(self, event: Event, replay: Replay) -> None:
+        """Take a look after an event."""
+        self.arms = replay.protocol.arms
+        self.recommendation = replay.now.course.recommendation
+        if event.seq in self.kept:
+            scale = replay.protocol.scale
+            table = replay.now.course.table()
+            means = [np.nan if arm.mean is None else scale.shown(arm.mean) for arm in table]
+            self.people.append(len(replay.places))
+            self.means.append(means)
+
+    def made(self) -> TrialPath:
+        """What was kept."""
+        means = np.array(self.means, np.float64).reshape(len(self.people), len(self.arms))
+        return TrialPath(self.arms, np.array(self.people, np.int64), means, self.recommendation)
 
 
-def trial_page(transcript: dict[str, Any]) -> str:
-    """One HTML page: result, arms, the way of the means, what is promised, the protocol, the record."""
-    status = transcript["status"]
-    path = trial_path(transcript)
-    sections = [Section("Result", [Bullets(_result(status)), _arms(status), *_pictures(path, transcript)])]
-    sections.append(Section("What is promised", [Bullets(_promises(transcript))]))
-    sections.append(Section("Protocol", [_protocol(transcript)]))
-    sections.append(Section("Record", [Bullets(_record(transcript))]))
-    return page(f"Trial {status['name']}", sections, "Made of the trial's public transcript, and of nothing else.")
+def _releases(event: Any) -> bool:
+    return isinstance(event, dict) and event.get("kind") in ("released", "answered")
+
+
+def trial_path(transcript: Transcript) -> TrialPath:
+    """Follow the record as far as it is in order, and keep the means after each release."""
+    said = read_transcript(transcript)
+    path = _Path(said)
+    check_transcript(said, watch=path.watch)
+    return path.made()
+
+
+def trial_page(transcript: Transcript) -> str:
+    """One HTML page, from a transcript or its file: result, arms, promises, protocol, record.
+
+    A transcript that does not hold what it says is shown under NOT VERIFIED, and what is wrong with it.
+    """
+    return checked_page(transcript)[0]
+
+
+def checked_page(transcript: Transcript) -> tuple[str, Verification]:
+    """The page, and what was found when the transcript was checked for it."""
+    said = read_transcript(transcript)
+    path = _Path(said)
+    found = check_transcript(said, watch=path.watch)
+    if found.intact:
+        title = f"Trial {said['status']['name']}"
+        return page(title, _sections(said, path.made(), found), MADE_OF), found
+    sections = [Section(NOT_VERIFIED, [Text(WARNING), Bullets([*found.problems])])]
+    with suppress(*BROKEN):  # what was tampered with may be of any shape
+        sections += _sections(said, path.made(), found)
+    return page(f"{NOT_VERIFIED}: {said['status'].get('name')}", sections, MADE_OF), found
+
+
+def _sections(said: dict[str, Any], path: TrialPath, found: Verification) -> list[Section]:
+    status = said["status"]
+    result = [Bullets(_result(status)), _arms(status), *_pictures(path, said)]
+    return [
+        Section("Result", result),
+        Section("What is promised", [Bullets(_promises(said))]),
+        Section("Protocol", [_protocol(said)]),
+        Section("Record", [Bullets(_record(said, found))]),
+    ]
 
 
 def _result(status: dict[str, Any]) -> list[str]:
@@ -126,9 +184,12 @@ def _protocol(transcript: dict[str, Any]) -> Table:
     return Table(["setting", "value"], rows)
 
 
-def _record(transcript: dict[str, Any]) -> list[str]:
-    return [
+def _record(transcript: dict[str, Any], found: Verification) -> list[str]:
+    lines = [
         f"{len(transcript['events'])} public events, tied by a hash chain.",
         f"Protocol: {transcript['protocol_hash']}",
         f"Head: {transcript['status']['head']}",
     ]
+    if found.intact:
+        lines.append("Checked when this page was made: all of the above follows from the record.")
+    return lines

@@ -1,13 +1,13 @@
-"""The protocol of a live trial: everything that is fixed before the first person, and its hash."""
+"""The protocol of a live trial: everything that is fixed before the first person, its text and its hash."""
 
 import hashlib
+import json
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from discreet.errors import InvalidInputError
-from discreet.strategies.run import Run, new_run
 from discreet.strategies.strategy import Strategy
-from discreet.trials import mechanisms as privacy
+from discreet.trials.outcomes import Scale, grid_of, payable_delta
 from discreet.validate import check_whole
 from discreet.version import __version__
 
@@ -46,25 +46,20 @@ class Protocol:
             raise InvalidInputError("strategy must be a Strategy, such as adap_tt_star(epsilon=1, delta=0.05)")
         self.strategy.to_dict()  # refuses parts that are Python functions: they cannot be written down
         _check_names(self.name, self.arms)
-        object.__setattr__(self, "arms", tuple(self.arms))
+        _check_word("missing", self.missing, MISSING)
+        _check_word("retain", self.retain, RETAIN)
         most = check_whole("max_people", self.max_people, least=len(self.arms), most=MOST_PEOPLE)
+        object.__setattr__(self, "arms", tuple(self.arms))
         object.__setattr__(self, "max_people", most)
-        for what, value, allowed in (("missing", self.missing, MISSING), ("retain", self.retain, RETAIN)):
-            if not isinstance(value, str) or value not in allowed:
-                raise InvalidInputError(f"{what} must be one of {', '.join(allowed)}; got {value!r}")
-        scale = self.scale
-        object.__setattr__(self, "low", scale.low)
-        object.__setattr__(self, "high", scale.high)
+        object.__setattr__(self, "low", self.scale.low)
+        object.__setattr__(self, "high", self.scale.high)
         if self.lease is not None:
-            number = isinstance(self.lease, int | float) and not isinstance(self.lease, bool)
-            if not number or not 0 < self.lease < 1e10:
-                raise InvalidInputError("lease must be a positive number of seconds, or None")
-            object.__setattr__(self, "lease", float(self.lease))
+            object.__setattr__(self, "lease", _check_lease(self.lease))
 
     @property
-    def scale(self) -> privacy.Scale:
+    def scale(self) -> Scale:
         """How outcomes become rewards, and back."""
-        return privacy.Scale(self.low, self.high, self.direction)
+        return Scale(self.low, self.high, self.direction)
 
     @property
     def respond_options(self) -> str:
@@ -72,25 +67,26 @@ class Protocol:
         words = f"--epsilon {self.strategy.epsilon!r}"
         if self.strategy.gamma is not None:
             words += f" --gamma {self.strategy.gamma!r}"
-        if self.scale != privacy.Scale():
+        if self.scale != Scale():
             words += f" --range {self.low!r},{self.high!r} --direction {self.direction}"
         return words
 
     def shown_delta(self, smallest: float | None) -> float | None:
-        """The smallest δ of an inconclusive end: with what discrete noise costs, and none without a proof."""
+        """The smallest δ of an inconclusive end: with what discrete noise costs; none without a proof."""
         if smallest is None or not self.strategy.proved:
             return None
-        paid = smallest * self.strategy.delta / privacy.payable_delta(self.strategy)
+        paid = smallest * self.strategy.delta / payable_delta(self.strategy)
         return paid if paid < 1 else None
 
     @property
     def grid(self) -> int:
         """Units of an outcome behind the wall."""
-        return privacy.grid_of(self.strategy)
+        return grid_of(self.strategy)
 
-    def course(self) -> Run:
-        """The course of a run by this protocol."""
-        return live_run(self.strategy, len(self.arms), self.max_people)
+    @property
+    def text(self) -> str:
+        """The protocol as it is written down and hashed."""
+        return canonical(self.to_dict())
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types from which `from_dict` makes an equal protocol."""
@@ -104,19 +100,19 @@ class Protocol:
         return Protocol(**{**description, "arms": tuple(description["arms"]), "strategy": strategy})
 
     def differences(self, other: "Protocol") -> list[str]:
-        """What is set otherwise in another protocol, in words; the version of discreet does not count."""
-        mine, theirs = self.to_dict(), other.to_dict()
-        flat = [(name, mine[name], theirs[name]) for name in mine if name not in ("version", "strategy")]
-        flat += [(f"strategy {name}", mine["strategy"][name], theirs["strategy"][name]) for name in mine["strategy"]]
+        """What is set otherwise in another protocol, in words; the version does not count."""
+        mine = self.to_dict()
+        theirs = other.to_dict()
+        plain = [name for name in mine if name not in ("version", "strategy")]
+        flat = [(name, mine[name], theirs[name]) for name in plain]
+        for name, own in mine["strategy"].items():
+            flat.append((f"strategy {name}", own, theirs["strategy"][name]))
         return [f"{name} is {own!r}, not {wanted!r}" for name, own, wanted in flat if own != wanted]
 
 
-def live_run(strategy: Strategy, arms: int, people: int) -> Run:
-    """The course of a live run of at most so many people, with thresholds that pay for discrete noise."""
-    noise = None
-    if strategy.estimator == "gauss":
-        noise = privacy.gaussian_noise_scale(float(strategy.epsilon or 0), float(strategy.gamma or 0))
-    return new_run(strategy, arms, people, privacy.payable_delta(strategy), noise)
+def canonical(value: Any) -> str:
+    """JSON that is the same for the same value."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 def digest(text: str) -> str:
@@ -135,6 +131,18 @@ def _check_names(name: Any, arms: Any) -> None:
         raise InvalidInputError("a trial needs two arms or more")
     if len(set(arms)) < len(arms):
         raise InvalidInputError("two arms have the same name: give each its own")
+
+
+def _check_word(what: str, value: Any, allowed: dict[str, str]) -> None:
+    if not isinstance(value, str) or value not in allowed:
+        raise InvalidInputError(f"{what} must be one of {', '.join(allowed)}; got {value!r}")
+
+
+def _check_lease(lease: Any) -> float:
+    number = isinstance(lease, int | float) and not isinstance(lease, bool)
+    if not number or not 0 < lease < 1e10:
+        raise InvalidInputError("lease must be a positive number of seconds, or None")
+    return float(lease)
 
 
 def _writable(text: Any) -> bool:

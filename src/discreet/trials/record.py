@@ -1,16 +1,96 @@
-"""What is public about a live trial and changes, and how it follows from the record of public events."""
+"""The public record of a live trial: events, the chain that ties them, and the state that follows from them.
 
+Nothing here knows a database, and nothing makes noise: whoever has the record can follow it.
+"""
+
+import hashlib
 import json
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
-from discreet.strategies.run import Run
-from discreet.strategies.stream.run import StreamRun
-from discreet.trials.mechanisms import largest_response
-from discreet.trials.protocol import Protocol
-from discreet.trials.store.schema import Event
+from discreet.errors import InvalidInputError, NoConvergenceError
+from discreet.strategies.run import Place, Run, new_run
+from discreet.strategies.strategy import Strategy
+from discreet.trials.outcomes import largest_response, payable_delta
+from discreet.trials.protocol import Protocol, canonical
 
-PLAIN = ("releases", "stopped", "conclusive", "cursor")
+BROKEN = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+    NoConvergenceError,
+)
+"""What reading something raises that is not what we wrote."""
+
+
+class Event(NamedTuple):
+    """One line of the public record."""
+
+    seq: int
+    kind: str
+    body: str
+    """What it says, as JSON: the very text that was hashed."""
+    hash: str
+
+    @property
+    def says(self) -> dict[str, Any]:
+        """The body in plain types."""
+        found: dict[str, Any] = json.loads(self.body)
+        return found
+
+
+class Head(NamedTuple):
+    """How long a record is, and the hash of its last event: who knows it knows the whole record."""
+
+    seq: int
+    hash: str
+
+    def __str__(self) -> str:
+        """As `status` shows it."""
+        return f"{self.seq}:{self.hash}"
+
+    @staticmethod
+    def parse(text: str) -> "Head":
+        """The head that was shown as this text."""
+        try:
+            length, known = text.split(":")
+            if not (length.isascii() and length.isdigit() and len(length) < 10):
+                raise ValueError
+            return Head(int(length), known)
+        except (AttributeError, ValueError):
+            raise InvalidInputError("head must look like 17:5f2c…, as status shows it") from None
+
+
+def link(previous: str, seq: int, kind: str, body: str) -> str:
+    """The hash of an event: of all before it, its place, and what it says."""
+    return hashlib.sha256(f"{previous}\n{seq}\n{kind}\n{body}".encode()).hexdigest()
+
+
+def first_event(protocol_hash: str) -> Event:
+    """With which every record begins."""
+    body = canonical({"protocol": protocol_hash})
+    return Event(1, "created", body, link(protocol_hash, 1, "created", body))
+
+
+# --- the state ------------------------------------------------------------------------------------
+
+
+def live_noise(strategy: Strategy) -> float | None:
+    """The standard deviation, in rewards, of Gaussian responses; only OpenDP's own map knows it."""
+    if strategy.gamma is None:
+        return None
+    from discreet.trials.mechanisms import gaussian_noise_scale
+
+    return gaussian_noise_scale(float(strategy.epsilon or 0), strategy.gamma)
+
+
+def live_run(strategy: Strategy, arms: int, people: int) -> Run:
+    """The course of a live run of at most so many people; its thresholds pay for discrete noise."""
+    return new_run(strategy, arms, people, payable_delta(strategy), live_noise(strategy))
 
 
 @dataclass
@@ -25,33 +105,101 @@ class Public:
     """Answers taken in, by arm, for strategies that learn from every answer."""
 
     def dump(self) -> str:
-        """The state as text."""
-        plain = {name: getattr(self, name) for name in PLAIN}
-        return json.dumps({**plain, "course": self.course.dump()})
+        """The state as text. Stored for ever: names are never changed, only added."""
+        state = {
+            "releases": self.releases,
+            "stopped": self.stopped,
+            "conclusive": self.conclusive,
+            "cursor": self.cursor,
+            "course": self.course.dump(),
+        }
+        return json.dumps(state)
 
     def load(self, text: str) -> None:
-        """The state that `dump` wrote."""
+        """The state that `dump` wrote, or that of an earlier version, which may lack names."""
         state = json.loads(text)
         self.course.load(state["course"])
-        for name in PLAIN:
-            setattr(self, name, state[name])
+        self.releases = _whole(state.get("releases", 0))
+        self.stopped = _flag(state.get("stopped", False))
+        self.conclusive = _flag(state.get("conclusive", False))
+        cursor = state.get("cursor", [0] * self.course.arms)
+        self.cursor = [_whole(place) for place in cursor]
+        if len(self.cursor) != self.course.arms:
+            raise ValueError
+
+    def end(self) -> dict[str, Any]:
+        """The trial is over: what the record says about it."""
+        self.stopped = True
+        self.conclusive = self.course.stopped
+        return {"conclusive": self.conclusive, "recommendation": self.course.recommendation}
+
+
+def _whole(value: Any) -> int:
+    if type(value) is not int or value < 0:
+        raise ValueError
+    return value
+
+
+def _flag(value: Any) -> bool:
+    if type(value) is not bool:
+        raise ValueError
+    return value
 
 
 def fresh(protocol: Protocol) -> Public:
     """A trial that has not begun."""
-    return Public(protocol.course(), cursor=[0] * len(protocol.arms))
+    arms = len(protocol.arms)
+    return Public(live_run(protocol.strategy, arms, protocol.max_people), cursor=[0] * arms)
+
+
+# --- a release ------------------------------------------------------------------------------------
+
+
+class Release(NamedTuple):
+    """What is published about a batch of one arm (or one answer), in units of the grid."""
+
+    arm: int
+    phase: int
+    size: int
+    sum: int
+
+
+def release(
+    due: Sequence[Place],
+    totals: Sequence[int],
+    grid: int,
+    noisy: Callable[[int], int],
+    decide: Callable[[list[float]], None],
+) -> list[Release]:
+    """One release, live or rehearsed: noise on each total, and decisions from the noisy sums alone."""
+    released = [Release(*batch, noisy(total)) for batch, total in zip(due, totals, strict=True)]
+    decide([one.sum / grid for one in released])
+    return released
+
+
+# --- replay ---------------------------------------------------------------------------------------
+
+
+class Seat(NamedTuple):
+    """Where a person is: the arm's phase, or where answers are taken in turn the place in its line."""
+
+    arm: int
+    phase: int
 
 
 class Replay:
     """The state, from public events alone."""
 
     def __init__(self, protocol: Protocol) -> None:
-        self.protocol, self.now = protocol, fresh(protocol)
+        self.protocol = protocol
+        self.now = fresh(protocol)
         self.events = 0
-        self.places: list[tuple[int, int]] = []
-        """(arm, phase) of each person; where answers are taken in turn, the place among the arm's people."""
+        self.places: list[Seat] = []
+        """Of each person, in the order of assignment."""
         self.open: dict[int, int] = {}
         """The phase that is being filled, by arm: where somebody is replaced."""
+        self.released = [0] * len(protocol.arms)
+        """The last phase of each arm that was released."""
 
     def follow(self, event: Event) -> str | None:
         """Go on by one event; what is wrong with it, if anything."""
@@ -71,8 +219,13 @@ class Replay:
             return "the strategy had stopped before"
         try:
             return kinds[event.kind](event.says)
-        except (ArithmeticError, IndexError, KeyError, TypeError, ValueError):
+        except BROKEN:
             return "it does not say what such an event says"
+
+    def unreleased(self) -> int:
+        """People whose outcome is in no release."""
+        last = self.now.cursor if self.now.course.learns_always else self.released
+        return sum(place.phase > last[place.arm] for place in self.places)
 
     def _created(self, body: dict[str, Any]) -> str | None:
         return None  # the chain begins with the hash of the protocol
@@ -88,35 +241,37 @@ class Replay:
                 if place is None or place.arm != arm:
                     return "the strategy would not have assigned this arm"
                 self.open[arm] = place.phase
-            self.places.append((arm, self.open[arm]))
+            self.places.append(Seat(arm, self.open[arm]))
         over = len(self.places) > self.protocol.max_people
         return "more people than the protocol allows" if over else None
 
     def _released(self, body: dict[str, Any]) -> str | None:
         due = [[*batch] for batch in self.now.course.due()]
-        if due != [[one["arm"], one["phase"], one["count"]] for one in body["releases"]]:
+        releases = body["releases"]
+        if not due or due != [[one["arm"], one["phase"], one["count"]] for one in releases]:
             return "no such release was due"
-        if body["unit"] != 1 / self.protocol.grid or not all(type(one["sum"]) is int for one in body["releases"]):
+        if not self._in_units(body["unit"], [one["sum"] for one in releases]):
             return "not in the units of the protocol"
-        if not all(self._payable(one["epsilon"]) for one in body["releases"]):
+        if not all(self._payable(one["epsilon"]) for one in releases):
             return "not of the ε that the protocol promises"
+        for one in releases:
+            self.released[one["arm"]] = one["phase"]
         self.now.releases += len(due)
-        self.now.course.release([one["sum"] * body["unit"] for one in body["releases"]])
+        self.now.course.release([one["sum"] * body["unit"] for one in releases])
         return None
 
     def _answered(self, body: dict[str, Any]) -> str | None:
         course = self.now.course
-        if not isinstance(course, StreamRun):
+        if not course.learns_always:
             return "this strategy takes no single answers"
-        largest = (
-            largest_response(self.protocol.strategy) if self.protocol.strategy.trust == "local" else self.protocol.grid
-        )
+        largest = self._largest()
         for number, units in body["answers"]:
             arm, place = self.places[number - 1]
             passed = place - self.now.cursor[arm] - 1
-            if number < 1 or passed < 0 or (passed and self.protocol.missing != "replace") or course.stopped:
+            skipped = passed and self.protocol.missing != "replace"
+            if number < 1 or passed < 0 or skipped or course.stopped:
                 return "an answer that was taken before, or out of turn"
-            if type(units) is not int or abs(units) > largest or body["unit"] != 1 / self.protocol.grid:
+            if not self._in_units(body["unit"], [units]) or abs(units) > largest:
                 return "not in the units of the protocol"
             self.now.cursor[arm] = place
             course.answer(arm, units * body["unit"])
@@ -124,14 +279,27 @@ class Replay:
         return None
 
     def _stopped(self, body: dict[str, Any]) -> str | None:
-        now, course = self.now, self.now.course
-        now.stopped, now.conclusive = True, course.stopped
-        if (body["conclusive"], body["recommendation"]) != (now.conclusive, course.recommendation):
+        course = self.now.course
+        if body != self.now.end():
             return "the strategy would have ended otherwise"
         early = not (course.finished or len(self.places) >= self.protocol.max_people)
         return "an end before the maximum" if early else None
 
+    def _largest(self) -> float:
+        """No answer lies beyond, in units."""
+        strategy = self.protocol.strategy
+        if not strategy.trust_model.randomised:
+            return self.protocol.grid
+        return largest_response(live_noise(strategy))
+
+    def _in_units(self, unit: Any, values: list[Any]) -> bool:
+        """Whether these are whole numbers of the protocol's units, of 64 bits as noise is."""
+        whole = all(type(value) is int and abs(value) < 2**63 for value in values)
+        return whole and unit == 1 / self.protocol.grid
+
     def _payable(self, epsilon: float | None) -> bool:
         """Whether a release may state this ε."""
         promised = self.protocol.strategy.epsilon
-        return epsilon is None if promised is None else epsilon is not None and 0 < epsilon <= promised
+        if promised is None or epsilon is None:
+            return promised is epsilon
+        return 0 < epsilon <= promised

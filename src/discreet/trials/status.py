@@ -2,7 +2,11 @@
 
 import json
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
+
+from discreet.trials.outcomes import Scale
+from discreet.trials.protocol import MISSING, RETAIN, Protocol
+from discreet.trials.record import Head, Public
 
 
 @dataclass(frozen=True)
@@ -15,7 +19,7 @@ class Assignment:
 
 @dataclass(frozen=True)
 class Batch:
-    """What `ask` gives: assignments (maybe none), how many outcomes are waited for, whether the trial is over."""
+    """What `ask` gives: assignments (maybe none), outcomes that are waited for, whether it is over."""
 
     assignments: tuple[Assignment, ...]
     waiting: int
@@ -48,13 +52,13 @@ class Status:
     """Whether it stopped by the strategy's rule, so that the error rate δ holds."""
     recommendation: str | None
     smallest_delta: float | None
-    """Of an inconclusive end: the smallest δ at which these releases would have been enough, if there is one."""
+    """Of an inconclusive end: the smallest δ at which these releases would have been enough, if any."""
     people: int
     max_people: int
     pending: int
     """People assigned whose outcome is not in."""
     waiting: int
-    """Outcomes that the next release waits for; then `ask` assigns nobody, but for those who replace others."""
+    """Outcomes that the next release waits for; then `ask` assigns only people who replace others."""
     releases: int
     epsilon: float | None
     gamma: float | None
@@ -65,7 +69,7 @@ class Status:
     retain: str
     arms: tuple[ArmStatus, ...]
     head: str
-    """Length and hash of the public record: note it down, and give it to `Trial.open` after a restore."""
+    """Length and hash of the public record: note it, and give it to `Trial.open` after a restore."""
     protocol_hash: str
 
     def to_dict(self) -> dict[str, Any]:
@@ -85,3 +89,71 @@ class Verification:
     def intact(self) -> bool:
         """Whether the record is what was written, and the present state follows from it."""
         return not self.problems
+
+
+class Figures(NamedTuple):
+    """The part of a status that takes long: computed when somebody asks, and kept as long as the head is."""
+
+    arms: tuple[ArmStatus, ...]
+    smallest_delta: float | None
+
+
+class Tally(NamedTuple):
+    """How many outcomes are not in: the part of a status that is not in the record."""
+
+    pending: int
+    waiting: int
+
+
+def make_figures(protocol: Protocol, now: Public) -> Figures:
+    """What is public about each arm, and the smallest δ of an inconclusive end."""
+    table = zip(protocol.arms, now.course.table(), strict=True)
+    arms = tuple(_arm(name, arm, protocol.scale) for name, arm in table)
+    if not now.stopped or now.conclusive:
+        return Figures(arms, None)
+    return Figures(arms, protocol.shown_delta(now.course.smallest_delta()))
+
+
+def _arm(name: str, arm: ArmView, scale: Scale) -> ArmStatus:
+    mean = None if arm.mean is None else scale.shown(arm.mean)
+    if arm.interval is None:
+        return ArmStatus(name, arm.pulls, arm.count, mean, None)
+    low, high = sorted(scale.shown(end) for end in arm.interval)
+    return ArmStatus(name, arm.pulls, arm.count, mean, (low, high))
+
+
+def make_status(
+    protocol: Protocol,
+    protocol_hash: str,
+    now: Public,
+    figures: Figures,
+    tally: Tally,
+    people: int,
+    head: Head,
+) -> Status:
+    """The status that follows from the protocol, the public state, and how many outcomes are not in."""
+    strategy = protocol.strategy
+    best = now.course.recommendation
+    return Status(
+        name=protocol.name,
+        strategy=strategy.name,
+        stopped=now.stopped,
+        conclusive=now.conclusive,
+        recommendation=None if best is None else protocol.arms[best],
+        smallest_delta=figures.smallest_delta,
+        people=people,
+        max_people=protocol.max_people,
+        pending=tally.pending,
+        waiting=tally.waiting,
+        releases=now.releases,
+        epsilon=strategy.epsilon,
+        gamma=strategy.gamma,
+        delta=strategy.delta,
+        privacy=strategy.privacy,
+        correctness=strategy.correctness,
+        missing=MISSING[protocol.missing],
+        retain=RETAIN[protocol.retain],
+        arms=figures.arms,
+        head=str(head),
+        protocol_hash=protocol_hash,
+    )

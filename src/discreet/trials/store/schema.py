@@ -1,26 +1,36 @@
 """The tables in which trials live, and what their rows are called."""
 
-import json
 from typing import Any, NamedTuple
 
-from discreet.errors import MissingExtraError
-
-try:
-    import sqlalchemy as sa
-    from sqlalchemy import BigInteger, Column, Float, Index, Integer, LargeBinary, MetaData, String, Table, Text
-    from sqlalchemy.types import TypeDecorator
-except ImportError:
-    raise MissingExtraError('live trials need SQLAlchemy: pip install "discreet[live]"') from None
+import sqlalchemy as sa
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Float,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+)
+from sqlalchemy.types import TypeDecorator
 
 SCHEMA = 1
 """Version of the tables. Raise it with a step in MIGRATIONS, and keep a file of the version before as a test asset."""
 MIGRATIONS: dict[int, tuple[str, ...]] = {}
 """The statements that bring a database of this version to the next one."""
-OPEN, TOLD, MISSED, EXPIRED = 0, 1, 2, 3
+OPEN = 0
+TOLD = 1
+MISSED = 2
+EXPIRED = 3
 """States of an assignment. They stay behind the wall: that an outcome is missing may be the outcome."""
 
-OFFSET, ERASED = 2**62, -(2**61)
-"""What is added to an outcome's units when stored, and what stands for one that was erased; see `Units`."""
+OFFSET = 2**62
+"""What is added to an outcome's units when stored; see `Units`."""
+ERASED = -(2**61)
+"""What stands for an outcome that was erased."""
 
 metadata = MetaData()
 about = Table("discreet_schema", metadata, Column("version", Integer, primary_key=True))
@@ -117,11 +127,6 @@ keys = Table(
 )
 
 
-def canonical(value: Any) -> str:
-    """JSON that is the same for the same value."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-
-
 class Row(NamedTuple):
     """A trial as it is now."""
 
@@ -131,22 +136,6 @@ class Row(NamedTuple):
     head: str
     people: int
     state: str
-
-
-class Event(NamedTuple):
-    """One line of the public record."""
-
-    seq: int
-    kind: str
-    body: str
-    """What it says, as JSON: the very text that was hashed."""
-    hash: str
-
-    @property
-    def says(self) -> dict[str, Any]:
-        """The body in plain types."""
-        found: dict[str, Any] = json.loads(self.body)
-        return found
 
 
 class Assigned(NamedTuple):

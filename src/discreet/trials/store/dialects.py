@@ -1,0 +1,251 @@
+"""What differs from database to database. Another database is another class here, and a row in DIALECTS."""
+
+import contextlib
+import os
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import Any, ClassVar
+
+import sqlalchemy as sa
+
+from discreet.errors import InvalidInputError
+from discreet.trials.store.schema import sealed
+
+BUSY_SECONDS = 30.0
+"""How long to wait for others who write."""
+SCRUB_SECONDS = 0.2
+
+BUSY = "somebody else keeps it busy: try again"
+READ_ONLY = "it is read-only: check the permissions of the file and its folder"
+NOT_OPENED = "it cannot be opened: check that the folder exists and may be written to"
+FULL = "the disk is full: make room and try again"
+NOT_WRITTEN = "the disk cannot be written: check it (its quota, too) and try again"
+FOREIGN = "it is no database of trials: give another file"
+DAMAGED = "it is damaged: restore a backup, and open it with the head that you know"
+REFUSED_USER = "the server refused the user: check its name, password and rights"
+CAME_BETWEEN = "another transaction came in between: try again"
+OVERLOADED = "the server is out of connections or memory: try again later"
+ENDED = "the server ended the connection: check that it runs, and try again"
+UNREACHABLE = "the server cannot be reached, or let nobody in: check that it runs, the address, user and password"
+
+
+class Dialect(ABC):
+    """One kind of database, at one address."""
+
+    engine_options: ClassVar[dict[str, Any]] = {}
+    reading: ClassVar[dict[str, Any]]
+    """Options of a connection that takes one consistent look."""
+    alone: ClassVar[dict[str, Any]]
+    """Options of a connection without a transaction."""
+    locks_rows: ClassVar[bool] = True
+    """Whether a trial's row is locked by itself; else a writer has the whole database."""
+    reasons: ClassVar[dict[tuple[str, ...], str]]
+    """What the codes of errors that begin so mean, and what to do."""
+
+    def __init__(self, url: sa.URL) -> None:
+        self.url = self.check_url(url)
+
+    @abstractmethod
+    def check_url(self, url: sa.URL) -> sa.URL:
+        """An address we can work with; refuses others without repeating a password."""
+
+    @property
+    def address(self) -> str:
+        """The address without a password and without parameters, among which there may be one."""
+        return self.url.set(query={}).render_as_string(hide_password=True)
+
+    @property
+    def called(self) -> str:
+        """What to call the database in a message."""
+        return self.address
+
+    @abstractmethod
+    def find(self, must_exist: bool) -> None:
+        """Before the first connection: refuse, or make, what must be there."""
+
+    @abstractmethod
+    def listen(self, engine: sa.Engine) -> None:
+        """Set up each new connection of the engine."""
+
+    @abstractmethod
+    def prepare(self, alone: sa.Connection) -> None:
+        """Once, before there are tables."""
+
+    @abstractmethod
+    def lock_schema(self, connection: sa.Connection) -> None:
+        """Keep others from making or changing tables until the transaction ends."""
+
+    @abstractmethod
+    def scrub(self, alone: sa.Connection) -> bool:
+        """Make what was erased unreadable, after its transaction; false if it must be tried again."""
+
+    @abstractmethod
+    def code(self, error: Any) -> str | None:
+        """The code of a driver's error."""
+
+    def reason(self, error: sa.exc.SQLAlchemyError) -> str:
+        """What is wrong, in words of ours: the database's own may be in any language, and hold data."""
+        code = self.code(getattr(error, "orig", None))
+        if code:
+            known = (words for signs, words in self.reasons.items() if code.startswith(signs))
+            return next(known, f"the database refused ({code})")
+        if isinstance(error, sa.exc.OperationalError | sa.exc.InterfaceError):
+            return UNREACHABLE
+        return f"the database refused ({type(error).__name__})"
+
+
+class SQLite(Dialect):
+    """A file with a write-ahead log; one writer at a time."""
+
+    reading: ClassVar[dict[str, Any]] = {"discreet_begin": "BEGIN"}
+    alone: ClassVar[dict[str, Any]] = {"discreet_begin": ""}
+    locks_rows = False
+    reasons: ClassVar[dict[tuple[str, ...], str]] = {
+        ("SQLITE_BUSY", "SQLITE_LOCKED"): BUSY,
+        ("SQLITE_READONLY",): READ_ONLY,
+        ("SQLITE_CANTOPEN", "SQLITE_PERM"): NOT_OPENED,
+        ("SQLITE_FULL",): FULL,
+        ("SQLITE_IOERR",): NOT_WRITTEN,
+        ("SQLITE_NOTADB",): FOREIGN,
+        ("SQLITE_CORRUPT",): DAMAGED,
+    }
+
+    def check_url(self, url: sa.URL) -> sa.URL:
+        """A file, and nothing else."""
+        drivers = ("sqlite", "sqlite+pysqlite")
+        if url.drivername not in drivers or url.query or str(url.database).startswith("file:"):
+            raise InvalidInputError("write the url as sqlite:///trial.db, without anything else")
+        if not url.database or ":memory:" in url.database:
+            raise InvalidInputError("a trial must outlive this process: give a file, such as sqlite:///trial.db")
+        return url
+
+    @property
+    def called(self) -> str:
+        """The file."""
+        return str(self.url.database)
+
+    def find(self, must_exist: bool) -> None:
+        """A new file is empty, and only its owner may read it: outcomes of open batches will be in it."""
+        if Path(self.called).exists():
+            return
+        if must_exist:
+            raise InvalidInputError(f"there is no file {self.called}: check the name, or start a trial with create")
+        with contextlib.suppress(OSError):  # SQLite says what is wrong
+            os.close(os.open(self.called, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+
+    def listen(self, engine: sa.Engine) -> None:
+        """The driver begins no transactions by itself: we do."""
+        sa.event.listen(engine, "connect", _set_up_sqlite)
+        sa.event.listen(engine, "begin", _begin_sqlite)
+
+    def prepare(self, alone: sa.Connection) -> None:
+        """A write-ahead log: readers and a writer do not wait for each other."""
+        alone.exec_driver_sql("PRAGMA journal_mode = WAL")
+
+    def lock_schema(self, connection: sa.Connection) -> None:
+        """Nothing: a writer has the whole file."""
+
+    def scrub(self, alone: sa.Connection) -> bool:
+        """Outcomes are overwritten where they are; old pages live on in the log until it is emptied.
+
+        Readers can delay that.
+        """
+        alone.exec_driver_sql(f"PRAGMA busy_timeout = {SCRUB_SECONDS * 1000:.0f}")
+        busy = alone.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").scalar_one()
+        alone.exec_driver_sql(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000:.0f}")
+        return bool(busy == 0)
+
+    def code(self, error: Any) -> str | None:
+        """Its name, such as SQLITE_FULL."""
+        return getattr(error, "sqlite_errorname", None)
+
+
+def _set_up_sqlite(connection: Any, _record: Any) -> None:
+    """Before everything else wait for others; then durable, and deleted means overwritten."""
+    connection.isolation_level = None
+    wait = f"busy_timeout = {BUSY_SECONDS * 1000:.0f}"
+    for pragma in (wait, "synchronous = FULL", "secure_delete = ON"):
+        connection.execute(f"PRAGMA {pragma}").fetchall()
+
+
+def _begin_sqlite(connection: sa.Connection) -> None:
+    """Writers queue up at the start: taking the lock later fails under load, WAL or not."""
+    begin = connection.get_execution_options().get("discreet_begin", "BEGIN IMMEDIATE")
+    if begin:
+        connection.exec_driver_sql(begin)
+
+
+class PostgreSQL(Dialect):
+    """A server; a writer locks its trial only."""
+
+    engine_options: ClassVar[dict[str, Any]] = {
+        "isolation_level": "READ COMMITTED",
+        "pool_pre_ping": True,
+    }
+    reading: ClassVar[dict[str, Any]] = {"isolation_level": "REPEATABLE READ"}
+    alone: ClassVar[dict[str, Any]] = {"isolation_level": "AUTOCOMMIT"}
+    reasons: ClassVar[dict[tuple[str, ...], str]] = {
+        ("55P03",): BUSY,
+        ("25006",): READ_ONLY,
+        ("53100",): FULL,
+        ("58030",): NOT_WRITTEN,
+        ("XX001", "XX002"): DAMAGED,
+        ("28", "42501"): REFUSED_USER,
+        ("40",): CAME_BETWEEN,
+        ("53",): OVERLOADED,
+        ("57P", "08"): ENDED,
+    }
+
+    def check_url(self, url: sa.URL) -> sa.URL:
+        """With the driver we have."""
+        return url.set(drivername="postgresql+psycopg")
+
+    def find(self, must_exist: bool) -> None:
+        """Whether the server is there, connecting will say."""
+
+    def prepare(self, alone: sa.Connection) -> None:
+        """Nothing: a server is durable by its settings, and each connection sees to it."""
+
+    def listen(self, engine: sa.Engine) -> None:
+        """Settings of a session are made when it begins."""
+        sa.event.listen(engine, "connect", _set_up_postgresql)
+
+    def lock_schema(self, connection: sa.Connection) -> None:
+        """Tables that are not there cannot be locked; a number of our own can."""
+        connection.execute(sa.text("SELECT pg_advisory_xact_lock(hashtext('discreet_schema'))"))
+
+    def scrub(self, alone: sa.Connection) -> bool:
+        """Dead rows stay in the table until it is vacuumed."""
+        alone.execute(sa.text(f"VACUUM {sealed.name}"))
+        return True
+
+    def code(self, error: Any) -> str | None:
+        """Its SQLSTATE, such as 53100."""
+        return getattr(error, "sqlstate", None)
+
+
+def _set_up_postgresql(connection: Any, _record: Any) -> None:
+    """Wait for others, but not for ever; a commit is on disk when it returns, whatever the default is."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"SET lock_timeout = {BUSY_SECONDS * 1000:.0f}")
+        cursor.execute(
+            "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
+        )
+    connection.commit()
+
+
+DIALECTS: dict[str, type[Dialect]] = {"sqlite": SQLite, "postgresql": PostgreSQL}
+"""By the name with which an address begins."""
+
+
+def dialect_of(url: str) -> Dialect:
+    """The kind of database at this address, or what is wrong with it."""
+    try:
+        read = sa.make_url(url)
+    except sa.exc.ArgumentError:
+        raise InvalidInputError("url must look like sqlite:///trial.db or postgresql://user@host/database") from None
+    backend = read.get_backend_name()
+    if backend not in DIALECTS:
+        known = " or ".join(DIALECTS)
+        raise InvalidInputError(f"trials are kept in {known}; there is no store for {backend}")
+    return DIALECTS[backend](read)

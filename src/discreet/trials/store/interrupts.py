@@ -1,0 +1,82 @@
+"""Ctrl-C waits for the end of a transaction, and no connection outlives a fork."""
+
+import os
+import signal
+import threading
+import weakref
+from typing import Any, Protocol
+
+
+class Later:
+    """Ctrl-C comes when the block is left: an interrupt in the middle could leave a lock to nobody.
+
+    Python runs the handlers of signals in its main thread only. Not a generator, which an interrupt can
+    leave halfway.
+    """
+
+    def __enter__(self) -> None:
+        """Take note of interrupts from here on."""
+        self.noted: list[Any] = []
+        self.before: Any = None
+        if threading.current_thread() is threading.main_thread():
+            self.before = signal.getsignal(signal.SIGINT)
+            if callable(self.before):
+                signal.signal(signal.SIGINT, lambda *event: self.noted.append(event))
+
+    def __exit__(self, *_: object) -> None:
+        """Let one happen now, if there was any."""
+        if callable(self.before):
+            signal.signal(signal.SIGINT, self.before)
+            if self.noted:
+                self.before(*self.noted[0])
+
+
+class Connected(Protocol):
+    """Whatever has connections that must not outlive a fork."""
+
+    lock: threading.RLock
+    pid: int
+
+    def close(self) -> None:
+        """Close the connections; the next use opens new ones."""
+
+
+_all: weakref.WeakSet[Connected] = weakref.WeakSet()
+_held: list[Connected] = []
+
+
+def close_at_fork(one: Connected) -> None:
+    """See to it that no connection outlives a fork.
+
+    SQLite's locks belong to the process, so that a child would write unprotected, and what it wrote could
+    vanish when the parent closes the file.
+    """
+    _all.add(one)
+
+
+def _before_fork() -> None:
+    """Let the transactions of other threads end, and close all connections."""
+    for one in list(_all):
+        one.lock.acquire()
+        _held.append(one)
+        one.close()
+
+
+def _after_fork_in_parent() -> None:
+    while _held:
+        _held.pop().lock.release()
+
+
+def _after_fork_in_child() -> None:
+    while _held:
+        one = _held.pop()
+        one.lock = threading.RLock()
+        one.pid = os.getpid()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_before_fork,
+        after_in_parent=_after_fork_in_parent,
+        after_in_child=_after_fork_in_child,
+    )

@@ -1,0 +1,272 @@
+"""One transaction on one trial. No method means anything by itself: the meaning is in desk.py."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+
+from discreet.errors import StoreError
+from discreet.trials.protocol import canonical
+from discreet.trials.record import Event, link
+from discreet.trials.store import schema
+from discreet.trials.store.schema import (
+    OPEN,
+    Assigned,
+    Batched,
+    Row,
+    assignments,
+    batches,
+    events,
+    keys,
+    people,
+    sealed,
+    trials,
+    waiting,
+)
+
+AT_ONCE = 10_000
+"""Values in one statement: databases have a limit."""
+
+
+def _at(table: sa.Table, *columns: str) -> sa.ColumnElement[bool]:
+    """That these columns of a trial's rows have the values given as `at_<column>`."""
+    return sa.and_(*(table.c[name] == sa.bindparam(f"at_{name}") for name in ("trial", *columns)))
+
+
+def _columns(table: sa.Table, row: type[NamedTuple]) -> list[sa.Column[Any]]:
+    return [table.c[name] for name in row._fields]
+
+
+# Statements are made once: making one takes longer than running it.
+_look = sa.select(*_columns(trials, Row)).where(trials.c.name == sa.bindparam("name"))
+_look_locked = _look.with_for_update()
+_save = trials.update().where(_at(trials))
+_events = sa.select(*_columns(events, Event)).where(_at(events)).order_by(events.c.seq)
+_hash_at = sa.select(events.c.hash).where(_at(events, "seq"))
+_assigned = sa.select(*_columns(assignments, Assigned)).where(_at(assignments))
+_assigned_one = _assigned.where(assignments.c.number == sa.bindparam("number"))
+_assigned_many = _assigned.where(assignments.c.number.in_(sa.bindparam("numbers", expanding=True)))
+_late = _assigned.where(waiting, assignments.c.deadline < sa.bindparam("now"))
+_mark = assignments.update().where(_at(assignments), assignments.c.number.in_(sa.bindparam("numbers", expanding=True)))
+_batches = sa.select(*_columns(batches, Batched)).where(_at(batches))
+_count_batch = batches.update().where(_at(batches, "arm", "phase"))
+_close_batch = batches.delete().where(_at(batches, "arm", "phase"))
+_key = sa.select(keys.c.key).where(_at(keys))
+_people = sa.select(people.c.hash).where(_at(people), people.c.hash.in_(sa.bindparam("hashes", expanding=True)))
+_reseal = sealed.update().where(_at(sealed, "arm", "phase", "number"), sealed.c.units.is_not(None))
+_stored = sa.type_coerce(sealed.c.units, sa.BigInteger)
+_unseal_sum = sa.select(sa.func.sum(_stored - schema.OFFSET), sa.func.count()).where(_at(sealed, "arm", "phase"))
+_erase = sealed.update().where(_at(sealed, "arm", "phase")).values(units=schema.ERASED)
+_answers = sa.select(sealed.c.phase, sealed.c.number, sealed.c.units).where(
+    _at(sealed, "arm"), sealed.c.phase > sa.bindparam("after")
+)
+_erase_answers = (
+    sealed.update()
+    .where(_at(sealed, "arm"), sealed.c.phase > sa.bindparam("after"), sealed.c.phase <= sa.bindparam("through"))
+    .values(units=schema.ERASED)
+)
+_places = sa.select(assignments.c.arm, assignments.c.phase).where(_at(assignments)).order_by(assignments.c.number)
+_open = sa.select(sa.func.count()).where(_at(assignments), assignments.c.state == OPEN)
+
+
+class Session:
+    """One transaction on one trial. Every method is a statement or two."""
+
+    def __init__(self, connection: sa.Connection, name: str, lock: bool) -> None:
+        self.connection = connection
+        self.name = name
+        self._lock = lock
+        self.row: Row | None = None
+        self._counts: dict[tuple[int, int], Batched] | None = None
+
+    def look(self) -> Row | None:
+        """The trial now, locked until the end of the transaction; None if there is none of this name."""
+        statement = _look_locked if self._lock else _look
+        found = self.connection.execute(statement, {"name": self.name}).one_or_none()
+        self.row = None if found is None else Row(*found)
+        return self.row
+
+    def look_again(self) -> Row:
+        """The trial as of `look` and what was changed since."""
+        if self.row is None:
+            raise StoreError(f"there is no trial {self.name!r} here")
+        return self.row
+
+    def create(self, protocol: str, head: str, key: bytes, state: str) -> bool:
+        """Enter a new trial; false if another process was quicker."""
+        row: dict[str, Any] = {"name": self.name, "protocol": protocol, "state": state}
+        row |= {"seq": 0, "head": head, "people": 0}
+        try:
+            with self.connection.begin_nested():
+                self.connection.execute(trials.insert(), row)
+        except sa.exc.IntegrityError:
+            return False
+        self.look()
+        self._insert(keys, [{"key": key}])
+        return True
+
+    def append(self, kind: str, body: dict[str, Any]) -> None:
+        """Write a public event and move the head of the chain; `save` makes it count."""
+        row = self.look_again()
+        text = canonical(body)
+        event = Event(row.seq + 1, kind, text, link(row.head, row.seq + 1, kind, text))
+        self._insert(events, [event._asdict()])
+        self.row = row._replace(seq=event.seq, head=event.hash)
+
+    def save(self, state: str) -> None:
+        """Write the trial's row: the head of the chain, how many people there are, the state that follows."""
+        row = self.look_again()._replace(state=state)
+        self.row = row
+        self._run(_save, seq=row.seq, head=row.head, people=row.people, state=state)
+
+    def events(self) -> Iterator[Event]:
+        """The public record, in order."""
+        return (Event(*row) for row in self._run(_events))
+
+    def hash_at(self, seq: int) -> str | None:
+        """The hash of one event."""
+        found: str | None = self._run(_hash_at, at_seq=seq).scalar_one_or_none()
+        return found
+
+    # --- people -----------------------------------------------------------------------------------
+
+    def assign(self, rows: Sequence[Assigned], deadline: float | None) -> None:
+        """Enter assignments."""
+        self._insert(assignments, [{**row._asdict(), "deadline": deadline} for row in rows])
+        row = self.look_again()
+        self.row = row._replace(people=row.people + len(rows))
+
+    def assigned(self, numbers: Sequence[int]) -> dict[int, Assigned]:
+        """Assignments by their numbers."""
+        if len(numbers) == 1:
+            return {row[0]: Assigned(*row) for row in self._run(_assigned_one, number=numbers[0])}
+        found: dict[int, Assigned] = {}
+        for some in _pieces(numbers):
+            found |= {row[0]: Assigned(*row) for row in self._run(_assigned_many, numbers=some)}
+        return found
+
+    def late(self, now: float) -> list[Assigned]:
+        """Open assignments past their deadline."""
+        return [Assigned(*row) for row in self._run(_late, now=now)]
+
+    def mark(self, rows: Sequence[Assigned], state: int) -> None:
+        """Give assignments a state."""
+        for some in _pieces([row.number for row in rows]):
+            self._run(_mark, numbers=some, state=state)
+
+    def batches(self) -> dict[tuple[int, int], Batched]:
+        """The counts of all batches that are not released, by (arm, phase)."""
+        if self._counts is None:
+            self._counts = {(row[0], row[1]): Batched(*row) for row in self._run(_batches)}
+        return self._counts
+
+    def add(self, changes: dict[tuple[int, int], tuple[int, int, int]]) -> None:
+        """Add (open, told, vacant) to the counts of batches, given by (arm, phase)."""
+        known = self.batches()
+        old = []
+        new = []
+        for (arm, phase), more in sorted(changes.items()):
+            before = known.get((arm, phase), Batched(arm, phase, 0, 0, 0))
+            after = Batched(arm, phase, *(now + plus for now, plus in zip(before[2:], more, strict=True)))
+            counts = {"open": after.open, "told": after.told, "vacant": after.vacant}
+            if (arm, phase) in known:
+                old.append({"at_arm": arm, "at_phase": phase, **counts})
+            else:
+                new.append({"arm": arm, "phase": phase, **counts})
+            known[arm, phase] = after
+        self._run_many(_count_batch, old)
+        self._insert(batches, new)
+
+    def close_batch(self, arm: int, phase: int) -> None:
+        """Forget the counts of a released batch."""
+        self._run(_close_batch, at_arm=arm, at_phase=phase)
+        self.batches().pop((arm, phase), None)
+
+    def key(self) -> bytes:
+        """The trial's secret, with which people's identifiers are hashed."""
+        return bytes(self._run(_key).scalar_one())
+
+    def known_people(self, hashes: Sequence[bytes]) -> list[int]:
+        """The places in the list of those who took part before, or stand in it before."""
+        known: set[bytes] = set()
+        for some in _pieces(hashes):
+            known |= {bytes(value) for value in self._run(_people, hashes=some).scalars()}
+        again = []
+        for place, value in enumerate(hashes):
+            if value in known:
+                again.append(place)
+            known.add(value)
+        return again
+
+    def enter_people(self, hashes: Sequence[bytes]) -> None:
+        """Note who takes part."""
+        self._insert(people, [{"hash": value} for value in hashes])
+
+    # --- behind the wall --------------------------------------------------------------------------
+
+    def seal(self, outcomes: Sequence[tuple[Assigned, int | None]]) -> None:
+        """Put outcomes, in units, behind the wall; None is an answer that will not come."""
+        rows = [{"arm": row.arm, "phase": row.phase, "number": row.number, "units": units} for row, units in outcomes]
+        self._insert(sealed, rows)
+
+    def reseal(self, row: Assigned, units: int) -> None:
+        """Correct an outcome, if there is one."""
+        self._run(_reseal, at_arm=row.arm, at_phase=row.phase, at_number=row.number, units=units)
+
+    def unseal_sum(self, arm: int, phase: int) -> tuple[int, int]:
+        """(sum in units, outcomes) of a batch: for the mechanism that adds the noise, and nobody else."""
+        total, count = self._run(_unseal_sum, at_arm=arm, at_phase=phase).one()
+        return int(total or 0), int(count)
+
+    def erase(self, arm: int, phase: int) -> None:
+        """Overwrite the outcomes of a batch; `Store.scrub` makes old copies unreadable after the transaction."""
+        self._run(_erase, at_arm=arm, at_phase=phase)
+
+    def answers(self, arm: int, after: int) -> list[tuple[int, int, int | None]]:
+        """(place, number, units) of an arm's answers that follow place `after` without a gap."""
+        found: list[tuple[int, int, int | None]] = []
+        for place, number, units in self._run(_answers.order_by(sealed.c.phase), at_arm=arm, after=after):
+            if place != after + len(found) + 1:
+                break
+            found.append((place, number, units))
+        return found
+
+    def erase_answers(self, arm: int, after: int, through: int) -> None:
+        """Overwrite an arm's answers between two places."""
+        self._run(_erase_answers, at_arm=arm, after=after, through=through)
+
+    # --- checks -----------------------------------------------------------------------------------
+
+    def places_assigned(self) -> Iterator[tuple[int, int]]:
+        """(arm, phase) of each person, in order."""
+        yield from ((arm, phase) for arm, phase in self._run(_places))
+
+    def counts_agree(self) -> bool:
+        """Whether each open batch counts as many open assignments and told outcomes as there are.
+
+        Batches of phase 0 are those of answers taken in turn, which leave no outcomes behind.
+        """
+        known = self.batches()
+        for (arm, phase), batch in known.items():
+            if phase and self.unseal_sum(arm, phase)[1] != batch.told:
+                return False
+        return bool(self._run(_open).scalar_one() == sum(batch.open for batch in known.values()))
+
+    # --- statements -------------------------------------------------------------------------------
+
+    def _run(self, statement: sa.Executable, **values: Any) -> Any:
+        return self.connection.execute(statement, {"at_trial": self.look_again().trial, **values})
+
+    def _run_many(self, statement: sa.Executable, values: list[dict[str, Any]]) -> None:
+        trial = self.look_again().trial
+        if values:
+            self.connection.execute(statement, [{"at_trial": trial, **row} for row in values])
+
+    def _insert(self, table: sa.Table, rows: list[dict[str, Any]]) -> None:
+        trial = self.look_again().trial
+        if rows:
+            self.connection.execute(table.insert(), [{"trial": trial, **row} for row in rows])
+
+
+def _pieces(values: Sequence[Any]) -> Iterator[Sequence[Any]]:
+    return (values[start : start + AT_ONCE] for start in range(0, len(values), AT_ONCE))

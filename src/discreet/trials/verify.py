@@ -1,0 +1,245 @@
+"""Whether a record is what was written, and what is said about it follows from it.
+
+A published transcript is checked with the base install alone: no database, and no noise. (What Gaussian
+responses can be is known to OpenDP's own map only, so that the records of `gauss-tt` need OpenDP.)
+"""
+
+import json
+import math
+import os
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from discreet.errors import InvalidInputError
+from discreet.trials.protocol import Protocol, canonical, digest
+from discreet.trials.record import BROKEN, Event, Head, Replay, first_event, link
+from discreet.trials.status import Tally, Verification, make_figures, make_status
+from discreet.version import __version__
+
+PARTS = ("protocol", "protocol_hash", "events", "status")
+"""Of a transcript."""
+Watch = Callable[[Event, Replay], None]
+"""Sees each event that is in order, and the state after it."""
+NOT_PUBLIC = ("pending", "waiting")
+"""Of a status: how many outcomes are not in is not in the record, only how many there can be."""
+
+
+class Followed(NamedTuple):
+    """A record that was followed as far as it is in order."""
+
+    replay: Replay
+    head: Head
+    problem: str | None
+
+    @property
+    def unfinished(self) -> str | None:
+        """What must stand in the record and does not."""
+        if self.head.seq == 0:
+            return "the record has no beginning"
+        if self.replay.now.course.stopped and not self.replay.now.stopped:
+            return "the strategy had stopped, and the record does not say so"
+        return None
+
+
+def follow(replay: Replay, protocol_hash: str, events: Iterable[Event], watch: Watch | None = None) -> Followed:
+    """Recompute the chain, and the state from the events alone, up to the first problem."""
+    head = Head(0, protocol_hash)
+    for event in events:
+        if not _linked(event, head):
+            problem = f"event {event.seq} is not what was written there"
+            return Followed(replay, head, problem)
+        problem = replay.follow(event) or ""
+        if problem:
+            return Followed(replay, head, f"event {event.seq}: {problem}")
+        head = Head(event.seq, event.hash)
+        if watch is not None:
+            watch(event, replay)
+    return Followed(replay, head, None)
+
+
+def _linked(event: Event, head: Head) -> bool:
+    """Whether an event goes on where the record ended before; the first one names the protocol."""
+    if event.seq != head.seq + 1 or event.hash != link(head.hash, event.seq, event.kind, event.body):
+        return False
+    return head.seq > 0 or event == first_event(head.hash)
+
+
+# --- a published transcript -----------------------------------------------------------------------
+
+
+def verify_transcript(transcript: str | os.PathLike[str] | Mapping[str, Any], head: str | None = None) -> Verification:
+    """Check a published transcript, a file or what `Trial.transcript` returned; it needs no database.
+
+    The protocol has its hash, the chain is unbroken, every event is what the strategy would have done,
+    and the status follows from them. With `head`, as a status gave it, the record goes on from there: a
+    record that was written anew from the beginning to the end can be told by that alone.
+    """
+    return check_transcript(read_transcript(transcript), head)
+
+
+def check_transcript(said: dict[str, Any], head: str | None = None, watch: Watch | None = None) -> Verification:
+    """What is wrong with a transcript that was read."""
+    known = None if head is None else Head.parse(head)
+    begin = _digest(said["protocol"])
+    nothing = str(Head(0, begin))
+    if begin != said["protocol_hash"]:
+        return Verification(0, nothing, ("the protocol is not the one that has this hash",))
+    try:
+        replay = Replay(Protocol.from_dict(said["protocol"]))
+    except BROKEN as error:
+        reason = f": {error}" if isinstance(error, InvalidInputError) else ""
+        words = f"the protocol is none that discreet {__version__} can follow{reason}"
+        return Verification(0, nothing, (words,))
+    try:
+        events = [_event(one) for one in said["events"]]
+    except BROKEN:
+        return Verification(0, nothing, ("there are events that say nothing",))
+    followed = follow(replay, begin, events, watch)
+    problems = list(_problems(followed, said, events, known))
+    return Verification(followed.head.seq, str(followed.head), tuple(problems))
+
+
+def _problems(followed: Followed, said: dict[str, Any], events: list[Event], known: Head | None) -> Iterable[str]:
+    if known is not None and known not in [Head(event.seq, event.hash) for event in events]:
+        yield f"the record does not go on from event {known.seq} as it is known"
+    broken = followed.problem or followed.unfinished
+    if broken:
+        yield broken
+        return
+    yield from (f"there is a part that no transcript has: {name}" for name in said if name not in PARTS)
+    yield from _status_problems(followed, said["status"], said["protocol_hash"])
+
+
+def _status_problems(followed: Followed, said: dict[str, Any], protocol_hash: str) -> Iterable[str]:
+    """What is said otherwise than it follows from the record."""
+    replay = followed.replay
+    protocol = replay.protocol
+    counts: list[Any] = [said.get(name) for name in NOT_PUBLIC]
+    if not all(type(count) is int for count in counts) or not _possible(replay, Tally(*counts)):
+        yield f"status: {' and '.join(NOT_PUBLIC)} cannot be {counts[0]!r} and {counts[1]!r} here"
+    figures = make_figures(protocol, replay.now)
+    people = len(replay.places)
+    found = make_status(protocol, protocol_hash, replay.now, figures, Tally(0, 0), people, followed.head).to_dict()
+    found |= {name: said.get(name) for name in NOT_PUBLIC}
+    hint = ""
+    if protocol.version != __version__:
+        hint = f" (by discreet {__version__}; the trial was started with {protocol.version})"
+    for name, here, there in _differences(said, found, "status"):
+        yield f"{name} is {here}, but {there} follows from the record{hint}"
+
+
+def _possible(replay: Replay, tally: Tally) -> bool:
+    """Whether so many outcomes can be not in: the record says only how many were released."""
+    course = replay.now.course
+    if not 0 <= tally.pending <= replay.unreleased():
+        return False
+    if replay.now.stopped:
+        return tally.waiting == 0
+    if course.learns_always:
+        return tally.waiting == (tally.pending if course.finished else 0)
+    most = sum(batch.size for batch in course.due())
+    if replay.protocol.missing == "failure":
+        most = min(most, tally.pending)
+    return (1 if course.due() else 0) <= tally.waiting <= most
+
+
+def _differences(said: Any, found: Any, name: str) -> Iterable[tuple[str, str, str]]:
+    """(name, what is said, what was found) wherever they differ; floats to nine digits.
+
+    Other processors differ in the last ones.
+    """
+    if isinstance(said, dict) and isinstance(found, dict):
+        for key in {**said, **found}:
+            if key not in said or key not in found:
+                yield f"{name}: {key}", _shown(said, key), _shown(found, key)
+            else:
+                yield from _differences(said[key], found[key], f"{name}: {key}")
+    elif isinstance(said, list) and isinstance(found, list) and len(said) == len(found):
+        for place, (here, there) in enumerate(zip(said, found, strict=True), start=1):
+            yield from _differences(here, there, f"{name} {place}")
+    elif isinstance(said, float) and isinstance(found, float):
+        if not math.isclose(said, found, rel_tol=1e-9, abs_tol=1e-12):
+            yield name, repr(said), repr(found)
+    elif type(said) is not type(found) or said != found:
+        yield name, repr(said), repr(found)
+
+
+def _shown(part: dict[str, Any], key: str) -> str:
+    return repr(part[key]) if key in part else "not there"
+
+
+# --- reading --------------------------------------------------------------------------------------
+
+
+def read_transcript(transcript: str | os.PathLike[str] | Mapping[str, Any]) -> dict[str, Any]:
+    """A transcript in plain types, from a file or as `Trial.transcript` returned it."""
+    if isinstance(transcript, Mapping):
+        name = "this"
+        hint = "give what Trial.transcript returned, or its file"
+    else:
+        name = os.fspath(transcript)
+        hint = "give the file that `discreet trial transcript NAME --out FILE` wrote"
+    try:
+        said = json.loads(
+            _text(transcript),
+            object_pairs_hook=_once,
+            parse_constant=_no_number,
+            parse_float=_finite,
+        )
+    except (TypeError, ValueError, RecursionError) as error:
+        if isinstance(error, InvalidInputError):
+            raise
+        raise InvalidInputError(f"{name} is no transcript of a trial: {hint}") from None
+    shapes = {"protocol": dict, "events": list, "status": dict, "protocol_hash": object}
+    whole = isinstance(said, dict) and set(PARTS) <= set(said)
+    if not whole or not all(isinstance(said[part], shapes[part]) for part in PARTS):
+        raise InvalidInputError(f"{name} is no transcript of a trial: {hint}")
+    return said  # type: ignore[no-any-return]
+
+
+def _text(transcript: str | os.PathLike[str] | Mapping[str, Any]) -> str:
+    if isinstance(transcript, Mapping):
+        return json.dumps(dict(transcript))
+    try:
+        return Path(transcript).read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise InvalidInputError(f"cannot read {os.fspath(transcript)}: {error.strerror}") from None
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """No name twice: readers differ in which of the two they see."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError
+    return found
+
+
+def _no_number(word: str) -> None:
+    raise ValueError(word)
+
+
+def _finite(word: str) -> float:
+    number = float(word)
+    if not math.isfinite(number):
+        raise ValueError(word)
+    return number
+
+
+def _digest(protocol: dict[str, Any]) -> str:
+    """The hash of a protocol as it would have been written down; none if it could not be."""
+    try:
+        return digest(canonical(protocol))
+    except BROKEN:
+        return ""
+
+
+def _event(said: dict[str, Any]) -> Event:
+    """The event that a transcript tells."""
+    frame = ("seq", "kind", "hash")
+    body = {name: part for name, part in said.items() if name not in frame}
+    event = Event(said["seq"], said["kind"], canonical(body), said["hash"])
+    if not isinstance(event.kind, str):
+        raise TypeError
+    f"{event.kind}{event.body}".encode()  # refuses what no text can hold
+    return event

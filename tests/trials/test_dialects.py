@@ -1,0 +1,56 @@
+"""What differs between databases: addresses, errors in words, and that each is in the suite of the store."""
+
+from types import SimpleNamespace
+
+import pytest
+import sqlalchemy as sa
+
+from discreet.errors import InvalidInputError
+from discreet.trials.store import dialects
+from tests import conftest
+
+
+def test_every_database_is_in_the_suite() -> None:
+    marker = conftest.url._fixture_function_marker
+    assert set(marker.params or ()) == set(dialects.DIALECTS)
+
+
+def test_addresses_are_shown_without_secrets() -> None:
+    server = dialects.dialect_of("postgresql://ann:secret@somewhere:5433/trials?sslpassword=secret")
+    assert "secret" not in server.address + server.called
+    assert "somewhere:5433/trials" in server.called
+    file = dialects.dialect_of("sqlite:///folder/trial.db")
+    assert (file.address, file.called) == ("sqlite:///folder/trial.db", "folder/trial.db")
+
+
+@pytest.mark.parametrize("url", ["mysql://ann:secret@x/y", "oracle://secret", "sqlite://", "secret", ""])
+def test_other_addresses_are_refused_without_repeating_them(url: str) -> None:
+    with pytest.raises(InvalidInputError) as error:
+        dialects.dialect_of(url)
+    assert "secret" not in str(error.value)
+
+
+CODES = {
+    ("sqlite", "SQLITE_BUSY_SNAPSHOT"): dialects.BUSY,
+    ("sqlite", "SQLITE_IOERR_WRITE"): dialects.NOT_WRITTEN,
+    ("sqlite", "SQLITE_CORRUPT"): dialects.DAMAGED,
+    ("sqlite", "SQLITE_CONSTRAINT"): "the database refused (SQLITE_CONSTRAINT)",
+    ("postgresql", "55P03"): dialects.BUSY,
+    ("postgresql", "53100"): dialects.FULL,
+    ("postgresql", "53300"): dialects.OVERLOADED,
+    ("postgresql", "57P01"): dialects.ENDED,
+    ("postgresql", "23514"): "the database refused (23514)",
+}
+
+
+@pytest.mark.parametrize(("kind", "code"), CODES)
+def test_codes_in_words(kind: str, code: str) -> None:
+    """In words of ours, and without what the driver said."""
+    driver = SimpleNamespace(sqlite_errorname=code) if kind == "sqlite" else SimpleNamespace(sqlstate=code)
+    error = sa.exc.OperationalError("INSERT secret", {}, Exception("secret"))
+    error.orig = driver  # type: ignore[assignment]
+    dialect = dialects.dialect_of("sqlite:///x.db" if kind == "sqlite" else "postgresql://x/y")
+    assert dialect.reason(error) == CODES[kind, code]
+    error.orig = None
+    assert dialect.reason(error) == dialects.UNREACHABLE
+    assert "secret" not in dialect.reason(sa.exc.InvalidRequestError("secret"))

@@ -1,0 +1,347 @@
+"""A published transcript is checked by whoever has it: every change is found, and nothing else is needed."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from discreet import (
+    InvalidInputError,
+    Strategy,
+    Trial,
+    adap_tt_star,
+    bet_se,
+    ctb_tt,
+    dp_se,
+    gauss_tt,
+    respond,
+    trial_page,
+    ttucb,
+    ttucb_batched,
+    verify_transcript,
+)
+from discreet.trials.protocol import Protocol, canonical, digest
+from discreet.trials.record import BROKEN, Public, fresh, link
+from discreet.trials.status import Figures, make_figures
+
+ARMS = ["5 mg", "10 mg"]
+UNKNOWN = {("status", "pending"), ("status", "waiting")}
+"""How many outcomes are not in is not in the record: of these only the limits follow from it."""
+
+
+def published(folder: Path, strategy: Strategy, people: int, turns: int = 99, **options: Any) -> Any:
+    """The transcript of a trial of so many turns, as somebody else reads it; the last people have not told."""
+    trial = Trial.create(f"sqlite:///{folder / 'trial.db'}", "dose", ARMS, strategy, people, **options)
+    for _ in range(turns):
+        batch = trial.ask(6)
+        outcomes = {one.id: int(one.arm == "10 mg") for one in batch.assignments}
+        if options and len(outcomes) > 2:
+            trial.miss(next(iter(outcomes)))
+        if strategy.trust == "local":
+            level = float(strategy.epsilon or 0)
+            answers = {id: respond(bit, level, strategy.gamma) for id, bit in outcomes.items()}
+            trial.answer_many(answers)
+        else:
+            trial.tell_many(outcomes)
+        if batch.stopped:
+            break
+    trial.ask(5)
+    return json.loads(json.dumps(trial.transcript()))
+
+
+def leaves(part: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    """Every value of a document that holds no others, with the way to it."""
+    if isinstance(part, dict | list):
+        for key, value in part.items() if isinstance(part, dict) else enumerate(part):
+            yield from leaves(value, (*path, key))
+    else:
+        yield path, part
+
+
+def changed(transcript: Any, path: tuple[Any, ...], value: Any) -> Any:
+    other = deepcopy(transcript)
+    part = other
+    for key in path[:-1]:
+        part = part[key]
+    part[path[-1]] = value
+    return other
+
+
+def others(value: Any) -> list[Any]:
+    """Values that somebody might put in its place, also of another type."""
+    if isinstance(value, bool):
+        return [not value, int(value)]
+    if isinstance(value, int):
+        return [value + 1, float(value), None]
+    if isinstance(value, float):
+        return [value * (1 + 1e-6) + 1e-9, str(value)]
+    return [f"{value} ", None] if isinstance(value, str) else [0, "x"]
+
+
+CASES: dict[str, tuple[Strategy, int, int]] = {
+    "under way": (bet_se(0.1, epsilon=1), 500, 8),
+    "conclusive": (bet_se(0.1, epsilon=5), 500, 99),
+    "inconclusive": (bet_se(1e-50, epsilon=2), 30, 99),
+    "in turn": (ctb_tt(3, 0.1), 24, 2),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_change_of_a_value_is_found(case: str, tmp_path: Path) -> None:
+    """Every leaf of the document, one after the other; no file of it may say anything that is not checked."""
+    transcript = published(tmp_path, *CASES[case])
+    assert verify_transcript(transcript).problems == ()
+    every = dict(leaves(transcript))
+    assert len(every) > 80
+    missed = set()
+    for path, value in every.items():
+        for other in others(value):
+            if verify_transcript(changed(transcript, path, other)).intact:
+                missed.add(path)
+    assert missed <= UNKNOWN
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_outcomes_that_are_not_in_have_limits(case: str, tmp_path: Path) -> None:
+    transcript = published(tmp_path, *CASES[case])
+    for name in ("pending", "waiting"):
+        for value in (-1, 10**6, 1.0, True, None, "1"):
+            found = verify_transcript(changed(transcript, ("status", name), value))
+            assert "cannot be" in found.problems[0], (name, value)
+
+
+def test_parts_that_are_left_out_added_or_moved_are_found(tmp_path: Path) -> None:
+    transcript = published(tmp_path, *CASES["conclusive"])
+    events = transcript["events"]
+    for wrong in (events[1:], events[:-1], [], [*events[:2], *events[3:]], [*events, events[-1]]):
+        assert not verify_transcript(changed(transcript, ("events",), wrong)).intact
+    swapped = [*events[:2], events[3], events[2], *events[4:]]
+    assert not verify_transcript(changed(transcript, ("events",), swapped)).intact
+    odd_ones: list[Any] = [None, 3, [], {}, {"seq": 1}, {"seq": 1, "kind": [], "hash": {}}]
+    for odd in odd_ones:
+        assert not verify_transcript(changed(transcript, ("events", 1), odd)).intact
+    for path in (("note",), ("status", "note"), ("events", 1, "note"), ("protocol", "note")):
+        assert not verify_transcript(changed(transcript, path, "all is well")).intact
+    for name in transcript["status"]:
+        other = deepcopy(transcript)
+        del other["status"][name]
+        assert not verify_transcript(other).intact
+    for name in transcript["protocol"]:
+        other = deepcopy(transcript)
+        del other["protocol"][name]
+        assert not verify_transcript(other).intact
+
+
+def rechained(transcript: Any) -> Any:
+    """With hashes that fit, as somebody would write them who can compute a hash."""
+    previous = transcript["protocol_hash"] = digest(canonical(transcript["protocol"]))
+    for event in transcript["events"]:
+        body = {key: part for key, part in event.items() if key not in ("seq", "kind", "hash")}
+        previous = event["hash"] = link(previous, event["seq"], event["kind"], canonical(body))
+    transcript["status"]["head"] = f"{len(transcript['events'])}:{previous}"
+    transcript["status"]["protocol_hash"] = transcript["protocol_hash"]
+    return transcript
+
+
+def test_a_new_chain_must_be_what_the_strategy_would_have_done(tmp_path: Path) -> None:
+    transcript = published(tmp_path, *CASES["under way"])
+    assert rechained(deepcopy(transcript)) == transcript
+    head = transcript["status"]["head"]
+    released = next(place for place, event in enumerate(transcript["events"]) if event["kind"] == "released")
+    wrong = {
+        ("events", released, "releases", 0, "epsilon"): 1.5,
+        ("events", released, "releases", 0, "sum"): 0.5,
+        ("events", released, "releases", 1, "sum"): 10**300,
+        ("events", released, "releases"): [],
+        ("events", 1, "arms", 0): 1,
+        ("events", 0, "protocol"): "0" * 64,
+        ("events", 1, "kind"): ["assigned"],
+        ("protocol", "max_people"): 3,
+        ("protocol", "direction"): "up",
+        ("protocol", "strategy", "name"): "no such strategy",
+    }
+    for path, value in wrong.items():
+        forged = rechained(changed(transcript, path, value))
+        assert not verify_transcript(forged).intact, path
+    for path in (("events", 1, "kind"), ("events", 1, "note"), ("protocol", "name"), ("status", "name")):
+        assert not verify_transcript(changed(transcript, path, "\udc80")).intact, "no text can hold it"
+    made_up = rechained(changed(transcript, ("events", released, "releases", 0, "epsilon"), 0.5))
+    assert verify_transcript(made_up).intact, "a chain of one's own is as good as any"
+    assert "as it is known" in verify_transcript(made_up, head).problems[0], "but for those who know a head"
+
+
+def test_a_head_that_is_known_must_be_in_the_record(tmp_path: Path) -> None:
+    transcript = published(tmp_path, *CASES["under way"])
+    for event in transcript["events"]:
+        assert verify_transcript(transcript, f"{event['seq']}:{event['hash']}").intact
+    assert not verify_transcript(transcript, f"99:{event['hash']}").intact
+    with pytest.raises(InvalidInputError, match="head must look like"):
+        verify_transcript(transcript, "17")
+
+
+STRATEGIES = [
+    ttucb(0.1),
+    ttucb_batched(0.1),
+    gauss_tt(8, 0.05, 0.1),
+    adap_tt_star(10, 0.1),
+    dp_se(10, 0.1),
+    bet_se(0.1, epsilon=3, trust="local"),
+    bet_se(0.1, trust="none"),
+]
+
+
+@pytest.mark.parametrize("missing", ["failure", "replace"])
+@pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda s: f"{s.name} {s.trust}")
+def test_what_a_trial_publishes_is_in_order(strategy: Strategy, missing: str, tmp_path: Path) -> None:
+    for turns in (1, 4):
+        folder = tmp_path / str(turns)
+        folder.mkdir()
+        transcript = published(folder, strategy, 60, turns, missing=missing)
+        assert verify_transcript(transcript).problems == ()
+
+
+def test_files(tmp_path: Path) -> None:
+    transcript = published(tmp_path, *CASES["in turn"])
+    path = tmp_path / "transcript.json"
+    path.write_text(json.dumps(transcript), encoding="utf-8")
+    assert verify_transcript(path) == verify_transcript(str(path)) == verify_transcript(transcript)
+    assert verify_transcript(path).head == transcript["status"]["head"]
+    twice = path.read_text().replace('"stopped": false', '"stopped": true, "stopped": false')
+    bad = ["", "nonsense", "[]", "{}", "1", json.dumps({**transcript, "events": {}}), twice, "[" * 100_000]
+    bad += [path.read_text().replace("10 mg", '10 mg", NaN, "'), path.read_text().replace("0.1", "1e999")]
+    for text in bad:
+        path.write_text(text, encoding="utf-8")
+        with pytest.raises(InvalidInputError, match="is no transcript of a trial: give the file"):
+            verify_transcript(path)
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(InvalidInputError, match="is no transcript of a trial: give the file"):
+        verify_transcript(path)
+    with pytest.raises(InvalidInputError, match="cannot read"):
+        verify_transcript(tmp_path / "nowhere.json")
+    for odd in ({}, {"protocol": object()}, {**transcript, "status": None}):
+        with pytest.raises(InvalidInputError, match="this is no transcript of a trial: give what"):
+            verify_transcript(odd)
+
+
+def test_a_page_says_at_the_top_whether_it_is_verified(tmp_path: Path) -> None:
+    transcript = published(tmp_path, *CASES["conclusive"])
+    page = trial_page(transcript)
+    assert "NOT VERIFIED" not in page
+    assert "all of the above follows from the record" in page
+    path = tmp_path / "transcript.json"
+    path.write_text(json.dumps(transcript))
+    assert trial_page(path) == page
+    for where, value in (("recommendation", "5 mg"), ("delta", "small"), ("arms", 7), ("name", None)):
+        page = trial_page(changed(transcript, ("status", where), value))
+        assert "<title>NOT VERIFIED" in page
+        assert page.index("Nothing below can be relied on") < 6000
+        assert "follows from the record" in page
+    page = trial_page(changed(transcript, ("events", 3, "kind"), "<script>"))
+    assert "event 4 is not what was written there" in page
+    assert "<script>" not in page
+
+
+BASE = """
+import sys
+for name in ("sqlalchemy", "opendp", "psycopg"):
+    sys.modules[name] = None
+import discreet
+from discreet.cli import main
+print(discreet.verify_transcript(sys.argv[1]).intact, len(discreet.trial_page(sys.argv[1])) > 1000)
+print(discreet.Response.parse("rr/1.0/1").value, discreet.Verification.__name__)
+for call in (lambda: discreet.respond(1, 1.0), lambda: discreet.verify_transcript(sys.argv[2]), lambda: discreet.Trial):
+    try:
+        call()
+    except discreet.MissingExtraError as error:
+        print(error)
+main(["verify", sys.argv[1]])
+"""
+
+
+def test_the_base_install_is_enough(tmp_path: Path) -> None:
+    """Without a database and without noise; but for gauss-tt, whose noise only OpenDP's map knows."""
+    for name, strategy in (("bet-se", bet_se(0.1, epsilon=2)), ("gauss-tt", gauss_tt(8, 0.05, 0.1))):
+        (tmp_path / name).mkdir()
+        (tmp_path / f"{name}.json").write_text(json.dumps(published(tmp_path / name, strategy, 60, 2)))
+    files = [str(tmp_path / "bet-se.json"), str(tmp_path / "gauss-tt.json")]
+    command = [sys.executable, "-c", BASE, *files]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ)
+    lines = done.stdout.splitlines()
+    assert lines[:2] == ["True True", "1 Verification"], done.stderr
+    needed = ("needs OpenDP", "needs OpenDP", "need SQLAlchemy")
+    assert all(words in line for words, line in zip(needed, lines[2:5], strict=True))
+    assert lines[5].startswith("Intact: ")
+    assert done.returncode == 0
+
+
+# --- the stored state -----------------------------------------------------------------------------
+
+
+def test_a_state_that_lacks_a_name_is_read_with_its_default() -> None:
+    protocol = Protocol("dose", ("a", "b"), bet_se(0.1, epsilon=1), 100)
+    now = fresh(protocol)
+    now.releases = 7
+    now.cursor = [3, 4]
+    now.stopped = True
+    state = json.loads(now.dump())
+    defaults = {"releases": 0, "stopped": False, "conclusive": False, "cursor": [0, 0]}
+    assert list(state) == [*defaults, "course"]
+    for name, default in defaults.items():
+        less = {key: value for key, value in state.items() if key != name}
+        again = fresh(protocol)
+        again.load(json.dumps(less))
+        assert getattr(again, name) == default
+        assert json.loads(again.dump()) == {**state, name: default}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"releases": "7"},
+        {"releases": -1},
+        {"releases": True},
+        {"stopped": 1},
+        {"conclusive": None},
+        {"cursor": [1]},
+        {"cursor": ["1", "2"]},
+        {"cursor": 3},
+        {"course": {}},
+        {"course": None},
+        {"course": []},
+    ],
+    ids=str,
+)
+def test_a_malformed_state_is_no_default(change: dict[str, Any]) -> None:
+    now = fresh(Protocol("dose", ("a", "b"), bet_se(0.1, epsilon=1), 100))
+    state = {**json.loads(now.dump()), **change}
+    with pytest.raises(BROKEN):
+        now.load(json.dumps(state))
+
+
+def test_the_figures_of_a_status_are_computed_once_for_each_head(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    computed = []
+
+    def counted(protocol: Protocol, now: Public) -> Figures:
+        computed.append(now)
+        return make_figures(protocol, now)
+
+    monkeypatch.setattr("discreet.trials.trial.make_figures", counted)
+    trial = Trial.create(f"sqlite:///{tmp_path / 'trial.db'}", "dose", ARMS, bet_se(0.1, epsilon=1), 500)
+    people = trial.ask(4).assignments
+    first = trial.status()
+    assert trial.status() == trial.status() == first
+    assert len(computed) == 1
+    trial.tell(people[0].id, 1)
+    assert trial.status().pending == first.pending - 1, "what is not in the record is never kept"
+    assert len(computed) == 1
+    trial.ask(1)
+    assert trial.status().people == 5
+    assert len(computed) == 2
