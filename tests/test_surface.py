@@ -11,12 +11,14 @@ import pytest
 
 import discreet
 from discreet.cli import main
+from discreet.strategies.parts import ESTIMATORS
+from discreet.trust import TRUSTS
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "discreet"
 HEAVY = {"numba", "scipy", "matplotlib", "polars", "sqlalchemy", "opendp", "distributed"}
 KEEPERS = {
-    "numba": {"simulation/kernels"},
+    "numba": {"simulation/compile"},
     "matplotlib": {"reports/charts"},
     "sqlalchemy": {"trials/store"},
     "opendp": {"trials/mechanisms"},
@@ -34,12 +36,17 @@ MATRIX = {
     "planning": "base theory strategies simulation",
     "studies": "base theory strategies simulation",
     "audits": "base theory strategies simulation trials",
-    "reports": "base theory strategies simulation trials planning studies audits",
+    "reports": "base theory strategies simulation.paths trials planning studies audits",
     "cli": "base theory strategies simulation trials planning studies audits reports",
 }
-"""Which package may import which others; `base` is every module that stands in no package."""
-BUILDING = {("theory", "strategies"), ("strategies", "simulation")}
-PUBLIC_PACKAGES = {"theory"}
+"""Which package may import which others, or which room of one; `base` is every module that stands in no package."""
+RANDOM = {"random", "secrets", "uuid", "numpy.random", "opendp"}
+"""Sources of chance: nothing before the wall knows one."""
+DECIDED = {
+    "estimator": {"strategies/parts", "strategies/strategy", "strategies/presets"},
+    "trust": {"trust", "strategies/parts"},
+}
+"""Ideas with a room of their own: only there may code compare them by name."""
 
 
 def imports(path: Path) -> set[str]:
@@ -55,7 +62,7 @@ def imports(path: Path) -> set[str]:
 
 
 def test_public_names() -> None:
-    homes = {name for names in discreet._HOMES.values() for name in names}
+    homes = set(discreet._HOMES)
     assert set(dir(discreet)) == set(discreet.__all__) == homes | {"__version__"}
     assert all(hasattr(discreet, name) for name in discreet.__all__)
     rooms = {path.stem for path in SOURCE.glob("*.py")} | {path.name for path in SOURCE.iterdir() if path.is_dir()}
@@ -80,10 +87,89 @@ def test_imports_point_one_way(room: str) -> None:
             assert not {name for name in found if name.split(".")[0] == library}, f"{room} imports {library}"
     mine = package(room)
     for name in (name for name in found if name.startswith("discreet.")):
-        theirs = name.split(".")[1]
+        theirs, _, room_there = name.removeprefix("discreet.").partition(".")
         theirs = theirs if theirs in MATRIX else "base"
-        allowed = theirs in (mine, *MATRIX[mine].split())
-        assert allowed or (mine, theirs) in BUILDING, f"{room} may not import {name}"
+        allowed = (mine, *MATRIX[mine].split())
+        known = theirs in allowed or f"{theirs}.{room_there.split('.')[0]}" in allowed
+        assert known, f"{room} may not import {name}"
+
+
+@pytest.mark.parametrize("room", [room for room in ROOMS if package(room) in ("theory", "strategies")])
+def test_the_wall(room: str) -> None:
+    """Before it nobody draws a number, sees an outcome, or knows who does: only released numbers and public counts."""
+    path = SOURCE / f"{room}.py"
+    found = imports(path)
+    assert not {name for name in found if any(f"{name}.".startswith(f"{source}.") for source in RANDOM)}
+    assert not {name for name in found if name.startswith(("discreet.simulation", "discreet.trials"))}
+    names = {node.attr for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Attribute)}
+    assert not names & {"default_rng", "Generator", "SeedSequence"}
+    assert not re.search(r"\b(np|numpy)\.random\b|__import__|simulation\.|trials\.", code_of(path))
+
+
+def test_the_wall_has_no_hole(tmp_path: Path) -> None:
+    """What the test above looks for it finds."""
+    for text in ("from numpy.random import default_rng", "import secrets", "from discreet.simulation import laws"):
+        (tmp_path / "hole.py").write_text(text)
+        found = imports(tmp_path / "hole.py")
+        drawn = {name for name in found if any(f"{name}.".startswith(f"{source}.") for source in RANDOM)}
+        assert drawn | {name for name in found if name.startswith(("discreet.simulation", "discreet.trials"))}
+
+
+def code_of(path: Path) -> str:
+    """The source without its docstrings and comments, which may speak of anything."""
+    tree = ast.parse(path.read_text())
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list):
+            node.body = [  # type: ignore[attr-defined]
+                line for line in body if not (isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant))
+            ] or [ast.Pass()]
+    return ast.unparse(tree)
+
+
+def comparisons(path: Path) -> set[str]:
+    """The ideas of `DECIDED` that a file compares: `x.trust == …`, `strategy["trust"] in (…)`, `trust != "local"`."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Compare):
+            for side in (node.left, *node.comparators):
+                named = getattr(side, "attr", None) or getattr(side, "id", None)
+                if isinstance(side, ast.Subscript) and isinstance(side.slice, ast.Constant):
+                    named = side.slice.value
+                others = [other for other in (node.left, *node.comparators) if other is not side]
+                words = {word.value for other in others for word in ast.walk(other) if isinstance(word, ast.Constant)}
+                if named in DECIDED and words & WORDS:
+                    found.add(str(named))
+    return found
+
+
+WORDS = {*ESTIMATORS, *TRUSTS}
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_an_idea_is_decided_in_its_room(room: str) -> None:
+    """Whoever asks what kind of strategy it is asks `strategy.part` and `strategy.trust_model`."""
+    found = comparisons(SOURCE / f"{room}.py")
+    scope = {"trust"} if room == "studies/paper" else set()  # there `both` is an answer too: a choice of studies
+    assert {idea for idea in found - scope if room not in DECIDED[idea]} == set()
+
+
+def test_a_comparison_elsewhere_would_be_seen(tmp_path: Path) -> None:
+    lines = ('a.estimator == "daf"', 'b["trust"] in ("local", "none")', '"global" != trust', 'c.d.trust != "none"')
+    for line in lines:
+        (tmp_path / "room.py").write_text(line)
+        assert comparisons(tmp_path / "room.py"), line
+
+
+def test_a_live_trial_loads_no_simulated_law() -> None:
+    code = "import sys, discreet; discreet.Trial; print(*sorted(sys.modules))"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert "discreet.trials.trial" in loaded
+    assert not [name for name in loaded if name.startswith(("discreet.simulation", "numba"))]
+
+
+def test_no_module_is_too_long_to_live_in() -> None:
+    assert {room: n for room in ROOMS if (n := (SOURCE / f"{room}.py").read_text().count("\n")) > 400} == {}
 
 
 def test_starting_imports_nothing_heavy() -> None:

@@ -3,9 +3,10 @@
 import math
 from collections.abc import Sequence
 
+from discreet.trust import TRUSTS
+
 LONGEST_NAME = 24
 """Characters of an arm's name that are shown where room is scarce."""
-TRUSTED = {"global": "a trusted collector", "local": "nobody trusted"}
 PAPER_NAMES = {
     "adap-tt": "AdaP-TT",
     "adap-tt-star": "AdaP-TT*",
@@ -70,7 +71,7 @@ def level(epsilon: float | None) -> str:
 
 def trusted(trust: str) -> str:
     """Who may see outcomes under a trust model."""
-    return TRUSTED[trust]
+    return TRUSTS[trust].who
 
 
 def shown_name(strategy: str) -> str:

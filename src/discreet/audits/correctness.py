@@ -140,7 +140,7 @@ def audit_correctness(
     family: Mapping[str, Instance] = hard_instances() if instances is None else instances
     if not family:
         raise InvalidInputError("give at least one instance, or leave instances out for the hard ones")
-    stream = strategy.estimator in ("mle", "ctb", "gauss")
+    stream = strategy.part.each_answer
     cap = max_samples if max_samples is not None else (MAX_SAMPLES_STREAM if stream else MAX_SAMPLES)
     tail = bonferroni(level, len(family))
     cases: list[Case] = []

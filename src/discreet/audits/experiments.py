@@ -66,7 +66,7 @@ def _first_of_a_second_batch(strategy: Strategy, people: int) -> int | None:
 
 def _single(mechanism: Rehearsal, runs: int) -> Experiment:
     """One release, or with local trust one response."""
-    local = mechanism.strategy.trust == "local"
+    local = mechanism.strategy.trust_model.randomised
 
     def sample(which: int) -> list[float]:
         sent = mechanism.respond(which)
@@ -85,7 +85,7 @@ def _single(mechanism: Rehearsal, runs: int) -> Experiment:
 
 def _stop(strategy: Strategy, runs: int, rehearsal: type[Rehearsal], source: Source) -> Experiment | str:
     """Trials at whose end raw outcomes would stop or go on by one person alone."""
-    if strategy.trust == "local":
+    if strategy.trust_model.randomised:
         return "a stop by raw outcomes: with local trust nobody has them"
     tables = critical_tables(strategy)
     if tables is None:

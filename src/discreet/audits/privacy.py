@@ -169,7 +169,7 @@ def _sample(experiment: Experiment, tell: Callable[[], None]) -> Floats:
 
 
 def _check(strategy: Strategy, runs: int, level: float, noise: str, parts: Collection[str]) -> int:
-    if strategy.trust == "none":
+    if not strategy.trust_model.private:
         raise InvalidInputError(f"{strategy.name} promises no privacy: there is nothing to audit")
     if not set(parts) <= set(PARTS):
         raise InvalidInputError(f"parts must be some of {', '.join(PARTS)}; got {', '.join(map(str, parts))}")

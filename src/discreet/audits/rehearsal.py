@@ -123,18 +123,18 @@ class Rehearsal:
 
     def noisy(self, total: int) -> int:
         """What is released of a sum of outcomes (both in units of the grid)."""
-        return self.source.noisy_sum(total, self.epsilon, self.grid) if self.strategy.trust == "global" else total
+        return self.source.noisy_sum(total, self.epsilon, self.grid) if self.strategy.trust_model.noised else total
 
     def respond(self, outcome: int) -> int:
         """What a person sends, in units of the grid: the outcome, or with local trust a randomised response."""
-        if self.strategy.trust == "local":
+        if self.strategy.trust_model.randomised:
             return self.source.respond(outcome, self.epsilon, self.strategy.gamma)
         return outcome * self.grid
 
     def total(self, arm: int, phase: int) -> int:
         """What the people of a batch sent, added up."""
         people = self.batches[arm, phase]
-        if self.strategy.trust == "local":
+        if self.strategy.trust_model.randomised:
             return sum(self.respond(int(self.table[person, arm])) for person in people)
         return int(self.table[people, arm].sum()) * self.grid
 

@@ -99,10 +99,9 @@ def design_options(command: Any) -> Any:
 
 def read_strategy(name: str, options: dict[str, Any]) -> "Strategy":
     """The preset of that name with those options that were given."""
-    from discreet.strategies.presets import PRESETS
+    from discreet.strategies.presets import levels_of, preset_of
 
-    if name not in PRESETS:
-        raise InvalidInputError(f"unknown strategy {name!r}: use one of {', '.join(PRESETS)}")
+    preset = preset_of(name)
     given = {key: value for key, value in options.items() if value is not None}
     beta = given.pop("beta", "0.5")
     if beta != "0.5":
@@ -110,16 +109,14 @@ def read_strategy(name: str, options: dict[str, Any]) -> "Strategy":
             given["beta"] = beta if beta == "ids" else float(beta)
         except ValueError:
             raise InvalidInputError(f"beta must be a number in (0, 1) or ids; got {beta!r}") from None
-    needed = {"ctb-tt": ["epsilon"], "gauss-tt": ["epsilon", "gamma"], "ttucb": [], "ttucb-batched": []}
-    if given.get("trust") == "none":
-        needed["bet-se"] = []
-    for key in needed.get(name, ["epsilon"]):
+    needed = levels_of(name, given.get("trust"))
+    for key in needed:
         if key not in given:
             raise InvalidInputError(f"{name} is private: say how private, with --{key}")
     for key in ("epsilon", "gamma"):
-        if key in given and key not in needed.get(name, ["epsilon"]):
+        if key in given and key not in needed:
             raise InvalidInputError(f"{name} takes no --{key}")
-    return PRESETS[name](**given)
+    return preset(**given)
 
 
 def check_writable(path: str) -> None:

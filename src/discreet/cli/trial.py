@@ -72,7 +72,7 @@ def create(
         return
     click.echo(f"{trial_name}: {len(names)} arms, at most {max_people} people, {status.privacy}.")
     click.echo(f"Error rate: {status.correctness}.\nMissing: {status.missing}.\nRetention: {status.retain}.")
-    if strategy.trust == "local":
+    if strategy.trust_model.randomised:
         click.echo(f"Outcomes are randomised where people are: discreet respond {made.protocol.respond_options}")
     click.echo(f"Protocol {made.protocol_hash}\nNext: discreet trial ask {shlex.quote(trial_name)}")
 
@@ -123,7 +123,7 @@ def tell(
         with reading(table) as file:
             told = dict(read_outcomes(file))
     place = opened(url, name, head)
-    if place.protocol.strategy.trust == "local":
+    if place.protocol.strategy.trust_model.randomised:
         from discreet.trials.outcomes import Response
 
         place.answer_many({id: Response.parse(word) for id, word in told.items()})

@@ -63,8 +63,8 @@ class Budget:
         With less ε fewer runs are good, but for chance, which the common seed keeps small.
         """
         name = at(1.0).name
-        if at(1.0).estimator == "bets":
-            plain = self._right(at(1.0).with_(trust="none", epsilon=None))
+        if (bare := at(1.0).without_privacy()) is not None:
+            plain = self._right(bare)
             if not self._enough(plain):
                 return self._answer(name, None, plain, self._not_even_without_privacy(plain))
         bracket = self._bracket(at)

@@ -12,13 +12,14 @@ from discreet.arrays import Progress
 from discreet.errors import InvalidInputError
 from discreet.instance import Bernoulli, Instance
 from discreet.planning.budget import Affordable, Budget
-from discreet.planning.scenarios import GapScenarios, named_scenarios, tightest_time
+from discreet.planning.scenarios import GapScenarios, named_scenarios
 from discreet.planning.simulations import Simulations, right
 from discreet.results import Results
 from discreet.simulation.engine import MAX_SAMPLES
 from discreet.statistics import clopper_pearson
-from discreet.strategies.presets import PRESETS, Recommendation, bet_se, recommended, ttucb
+from discreet.strategies.presets import Recommendation, bet_se, levels_of, preset_of, recommended, trusts_of, ttucb
 from discreet.strategies.strategy import Strategy
+from discreet.trust import TRUSTS
 from discreet.validate import check_delta, check_epsilon
 from discreet.version import __version__
 
@@ -154,7 +155,7 @@ def plan(
     """
     levels = _levels(epsilons)
     check_delta(delta)
-    if trust not in ("global", "local"):
+    if trust not in TRUSTS or not TRUSTS[trust].private:
         raise InvalidInputError(f"trust must be global (the collector may see outcomes) or local; got {trust!r}")
     if not 0 < probability < 1:
         raise InvalidInputError(f"probability must lie strictly between 0 and 1; got {probability!r}")
@@ -224,21 +225,19 @@ def _choice(each: str | Strategy, delta: float, trust: str) -> Callable[[float],
 
         def at(epsilon: float) -> Strategy:
             return own.with_(delta=delta) if own.epsilon is None else own.with_(delta=delta, epsilon=epsilon)
-    elif each == "gauss-tt":
-        raise InvalidInputError(
-            "gauss-tt needs a γ of your choice: plan it from Python, with a gauss_tt(…) of your own"
-        )
-    elif each not in PRESETS:
-        raise InvalidInputError(f"unknown strategy {each!r}: use one of {', '.join(PRESETS)}")
     else:
-        preset, name = PRESETS[each], each
+        preset = preset_of(each)
+        needed = levels_of(each, trust)
+        chosen = {"trust": trust} if len(trusts_of(each)) > 1 else {}
+        if "gamma" in needed:
+            raise InvalidInputError(
+                f"{each} needs a γ of your choice: plan it from Python, with a {preset.__name__}(…) of your own"
+            )
 
         def at(epsilon: float) -> Strategy:
-            if name in ("ttucb", "ttucb-batched"):
-                return preset(delta=delta)
-            return preset(delta=delta, epsilon=epsilon, **({"trust": trust} if name == "bet-se" else {}))
+            return preset(delta=delta, **dict.fromkeys(needed, epsilon), **chosen)
 
-    if trust == "local" and at(1.0).trust == "global":
+    if TRUSTS[trust].randomised and at(1.0).trust_model.noised:
         raise InvalidInputError(
             f"{at(1.0).name} needs a trusted collector: with trust=local take bet-se or ctb-tt, or leave it out"
         )
@@ -251,7 +250,8 @@ def _row(simulations: Simulations, name: str, instance: Instance, strategy: Stra
     stopped = results.stopped.any()
     bound = None
     if isinstance(instance, Bernoulli):
-        bound = theory.lower_bound(_bound_time(instance, strategy), strategy.delta)
+        epsilon = strategy.epsilon if strategy.gamma is None else None  # (ε, γ)-privacy is not ε-privacy
+        bound = theory.lower_bound(theory.tightest(instance, epsilon, strategy.trust), strategy.delta)
     return PlanRow(
         scenario=name,
         epsilon=strategy.epsilon,
@@ -285,22 +285,17 @@ def _people(results: Results, capped: bool) -> People:
 
 def _price(simulations: Simulations, instance: Instance, strategy: Strategy, most: int | None) -> float | None:
     """Mean samples relative to no privacy, without a maximum of people, which would hide the price."""
-    if strategy.trust == "none":
+    if not strategy.trust_model.private:
         return 1.0 if strategy.name in ("bet-se", "ttucb") else None
     results = simulations(instance, strategy, most)
     if results.unstopped and most is not None:
-        if strategy.estimator in ("ctb", "gauss"):
+        if strategy.part.each_answer:
             return None  # every sample is simulated: to go on could take hours
         results = simulations(instance, strategy, None)
-    if strategy.estimator == "bets":
-        plain = simulations(instance, strategy.with_(trust="none", epsilon=None), None)
+    if (bare := strategy.without_privacy()) is not None:
+        plain = simulations(instance, bare, None)
     else:
         plain = simulations(instance, ttucb(strategy.delta), None, min(simulations.runs, REFERENCE_RUNS))
     if not (results.stopped.any() and plain.stopped.any()):
         return None
     return float(results.samples[results.stopped].mean() / plain.samples[plain.stopped].mean())
-
-
-def _bound_time(instance: Instance, strategy: Strategy) -> float:
-    """The characteristic time that the strategy cannot beat; (ε, γ)-privacy is not ε-privacy and has the plain one."""
-    return tightest_time(instance, None if strategy.estimator == "gauss" else strategy.epsilon, strategy.trust)

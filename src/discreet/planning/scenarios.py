@@ -32,7 +32,7 @@ class GapScenarios:
         """
 
         def hardness(shape: Bernoulli) -> float:
-            return sum(math.log(tightest_time(shape, epsilon, trust)) for epsilon in (None, *epsilons))
+            return sum(math.log(theory.tightest(shape, epsilon, trust).value) for epsilon in (None, *epsilons))
 
         return max(self.shapes.items(), key=lambda item: hardness(item[1]))
 
@@ -82,11 +82,3 @@ def named_scenarios(scenarios: Any, levels: list[float], trust: str) -> dict[str
         name = f"{shown}{', …' if instance.arms > 6 else ''}"
         cases[name if name not in cases else f"{name} ({len(cases) + 1})"] = instance
     return cases
-
-
-def tightest_time(instance: Instance, epsilon: float | None, trust: str) -> float:
-    """The largest characteristic time known to hold for this privacy; without privacy T_KL."""
-    if epsilon is None:
-        return theory.t_kl(instance).value
-    private = theory.t_epsilon(instance, epsilon).value
-    return max(private, theory.t_local(instance, epsilon).value) if trust == "local" else private

@@ -42,7 +42,7 @@ from discreet.studies.paper import (
 )
 from discreet.studies.run import OnStep
 from discreet.version import __version__
-from discreet.words import short, shown_name
+from discreet.words import short, shown_name, trusted
 
 if TYPE_CHECKING:
     import polars as pl
@@ -53,7 +53,7 @@ WORDS = {
     "printed": "printed thresholds (the paper's formulas)",
     "proved": "proved thresholds (the smallest with a proof)",
 }
-TRUSTED = {"global": "trusted collector", "local": "nobody trusted"}
+TRUSTED = {name: trusted(name).removeprefix("a ") for name in ("global", "local")}
 SCALES = ("log-log", "log-linear")
 
 

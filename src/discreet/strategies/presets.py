@@ -139,9 +139,14 @@ def preset_of(name: str) -> Callable[..., Strategy]:
     return PRESETS[name]
 
 
+def trusts_of(name: str) -> tuple[str, ...]:
+    """The trust models of the preset of that name, the usual one first."""
+    return ESTIMATORS[PARTS[name]["estimator"]].trusts
+
+
 def levels_of(name: str, trust: str | None = None) -> tuple[str, ...]:
     """Which of epsilon and gamma the preset of that name needs, with this trust where it has a choice."""
-    row = ESTIMATORS[PARTS[name]["estimator"]]
-    if not TRUSTS[trust if trust in row.trusts else row.trusts[0]].private:
+    models = trusts_of(name)
+    if not TRUSTS[trust if trust in models else models[0]].private:
         return ()
-    return ("epsilon", "gamma") if row.gamma else ("epsilon",)
+    return ("epsilon", "gamma") if ESTIMATORS[PARTS[name]["estimator"]].gamma else ("epsilon",)

@@ -28,6 +28,7 @@ from discreet.studies.run import OnStep, Step, run_study
 from discreet.studies.study import Study
 from discreet.studies.table import statistics
 from discreet.theory import thresholds
+from discreet.trust import TRUSTS
 from discreet.version import __version__
 
 if TYPE_CHECKING:
@@ -115,7 +116,7 @@ def make_scope(runs: int | None = None, trust: str = "both", quick: bool = False
         raise InvalidInputError(f"trust must be one of global, local, both; got {trust!r}")
     if runs is not None and (isinstance(runs, bool) or not isinstance(runs, int) or runs < 2):
         raise InvalidInputError(f"runs must be a whole number, 2 or more; got {runs!r}")
-    if all_local and (trust == "global" or quick):
+    if all_local and (quick or trust not in ("local", "both")):
         raise InvalidInputError(
             "all_local belongs to the full local study: leave out quick, and take trust local or both"
         )
@@ -200,7 +201,7 @@ def local_seconds(free: Iterable[dict[str, Any]], levels: Iterable[float], runs:
     Randomised response shrinks gaps by tanh(ε/2), and it is simulated one sample at a time.
     """
     samples = sum(row["mean"] for row in free if row["strategy"] == "ttucb" and row["mean"] is not None)
-    return float(pace * runs * samples * sum(1 / math.tanh(level / 2) ** 2 for level in levels))
+    return float(pace * runs * samples * sum(1 / TRUSTS["local"].shrink(level) ** 2 for level in levels))
 
 
 def in_words(seconds: float) -> str:
@@ -289,7 +290,7 @@ def prepare(folder: Path, studies: dict[str, Study]) -> None:
 def switch_of(instance: str, trust: str) -> float:
     """The ε at which the regimes meet."""
     arms = benchmarks[instance]
-    return theory.switch_epsilon_local(arms) if trust == "local" else theory.switch_epsilon_global(arms)
+    return theory.switch_epsilon(arms, trust)
 
 
 # --- the table, cell by cell ----------------------------------------------------------------------

@@ -12,6 +12,7 @@ from typing import Any
 from discreet.errors import InvalidInputError
 from discreet.instance import Instance
 from discreet.simulation import engine
+from discreet.strategies.presets import PARTS
 from discreet.strategies.strategy import Strategy
 
 
@@ -116,9 +117,9 @@ def title(strategy: Strategy) -> str:
 def extras(strategy: Strategy) -> str:
     """The parts that differ from the preset and have no column of their own, as words."""
     usual = {"gamma": None, "beta": 0.5, "episodes": "arm", "s": 1.2, "alpha": 1.2, "zeta": 0.0}
-    usual["cost"] = "private" if strategy.name == "adap-tt-star" else "gaussian"
-    usual["sampling"] = "elimination" if strategy.estimator in ("epochs", "bets") else "top-two"
-    usual["trust"] = "global" if strategy.estimator == "bets" else strategy.trust
+    usual["cost"] = PARTS.get(strategy.name, {}).get("cost", "gaussian")
+    usual["sampling"] = strategy.part.samplings[0]
+    usual["trust"] = strategy.part.trusts[0]
     parts = {key: getattr(strategy, key) for key in usual}
     shown = {key: f"{value:g}" if isinstance(value, float) else value for key, value in parts.items()}
     return ", ".join(f"{key} = {shown[key]}" for key, value in parts.items() if value != usual[key])

@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 
 from discreet.errors import InvalidInputError
 from discreet.instance import Bernoulli, Instance, benchmarks
-from discreet.strategies.parts import SAMPLINGS, THRESHOLDS
-from discreet.strategies.presets import PRESETS
+from discreet.strategies.parts import EPISODES, SAMPLINGS, THRESHOLDS
+from discreet.strategies.presets import PRESETS, levels_of
 from discreet.strategies.strategy import Strategy
 from discreet.studies.study import Study
+from discreet.trust import TRUSTS
 from discreet.validate import check_beta, check_delta, check_epsilon, check_gamma
 
 
@@ -25,8 +26,8 @@ OPTIONS: dict[str, Any] = {
     "gamma": check_gamma,
     "threshold": THRESHOLDS,
     "sampling": SAMPLINGS,
-    "trust": ("global", "local", "none"),
-    "episodes": ("arm", "global"),
+    "trust": tuple(TRUSTS),
+    "episodes": EPISODES,
     "beta": _check_share,
     "zeta": None,
     "s": None,
@@ -114,7 +115,7 @@ def _chosen(entry: dict[str, Any], shared: dict[str, Any], skip: bool) -> Chosen
     found = Chosen([], [])
     for point in itertools.product(*axes.values()):
         options = dict(zip(axes, point, strict=True))
-        public = preset in ("ttucb", "ttucb-batched") or options.get("trust") == "none"
+        public = "epsilon" not in levels_of(preset, options.get("trust"))
         if "epsilon" not in own and public:
             options.pop("epsilon", None)  # the shared levels are for the private strategies
         made = _made(preset, options, skip)

@@ -67,22 +67,14 @@ def _lower_bound(cell: Cell, times: dict[Any, float | None]) -> float | None:
     There is none for (ε, γ)-privacy, for ζ > 0 and for arms that are not Bernoulli.
     """
     strategy = cell.strategy
-    gaussian = strategy.estimator == "gauss"
-    if not isinstance(cell.instance, Bernoulli) or strategy.zeta > 0 or gaussian:
+    if not isinstance(cell.instance, Bernoulli) or strategy.zeta > 0 or strategy.gamma is not None:
         return None
     key = (cell.instance_name, strategy.trust, strategy.epsilon)
     if key not in times:
         try:
-            time = _time(cell.instance, strategy.epsilon, strategy.trust)
+            time = theory.tightest(cell.instance, strategy.epsilon, strategy.trust).value
             times[key] = time if math.isfinite(time) else None
         except (InvalidInputError, NoConvergenceError):
             times[key] = None
     found = times[key]
     return None if found is None else theory.lower_bound(found, strategy.delta)
-
-
-def _time(instance: Bernoulli, epsilon: float | None, trust: str) -> float:
-    if epsilon is None:
-        return float(theory.t_kl(instance))
-    time = float(theory.t_epsilon(instance, epsilon))
-    return max(time, float(theory.t_local(instance, epsilon))) if trust == "local" else time

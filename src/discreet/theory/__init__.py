@@ -19,6 +19,7 @@ from discreet.theory.constants import (
 from discreet.theory.times import (
     CharacteristicTime,
     free_epsilon,
+    harder,
     inverse_local_factor,
     local_factor,
     lower_bound,
@@ -46,6 +47,7 @@ __all__ = [
     "free_epsilon",
     "g1",
     "g2",
+    "harder",
     "inverse_local_factor",
     "local_factor",
     "lower_bound",

@@ -122,7 +122,7 @@ def _at(plain: Bounds, epsilon: float) -> PrivateBounds:
         time(instance, epsilon, plain.t_kl) for time in (times.t_local, times.t_global, times.t_epsilon)
     )
     t_relaxed_beta = times.t_relaxed_beta(instance, epsilon, beta, sigma)
-    hardest = max(t_local.value, t_epsilon.value)
+    hardest = times.harder(t_local, t_epsilon)
     return PrivateBounds(
         epsilon=float(epsilon),
         t_local=t_local,
@@ -135,7 +135,7 @@ def _at(plain: Bounds, epsilon: float) -> PrivateBounds:
         lower_bound_local_both=times.lower_bound(hardest, delta),
         lower_bound_local_paper=times.lower_bound_paper(t_local, delta),
         lower_bound_global_paper=times.lower_bound_paper(t_global, delta),
-        cost_local=hardest / plain.t_kl.value,
+        cost_local=hardest.value / plain.t_kl.value,
         cost_global=t_epsilon.value / plain.t_kl.value,
         regime_local="high" if epsilon < plain.switch_epsilon["local"] else "low",
         regime_global=_global_regime(epsilon, plain),

@@ -117,8 +117,12 @@ def tightest(
     private = t_epsilon(instance, epsilon, known)
     if not check_trust(trust).randomised:
         return private
-    local = t_local(instance, epsilon, known)
-    return local if local.value > private.value else private
+    return harder(t_local(instance, epsilon, known), private)
+
+
+def harder(one: CharacteristicTime, other: CharacteristicTime) -> CharacteristicTime:
+    """Of two times that both hold, the larger one."""
+    return one if one.value > other.value else other
 
 
 def switch_epsilon(instance: Instance, trust: str = "global") -> float:

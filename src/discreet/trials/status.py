@@ -4,6 +4,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
+from discreet.strategies.run import ArmView
 from discreet.trials.outcomes import Scale
 from discreet.trials.protocol import MISSING, RETAIN, Protocol
 from discreet.trials.record import Head, Public

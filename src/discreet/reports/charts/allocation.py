@@ -36,9 +36,7 @@ def allocation(results: Results) -> Allocation:
     pulls = results.pulls[results.stopped].astype(np.float64)
     shares = pulls / pulls.sum(axis=1, keepdims=True)
     arms, epsilon = instance.as_bernoulli(), strategy["epsilon"]
-    ideal = theory.t_kl(arms) if epsilon is None else theory.t_epsilon(arms, epsilon)
-    if strategy["trust"] == "local" and (local := theory.t_local(arms, epsilon)).value > ideal.value:
-        ideal = local
+    ideal = theory.tightest(arms, epsilon, strategy["trust"])
     return Allocation(
         names=instance.names,
         means=instance.means,

@@ -83,9 +83,7 @@ def bound_curve(
     count = points if len(set(epsilons)) > 1 else 1
     found = []
     for epsilon in np.geomspace(min(epsilons), max(epsilons), count):
-        time = theory.t_epsilon(arms, float(epsilon)).value
-        if trust == "local":
-            time = max(time, theory.t_local(arms, float(epsilon)).value)
+        time = theory.tightest(arms, float(epsilon), trust)
         found.append((float(epsilon), theory.lower_bound(time, delta)))
     return tuple(found)
 
@@ -116,7 +114,7 @@ def samples_by_epsilon(
     switch = None
     if instance is not None:
         arms = instance.as_bernoulli()
-        switch = theory.switch_epsilon_local(arms) if trust == "local" else theory.switch_epsilon_global(arms)
+        switch = theory.switch_epsilon(arms, trust)
         if bound is None:
             bound = bound_curve(instance, levels, float(table[0]["delta"]), trust)
     return EpsilonData(title, statistic, curves, bound or (), switch)
