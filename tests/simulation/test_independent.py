@@ -1,12 +1,13 @@
 """Means and medians on mu3, mu4 and mu5 agree with a simulation of its own (independent.py), within Monte Carlo error.
 
+What that simulation found is kept in tests/assets/independent.json.
+
 Means: |difference| at most 4.9 standard errors of it (false-alarm rate 1e-6, normal approximation). Medians:
 distribution-free intervals from order statistics, each at level 1 - 5e-7, overlap (1e-6, exact). The whole law:
 Kolmogorov-Smirnov at 1e-6. With the mean pulls of the five arms that is 8e-6 for each of the 15 cells.
 """
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,24 +17,16 @@ from scipy.stats import binom, ks_2samp
 import discreet
 from discreet import Results, Strategy, benchmarks, simulate
 from tests.support import independent
-from tests.support.independent import Floats, Outcomes
+from tests.support.independent import CAP, CELLS, RUNS, Floats
+from tests.support.reference import INSTANCES
 
 Z = 4.9
-CAP = 40_000
-RUNS = {"ttucb": 700, "ctb-tt": 700, "adap-tt": 300, "adap-tt-star": 300, "dp-se": 1500}
 STRATEGIES: dict[str, Strategy] = {
     "ttucb": discreet.ttucb(0.1),
     "ctb-tt": discreet.ctb_tt(2, 0.1),
     "adap-tt": discreet.adap_tt(2, 0.3),
     "adap-tt-star": discreet.adap_tt_star(0.5, 0.3),
     "dp-se": discreet.dp_se(0.5, 0.1),
-}
-OTHERS: dict[str, Callable[..., Outcomes]] = {
-    "ttucb": lambda means, runs: independent.top_two_stream(means, 0.1, runs, 1, CAP),
-    "ctb-tt": lambda means, runs: independent.top_two_stream(means, 0.1, runs, 2, CAP, 2),
-    "adap-tt": lambda means, runs: independent.top_two_phased(means, 2, 0.3, False, runs, 3, CAP),
-    "adap-tt-star": lambda means, runs: independent.top_two_phased(means, 0.5, 0.3, True, runs, 4, CAP),
-    "dp-se": lambda means, runs: independent.dp_se(means, 0.5, 0.1, runs, 5),
 }
 
 
@@ -56,11 +49,21 @@ def medians_differ(one: Any, other: Any) -> bool:
     return bool(high < least or most < low)
 
 
-@pytest.mark.parametrize("instance", ["mu3", "mu4", "mu5"])
-@pytest.mark.parametrize("name", STRATEGIES)
+@pytest.mark.parametrize("name", ["ctb-tt", "adap-tt-star", "dp-se"])
+def test_what_is_kept_is_what_is_simulated(name: str) -> None:
+    """One cell of each of the three simulations is played again, draw for draw."""
+    kept, again = independent.kept(name, "mu3"), independent.simulated(name, "mu3")
+    assert len(kept.samples) == RUNS[name]
+    for one, other in zip(kept, again, strict=True):
+        assert np.array_equal(one, other), "if it was changed on purpose: python -m tests.support.independent"
+
+
+@pytest.mark.parametrize(("name", "instance"), CELLS)
 def test_two_simulations_agree(name: str, instance: str) -> None:
     runs = RUNS[name]
-    other = OTHERS[name](benchmarks[instance].means, runs)
+    other = independent.kept(name, instance)
+    assert benchmarks[instance].means == tuple(float(mean) for mean in INSTANCES[instance]["means"])
+    assert len(other.samples) == runs
     ours: Results = simulate(benchmarks[instance], STRATEGIES[name], 8 * runs, 1, None if name == "dp-se" else CAP)
     assert not means_differ(ours.samples, other.samples)
     assert not means_differ(ours.pulls, other.pulls)

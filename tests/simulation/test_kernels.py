@@ -4,7 +4,7 @@ import functools
 import math
 from collections.abc import Callable
 from types import FunctionType
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import numba
 import numpy as np
@@ -60,7 +60,8 @@ COSTS = (naive.d_gauss, naive.d_private)
 
 
 def njit(function: F) -> F:
-    return cast(F, numba.njit(nogil=True)(function))
+    """Compiled like a kernel and kept beside the kernels, in a folder named after their sources."""
+    return kernel.entry(function)
 
 
 new_board = compiled(board_module.new_board)
@@ -147,7 +148,9 @@ def phased_case(seed: int) -> Case:
         return math.sqrt(k_of(count) / count) + k_of(count) / (epsilon * count)
 
     counts = [1] + [phase_count(phase, forget) for phase in range(1, PHASES + 1)]
-    tables = np.array([[pair(a, b) for b in counts] for a in counts])
+    reached = sum(count <= cap for count in counts)
+    tables = np.full((PHASES + 1, PHASES + 1, 2), np.nan)  # a run does not get to the rest, and would differ if it did
+    tables[:reached, :reached] = [[pair(a, b) for b in counts[:reached]] for a in counts[:reached]]
     rules = PhasedRules(
         sampling,
         cost,
@@ -440,7 +443,7 @@ def too_steady() -> Any:
 
 def test_a_challenger_that_stays_too_long_is_caught() -> None:
     travel, _ = variant(steady_challenger=too_steady())
-    assert mismatches(travel, 200, 2000.0) > 0
+    assert mismatch(travel, 200, 2000.0)
 
 
 def variant(**replaced: Any) -> tuple[Callable[..., tuple[int, int]], dict[str, Any]]:
@@ -453,9 +456,9 @@ def variant(**replaced: Any) -> tuple[Callable[..., tuple[int, int]], dict[str, 
     return space["travel"], space
 
 
-def mismatches(travel: Callable[..., tuple[int, int]], cases: int, reach: float = 400.0, seed: int = 5) -> int:
-    """Random advances on which this variant's leaps differ from compiled stepping."""
-    rng, wrong = np.random.default_rng(seed), 0
+def mismatch(travel: Callable[..., tuple[int, int]], cases: int, reach: float = 400.0, seed: int = 5) -> bool:
+    """Whether this variant's leaps differ from compiled stepping on one of so many random advances."""
+    rng = np.random.default_rng(seed)
     for case in range(cases):
         arms = 3 + case % 4
         board, other = board_module.new_board(arms), board_module.new_board(arms)
@@ -463,14 +466,15 @@ def mismatches(travel: Callable[..., tuple[int, int]], cases: int, reach: float 
         copy_board(board, other)
         expected = travel_compiled(board, leader, beta, False, False, limit, whole)
         found = travel(other, leader, beta, False, True, limit, whole)
-        wrong += tuple(expected) != tuple(found) or not same(board, other)
-    return wrong
+        if tuple(expected) != tuple(found) or not same(board, other):
+            return True
+    return False
 
 
 def test_leaps_are_exact_where_almost_everything_leaps() -> None:
     travel, _ = variant(NEAR=6)
-    assert mismatches(travel, 4000, 400.0) == 0
-    assert mismatches(travel, 2000, 2000.0) == 0
+    assert not mismatch(travel, 4000, 400.0)
+    assert not mismatch(travel, 2000, 2000.0)
 
 
 def off_by_one() -> Any:
@@ -505,12 +509,12 @@ def last_window_only() -> Any:
 )
 def test_planted_mistakes_in_the_certificate_are_caught(planted: Callable[[], Any]) -> None:
     travel, _ = variant(NEAR=6, uncovered=planted())
-    assert mismatches(travel, 3000, 2000.0) > 0
+    assert mismatch(travel, 3000, 2000.0)
 
 
 def test_a_line_that_covers_everything_is_caught() -> None:
     travel, _ = variant(NEAR=6, line_covers=lambda *_: True)
-    assert mismatches(travel, 1500, 2000.0) > 0
+    assert mismatch(travel, 1500, 2000.0)
 
 
 @functools.cache

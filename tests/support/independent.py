@@ -4,15 +4,21 @@ It shares nothing with discreet or naive.py: its random source is Philox, thresh
 paper's equations, rewards are drawn one by one (randomised responses in two steps), costs are compared as costs. So it
 agrees in law only, which is what it is for. Departures from the paper are those of the docs: the first K rewards are
 released as phase 1 with their noise, and the second case of AdaP-TT*'s threshold is SHARP.
+
+It takes a minute, so what it found is kept: `python -m tests.support.independent` makes tests/assets/independent.json.
 """
 
+import json
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq, minimize_scalar
 from scipy.special import zeta
+
+from tests.support.reference import ASSETS, INSTANCES
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -229,3 +235,43 @@ def dp_se(means: tuple[float, ...], epsilon: float, delta: float, runs: int, see
         finished.recommendation[run] = active[0]
     finished.samples[:] = finished.pulls.sum(axis=1)
     return finished
+
+
+# --- what is compared -----------------------------------------------------------------------------
+
+CAP = 40_000
+RUNS = {"ttucb": 700, "ctb-tt": 700, "adap-tt": 300, "adap-tt-star": 300, "dp-se": 1500}
+STRATEGIES: dict[str, Callable[[tuple[float, ...], int], Outcomes]] = {
+    "ttucb": lambda means, runs: top_two_stream(means, 0.1, runs, 1, CAP),
+    "ctb-tt": lambda means, runs: top_two_stream(means, 0.1, runs, 2, CAP, 2),
+    "adap-tt": lambda means, runs: top_two_phased(means, 2, 0.3, False, runs, 3, CAP),
+    "adap-tt-star": lambda means, runs: top_two_phased(means, 0.5, 0.3, True, runs, 4, CAP),
+    "dp-se": lambda means, runs: dp_se(means, 0.5, 0.1, runs, 5),
+}
+CELLS = [(name, instance) for name in STRATEGIES for instance in ("mu3", "mu4", "mu5")]
+ASSET = ASSETS / "independent.json"
+
+
+def simulated(name: str, instance: str) -> Outcomes:
+    """The runs of a cell, played now."""
+    return STRATEGIES[name](tuple(float(mean) for mean in INSTANCES[instance]["means"]), RUNS[name])
+
+
+def kept(name: str, instance: str) -> Outcomes:
+    """The runs of a cell, as they were played once."""
+    found = json.loads(ASSET.read_text())[f"{name} {instance}"]
+    return Outcomes(*(np.array(found[field], np.int64) for field in Outcomes._fields))
+
+
+def main() -> None:
+    """Play all cells and keep them, a line each."""
+    lines = []
+    for name, instance in CELLS:
+        outcomes = simulated(name, instance)._asdict()
+        found = {field: column.tolist() for field, column in outcomes.items()}
+        lines.append(f"{json.dumps(f'{name} {instance}')}: {json.dumps(found, separators=(',', ':'))}")
+    ASSET.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+
+
+if __name__ == "__main__":
+    main()
