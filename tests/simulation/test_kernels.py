@@ -4,22 +4,21 @@ import functools
 import math
 from collections.abc import Callable
 from types import FunctionType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
-import numba
 import numpy as np
 import pytest
 
 from discreet.arrays import Floats, Ints
 from discreet.leaf import marks
 from discreet.simulation import laws as laws_module
-from discreet.simulation.compile import Compiler, as_it_stands, compiled
+from discreet.simulation.compile import Compiler, _jitted, as_it_stands, compiled
 from discreet.simulation.laws import Laws
 from discreet.simulation.loops import epochs, phased, stream
 from discreet.simulation.outcome import Outcome, new_outcomes
 from discreet.strategies import top_two
+from discreet.strategies.phased import certificate, leap
 from discreet.strategies.phased import counts as board_module
-from discreet.strategies.phased import leap
 from discreet.strategies.phased.counts import Board
 from discreet.strategies.phased.tables import PhasedRules
 from discreet.strategies.phased.whole import WholeRules
@@ -61,12 +60,12 @@ COSTS = (naive.d_gauss, naive.d_private)
 
 def njit(function: F) -> F:
     """Compiled like a kernel and kept beside the kernels, in a folder named after their sources."""
-    return kernel.entry(function)
+    return cast(F, _jitted(cast(FunctionType, function), True))
 
 
 new_board = compiled(board_module.new_board)
 travel_compiled = compiled(leap.travel)
-tracked = compiled(leap.tracked)
+tracked = compiled(certificate.tracked)
 
 
 def k_of(count: float) -> float:
@@ -448,7 +447,7 @@ def test_a_challenger_that_stays_too_long_is_caught() -> None:
 
 def variant(**replaced: Any) -> tuple[Callable[..., tuple[int, int]], dict[str, Any]]:
     """The leaps as plain Python with some of their parts replaced."""
-    space: dict[str, Any] = {**vars(top_two), **vars(board_module), **vars(leap)}
+    space: dict[str, Any] = {**vars(top_two), **vars(board_module), **vars(certificate), **vars(leap)}
     for name, part in list(space.items()):
         if isinstance(part, FunctionType):
             space[name] = FunctionType(part.__code__, space, name, part.__defaults__)
@@ -494,7 +493,7 @@ def last_window_only() -> Any:
         near = Board(*board)
         start = max(begin, end - 16)
         base = board.pulls[leader]
-        board.pulls[leader] += leap.tracked(beta, start) - leap.tracked(beta, begin)
+        board.pulls[leader] += certificate.tracked(beta, start) - certificate.tracked(beta, begin)
         gap = honest(near, leader, beta, start, end)
         board.pulls[leader] = base
         return int(gap)
