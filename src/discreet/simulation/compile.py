@@ -10,7 +10,7 @@ import os
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 from types import FunctionType
@@ -128,18 +128,21 @@ def _jitted(function: FunctionType, cache: bool, **options: Any) -> Any:
 def source_hash() -> str:
     """Names the kernel cache: Numba does not notice a change in a file other than the function's own."""
     digest = hashlib.sha256(numba.__version__.encode())
-    for file in sorted(_sources()):
-        digest.update(Path(file).read_bytes())
+    for content in _sources():
+        digest.update(content)
     return digest.hexdigest()[:16]
 
 
-def _sources() -> set[str]:
-    """The files that leaves are written in, and those of the named tuples they work on."""
-    homes = {function.__module__ for function in marks if function.__module__.startswith("discreet.")}
-    for home in list(homes):
-        tuples = (value for value in vars(sys.modules[home]).values() if hasattr(value, "_fields"))
-        homes |= {value.__module__ for value in tuples if value.__module__.startswith("discreet.")}
-    return {str(sys.modules[home].__file__) for home in homes} | {__file__, str(leaf.__file__)}
+def _sources() -> Iterator[bytes]:
+    """The files in which leaves, or named tuples that they may work on, are written; whether imported or not."""
+    package = Path(leaf.__file__).parent
+    yield Path(leaf.__file__).read_bytes()
+    yield Path(__file__).read_bytes()
+    for room in ("theory", "strategies", "simulation"):
+        for file in sorted((package / room).rglob("*.py")):
+            content = file.read_bytes()
+            if b"@leaf" in content or b"(NamedTuple)" in content:
+                yield content
 
 
 def user_cache() -> Path:
