@@ -143,6 +143,7 @@ MISTAKES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MISTAKES)
 def test_planted_mistakes_are_found(name: str) -> None:
     strategy, mistake, part, runs, least = MISTAKES[name]
@@ -170,6 +171,7 @@ def test_without_the_mistakes_nothing_is_found(strategy: Strategy, part: str, ru
     assert honest.worst.low < 1
 
 
+@pytest.mark.slow
 def test_raw_means_are_found_with_the_proved_threshold() -> None:
     """257 people, of whom one is enough: on one table the trial stops, on its neighbour it never does."""
     found = audited(adap_tt(epsilon=1, delta=0.05), RawStop, "stop", 2000)
@@ -179,6 +181,7 @@ def test_raw_means_are_found_with_the_proved_threshold() -> None:
     assert found.violated
 
 
+@pytest.mark.slow
 def test_live_noise_scaled_by_eight_tenths_is_found() -> None:
     found = audit_privacy(bet_se(0.1, 1.0), 8000, 0.99, parts=["single"], rehearsal=TooQuiet)
     assert found.violated
@@ -188,6 +191,7 @@ def test_live_noise_scaled_by_eight_tenths_is_found() -> None:
 # --- honest mechanisms ----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "strategy",
     [
@@ -236,6 +240,7 @@ def test_numpy_draws_the_law_of_live_noise(epsilon: float, grid: int) -> None:
         assert chi < freedom + 2 * math.sqrt(16.2 * freedom) + 2 * 16.2, source.name  # Laurent & Massart 2000
 
 
+@pytest.mark.slow
 def test_numpy_draws_the_law_of_live_responses() -> None:
     flipped = 1 / (1 + math.e)
     for source in (Live(), Simulated(2)):
@@ -342,6 +347,7 @@ def run(*arguments: str) -> Result:
     return CliRunner().invoke(main, ["audit", "privacy", *arguments])
 
 
+@pytest.mark.slow
 def test_command() -> None:
     options = ("--strategy", "adap-tt", "--epsilon", "1", "--delta", "0.5", "--runs", "100", "--noise", "numpy")
     result = run(*options, "--seed", "3", "--level", "0.999", "--json")
