@@ -128,6 +128,7 @@ def accusations(strategy: Strategy, delta: float) -> list[tuple[Bernoulli, Resul
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("delta", DELTAS)
 @pytest.mark.parametrize("name", PROVED)
 def test_error_rates(name: str, delta: float) -> None:
@@ -139,6 +140,7 @@ def test_error_rates(name: str, delta: float) -> None:
     assert accusations(make(name, delta), delta) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in PROVED if name.split()[0] not in ("dp-se", "bet-se")])
 def test_a_standard_deviation_too_small_is_seen(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """σ/4 in the stopping rule (that is a threshold divided by 16; AdaP-TT, whose is larger: σ/6) fails the test above.
