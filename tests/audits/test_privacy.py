@@ -92,15 +92,15 @@ class RawStop(Rehearsal):
         return super().restart()
 
     def decide(self, released: list[float], raw: list[float]) -> None:
-        course = self.course
-        assert isinstance(course, PhasedRun)
-        for batch, total in zip(course.due(), raw, strict=True):
+        live = self.live
+        assert isinstance(live, PhasedRun)
+        for batch, total in zip(live.due(), raw, strict=True):
             self.raw[batch.arm] = total / batch.size
         super().decide(released, raw)
-        private = course.state.mean.copy()
-        course.state.mean[:] = self.raw
-        course.stopped = course._decide()[1]
-        course.state.mean[:] = private
+        private = live.state.mean.copy()
+        live.state.mean[:] = self.raw
+        live.stopped = live._decide()[1]
+        live.state.mean[:] = private
 
 
 class BareFirst(Rehearsal):

@@ -42,35 +42,35 @@ def quick(name: str, options: dict[str, Any]) -> Strategy | None:
 def played(strategy: Strategy, seed: int, noise: float | None = None) -> tuple[Run, list[int], Tape]:
     """A live run on random bits, the arms in the order of assignment, and the tape of it."""
     rng, tape, grid = np.random.default_rng(seed), Tape(), outcomes.grid_of(strategy)
-    course = new_run(strategy, len(MEANS), CAP, strategy.delta, noise)
+    live = new_run(strategy, len(MEANS), CAP, strategy.delta, noise)
     arms: list[int] = []
     bits: dict[tuple[int, int], list[int]] = {}
     while True:
-        place = course.take()
+        place = live.take()
         if place is not None:
             arms.append(place.arm)
             bit = int(rng.random() < MEANS[place.arm])
             bits.setdefault((place.arm, place.phase), []).append(bit)
-            if isinstance(course, StreamRun):
-                answer(course, place.arm, bit, noise, rng, tape)
-        elif course.due():
-            release(course, strategy, grid, bits, rng, tape)
+            if isinstance(live, StreamRun):
+                answer(live, place.arm, bit, noise, rng, tape)
+        elif live.due():
+            release(live, strategy, grid, bits, rng, tape)
         else:
-            return course, arms, tape
+            return live, arms, tape
 
 
-def answer(course: StreamRun, arm: int, bit: int, noise: float | None, rng: Any, tape: Tape) -> None:
+def answer(live: StreamRun, arm: int, bit: int, noise: float | None, rng: Any, tape: Tape) -> None:
     tape.bits.append(bit)
     value = float(bit)
     if noise is not None:
         tape.noise.append(float(rng.standard_normal()))
         value += noise * tape.noise[-1]
-    course.answer(arm, value)
+    live.answer(arm, value)
 
 
-def release(course: Run, strategy: Strategy, grid: int, bits: Any, rng: Any, tape: Tape) -> None:
+def release(live: Run, strategy: Strategy, grid: int, bits: Any, rng: Any, tape: Tape) -> None:
     sums = []
-    for arm, phase, size in course.due():
+    for arm, phase, size in live.due():
         drawn = bits.pop((arm, phase))
         assert len(drawn) == size
         units = 0
@@ -82,7 +82,7 @@ def release(course: Run, strategy: Strategy, grid: int, bits: Any, rng: Any, tap
         tape.sums.append((size, float(sum(drawn))))
         tape.noise.append(units / (grid * size))
         sums.append((sum(drawn) * grid + units) / grid)
-    course.release(sums)
+    live.release(sums)
 
 
 @pytest.mark.parametrize(("name", "options"), OPTIONS, ids=str)
@@ -95,13 +95,13 @@ def test_same_decisions_as_the_simulator(name: str, options: dict[str, Any], mon
         noise = mechanisms.gaussian_noise_scale(float(strategy.epsilon or 0), strategy.gamma)
         monkeypatch.setattr(threshold, "gaussian_scale", lambda *_: noise)
     for seed in range(2):
-        course, arms, tape = played(strategy, seed, noise)
+        live, arms, tape = played(strategy, seed, noise)
         expected = oracle(strategy, Bernoulli(MEANS), tape, CAP)  # type: ignore[arg-type]
-        assert course.samples == expected.samples == len(arms)
-        assert course.stopped == expected.stopped
-        stops = stops or course.stopped
-        if course.recommendation is not None:
-            assert course.recommendation == expected.recommendation
+        assert live.samples == expected.samples == len(arms)
+        assert live.stopped == expected.stopped
+        stops = stops or live.stopped
+        if live.recommendation is not None:
+            assert live.recommendation == expected.recommendation
         assert [arms.count(arm) for arm in range(len(MEANS))] == list(expected.pulls)
         assert not tape.sums
         assert not tape.bits
@@ -112,21 +112,21 @@ def test_same_decisions_as_the_simulator(name: str, options: dict[str, Any], mon
 def test_same_decisions_as_the_simulated_gambler(strategy: Strategy) -> None:
     rules, laws = betting_rules(strategy, len(MEANS)), bernoulli(np.array(MEANS))
     for seed in range(3):
-        course, arms, tape = played(strategy, seed)
+        live, arms, tape = played(strategy, seed)
         pulls = np.zeros(len(MEANS), np.int64)
         arguments: Any = (tape, laws, rules, CAP, pulls, np.zeros((0, 8)))
         samples, best, stopped, rounds = play.run_betting(*arguments)
-        assert (course.samples, course.recommendation, course.stopped) == (samples, best, stopped)
-        assert course.rounds == rounds  # type: ignore[attr-defined]
+        assert (live.samples, live.recommendation, live.stopped) == (samples, best, stopped)
+        assert live.rounds == rounds  # type: ignore[attr-defined]
         assert [arms.count(arm) for arm in range(len(MEANS))] == list(pulls)
-        assert [arm.pulls for arm in course.table()] == list(pulls)
+        assert [arm.pulls for arm in live.table()] == list(pulls)
 
 
 def differs(strategy: Strategy, seed: int) -> bool:
     """Whether a live run and the simulator disagree: on the samples, or already on what is drawn when."""
-    course, _, tape = played(strategy, seed)
+    live, _, tape = played(strategy, seed)
     try:
-        return course.samples != oracle(strategy, Bernoulli(MEANS), tape, CAP).samples  # type: ignore[arg-type]
+        return live.samples != oracle(strategy, Bernoulli(MEANS), tape, CAP).samples  # type: ignore[arg-type]
     except (IndexError, AssertionError):
         return True
 
@@ -175,18 +175,18 @@ def test_smallest_delta_is_where_stopping_begins() -> None:
     for name in ("ttucb", "adap-tt", "adap-tt-star", "ttucb-batched"):
         strategy = make(name, {"threshold": "proved"})
         assert strategy is not None
-        course, _, _ = played(strategy.with_(delta=1e-6), 3)
-        smallest = course.smallest_delta()
+        live, _, _ = played(strategy.with_(delta=1e-6), 3)
+        smallest = live.smallest_delta()
         if smallest is not None:
-            assert course.would_stop(smallest * 1.002)
-            assert not course.would_stop(smallest * 0.998)
-            assert course.stopped == (smallest <= 1e-6)
+            assert live.would_stop(smallest * 1.002)
+            assert not live.would_stop(smallest * 0.998)
+            assert live.stopped == (smallest <= 1e-6)
     assert new_run(BETS[0], 3, 100, 0.1).smallest_delta() is None
 
 
 def test_the_gamblers_smallest_delta_is_where_stopping_begins() -> None:
-    course, _, _ = played(bet_se(1e-60, epsilon=0.1), 1)
-    smallest = course.smallest_delta()
-    assert not course.stopped
+    live, _, _ = played(bet_se(1e-60, epsilon=0.1), 1)
+    smallest = live.smallest_delta()
+    assert not live.stopped
     assert smallest is not None
     assert 1e-60 < smallest < 1

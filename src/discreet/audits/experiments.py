@@ -106,17 +106,17 @@ def _whole(name: str, words: str, trial: Rehearsal, tables: Table, runs: int) ->
 
 def short_trial(strategy: Strategy) -> int:
     """People in a trial of a few releases."""
-    course = live_run(strategy, 2, 10**9)
+    live = live_run(strategy, 2, 10**9)
     people = 0
-    if course.learns_always:
+    if live.learns_always:
         return 2 * DEEP
     for _ in range(LOOKS):
-        while course.take() is not None:
-            if people and course.samples > SHORT:
+        while live.take() is not None:
+            if people and live.samples > SHORT:
                 return people
-        people = course.samples
-        course.release([0.0] * len(course.due()))
-        if course.stopped:
+        people = live.samples
+        live.release([0.0] * len(live.due()))
+        if live.stopped:
             break
     return people
 

@@ -1,4 +1,4 @@
-"""A trial in memory, for audits: the live course and the live mechanisms on a table of outcomes that is known.
+"""A trial in memory, for audits: the live run and the live mechanisms on a table of outcomes that is known.
 
 It goes through the steps of a live trial without a database, so that a trial can be run thousands of times on the same
 outcomes. A mechanism of your own, or a mistake, is a subclass.
@@ -13,7 +13,6 @@ from discreet.arrays import Ints
 from discreet.errors import DiscreetError
 from discreet.strategies.run import Place, Run
 from discreet.strategies.strategy import Strategy
-from discreet.strategies.stream.run import StreamRun
 from discreet.trials import mechanisms
 from discreet.trials.outcomes import FINE, grid_of
 from discreet.trials.record import Release, live_run, release
@@ -107,17 +106,17 @@ class Rehearsal:
     def __init__(self, strategy: Strategy, people: int, source: Source, arms: int = 2) -> None:
         self.strategy, self.source = strategy, source
         self.epsilon, self.grid = float(strategy.epsilon or 0), grid_of(strategy)
-        self.course: Run = live_run(strategy, arms, people)
+        self.live: Run = live_run(strategy, arms, people)
         self.table: Table = np.zeros((0, arms), np.int64)
         self.batches: dict[tuple[int, int], list[int]] = {}
         """The people of each batch, by (arm, phase)."""
         self._before = [(place.arm, place.phase) for place in self._until_release()]
-        self._start = self.course.dump()
+        self._start = self.live.dump()
 
     def _until_release(self) -> list[Place]:
         """The places before the first release: the same in every run, hence handed out once."""
         places = []
-        while not self.course.learns_always and (place := self.course.take()) is not None:
+        while not self.live.learns_always and (place := self.live.take()) is not None:
             places.append(place)
         return places
 
@@ -140,7 +139,7 @@ class Rehearsal:
 
     def restart(self) -> list[int]:
         """Back to the moment before the first release; the arms of the people so far."""
-        self.course.load(self._start)
+        self.live.load(self._start)
         self.batches = {}
         for person, place in enumerate(self._before):
             self.batches.setdefault(place, []).append(person)
@@ -149,22 +148,22 @@ class Rehearsal:
     def run(self, table: Table) -> Transcript:
         """One trial on these outcomes; every run draws noise of its own."""
         self.table = table
-        arms, course = self.restart(), self.course
+        arms, live = self.restart(), self.live
         releases: list[Release] = []
-        while not course.stopped:
-            if (place := course.take()) is not None:
+        while not live.stopped:
+            if (place := live.take()) is not None:
                 person = len(arms)
                 arms.append(place.arm)
                 self.batches.setdefault((place.arm, place.phase), []).append(person)
-                if isinstance(course, StreamRun):
+                if live.learns_always:
                     value = self.respond(int(table[person, place.arm]))
-                    course.answer(place.arm, value / self.grid)
+                    live.answer(place.arm, value / self.grid)
                     releases.append(Release(*place, value))
-            elif due := course.due():
+            elif due := live.due():
                 releases += self.release(due)
             else:
                 break
-        return Transcript(arms, releases, course.stopped, course.recommendation)
+        return Transcript(arms, releases, live.stopped, live.recommendation)
 
     def release(self, due: list[Place]) -> list[Release]:
         """Publish what is due, and decide."""
@@ -174,4 +173,4 @@ class Rehearsal:
 
     def decide(self, released: list[float], raw: list[float]) -> None:
         """Go on with the released sums; the raw ones are there for mistakes only."""
-        self.course.release(released)
+        self.live.release(released)

@@ -55,10 +55,10 @@ class _Path:
     def watch(self, event: Event, replay: Replay) -> None:
         """Take a look after an event."""
         self.arms = replay.protocol.arms
-        self.recommendation = replay.now.course.recommendation
+        self.recommendation = replay.now.run.recommendation
         if event.seq in self.kept:
             scale = replay.protocol.scale
-            table = replay.now.course.table()
+            table = replay.now.run.table()
             means = [np.nan if arm.mean is None else scale.shown(arm.mean) for arm in table]
             self.people.append(len(replay.places))
             self.means.append(means)

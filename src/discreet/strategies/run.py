@@ -1,4 +1,4 @@
-"""The public course of one live run: who is next, what is due for release, what is decided from it.
+"""One live run, as far as it is public: who is next, what is due for release, what is decided from it.
 
 A run takes released sums and nothing else from behind the wall. Each family's `Run` is made of the same functions that
 its simulated loop calls, one person at a time, so that the same outcomes and noise lead to the same assignments,

@@ -74,7 +74,7 @@ class Desk:
             vacant = min(batch.vacant, room - len(found))
             found += [Next(batch.arm, batch.phase, True)] * vacant
         while len(found) < room:
-            place = self.now.course.take()
+            place = self.now.run.take()
             if place is None:
                 break
             found.append(Next(place.arm, place.phase, False))
@@ -146,7 +146,7 @@ class Desk:
             return 0
         self.session.mark(lost, state)
         replace = self.protocol.missing == "replace"
-        in_turn = self.now.course.learns_always
+        in_turn = self.now.run.learns_always
         if not replace:
             self.session.seal([(row, self._worst()) for row in lost])
         elif in_turn:
@@ -173,10 +173,10 @@ class Desk:
         """Release what is complete now that these outcomes are in, and decide."""
         if self.now.stopped:
             return
-        course = self.now.course
-        if course.learns_always:
-            self._take_answers(course, {row.arm for row in news})
-        while not course.stopped and (due := course.due()) and not self.tally().waiting:
+        run = self.now.run
+        if run.learns_always:
+            self._take_answers(run, {row.arm for row in news})
+        while not run.stopped and (due := run.due()) and not self.tally().waiting:
             self._release(due)
         self.end_if_over()
 
@@ -188,7 +188,7 @@ class Desk:
         totals = [total for total, _ in sealed]
         grid = self.protocol.grid
         spent = self._spent()
-        made = release(due, totals, grid, self._noisy, self.now.course.release)
+        made = release(due, totals, grid, self._noisy, self.now.run.release)
         self.now.releases += len(made)
         for batch in due:
             self.session.close_batch(batch.arm, batch.phase)
@@ -218,7 +218,7 @@ class Desk:
             return mechanisms.response_epsilon(epsilon, strategy.gamma)
         return None
 
-    def _take_answers(self, course: Run, arms: Iterable[int]) -> None:
+    def _take_answers(self, run: Run, arms: Iterable[int]) -> None:
         """Take in answers, each arm's in the order of its assignments.
 
         The order of arrival may depend on the outcomes.
@@ -228,9 +228,9 @@ class Desk:
         for arm in sorted(arms):
             before = self.now.cursor[arm]
             for place, number, units in self.session.answers(arm, before):
-                if units is not None and not course.stopped:
+                if units is not None and not run.stopped:
                     self.now.cursor[arm] = place
-                    course.answer(arm, units / grid)
+                    run.answer(arm, units / grid)
                     taken.append([number, units])
             if self.protocol.retain != "forever":
                 self.session.erase_answers(arm, before, self.now.cursor[arm])
@@ -240,19 +240,19 @@ class Desk:
 
     def end_if_over(self) -> None:
         """Write the end if the rule has stopped, or no release can come any more."""
-        if not self.now.stopped and (self.now.course.stopped or self._exhausted()):
+        if not self.now.stopped and (self.now.run.stopped or self._exhausted()):
             self.session.append("stopped", self.now.end())
 
     def _exhausted(self) -> bool:
         """Whether nobody else may be asked, and what is due can never be complete."""
-        course = self.now.course
+        run = self.now.run
         full = self.session.look_again().people >= self.protocol.max_people
         batches = self.session.batches()
-        if course.learns_always:
+        if run.learns_always:
             return full and not any(batch.open for batch in batches.values())
-        due = course.due()
+        due = run.due()
         if not due:
-            return full or course.finished
+            return full or run.finished
         waited = (batches.get((batch.arm, batch.phase)) for batch in due)
         return full and any(batch.vacant for batch in waited if batch is not None)
 
@@ -260,12 +260,12 @@ class Desk:
         """How many outcomes are not in, and how many of them the next release waits for."""
         batches = self.session.batches()
         pending = sum(batch.open for batch in batches.values())
-        course = self.now.course
+        run = self.now.run
         if self.now.stopped:
             return Tally(pending, 0)
-        if course.learns_always:
-            return Tally(pending, pending if course.finished else 0)
-        due = course.due()
+        if run.learns_always:
+            return Tally(pending, pending if run.finished else 0)
+        due = run.due()
         known = (batches.get((batch.arm, batch.phase)) for batch in due)
         told = sum(batch.told for batch in known if batch is not None)
         return Tally(pending, sum(batch.size for batch in due) - told)
@@ -274,10 +274,10 @@ class Desk:
 
     def _slot(self, arm: int, phase: int) -> Slot:
         """Answers that are taken one by one have one batch for each arm."""
-        return (arm, 0) if self.now.course.learns_always else (arm, phase)
+        return (arm, 0) if self.now.run.learns_always else (arm, phase)
 
     def _taken(self, row: Assigned) -> bool:
-        return self.now.course.learns_always and row.phase <= self.now.cursor[row.arm]
+        return self.now.run.learns_always and row.phase <= self.now.cursor[row.arm]
 
 
 class Changes:

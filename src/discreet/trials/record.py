@@ -89,15 +89,15 @@ def live_noise(strategy: Strategy) -> float | None:
 
 
 def live_run(strategy: Strategy, arms: int, people: int) -> Run:
-    """The course of a live run of at most so many people; its thresholds pay for discrete noise."""
+    """A live run of at most so many people; its thresholds pay for discrete noise."""
     return new_run(strategy, arms, people, payable_delta(strategy), live_noise(strategy))
 
 
 @dataclass
 class Public:
-    """What is public and changes: the course, and what is known beside it."""
+    """What is public and changes: the run, and what is known beside it."""
 
-    course: Run
+    run: Run
     releases: int = 0
     stopped: bool = False
     conclusive: bool = False
@@ -111,27 +111,27 @@ class Public:
             "stopped": self.stopped,
             "conclusive": self.conclusive,
             "cursor": self.cursor,
-            "course": self.course.dump(),
+            "course": self.run.dump(),
         }
         return json.dumps(state)
 
     def load(self, text: str) -> None:
         """The state that `dump` wrote, or that of an earlier version, which may lack names."""
         state = json.loads(text)
-        self.course.load(state["course"])
+        self.run.load(state["course"])
         self.releases = _whole(state.get("releases", 0))
         self.stopped = _flag(state.get("stopped", False))
         self.conclusive = _flag(state.get("conclusive", False))
-        cursor = state.get("cursor", [0] * self.course.arms)
+        cursor = state.get("cursor", [0] * self.run.arms)
         self.cursor = [_whole(place) for place in cursor]
-        if len(self.cursor) != self.course.arms:
+        if len(self.cursor) != self.run.arms:
             raise ValueError
 
     def end(self) -> dict[str, Any]:
         """The trial is over: what the record says about it."""
         self.stopped = True
-        self.conclusive = self.course.stopped
-        return {"conclusive": self.conclusive, "recommendation": self.course.recommendation}
+        self.conclusive = self.run.stopped
+        return {"conclusive": self.conclusive, "recommendation": self.run.recommendation}
 
 
 def _whole(value: Any) -> int:
@@ -215,7 +215,7 @@ class Replay:
             return "of a kind that does not exist, or not there"
         if self.now.stopped:
             return "the trial was over before"
-        if self.now.course.stopped and event.kind != "stopped":
+        if self.now.run.stopped and event.kind != "stopped":
             return "the strategy had stopped before"
         try:
             return kinds[event.kind](event.says)
@@ -224,7 +224,7 @@ class Replay:
 
     def unreleased(self) -> int:
         """People whose outcome is in no release."""
-        last = self.now.cursor if self.now.course.learns_always else self.released
+        last = self.now.cursor if self.now.run.learns_always else self.released
         return sum(place.phase > last[place.arm] for place in self.places)
 
     def _created(self, body: dict[str, Any]) -> str | None:
@@ -237,7 +237,7 @@ class Replay:
             return "nobody is replaced by this protocol"
         for offset, arm in enumerate(body["arms"]):
             if offset >= body["replacing"]:
-                place = self.now.course.take()
+                place = self.now.run.take()
                 if place is None or place.arm != arm:
                     return "the strategy would not have assigned this arm"
                 self.open[arm] = place.phase
@@ -246,7 +246,7 @@ class Replay:
         return "more people than the protocol allows" if over else None
 
     def _released(self, body: dict[str, Any]) -> str | None:
-        due = [[*batch] for batch in self.now.course.due()]
+        due = [[*batch] for batch in self.now.run.due()]
         releases = body["releases"]
         if not due or due != [[one["arm"], one["phase"], one["count"]] for one in releases]:
             return "no such release was due"
@@ -257,32 +257,32 @@ class Replay:
         for one in releases:
             self.released[one["arm"]] = one["phase"]
         self.now.releases += len(due)
-        self.now.course.release([one["sum"] * body["unit"] for one in releases])
+        self.now.run.release([one["sum"] * body["unit"] for one in releases])
         return None
 
     def _answered(self, body: dict[str, Any]) -> str | None:
-        course = self.now.course
-        if not course.learns_always:
+        run = self.now.run
+        if not run.learns_always:
             return "this strategy takes no single answers"
         largest = self._largest()
         for number, units in body["answers"]:
             arm, place = self.places[number - 1]
             passed = place - self.now.cursor[arm] - 1
             skipped = passed and self.protocol.missing != "replace"
-            if number < 1 or passed < 0 or skipped or course.stopped:
+            if number < 1 or passed < 0 or skipped or run.stopped:
                 return "an answer that was taken before, or out of turn"
             if not self._in_units(body["unit"], [units]) or abs(units) > largest:
                 return "not in the units of the protocol"
             self.now.cursor[arm] = place
-            course.answer(arm, units * body["unit"])
+            run.answer(arm, units * body["unit"])
         self.now.releases += len(body["answers"])
         return None
 
     def _stopped(self, body: dict[str, Any]) -> str | None:
-        course = self.now.course
+        run = self.now.run
         if body != self.now.end():
             return "the strategy would have ended otherwise"
-        early = not (course.finished or len(self.places) >= self.protocol.max_people)
+        early = not (run.finished or len(self.places) >= self.protocol.max_people)
         return "an end before the maximum" if early else None
 
     def _largest(self) -> float:

@@ -108,11 +108,11 @@ class Tally(NamedTuple):
 
 def make_figures(protocol: Protocol, now: Public) -> Figures:
     """What is public about each arm, and the smallest δ of an inconclusive end."""
-    table = zip(protocol.arms, now.course.table(), strict=True)
+    table = zip(protocol.arms, now.run.table(), strict=True)
     arms = tuple(_arm(name, arm, protocol.scale) for name, arm in table)
     if not now.stopped or now.conclusive:
         return Figures(arms, None)
-    return Figures(arms, protocol.shown_delta(now.course.smallest_delta()))
+    return Figures(arms, protocol.shown_delta(now.run.smallest_delta()))
 
 
 def _arm(name: str, arm: ArmView, scale: Scale) -> ArmStatus:
@@ -134,7 +134,7 @@ def make_status(
 ) -> Status:
     """The status that follows from the protocol, the public state, and how many outcomes are not in."""
     strategy = protocol.strategy
-    best = now.course.recommendation
+    best = now.run.recommendation
     return Status(
         name=protocol.name,
         strategy=strategy.name,

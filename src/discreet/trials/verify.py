@@ -37,7 +37,7 @@ class Followed(NamedTuple):
         """What must stand in the record and does not."""
         if self.head.seq == 0:
             return "the record has no beginning"
-        if self.replay.now.course.stopped and not self.replay.now.stopped:
+        if self.replay.now.run.stopped and not self.replay.now.stopped:
             return "the strategy had stopped, and the record does not say so"
         return None
 
@@ -131,17 +131,17 @@ def _status_problems(followed: Followed, said: dict[str, Any], protocol_hash: st
 
 def _possible(replay: Replay, tally: Tally) -> bool:
     """Whether so many outcomes can be not in: the record says only how many were released."""
-    course = replay.now.course
+    run = replay.now.run
     if not 0 <= tally.pending <= replay.unreleased():
         return False
     if replay.now.stopped:
         return tally.waiting == 0
-    if course.learns_always:
-        return tally.waiting == (tally.pending if course.finished else 0)
-    most = sum(batch.size for batch in course.due())
+    if run.learns_always:
+        return tally.waiting == (tally.pending if run.finished else 0)
+    most = sum(batch.size for batch in run.due())
     if replay.protocol.missing == "failure":
         most = min(most, tally.pending)
-    return (1 if course.due() else 0) <= tally.waiting <= most
+    return (1 if run.due() else 0) <= tally.waiting <= most
 
 
 def _differences(said: Any, found: Any, name: str) -> Iterable[tuple[str, str, str]]:
