@@ -40,6 +40,7 @@ if TYPE_CHECKING:  # the one list of public names; at run time each is imported 
     from discreet.strategies.custom import CustomBonus as CustomBonus
     from discreet.strategies.custom import CustomGrid as CustomGrid
     from discreet.strategies.custom import CustomThreshold as CustomThreshold
+    from discreet.strategies.own import OwnStrategy as OwnStrategy
     from discreet.strategies.presets import Recommendation as Recommendation
     from discreet.strategies.presets import adap_tt as adap_tt
     from discreet.strategies.presets import adap_tt_star as adap_tt_star

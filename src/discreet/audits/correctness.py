@@ -99,6 +99,7 @@ class Correctness:
         return {
             "strategy": self.strategy.name,
             "threshold": self.strategy.threshold if isinstance(self.strategy.threshold, str) else "custom",
+            **self.strategy.label,
             "epsilon": self.strategy.epsilon,
             "trust": self.strategy.trust,
             "delta": self.delta,

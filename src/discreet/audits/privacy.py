@@ -171,6 +171,8 @@ def _sample(experiment: Experiment, tell: Callable[[], None]) -> Floats:
 def _check(strategy: Strategy, runs: int, level: float, noise: str, parts: Collection[str]) -> int:
     if not strategy.trust_model.private:
         raise InvalidInputError(f"{strategy.name} promises no privacy: there is nothing to audit")
+    if strategy.part.own:
+        raise InvalidInputError(f"{strategy.shown} adds its noise itself: only mechanisms of a live trial are audited")
     if not set(parts) <= set(PARTS):
         raise InvalidInputError(f"parts must be some of {', '.join(PARTS)}; got {', '.join(map(str, parts))}")
     if not 0 < level < 1:

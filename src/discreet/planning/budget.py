@@ -62,7 +62,7 @@ class Budget:
 
         With less ε fewer runs are good, but for chance, which the common seed keeps small.
         """
-        name = at(1.0).name
+        name = at(1.0).shown
         if (bare := at(1.0).without_privacy()) is not None:
             plain = self._right(bare)
             if not self._enough(plain):

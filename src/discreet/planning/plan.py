@@ -85,6 +85,7 @@ class PlanRow:
             "strategy": self.strategy.name,
             "trust": self.strategy.trust,
             "threshold": self.strategy.threshold if isinstance(self.strategy.threshold, str) else "custom",
+            **self.strategy.label,
             "samples": vars(self.samples),
             "correct_interval": list(self.correct_interval),
             "unstopped_interval": list(self.unstopped_interval),
@@ -284,7 +285,12 @@ def _people(results: Results, capped: bool) -> People:
 
 
 def _price(simulations: Simulations, instance: Instance, strategy: Strategy, most: int | None) -> float | None:
-    """Mean samples relative to no privacy, without a maximum of people, which would hide the price."""
+    """Mean samples relative to no privacy, without a maximum of people, which would hide the price.
+
+    A strategy of your own has none: what it would be without privacy is not known.
+    """
+    if strategy.part.own:
+        return None
     if not strategy.trust_model.private:
         return 1.0 if strategy.name in ("bet-se", "ttucb") else None
     results = simulations(instance, strategy, most)

@@ -48,7 +48,7 @@ def _answer_words(plan: Plan, row: PlanRow) -> str:
     """What one row comes to."""
     where = "" if len(plan.scenarios) == 1 else f"{row.scenario}; "
     private = "without privacy" if row.epsilon is None else f"at ε = {row.epsilon:g}"
-    words = f"{where}{row.strategy.name} {private}: {people(row.samples.mean)} people on average"
+    words = f"{where}{row.strategy.shown} {private}: {people(row.samples.mean)} people on average"
     if row.unstopped_probability >= 0.1:
         most = "do not end" if plan.max_people is None else f"reach {plan.max_people:,} without an answer"
         words += f", but {row.unstopped_probability:.0%} of the trials {most}"
@@ -61,7 +61,7 @@ def _answer_words(plan: Plan, row: PlanRow) -> str:
 
 def _label(row: PlanRow, several: bool) -> str:
     private = "no privacy" if row.epsilon is None else f"ε = {row.epsilon:g}"
-    return f"{private}, {row.strategy.name}" if several else private
+    return f"{private}, {row.strategy.shown}" if several else private
 
 
 def _scenario(plan: Plan, name: str, title: str) -> Section:
@@ -118,7 +118,7 @@ def _cells(row: PlanRow, several: bool, capped: bool) -> list[str]:
     low, high = row.correct_interval
     return [
         level(row.epsilon),
-        *([row.strategy.name] if several else []),
+        *([row.strategy.shown] if several else []),
         people(samples.mean),
         people(samples.median),
         f"{people(samples.q10)} … {people(samples.q90)}",

@@ -58,6 +58,12 @@ def _sentence(phrase: str) -> str:
     return f"{phrase[0].upper()}{phrase[1:]}."
 
 
+def _say_once(phrases: Iterable[str]) -> None:
+    """Each of them in a line, once."""
+    for phrase in dict.fromkeys(phrases):
+        say(_sentence(phrase))
+
+
 # --- bounds ---------------------------------------------------------------------------------------
 
 
@@ -181,6 +187,7 @@ def show_sweep(rows: list[dict[str, Any]], out: str) -> None:
         say(f"(the first {len(shown)} of {len(rows)} cells)\n")
     if any(row["threshold"] == "empirical" for row in rows):
         say("The empirical thresholds have no guarantee: the error rate may exceed δ.")
+    _say_once(row["correctness"] for row in rows if row["threshold"] == "own")
     bound = ", 'at least' is what no strategy with that privacy can beat" if wide else ""
     say(
         f"{rows[0]['runs']} runs in each cell; samples are means over the runs that stopped{bound}. "
@@ -224,6 +231,7 @@ def show_plan(found: "Plan") -> None:
         f"'price': people for each one without privacy{against}. "
         "'at least': what no strategy with this privacy can beat on average.\n"
     )
+    _say_once(words for row in found.per_epsilon for words in row.strategy.label.values())
     say(f"Take {found.recommended.reason}.")
     for entry in found.affordable:
         say(f"\nBudget, {entry.strategy}: {_affordable_words(found, entry)}.")
@@ -280,7 +288,7 @@ def show_correctness(found: "Correctness") -> None:
         wrong = f"{case.errors} of {case.runs}"
         rows.append([case.name, wrong, str(case.unstopped), between, case.verdict])
     heads = ["\ninstance", "\nwrong", "no\nend", "error rate\nbetween", "\nδ is"]
-    title = f"Wrong answers of {found.strategy.name}, δ = {found.delta:g}"
+    title = f"Wrong answers of {found.strategy.shown}, δ = {found.delta:g}"
     show_grid(heads, rows, title, left=["\ninstance", "\nδ is"])
     say(_sentence(found.rule))
     worst = found.worst

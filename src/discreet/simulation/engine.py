@@ -27,6 +27,8 @@ from discreet.version import __version__
 
 MAX_SAMPLES = 10**12
 MAX_SAMPLES_BETA = 10**9
+MAX_SAMPLES_OWN = 10**7
+"""Unless told otherwise: a strategy of your own takes half a minute for them."""
 
 
 class MayNotStopWarning(UserWarning):
@@ -47,9 +49,10 @@ def simulate(
 
     Phased strategies, dp-se and bet-se go from release to release, so that a run of 1e12 samples costs little more than
     one of 1e6; the others take each sample. A run that reaches `max_samples` (1e12; 1e9 for Beta arms, whose rewards
-    are drawn one by one except by bet-se) counts as unstopped. `progress(done, runs)` is called now and then. Ctrl-C
-    returns the runs done so far. With `first_run` the runs of that seed are numbered from there, so that blocks of runs
-    put together are one whole simulation; for strategies that leap and dp-se it must be a multiple of 64.
+    are drawn one by one except by bet-se; 1e7 for strategies of your own) counts as unstopped. `progress(done, runs)`
+    is called now and then. Ctrl-C returns the runs done so far. With `first_run` the runs of that seed are numbered
+    from there, so that blocks of runs put together are one whole simulation; for strategies that leap and dp-se it must
+    be a multiple of 64.
     """
     cap = check(instance, strategy, runs, seed, max_samples, first_run)
     for reason in reasons_not_to_stop(instance, strategy):
@@ -133,7 +136,8 @@ def check(
         raise InvalidInputError(f"first_run must be a multiple of {BLOCK} for {strategy.name}; got {first_run}")
     one_by_one = isinstance(instance, Beta) and (strategy.part.each_answer or not strategy.part.bits)
     most = MAX_SAMPLES_BETA if one_by_one else MAX_SAMPLES
-    cap = most if max_samples is None else check_whole("max_samples", max_samples, least=instance.arms, most=most)
+    usual = MAX_SAMPLES_OWN if strategy.part.own else most
+    cap = usual if max_samples is None else check_whole("max_samples", max_samples, least=instance.arms, most=most)
     check_grid(strategy, cap)
     return cap
 

@@ -83,6 +83,8 @@ def run_path(
     block = BLOCK if engine.in_blocks(instance, strategy) else 1
     if run < 0 or run % block:
         raise InvalidInputError(f"run must be a run's number, 0 or more; for {strategy.name} a multiple of {block}")
+    if strategy.part.own:
+        raise InvalidInputError(f"the way of a run is not drawn for {strategy.name}: what it releases only you know")
     if strategy.episodes == "global":
         raise InvalidInputError("the way of a run is not drawn for one global episode: take episodes='arm'")
     return FAMILIES[strategy.part.family](instance, strategy, generator(seed, run // block), cap)

@@ -57,6 +57,8 @@ class Estimator:
     """So is it if it leaps from release to release (one episode an arm, a fixed share, no Beta arms)."""
     freezes: bool = False
     """A first noisy mean far below zero can freeze an arm."""
+    own: bool = False
+    """Somebody's own code decides, of which nothing is known here; one class for all of them, see `strategies.own`."""
     refusals: Mapping[str, str] = field(default_factory=dict)
     """Why it does not take an option or a value of it, where there is more to say than in `OPTIONS`."""
 
@@ -126,6 +128,17 @@ ESTIMATORS = {
         },
     ),
 }
+OWN = Estimator(
+    "whatever your class makes of the rewards it is told",
+    "own",
+    ("none", "global", "local"),
+    frozenset({"zeta"}),
+    samplings=("own",),
+    thresholds=("own",),
+    each_answer=True,
+    own=True,
+)
+"""The row of every strategy of your own."""
 
 
 class Option(NamedTuple):

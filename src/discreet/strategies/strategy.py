@@ -54,6 +54,9 @@ class Strategy:
             value = getattr(self, name)
             if isinstance(value, numbers.Real) and not isinstance(value, bool):
                 object.__setattr__(self, name, float(value))  # 1 and 1.0 are the same ε, also when written down
+        self._check_parts()
+
+    def _check_parts(self) -> None:
         parts.check_words(self)
         object.__setattr__(self, "trust", parts.usual_trust(self.estimator, self.name, self.trust))
         parts.check(self)
@@ -119,6 +122,26 @@ class Strategy:
     def proved(self) -> bool:
         """Whether the error rate is guaranteed."""
         return self.threshold in ("printed", "proved") and isinstance(self.grid, str)
+
+    @property
+    def shown(self) -> str:
+        """The name for people, with what must be said wherever it stands."""
+        return self.name
+
+    @property
+    def label(self) -> dict[str, str]:
+        """What a row of a table says beside its numbers; of a strategy of ours nothing, its threshold tells."""
+        return {}
+
+    @property
+    def extra(self) -> dict[str, Any]:
+        """What is chosen beside the parts, by name; nothing in a strategy of ours."""
+        return {}
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What a study's folder knows it by."""
+        return self.to_dict()
 
     def describe(self) -> dict[str, Any]:
         """Plain types for people; parts that are Python functions by their names."""

@@ -23,6 +23,7 @@ from discreet.errors import DiscreetError, InvalidInputError
 from discreet.files import cannot_write, write
 from discreet.results import Results
 from discreet.simulation import engine, runner
+from discreet.strategies.own import recalled
 from discreet.strategies.strategy import Strategy
 from discreet.studies.study import Cell, Study, title
 from discreet.version import __version__
@@ -222,7 +223,7 @@ def locked(study: Study, folder: Path) -> Iterator[StudyFolder]:
 
 def cell_key(study: Study, cell: Cell) -> str:
     """Names a cell's folder: by what is simulated, whatever else is in the study."""
-    described = [cell.instance_name, cell.instance.to_dict(), cell.strategy.to_dict()]
+    described = [cell.instance_name, cell.instance.to_dict(), cell.strategy.identity]
     parts = [*described, study.seed, study.max_samples]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
@@ -272,15 +273,20 @@ def _differences(there: dict[str, Any], here: dict[str, Any]) -> Iterator[str]:
             yield f"the instance {name!r} {what}"
     for strategy in here["strategies"]:
         if strategy not in there["strategies"]:
-            yield f"the strategy {title(Strategy.from_dict(strategy))} is new"
+            yield f"the strategy {_words(strategy)} is new"
     for strategy in there["strategies"]:
         if strategy not in here["strategies"]:
-            yield f"the strategy {title(Strategy.from_dict(strategy))} is gone"
+            yield f"the strategy {_words(strategy)} is gone"
     for key in ("seed", "max_samples"):
         if there[key] != here[key]:
             yield f"{key} was {there[key]} and is {here[key]}"
     if here["runs"] < there["runs"]:
         yield f"runs were {there['runs']} and are {here['runs']}: they may grow, not shrink"
+
+
+def _words(identity: dict[str, Any]) -> str:
+    """A strategy of a manifest in a few words."""
+    return recalled(identity) or title(Strategy.from_dict(identity))
 
 
 def _slim(results: Results) -> Results:

@@ -79,10 +79,10 @@ class Study:
         return hashlib.sha256(json.dumps(self.to_dict(), sort_keys=True).encode()).hexdigest()
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain types from which `from_dict` makes an equal study."""
+        """Plain types from which `from_dict` makes an equal study, unless it has strategies of your own."""
         return {
             "instances": {name: instance.to_dict() for name, instance in self.instances.items()},
-            "strategies": [strategy.to_dict() for strategy in self.strategies],
+            "strategies": [strategy.identity for strategy in self.strategies],
             "runs": self.runs,
             "seed": self.seed,
             "max_samples": self.max_samples,
@@ -110,7 +110,7 @@ class Study:
 def title(strategy: Strategy) -> str:
     """A strategy in a few words: name, threshold, and what differs from the usual."""
     numbers = [f"ε = {strategy.epsilon:g}"] if strategy.epsilon is not None else []
-    words = [strategy.name, *numbers, f"δ = {strategy.delta:g}", str(strategy.threshold)]
+    words = [strategy.shown, *numbers, f"δ = {strategy.delta:g}", str(strategy.threshold)]
     return ", ".join([*words, *filter(None, [extras(strategy)])])
 
 
@@ -121,8 +121,10 @@ def extras(strategy: Strategy) -> str:
     usual["sampling"] = strategy.part.samplings[0]
     usual["trust"] = strategy.part.trusts[0]
     parts = {key: getattr(strategy, key) for key in usual}
-    shown = {key: f"{value:g}" if isinstance(value, float) else value for key, value in parts.items()}
-    return ", ".join(f"{key} = {shown[key]}" for key, value in parts.items() if value != usual[key])
+    told = {key: value for key, value in parts.items() if value != usual[key]} | strategy.extra
+    return ", ".join(
+        f"{key} = {value:g}" if isinstance(value, float) else f"{key} = {value}" for key, value in told.items()
+    )
 
 
 def _check_instances(instances: Any) -> None:
@@ -144,7 +146,7 @@ def _checked_strategies(strategies: Any) -> tuple[Strategy, ...]:
             )
     found = tuple(strategies)
     for strategy in found:
-        strategy.to_dict()  # refuses Python functions: a study must be written down
+        _ = strategy.identity  # refuses Python functions: a study must be written down
         if found.count(strategy) > 1:
             raise InvalidInputError(f"the strategy {title(strategy)} is there twice: name each one once")
     return found

@@ -13,7 +13,7 @@ from discreet.studies.study import Cell, extras
 if TYPE_CHECKING:
     import polars as pl
 
-TEXTS = ("instance", "strategy", "threshold", "sampling", "trust", "options")
+TEXTS = ("instance", "strategy", "threshold", "sampling", "trust", "options", "correctness")
 COUNTS = ("runs", "unstopped", "errors")
 
 
@@ -22,7 +22,10 @@ def make_table(folder: StudyFolder) -> "pl.DataFrame":
     import polars as pl
 
     times: dict[Any, float | None] = {}
-    rows = [_row(cell, folder.results(cell), times) for cell in folder.study.cells]
+    cells = folder.study.cells
+    rows = [_row(cell, folder.results(cell), times) for cell in cells]
+    if any(cell.strategy.label for cell in cells):  # then every row says what is promised
+        rows = [{**row, "correctness": cell.strategy.correctness} for row, cell in zip(rows, cells, strict=True)]
     kinds = {name: pl.String if name in TEXTS else pl.Int64 if name in COUNTS else pl.Float64 for name in rows[0]}
     return pl.DataFrame(rows, schema=kinds)
 

@@ -19,6 +19,7 @@ from discreet.reports.charts.style import (
     write_title,
 )
 from discreet.results import Results
+from discreet.strategies.own import LABEL
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,7 +40,14 @@ def distribution(results: Mapping[str, Results]) -> Distribution:
     if not results:
         raise InvalidInputError("there is nothing to draw: give at least one simulation")
     stopped = (np.sort(found.samples[found.stopped]).astype(np.float64) for found in results.values())
-    return Distribution(tuple(results), tuple(stopped), tuple(found.runs for found in results.values()))
+    labels = (_label(name, found) for name, found in results.items())
+    return Distribution(tuple(labels), tuple(stopped), tuple(found.runs for found in results.values()))
+
+
+def _label(name: str, results: Results) -> str:
+    """What was said, and where a part is your own that we guarantee nothing."""
+    own = (results.correctness or "").startswith(LABEL) and LABEL not in name
+    return f"{name} ({LABEL})" if own else name
 
 
 @styled

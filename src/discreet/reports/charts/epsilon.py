@@ -25,6 +25,7 @@ from discreet.reports.charts.style import (
     styled,
     write_title,
 )
+from discreet.strategies.own import LABEL
 from discreet.words import shown_name
 
 if TYPE_CHECKING:
@@ -127,6 +128,7 @@ def _curve(table: Sequence[Mapping[str, Any]], strategy: str, levels: Sequence[f
         mine = [{**mine[0], "epsilon": level} for level in levels]
     mine.sort(key=lambda row: float(row["epsilon"]))
     label = shown_name(strategy) + (" (no privacy)" if strategy.startswith("ttucb") else "")
+    label += f" ({LABEL})" if str(mine[0].get("correctness")).startswith(LABEL) else ""
     columns = zip(*(_spread(row, statistic) for row in mine), strict=True)
     return Curve(strategy, label, *(tuple(column) for column in columns))
 
