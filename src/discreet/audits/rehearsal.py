@@ -13,7 +13,6 @@ from discreet.arrays import Ints
 from discreet.errors import DiscreetError
 from discreet.strategies.run import Place, Run
 from discreet.strategies.strategy import Strategy
-from discreet.strategies.stream.run import StreamRun
 from discreet.trials import mechanisms
 from discreet.trials.outcomes import FINE, grid_of
 from discreet.trials.record import Release, live_run, release
@@ -156,7 +155,7 @@ class Rehearsal:
                 person = len(arms)
                 arms.append(place.arm)
                 self.batches.setdefault((place.arm, place.phase), []).append(person)
-                if isinstance(course, StreamRun):
+                if course.learns_always:
                     value = self.respond(int(table[person, place.arm]))
                     course.answer(place.arm, value / self.grid)
                     releases.append(Release(*place, value))
