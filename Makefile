@@ -16,7 +16,7 @@ test: $(READY)
 	$(BIN)/python -m tests.support.warm
 	$(PYTEST)
 
-# What takes long is left out: `slow` in pyproject.toml says what that is.
+# What takes long (marked `slow`) is left out.
 quick: $(READY)
 	$(BIN)/python -m tests.support.warm
 	$(PYTEST) -m "not slow"

@@ -55,6 +55,7 @@ def run_command(command: str) -> None:
         Path(target).write_text(result.stdout)
 
 
+@pytest.mark.slow
 def test_the_documentation_builds(tmp_path: Path) -> None:
     command = [
         sys.executable,

@@ -22,6 +22,7 @@ from discreet.strategies.custom import CustomThreshold
 from discreet.strategies.epochs import decide as epochs_decide
 from discreet.strategies.phased import tables
 from discreet.strategies.presets import PRESETS
+from discreet.strategies.stream.tables import stream_rules
 from discreet.theory import divergences as divergence
 from discreet.theory import thresholds as threshold
 from tests.support.reference import ASSETS
@@ -69,7 +70,7 @@ def rules_of(name: str, delta: float, arms: int, mode: str) -> list[Any]:
     strategy = PRESETS[name](delta=delta, **LEVELS.get(name, {}), threshold=mode)
     if strategy.estimator == "epochs":
         return [strategy.epsilon, strategy.delta]
-    made = rules.phased_rules(strategy, arms) if strategy.phased else rules.stream_rules(strategy, arms)
+    made = tables.phased_rules(strategy, arms) if strategy.phased else stream_rules(strategy, arms)
     return [part.tobytes() if isinstance(part, np.ndarray) else part for part in made]
 
 
@@ -128,6 +129,7 @@ def accusations(strategy: Strategy, delta: float) -> list[tuple[Bernoulli, Resul
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("delta", DELTAS)
 @pytest.mark.parametrize("name", PROVED)
 def test_error_rates(name: str, delta: float) -> None:
@@ -139,6 +141,7 @@ def test_error_rates(name: str, delta: float) -> None:
     assert accusations(make(name, delta), delta) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in PROVED if name.split()[0] not in ("dp-se", "bet-se")])
 def test_a_standard_deviation_too_small_is_seen(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """σ/4 in the stopping rule (that is a threshold divided by 16; AdaP-TT, whose is larger: σ/6) fails the test above.

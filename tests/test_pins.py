@@ -29,6 +29,7 @@ def test_another_seed_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     assert pins.run_pin(STRATEGIES["dp-se"]) != RUNS["dp-se"]
 
 
+@pytest.mark.slow
 def test_every_command_prints_the_same_document(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     expected: dict[str, str] = json.loads((pins.PINS / "documents.json").read_text())

@@ -32,6 +32,7 @@ def divided(divisor: float, delta: float = DELTA) -> Strategy:
     return ttucb_batched(delta, threshold=part)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
 def test_the_honest_strategy_is_not_accused(epsilon: float) -> None:
     found = audit_correctness(bet_se(DELTA, epsilon), runs=200)
@@ -40,6 +41,7 @@ def test_the_honest_strategy_is_not_accused(epsilon: float) -> None:
     assert len(found.cases) == len(hard_instances()) == 9
 
 
+@pytest.mark.slow
 def test_a_quarter_of_the_evidence_is_found() -> None:
     """bet-se stops at the evidence log(1/δ). A quarter of that is the target of δ^(1/4)."""
     found = audit_correctness(bet_se(DELTA**0.25, 1.0), runs=400, delta=DELTA)
@@ -48,6 +50,7 @@ def test_a_quarter_of_the_evidence_is_found() -> None:
     assert found.worst.low > DELTA
 
 
+@pytest.mark.slow
 def test_a_quarter_of_the_wealth_is_found() -> None:
     """The gambler's target 1/δ divided by four is the target of 4δ; here it takes a tie as near as 0.002."""
     found = audit_correctness(bet_se(4 * DELTA, 1.0), runs=1000, delta=DELTA, instances=NEAR)
@@ -69,6 +72,7 @@ def test_a_quarter_of_c_gaussian_is_found_where_delta_is_small() -> None:
     assert audit_correctness(divided(4, 0.01), runs=2000, instances=two).violated
 
 
+@pytest.mark.slow
 def test_a_quarter_of_c_private_is_found_where_the_best_arm_may_freeze() -> None:
     """One noisy sample can be all the evidence against an arm that is not looked at again."""
     frozen, delta, epsilon = {"best may freeze": Bernoulli((0.0, 0.5, 0.6))}, 1e-4, 0.01

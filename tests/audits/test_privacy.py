@@ -154,6 +154,7 @@ def said_in_the_docs(mistake: str) -> tuple[str, int, str]:
     return part.strip("`"), int(runs.partition("(")[0].replace(" ", "")), low
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MISTAKES)
 def test_planted_mistakes_are_found(name: str) -> None:
     strategy, mistake, words = MISTAKES[name]
@@ -183,6 +184,7 @@ def test_without_the_mistakes_nothing_is_found(strategy: Strategy, part: str, ru
     assert honest.worst.low < 1
 
 
+@pytest.mark.slow
 def test_raw_means_are_found_with_the_proved_threshold() -> None:
     """257 people, of whom one is enough: on one table the trial stops, on its neighbour it never does."""
     found = audited(adap_tt(epsilon=1, delta=0.05), RawStop, "stop", 2000)
@@ -192,6 +194,7 @@ def test_raw_means_are_found_with_the_proved_threshold() -> None:
     assert found.violated
 
 
+@pytest.mark.slow
 def test_live_noise_scaled_by_eight_tenths_is_found() -> None:
     found = audit_privacy(bet_se(0.1, 1.0), 8000, 0.99, parts=["single"], rehearsal=TooQuiet)
     assert found.violated
@@ -201,6 +204,7 @@ def test_live_noise_scaled_by_eight_tenths_is_found() -> None:
 # --- honest mechanisms ----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "strategy",
     [
@@ -249,6 +253,7 @@ def test_numpy_draws_the_law_of_live_noise(epsilon: float, grid: int) -> None:
         assert chi < freedom + 2 * math.sqrt(16.2 * freedom) + 2 * 16.2, source.name  # Laurent & Massart 2000
 
 
+@pytest.mark.slow
 def test_numpy_draws_the_law_of_live_responses() -> None:
     flipped = 1 / (1 + math.e)
     for source in (Live(), Simulated(2)):
@@ -355,6 +360,7 @@ def run(*arguments: str) -> Result:
     return CliRunner().invoke(main, ["audit", "privacy", *arguments])
 
 
+@pytest.mark.slow
 def test_command() -> None:
     options = ("--strategy", "adap-tt", "--epsilon", "1", "--delta", "0.5", "--runs", "100", "--noise", "numpy")
     result = run(*options, "--seed", "3", "--level", "0.999", "--json")

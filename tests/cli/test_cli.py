@@ -170,6 +170,7 @@ def test_unknown_command() -> None:
     assert result.stderr.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_the_demo_ends_with_its_report(tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     result = run("demo", "--out", str(page))

@@ -293,6 +293,7 @@ class TestThePage:
         assert "http" not in html.replace("http://www.w3.org/", "").replace("http-equiv", "")
         assert f"{math.ceil(found['per_epsilon'][0]['samples']['mean'] - 1e-9):,} people on average" in html
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         "strategies", [["ttucb"], [bet_se(0.1, 1.0, "local")], ["adap-tt"]], ids=["free", "local", "adap-tt"]
     )

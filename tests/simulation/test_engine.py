@@ -274,6 +274,7 @@ class TestResults:
                 assert high == pytest.approx(beta_law.ppf(0.975, hits + 1, trials - hits), rel=1e-9)
 
 
+@pytest.mark.slow
 def test_kernels_survive_a_home_without_a_cache(tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.write_text("a file, not a folder")

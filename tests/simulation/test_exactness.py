@@ -76,6 +76,7 @@ def random_strategy(rng: np.random.Generator) -> Strategy | None:
         return None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", range(5))
 def test_random_settings_equal_the_oracle(block: int) -> None:
     """240 of them; about a third of their 480 runs stop before the cap."""

@@ -49,6 +49,7 @@ def medians_differ(one: Any, other: Any) -> bool:
     return bool(high < least or most < low)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["ctb-tt", "adap-tt-star", "dp-se"])
 def test_what_is_kept_is_what_is_simulated(name: str) -> None:
     """One cell of each of the three simulations is played again, draw for draw."""

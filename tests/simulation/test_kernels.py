@@ -377,6 +377,7 @@ def compare(rng: Rng, arms: int, cases: int, reach: float, level: bool) -> tuple
     return wrong, total
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arms", [2, 3, 4, 5, 8, 20])
 def test_leap_equals_step_on_random_advances(arms: int) -> None:
     rng = np.random.default_rng(arms)
@@ -422,6 +423,7 @@ def compare_steps(rng: Rng, arms: int, cases: int, reach: float) -> int:
     return wrong
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arms", [2, 3, 5, 8, 20])
 def test_stepping_asks_for_challengers_often_enough(arms: int) -> None:
     rng = np.random.default_rng(arms)
@@ -440,6 +442,7 @@ def too_steady() -> Any:
     return planted
 
 
+@pytest.mark.slow
 def test_a_challenger_that_stays_too_long_is_caught() -> None:
     travel, _ = variant(steady_challenger=too_steady())
     assert mismatch(travel, 200, 2000.0)
@@ -470,6 +473,7 @@ def mismatch(travel: Callable[..., tuple[int, int]], cases: int, reach: float = 
     return False
 
 
+@pytest.mark.slow
 def test_leaps_are_exact_where_almost_everything_leaps() -> None:
     travel, _ = variant(NEAR=6)
     assert not mismatch(travel, 4000, 400.0)
@@ -501,6 +505,7 @@ def last_window_only() -> Any:
     return planted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "planted",
     [lambda: lambda *_: 0, off_by_one, last_window_only],
@@ -511,6 +516,7 @@ def test_planted_mistakes_in_the_certificate_are_caught(planted: Callable[[], An
     assert mismatch(travel, 3000, 2000.0)
 
 
+@pytest.mark.slow
 def test_a_line_that_covers_everything_is_caught() -> None:
     travel, _ = variant(NEAR=6, line_covers=lambda *_: True)
     assert mismatch(travel, 1500, 2000.0)

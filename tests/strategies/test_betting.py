@@ -88,6 +88,7 @@ def ledgers(seed: int) -> Floats:
 # --- the same runs three ways ---------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("means", "epsilon", "delta", "options", "cap"), CELLS)
 def test_engine_plain_python_and_oracle_agree(
     means: tuple[float, ...], epsilon: float | None, delta: float, options: dict[str, Any], cap: int
@@ -342,6 +343,7 @@ def wrong_judge(n: int, bets: Bets, setting: Setting, book: Book) -> None:
             book.out[a] = money >= setting.target
 
 
+@pytest.mark.slow
 def test_infimum_at_the_empirical_mean_only_is_caught() -> None:
     wrong = Compiler({betting.judge: wrong_judge}).compiled(play.run_betting)
     for delta in (0.01, 0.03):
@@ -395,12 +397,14 @@ def missed_intervals(trust: str, bets: Bets) -> int:
     return missed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("trust", ["global", "local"])
 def test_intervals_cover_at_all_times(trust: str) -> None:
     """False alarm below 1e-6."""
     assert not alarm(missed_intervals(trust, make_bets(1.0, trust)), 40, 0.1)
 
 
+@pytest.mark.slow
 def test_intervals_from_too_much_money_are_caught() -> None:
     bets = make_bets(1.0)
     assert alarm(missed_intervals("global", bets._replace(stake=bets.stake + math.log(20))), 40, 0.1)

@@ -81,6 +81,7 @@ def test_the_time_of_the_local_study() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_study_from_end_to_end(tmp_path: Path) -> None:
     said: list[str] = []
     steps: list[Step] = []
@@ -109,6 +110,7 @@ def test_a_study_from_end_to_end(tmp_path: Path) -> None:
 SMALL = Scope(6, ("mu3",), {"global": (1.0, 10.0)})
 
 
+@pytest.mark.slow
 def test_an_interrupted_study_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = reproduce(tmp_path / "whole", scope=SMALL).table
     played: list[Any] = []
@@ -133,6 +135,7 @@ def test_an_interrupted_study_goes_on(tmp_path: Path, monkeypatch: pytest.Monkey
     assert all((tmp_path / "a" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes() for name in files)
 
 
+@pytest.mark.slow
 def test_parts_and_runs_are_added(tmp_path: Path) -> None:
     first = reproduce(tmp_path, scope=SMALL).table
     both = Scope(8, ("mu3",), {**SMALL.levels, "local": (10.0,)})
@@ -172,6 +175,7 @@ def test_bad_input_is_one_line(options: list[str], tmp_path: Path) -> None:
     assert not (tmp_path / "x").exists()
 
 
+@pytest.mark.slow
 def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(report, "make_scope", lambda *_: Scope(4, ("mu3",), {"global": (1.0, 10.0)}, True))
     result = CliRunner().invoke(main, ["reproduce", "--out", str(tmp_path / "a"), "--quick", "--json"])

@@ -288,6 +288,7 @@ class TestSameBytes:
         run_study(small(), tmp_path, threads=threads)
         assert snapshot(tmp_path) == snapshot(whole)
 
+    @pytest.mark.slow
     def test_executors(self, whole: Path, tmp_path: Path) -> None:
         with ThreadPoolExecutor(3) as pool:
             run_study(small(), tmp_path / "threads", pool)
@@ -333,6 +334,7 @@ class TestResumption:
         run_study(small(), tmp_path)
         assert snapshot(tmp_path) == before
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
     def test_killed(self, tmp_path: Path, how: signal.Signals) -> None:
         """The first blocks are quick; what comes after takes long enough to be killed in."""
@@ -640,6 +642,7 @@ def scheduler(tmp_path: Path) -> Iterator[tuple[str, list["subprocess.Popen[str]
             process.wait()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_a_dask_worker_killed_in_the_middle_loses_nothing(
     scheduler: tuple[str, list["subprocess.Popen[str]"]], tmp_path: Path

@@ -95,6 +95,7 @@ class TestDefinitions:
         expected = time_by_cuts(means, [kl, lambda p, m: epsilon * np.abs(p - m)])
         assert theory.t_global(Bernoulli(means), epsilon).value == pytest.approx(expected, rel=1e-6)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(("seed", "epsilon"), [(0, 0.1), (1, 0.4), (2, 1.5), (3, 0.4)])
     def test_epsilon(self, seed: int, epsilon: float) -> None:
         means = random_means(seed)
@@ -291,6 +292,7 @@ class TestTwoArms:
         found = theory.t_epsilon(Bernoulli(means), epsilon).value
         assert found == pytest.approx(two_arm_time(means, epsilon), rel=1e-9)
 
+    @pytest.mark.slow
     def test_sweep(self) -> None:
         rng = np.random.default_rng(8)
         for _ in range(300):

@@ -49,12 +49,14 @@ def problems_at_every_step(url: str, folder: Path) -> Iterator[tuple[int, list[s
             return
 
 
+@pytest.mark.slow
 def test_death_at_every_statement(url: str, tmp_path: Path) -> None:
     found = dict(problems_at_every_step(url, tmp_path))
     assert len(found) > 25
     assert {step: said for step, said in found.items() if said} == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", ["assign", "mark", "seal", "append", "close_batch"])
 def test_planted_mistakes_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
     """A transaction that is two: an outcome apart from its mark, a release apart from its batch or from the state."""
@@ -68,6 +70,7 @@ def test_planted_mistakes_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert any(said for _, said in problems_at_every_step(f"sqlite:///{tmp_path}/trials.db", tmp_path))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", storm.STRATEGIES)
 def test_storm(url: str, tmp_path: Path, kind: str) -> None:
     log = storm.storm(url, tmp_path, kind, kills=60 if "sqlite" in url else 20, people=21)

@@ -590,6 +590,7 @@ print(len(kept), refused, locked, trial.verify().problems, len(trial.ask().assig
 """
 
 
+@pytest.mark.slow
 def test_interrupts_at_any_moment(tmp_path: Path) -> None:
     """Signals at random moments, in a process of their own that keeps its tracebacks: no lock is left to others."""
     command = [sys.executable, "-c", INTERRUPTED, f"sqlite:///{tmp_path / 'trial.db'}"]

@@ -16,7 +16,7 @@ from discreet.simulation.outcome import Outcome, Outcomes, no_trace
 from discreet.simulation.runner import Runner, in_blocks, one_by_one
 from discreet.strategies.phased.decide import State, advance, decide, new_state, publish, set_due
 from discreet.strategies.phased.tables import PhasedRules, phased_rules
-from discreet.strategies.phased.whole import WholeRules, begin_phase, decide_whole, whole_rules
+from discreet.strategies.phased.whole import WholeRules, begin_phase, decide_whole, fill_bonus, whole_rules
 from discreet.strategies.strategy import Strategy
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -117,9 +117,10 @@ def run_phased_block(
 
 @leaf
 def release_all(rng: Generator, laws: Laws, epsilon: float, rules: PhasedRules, state: State) -> None:
-    """End a global phase: release every arm."""
+    """End a global phase: release every arm, and begin the next one."""
     for arm in range(state.mean.size):
         release_arm(rng, laws, epsilon, rules, state, arm)
+    begin_phase(state)
 
 
 def run_whole(
@@ -135,19 +136,20 @@ def run_whole(
 ) -> Outcome:
     """One run with one global episode: Python at the ends of phases, and what lies in between compiled."""
     arms = pulls.size
+    release, note, go_on = compiled(release_all), compiled(record), compiled(advance)
     state = compiled(new_state)(arms)
     samples, rounds, arm = arms, 0, arms - 1
     best, stopped = -1, False
     while True:
         if arm >= 0:
-            compiled(release_all)(rng, laws, epsilon, whole.rules, state)
-            compiled(record)(trace, rounds, samples, arm, state)
+            release(rng, laws, epsilon, whole.rules, state)
+            note(trace, rounds, samples, arm, state)
             rounds += 1
-            begin_phase(state, whole)
+            fill_bonus(state, whole)
             best, stopped = decide_whole(state, whole)
         if stopped or samples >= cap:
             break
-        arm, samples = compiled(advance)(state, whole.rules, leaping, samples, cap, True)
+        arm, samples = go_on(state, whole.rules, leaping, samples, cap, True)
     pulls[:] = state.board.pulls
     return Outcome(samples, best, stopped, rounds)
 

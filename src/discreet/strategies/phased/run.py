@@ -6,7 +6,7 @@ import numpy as np
 
 from discreet.strategies.phased.decide import advance, decide, new_state, publish, set_due
 from discreet.strategies.phased.tables import phased_rules
-from discreet.strategies.phased.whole import begin_phase, decide_whole, whole_rules
+from discreet.strategies.phased.whole import begin_phase, decide_whole, fill_bonus, whole_rules
 from discreet.strategies.run import REQUIRED, ArmView, Place, Run
 from discreet.strategies.strategy import Strategy
 
@@ -74,7 +74,8 @@ class PhasedRun(Run):
             if self.whole is None:
                 set_due(self.state, self.rules, arm)
         if self.whole is not None:
-            begin_phase(self.state, self.whole)
+            begin_phase(self.state)
+            fill_bonus(self.state, self.whole)
         self.ended = -1
         self.recommendation, self.stopped = self._decide()
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
+from discreet.leaf import leaf
 from discreet.strategies.phased.decide import State, passes
 from discreet.strategies.phased.tables import PhasedRules, pair_thresholds, phase_bonus
 from discreet.strategies.strategy import Strategy
@@ -43,10 +44,16 @@ def whole_rules(strategy: Strategy, arms: int, rules: PhasedRules) -> WholeRules
     return WholeRules(rules, thresholds, bonus)
 
 
-def begin_phase(state: State, whole: WholeRules) -> None:
+@leaf
+def begin_phase(state: State) -> None:
     """The next phase ends when every arm has doubled."""
-    state.bonus[:] = [whole.bonus(int(count)) for count in state.counts]
-    state.board.due[:] = 2 * state.board.pulls
+    for arm in range(state.mean.size):
+        state.board.due[arm] = 2 * state.board.pulls[arm]
+
+
+def fill_bonus(state: State, whole: WholeRules) -> None:
+    """Every arm's bonus, by the samples behind its mean."""
+    state.bonus[:] = [whole.bonus(count) for count in state.counts.tolist()]
 
 
 def decide_whole(state: State, whole: WholeRules) -> tuple[int, bool]:
