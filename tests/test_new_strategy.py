@@ -86,6 +86,7 @@ def test_the_page_has_three_places_and_a_preset() -> None:
     assert {name.split(",")[0] for name in rest} == {f"{SOURCE}strategies/parts.py", f"{SOURCE}strategies/presets.py"}
 
 
+@pytest.mark.slow
 def test_compiled_and_plain_runs_are_equal(steady: Strategy, monkeypatch: pytest.MonkeyPatch) -> None:
     fast = simulate(Bernoulli(MEANS), steady, runs=40, seed=3)
     monkeypatch.setattr(compiling, "compiled", compiling.as_it_stands)
@@ -133,6 +134,7 @@ def played(strategy: Strategy, cap: int, seed: int) -> tuple[Run, list[int], Tap
     return run, arms, tape
 
 
+@pytest.mark.slow
 def test_it_errs_less_often_than_it_may(steady: Strategy) -> None:
     """500 runs at δ = 0.1: more than 83 errors would have a chance below 1e-6 if the error rate were at most δ."""
     results = simulate(Bernoulli([0.55, 0.45]), steady, runs=500, seed=1)
@@ -147,6 +149,7 @@ def test_a_radius_that_is_far_too_small_is_seen(steady: Strategy, monkeypatch: p
     assert simulate(Bernoulli([0.55, 0.45]), steady, runs=500, seed=1).errors > 83
 
 
+@pytest.mark.slow
 def test_the_session_prints_what_the_page_says(
     steady: Strategy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -156,6 +159,7 @@ def test_the_session_prints_what_the_page_says(
     assert out.getvalue() == BLOCKS["what it prints"]
 
 
+@pytest.mark.slow
 def test_what_else_asks_for_a_family(steady: Strategy) -> None:
     """Plans and audits need nothing more; the way of one run is refused, not a crash."""
     found = discreet.plan(Bernoulli([0.9, 0.3]), [1.0], 0.1, strategies=[steady], runs=20)
