@@ -94,6 +94,20 @@ def test_imports_point_one_way(room: str) -> None:
         assert known, f"{room} may not import {name}"
 
 
+def table(first: str) -> dict[str, str]:
+    """The first two columns of the table in docs/architecture.md whose head begins with this word."""
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    rows = page.split(f"\n| {first} |")[1].split("\n\n")[0].splitlines()[2:]
+    cells = [[cell.strip().replace("`", "") for cell in row.split("|")[1:3]] for row in rows]
+    return {cell[0]: cell[1] for cell in cells}
+
+
+def test_the_page_on_architecture_has_these_tables() -> None:
+    assert table("package") == MATRIX
+    kept = {library: set(rooms.split()) for library, rooms in table("library").items()}
+    assert kept == KEEPERS | {"scipy": {"nobody"}}
+
+
 @pytest.mark.parametrize("room", [room for room in ROOMS if package(room) in ("theory", "strategies")])
 def test_the_wall(room: str) -> None:
     """Before it nobody draws a number, sees an outcome, or knows who does: only released numbers and public counts."""

@@ -1,6 +1,6 @@
 """Instance: the reward laws of K arms, all on [0, 1], and the paper's six benchmarks.
 
-`Bernoulli`, `Discrete` and `Beta` are the three families; each is an `Instance`, frozen and equal by value.
+`Bernoulli`, `Discrete` and `Beta` are the three kinds of law; each is an `Instance`, frozen and equal by value.
 """
 
 import math

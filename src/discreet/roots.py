@@ -1,4 +1,4 @@
-"""One-dimensional solvers for the problems that `theory` and `threshold` reduce theirs to.
+"""One-dimensional solvers for the problems that `theory` and `statistics` reduce theirs to.
 
 Written here and not taken from SciPy: importing SciPy costs more than all of `discreet bounds`.
 """

@@ -1,4 +1,4 @@
-"""threshold.py against reference values, against SciPy and mpmath, and tables against scalars."""
+"""thresholds.py against reference values, against SciPy and mpmath, and tables against scalars."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""transport.py and game.py: shortcuts and the search among the unsettled arms give what the long way gives."""
+"""transport.py and equilibrium.py: shortcuts and the search among the unsettled arms give what the long way gives."""
 
 from typing import Any
 

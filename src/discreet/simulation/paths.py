@@ -87,6 +87,8 @@ def run_path(
         raise InvalidInputError(f"the way of a run is not drawn for {strategy.name}: what it releases only you know")
     if strategy.episodes == "global":
         raise InvalidInputError("the way of a run is not drawn for one global episode: take episodes='arm'")
+    if strategy.part.family not in FAMILIES:
+        raise InvalidInputError(f"the way of a run is not drawn for {strategy.name}: its family is not in `FAMILIES`")
     return FAMILIES[strategy.part.family](instance, strategy, generator(seed, run // block), cap)
 
 
@@ -300,6 +302,7 @@ def _by_rounds(
 
 
 FAMILIES = {"phased": _phased, "stream": _stream, "epochs": _epochs, "betting": _betting}
+"""Whose runs can be drawn; a family without an entry is simulated and run live all the same."""
 
 
 def _threshold_name(strategy: Strategy) -> str:

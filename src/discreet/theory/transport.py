@@ -2,7 +2,7 @@
 
 For a suboptimal arm a the cost is ω_* G_a(ω_a/ω_*), with G_a concave. A transport knows its ceiling (the limit of
 G_a) and, for a level y below it, the share x_a at which G_a reaches y and the pull y x_a'(y) − x_a(y): all that
-`game` asks of it. Derivations: docs, "Theory and proofs", section 3.
+`equilibrium` asks of it. Derivations: docs, "Theory and proofs", section 3.
 """
 
 import math

@@ -31,7 +31,7 @@ from discreet.theory.costs import GAUSSIAN, numerator
 
 @leaf
 def record_stream(trace: Floats, samples: int, arm: int, stream: Stream) -> None:
-    """State after a sample, as far as `trace` has rows; columns as in `record`."""
+    """State after a sample, as far as `trace` has rows; columns as in `phased.record`."""
     if samples <= trace.shape[0]:
         trace[samples - 1, 0] = samples
         trace[samples - 1, 1] = arm
