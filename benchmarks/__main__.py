@@ -1,4 +1,6 @@
-"""What `make bench` prints: ratios within one run, and how the cost grows. Nothing here asserts a time."""
+"""What `make bench` prints: ratios within one run, and how the cost grows. Nothing here
+asserts a time.
+"""
 
 from benchmarks import bench_engine, bench_store, bench_theory
 

@@ -1,6 +1,8 @@
-"""The engine: cost of a sample, of a leap, of a run, against the oracle, with threads. Prints; asserts nothing.
+"""The engine: cost of a sample, of a leap, of a run, against the oracle, with threads.
+Prints; asserts nothing.
 
-Runs of the first tables have thresholds out of reach and go to their cap, so that the number of samples is known.
+Runs of the first tables have thresholds out of reach and go to their cap, so that the
+number of samples is known.
 """
 
 import math
@@ -66,7 +68,9 @@ def best(run: Run, repeat: int) -> float:
 def samples_one_by_one() -> None:
     print("\nA sample, taken one by one (ns)           K = 5   K = 100")
     table: dict[str, Callable[[int], Run]] = {
-        "phased (adap-tt)": lambda arms: phased(spread_means(arms), discreet.adap_tt(1, 0.01), False, 2_000_000),
+        "phased (adap-tt)": lambda arms: phased(
+            spread_means(arms), discreet.adap_tt(1, 0.01), False, 2_000_000
+        ),
         "ttucb": lambda arms: stream(spread_means(arms), discreet.ttucb(0.01), 1_000_000),
         "ctb-tt": lambda arms: stream(spread_means(arms), discreet.ctb_tt(1, 0.01), 1_000_000),
     }
@@ -77,17 +81,25 @@ def samples_one_by_one() -> None:
 
 
 def leaps() -> None:
-    print("\nA leaping run (ms), by its samples          1e5      1e6      1e9     1e12   growth 1e6 to 1e12")
+    print(
+        "\nA leaping run (ms), by its samples          1e5      1e6      1e9     1e12   growth "
+        "1e6 to 1e12"
+    )
     for arms in (5, 100):
         for strategy in (discreet.adap_tt(0.1, 0.01), discreet.adap_tt_star(0.1, 0.01)):
             repeat = 40 if arms == 5 else 4
-            cost = [1e3 * best(phased(spread_means(arms), strategy, True, 10**p), repeat) for p in (5, 6, 9, 12)]
+            cost = [
+                1e3 * best(phased(spread_means(arms), strategy, True, 10**p), repeat)
+                for p in (5, 6, 9, 12)
+            ]
             row = "".join(f"{value:>9.3f}" for value in cost)
             print(f"{strategy.name + f', K = {arms}':40}{row}{cost[3] / cost[1]:>12.1f}")
 
 
 def throughput(instance: Bernoulli, strategy: Strategy, runs: int) -> tuple[float, float]:
-    """Seconds with one thread and with two, the best of five each, taken in turn as the machine is not ours alone."""
+    """Seconds with one thread and with two, the best of five each, taken in turn as the
+    machine is not ours alone.
+    """
     discreet.simulate(instance, strategy, runs=64)
     least = [math.inf, math.inf]
     for threads in 5 * (1, 2):
@@ -112,7 +124,17 @@ def oracle(rng: np.random.Generator) -> Outcome:
     source = naive.Source(rng, "bernoulli", list(discreet.benchmarks.mu2.means))
     never, cap = (1e9, 1e9), 30_000
     found = naive.run_phased(
-        source, 5, sampler, 1.0, True, False, lambda *_: never, lambda k, n, t: 1 / math.sqrt(n), "low", 0.5, cap
+        source,
+        5,
+        sampler,
+        1.0,
+        True,
+        False,
+        lambda *_: never,
+        lambda k, n, t: 1 / math.sqrt(n),
+        "low",
+        0.5,
+        cap,
     )
     return Outcome(found.samples, found.recommendation, found.stopped, found.rounds)
 
@@ -120,7 +142,9 @@ def oracle(rng: np.random.Generator) -> Outcome:
 def against_the_oracle() -> None:
     instance, strategy = discreet.benchmarks.mu2, discreet.adap_tt(0.001, 0.01)
     slow = best(oracle, 5) / 30_000
-    quick = best(phased(spread_means(5), discreet.adap_tt(1, 0.01), False, 2_000_000), 5) / 2_000_000
+    quick = (
+        best(phased(spread_means(5), discreet.adap_tt(1, 0.01), False, 2_000_000), 5) / 2_000_000
+    )
     print(f"against the oracle, a sample: {slow / quick:,.0f} times faster stepping")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -133,7 +157,16 @@ def against_the_oracle() -> None:
 
 
 def start_up_and_memory() -> None:
-    command = [sys.executable, "-m", "discreet", "simulate", "--instance", "mu4", "--strategy", "adap-tt"]
+    command = [
+        sys.executable,
+        "-m",
+        "discreet",
+        "simulate",
+        "--instance",
+        "mu4",
+        "--strategy",
+        "adap-tt",
+    ]
     command += ["--epsilon", "1", "--runs", "10", "--json"]
     subprocess.run(command, check=True, capture_output=True)
     start = time.perf_counter()
@@ -145,7 +178,9 @@ def start_up_and_memory() -> None:
         "discreet.simulate(discreet.benchmarks.mu4, discreet.adap_tt(1, 0.1), runs=100_000)\n"
         "print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - low) // 1024, low // 1024)"
     )
-    more, low = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
+    more, low = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True
+    ).stdout.split()
     print(f"memory of 100 000 runs: {more} MB above the {low} MB of the import")
 
 

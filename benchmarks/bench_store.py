@@ -1,7 +1,9 @@
-"""Live trials: people a second, against Optuna's ask and tell in the same run, and as the trial grows.
+"""Live trials: people a second, against Optuna's ask and tell in the same run, and as
+the trial grows.
 
-At equal durability, and each at its quickest with it: SQLite with a write-ahead log and synchronous = FULL for both,
-on the same file system; the same PostgreSQL server, which syncs every commit. Nobody can lose what was acknowledged.
+At equal durability, and each at its quickest with it: SQLite with a write-ahead log and
+synchronous = FULL for both, on the same file system; the same PostgreSQL server, which
+syncs every commit. Nobody can lose what was acknowledged.
 """
 
 import random
@@ -33,7 +35,9 @@ def rate(turn: Turn, seconds: float) -> float:
 def ours(url: str, at_once: int) -> Turn:
     """A trial that never ends: the arms are alike."""
     rng = random.Random(0)
-    trial = Trial.create(url, "bench", ARMS, adap_tt_star(epsilon=1.0, delta=1e-9), max_people=2**30)
+    trial = Trial.create(
+        url, "bench", ARMS, adap_tt_star(epsilon=1.0, delta=1e-9), max_people=2**30
+    )
 
     def turn() -> int:
         asked = trial.ask(at_once).assignments
@@ -90,7 +94,9 @@ def compare(name: str, new_url: Callable[[str], str]) -> None:
 
 
 def growth(name: str, new_url: Callable[[str], str]) -> None:
-    """Rates after a thousand people (and some more: they are measured in turns) and after a hundred thousand."""
+    """Rates after a thousand people (and some more: they are measured in turns) and
+    after a hundred thousand.
+    """
     small, large = new_url("small"), new_url("large")
     enrol(ours(small, 100), 1_000)
     enrol(ours(large, 1_000), 100_000)
@@ -110,14 +116,18 @@ def growth(name: str, new_url: Callable[[str], str]) -> None:
 def run() -> None:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        places: dict[str, Callable[[str], str]] = {"SQLite": lambda name: f"sqlite:///{folder}/{name}.db"}
+        places: dict[str, Callable[[str], str]] = {
+            "SQLite": lambda name: f"sqlite:///{folder}/{name}.db"
+        }
         if postgres.programs() is not None:
             server = stack.enter_context(postgres.server(fsync=True))
             places["PostgreSQL"] = lambda name: server.new_url()
         print("\nPeople a second          Optuna         ours, one by one      in hundreds")
         for name, new_url in places.items():
             compare(name, new_url)
-        print("\nPeople a second by size  one by one: 1 000, 100 000      in hundreds: 1 000, 100 000")
+        print(
+            "\nPeople a second by size  one by one: 1 000, 100 000      in hundreds: 1 000, 100 000"
+        )
         for name, new_url in places.items():
             growth(name, new_url)
 

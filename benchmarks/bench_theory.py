@@ -1,4 +1,6 @@
-"""Characteristic times: all quantities of one instance, and how they grow with the number of arms."""
+"""Characteristic times: all quantities of one instance, and how they grow with the
+number of arms.
+"""
 
 import statistics
 import time
@@ -42,13 +44,19 @@ def hard_arms(arms: int) -> Bernoulli:
     return Bernoulli((1.0, *np.linspace(0, 1 - 1e-6, arms - 1)))
 
 
-def table(title: str, rows: Mapping[str, Callable[[Bernoulli], object]], make: Callable[[int], Bernoulli]) -> None:
+def table(
+    title: str, rows: Mapping[str, Callable[[Bernoulli], object]], make: Callable[[int], Bernoulli]
+) -> None:
     sizes = (5, 100, 1_000, 10_000, 100_000)
     print(f"\n{title}: milliseconds by number of arms (growth: K = 100 000 against K = 5)")
     print(f"{'':16}" + "".join(f"{size:>10}" for size in sizes) + f"{'growth':>10}")
     for name, compute in rows.items():
         cost = [seconds(partial(compute, make(size)), 20 if size < 1_000 else 1) for size in sizes]
-        print(f"{name:16}" + "".join(f"{1e3 * c:>10.2f}" for c in cost) + f"{cost[-1] / cost[0]:>10.0f}")
+        print(
+            f"{name:16}"
+            + "".join(f"{1e3 * c:>10.2f}" for c in cost)
+            + f"{cost[-1] / cost[0]:>10.0f}"
+        )
 
 
 def run() -> None:

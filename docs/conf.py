@@ -1,4 +1,6 @@
-"""Sphinx settings. Formulas become MathML at build time: no script, no font and no network is needed to read them."""
+"""Sphinx settings. Formulas become MathML at build time: no script, no font and no
+network is needed to read them.
+"""
 
 from docutils import nodes
 from latex2mathml.converter import convert
@@ -36,6 +38,8 @@ def display_math(self: HTML5Translator, node: nodes.math_block) -> None:
 
 
 def setup(app: Sphinx) -> ExtensionMetadata:
-    app.add_html_math_renderer("mathml", inline_renderers=(inline_math, None), block_renderers=(display_math, None))
+    app.add_html_math_renderer(
+        "mathml", inline_renderers=(inline_math, None), block_renderers=(display_math, None)
+    )
     app.config.html_math_renderer = "mathml"
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,1 +1,3 @@
-"""The studies behind the measured claims of README, docs and `recommended()`, with their results as JSON."""
+"""The studies behind the measured claims of README, docs and `recommended()`, with
+their results as JSON.
+"""

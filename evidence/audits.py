@@ -1,8 +1,9 @@
 """How small an excess over ε an audit finds: python -m evidence.audits [measure]
 
-Measures into audits.json beside this file when asked to, and prints it: of 40 audits of a single release at ε = 1, with
-10 000 runs each and noise scaled down, how many found a violation. The bounds are those of an audit of all four parts
-at its usual level of 95 %.
+Measures into audits.json beside this file when asked to, and prints it: of 40 audits of
+a single release at ε = 1, with 10 000 runs each and noise scaled down, how many found a
+violation. The bounds are those of an audit of all four parts at its usual level of 95
+%.
 """
 
 import json

@@ -1,8 +1,10 @@
-"""Why AdaP-TT needs more samples here than in the paper's figures: python -m evidence.authors [runs]
+"""Why AdaP-TT needs more samples here than in the paper's figures: python -m
+evidence.authors [runs]
 
-From the paper's pseudocode to the authors' published code, one difference at a time, all with the threshold of that
-code (our `empirical`) and beside DP-SE as published and as in that code. Measures into authors.json beside this file
-and prints what the docs page "Reproducing the paper" says; with 0 runs it only prints what was measured before.
+From the paper's pseudocode to the authors' published code, one difference at a time,
+all with the threshold of that code (our `empirical`) and beside DP-SE as published and
+as in that code. Measures into authors.json beside this file and prints what the docs
+page "Reproducing the paper" says; with 0 runs it only prints what was measured before.
 """
 
 import json
@@ -28,12 +30,16 @@ VARIANTS = {
     "and the leader's stopping rule": (True, True, 2.0),
     "and σ = 1/2 (in no code)": (True, True, 0.5),
 }
-"""Whether coins are flipped, whether the stopping rule is about the leader, and 2σ² in its cost."""
+"""Whether coins are flipped, whether the stopping rule is about the leader, and 2σ² in
+its cost.
+"""
 
 
 @numba.njit(nogil=True)
 def ucb_leader(mean, last, total, epsilon):  # type: ignore[no-untyped-def]
-    """The arm with the largest mean plus bonus; log n stands in the bonus where the paper has the arm's phase."""
+    """The arm with the largest mean plus bonus; log n stands in the bonus where the
+    paper has the arm's phase.
+    """
     log = math.log(total)
     return np.argmax(mean + log / (epsilon * last) + np.sqrt(log / (2 * last)))
 
@@ -45,7 +51,9 @@ def challenger(best, mean, pulls, kappa):  # type: ignore[no-untyped-def]
     for arm in range(mean.size):
         if arm != best:
             gap = mean[best] - mean[arm] + kappa
-            cost = (gap * abs(gap) if kappa > 0 else max(gap, 0.0) ** 2) / (1 / pulls[best] + 1 / pulls[arm])
+            cost = (gap * abs(gap) if kappa > 0 else max(gap, 0.0) ** 2) / (
+                1 / pulls[best] + 1 / pulls[arm]
+            )
             if cost < least:
                 chosen, least = arm, cost
     return chosen
@@ -53,7 +61,9 @@ def challenger(best, mean, pulls, kappa):  # type: ignore[no-untyped-def]
 
 @numba.njit(nogil=True)
 def stops(best, mean, last, epsilon, log, two_variance):  # type: ignore[no-untyped-def]
-    """Whether every other arm's cost reaches the threshold, whatever the sign of its gap."""
+    """Whether every other arm's cost reaches the threshold, whatever the sign of its
+    gap.
+    """
     for arm in range(mean.size):
         if arm != best:
             inverse = 1 / last[best] + 1 / last[arm]
@@ -66,7 +76,9 @@ def stops(best, mean, last, epsilon, log, two_variance):  # type: ignore[no-unty
 
 @numba.njit(nogil=True)
 def run(seed, means, epsilon, coins, of_leader, two_variance):  # type: ignore[no-untyped-def]
-    """One run: samples, samples of finished phases alone, the arm named, whether it stopped."""
+    """One run: samples, samples of finished phases alone, the arm named, whether it
+    stopped.
+    """
     np.random.seed(seed)  # noqa: NPY002
     arms, log = means.size, math.log(1 / DELTA)
     mean, last, done = np.zeros(arms), np.ones(arms), np.ones(arms)
@@ -98,7 +110,9 @@ def run(seed, means, epsilon, coins, of_leader, two_variance):  # type: ignore[n
     return samples, done.sum(), np.argmax(mean), False
 
 
-def variant(name: str, epsilon: float, runs: int, parts: tuple[bool, bool, float]) -> dict[str, Any]:
+def variant(
+    name: str, epsilon: float, runs: int, parts: tuple[bool, bool, float]
+) -> dict[str, Any]:
     """What one variant took on an instance, its unfinished phases counted or not."""
     instance = benchmarks[name]
     means = np.array(instance.means)
@@ -121,11 +135,18 @@ def measure(runs: int) -> list[dict[str, Any]]:
             instance = benchmarks[name]
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                paper = simulate(instance, adap_tt(epsilon, DELTA, threshold="empirical"), 1000, 1).summary()
+                paper = simulate(
+                    instance, adap_tt(epsilon, DELTA, threshold="empirical"), 1000, 1
+                ).summary()
             cell = {"instance": name, "epsilon": epsilon, "paper's pseudocode": paper["mean"]}
             cell["dp-se"] = simulate(instance, dp_se(epsilon, DELTA), 1000, 1).summary()["mean"]
-            cell["dp-se-authors"] = float(authors_dp_se(instance, epsilon, DELTA, 1000, 1)[0].mean())
-            cells.append(cell | {words: variant(name, epsilon, runs, parts) for words, parts in VARIANTS.items()})
+            cell["dp-se-authors"] = float(
+                authors_dp_se(instance, epsilon, DELTA, 1000, 1)[0].mean()
+            )
+            cells.append(
+                cell
+                | {words: variant(name, epsilon, runs, parts) for words, parts in VARIANTS.items()}
+            )
             print(json.dumps(cells[-1], ensure_ascii=False), file=sys.stderr, flush=True)
     return cells
 
@@ -134,7 +155,9 @@ def show(cells: list[dict[str, Any]]) -> None:
     """In how many cells each step towards the authors' code is below each DP-SE."""
     theirs, half = list(VARIANTS)[-2:]
     lines = [("paper's pseudocode", [cell["paper's pseudocode"] for cell in cells])]
-    lines += [(words, [cell[words]["mean"] for cell in cells]) for words in VARIANTS if words != half]
+    lines += [
+        (words, [cell[words]["mean"] for cell in cells]) for words in VARIANTS if words != half
+    ]
     lines.append(("and open phases not counted", [cell[theirs]["finished"] for cell in cells]))
     lines.append((half, [cell[half]["finished"] for cell in cells]))
     for words, means in lines:
@@ -146,12 +169,16 @@ def show(cells: list[dict[str, Any]]) -> None:
     for words in VARIANTS:
         wrong, most = (of(cell[words]["errors"] for cell in cells) for of in (sum, max))
         print(
-            f"{words:32} wrong {wrong}, at most {most} in a cell; unstopped {sum(c[words]['unstopped'] for c in cells)}"
+            f"{words:32} wrong {wrong}, at most {most} in a cell; unstopped "
+            f"{sum(c[words]['unstopped'] for c in cells)}"
         )
 
 
 if __name__ == "__main__":
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 100
     if count:
-        DATA.write_text(json.dumps({"delta": DELTA, "runs": count, "cells": measure(count)}, ensure_ascii=False) + "\n")
+        DATA.write_text(
+            json.dumps({"delta": DELTA, "runs": count, "cells": measure(count)}, ensure_ascii=False)
+            + "\n"
+        )
     show(json.loads(DATA.read_text())["cells"])

@@ -1,7 +1,8 @@
-"""The figures of the docs page "Choosing a strategy": python -m evidence.choosing [runs]
+"""The figures of the docs page "Choosing a strategy": python -m evidence.choosing
+[runs]
 
-Measures into choosing.json beside this file, then prints the page's tables and draws its picture. With 0 runs it only
-prints and draws what was measured before.
+Measures into choosing.json beside this file, then prints the page's tables and draws
+its picture. With 0 runs it only prints and draws what was measured before.
 """
 
 import json
@@ -17,7 +18,15 @@ import numpy as np
 from discreet import benchmarks, bounds
 from discreet.instance import Bernoulli
 from discreet.simulation.engine import simulate
-from discreet.strategies.presets import adap_tt, adap_tt_star, bet_se, ctb_tt, dp_se, ttucb, ttucb_batched
+from discreet.strategies.presets import (
+    adap_tt,
+    adap_tt_star,
+    bet_se,
+    ctb_tt,
+    dp_se,
+    ttucb,
+    ttucb_batched,
+)
 from discreet.strategies.strategy import Strategy
 
 HERE = Path(__file__).parent
@@ -28,17 +37,26 @@ DELTA = 0.01
 NAMES = tuple(f"mu{i}" for i in range(1, 7))
 CAP = 10**11
 LOCAL_BUDGET = 2e8
-"""Simulated samples a cell of ctb-tt should cost, but for two runs at least: it is simulated one sample at a time."""
+"""Simulated samples a cell of ctb-tt should cost, but for two runs at least: it is
+simulated one sample at a time.
+"""
 
 
-def row(instance: Bernoulli, strategy: Strategy, runs: int, cap: int | None = None) -> dict[str, Any]:
-    """What the table needs of one simulation; the median counts unstopped runs as longer than all others."""
+def row(
+    instance: Bernoulli, strategy: Strategy, runs: int, cap: int | None = None
+) -> dict[str, Any]:
+    """What the table needs of one simulation; the median counts unstopped runs as
+    longer than all others.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         results = simulate(instance, strategy, runs, 1, cap)
     found = results.summary()
     keep = {key: found[key] for key in ("runs", "unstopped", "errors")}
-    keep |= {key: None if found[key] is None else float(f"{found[key]:.6g}") for key in ("mean", "sem", "rounds_mean")}
+    keep |= {
+        key: None if found[key] is None else float(f"{found[key]:.6g}")
+        for key in ("mean", "sem", "rounds_mean")
+    }
     samples = np.where(results.stopped, results.samples.astype(float), math.inf)
     median = float(np.median(samples))
     return {**keep, "median": median if median < math.inf else None}
@@ -46,7 +64,14 @@ def row(instance: Bernoulli, strategy: Strategy, runs: int, cap: int | None = No
 
 def measure(runs: int) -> dict[str, Any]:
     """All simulations of the page."""
-    data: dict[str, Any] = {"delta": DELTA, "runs": runs, "cells": [], "none": [], "local": [], "errors": []}
+    data: dict[str, Any] = {
+        "delta": DELTA,
+        "runs": runs,
+        "cells": [],
+        "none": [],
+        "local": [],
+        "errors": [],
+    }
     some = max(runs * 3 // 10, 10)
     for name in NAMES:
         instance: Bernoulli = getattr(benchmarks, name)
@@ -55,10 +80,14 @@ def measure(runs: int) -> dict[str, Any]:
             "ttucb": row(instance, ttucb(DELTA), runs),
             "ttucb-batched": row(instance, ttucb_batched(DELTA), some),
         }
-        data["none"].append({"instance": name, "lower_bound": bounds(instance, [1.0], DELTA).lower_bound, **free})
+        data["none"].append(
+            {"instance": name, "lower_bound": bounds(instance, [1.0], DELTA).lower_bound, **free}
+        )
         for epsilon in EPSILONS:
             cell: dict[str, Any] = {"instance": name, "epsilon": epsilon}
-            cell["lower_bound"] = bounds(instance, [epsilon], DELTA).per_epsilon[0].lower_bound_global
+            cell["lower_bound"] = (
+                bounds(instance, [epsilon], DELTA).per_epsilon[0].lower_bound_global
+            )
             cell["bet-se"] = row(instance, bet_se(DELTA, epsilon), runs)
             cell["bet-se top-two"] = row(instance, bet_se(DELTA, epsilon, sampling="top-two"), some)
             cell["dp-se"] = row(instance, dp_se(epsilon, DELTA), runs)
@@ -70,7 +99,9 @@ def measure(runs: int) -> dict[str, Any]:
             expected = free["ttucb"]["mean"] / math.tanh(epsilon / 2) ** 2
             count = max(int(min(some, LOCAL_BUDGET / expected)), 2)
             cell = {"instance": name, "epsilon": epsilon}
-            cell["lower_bound"] = bounds(instance, [epsilon], DELTA).per_epsilon[0].lower_bound_local_both
+            cell["lower_bound"] = (
+                bounds(instance, [epsilon], DELTA).per_epsilon[0].lower_bound_local_both
+            )
             cell["bet-se"] = row(instance, bet_se(DELTA, epsilon, "local"), some)
             cell["ctb-tt"] = row(instance, ctb_tt(epsilon, DELTA), count)
             data["local"].append(cell)
@@ -78,7 +109,9 @@ def measure(runs: int) -> dict[str, Any]:
     for means in ((0.52, 0.5), (0.6, 0.5, 0.5), (0.55, *(0.5,) * 19)):
         for epsilon in (0.01, 0.1, 1.0, 10.0):
             found = row(Bernoulli(means), bet_se(0.1, epsilon), runs)
-            data["errors"].append({"arms": len(means), "means": means[:3], "epsilon": epsilon, **found})
+            data["errors"].append(
+                {"arms": len(means), "means": means[:3], "epsilon": epsilon, **found}
+            )
     return data
 
 
@@ -89,7 +122,7 @@ def listed(value: Any) -> str:
     return "[\n" + ",\n".join(json.dumps(entry) for entry in value) + "\n]"
 
 
-# --- tables ---------------------------------------------------------------------------------------
+# --- tables ---------------------------------------------------------------------------
 
 
 def number(value: float | None) -> str:
@@ -129,17 +162,42 @@ def table(heads: list[str], rows: list[list[str]]) -> None:
 def show(data: dict[str, Any]) -> None:
     """The page's tables and sentences."""
     cells = data["cells"]
-    heads = ["instance", "ε", "`bet-se`", "`dp-se`", "`adap-tt-star`", "`adap-tt`", "top-two bets", "bound", "wrong"]
+    heads = [
+        "instance",
+        "ε",
+        "`bet-se`",
+        "`dp-se`",
+        "`adap-tt-star`",
+        "`adap-tt`",
+        "top-two bets",
+        "bound",
+        "wrong",
+    ]
     rows = []
     for c in cells:
-        line = [c["instance"], f"{c['epsilon']:g}", mean_of(c["bet-se"]), number(c["dp-se"]["mean"])]
-        line += [median_of(c["adap-tt-star"]), median_of(c["adap-tt"]), number(c["bet-se top-two"]["mean"])]
+        line = [
+            c["instance"],
+            f"{c['epsilon']:g}",
+            mean_of(c["bet-se"]),
+            number(c["dp-se"]["mean"]),
+        ]
+        line += [
+            median_of(c["adap-tt-star"]),
+            median_of(c["adap-tt"]),
+            number(c["bet-se top-two"]["mean"]),
+        ]
         rows.append([*line, number(c["lower_bound"]), str(c["bet-se"]["errors"])])
     table(heads, rows)
     spans: list[tuple[str, Callable[[dict[str, Any]], float | None]]] = [
         ("bet-se / dp-se", lambda c: c["bet-se"]["mean"] / c["dp-se"]["mean"]),
-        ("bet-se / adap-tt-star median", lambda c: c["bet-se"]["mean"] / (c["adap-tt-star"]["median"] or math.inf)),
-        ("bet-se / adap-tt median", lambda c: c["bet-se"]["mean"] / (c["adap-tt"]["median"] or math.inf)),
+        (
+            "bet-se / adap-tt-star median",
+            lambda c: c["bet-se"]["mean"] / (c["adap-tt-star"]["median"] or math.inf),
+        ),
+        (
+            "bet-se / adap-tt median",
+            lambda c: c["bet-se"]["mean"] / (c["adap-tt"]["median"] or math.inf),
+        ),
         ("top-two / bet-se", lambda c: c["bet-se top-two"]["mean"] / c["bet-se"]["mean"]),
         ("bet-se / bound", lambda c: c["bet-se"]["mean"] / c["lower_bound"]),
     ]
@@ -148,7 +206,10 @@ def show(data: dict[str, Any]) -> None:
         print(f"{what}: {min(values):.3f} to {max(values):.3f}, mean {np.mean(values):.3f}")
     for name in ("bet-se", "bet-se top-two", "dp-se", "adap-tt", "adap-tt-star"):
         runs, wrong = (sum(c[name][key] for c in cells) for key in ("runs", "errors"))
-        print(f"{name}: {wrong} errors, {sum(c[name]['unstopped'] for c in cells)} unstopped of {runs}")
+        print(
+            f"{name}: {wrong} errors, {sum(c[name]['unstopped'] for c in cells)} unstopped of "
+            f"{runs}"
+        )
     print()
     rows = []
     for c in data["none"]:
@@ -166,7 +227,15 @@ def show(data: dict[str, Any]) -> None:
     for c in data["errors"]:
         more = ", …" if c["arms"] > len(c["means"]) else ""
         means = ", ".join(f"{mean:g}" for mean in c["means"]) + more
-        rows.append([f"({means})", str(c["arms"]), f"{c['epsilon']:g}", f"{c['errors']} of {c['runs']}", mean_of(c)])
+        rows.append(
+            [
+                f"({means})",
+                str(c["arms"]),
+                f"{c['epsilon']:g}",
+                f"{c['errors']} of {c['runs']}",
+                mean_of(c),
+            ]
+        )
     table(["means", "K", "ε", "wrong", "samples"], rows)
 
 
@@ -174,11 +243,13 @@ def ratio_of(cell: dict[str, Any], other: str) -> str:
     return f"{cell['bet-se']['mean'] / cell[other]['mean']:.2f}"
 
 
-# --- the picture ----------------------------------------------------------------------------------
+# --- the picture ----------------------------------------------------------------------
 
 
 def draw(data: dict[str, Any], name: str = "mu2", picture: Path = PICTURE) -> None:
-    """Samples against ε for all strategies on one instance; lines differ in pattern and are labelled where they end."""
+    """Samples against ε for all strategies on one instance; lines differ in pattern and
+    are labelled where they end.
+    """
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
@@ -187,11 +258,23 @@ def draw(data: dict[str, Any], name: str = "mu2", picture: Path = PICTURE) -> No
     free = next(c for c in data["none"] if c["instance"] == name)
     x = [c["epsilon"] for c in cells]
     lines: list[tuple[str, list[float], dict[str, Any]]] = [
-        ("AdaP-TT", [c["adap-tt"]["median"] or math.nan for c in cells], {"ls": (0, (1, 1.5)), "marker": "s"}),
-        ("AdaP-TT*", [c["adap-tt-star"]["median"] or math.nan for c in cells], {"ls": (0, (5, 2)), "marker": "D"}),
+        (
+            "AdaP-TT",
+            [c["adap-tt"]["median"] or math.nan for c in cells],
+            {"ls": (0, (1, 1.5)), "marker": "s"},
+        ),
+        (
+            "AdaP-TT*",
+            [c["adap-tt-star"]["median"] or math.nan for c in cells],
+            {"ls": (0, (5, 2)), "marker": "D"},
+        ),
         ("DP-SE", [c["dp-se"]["mean"] for c in cells], {"ls": (0, (6, 2, 1, 2)), "marker": "^"}),
         ("TTUCB (no privacy)", [free["ttucb"]["mean"]] * len(x), {"ls": (0, (1, 3))}),
-        ("bet-se", [c["bet-se"]["mean"] for c in cells], {"lw": 2.8, "marker": "o", "color": "black"}),
+        (
+            "bet-se",
+            [c["bet-se"]["mean"] for c in cells],
+            {"lw": 2.8, "marker": "o", "color": "black"},
+        ),
         ("lower bound", [c["lower_bound"] for c in cells], {"lw": 1.0, "color": "black"}),
     ]
     figure = Figure(figsize=(7.2, 4.6), layout="constrained")
@@ -209,7 +292,9 @@ def draw(data: dict[str, Any], name: str = "mu2", picture: Path = PICTURE) -> No
     axes.fill_between(x, [c["lower_bound"] for c in cells], 1.0, color="0.9", lw=0)
     axes.text(1.5e-3, 8e3, "impossible", color="0.3")
     axes.set(xscale="log", yscale="log", xlim=(7e-4, 1.5e5), ylim=(3e3, 1e8))
-    axes.set_xticks([1e-3, 1e-2, 1e-1, 1, 10, 100, 1000], ["0.001", "0.01", "0.1", "1", "10", "100", "1000"])
+    axes.set_xticks(
+        [1e-3, 1e-2, 1e-1, 1, 10, 100, 1000], ["0.001", "0.01", "0.1", "1", "10", "100", "1000"]
+    )
     axes.set(xlabel="ε (stronger privacy to the left)", ylabel="people needed")
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines["bottom"].set_bounds(x[0], x[-1])

@@ -1,8 +1,11 @@
-"""How far thresholds are from their δ, as the docs say it: python -m evidence.thresholds [measure]
+"""How far thresholds are from their δ, as the docs say it: python -m
+evidence.thresholds [measure]
 
-Measures into thresholds.json beside this file when asked to (some minutes), and prints it: error rates under the
-`empirical` thresholds; how much quicker AdaP-TT* is than AdaP-TT under them at ε = 1000; error rates of Gaussian
-responses with the σ that does not belong there; SHARP against the printed threshold; AdaP-TT with a quarter of its own.
+Measures into thresholds.json beside this file when asked to (some minutes), and prints
+it: error rates under the `empirical` thresholds; how much quicker AdaP-TT* is than
+AdaP-TT under them at ε = 1000; error rates of Gaussian responses with the σ that does
+not belong there; SHARP against the printed threshold; AdaP-TT with a quarter of its
+own.
 """
 
 import json
@@ -57,7 +60,9 @@ def empirical_errors() -> list[dict[str, Any]]:
     """Error rates at δ = 0.1 where the empirical threshold promises nothing."""
     delta = 0.1
     private = [
-        preset(epsilon, delta, threshold="empirical") for preset in (adap_tt, adap_tt_star) for epsilon in (0.1, 1.0)
+        preset(epsilon, delta, threshold="empirical")
+        for preset in (adap_tt, adap_tt_star)
+        for epsilon in (0.1, 1.0)
     ]
     free = [ttucb(delta, threshold="empirical"), ttucb_batched(delta, threshold="empirical")]
     local = ctb_tt(1.0, delta, threshold="empirical")
@@ -66,7 +71,9 @@ def empirical_errors() -> list[dict[str, Any]]:
 
 
 def at_low_privacy() -> list[dict[str, Any]]:
-    """Means of AdaP-TT and AdaP-TT* at ε = 1000, where both have the same transport cost."""
+    """Means of AdaP-TT and AdaP-TT* at ε = 1000, where both have the same transport
+    cost.
+    """
     found = []
     for name in benchmarks:
         row: dict[str, Any] = {"instance": name}
@@ -81,11 +88,16 @@ def at_low_privacy() -> list[dict[str, Any]]:
 
 
 def gaussian_sigma() -> list[dict[str, Any]]:
-    """Errors of gauss-tt with σ = 1/2 in place of the noisy reward's, by the noise's scale."""
+    """Errors of gauss-tt with σ = 1/2 in place of the noisy reward's, by the noise's
+    scale.
+    """
     epsilon, gamma, delta = 0.9, 0.05, 0.01
     classical = math.sqrt(2 * math.log(1.25 / gamma)) / epsilon
     found = []
-    for which, scale in (("classical", classical), ("exact", thresholds.gaussian_scale(epsilon, gamma))):
+    for which, scale in (
+        ("classical", classical),
+        ("exact", thresholds.gaussian_scale(epsilon, gamma)),
+    ):
         honest = gauss_tt(epsilon, gamma_of(epsilon, scale), delta)
         shrunk = CustomThreshold("σ = 1/2", shrunk_threshold(delta, scale))
         row = errors(Bernoulli((0.9, 0.1)), honest.with_(threshold=shrunk), 2000)
@@ -113,7 +125,9 @@ def gamma_of(epsilon: float, scale: float) -> float:
 
 
 def sharp(cases: int) -> dict[str, Any]:
-    """The largest ratio of SHARP to the printed second case of AdaP-TT*, over random cases."""
+    """The largest ratio of SHARP to the printed second case of AdaP-TT*, over random
+    cases.
+    """
     rng = np.random.default_rng(SEED)
     largest = 0.0
     for _ in range(cases):
@@ -127,15 +141,26 @@ def sharp(cases: int) -> dict[str, Any]:
 
 
 def quarter() -> list[dict[str, Any]]:
-    """AdaP-TT with a quarter of its threshold, on near ties of two arms at δ = 0.001."""
+    """AdaP-TT with a quarter of its threshold, on near ties of two arms at δ =
+    0.001.
+    """
     delta, epsilon, runs = 0.001, 1.0, 2000
     part = CustomThreshold("c/4", lambda a, b: thresholds.c_private(a, b, 2, delta, epsilon) / 4)
-    ties = {name: arms for name, arms in hard_instances().items() if arms.arms == 2 and "tie" in name}
+    ties = {
+        name: arms for name, arms in hard_instances().items() if arms.arms == 2 and "tie" in name
+    }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = audit_correctness(adap_tt(epsilon, delta, threshold=part), runs, SEED, instances=ties)
+        found = audit_correctness(
+            adap_tt(epsilon, delta, threshold=part), runs, SEED, instances=ties
+        )
     return [
-        {"instance": case.name, "runs": case.runs, "unstopped": case.unstopped, "errors": case.errors}
+        {
+            "instance": case.name,
+            "runs": case.runs,
+            "unstopped": case.unstopped,
+            "errors": case.errors,
+        }
         for case in found.cases
     ]
 

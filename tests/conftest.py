@@ -15,16 +15,22 @@ settings.load_profile("fixed")
 
 @pytest.fixture(scope="session", autouse=True)
 def nothing_left_open() -> Iterator[None]:
-    """What was never closed is found while a test can still fail for it: a worker's last warnings reach nobody."""
+    """What was never closed is found while a test can still fail for it: a worker's
+    last warnings reach nobody.
+    """
     yield
     gc.collect()
 
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[postgres_server.Server]:
-    """A PostgreSQL server for this session; without one its tests are skipped, or fail where it must be there."""
+    """A PostgreSQL server for this session; without one its tests are skipped, or fail
+    where it must be there.
+    """
     if postgres_server.programs() is None:
-        assert postgres_server.REQUIRED not in os.environ, "no PostgreSQL server is installed, and there must be one"
+        assert postgres_server.REQUIRED not in os.environ, (
+            "no PostgreSQL server is installed, and there must be one"
+        )
         pytest.skip("no PostgreSQL server is installed")
     with postgres_server.server() as made:
         yield made

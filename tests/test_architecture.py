@@ -1,4 +1,6 @@
-"""docs/architecture.md says what is so: every name on it exists, and data walks as it says."""
+"""docs/architecture.md says what is so: every name on it exists, and data walks as it
+says.
+"""
 
 import dataclasses
 import json
@@ -29,15 +31,21 @@ NOT_YET = {"steady"}
 """The family that docs/new-strategy.md adds."""
 
 
-# --- names ----------------------------------------------------------------------------------------
+# --- names ----------------------------------------------------------------------------
 
 
 def there(name: str) -> bool:
-    """Whether a dotted name is one of discreet's (or of the tests), or an attribute of a strategy."""
+    """Whether a dotted name is one of discreet's (or of the tests), or an attribute of
+    a strategy.
+    """
     parts = name.split(".")
     if parts[0] == "strategy":
         return has(bet_se(0.05, 1.0), parts[1:])
-    path = parts if parts[0] in ("discreet", "tests", "evidence", "benchmarks") else ["discreet", *parts]
+    path = (
+        parts
+        if parts[0] in ("discreet", "tests", "evidence", "benchmarks")
+        else ["discreet", *parts]
+    )
     for length in range(len(path), 0, -1):
         with suppress(ImportError):
             return has(import_module(".".join(path[:length])), path[length:])
@@ -45,9 +53,13 @@ def there(name: str) -> bool:
 
 
 def has(thing: Any, path: list[str]) -> bool:
-    """Whether a thing has an attribute of an attribute …; fields without a default count."""
+    """Whether a thing has an attribute of an attribute …; fields without a default
+    count.
+    """
     for place, name in enumerate(path):
-        if dataclasses.is_dataclass(thing) and name in {field.name for field in dataclasses.fields(thing)}:
+        if dataclasses.is_dataclass(thing) and name in {
+            field.name for field in dataclasses.fields(thing)
+        }:
             return place == len(path) - 1 or not isinstance(thing, type)
         if not hasattr(thing, name):
             return False
@@ -66,7 +78,9 @@ def test_every_name_on_the_page_exists(page: Path) -> None:
 
 
 def near(path: str) -> Iterator[bool]:
-    """Whether there is a file or folder of that name: in the repository, among the tests, or in the package."""
+    """Whether there is a file or folder of that name: in the repository, among the
+    tests, or in the package.
+    """
     for base in (ROOT, ROOT / "src" / "discreet"):
         yield (base / path).exists()
         yield (base / f"{path}.py").exists()
@@ -74,12 +88,17 @@ def near(path: str) -> Iterator[bool]:
 
 def test_a_name_that_is_gone_would_be_seen() -> None:
     assert there("trials.trial.Trial.tell")
-    for name in ("trials.trial.Trial.told", "trials.trials.Trial", "decision.decide", "strategy.colour"):
+    for name in (
+        "trials.trial.Trial.told",
+        "trials.trials.Trial",
+        "decision.decide",
+        "strategy.colour",
+    ):
         assert not there(name), name
     assert not any(near("simulation/kernel"))
 
 
-# --- walks ----------------------------------------------------------------------------------------
+# --- walks ----------------------------------------------------------------------------
 
 
 def walk(title: str) -> list[str]:

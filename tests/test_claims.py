@@ -1,7 +1,9 @@
-"""Every measured number of README, the docs and `recommended()` is what evidence/*.json says.
+"""Every measured number of README, the docs and `recommended()` is what evidence/*.json
+says.
 
-A claim is a sentence with its numbers as groups of a pattern, and what the evidence makes of them, written as the
-sentence writes it. A changed sentence or a changed measurement makes it fail; evidence/README.md says what to do then.
+A claim is a sentence with its numbers as groups of a pattern, and what the evidence
+makes of them, written as the sentence writes it. A changed sentence or a changed
+measurement makes it fail; evidence/README.md says what to do then.
 """
 
 import math
@@ -63,12 +65,19 @@ CLAIMS = [
     Claim(
         "README.md",
         rf"it needs {N} to {N} times the lower bound, between (a \w+) and (a \w+) of the next best with a proof",
-        lambda: [*ends(to_the_bound()), fraction(max(to_the_next_best())), fraction(min(to_the_next_best()))],
+        lambda: [
+            *ends(to_the_bound()),
+            fraction(max(to_the_next_best())),
+            fraction(min(to_the_next_best())),
+        ],
     ),
     Claim(
         "docs/choosing.md",
         r"runs at about (twice) to (\w+) times the lower bound",
-        lambda: ["twice" if round(min(to_the_bound("mu2"))) == 2 else "", word(max(to_the_bound("mu2")))],
+        lambda: [
+            "twice" if round(min(to_the_bound("mu2"))) == 2 else "",
+            word(max(to_the_bound("mu2"))),
+        ],
     ),
     Claim(
         "docs/choosing.md",
@@ -133,14 +142,20 @@ CLAIMS = [
         r'`bet-se` with `trust="local"`, (\d+) runs.*?(\w+) to (\w+) a cell at ε = (0.01), where',
         lambda: [
             runs_of(LOCAL, "bet-se"),
-            *map(word, map(float, ends(one["ctb-tt"]["runs"] for one in LOCAL if one["epsilon"] == 0.01))),
+            *map(
+                word,
+                map(float, ends(one["ctb-tt"]["runs"] for one in LOCAL if one["epsilon"] == 0.01)),
+            ),
             str(min(one["epsilon"] for one in LOCAL)),
         ],
     ),
     Claim(
         "docs/choosing.md",
         r"In all (\d+) cells `bet-se` took (\d+) to (\d+) % of the samples of `ctb-tt`",
-        lambda: [str(len(LOCAL)), *percents(one["bet-se"]["mean"] / one["ctb-tt"]["mean"] for one in LOCAL)],
+        lambda: [
+            str(len(LOCAL)),
+            *percents(one["bet-se"]["mean"] / one["ctb-tt"]["mean"] for one in LOCAL),
+        ],
     ),
     Claim(
         "docs/choosing.md",
@@ -218,8 +233,14 @@ CLAIMS = [
         r"too small: (\d+) of the ([\d ]+) answers were wrong, at small ε up to (\d+) of the (\d+) in a cell",
         half_sigma,
     ),
-    Claim("docs/reproducing.md", rf"by up to a factor of {N} \(μ(\d), ε = (\d\.\d)\)", dp_se_handicap),
-    Claim("docs/reproducing.md", r"that alone makes it (\w+) to (\w+) times quicker than AdaP-TT", quicker),
+    Claim(
+        "docs/reproducing.md", rf"by up to a factor of {N} \(μ(\d), ε = (\d\.\d)\)", dp_se_handicap
+    ),
+    Claim(
+        "docs/reproducing.md",
+        r"that alone makes it (\w+) to (\w+) times quicker than AdaP-TT",
+        quicker,
+    ),
     Claim(
         "the report's method",
         r"Measured for its AdaP-TT, (\d+) runs in each of the (\d+) cells, below its own DP-SE: by the pseudocode in "
@@ -238,7 +259,9 @@ CLAIMS = [
         r"and then up to (\d+) of (\d+) answers in a cell are wrong",
         lambda: half_sigma()[2:],
     ),
-    Claim("the report's method", r"that makes it (\w+) to (\w+) times quicker than AdaP-TT", quicker),
+    Claim(
+        "the report's method", r"that makes it (\w+) to (\w+) times quicker than AdaP-TT", quicker
+    ),
     Claim(
         "docs/strategies.md",
         rf"at δ = 0.1 \((\d+) runs each, 95 % interval\): with means \(0.52, 0.5\) AdaP-TT errs in {N} % "
@@ -317,7 +340,9 @@ def test_another_measurement_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setitem(CELLS[0]["bet-se"], "mean", 2 * CELLS[0]["bet-se"]["mean"])
     monkeypatch.setitem(THEIRS[0], "dp-se-authors", 0.0)
     changed = [claim.where for claim in CLAIMS if wrong(claim, text_of(claim.where))]
-    assert {"README.md", "docs/choosing.md", "docs/reproducing.md", "the report's method"} <= set(changed)
+    assert {"README.md", "docs/choosing.md", "docs/reproducing.md", "the report's method"} <= set(
+        changed
+    )
 
 
 def table_lines(text: str) -> list[str]:
@@ -331,7 +356,9 @@ def test_the_tables_of_choosing_are_the_measurements(capsys: pytest.CaptureFixtu
 
 
 def test_bet_se_took_the_fewest_in_every_cell() -> None:
-    """What `recommended()` and the page say of every cell, of stopping and of error rates."""
+    """What `recommended()` and the page say of every cell, of stopping and of error
+    rates.
+    """
     for cells, rivals in (
         (CELLS, ("dp-se", "adap-tt", "adap-tt-star")),
         (LOCAL, ("ctb-tt",)),
@@ -346,7 +373,11 @@ def test_bet_se_took_the_fewest_in_every_cell() -> None:
 
 
 def test_the_other_empirical_thresholds_never_erred() -> None:
-    others = [row for row in THRESHOLDS["empirical"] if row["strategy"] in ("ttucb", "ctb-tt", "ttucb-batched")]
+    others = [
+        row
+        for row in THRESHOLDS["empirical"]
+        if row["strategy"] in ("ttucb", "ctb-tt", "ttucb-batched")
+    ]
     assert {(row["strategy"], row["arms"]) for row in others} == {
         (name, arms) for name in ("ttucb", "ctb-tt", "ttucb-batched") for arms in (2, 10)
     }

@@ -1,4 +1,6 @@
-"""Every Python block in the docs runs and prints what the page says; every command in them works."""
+"""Every Python block in the docs runs and prints what the page says; every command in
+them works.
+"""
 
 import contextlib
 import io
@@ -24,8 +26,12 @@ def blocks(page: Path) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_a_page_does_what_it_says(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One page is one session in one empty folder; a text block right after a Python block is what that one prints."""
+def test_a_page_does_what_it_says(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One page is one session in one empty folder; a text block right after a Python
+    block is what that one prints.
+    """
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, Any] = {"__name__": "docs"}
     printed = ""
@@ -42,7 +48,9 @@ def test_a_page_does_what_it_says(page: Path, tmp_path: Path, monkeypatch: pytes
 
 
 def run_command(command: str) -> None:
-    """A command of ours, maybe with its output into a file; of `make` only that there is such a target."""
+    """A command of ours, maybe with its output into a file; of `make` only that there
+    is such a target.
+    """
     words = shlex.split(command, comments=True)
     if words[0] == "make":
         assert re.search(rf"^{words[1]}:", (ROOT / "Makefile").read_text(), re.MULTILINE)

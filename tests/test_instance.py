@@ -7,7 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from discreet import Bernoulli, Beta, Discrete, Instance, InvalidInputError, TiedBestArmError, benchmarks
+from discreet import (
+    Bernoulli,
+    Beta,
+    Discrete,
+    Instance,
+    InvalidInputError,
+    TiedBestArmError,
+    benchmarks,
+)
 
 
 def test_bernoulli() -> None:

@@ -1,4 +1,6 @@
-"""docs/new-strategy.md: its code blocks are a new family, which works everywhere once its files are there."""
+"""docs/new-strategy.md: its code blocks are a new family, which works everywhere once
+its files are there.
+"""
 
 import contextlib
 import io
@@ -24,23 +26,37 @@ from discreet.strategies.run import Run, new_run
 from tests.support.tape import Tape
 
 PAGE = Path(__file__).parent.parent / "docs" / "new-strategy.md"
-BLOCK = re.compile(r"^```\{code-block\} \w+\n:caption: ([^\n]*)\n\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(
+    r"^```\{code-block\} \w+\n:caption: ([^\n]*)\n\n(.*?)^```$", re.MULTILINE | re.DOTALL
+)
 BLOCKS: dict[str, str] = dict(BLOCK.findall(PAGE.read_text()))
 SOURCE = "src/discreet/"
-FILES = {name.removeprefix(SOURCE): text for name, text in BLOCKS.items() if "steady" in name and name.endswith(".py")}
+FILES = {
+    name.removeprefix(SOURCE): text
+    for name, text in BLOCKS.items()
+    if "steady" in name and name.endswith(".py")
+}
 OURS = ("discreet.strategies.steady", "discreet.simulation.loops.steady")
 MEANS = [0.75, 0.5, 0.3]
 
 
 @pytest.fixture
 def steady(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Strategy]:
-    """The strategy of the page, with its files beside those of discreet for as long as a test takes."""
+    """The strategy of the page, with its files beside those of discreet for as long as
+    a test takes.
+    """
     for name, text in FILES.items():
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    monkeypatch.setattr(discreet.strategies, "__path__", [*discreet.strategies.__path__, str(tmp_path / "strategies")])
-    monkeypatch.setattr(loops, "__path__", [*loops.__path__, str(tmp_path / "simulation" / "loops")])
+    monkeypatch.setattr(
+        discreet.strategies,
+        "__path__",
+        [*discreet.strategies.__path__, str(tmp_path / "strategies")],
+    )
+    monkeypatch.setattr(
+        loops, "__path__", [*loops.__path__, str(tmp_path / "simulation" / "loops")]
+    )
     add_rows(monkeypatch, parts.ESTIMATORS, "parts.py, in ESTIMATORS", vars(parts))
     add_rows(monkeypatch, presets.PARTS, "presets.py, in PARTS", vars(presets))
     space = dict(vars(presets))
@@ -52,13 +68,19 @@ def steady(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Strategy
 
 
 def uncached(usual: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Compiles the page's functions for this test alone: files of a test leave nothing in the user's cache."""
+    """Compiles the page's functions for this test alone: files of a test leave nothing
+    in the user's cache.
+    """
     own = compiling.Compiler()
     own.cache = False
-    return lambda function: (own.compiled if function.__module__.startswith(OURS) else usual)(function)
+    return lambda function: (own.compiled if function.__module__.startswith(OURS) else usual)(
+        function
+    )
 
 
-def add_rows(monkeypatch: pytest.MonkeyPatch, table: dict[str, Any], caption: str, space: dict[str, Any]) -> None:
+def add_rows(
+    monkeypatch: pytest.MonkeyPatch, table: dict[str, Any], caption: str, space: dict[str, Any]
+) -> None:
     """The rows of a block in a table, until the test is over."""
     for name, row in eval(f"{{{BLOCKS[f'{SOURCE}strategies/{caption}']}}}", dict(space)).items():
         monkeypatch.setitem(table, name, row)
@@ -82,12 +104,21 @@ def test_the_page_has_three_places_and_a_preset() -> None:
         "strategies/steady/run.py",
         "simulation/loops/steady.py",
     ]
-    rest = [name for name in BLOCKS if name.startswith(SOURCE) and name.removeprefix(SOURCE) not in FILES]
-    assert {name.split(",")[0] for name in rest} == {f"{SOURCE}strategies/parts.py", f"{SOURCE}strategies/presets.py"}
+    rest = [
+        name
+        for name in BLOCKS
+        if name.startswith(SOURCE) and name.removeprefix(SOURCE) not in FILES
+    ]
+    assert {name.split(",")[0] for name in rest} == {
+        f"{SOURCE}strategies/parts.py",
+        f"{SOURCE}strategies/presets.py",
+    }
 
 
 @pytest.mark.slow
-def test_compiled_and_plain_runs_are_equal(steady: Strategy, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compiled_and_plain_runs_are_equal(
+    steady: Strategy, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fast = simulate(Bernoulli(MEANS), steady, runs=40, seed=3)
     monkeypatch.setattr(compiling, "compiled", compiling.as_it_stands)
     slow = simulate(Bernoulli(MEANS), steady, runs=40, seed=3)
@@ -104,7 +135,9 @@ def test_a_live_run_decides_as_the_simulated_one(steady: Strategy, cap: int) -> 
         live, arms, tape = played(steady, cap, seed)
         pulls = np.zeros(len(MEANS), np.int64)
         loop = import_module(OURS[1])
-        found = loop.run_steady(tape, bernoulli(np.array(MEANS)), steady.epsilon, steady.delta, cap, pulls)
+        found = loop.run_steady(
+            tape, bernoulli(np.array(MEANS)), steady.epsilon, steady.delta, cap, pulls
+        )
         assert (live.samples, live.stopped) == (found.samples, found.stopped)
         assert live.recommendation == found.recommendation
         assert [arms.count(arm) for arm in range(len(MEANS))] == list(pulls)
@@ -115,7 +148,9 @@ def test_a_live_run_decides_as_the_simulated_one(steady: Strategy, cap: int) -> 
 
 
 def played(strategy: Strategy, cap: int, seed: int) -> tuple[Run, list[int], Tape]:
-    """A live run on random bits and noise, written and read again at every release; its arms, and the tape of it."""
+    """A live run on random bits and noise, written and read again at every release; its
+    arms, and the tape of it.
+    """
     rng, tape = np.random.default_rng(seed), Tape()
     run = new_run(strategy, len(MEANS), cap, strategy.delta)
     arms: list[int] = []
@@ -136,13 +171,17 @@ def played(strategy: Strategy, cap: int, seed: int) -> tuple[Run, list[int], Tap
 
 @pytest.mark.slow
 def test_it_errs_less_often_than_it_may(steady: Strategy) -> None:
-    """500 runs at δ = 0.1: more than 83 errors would have a chance below 1e-6 if the error rate were at most δ."""
+    """500 runs at δ = 0.1: more than 83 errors would have a chance below 1e-6 if the
+    error rate were at most δ.
+    """
     results = simulate(Bernoulli([0.55, 0.45]), steady, runs=500, seed=1)
     assert results.unstopped == 0
     assert results.errors <= 83
 
 
-def test_a_radius_that_is_far_too_small_is_seen(steady: Strategy, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_radius_that_is_far_too_small_is_seen(
+    steady: Strategy, monkeypatch: pytest.MonkeyPatch
+) -> None:
     decide = import_module(f"{OURS[0]}.decide")
     monkeypatch.setattr(decide, "radius", lambda *_: 1e-9)
     monkeypatch.setattr(compiling, "compiled", compiling.as_it_stands)
@@ -161,10 +200,15 @@ def test_the_session_prints_what_the_page_says(
 
 @pytest.mark.slow
 def test_what_else_asks_for_a_family(steady: Strategy) -> None:
-    """Plans and audits need nothing more; the way of one run is refused, not a crash."""
+    """Plans and audits need nothing more; the way of one run is refused, not a
+    crash.
+    """
     found = discreet.plan(Bernoulli([0.9, 0.3]), [1.0], 0.1, strategies=[steady], runs=20)
     assert found.per_epsilon[0].correct > 0.5
-    assert discreet.audit_correctness(steady, runs=40, instances={"two": Bernoulli([0.8, 0.3])}) is not None
+    assert (
+        discreet.audit_correctness(steady, runs=40, instances={"two": Bernoulli([0.8, 0.3])})
+        is not None
+    )
     assert discreet.audit_privacy(steady, runs=300) is not None
     with pytest.raises(InvalidInputError, match="the way of a run is not drawn for steady-se"):
         run_path(Bernoulli(MEANS), steady)

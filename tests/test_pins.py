@@ -1,4 +1,6 @@
-"""Structure may change, these may not: the numbers of a seed, JSON documents, and files of trials under way."""
+"""Structure may change, these may not: the numbers of a seed, JSON documents, and files
+of trials under way.
+"""
 
 import json
 import shutil
@@ -30,7 +32,9 @@ def test_another_seed_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
-def test_every_command_prints_the_same_document(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_command_prints_the_same_document(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     expected: dict[str, str] = json.loads((pins.PINS / "documents.json").read_text())
     found = pins.documents(tmp_path)
@@ -48,12 +52,18 @@ def test_a_document_that_differs_is_seen() -> None:
 
 @pytest.fixture(scope="module")
 def trials(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return Path(shutil.copy(pins.PINS / "trials-v1.db", tmp_path_factory.mktemp("pins") / "trials.db"))
+    return Path(
+        shutil.copy(pins.PINS / "trials-v1.db", tmp_path_factory.mktemp("pins") / "trials.db")
+    )
 
 
 @pytest.mark.parametrize(("name", "strategy"), pins.LIVE.items(), ids=list(pins.LIVE))
-def test_a_stored_trial_is_read_and_written_as_it_was(trials: Path, name: str, strategy: Strategy) -> None:
-    """Its record replays to the very text of its state, that text is read and written again the same, it goes on."""
+def test_a_stored_trial_is_read_and_written_as_it_was(
+    trials: Path, name: str, strategy: Strategy
+) -> None:
+    """Its record replays to the very text of its state, that text is read and written
+    again the same, it goes on.
+    """
     before = pins.stored(trials)[name]
     trial = Trial.open(f"sqlite:///{trials}", name)
     assert trial.protocol.strategy == strategy

@@ -39,7 +39,9 @@ MATRIX = {
     "reports": "base theory strategies simulation.paths trials planning studies audits",
     "cli": "base theory strategies simulation trials planning studies audits reports",
 }
-"""Which package may import which others, or which room of one; `base` is every module that stands in no package."""
+"""Which package may import which others, or which room of one; `base` is every module
+that stands in no package.
+"""
 RANDOM = {"random", "secrets", "uuid", "numpy.random", "opendp"}
 """Sources of chance: nothing before the wall knows one."""
 DECIDED = {
@@ -65,7 +67,9 @@ def test_public_names() -> None:
     homes = set(discreet._HOMES)
     assert set(dir(discreet)) == set(discreet.__all__) == homes | {"__version__"}
     assert all(hasattr(discreet, name) for name in discreet.__all__)
-    rooms = {path.stem for path in SOURCE.glob("*.py")} | {path.name for path in SOURCE.iterdir() if path.is_dir()}
+    rooms = {path.stem for path in SOURCE.glob("*.py")} | {
+        path.name for path in SOURCE.iterdir() if path.is_dir()
+    }
     assert not homes & rooms, "a room of the same name would hide it"
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = discreet.nothing
@@ -75,7 +79,9 @@ ROOMS = sorted(str(path.relative_to(SOURCE).with_suffix("")) for path in SOURCE.
 
 
 def package(room: str) -> str:
-    """The package of a room, such as theory of theory/times; `base` for those that stand in none."""
+    """The package of a room, such as theory of theory/times; `base` for those that
+    stand in none.
+    """
     return room.split("/", maxsplit=1)[0] if "/" in room else "base"
 
 
@@ -84,7 +90,9 @@ def test_imports_point_one_way(room: str) -> None:
     found = imports(SOURCE / f"{room}.py")
     for library, keepers in KEEPERS.items():
         if not any(room == keeper or room.startswith(f"{keeper}/") for keeper in keepers):
-            assert not {name for name in found if name.split(".")[0] == library}, f"{room} imports {library}"
+            assert not {name for name in found if name.split(".")[0] == library}, (
+                f"{room} imports {library}"
+            )
     mine = package(room)
     for name in (name for name in found if name.startswith("discreet.")):
         theirs, _, room_there = name.removeprefix("discreet.").partition(".")
@@ -95,7 +103,9 @@ def test_imports_point_one_way(room: str) -> None:
 
 
 def table(first: str) -> dict[str, str]:
-    """The first two columns of the table in docs/architecture.md whose head begins with this word."""
+    """The first two columns of the table in docs/architecture.md whose head begins with
+    this word.
+    """
     page = (ROOT / "docs" / "architecture.md").read_text()
     rows = page.split(f"\n| {first} |")[1].split("\n\n")[0].splitlines()[2:]
     cells = [[cell.strip().replace("`", "") for cell in row.split("|")[1:3]] for row in rows]
@@ -108,25 +118,45 @@ def test_the_page_on_architecture_has_these_tables() -> None:
     assert kept == KEEPERS | {"scipy": {"nobody"}}
 
 
-@pytest.mark.parametrize("room", [room for room in ROOMS if package(room) in ("theory", "strategies")])
+@pytest.mark.parametrize(
+    "room", [room for room in ROOMS if package(room) in ("theory", "strategies")]
+)
 def test_the_wall(room: str) -> None:
-    """Before it nobody draws a number, sees an outcome, or knows who does: only released numbers and public counts."""
+    """Before it nobody draws a number, sees an outcome, or knows who does: only
+    released numbers and public counts.
+    """
     path = SOURCE / f"{room}.py"
     found = imports(path)
-    assert not {name for name in found if any(f"{name}.".startswith(f"{source}.") for source in RANDOM)}
-    assert not {name for name in found if name.startswith(("discreet.simulation", "discreet.trials"))}
-    names = {node.attr for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Attribute)}
+    assert not {
+        name for name in found if any(f"{name}.".startswith(f"{source}.") for source in RANDOM)
+    }
+    assert not {
+        name for name in found if name.startswith(("discreet.simulation", "discreet.trials"))
+    }
+    names = {
+        node.attr
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Attribute)
+    }
     assert not names & {"default_rng", "Generator", "SeedSequence"}
     assert not re.search(r"\b(np|numpy)\.random\b|__import__|simulation\.|trials\.", code_of(path))
 
 
 def test_the_wall_has_no_hole(tmp_path: Path) -> None:
     """What the test above looks for it finds."""
-    for text in ("from numpy.random import default_rng", "import secrets", "from discreet.simulation import laws"):
+    for text in (
+        "from numpy.random import default_rng",
+        "import secrets",
+        "from discreet.simulation import laws",
+    ):
         (tmp_path / "hole.py").write_text(text)
         found = imports(tmp_path / "hole.py")
-        drawn = {name for name in found if any(f"{name}.".startswith(f"{source}.") for source in RANDOM)}
-        assert drawn | {name for name in found if name.startswith(("discreet.simulation", "discreet.trials"))}
+        drawn = {
+            name for name in found if any(f"{name}.".startswith(f"{source}.") for source in RANDOM)
+        }
+        assert drawn | {
+            name for name in found if name.startswith(("discreet.simulation", "discreet.trials"))
+        }
 
 
 def code_of(path: Path) -> str:
@@ -136,13 +166,17 @@ def code_of(path: Path) -> str:
         body = getattr(node, "body", None)
         if isinstance(body, list):
             node.body = [  # type: ignore[attr-defined]
-                line for line in body if not (isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant))
+                line
+                for line in body
+                if not (isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant))
             ] or [ast.Pass()]
     return ast.unparse(tree)
 
 
 def comparisons(path: Path) -> set[str]:
-    """The ideas of `DECIDED` that a file compares: `x.trust == …`, `strategy["trust"] in (…)`, `trust != "local"`."""
+    """The ideas of `DECIDED` that a file compares: `x.trust == …`, `strategy["trust"]
+    in (…)`, `trust != "local"`.
+    """
     found = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Compare):
@@ -151,7 +185,12 @@ def comparisons(path: Path) -> set[str]:
                 if isinstance(side, ast.Subscript) and isinstance(side.slice, ast.Constant):
                     named = side.slice.value
                 others = [other for other in (node.left, *node.comparators) if other is not side]
-                words = {word.value for other in others for word in ast.walk(other) if isinstance(word, ast.Constant)}
+                words = {
+                    word.value
+                    for other in others
+                    for word in ast.walk(other)
+                    if isinstance(word, ast.Constant)
+                }
                 if named in DECIDED and words & WORDS:
                     found.add(str(named))
     return found
@@ -162,14 +201,23 @@ WORDS = {*ESTIMATORS, *TRUSTS}
 
 @pytest.mark.parametrize("room", ROOMS)
 def test_an_idea_is_decided_in_its_room(room: str) -> None:
-    """Whoever asks what kind of strategy it is asks `strategy.part` and `strategy.trust_model`."""
+    """Whoever asks what kind of strategy it is asks `strategy.part` and
+    `strategy.trust_model`.
+    """
     found = comparisons(SOURCE / f"{room}.py")
-    scope = {"trust"} if room == "studies/paper" else set()  # there `both` is an answer too: a choice of studies
+    scope = (
+        {"trust"} if room == "studies/paper" else set()
+    )  # there `both` is an answer too: a choice of studies
     assert {idea for idea in found - scope if room not in DECIDED[idea]} == set()
 
 
 def test_a_comparison_elsewhere_would_be_seen(tmp_path: Path) -> None:
-    lines = ('a.estimator == "daf"', 'b["trust"] in ("local", "none")', '"global" != trust', 'c.d.trust != "none"')
+    lines = (
+        'a.estimator == "daf"',
+        'b["trust"] in ("local", "none")',
+        '"global" != trust',
+        'c.d.trust != "none"',
+    )
     for line in lines:
         (tmp_path / "room.py").write_text(line)
         assert comparisons(tmp_path / "room.py"), line
@@ -177,23 +225,34 @@ def test_a_comparison_elsewhere_would_be_seen(tmp_path: Path) -> None:
 
 def test_a_live_trial_loads_no_simulated_law() -> None:
     code = "import sys, discreet; discreet.Trial; print(*sorted(sys.modules))"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.split()
     assert "discreet.trials.trial" in loaded
     assert not [name for name in loaded if name.startswith(("discreet.simulation", "numba"))]
 
 
 def test_no_module_is_too_long_to_live_in() -> None:
-    assert {room: n for room in ROOMS if (n := (SOURCE / f"{room}.py").read_text().count("\n")) > 400} == {}
+    assert {
+        room: n for room in ROOMS if (n := (SOURCE / f"{room}.py").read_text().count("\n")) > 400
+    } == {}
 
 
 def test_starting_imports_nothing_heavy() -> None:
-    code = "import sys, discreet.cli, discreet.reports.charts; print(*sorted({m.split('.')[0] for m in sys.modules}))"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    code = (
+        "import sys, discreet.cli, discreet.reports.charts; print(*sorted({m.split('.')[0] for m "
+        "in sys.modules}))"
+    )
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout
     assert not HEAVY & set(loaded.split())
 
 
 def commands(group: click.Group, path: str = "") -> dict[str, click.Command]:
-    """All commands below a group by their full names, `audit correctness` too; a group is a command as well."""
+    """All commands below a group by their full names, `audit correctness` too; a group
+    is a command as well.
+    """
     found: dict[str, click.Command] = {}
     for name, command in group.commands.items():
         found[f"{path}{name}"] = command
@@ -203,7 +262,9 @@ def commands(group: click.Group, path: str = "") -> dict[str, click.Command]:
 
 
 def test_every_command_is_documented() -> None:
-    """Each command has a section of its own in which all its options stand, but for those of the introduction."""
+    """Each command has a section of its own in which all its options stand, but for
+    those of the introduction.
+    """
     page = (ROOT / "docs" / "commands.md").read_text()
     intro, *parts = page.split("\n## `discreet ")
     sections = {part.split("`", 1)[0]: part for part in parts}
@@ -228,10 +289,18 @@ def test_every_public_name_is_in_the_api_page() -> None:
 
 
 def test_nothing_of_a_machine_or_registry_in_the_repository() -> None:
-    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)
+    listed = subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
     if listed.returncode != 0:
         pytest.skip("not a git checkout")
-    words = ["/home" + "/", "/root" + "/", "/work" + "/", "index" + "-url", "files." + "pythonhosted"]
+    words = [
+        "/home" + "/",
+        "/root" + "/",
+        "/work" + "/",
+        "index" + "-url",
+        "files." + "pythonhosted",
+    ]
     for name in listed.stdout.splitlines():
         path = ROOT / name
         if path.suffix in {".py", ".md", ".toml", ".txt", ".json", ".css", ""} and path.is_file():

@@ -8,7 +8,8 @@ from discreet import words
 
 
 @pytest.mark.parametrize(
-    ("number", "shown"), [(1234567, "1.23M"), (999.6, "1k"), (12, "12"), (3.2e10, "32G"), (math.nan, "–")]
+    ("number", "shown"),
+    [(1234567, "1.23M"), (999.6, "1k"), (12, "12"), (3.2e10, "32G"), (math.nan, "–")],
 )
 def test_short(number: float, shown: str) -> None:
     assert words.short(number) == shown

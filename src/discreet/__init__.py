@@ -1,7 +1,9 @@
-"""Differentially private best-arm identification: what is possible, how to plan it, how to run it.
+"""Differentially private best-arm identification: what is possible, how to plan it, how
+to run it.
 
-The public names are those imported below, `discreet.theory` with `discreet.theory.thresholds` and
-`discreet.theory.divergences`, and `discreet.reports.charts`. Everything else may change without notice.
+The public names are those imported below, `discreet.theory` with
+`discreet.theory.thresholds` and `discreet.theory.divergences`, and
+`discreet.reports.charts`. Everything else may change without notice.
 """
 
 from importlib import import_module
@@ -10,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 from discreet.lazy import homes
 from discreet.version import __version__
 
-if TYPE_CHECKING:  # the one list of public names; at run time each is imported when it is first asked for
+if (
+    TYPE_CHECKING
+):  # the one list of public names; at run time each is imported when it is first asked for
     from discreet.audits.correctness import Correctness as Correctness
     from discreet.audits.correctness import audit_correctness as audit_correctness
     from discreet.audits.correctness import hard_instances as hard_instances
@@ -37,10 +41,10 @@ if TYPE_CHECKING:  # the one list of public names; at run time each is imported 
     from discreet.results import Results as Results
     from discreet.simulation.engine import MayNotStopWarning as MayNotStopWarning
     from discreet.simulation.engine import simulate as simulate
+    from discreet.simulation.own import OwnStrategy as OwnStrategy
     from discreet.strategies.custom import CustomBonus as CustomBonus
     from discreet.strategies.custom import CustomGrid as CustomGrid
     from discreet.strategies.custom import CustomThreshold as CustomThreshold
-    from discreet.strategies.own import OwnStrategy as OwnStrategy
     from discreet.strategies.presets import Recommendation as Recommendation
     from discreet.strategies.presets import adap_tt as adap_tt
     from discreet.strategies.presets import adap_tt_star as adap_tt_star
@@ -73,7 +77,9 @@ __all__ = ["__version__", *sorted(_HOMES)]  # noqa: PLE0604
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name when it is first asked for: most commands need few of them, and start sooner."""
+    """Import a public name when it is first asked for: most commands need few of them,
+    and start sooner.
+    """
     if name not in _HOMES:
         raise AttributeError(f"module 'discreet' has no attribute {name!r}")
     globals()[name] = found = getattr(import_module(_HOMES[name]), name)

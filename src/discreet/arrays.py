@@ -1,4 +1,6 @@
-"""Types that many rooms use: arrays of one kind of number, and how work tells how far it is."""
+"""Types that many rooms use: arrays of one kind of number, and how work tells how far
+it is.
+"""
 
 from collections.abc import Callable
 

@@ -1,17 +1,21 @@
-"""Everything discreet raises on purpose. Each message says what is wrong and what to do about it.
+"""Everything discreet raises on purpose. Each message says what is wrong and what to do
+about it.
 
-DiscreetError
-├── InvalidInputError     a value outside its range, or values that do not fit together (also a ValueError)
-│   └── TiedBestArmError  a quantity that needs a unique best arm was asked of an instance without one
-├── MissingExtraError     a library that a part needs is not installed; says how to install it (also an ImportError)
-├── StoreError            the database of a trial cannot be read or written; nothing was done
-│   └── TamperedError     the record of a trial is not what was written, or older than what is known of it
-└── NoConvergenceError    a numerical method did not reach its tolerance; please report it with the input
+DiscreetError ├── InvalidInputError     a value outside its range, or values that do not
+fit together (also a ValueError) │   └── TiedBestArmError  a quantity that needs a
+unique best arm was asked of an instance without one ├── MissingExtraError     a library
+that a part needs is not installed; says how to install it (also an ImportError) ├──
+StoreError            the database of a trial cannot be read or written; nothing was
+done │   └── TamperedError     the record of a trial is not what was written, or older
+than what is known of it └── NoConvergenceError    a numerical method did not reach its
+tolerance; please report it with the input
 """
 
 
 class DiscreetError(Exception):
-    """The root: `except DiscreetError` catches everything discreet raises on purpose."""
+    """The root: `except DiscreetError` catches everything discreet raises on
+    purpose.
+    """
 
 
 class InvalidInputError(DiscreetError, ValueError):

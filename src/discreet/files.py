@@ -10,13 +10,16 @@ from discreet.errors import DiscreetError, InvalidInputError
 
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 TEMPORARY = ".tmp"
-"""Ends the name of a file that is being written; it begins with a dot and the name it will have."""
+"""Ends the name of a file that is being written; it begins with a dot and the name it
+will have.
+"""
 
 
 def write(path: str | Path, document: str | bytes, kept: str = "") -> None:
     """Write a file: all of it or nothing, on the disk before it has its name.
 
-    `kept` says what is not lost where the disk is full, such as "the finished blocks are kept: ".
+    `kept` says what is not lost where the disk is full, such as "the finished blocks
+    are kept: ".
     """
     target = Path(path)
     content = document.encode() if isinstance(document, str) else document

@@ -1,6 +1,7 @@
 """Instance: the reward laws of K arms, all on [0, 1], and the paper's six benchmarks.
 
-`Bernoulli`, `Discrete` and `Beta` are the three kinds of law; each is an `Instance`, frozen and equal by value.
+`Bernoulli`, `Discrete` and `Beta` are the three kinds of law; each is an `Instance`,
+frozen and equal by value.
 """
 
 import math
@@ -20,14 +21,18 @@ RESCALE = "rescale outcomes to [0, 1] with (outcome - lowest) / (highest - lowes
 
 
 class Instance(ABC):
-    """K arms with a reward law on [0, 1] each. Means, gaps and the best arm are what the theory needs."""
+    """K arms with a reward law on [0, 1] each. Means, gaps and the best arm are what
+    the theory needs.
+    """
 
     means: tuple[float, ...]
     names: tuple[str, ...]
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
-        """A description in plain types from which `Instance.from_dict` makes an equal instance."""
+        """A description in plain types from which `Instance.from_dict` makes an equal
+        instance.
+        """
 
     @staticmethod
     def from_dict(description: Mapping[str, Any]) -> "Instance":
@@ -39,7 +44,9 @@ class Instance(ABC):
         try:
             instance: Instance = LAWS[law](**parts)
         except TypeError as error:
-            raise InvalidInputError(f"the description of a {law} instance does not fit: {error}") from None
+            raise InvalidInputError(
+                f"the description of a {law} instance does not fit: {error}"
+            ) from None
         return instance
 
     @property
@@ -54,7 +61,9 @@ class Instance(ABC):
 
     @property
     def best(self) -> int:
-        """The index of the best arm; refuses an instance whose largest mean is shared."""
+        """The index of the best arm; refuses an instance whose largest mean is
+        shared.
+        """
         if not self.unique:
             top = max(self.means)
             tied = [name for name, mean in zip(self.names, self.means, strict=True) if mean == top]
@@ -67,7 +76,9 @@ class Instance(ABC):
 
     @cached_property
     def gaps(self) -> Floats:
-        """Δ_a = μ* − μ_a, and for the best arm itself Δ_min (Section 2.2 of the paper)."""
+        """Δ_a = μ* − μ_a, and for the best arm itself Δ_min (Section 2.2 of the
+        paper).
+        """
         best = self.best
         gaps = self.means[best] - np.array(self.means)
         gaps[best] = np.delete(gaps, best).min()
@@ -75,7 +86,9 @@ class Instance(ABC):
         return gaps
 
     def as_bernoulli(self) -> "Bernoulli":
-        """The instance seen after rounding each reward r to a Bernoulli(r) bit: same means, Bernoulli arms."""
+        """The instance seen after rounding each reward r to a Bernoulli(r) bit: same
+        means, Bernoulli arms.
+        """
         return Bernoulli(self.means, self.names)
 
 
@@ -87,7 +100,9 @@ class Bernoulli(Instance):
     names: tuple[str, ...]
 
     def __init__(self, means: ArrayLike, names: Sequence[str] | None = None) -> None:
-        """Arms with these success probabilities; `names` default to "arm 1" … "arm K"."""
+        """Arms with these success probabilities; `names` default to "arm 1" … "arm
+        K".
+        """
         values = _vector("means", means)
         _require_unit("a mean", values)
         _freeze(self, means=tuple(values.tolist()), names=_names(names, len(values)))
@@ -99,22 +114,28 @@ class Bernoulli(Instance):
 
 @dataclass(frozen=True, init=False)
 class Discrete(Instance):
-    """Arms on finitely many common values in [0, 1]: arm a pays `values[i]` with `probabilities[a][i]`."""
+    """Arms on finitely many common values in [0, 1]: arm a pays `values[i]` with
+    `probabilities[a][i]`.
+    """
 
     values: tuple[float, ...]
     probabilities: tuple[tuple[float, ...], ...]
     names: tuple[str, ...]
     means: tuple[float, ...] = field(compare=False, repr=False)
 
-    def __init__(self, values: ArrayLike, probabilities: ArrayLike, names: Sequence[str] | None = None) -> None:
-        """`values` of length V and a K × V table of `probabilities`, each row summing to one."""
+    def __init__(
+        self, values: ArrayLike, probabilities: ArrayLike, names: Sequence[str] | None = None
+    ) -> None:
+        """`values` of length V and a K × V table of `probabilities`, each row summing
+        to one.
+        """
         points = _vector("values", values, least=1)
         _require_unit("a value", points)
         table = _array("probabilities", probabilities)
         if table.ndim != 2 or table.shape[1] != len(points) or table.shape[0] < 2:
             raise InvalidInputError(
-                f"probabilities must be a table of at least 2 rows (arms) and {len(points)} columns (values); "
-                f"got the shape {table.shape}"
+                f"probabilities must be a table of at least 2 rows (arms) and {len(points)} "
+                f"columns (values); got the shape {table.shape}"
             )
         if (table < 0).any() or (np.abs(table.sum(axis=1) - 1) > 1e-9).any():
             raise InvalidInputError("each arm's probabilities must be at least 0 and sum to 1")
@@ -150,7 +171,9 @@ class Beta(Instance):
         """Two lists of K positive shape parameters."""
         first, second = _vector("a", a), _vector("b", b)
         if len(first) != len(second):
-            raise InvalidInputError(f"a has {len(first)} arms and b has {len(second)}: give one of each for every arm")
+            raise InvalidInputError(
+                f"a has {len(first)} arms and b has {len(second)}: give one of each for every arm"
+            )
         if (first <= 0).any() or (second <= 0).any():
             raise InvalidInputError("the shape parameters a and b of a Beta arm must be positive")
         _freeze(
@@ -187,9 +210,13 @@ def _array(what: str, values: ArrayLike) -> Floats:
 def _vector(what: str, values: ArrayLike, least: int = 2) -> Floats:
     array = _array(what, values)
     if array.ndim != 1:
-        raise InvalidInputError(f"{what} must be a flat list of numbers; got the shape {array.shape}")
+        raise InvalidInputError(
+            f"{what} must be a flat list of numbers; got the shape {array.shape}"
+        )
     if len(array) < least:
-        raise InvalidInputError(f"{what} must hold at least {least}, one for each arm; got {len(array)}")
+        raise InvalidInputError(
+            f"{what} must hold at least {least}, one for each arm; got {len(array)}"
+        )
     return array
 
 
@@ -210,7 +237,9 @@ def _names(names: Sequence[str] | None, arms: int) -> tuple[str, ...]:
 
 
 class Benchmarks(Mapping[str, Bernoulli]):
-    """The paper's six Bernoulli instances, as `benchmarks.mu1` or `benchmarks["mu1"]`."""
+    """The paper's six Bernoulli instances, as `benchmarks.mu1` or
+    `benchmarks["mu1"]`.
+    """
 
     mu1 = Bernoulli((0.95, 0.9, 0.9, 0.9, 0.5))
     mu2 = Bernoulli((0.75, 0.7, 0.7, 0.7, 0.7))

@@ -1,7 +1,9 @@
-"""Marks the functions that the simulator compiles. It knows no compiler: a marked function stays plain Python.
+"""Marks the functions that the simulator compiles. It knows no compiler: a marked
+function stays plain Python.
 
-A leaf works on arrays, numbers and named tuples of them, with ``math`` for scalars, and calls only leaves. The live
-trial runs leaves as they stand; `discreet.simulation.compile` finds them by their mark.
+A leaf works on arrays, numbers and named tuples of them, with ``math`` for scalars, and
+calls only leaves. The live trial runs leaves as they stand;
+`discreet.simulation.compile` finds them by their mark.
 """
 
 from collections.abc import Callable
@@ -17,9 +19,13 @@ class Mark(NamedTuple):
     allocates: bool = False
     """It makes arrays, or takes slices of them; all others must not."""
     inlined: bool = False
-    """Put into its callers by LLVM: passing a large named tuple copies every word of it."""
+    """Put into its callers by LLVM: passing a large named tuple copies every word of
+    it.
+    """
     spliced: bool = False
-    """Big and with one caller, put into it before compiling: each level of calls would optimise it once more."""
+    """Big and with one caller, put into it before compiling: each level of calls would
+    optimise it once more.
+    """
 
 
 marks: dict[FunctionType, Mark] = {}
@@ -29,8 +35,12 @@ marks: dict[FunctionType, Mark] = {}
 @overload
 def leaf(function: F) -> F: ...
 @overload
-def leaf(*, allocates: bool = ..., inlined: bool = ..., spliced: bool = ...) -> Callable[[F], F]: ...
-def leaf(function: Any = None, *, allocates: bool = False, inlined: bool = False, spliced: bool = False) -> Any:
+def leaf(
+    *, allocates: bool = ..., inlined: bool = ..., spliced: bool = ...
+) -> Callable[[F], F]: ...
+def leaf(
+    function: Any = None, *, allocates: bool = False, inlined: bool = False, spliced: bool = False
+) -> Any:
     """Mark a function as a leaf: `@leaf`, or `@leaf(allocates=True)`."""
 
     def mark(function: F) -> F:

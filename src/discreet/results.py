@@ -1,4 +1,6 @@
-"""Results of a simulation: what each run did, what was simulated, and what it all comes to."""
+"""Results of a simulation: what each run did, what was simulated, and what it all comes
+to.
+"""
 
 import json
 import math
@@ -22,7 +24,9 @@ COLUMNS = ("samples", "recommendation", "correct", "stopped", "rounds", "pulls")
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """One entry per run, in the order of the runs. Runs that hit the cap are `stopped == False`, never averaged in."""
+    """One entry per run, in the order of the runs. Runs that hit the cap are `stopped
+    == False`, never averaged in.
+    """
 
     samples: Ints
     recommendation: Ints
@@ -38,7 +42,9 @@ class Results:
     version: str
     seconds: float = 0.0
     interrupted: bool = field(default=False)
-    """Stopped by the user: the runs that were done by then, which are the shorter ones."""
+    """Stopped by the user: the runs that were done by then, which are the shorter
+    ones.
+    """
 
     @property
     def runs(self) -> int:
@@ -57,17 +63,25 @@ class Results:
 
     @property
     def correctness(self) -> str | None:
-        """What the strategy promises about its error rate, in words; None for results put together by hand."""
+        """What the strategy promises about its error rate, in words; None for results
+        put together by hand.
+        """
         return self.spec.get("correctness")
 
     def error_interval(self, level: float = 0.95) -> tuple[float, float]:
-        """Clopper–Pearson interval for the probability of stopping with a wrong answer."""
+        """Clopper–Pearson interval for the probability of stopping with a wrong
+        answer.
+        """
         if not 0 < level < 1 or self.runs == 0:
-            raise InvalidInputError(f"an interval needs a level between 0 and 1, and runs; got {level!r}, {self.runs}")
+            raise InvalidInputError(
+                f"an interval needs a level between 0 and 1, and runs; got {level!r}, {self.runs}"
+            )
         return clopper_pearson(self.errors, self.runs, level)
 
     def summary(self) -> dict[str, Any]:
-        """Numbers for a table: statistics over the runs that stopped, counts over all; None where none stopped."""
+        """Numbers for a table: statistics over the runs that stopped, counts over all;
+        None where none stopped.
+        """
         samples = self.samples[self.stopped].astype(np.float64)
         some, several = len(samples) > 0, len(samples) > 1
         std = float(samples.std(ddof=1)) if several else None
@@ -83,7 +97,9 @@ class Results:
             "median": float(np.median(samples)) if some else None,
             "std": std,
             "sem": None if std is None else std / math.sqrt(len(samples)),
-            "quantiles": {f"{q:g}": float(np.quantile(samples, q)) for q in QUANTILES} if some else {},
+            "quantiles": {f"{q:g}": float(np.quantile(samples, q)) for q in QUANTILES}
+            if some
+            else {},
             "pulls_mean": self.pulls[self.stopped].mean(axis=0).tolist() if some else None,
             "rounds_mean": float(self.rounds[self.stopped].mean()) if some else None,
             "seconds": self.seconds,
@@ -93,7 +109,9 @@ class Results:
         }
 
     def to_frame(self) -> "pl.DataFrame":
-        """A polars DataFrame with a row per run; a strategy without a guarantee says so in every row."""
+        """A polars DataFrame with a row per run; a strategy without a guarantee says so
+        in every row.
+        """
         import polars as pl
 
         frame = pl.DataFrame(
@@ -107,7 +125,11 @@ class Results:
             }
         )
         promise = self.correctness or ""
-        return frame.with_columns(correctness=pl.lit(promise)) if promise.startswith("no guarantee") else frame
+        return (
+            frame.with_columns(correctness=pl.lit(promise))
+            if promise.startswith("no guarantee")
+            else frame
+        )
 
     def save(self, path: str | Path | IO[bytes]) -> None:
         """Write a Parquet file; what was simulated stands in its metadata."""
@@ -132,8 +154,17 @@ class Results:
             columns: dict[str, Any] = {name: frame[name].to_numpy() for name in COLUMNS}
         except FileNotFoundError:
             raise InvalidInputError(f"there is no file {path}") from None
-        except (AttributeError, KeyError, OSError, TypeError, ValueError, pl.exceptions.PolarsError):
+        except (
+            AttributeError,
+            KeyError,
+            OSError,
+            TypeError,
+            ValueError,
+            pl.exceptions.PolarsError,
+        ):
             raise InvalidInputError(f"{path} is not a file of simulation results") from None
         if meta.get("format") != FORMAT:
-            raise InvalidInputError(f"{path} was written by version {meta.get('version')}: read it with that one")
+            raise InvalidInputError(
+                f"{path} was written by version {meta.get('version')}: read it with that one"
+            )
         return Results(**columns, **kept)

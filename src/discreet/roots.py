@@ -1,6 +1,8 @@
-"""One-dimensional solvers for the problems that `theory` and `statistics` reduce theirs to.
+"""One-dimensional solvers for the problems that `theory` and `statistics` reduce theirs
+to.
 
-Written here and not taken from SciPy: importing SciPy costs more than all of `discreet bounds`.
+Written here and not taken from SciPy: importing SciPy costs more than all of `discreet
+bounds`.
 """
 
 import math
@@ -13,9 +15,11 @@ from discreet.errors import NoConvergenceError
 
 
 def increasing_root(function: Callable[[float], float], guess: float, step: float = 0.5) -> float:
-    """Where an increasing function changes sign, jumps included: the bracket grows from `guess`, then shrinks.
+    """Where an increasing function changes sign, jumps included: the bracket grows from
+    `guess`, then shrinks.
 
-    Shrinking is Chandrupatla's method: inverse quadratic interpolation where it is safe, else bisection.
+    Shrinking is Chandrupatla's method: inverse quadratic interpolation where it is
+    safe, else bisection.
     """
     low = high = guess
     at_low = at_high = function(guess)
@@ -34,7 +38,9 @@ def increasing_root(function: Callable[[float], float], guess: float, step: floa
 
 
 def newton_root(function: Callable[[float], tuple[float, float]], guess: float) -> float:
-    """The root of an increasing function given with its slope: Newton's method, inside a bracket once there is one."""
+    """The root of an increasing function given with its slope: Newton's method, inside
+    a bracket once there is one.
+    """
     low, high, at, before_last, last = -math.inf, math.inf, guess, math.inf, math.inf
     for _ in range(200):
         value, slope = function(at)
@@ -67,7 +73,9 @@ def _shrink(function: Callable[[float], float], a: float, fa: float, b: float, f
 
 
 def _share(a: float, fa: float, b: float, fb: float, c: float, fc: float) -> float:
-    """How far to go from a towards b next: by inverse quadratic interpolation where Chandrupatla allows it."""
+    """How far to go from a towards b next: by inverse quadratic interpolation where
+    Chandrupatla allows it.
+    """
     if c in (a, b) or fb in (fa, fc) or fa == fc:
         return 0.5
     xi, phi = (a - b) / (c - b), (fa - fb) / (fc - fb)
@@ -79,9 +87,11 @@ def _share(a: float, fa: float, b: float, fb: float, c: float, fc: float) -> flo
 
 
 def least(function: Callable[[Floats], Floats], low: Floats, high: Floats) -> Floats:
-    """The least value of a function with one valley between `low` and `high`, elementwise, by golden section.
+    """The least value of a function with one valley between `low` and `high`,
+    elementwise, by golden section.
 
-    The place is found to half the digits only, which gives the value itself to full precision.
+    The place is found to half the digits only, which gives the value itself to full
+    precision.
     """
     ratio = (math.sqrt(5) - 1) / 2
     a, b = low, high

@@ -1,4 +1,6 @@
-"""Who must be trusted with outcomes, and what follows from it. Everything that depends on trust asks here."""
+"""Who must be trusted with outcomes, and what follows from it. Everything that depends
+on trust asks here.
+"""
 
 import math
 from dataclasses import dataclass
@@ -12,7 +14,9 @@ class Trust:
 
     name: str
     noised: bool
-    """Sums are noised when they are released: whoever collects outcomes sees them (global DP)."""
+    """Sums are noised when they are released: whoever collects outcomes sees them
+    (global DP).
+    """
     randomised: bool
     """Every answer is randomised where the person is, before it is sent (local DP)."""
     who: str
@@ -26,7 +30,9 @@ class Trust:
         return self.noised or self.randomised
 
     def shrink(self, epsilon: float | None) -> float:
-        """What is left of a difference of means in what is collected: tanh(ε/2) behind randomised response, else 1."""
+        """What is left of a difference of means in what is collected: tanh(ε/2) behind
+        randomised response, else 1.
+        """
         return math.tanh(float(epsilon or 0) / 2) if self.randomised else 1.0
 
     def noise(self, epsilon: float | None) -> float:
@@ -36,13 +42,17 @@ class Trust:
 
 TRUSTS = {
     "global": Trust("global", True, False, "a trusted collector", "every release is noised"),
-    "local": Trust("local", False, True, "nobody trusted", "every answer is randomised before it is sent"),
+    "local": Trust(
+        "local", False, True, "nobody trusted", "every answer is randomised before it is sent"
+    ),
     "none": Trust("none", False, False, "no privacy", "decisions are made from raw outcomes"),
 }
 
 
 def check_trust(name: str, among: tuple[str, ...] = tuple(TRUSTS)) -> Trust:
-    """The trust model of that name; taken for another one it would leave the noise unpaid, so others are refused."""
+    """The trust model of that name; taken for another one it would leave the noise
+    unpaid, so others are refused.
+    """
     if name not in among:
         raise InvalidInputError(f"trust must be one of {', '.join(among)}; got {name!r}")
     return TRUSTS[name]

@@ -1,4 +1,6 @@
-"""Checks of the numbers that users give; each returns the number as a float or says what it must be."""
+"""Checks of the numbers that users give; each returns the number as a float or says
+what it must be.
+"""
 
 import math
 import numbers
@@ -12,20 +14,30 @@ from discreet.errors import InvalidInputError
 
 def check_epsilon(epsilon: float) -> float:
     """ε, the privacy level."""
-    if not 1e-12 <= _between("epsilon", epsilon, 0, math.inf, "must be a positive, finite number") <= 1e9:
-        raise InvalidInputError(f"epsilon must be a positive number between 1e-12 and 1e9; got {epsilon!r}")
+    if (
+        not 1e-12
+        <= _between("epsilon", epsilon, 0, math.inf, "must be a positive, finite number")
+        <= 1e9
+    ):
+        raise InvalidInputError(
+            f"epsilon must be a positive number between 1e-12 and 1e9; got {epsilon!r}"
+        )
     return float(epsilon)
 
 
 def check_sigma(sigma: float) -> float:
     """σ, the standard deviation of a Gaussian or sub-Gaussian reward."""
-    return _between("sigma", sigma, 1e-100, 1e100, "must be a positive number between 1e-100 and 1e100")
+    return _between(
+        "sigma", sigma, 1e-100, 1e100, "must be a positive number between 1e-100 and 1e100"
+    )
 
 
 def check_delta(delta: float) -> float:
     """δ, the error rate."""
     if _between("delta", delta, 0, 1, "must lie strictly between 0 and 1") < 1e-100:
-        raise InvalidInputError(f"delta must lie strictly between 0 and 1, and be at least 1e-100; got {delta!r}")
+        raise InvalidInputError(
+            f"delta must lie strictly between 0 and 1, and be at least 1e-100; got {delta!r}"
+        )
     return float(delta)
 
 
@@ -37,7 +49,9 @@ def check_gamma(gamma: float) -> float:
 def check_beta(beta: float) -> float:
     """β, the leader's share of the samples."""
     if not 1e-6 <= _between("beta", beta, 0, 1, "must lie strictly between 0 and 1") <= 1 - 1e-6:
-        raise InvalidInputError(f"beta must lie strictly between 0 and 1, by at least 1e-6; got {beta!r}")
+        raise InvalidInputError(
+            f"beta must lie strictly between 0 and 1, by at least 1e-6; got {beta!r}"
+        )
     return float(beta)
 
 

@@ -1,4 +1,6 @@
-"""Numbers and phrases for people, the same on a page, in a picture and in a terminal."""
+"""Numbers and phrases for people, the same on a page, in a picture and in a
+terminal.
+"""
 
 import math
 from collections.abc import Sequence
@@ -28,7 +30,9 @@ def short(number: float) -> str:
 
 
 def people(count: float | None) -> str:
-    """People of a trial, in sentences and tables: whole below a million, then 1.23 M; `no end` if unknown."""
+    """People of a trial, in sentences and tables: whole below a million, then 1.23 M;
+    `no end` if unknown.
+    """
     if count is None:
         return "no end"
     if count < 999_999.5:
@@ -45,7 +49,9 @@ def short_people(count: float) -> str:
 
 
 def full_people(count: float) -> str:
-    """People by every digit, rounded up as a lower bound must be; above 10^12 as 1.234e+15."""
+    """People by every digit, rounded up as a lower bound must be; above 10^12 as
+    1.234e+15.
+    """
     return f"{math.ceil(count):,}" if count < 1e12 else f"{count:.3e}"
 
 

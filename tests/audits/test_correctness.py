@@ -28,7 +28,9 @@ NEAR = {name: hard_instances()[name] for name in ("near tie", "nearer tie", "nea
 
 def divided(divisor: float, delta: float = DELTA) -> Strategy:
     """ttucb-batched with c^G divided."""
-    part = CustomThreshold(f"c/{divisor:g}", lambda a, b: threshold.c_gaussian(a, b, 2, delta) / divisor)
+    part = CustomThreshold(
+        f"c/{divisor:g}", lambda a, b: threshold.c_gaussian(a, b, 2, delta) / divisor
+    )
     return ttucb_batched(delta, threshold=part)
 
 
@@ -43,7 +45,9 @@ def test_the_honest_strategy_is_not_accused(epsilon: float) -> None:
 
 @pytest.mark.slow
 def test_a_quarter_of_the_evidence_is_found() -> None:
-    """bet-se stops at the evidence log(1/δ). A quarter of that is the target of δ^(1/4)."""
+    """bet-se stops at the evidence log(1/δ). A quarter of that is the target of
+    δ^(1/4).
+    """
     found = audit_correctness(bet_se(DELTA**0.25, 1.0), runs=400, delta=DELTA)
     assert found.violated
     assert found.worst.name == "nearer tie"
@@ -52,7 +56,9 @@ def test_a_quarter_of_the_evidence_is_found() -> None:
 
 @pytest.mark.slow
 def test_a_quarter_of_the_wealth_is_found() -> None:
-    """The gambler's target 1/δ divided by four is the target of 4δ; here it takes a tie as near as 0.002."""
+    """The gambler's target 1/δ divided by four is the target of 4δ; here it takes a tie
+    as near as 0.002.
+    """
     found = audit_correctness(bet_se(4 * DELTA, 1.0), runs=1000, delta=DELTA, instances=NEAR)
     assert {case.name for case in found.cases if case.verdict == "violated"} == {"nearer tie"}
 
@@ -66,7 +72,9 @@ def test_c_gaussian_has_room_for_a_quarter_but_not_for_an_eighth() -> None:
 
 
 def test_a_quarter_of_c_gaussian_is_found_where_delta_is_small() -> None:
-    """A quarter of the threshold is about that of δ^(1/4), the further from δ the smaller δ is."""
+    """A quarter of the threshold is about that of δ^(1/4), the further from δ the
+    smaller δ is.
+    """
     two = {name: shape for name, shape in hard_instances().items() if shape.arms == 2}
     assert not audit_correctness(divided(1, 0.01), runs=2000, instances=two).violated
     assert audit_correctness(divided(4, 0.01), runs=2000, instances=two).violated
@@ -74,11 +82,17 @@ def test_a_quarter_of_c_gaussian_is_found_where_delta_is_small() -> None:
 
 @pytest.mark.slow
 def test_a_quarter_of_c_private_is_found_where_the_best_arm_may_freeze() -> None:
-    """One noisy sample can be all the evidence against an arm that is not looked at again."""
+    """One noisy sample can be all the evidence against an arm that is not looked at
+    again.
+    """
     frozen, delta, epsilon = {"best may freeze": Bernoulli((0.0, 0.5, 0.6))}, 1e-4, 0.01
     for divisor, violated in ((1, False), (4, True)):
-        part = CustomThreshold("c", lambda a, b, d=divisor: threshold.c_private(a, b, 3, delta, epsilon) / d)
-        found = audit_correctness(adap_tt(epsilon, delta, threshold=part), runs=100_000, instances=frozen)
+        part = CustomThreshold(
+            "c", lambda a, b, d=divisor: threshold.c_private(a, b, 3, delta, epsilon) / d
+        )
+        found = audit_correctness(
+            adap_tt(epsilon, delta, threshold=part), runs=100_000, instances=frozen
+        )
         assert found.violated == violated
 
 
@@ -89,14 +103,24 @@ def test_bounds_are_bonferroni() -> None:
         results = simulate(NEAR[case.name], strategy, 100, 5)
         assert case.errors == results.errors
         tail = 0.1 / 3
-        assert (case.low, case.high) == pytest.approx(clopper_pearson(results.errors, 100, 1 - 2 * tail))
+        assert (case.low, case.high) == pytest.approx(
+            clopper_pearson(results.errors, 100, 1 - 2 * tail)
+        )
     assert "3 instances, each one-sided at level 1 − 0.1/3 (Bonferroni)" in found.rule
 
 
 def test_runs_without_an_end_are_open() -> None:
-    found = audit_correctness(ttucb(DELTA), runs=50, max_samples=1000, instances={"near": Bernoulli((0.5, 0.51))})
+    found = audit_correctness(
+        ttucb(DELTA), runs=50, max_samples=1000, instances={"near": Bernoulli((0.5, 0.51))}
+    )
     (case,) = found.cases
-    assert (case.unstopped, case.errors, case.low, case.high, case.verdict) == (50, 0, 0.0, 1.0, "open")
+    assert (case.unstopped, case.errors, case.low, case.high, case.verdict) == (
+        50,
+        0,
+        0.0,
+        1.0,
+        "open",
+    )
     assert not found.violated
 
 
@@ -130,7 +154,9 @@ def test_command() -> None:
     options = ("--strategy", "bet-se", "--epsilon", "1", "--delta", "0.1", "--runs", "50")
     result = run("correctness", *options, "--json")
     assert result.exit_code == 0, result.output
-    assert json.loads(result.stdout) == json.loads(json.dumps(audit_correctness(bet_se(DELTA, 1.0), 50).to_dict()))
+    assert json.loads(result.stdout) == json.loads(
+        json.dumps(audit_correctness(bet_se(DELTA, 1.0), 50).to_dict())
+    )
     table = run("correctness", *options)
     assert table.exit_code == 0
     words = " ".join(table.stdout.split())

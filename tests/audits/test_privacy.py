@@ -1,6 +1,7 @@
 """The audit of ε finds planted mistakes, and accuses no honest mechanism.
 
-Live noise has no seed: where it is drawn, an honest mechanism would be accused in one of a million runs of the test.
+Live noise has no seed: where it is drawn, an honest mechanism would be accused in one
+of a million runs of the test.
 """
 
 import json
@@ -40,14 +41,18 @@ from discreet.trials.trial import Trial
 
 SURE = 1 - 1e-6
 ADAPTIVE = adap_tt(epsilon=1, delta=0.1)
-QUICK = adap_tt(epsilon=1, delta=0.1, threshold=CustomThreshold("quick", lambda a, b: 3.0 + 0.0 * (a + b)))
+QUICK = adap_tt(
+    epsilon=1, delta=0.1, threshold=CustomThreshold("quick", lambda a, b: 3.0 + 0.0 * (a + b))
+)
 
 
-# --- planted mistakes -----------------------------------------------------------------------------
+# --- planted mistakes -----------------------------------------------------------------
 
 
 class TooQuiet(Rehearsal):
-    """Noise scaled by 0.8, and responses that tell the truth as if ε were 1/0.8 times as large."""
+    """Noise scaled by 0.8, and responses that tell the truth as if ε were 1/0.8 times
+    as large.
+    """
 
     def noisy(self, total: int) -> int:
         return self.source.noisy_sum(total, self.epsilon / 0.8, self.grid)
@@ -59,7 +64,9 @@ class TooQuiet(Rehearsal):
 
 
 class Restarting(Rehearsal):
-    """After every release the process is restarted from an image, and the generator of noise goes back with it."""
+    """After every release the process is restarted from an image, and the generator of
+    noise goes back with it.
+    """
 
     image = (0, 0)
     left: Iterator[int]
@@ -78,7 +85,9 @@ class Restarting(Rehearsal):
 
 
 class Remembering(Rehearsal):
-    """No forgetting: all samples of an arm in each of its releases, with the noise of one."""
+    """No forgetting: all samples of an arm in each of its releases, with the noise of
+    one.
+    """
 
     def total(self, arm: int, phase: int) -> int:
         return sum(Rehearsal.total(self, arm, before) for before in range(1, phase + 1))
@@ -144,7 +153,9 @@ MISTAKES = {
     "an unnoised first sample": (ADAPTIVE, BareFirst, "an unnoised first"),
     "an unnoised first answer": (ctb_tt(1.0, 0.1), BareFirstAnswers, "an unnoised first"),
 }
-"""Each with the beginning of its row in the docs, where part, runs and the bound that is found are said."""
+"""Each with the beginning of its row in the docs, where part, runs and the bound that
+is found are said.
+"""
 
 
 def said_in_the_docs(mistake: str) -> tuple[str, int, str]:
@@ -163,7 +174,10 @@ def test_planted_mistakes_are_found(name: str) -> None:
     assert found.violated
     assert found.worst.low > 1.1 > found.epsilon
     assert f"{found.worst.low:.2f}" == low
-    assert found.worst.verdict == f"violation: at least {found.worst.low:.3f} > 1 at confidence level 0.999999"
+    assert (
+        found.worst.verdict
+        == f"violation: at least {found.worst.low:.3f} > 1 at confidence level 0.999999"
+    )
 
 
 @pytest.mark.parametrize(
@@ -186,7 +200,9 @@ def test_without_the_mistakes_nothing_is_found(strategy: Strategy, part: str, ru
 
 @pytest.mark.slow
 def test_raw_means_are_found_with_the_proved_threshold() -> None:
-    """257 people, of whom one is enough: on one table the trial stops, on its neighbour it never does."""
+    """257 people, of whom one is enough: on one table the trial stops, on its neighbour
+    it never does.
+    """
     found = audited(adap_tt(epsilon=1, delta=0.05), RawStop, "stop", 2000)
     (leak,) = found.leaks
     assert (leak.runs, leak.hits, leak.hits_other) == (100, 100, 0)
@@ -201,7 +217,7 @@ def test_live_noise_scaled_by_eight_tenths_is_found() -> None:
     assert found.worst.noise == "opendp"
 
 
-# --- honest mechanisms ----------------------------------------------------------------------------
+# --- honest mechanisms ----------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -233,12 +249,14 @@ def test_the_bound_comes_close_to_the_promise() -> None:
     assert 0.9 < found.worst.low <= 1
 
 
-# --- parts ----------------------------------------------------------------------------------------
+# --- parts ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("epsilon", "grid"), [(1.0, 1), (0.3, 1), (1.0, 16)])
 def test_numpy_draws_the_law_of_live_noise(epsilon: float, grid: int) -> None:
-    """Both against the exact law, by chi-squared statistics that are exceeded with probability 1e-7."""
+    """Both against the exact law, by chi-squared statistics that are exceeded with
+    probability 1e-7.
+    """
     draws = 4000
     decay = math.exp(-epsilon / grid)
     edge = math.ceil(2.5 * grid / epsilon)
@@ -247,10 +265,14 @@ def test_numpy_draws_the_law_of_live_noise(epsilon: float, grid: int) -> None:
     expected = np.concatenate([law, [1 - law.sum()]]) * draws
     for source in (Live(), Simulated(2)):
         drawn = np.array([source.noisy_sum(5, epsilon, grid) for _ in range(draws)]) - 5
-        seen = np.array([*((drawn == value).sum() for value in values), (np.abs(drawn) > edge).sum()])
+        seen = np.array(
+            [*((drawn == value).sum() for value in values), (np.abs(drawn) > edge).sum()]
+        )
         freedom = values.size
         chi = float(((seen - expected) ** 2 / expected).sum())
-        assert chi < freedom + 2 * math.sqrt(16.2 * freedom) + 2 * 16.2, source.name  # Laurent & Massart 2000
+        assert chi < freedom + 2 * math.sqrt(16.2 * freedom) + 2 * 16.2, (
+            source.name
+        )  # Laurent & Massart 2000
 
 
 @pytest.mark.slow
@@ -263,9 +285,15 @@ def test_numpy_draws_the_law_of_live_responses() -> None:
             assert low < flipped < high
 
 
-@pytest.mark.parametrize("strategy", [ADAPTIVE, adap_tt_star(1, 0.1), dp_se(5.0, 0.5), bet_se(0.1, 1.0), ttucb(0.1)])
-def test_a_rehearsal_is_the_live_trial(strategy: Strategy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same outcomes and noise lead to the same assignments, releases, stop and recommendation."""
+@pytest.mark.parametrize(
+    "strategy", [ADAPTIVE, adap_tt_star(1, 0.1), dp_se(5.0, 0.5), bet_se(0.1, 1.0), ttucb(0.1)]
+)
+def test_a_rehearsal_is_the_live_trial(
+    strategy: Strategy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same outcomes and noise lead to the same assignments, releases, stop and
+    recommendation.
+    """
     people = short_trial(strategy)
     table = np.random.default_rng(3).integers(0, 2, (people, 2))
 
@@ -278,7 +306,9 @@ def test_a_rehearsal_is_the_live_trial(strategy: Strategy, tmp_path: Path, monke
 
     mine = Rehearsal(strategy, people, Counted()).run(table)
     noise = Counted()
-    monkeypatch.setattr(wall, "noisy_sum", lambda total, epsilon, grid: (noise.noisy_sum(total, epsilon, grid), 1.0))
+    monkeypatch.setattr(
+        wall, "noisy_sum", lambda total, epsilon, grid: (noise.noisy_sum(total, epsilon, grid), 1.0)
+    )
     trial = Trial.create(f"sqlite:///{tmp_path}/trial.db", "twin", ["a", "b"], strategy, people)
     arms: list[int] = []
     while batch := trial.ask(1 if strategy.name == "ttucb" else 1000).assignments:
@@ -301,7 +331,9 @@ def test_a_rehearsal_is_the_live_trial(strategy: Strategy, tmp_path: Path, monke
     assert "ab"[mine.recommendation] == record["status"]["recommendation"]
 
 
-@pytest.mark.parametrize("strategy", [ADAPTIVE, dp_se(5.0, 0.5), bet_se(0.1, 1.0), ctb_tt(1.0, 0.1)])
+@pytest.mark.parametrize(
+    "strategy", [ADAPTIVE, dp_se(5.0, 0.5), bet_se(0.1, 1.0), ctb_tt(1.0, 0.1)]
+)
 def test_runs_know_nothing_of_each_other(strategy: Strategy) -> None:
     people = short_trial(strategy)
     tables = np.random.default_rng(4).integers(0, 2, (3, people, 2))
@@ -323,7 +355,9 @@ def test_one_person_decides_on_critical_tables() -> None:
 def test_features() -> None:
     releases = [Release(0, 1, 1, 2), Release(1, 1, 1, -4), Release(0, 2, 1, 6)]
     values = features(Transcript([0, 1, 0], releases, True, 1), 2)
-    assert values[: len(RELEASES)] == pytest.approx([1, 3, *[math.nan] * 2, -2, *[math.nan] * 3], nan_ok=True)
+    assert values[: len(RELEASES)] == pytest.approx(
+        [1, 3, *[math.nan] * 2, -2, *[math.nan] * 3], nan_ok=True
+    )
     assert values[len(RELEASES)] == -2
     assert values[-10:] == pytest.approx([3, 3, 1, 2, 1, *[math.nan] * 5], nan_ok=True)
 
@@ -346,14 +380,18 @@ def test_gamma_is_taken_off() -> None:
 
 
 def test_bounds_hold_as_often_as_they_say() -> None:
-    """P = 0.6 and 0.3, so ε = log 2; at a tail of 0.05 for each of two bounds at most a tenth may be too high."""
+    """P = 0.6 and 0.3, so ε = log 2; at a tail of 0.05 for each of two bounds at most a
+    tenth may be too high.
+    """
     rng = np.random.default_rng(4)
     counts = zip(rng.binomial(200, 0.6, 300), rng.binomial(200, 0.3, 300), strict=True)
-    wrong = sum(epsilon_low(int(here), int(there), 200, 0.05) > math.log(2) for here, there in counts)
+    wrong = sum(
+        epsilon_low(int(here), int(there), 200, 0.05) > math.log(2) for here, there in counts
+    )
     assert wrong <= 30
 
 
-# --- the command, and bad input -------------------------------------------------------------------
+# --- the command, and bad input -------------------------------------------------------
 
 
 def run(*arguments: str) -> Result:
@@ -362,7 +400,18 @@ def run(*arguments: str) -> Result:
 
 @pytest.mark.slow
 def test_command() -> None:
-    options = ("--strategy", "adap-tt", "--epsilon", "1", "--delta", "0.5", "--runs", "100", "--noise", "numpy")
+    options = (
+        "--strategy",
+        "adap-tt",
+        "--epsilon",
+        "1",
+        "--delta",
+        "0.5",
+        "--runs",
+        "100",
+        "--noise",
+        "numpy",
+    )
     result = run(*options, "--seed", "3", "--level", "0.999", "--json")
     assert result.exit_code == 0, result.output
     expected = audit_privacy(adap_tt(epsilon=1, delta=0.5), 100, 0.999, "numpy", 3).to_dict()
@@ -378,7 +427,8 @@ def test_command() -> None:
 
 def test_a_violation_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "discreet.audits.privacy.audit_privacy", lambda *_, **__: audited(QUICK, BareFirst, "first", 400)
+        "discreet.audits.privacy.audit_privacy",
+        lambda *_, **__: audited(QUICK, BareFirst, "first", 400),
     )
     words = " ".join(run("--strategy", "adap-tt", "--epsilon", "1").stdout.split())
     assert "VIOLATED: transcript, person 1, ε is at least" in words

@@ -38,7 +38,9 @@ def test_bounds_json() -> None:
 
 def test_the_same_from_python() -> None:
     found = discreet.bounds(discreet.benchmarks.mu3, [0.1, 1], 0.01).to_dict()
-    shown = json.loads(run("bounds", "--instance", "mu3", "--epsilon", "0.1,1", "--delta", "0.01", "--json").stdout)
+    shown = json.loads(
+        run("bounds", "--instance", "mu3", "--epsilon", "0.1,1", "--delta", "0.01", "--json").stdout
+    )
     assert shown == json.loads(json.dumps(found))
 
 
@@ -50,7 +52,9 @@ def test_a_table_for_people() -> None:
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 200])
-def test_tables_keep_their_numbers_at_any_width(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tables_keep_their_numbers_at_any_width(
+    width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
     names = "[red]a[/],[/b],a rather long name for an arm that goes on and on"
     levels = "0.001,0.01,0.02,0.05,0.1,0.2,0.5,1,5,10"
@@ -107,11 +111,23 @@ class TestSimulate:
 
     def test_json(self) -> None:
         result = run(
-            *self.ARMS, "--strategy", "adap-tt-star", "--epsilon", "1", "--runs", "50", "--seed", "3", "--json"
+            *self.ARMS,
+            "--strategy",
+            "adap-tt-star",
+            "--epsilon",
+            "1",
+            "--runs",
+            "50",
+            "--seed",
+            "3",
+            "--json",
         )
         assert result.exit_code == 0
         found = json.loads(result.stdout)
-        keys = "strategy threshold epsilon delta runs unstopped errors mean median std sem quantiles pulls_mean"
+        keys = (
+            "strategy threshold epsilon delta runs unstopped errors mean median std sem "
+            "quantiles pulls_mean"
+        )
         for key in (keys + " rounds_mean seconds seed version").split():
             assert key in found
         assert (found["strategy"], found["threshold"], found["runs"], found["seed"]) == (
@@ -120,12 +136,25 @@ class TestSimulate:
             50,
             3,
         )
-        again = run(*self.ARMS, "--strategy", "adap-tt-star", "--epsilon", "1", "--runs", "50", "--seed", "3", "--json")
+        again = run(
+            *self.ARMS,
+            "--strategy",
+            "adap-tt-star",
+            "--epsilon",
+            "1",
+            "--runs",
+            "50",
+            "--seed",
+            "3",
+            "--json",
+        )
         assert json.loads(again.stdout)["mean"] == found["mean"]
 
     def test_table_and_file(self, tmp_path: Path) -> None:
         out = tmp_path / "runs.parquet"
-        result = run(*self.ARMS, "--strategy", "ttucb", "--beta", "ids", "--runs", "20", "--out", str(out))
+        result = run(
+            *self.ARMS, "--strategy", "ttucb", "--beta", "ids", "--runs", "20", "--out", str(out)
+        )
         assert result.exit_code == 0
         assert "samples, median" in result.stdout
         assert discreet.Results.load(out).runs == 20
@@ -135,7 +164,17 @@ class TestSimulate:
         assert "no guarantee" in result.stdout
 
     def test_warnings_are_one_line_on_stderr(self) -> None:
-        options = ("--strategy", "adap-tt", "--epsilon", "1", "--runs", "5", "--max-samples", "1e6", "--json")
+        options = (
+            "--strategy",
+            "adap-tt",
+            "--epsilon",
+            "1",
+            "--runs",
+            "5",
+            "--max-samples",
+            "1e6",
+            "--json",
+        )
         result = run("simulate", "--means", "0.8,0.5,0.5", *options)
         assert json.loads(result.stdout)["runs"] == 5
         assert result.stderr.startswith("discreet: warning: some runs may not stop")
@@ -153,7 +192,10 @@ class TestSimulate:
             (["--strategy", "ttucb", "--threads", "0"], "threads must be"),
             (["--strategy", "ttucb", "--max-samples", "2"], "max_samples must be"),
             (["--strategy", "ttucb", "--episodes", "global"], "phased estimators"),
-            (["--strategy", "ttucb", "--runs", "2", "--out", "/no/such/folder/x.parquet"], "cannot write"),
+            (
+                ["--strategy", "ttucb", "--runs", "2", "--out", "/no/such/folder/x.parquet"],
+                "cannot write",
+            ),
             ([], "--strategy"),
         ],
     )

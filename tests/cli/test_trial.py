@@ -43,7 +43,9 @@ def test_a_whole_trial(folder: Path) -> None:
         if batch["stopped"]:
             break
         lines = [f"{one['id']},{int(one['arm'] == 'b')}" for one in batch["assignments"]]
-        assert read("tell", "dose", "--csv", "-", stdin="id,outcome\n" + "\n".join(lines)) == {"accepted": len(lines)}
+        assert read("tell", "dose", "--csv", "-", stdin="id,outcome\n" + "\n".join(lines)) == {
+            "accepted": len(lines)
+        }
     status = read("status", "dose")
     assert (status["stopped"], status["conclusive"], status["recommendation"]) == (True, True, "b")
     assert (status["epsilon"], status["delta"], status["pending"]) == (2.0, 0.1, 0)
@@ -51,7 +53,9 @@ def test_a_whole_trial(folder: Path) -> None:
     assert "has stopped: conclusive" in trial("status", "dose", "--head", status["head"]).stdout
     assert read("verify", "dose", "--head", status["head"])["intact"]
     trial("transcript", "dose", "--out", "t.json")
-    assert json.loads((folder / "t.json").read_text()) == json.loads(trial("transcript", "dose").stdout)
+    assert json.loads((folder / "t.json").read_text()) == json.loads(
+        trial("transcript", "dose").stdout
+    )
     assert read("report", "dose", "--out", "r.html") == {"report": "r.html"}
     assert read("transcript", "dose", "--out", "t.json") == {"transcript": "t.json"}
     page = (folder / "r.html").read_text()
@@ -68,13 +72,26 @@ def test_local_trust() -> None:
     trial("tell", "dose", one["id"], word)
     assert read("status", "dose")["arms"][0]["count"] == 1
     found = json.loads(
-        call("respond", "--epsilon", "2", "--gamma", "0.1", "--outcome", "3", "--range", "0,4", "--json").stdout
+        call(
+            "respond",
+            "--epsilon",
+            "2",
+            "--gamma",
+            "0.1",
+            "--outcome",
+            "3",
+            "--range",
+            "0,4",
+            "--json",
+        ).stdout
     )
     assert (found["mechanism"], found["epsilon"], found["gamma"]) == ("gauss", 2.0, 0.1)
 
 
 def test_missing_outcomes_and_people(folder: Path) -> None:
-    trial(*CREATE, "--strategy", "adap-tt", "--epsilon", "1", "--missing", "replace", "--lease", "1e6")
+    trial(
+        *CREATE, "--strategy", "adap-tt", "--epsilon", "1", "--missing", "replace", "--lease", "1e6"
+    )
     (folder / "people.txt").write_text("ann\nbob\n")
     batch = read("ask", "dose", "--people", "people.txt")
     assert [one["arm"] for one in batch["assignments"]] == ["a", "b"]
@@ -87,17 +104,78 @@ def test_missing_outcomes_and_people(folder: Path) -> None:
 BAD = [
     (["ask", "nope"], "there is no file"),
     (["create", "x", "--arms", "a", "--strategy", "ttucb", "--max-people", "9"], "two arms"),
-    (["create", "x", "--arms", "a,b", "--strategy", "adap-tt", "--max-people", "9"], "say how private"),
-    (["create", "x", "--arms", "a,b", "--strategy", "adap-tt", "--epsilon", "0", "--max-people", "9"], "epsilon"),
-    (["create", "x", "--arms", "a,b", "--strategy", "ttucb", "--delta", "1", "--max-people", "9"], "delta"),
-    (["create", "x", "--arms", "a,b", "--strategy", "ttucb", "--max-people", "9", "--range", "5"], "--range"),
-    (["create", "x", "--arms", "a,b", "--strategy", "ttucb", "--max-people", "9", "--url", "mysql://a/b"], "sqlite or"),
+    (
+        ["create", "x", "--arms", "a,b", "--strategy", "adap-tt", "--max-people", "9"],
+        "say how private",
+    ),
+    (
+        [
+            "create",
+            "x",
+            "--arms",
+            "a,b",
+            "--strategy",
+            "adap-tt",
+            "--epsilon",
+            "0",
+            "--max-people",
+            "9",
+        ],
+        "epsilon",
+    ),
+    (
+        [
+            "create",
+            "x",
+            "--arms",
+            "a,b",
+            "--strategy",
+            "ttucb",
+            "--delta",
+            "1",
+            "--max-people",
+            "9",
+        ],
+        "delta",
+    ),
+    (
+        [
+            "create",
+            "x",
+            "--arms",
+            "a,b",
+            "--strategy",
+            "ttucb",
+            "--max-people",
+            "9",
+            "--range",
+            "5",
+        ],
+        "--range",
+    ),
+    (
+        [
+            "create",
+            "x",
+            "--arms",
+            "a,b",
+            "--strategy",
+            "ttucb",
+            "--max-people",
+            "9",
+            "--url",
+            "mysql://a/b",
+        ],
+        "sqlite or",
+    ),
     (["tell", "dose"], "give an id and its outcome"),
 ]
 
 
 @pytest.mark.parametrize(("words", "message"), BAD, ids=lambda value: str(value)[:40])
-def test_bad_input_is_one_line_and_changes_nothing(words: list[str], message: str, folder: Path) -> None:
+def test_bad_input_is_one_line_and_changes_nothing(
+    words: list[str], message: str, folder: Path
+) -> None:
     result = trial(*words, code=2)
     assert message in result.stderr
     assert result.stderr.count("\n") == 1
@@ -116,7 +194,9 @@ def test_no_error_repeats_an_outcome(line: str) -> None:
 
 
 def test_foreign_files_and_folders(folder: Path) -> None:
-    (folder / "discreet-trials.db").write_text("something else entirely, longer than a header of a hundred bytes" * 9)
+    (folder / "discreet-trials.db").write_text(
+        "something else entirely, longer than a header of a hundred bytes" * 9
+    )
     assert "no database of trials" in trial("status", "dose", code=1).stderr
     assert (folder / "discreet-trials.db").read_text().startswith("something else")
     result = trial(*CREATE, "--strategy", "ttucb", "--url", "sqlite:///no/such/folder/t.db", code=1)
@@ -140,9 +220,14 @@ def test_outcomes_below_zero_and_odd_files(folder: Path) -> None:
     trial("tell", "dose", one["id"], "-5")
     trial("tell", "dose", "--csv", "-", stdin=f"\ufeffid,outcome\n{two['id']},-1\n")
     assert read("status", "dose")["pending"] == 0
-    assert "line 1" in trial("tell", "dose", "--csv", "-", stdin="x" * 200_000 + ",1", code=2).stderr
+    assert (
+        "line 1" in trial("tell", "dose", "--csv", "-", stdin="x" * 200_000 + ",1", code=2).stderr
+    )
     assert "line 2" in trial("tell", "dose", "--csv", "-", stdin="1-a,1\n1-b,abc", code=2).stderr
-    assert "epsilon between" in call("respond", "--epsilon", "1e6", "--gamma", "1e-6", "--outcome", "1").stderr
+    assert (
+        "epsilon between"
+        in call("respond", "--epsilon", "1e6", "--gamma", "1e-6", "--outcome", "1").stderr
+    )
 
 
 def test_local_trust_says_how_to_respond() -> None:
@@ -175,7 +260,9 @@ def test_a_transcript_is_checked_and_drawn_without_the_database(folder: Path) ->
     file.write_text(file.read_text().replace('"recommendation": "b"', '"recommendation": "a"'))
     said = call("verify", "t.json")
     assert (said.exit_code, said.stdout) == (1, "")
-    assert said.stderr == "discreet: status: recommendation is 'a', but 'b' follows from the record\n"
+    assert (
+        said.stderr == "discreet: status: recommendation is 'a', but 'b' follows from the record\n"
+    )
     found = json.loads(call("verify", "t.json", "--json").stdout)
     assert (found["intact"], len(found["problems"])) == (False, 1)
     said = call("report", "t.json", "--out", "page.html")
@@ -186,12 +273,18 @@ def test_a_transcript_is_checked_and_drawn_without_the_database(folder: Path) ->
     assert (said.exit_code, json.loads(said.stdout)["intact"], said.stderr) == (1, False, "")
 
 
-@pytest.mark.parametrize("command", [("verify", "t.json"), ("report", "t.json", "--out", "page.html")], ids=str)
-def test_what_is_no_transcript_is_refused_in_one_line(command: tuple[str, ...], folder: Path) -> None:
+@pytest.mark.parametrize(
+    "command", [("verify", "t.json"), ("report", "t.json", "--out", "page.html")], ids=str
+)
+def test_what_is_no_transcript_is_refused_in_one_line(
+    command: tuple[str, ...], folder: Path
+) -> None:
     for text in (None, "", "{}", "[1]", "letter"):
         if text is not None:
             (folder / "t.json").write_text(text)
         said = call(*command)
         assert (said.exit_code, said.stdout, said.stderr.count("\n")) == (2, "", 1)
-        assert ("cannot read t.json" if text is None else "t.json is no transcript of a trial") in said.stderr
+        assert (
+            "cannot read t.json" if text is None else "t.json is no transcript of a trial"
+        ) in said.stderr
     assert not (folder / "page.html").exists()

@@ -1,4 +1,6 @@
-"""How many people it takes: a plan's numbers against simulations of their own, and the privacy a budget affords."""
+"""How many people it takes: a plan's numbers against simulations of their own, and the
+privacy a budget affords.
+"""
 
 import json
 import math
@@ -58,22 +60,33 @@ class TestRows:
             assert row.strategy == bet_se(0.05, row.epsilon)
             assert row.samples.mean == summary["mean"]
             assert row.samples.median == summary["median"]
-            assert (row.samples.q10, row.samples.q90) == (summary["quantiles"]["0.1"], summary["quantiles"]["0.9"])
+            assert (row.samples.q10, row.samples.q90) == (
+                summary["quantiles"]["0.1"],
+                summary["quantiles"]["0.9"],
+            )
             assert row.samples.longest == results.samples.max()
             assert row.correct == 1 - results.errors / 100
             assert row.correct_interval[0] <= row.correct <= row.correct_interval[1]
-            assert row.best_share == pytest.approx(results.pulls[:, 1].sum() / results.samples.sum())
+            assert row.best_share == pytest.approx(
+                results.pulls[:, 1].sum() / results.samples.sum()
+            )
             assert row.releases == summary["rounds_mean"]
             assert (row.unstopped, row.wrong) == (0, results.errors)
             assert row.privacy_cost == pytest.approx(results.samples.mean() / plain.samples.mean())
-            assert row.lower_bound == bounds(EASY, [row.epsilon or 0], 0.05).per_epsilon[0].lower_bound_global
+            assert (
+                row.lower_bound
+                == bounds(EASY, [row.epsilon or 0], 0.05).per_epsilon[0].lower_bound_global
+            )
         (reference,) = found.no_privacy
         assert (reference.samples.mean, reference.privacy_cost) == (plain.samples.mean(), 1.0)
         assert found.recommended.strategy.name == "bet-se"
 
     def test_stop_at_the_most_people(self) -> None:
         free, most = plan(EASY, 0.5, 0.05, runs=200), 400
-        (row,), (whole,) = plan(EASY, 0.5, 0.05, runs=200, max_people=most).per_epsilon, free.per_epsilon
+        (row,), (whole,) = (
+            plan(EASY, 0.5, 0.05, runs=200, max_people=most).per_epsilon,
+            free.per_epsilon,
+        )
         late = ~simulate(EASY, bet_se(0.05, 0.5), 200, 0, most).stopped
         assert 0 < row.unstopped == late.sum() < 200
         assert row.unstopped_probability == late.mean()
@@ -86,9 +99,19 @@ class TestRows:
         instances = [EASY, Bernoulli((0.2, 0.8))]
         found = plan(instances, [1.0, 2.0], 0.1, ["bet-se", "dp-se", "ttucb"], runs=20)
         assert len(found.per_epsilon) == 2 * (2 * 2 + 1)
-        assert [row.strategy.name for row in found.per_epsilon[:5]] == ["bet-se", "dp-se", "bet-se", "dp-se", "ttucb"]
+        assert [row.strategy.name for row in found.per_epsilon[:5]] == [
+            "bet-se",
+            "dp-se",
+            "bet-se",
+            "dp-se",
+            "ttucb",
+        ]
         assert found.per_epsilon[4].epsilon is None
-        assert {row.scenario for row in found.per_epsilon} == set(found.scenarios) == {"0.3, 0.7, 0.5", "0.2, 0.8"}
+        assert (
+            {row.scenario for row in found.per_epsilon}
+            == set(found.scenarios)
+            == {"0.3, 0.7, 0.5", "0.2, 0.8"}
+        )
         dpse = found.per_epsilon[1]
         reference = simulate(EASY, ttucb(0.1), 20, 0).samples.mean()
         assert dpse.samples.mean is not None
@@ -124,7 +147,8 @@ class TestRows:
 
 class TestGap:
     @pytest.mark.parametrize(
-        ("base", "name"), [(0.3, "rest at the base"), (0.5, "base in the middle"), (0.8, "best at the base")]
+        ("base", "name"),
+        [(0.3, "rest at the base"), (0.5, "base in the middle"), (0.8, "best at the base")],
     )
     def test_the_hardest_lies_nearest_to_one_half(self, base: float, name: str) -> None:
         shapes = gap_scenarios(4, 0.1, base)
@@ -139,13 +163,18 @@ class TestGap:
         for _ in range(10):
             other = Bernoulli((0.6, *rng.uniform(0, 0.5, 3)))
             for epsilon in (0.05, 2.0):
-                assert theory.t_epsilon(other, epsilon).value <= theory.t_epsilon(tied, epsilon).value
-                assert theory.t_local(other, epsilon).value <= theory.t_local(tied, epsilon).value * (1 + 1e-9)
+                assert (
+                    theory.t_epsilon(other, epsilon).value <= theory.t_epsilon(tied, epsilon).value
+                )
+                assert theory.t_local(other, epsilon).value <= theory.t_local(
+                    tied, epsilon
+                ).value * (1 + 1e-9)
 
     def test_the_hardest_takes_the_most_people(self) -> None:
         shapes = gap_scenarios(5, 0.1, 0.3)
         means = {
-            name: simulate(shape, bet_se(0.05, 0.5), 150, 0).samples.mean() for name, shape in shapes.shapes.items()
+            name: simulate(shape, bet_se(0.05, 0.5), 150, 0).samples.mean()
+            for name, shape in shapes.shapes.items()
         }
         assert max(means, key=lambda name: means[name]) == shapes.hardest([0.5])[0]
 
@@ -153,7 +182,11 @@ class TestGap:
         for base in (0.0, 0.02, 0.5, 0.97, 1.0):
             for shape in gap_scenarios(4, 0.1, base).shapes.values():
                 assert min(shape.gaps) >= 0.1 - 1e-9
-        assert set(gap_scenarios(2, 0.1, 0.5).shapes) == {"rest at the base", "base in the middle", "best at the base"}
+        assert set(gap_scenarios(2, 0.1, 0.5).shapes) == {
+            "rest at the base",
+            "base in the middle",
+            "best at the base",
+        }
 
 
 class TestBudget:
@@ -173,7 +206,9 @@ class TestBudget:
         assert share(low) < 0.8
 
     def test_more_people_afford_more_privacy(self) -> None:
-        found = [plan(EASY, 1.0, 0.05, runs=50, budget=n).affordable_epsilon for n in (800, 2000, 10**12)]
+        found = [
+            plan(EASY, 1.0, 0.05, runs=50, budget=n).affordable_epsilon for n in (800, 2000, 10**12)
+        ]
         assert None not in found
         assert found == sorted(found, key=lambda value: -(value or 0))
         assert found[2] == pytest.approx(8.0**-10)
@@ -191,10 +226,22 @@ class TestBudget:
 
 class TestCommand:
     def test_json_is_the_same_from_python(self) -> None:
-        result = run("--means", "0.3,0.7,0.5", "--epsilon", "0.5,1", "--runs", "20", "--budget", "900", "--json")
+        result = run(
+            "--means",
+            "0.3,0.7,0.5",
+            "--epsilon",
+            "0.5,1",
+            "--runs",
+            "20",
+            "--budget",
+            "900",
+            "--json",
+        )
         assert result.exit_code == 0, result.output
         found: dict[str, Any] = json.loads(result.stdout)
-        assert found == json.loads(json.dumps(plan(EASY, [0.5, 1], 0.05, runs=20, budget=900).to_dict()))
+        assert found == json.loads(
+            json.dumps(plan(EASY, [0.5, 1], 0.05, runs=20, budget=900).to_dict())
+        )
         for row in found["per_epsilon"]:
             assert set(row) >= KEYS
             assert set(row["samples"]) == {"mean", "median", "q10", "q90", "longest"}
@@ -205,10 +252,26 @@ class TestCommand:
     def test_a_table_for_people(self, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("COLUMNS", str(width))
         arms = ("--arms", "3", "--gap", "0.3", "--base", "0.5")
-        result = run(*arms, "--strategy", "bet-se,dp-se", "--runs", "20", "--max-people", "700", "--budget", "700")
+        result = run(
+            *arms,
+            "--strategy",
+            "bet-se,dp-se",
+            "--runs",
+            "20",
+            "--max-people",
+            "700",
+            "--budget",
+            "700",
+        )
         assert result.exit_code == 0, result.output
         words = " ".join(result.stdout.split())
-        for part in ("3 arms with success rates 0.65, 0.35, 0.35", "none", "Take bet-se", "hits", "Budget, bet-se"):
+        for part in (
+            "3 arms with success rates 0.65, 0.35, 0.35",
+            "none",
+            "Take bet-se",
+            "hits",
+            "Budget, bet-se",
+        ):
             assert part in words
         assert ("looks" in words.split("simulated trials")[0]) == (width == 200)
         for line in result.stdout.splitlines():
@@ -233,9 +296,15 @@ class TestCommand:
             (["--means", "0.5,0.4", "--delta", "1"], "delta must lie"),
             (["--means", "0.5,0.4", "--strategy", "best"], "unknown strategy 'best'"),
             (["--means", "0.5,0.4", "--strategy", "gauss-tt"], "plan it from Python"),
-            (["--means", "0.5,0.4", "--strategy", "dp-se", "--trust", "local"], "needs a trusted collector"),
+            (
+                ["--means", "0.5,0.4", "--strategy", "dp-se", "--trust", "local"],
+                "needs a trusted collector",
+            ),
             (["--means", "0.5,0.4", "--trust", "none"], "trust must be global"),
-            (["--means", "0.5,0.4", "--max-people", "1"], "max_people must be a whole number from 2"),
+            (
+                ["--means", "0.5,0.4", "--max-people", "1"],
+                "max_people must be a whole number from 2",
+            ),
             (["--means", "0.5,0.4", "--budget", "0"], "budget must be a whole number"),
             (["--means", "0.5,0.4", "--probability", "1"], "probability must lie"),
             (["--means", "0.5,0.4", "--runs", "0"], "runs must be"),
@@ -275,7 +344,9 @@ class TestThePage:
         page = tmp_path / "plan.html"
         names = ["--names", "<b>low</b>,high,mid", "--means", "0.3,0.7,0.5"]
         budget = ["--budget", "900", "--max-people", "2000", "--strategy", "bet-se,dp-se"]
-        result = run(*names, *budget, "--epsilon", "0.5,1", "--runs", "60", "--html", str(page), "--json")
+        result = run(
+            *names, *budget, "--epsilon", "0.5,1", "--runs", "60", "--html", str(page), "--json"
+        )
         assert result.exit_code == 0, result.output
         found, html = json.loads(result.stdout), page.read_text()
         assert "results" not in found["per_epsilon"][0]
@@ -291,11 +362,16 @@ class TestThePage:
         assert "&lt;b&gt;low" in html
         assert "<b>low" not in html
         assert "http" not in html.replace("http://www.w3.org/", "").replace("http-equiv", "")
-        assert f"{math.ceil(found['per_epsilon'][0]['samples']['mean'] - 1e-9):,} people on average" in html
+        assert (
+            f"{math.ceil(found['per_epsilon'][0]['samples']['mean'] - 1e-9):,} people on average"
+            in html
+        )
 
     @pytest.mark.slow
     @pytest.mark.parametrize(
-        "strategies", [["ttucb"], [bet_se(0.1, 1.0, "local")], ["adap-tt"]], ids=["free", "local", "adap-tt"]
+        "strategies",
+        [["ttucb"], [bet_se(0.1, 1.0, "local")], ["adap-tt"]],
+        ids=["free", "local", "adap-tt"],
     )
     def test_of_other_strategies(self, strategies: Any) -> None:
         trust = "local" if isinstance(strategies[0], discreet.Strategy) else "global"
@@ -309,7 +385,9 @@ class TestThePage:
         assert "may go" not in html
         assert html.count("<svg") == 2
 
-    def test_that_cannot_be_written_is_refused_before_the_work(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_that_cannot_be_written_is_refused_before_the_work(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr("discreet.planning.simulations.simulate", None)
         result = run("--means", "0.3,0.7", "--html", "/no/such/folder/plan.html")
         assert result.exit_code == 2

@@ -1,4 +1,6 @@
-"""The numbers behind every picture, and that the pictures can be drawn and say what they show."""
+"""The numbers behind every picture, and that the pictures can be drawn and say what
+they show.
+"""
 
 import math
 import subprocess
@@ -38,7 +40,16 @@ def rows() -> list[dict[str, Any]]:
         row = {**base, "epsilon": epsilon, "mean": mean, "q10": mean / 2, "q90": mean * 2}
         table.append({**row, "strategy": "bet-se"})
         table.append({**row, "strategy": "adap-tt", "mean": 20 * mean, "unstopped": 7, "std": 1e9})
-        table.append({**row, "strategy": "dp-se", "mean": None, "median": None, "std": None, "unstopped": 100})
+        table.append(
+            {
+                **row,
+                "strategy": "dp-se",
+                "mean": None,
+                "median": None,
+                "std": None,
+                "unstopped": 100,
+            }
+        )
     free = {**base, "strategy": "ttucb", "epsilon": None, "mean": 400.0, "q10": 1.0, "q90": 2.0}
     return [*table, free]
 
@@ -55,7 +66,9 @@ def test_samples_by_epsilon() -> None:
     assert data.switch == pytest.approx(theory.switch_epsilon_global(benchmarks.mu4))
     first, last = data.bound[0], data.bound[-1]
     assert [first[0], last[0]] == pytest.approx([0.1, 10.0])
-    assert first[1] == pytest.approx(theory.lower_bound(theory.t_epsilon(benchmarks.mu4, 0.1), 0.01))
+    assert first[1] == pytest.approx(
+        theory.lower_bound(theory.t_epsilon(benchmarks.mu4, 0.1), 0.01)
+    )
     medians = charts.samples_by_epsilon(rows(), statistic="median")
     assert medians.curves[0].low == (2500.0, 500.0, 400.0)
     assert medians.switch is None
@@ -73,17 +86,31 @@ def test_the_local_bound_is_the_larger_one() -> None:
 def test_draw_samples_by_epsilon(scale: str, statistic: str) -> None:
     data = charts.samples_by_epsilon(rows(), benchmarks.mu4, statistic=statistic, title="a < b")
     svg = charts.render(charts.draw_samples_by_epsilon(data, scale)).decode()
-    for words in ("bet-se", "AdaP-TT", "TTUCB (no privacy)", "lower bound", "switch of regimes", "a &lt; b", statistic):
+    for words in (
+        "bet-se",
+        "AdaP-TT",
+        "TTUCB (no privacy)",
+        "lower bound",
+        "switch of regimes",
+        "a &lt; b",
+        statistic,
+    ):
         assert words in svg, words
     assert svg == charts.render(charts.draw_samples_by_epsilon(data, scale)).decode()
 
 
 def test_labels_do_not_overlap() -> None:
-    table = [{**row, "strategy": name} for row in rows()[:1] for name in ("bet-se", "adap-tt", "dp-se", "ctb-tt", "x")]
+    table = [
+        {**row, "strategy": name}
+        for row in rows()[:1]
+        for name in ("bet-se", "adap-tt", "dp-se", "ctb-tt", "x")
+    ]
     data = charts.samples_by_epsilon([*table, *({**row, "epsilon": 0.01} for row in table)])
     figure = charts.draw_samples_by_epsilon(data)
     charts.render(figure, "png", 60)
-    boxes = sorted((text.get_window_extent() for text in figure.axes[0].texts), key=lambda box: float(box.y0))
+    boxes = sorted(
+        (text.get_window_extent() for text in figure.axes[0].texts), key=lambda box: float(box.y0)
+    )
     assert len(boxes) == 5
     assert all(upper.y0 >= lower.y1 - 3 for lower, upper in pairwise(boxes))
 
@@ -101,7 +128,16 @@ def test_draw_people() -> None:
         charts.PeopleRow("none ends", nan, nan, nan, nan),
     ]
     svg = charts.render(charts.draw_people(rows, "title", limit=5000)).decode()
-    for words in ("ε &lt; 1", "515", "300", "none ends", "lower bound", "median", "maximum 5,000", "title"):
+    for words in (
+        "ε &lt; 1",
+        "515",
+        "300",
+        "none ends",
+        "lower bound",
+        "median",
+        "maximum 5,000",
+        "title",
+    ):
         assert words in svg, words
     with pytest.raises(InvalidInputError, match="nothing to draw"):
         charts.draw_people([])
@@ -115,7 +151,10 @@ def test_linear_limits_are_for_the_right_end() -> None:
 
 
 def test_a_band_below_zero_is_left_out() -> None:
-    for strategy, drawn in (("bet-se", True), ("adap-tt", False)):  # standard deviations of 50 and of 1e9
+    for strategy, drawn in (
+        ("bet-se", True),
+        ("adap-tt", False),
+    ):  # standard deviations of 50 and of 1e9
         data = charts.samples_by_epsilon([row for row in rows() if row["strategy"] == strategy])
         bands = charts.draw_samples_by_epsilon(data).axes[0].collections
         assert any(np.size(path.vertices) for band in bands for path in band.get_paths()) == drawn
@@ -199,5 +238,7 @@ def test_without_matplotlib_the_command_to_install_it_is_named() -> None:
         "try: charts.draw_distribution(charts.Distribution((), (), ()))\n"
         "except MissingExtraError as error: print(error)\n"
     )
-    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    shown = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout
     assert 'pip install "discreet[plot]"' in shown

@@ -1,4 +1,6 @@
-"""One self-contained page: everything escaped, nothing active, nothing from elsewhere."""
+"""One self-contained page: everything escaped, nothing active, nothing from
+elsewhere.
+"""
 
 import re
 from html.parser import HTMLParser
@@ -25,7 +27,10 @@ from discreet.reports.page import (
 )
 
 EVIL = "<script>alert('x')</script> & \"more\""
-DRAWING = b"<?xml version='1.0'?><svg viewBox='0 0 1 1'><defs><path id=\"a\" d='M0 0'/></defs><use href=\"#a\"/></svg>"
+DRAWING = (
+    b"<?xml version='1.0'?><svg viewBox='0 0 1 1'><defs><path id=\"a\" d='M0 0'/></defs>"
+    b'<use href="#a"/></svg>'
+)
 
 
 class Balanced(HTMLParser):
@@ -75,7 +80,11 @@ def everything() -> list[Section]:
         Bullets([EVIL]),
         Points([Point(EVIL, EVIL, [EVIL]), Point("a", "b")]),
     ]
-    parts += [Table([EVIL, "n"], [[EVIL, "1"]], EVIL), Picture(DRAWING, EVIL, EVIL), Pictures([Picture(DRAWING, "d")])]
+    parts += [
+        Table([EVIL, "n"], [[EVIL, "1"]], EVIL),
+        Picture(DRAWING, EVIL, EVIL),
+        Pictures([Picture(DRAWING, "d")]),
+    ]
     return [Section(EVIL, parts), Section("two"), Section("three")]
 
 

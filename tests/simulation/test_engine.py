@@ -1,4 +1,6 @@
-"""engine.py and results.py: the same numbers whatever the threads, caps, warnings, interruption, files."""
+"""engine.py and results.py: the same numbers whatever the threads, caps, warnings,
+interruption, files.
+"""
 
 import json
 import os
@@ -35,7 +37,9 @@ def same(one: Results, other: Results) -> bool:
 
 @pytest.mark.parametrize("name", QUICK)
 def test_the_same_numbers_at_any_number_of_threads(name: str) -> None:
-    results = [simulate(MU4, QUICK[name], runs=150, seed=3, threads=threads) for threads in (1, 2, 5)]
+    results = [
+        simulate(MU4, QUICK[name], runs=150, seed=3, threads=threads) for threads in (1, 2, 5)
+    ]
     assert same(results[0], results[1])
     assert same(results[0], results[2])
     assert not same(results[0], simulate(MU4, QUICK[name], runs=150, seed=4))
@@ -43,7 +47,10 @@ def test_the_same_numbers_at_any_number_of_threads(name: str) -> None:
 
 @pytest.mark.parametrize("name", QUICK)
 def test_more_runs_extend_fewer(name: str) -> None:
-    few, many = simulate(MU4, QUICK[name], runs=70, seed=1), simulate(MU4, QUICK[name], runs=150, seed=1)
+    few, many = (
+        simulate(MU4, QUICK[name], runs=70, seed=1),
+        simulate(MU4, QUICK[name], runs=150, seed=1),
+    )
     assert np.array_equal(few.samples, many.samples[:70])
 
 
@@ -59,7 +66,9 @@ def test_what_a_run_reports_fits_together(name: str) -> None:
 def test_a_billion_samples() -> None:
     hard = discreet.Bernoulli([0.5005, 0.5, 0.4995, 0.499, 0.4985])
     results = simulate(hard, discreet.adap_tt(0.01, 0.01), runs=20)
-    assert results.stopped.any()  # not all: the noise of a first sample can freeze an arm beyond any cap
+    assert (
+        results.stopped.any()
+    )  # not all: the noise of a first sample can freeze an arm beyond any cap
     assert results.samples.min() > 10**8
 
 
@@ -88,7 +97,9 @@ class TestCap:
 
 
 def test_other_laws_with_the_same_means_need_about_the_same() -> None:
-    """Bounded rewards of smaller variance never need many more samples than Bernoulli ones; here clearly fewer."""
+    """Bounded rewards of smaller variance never need many more samples than Bernoulli
+    ones; here clearly fewer.
+    """
     discrete = discreet.Discrete([0, 0.5, 1], [[0, 0.2, 0.8], [0.2, 0.6, 0.2]])
     beta = discreet.Beta([9, 5], [1, 5])
     for law in (discrete, beta):
@@ -150,7 +161,10 @@ class TestYourOwnParts:
         from discreet.theory import thresholds as threshold
 
         own = CustomThreshold("copy", lambda a, b: threshold.c_private(a, b, 5, 0.1, 1.0))
-        assert same(simulate(MU4, discreet.adap_tt(1, 0.1, threshold=own), 40), simulate(MU4, QUICK["adap-tt"], 40))
+        assert same(
+            simulate(MU4, discreet.adap_tt(1, 0.1, threshold=own), 40),
+            simulate(MU4, QUICK["adap-tt"], 40),
+        )
 
     def test_a_threshold_of_single_counts(self) -> None:
         half = CustomThreshold("half of c^G", lambda count: float(np.log(4 + np.log(count))))
@@ -158,7 +172,9 @@ class TestYourOwnParts:
         assert few < simulate(MU4, QUICK["ttucb"], 40).summary()["mean"]
 
     @pytest.mark.parametrize(
-        "function", [lambda a, b: np.ones(3), lambda a, b: np.nan * (a + b)], ids=["wrong shape", "NaN"]
+        "function",
+        [lambda a, b: np.ones(3), lambda a, b: np.nan * (a + b)],
+        ids=["wrong shape", "NaN"],
     )
     def test_tables_a_kernel_must_not_read(self, function: Any) -> None:
         with pytest.raises(InvalidInputError, match="your threshold"):
@@ -167,7 +183,9 @@ class TestYourOwnParts:
     def test_a_threshold_of_one_count_only_is_spread_over_the_other(self) -> None:
         short = CustomThreshold("short", lambda a, b: 20 + 2 * np.log(a))
         full = CustomThreshold("full", lambda a, b: 20 + 2 * np.log(a) + 0 * b)
-        results = [simulate(MU4, discreet.adap_tt(1, 0.1, threshold=part), 40) for part in (short, full)]
+        results = [
+            simulate(MU4, discreet.adap_tt(1, 0.1, threshold=part), 40) for part in (short, full)
+        ]
         assert same(*results)
 
     def test_thresholds_of_single_counts_must_not_fall(self) -> None:
@@ -191,23 +209,24 @@ class TestYourOwnParts:
         with pytest.raises(InvalidInputError, match="must grow"):
             simulate(MU4, discreet.adap_tt(1, 0.1, grid=CustomGrid("flat", lambda phase: 1)), 5)
         with pytest.raises(InvalidInputError, match="let it grow"):
-            simulate(MU4, discreet.ttucb_batched(0.1, grid=CustomGrid("each", lambda phase: phase)), 5)
+            simulate(
+                MU4, discreet.ttucb_batched(0.1, grid=CustomGrid("each", lambda phase: phase)), 5
+            )
 
 
 class TestInterruption:
     SCRIPT = (
-        "import discreet, signal\n"
-        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "hard = discreet.Bernoulli([0.505, 0.5])\n"
-        "def progress(done, total):\n"
-        "    if done == 1:\n"
-        "        print('ready', flush=True)\n"
-        "results = discreet.simulate(hard, discreet.ttucb(0.01), runs=100_000, threads=1, progress=progress)\n"
-        "print(results.interrupted, 0 < results.runs < 100_000, len(results.samples) == results.runs)\n"
+        "import discreet, signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\nhard "
+        "= discreet.Bernoulli([0.505, 0.5])\ndef progress(done, total):\n    if done == 1:\n      "
+        "  print('ready', flush=True)\nresults = discreet.simulate(hard, discreet.ttucb(0.01), "
+        "runs=100_000, threads=1, progress=progress)\nprint(results.interrupted, 0 < results.runs "
+        "< 100_000, len(results.samples) == results.runs)\n"
     )
 
     def test_ctrl_c_stops_at_once_with_what_is_done(self) -> None:
-        process = subprocess.Popen([sys.executable, "-c", self.SCRIPT], stdout=subprocess.PIPE, text=True)
+        process = subprocess.Popen(
+            [sys.executable, "-c", self.SCRIPT], stdout=subprocess.PIPE, text=True
+        )
         assert process.stdout is not None
         try:
             assert process.stdout.readline() == "ready\n"
@@ -266,7 +285,15 @@ class TestResults:
         assert "correctness" not in proved.to_frame().columns
 
     def test_clopper_pearson(self) -> None:
-        for hits, trials in [(0, 10), (10, 10), (1, 1000), (37, 1000), (999, 1000), (500, 100_000), (50_000, 10**6)]:
+        for hits, trials in [
+            (0, 10),
+            (10, 10),
+            (1, 1000),
+            (37, 1000),
+            (999, 1000),
+            (500, 100_000),
+            (50_000, 10**6),
+        ]:
             low, high = clopper_pearson(hits, trials)
             if hits:
                 assert low == pytest.approx(beta_law.ppf(0.025, hits, trials - hits + 1), rel=1e-9)
@@ -278,7 +305,17 @@ class TestResults:
 def test_kernels_survive_a_home_without_a_cache(tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.write_text("a file, not a folder")
-    code = "import discreet; print(discreet.simulate(discreet.benchmarks.mu5, discreet.dp_se(1, 0.1), 3).runs)"
-    environment = {**os.environ, "HOME": str(home), "XDG_CACHE_HOME": str(home), "TMPDIR": str(tmp_path)}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    code = (
+        "import discreet; print(discreet.simulate(discreet.benchmarks.mu5, discreet.dp_se(1, "
+        "0.1), 3).runs)"
+    )
+    environment = {
+        **os.environ,
+        "HOME": str(home),
+        "XDG_CACHE_HOME": str(home),
+        "TMPDIR": str(tmp_path),
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
+    )
     assert done.stdout == "3\n", done.stderr

@@ -1,7 +1,9 @@
-"""Every preset with its real thresholds: the engine's runs equal the oracle's, sample for sample.
+"""Every preset with its real thresholds: the engine's runs equal the oracle's, sample
+for sample.
 
-The oracle (naive.py) is written from the paper's pseudocode and steps through every sample; it draws from the same
-Generator, so equality is asked for: of samples, recommendation, pulls, rounds, and of the state at every release.
+The oracle (naive.py) is written from the paper's pseudocode and steps through every
+sample; it draws from the same Generator, so equality is asked for: of samples,
+recommendation, pulls, rounds, and of the state at every release.
 """
 
 import math
@@ -22,14 +24,21 @@ from tests.support.oracle import OPTIONS, make, oracle
 MEANS = [0.8, 0.55, 0.5, 0.3]
 
 
-def assert_equal_runs(strategy: Strategy, instance: Instance, runs: int, seed: int, cap: int) -> int:
+def assert_equal_runs(
+    strategy: Strategy, instance: Instance, runs: int, seed: int, cap: int
+) -> int:
     """Every run of the engine equals the oracle's; how many stopped."""
     results = simulate_quietly(instance, strategy, runs, seed, cap)
     shared = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(0,))))
     for run in range(runs):
         own = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(run,))))
         outcome = oracle(strategy, instance, shared if in_blocks(instance, strategy) else own, cap)
-        found = results.samples[run], results.recommendation[run], results.stopped[run], results.rounds[run]
+        found = (
+            results.samples[run],
+            results.recommendation[run],
+            results.stopped[run],
+            results.rounds[run],
+        )
         assert found == (outcome.samples, outcome.recommendation, outcome.stopped, outcome.rounds)
         assert results.pulls[run].tolist() == outcome.pulls
     return runs - results.unstopped
@@ -43,7 +52,9 @@ def test_engine_equals_oracle(name: str, options: dict[str, Any]) -> None:
 
 
 def random_instance(rng: np.random.Generator) -> Instance:
-    """Two to seven arms, Bernoulli or on three values, some of them tied, a best one."""
+    """Two to seven arms, Bernoulli or on three values, some of them tied, a best
+    one.
+    """
     arms = int(rng.integers(2, 8))
     if rng.random() < 0.25:
         chances = rng.dirichlet([1, 1, 1], arms)
@@ -71,7 +82,9 @@ def random_strategy(rng: np.random.Generator) -> Strategy | None:
     }
     options = {option: values[int(rng.integers(len(values)))] for option, values in choices.items()}
     try:
-        return PRESETS[name](**levels, **{option: value for option, value in options.items() if name != "dp-se"})
+        return PRESETS[name](
+            **levels, **{option: value for option, value in options.items() if name != "dp-se"}
+        )
     except InvalidInputError:
         return None
 
@@ -91,13 +104,17 @@ def test_random_settings_equal_the_oracle(block: int) -> None:
 
 
 class TestLaws:
-    """A phase's sum is drawn at once: it has the law of a sum of single rewards (false-alarm rate 1e-6 each)."""
+    """A phase's sum is drawn at once: it has the law of a sum of single rewards
+    (false-alarm rate 1e-6 each).
+    """
 
     @pytest.mark.parametrize(
         "law",
         [
             laws.bernoulli(np.array([0.3, 0.7])),
-            laws.discrete(np.tile([0.0, 0.25, 1.0], (2, 1)), np.array([[0.2, 0.5, 0.3], [0.6, 0.0, 0.4]])),
+            laws.discrete(
+                np.tile([0.0, 0.25, 1.0], (2, 1)), np.array([[0.2, 0.5, 0.3], [0.6, 0.0, 0.4]])
+            ),
             laws.beta(np.array([[2.0, 3.0], [0.5, 0.5]])),
         ],
         ids=["bernoulli", "discrete", "beta"],
@@ -108,10 +125,14 @@ class TestLaws:
             at_once = [laws.draw_sum(rng, law, arm, 12) for _ in range(3000)]
             one_by_one = [sum(laws.draw_one(rng, law, arm) for _ in range(12)) for _ in range(3000)]
             assert ks_2samp(at_once, one_by_one).pvalue > 1e-6
-            assert ks_2samp(at_once, np.array(one_by_one) + 0.5).pvalue < 1e-6  # half a reward more would be seen
+            assert (
+                ks_2samp(at_once, np.array(one_by_one) + 0.5).pvalue < 1e-6
+            )  # half a reward more would be seen
 
     def test_randomised_responses(self) -> None:
-        """A Bernoulli(r) bit, then randomised response, has the mean that CTB is simulated with."""
+        """A Bernoulli(r) bit, then randomised response, has the mean that CTB is
+        simulated with.
+        """
         rng, epsilon = np.random.default_rng(4), 1.3
         law = laws.beta(np.array([[2.0, 3.0], [5.0, 1.0]]))
         truth = math.exp(epsilon) / (1 + math.exp(epsilon))

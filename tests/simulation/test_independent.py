@@ -1,10 +1,12 @@
-"""Means and medians on mu3, mu4 and mu5 agree with a simulation of its own (independent.py), within Monte Carlo error.
+"""Means and medians on mu3, mu4 and mu5 agree with a simulation of its own
+(independent.py), within Monte Carlo error.
 
 What that simulation found is kept in tests/assets/independent.json.
 
-Means: |difference| at most 4.9 standard errors of it (false-alarm rate 1e-6, normal approximation). Medians:
-distribution-free intervals from order statistics, each at level 1 - 5e-7, overlap (1e-6, exact). The whole law:
-Kolmogorov-Smirnov at 1e-6. With the mean pulls of the five arms that is 8e-6 for each of the 15 cells.
+Means: |difference| at most 4.9 standard errors of it (false-alarm rate 1e-6, normal
+approximation). Medians: distribution-free intervals from order statistics, each at
+level 1 - 5e-7, overlap (1e-6, exact). The whole law: Kolmogorov-Smirnov at 1e-6. With
+the mean pulls of the five arms that is 8e-6 for each of the 15 cells.
 """
 
 import math
@@ -56,7 +58,9 @@ def test_what_is_kept_is_what_is_simulated(name: str) -> None:
     kept, again = independent.kept(name, "mu3"), independent.simulated(name, "mu3")
     assert len(kept.samples) == RUNS[name]
     for one, other in zip(kept, again, strict=True):
-        assert np.array_equal(one, other), "if it was changed on purpose: python -m tests.support.independent"
+        assert np.array_equal(one, other), (
+            "if it was changed on purpose: python -m tests.support.independent"
+        )
 
 
 @pytest.mark.parametrize(("name", "instance"), CELLS)
@@ -65,12 +69,17 @@ def test_two_simulations_agree(name: str, instance: str) -> None:
     other = independent.kept(name, instance)
     assert benchmarks[instance].means == tuple(float(mean) for mean in INSTANCES[instance]["means"])
     assert len(other.samples) == runs
-    ours: Results = simulate(benchmarks[instance], STRATEGIES[name], 8 * runs, 1, None if name == "dp-se" else CAP)
+    ours: Results = simulate(
+        benchmarks[instance], STRATEGIES[name], 8 * runs, 1, None if name == "dp-se" else CAP
+    )
     assert not means_differ(ours.samples, other.samples)
     assert not means_differ(ours.pulls, other.pulls)
     assert not medians_differ(ours.samples, other.samples)
     assert ks_2samp(ours.samples, other.samples, method="asymp").pvalue > 1e-6
-    assert (np.array(benchmarks[instance].means)[other.recommendation] == max(benchmarks[instance].means)).mean() > 0.9
+    assert (
+        np.array(benchmarks[instance].means)[other.recommendation]
+        == max(benchmarks[instance].means)
+    ).mean() > 0.9
     assert means_differ(ours.samples, 1.1 * other.samples)  # a tenth more would be seen
     assert medians_differ(ours.samples, 1.3 * other.samples)  # and three tenths in the median
 
@@ -79,7 +88,9 @@ def test_thresholds_of_the_two_are_the_same_numbers() -> None:
     from discreet.theory import thresholds as threshold
 
     for a, b in ((1, 1), (2, 64), (4096, 1024), (2**20, 2)):
-        assert independent.c_plain(a, b, 5, 0.1) == pytest.approx(float(threshold.c_gaussian(a, b, 5, 0.1)), rel=1e-9)
+        assert independent.c_plain(a, b, 5, 0.1) == pytest.approx(
+            float(threshold.c_gaussian(a, b, 5, 0.1)), rel=1e-9
+        )
         assert independent.c_private(a, b, 5, 0.1, 0.7) == pytest.approx(
             float(threshold.c_private(a, b, 5, 0.1, 0.7)), rel=1e-9
         )

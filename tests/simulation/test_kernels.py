@@ -59,7 +59,9 @@ COSTS = (naive.d_gauss, naive.d_private)
 
 
 def njit(function: F) -> F:
-    """Compiled like a kernel and kept beside the kernels, in a folder named after their sources."""
+    """Compiled like a kernel and kept beside the kernels, in a folder named after their
+    sources.
+    """
     return cast(F, _jitted(cast(FunctionType, function), True))
 
 
@@ -76,7 +78,9 @@ def k_of(count: float) -> float:
 def daf_thresholds(
     count_a: int, count_b: int, arms: int, epsilon: float, delta: float, shrink: float
 ) -> tuple[float, float]:
-    """A stand-in with the shapes of c^{G,eps} and SHARP, scaled so that small tests stop."""
+    """A stand-in with the shapes of c^{G,eps} and SHARP, scaled so that small tests
+    stop.
+    """
     ka, kb = k_of(count_a), k_of(count_b)
     low = 2.0 * math.log(arms / delta * ka * ka * kb * kb) + 2.0 * math.log(4.0 + math.log(count_a))
     high = 2.0 * math.log(arms / delta)
@@ -125,7 +129,9 @@ def check(outcome: naive.Outcome, results: Outcome, pulls: Ints, trace: Floats) 
 
 
 def phased_case(seed: int) -> Case:
-    """A random setting of a phased strategy: everything needed to run it in three ways."""
+    """A random setting of a phased strategy: everything needed to run it in three
+    ways.
+    """
     rng = np.random.default_rng(seed)
     arms = int(rng.integers(2, 7))
     forget = bool(rng.random() < 0.7)
@@ -148,7 +154,9 @@ def phased_case(seed: int) -> Case:
 
     counts = [1] + [phase_count(phase, forget) for phase in range(1, PHASES + 1)]
     reached = sum(count <= cap for count in counts)
-    tables = np.full((PHASES + 1, PHASES + 1, 2), np.nan)  # a run does not get to the rest, and would differ if it did
+    tables = np.full(
+        (PHASES + 1, PHASES + 1, 2), np.nan
+    )  # a run does not get to the rest, and would differ if it did
     tables[:reached, :reached] = [[pair(a, b) for b in counts[:reached]] for a in counts[:reached]]
     rules = PhasedRules(
         sampling,
@@ -263,7 +271,9 @@ def stream_case(seed: int) -> StreamCase:
 @pytest.mark.parametrize("block", range(8))
 def test_stream_runs_equal_naive(block: int) -> None:
     for seed in range(100 * block, 100 * block + 40):
-        arms, (laws, law, parameters), noise, rules, cap, sampler, bar, bonus, variance = stream_case(seed)
+        arms, (laws, law, parameters), noise, rules, cap, sampler, bar, bonus, variance = (
+            stream_case(seed)
+        )
         source = naive.Source(np.random.default_rng(seed), law, parameters)
         outcome = naive.run_stream(source, arms, sampler, noise, bar, bonus, variance, cap)
         for way in (compiled, as_it_stands) if seed % 5 == 0 else (compiled,):
@@ -279,14 +289,20 @@ def test_dpse_runs_equal_naive() -> None:
         arms = int(rng.integers(2, 8))
         laws, law, parameters = random_laws(rng, arms)
         if law == "beta":
-            laws, law, parameters = laws_module.bernoulli(laws.mean), "bernoulli", laws.mean.tolist()
+            laws, law, parameters = (
+                laws_module.bernoulli(laws.mean),
+                "bernoulli",
+                laws.mean.tolist(),
+            )
         epsilon, delta = float(rng.choice([0.05, 1.0, 10.0])), float(rng.choice([0.01, 0.2]))
         cap = int(rng.choice([arms, 1000, 10**5]))
         source = naive.Source(np.random.default_rng(seed), law, parameters)
         outcome = naive.run_dpse(source, arms, epsilon, delta, cap)
         for way in (compiled, as_it_stands):
             pulls, trace = np.zeros(arms, np.int64), np.zeros((40, 4 + arms))
-            result = way(epochs.run_epochs)(np.random.default_rng(seed), laws, epsilon, delta, cap, pulls, trace)
+            result = way(epochs.run_epochs)(
+                np.random.default_rng(seed), laws, epsilon, delta, cap, pulls, trace
+            )
             check(outcome, result, pulls, trace)
 
 
@@ -300,16 +316,23 @@ def test_a_dpse_block_is_its_runs_one_after_the_other() -> None:
         for run in range(runs):
             row, trace = np.zeros(arms, np.int64), np.zeros((0, 4 + arms))
             result = compiled(epochs.run_epochs)(same_rng, laws, 1.0, 0.1, 60_000, row, trace)
-            assert result == (block.samples[run], block.recommendation[run], block.stopped[run], block.rounds[run])
+            assert result == (
+                block.samples[run],
+                block.recommendation[run],
+                block.stopped[run],
+                block.rounds[run],
+            )
             assert row.tolist() == block.pulls[run].tolist()
 
 
-# --- leap = step ----------------------------------------------------------------------------------
+# --- leap = step ----------------------------------------------------------------------
 
 
 @njit
 def fill_random(rng: Rng, board: Board, reach: float) -> tuple[int, float, int, bool]:
-    """A random advance: ties, zeros, starts far from equilibrium, any share; (leader, beta, limit, whole)."""
+    """A random advance: ties, zeros, starts far from equilibrium, any share; (leader,
+    beta, limit, whole).
+    """
     arms = board.pulls.size
     scale = 10.0 ** (4.0 * rng.random())
     tied, zeros = rng.random() < 0.3, rng.random() < 0.05
@@ -362,7 +385,9 @@ def same(board: Board, other: Board) -> Any:
 
 @njit
 def compare(rng: Rng, arms: int, cases: int, reach: float, level: bool) -> tuple[int, int]:
-    """Mismatches between leaping and stepping over random advances, and samples passed."""
+    """Mismatches between leaping and stepping over random advances, and samples
+    passed.
+    """
     board, other = new_board(arms), new_board(arms)
     wrong, total = 0, 0
     for _ in range(cases):
@@ -393,7 +418,9 @@ tracks_leader = compiled(top_two.tracks_leader)
 
 
 @njit
-def step_plainly(board: Board, leader: int, beta: float, steps: int, whole: bool) -> tuple[int, int]:
+def step_plainly(
+    board: Board, leader: int, beta: float, steps: int, whole: bool
+) -> tuple[int, int]:
     """Top Two, asking for the challenger before each of its pulls."""
     for done in range(steps):
         arm = leader
@@ -450,7 +477,12 @@ def test_a_challenger_that_stays_too_long_is_caught() -> None:
 
 def variant(**replaced: Any) -> tuple[Callable[..., tuple[int, int]], dict[str, Any]]:
     """The leaps as plain Python with some of their parts replaced."""
-    space: dict[str, Any] = {**vars(top_two), **vars(board_module), **vars(certificate), **vars(leap)}
+    space: dict[str, Any] = {
+        **vars(top_two),
+        **vars(board_module),
+        **vars(certificate),
+        **vars(leap),
+    }
     for name, part in list(space.items()):
         if isinstance(part, FunctionType):
             space[name] = FunctionType(part.__code__, space, name, part.__defaults__)
@@ -458,8 +490,12 @@ def variant(**replaced: Any) -> tuple[Callable[..., tuple[int, int]], dict[str, 
     return space["travel"], space
 
 
-def mismatch(travel: Callable[..., tuple[int, int]], cases: int, reach: float = 400.0, seed: int = 5) -> bool:
-    """Whether this variant's leaps differ from compiled stepping on one of so many random advances."""
+def mismatch(
+    travel: Callable[..., tuple[int, int]], cases: int, reach: float = 400.0, seed: int = 5
+) -> bool:
+    """Whether this variant's leaps differ from compiled stepping on one of so many
+    random advances.
+    """
     rng = np.random.default_rng(seed)
     for case in range(cases):
         arms = 3 + case % 4
@@ -526,7 +562,9 @@ def test_a_line_that_covers_everything_is_caught() -> None:
 def tables_for(arms: int, epsilon: float) -> Floats:
     """Thresholds over phases."""
     counts = [1] + [phase_count(phase, True) for phase in range(1, PHASES + 1)]
-    return np.array([[daf_thresholds(a, b, arms, epsilon, 0.01, 1.0) for b in counts] for a in counts])
+    return np.array(
+        [[daf_thresholds(a, b, arms, epsilon, 0.01, 1.0) for b in counts] for a in counts]
+    )
 
 
 def whole_run(
@@ -538,11 +576,25 @@ def whole_run(
     bonus = np.array([math.sqrt(k_of(n) / n) + k_of(n) / (epsilon * n) for n in counts])
     low, high = np.ascontiguousarray(tables[:, :, 0]), np.ascontiguousarray(tables[:, :, 1])
     rules = PhasedRules(
-        0, seed % 2, 2 * (seed % 2), epsilon / 2, 0.5, 0.5, False, bonus, low, high, 0.0, True, doubling()
+        0,
+        seed % 2,
+        2 * (seed % 2),
+        epsilon / 2,
+        0.5,
+        0.5,
+        False,
+        bonus,
+        low,
+        high,
+        0.0,
+        True,
+        doubling(),
     )
     laws = laws_module.bernoulli(0.6 - gap * np.arange(arms, dtype=np.float64))
     pulls, trace = np.zeros(arms, np.int64), np.zeros((rows, 4 + arms))
-    result = compiled(phased.run_phased)(np.random.default_rng(seed), laws, epsilon, rules, leaping, cap, pulls, trace)
+    result = compiled(phased.run_phased)(
+        np.random.default_rng(seed), laws, epsilon, rules, leaping, cap, pulls, trace
+    )
     return result, pulls, trace
 
 
@@ -586,11 +638,13 @@ def test_gap_of_half_epsilon_counts_as_large() -> None:
         assert not gap_is_large(high, low, half * (1 + 1e-12))
 
 
-# --- compiling ------------------------------------------------------------------------------------
+# --- compiling ------------------------------------------------------------------------
 
 
 def test_every_leaf_calls_only_leaves_of_its_own_names() -> None:
-    """Leaves are found by identity: a function of the same name elsewhere is another one."""
+    """Leaves are found by identity: a function of the same name elsewhere is another
+    one.
+    """
     planted = Compiler({top_two.tracks_leader: never_the_leader})
     board, other = board_module.new_board(3), board_module.new_board(3)
     for each in (board, other):

@@ -1,4 +1,6 @@
-"""Strategies of one's own, in plain Python: the engine's runs again, every mistake named, the label everywhere."""
+"""Strategies of one's own, in plain Python: the engine's runs again, every mistake
+named, the label everywhere.
+"""
 
 import functools
 import itertools
@@ -29,9 +31,9 @@ from discreet import (
 from discreet.cli.simulate import simulation_report
 from discreet.reports import charts, terminal
 from discreet.reports.plan import plan_page
+from discreet.simulation.own import LABEL, code_of
 from discreet.simulation.paths import run_path
 from discreet.simulation.workers import generator
-from discreet.strategies.own import LABEL, code_of
 from discreet.theory import thresholds
 
 MU4 = discreet.benchmarks.mu4
@@ -59,7 +61,9 @@ class Means:
 
 
 class Uniform(Means):
-    """Round robin until the two best are apart by twice Hoeffding's radius, which pays for every look."""
+    """Round robin until the two best are apart by twice Hoeffding's radius, which pays
+    for every look.
+    """
 
     def ask(self) -> int | None:
         looks = int(self.count.min())
@@ -83,7 +87,9 @@ class Elimination(Means):
     def ask(self) -> int | None:
         if not self.queue:
             self.rounds += 1
-            radius = math.sqrt(math.log(4 * self.arms * self.rounds**2 / self.delta) / (2 * self.rounds))
+            radius = math.sqrt(
+                math.log(4 * self.arms * self.rounds**2 / self.delta) / (2 * self.rounds)
+            )
             best = max(self.mean[self.left])
             self.left = [arm for arm in self.left if self.mean[arm] > best - 2 * radius]
             self.queue = list(self.left)
@@ -103,7 +109,9 @@ class TopTwo(Means):
         return float(gap**2 / (0.5 * (1 / self.count[one] + 1 / self.count[other])))
 
     def bar(self, one: int, other: int) -> float:
-        return self.constant + sum(2 * math.log(4 + math.log(self.count[arm])) for arm in (one, other))
+        return self.constant + sum(
+            2 * math.log(4 + math.log(self.count[arm])) for arm in (one, other)
+        )
 
     def ask(self) -> int | None:
         samples, best = int(self.count.sum()), self.recommendation
@@ -126,7 +134,9 @@ class TopTwo(Means):
 class Noisy(Uniform):
     """Round robin on randomised responses: it claims local DP and does it itself."""
 
-    def __init__(self, arms: int, delta: float, rng: np.random.Generator, epsilon: float, people: int = 60) -> None:
+    def __init__(
+        self, arms: int, delta: float, rng: np.random.Generator, epsilon: float, people: int = 60
+    ) -> None:
         super().__init__(arms, delta, rng)
         self.keep = 1 / (1 + math.exp(-epsilon))
         self.people = people
@@ -167,11 +177,20 @@ class TestRuns:
         ids=["bernoulli", "discrete", "beta"],
     )
     def test_the_same_runs_as_the_engine(self, instance: discreet.Instance) -> None:
-        """TTUCB in plain Python meets the rewards that the compiled one meets, run by run, also from a later run on."""
+        """TTUCB in plain Python meets the rewards that the compiled one meets, run by
+        run, also from a later run on.
+        """
         own, ours = OwnStrategy("plain", TopTwo, delta=0.1), discreet.ttucb(0.1)
-        choices: list[dict[str, Any]] = [{"seed": 3}, {"seed": 3, "max_samples": 60}, {"seed": 5, "first_run": 7}]
+        choices: list[dict[str, Any]] = [
+            {"seed": 3},
+            {"seed": 3, "max_samples": 60},
+            {"seed": 5, "first_run": 7},
+        ]
         for numbers in choices:
-            assert same(simulate(instance, own, runs=12, **numbers), simulate(instance, ours, runs=12, **numbers))
+            assert same(
+                simulate(instance, own, runs=12, **numbers),
+                simulate(instance, ours, runs=12, **numbers),
+            )
 
     def test_a_run_draws_from_the_generator_of_its_number(self) -> None:
         results = simulate(EASY, NOISY, runs=4, seed=9)
@@ -184,12 +203,17 @@ class TestRuns:
 
     @pytest.mark.parametrize("strategy", [UNIFORM, ELIMINATION, NOISY], ids=lambda each: each.name)
     def test_the_same_numbers_at_any_number_of_threads(self, strategy: OwnStrategy) -> None:
-        one, other = (simulate(EASY, strategy, runs=30, seed=3, threads=threads) for threads in (1, 4))
+        one, other = (
+            simulate(EASY, strategy, runs=30, seed=3, threads=threads) for threads in (1, 4)
+        )
         assert same(one, other)
         assert same(one, simulate(EASY, strategy.with_(), runs=30, seed=3))
 
     def test_what_a_run_reports_fits_together(self) -> None:
-        uniform, elimination = simulate(EASY, UNIFORM, runs=40), simulate(EASY, ELIMINATION, runs=40)
+        uniform, elimination = (
+            simulate(EASY, UNIFORM, runs=40),
+            simulate(EASY, ELIMINATION, runs=40),
+        )
         for results in (uniform, elimination):
             assert results.stopped.all()
             assert results.errors == 0
@@ -203,7 +227,9 @@ class TestRuns:
         assert results.unstopped == 10
         assert (results.samples == 20).all()
         until = int(simulate(EASY, HASTY, runs=1).samples[0])
-        assert simulate(EASY, HASTY, runs=1, max_samples=until).stopped.all(), "right at the cap it has stopped"
+        assert simulate(EASY, HASTY, runs=1, max_samples=until).stopped.all(), (
+            "right at the cap it has stopped"
+        )
 
     def test_options_reach_the_class(self) -> None:
         short = OwnStrategy("noisy", Noisy, delta=0.1, epsilon=1.0, trust="local", people=30)
@@ -211,11 +237,15 @@ class TestRuns:
         assert set(simulate(EASY, short.with_(people=33, epsilon=2), runs=5).samples) == {33}
         assert short != NOISY
         assert short.with_(delta=0.2).delta == 0.2
-        assert repr(short).startswith("OwnStrategy('noisy', Noisy, delta=0.1, epsilon=1.0, trust='local'")
+        assert repr(short).startswith(
+            "OwnStrategy('noisy', Noisy, delta=0.1, epsilon=1.0, trust='local'"
+        )
 
     def test_an_indifference_gap_is_told_and_counts(self) -> None:
         class Gap(Hasty):
-            def __init__(self, arms: int, delta: float, rng: np.random.Generator, zeta: float) -> None:
+            def __init__(
+                self, arms: int, delta: float, rng: np.random.Generator, zeta: float
+            ) -> None:
                 super().__init__(arms, delta, rng)
                 assert zeta == 0.7
 
@@ -276,7 +306,10 @@ class TestMistakes:
             ({"make": UNIFORM}, "give the class itself"),
             ({"make": functools.partial(Uniform, arms=2)}, "give the class itself"),
             ({"make": Means}, "Means needs a method ask"),
-            ({"make": Noisy}, "Noisy is made with arms, delta, rng, by these names: missing.*'epsilon'"),
+            (
+                {"make": Noisy},
+                "Noisy is made with arms, delta, rng, by these names: missing.*'epsilon'",
+            ),
             ({"scale": 2}, "unexpected keyword argument 'scale'"),
             ({"epsilon": 1.0}, "has no privacy: leave epsilon out"),
             ({"trust": "global"}, "say how private"),
@@ -327,11 +360,15 @@ class TestLabel:
         assert LABEL in capsys.readouterr().out
 
     def test_a_plan(self, capsys: pytest.CaptureFixture[str]) -> None:
-        found = plan(EASY, [1.0, 2.0], 0.1, strategies=[UNIFORM, NOISY], trust="local", runs=10, budget=60)
+        found = plan(
+            EASY, [1.0, 2.0], 0.1, strategies=[UNIFORM, NOISY], trust="local", runs=10, budget=60
+        )
         rows = found.to_dict()["per_epsilon"]
         assert [row["strategy"] for row in rows] == ["noisy", "noisy", "uniform"]
         assert [row["epsilon"] for row in rows] == [1.0, 2.0, None]
-        assert all(row["correctness"].startswith(LABEL) and row["privacy_cost"] is None for row in rows)
+        assert all(
+            row["correctness"].startswith(LABEL) and row["privacy_cost"] is None for row in rows
+        )
         bounds = [row["lower_bound"] for row in rows]
         assert bounds[0] > bounds[1] > bounds[2] > 0
         assert "correctness" not in found.to_dict()["no_privacy"][0]
@@ -343,7 +380,9 @@ class TestLabel:
         assert f"noisy ({LABEL})" in plan_page(found)
 
     def test_an_audit(self, capsys: pytest.CaptureFixture[str]) -> None:
-        found = discreet.audit_correctness(HASTY, runs=100, instances={"near tie": Bernoulli([0.5, 0.51])})
+        found = discreet.audit_correctness(
+            HASTY, runs=100, instances={"near tie": Bernoulli([0.5, 0.51])}
+        )
         assert found.violated
         assert found.to_dict()["correctness"].startswith(LABEL)
         terminal.show_correctness(found)
@@ -399,7 +438,9 @@ class TestStudy:
         assert grown.drop("seconds").equals(whole.drop("seconds"))
         assert grown["mean"][0] == simulate(EASY, UNIFORM, runs=12).summary()["mean"]
 
-    def test_refuses_a_folder_whose_strategy_changed(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_refuses_a_folder_whose_strategy_changed(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         versions = []
         for version, answer in enumerate(("0", "1")):
             text = TYPED.format(constant=0, answer=answer)
@@ -409,7 +450,9 @@ class TestStudy:
         first, second = (Study({"easy": EASY}, [each], runs=2, max_samples=9) for each in versions)
         assert first != second
         run_study(first, tmp_path / "folder")
-        with pytest.raises(InvalidInputError, match=r"mine, .*code = \w{8} is new; the strategy mine, .*is gone"):
+        with pytest.raises(
+            InvalidInputError, match=r"mine, .*code = \w{8} is new; the strategy mine, .*is gone"
+        ):
             run_study(second, tmp_path / "folder")
         other = Study({"easy": EASY}, [versions[0].with_(delta=0.2)], runs=2, max_samples=9)
         with pytest.raises(InvalidInputError, match=r"delta = 0.1, .*is gone"):
@@ -419,7 +462,9 @@ class TestStudy:
 
     def test_a_constant_and_a_base_class_are_code(self) -> None:
         assert code_of(Elimination) != code_of(Uniform)
-        derived = [type("Same", (base,), {"__module__": "builtins"}) for base in (Uniform, Elimination)]
+        derived = [
+            type("Same", (base,), {"__module__": "builtins"}) for base in (Uniform, Elimination)
+        ]
         assert code_of(derived[0]) == code_of(Uniform)
         assert code_of(derived[0]) != code_of(derived[1])
 

@@ -1,4 +1,6 @@
-"""bet-se: equal to its oracle, sound bets, guarantees that can fail. Tests that draw state their false-alarm rate."""
+"""bet-se: equal to its oracle, sound bets, guarantees that can fail. Tests that draw
+state their false-alarm rate.
+"""
 
 import json
 import math
@@ -85,7 +87,7 @@ def ledgers(seed: int) -> Floats:
     return rows
 
 
-# --- the same runs three ways ---------------------------------------------------------------------
+# --- the same runs three ways ---------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -130,11 +132,13 @@ def test_only_the_mean_of_a_law_matters() -> None:
 
 
 def test_threads_do_not_matter() -> None:
-    runs = [simulate(Bernoulli([0.7, 0.5]), bet_se(0.1, 1.0), 30, 3, threads=t).samples for t in (1, 3)]
+    runs = [
+        simulate(Bernoulli([0.7, 0.5]), bet_se(0.1, 1.0), 30, 3, threads=t).samples for t in (1, 3)
+    ]
     assert np.array_equal(runs[0], runs[1])
 
 
-# --- bets -----------------------------------------------------------------------------------------
+# --- bets -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("epsilon", [0.001, 0.1, 1.0, 10.0, 1000.0])
@@ -159,7 +163,9 @@ def test_stakes_add_up() -> None:
 @pytest.mark.parametrize("grid", [1, 4])
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 4.0])
 def test_a_round_wins_nothing_on_average(grid: int, epsilon: float) -> None:
-    """E[down] and E[up], summed over every outcome and noise: 1 at the mean, less on the null's side, more beyond."""
+    """E[down] and E[up], summed over every outcome and noise: 1 at the mean, less on
+    the null's side, more beyond.
+    """
     bets, pulls, mean = make_bets(epsilon, grid=grid), 7, 0.3
     unit = epsilon / grid
     noise = np.arange(-int(400 / unit), int(400 / unit) + 1)  # tail below 1e-30 at tilt 0.8 epsilon
@@ -173,7 +179,9 @@ def test_a_round_wins_nothing_on_average(grid: int, epsilon: float) -> None:
                     rows[octave] = s, pulls, 1
                     base = evidence.side(x, rows, j, sign, bets)[0]
                     tilt = sign * bets.tilt[j] / 2**octave
-                    series = np.exp(tilt * noise / grid - unit * np.abs(noise)).sum() * math.tanh(unit / 2)
+                    series = np.exp(tilt * noise / grid - unit * np.abs(noise)).sum() * math.tanh(
+                        unit / 2
+                    )
                     expected += binom.pmf(s, pulls, mean) * math.exp(base) * series
                 means.append(expected)
             assert means[0] < 1 < means[2]
@@ -182,9 +190,11 @@ def test_a_round_wins_nothing_on_average(grid: int, epsilon: float) -> None:
 
 @pytest.mark.parametrize("top_two", [False, True])
 def test_money_against_the_best_arm_has_mean_at_most_one(top_two: bool) -> None:
-    """E_1(mu_1) after five rounds, with the announcements, octaves and sleep of the program itself, over 2000 plays.
+    """E_1(mu_1) after five rounds, with the announcements, octaves and sleep of the
+    program itself, over 2000 plays.
 
-    False alarm: compared with 1 + 5 standard errors (3e-7). Compiled, which makes the same decisions.
+    False alarm: compared with 1 + 5 standard errors (3e-7). Compiled, which makes the
+    same decisions.
     """
     means, rng, money = (0.5, 0.5, 0.45, 0.45), generator(11), []
     settle, plan, draw = compiled(betting.settle), compiled(betting.plan), compiled(play.draw_round)
@@ -208,9 +218,12 @@ def test_infimum_is_the_smallest_value(seed: int) -> None:
     rows = ledgers(seed)
     bets = make_bets((0.05, 1.0, 10.0)[seed % 3])
     for zeta in (0.0, 0.1):
-        lower, upper = evidence.infimum(0.5, zeta, 1.0, rows[0], rows[1], zeta, 20, bets, math.nan, 1e-9)
+        lower, upper = evidence.infimum(
+            0.5, zeta, 1.0, rows[0], rows[1], zeta, 20, bets, math.nan, 1e-9
+        )
         values = [
-            evidence.log_evidence(x, rows[0], rows[1], zeta, 20, bets)[0] for x in np.linspace(zeta, 1, 401).tolist()
+            evidence.log_evidence(x, rows[0], rows[1], zeta, 20, bets)[0]
+            for x in np.linspace(zeta, 1, 401).tolist()
         ]
         assert lower <= min(values) + 1e-9
         assert upper - lower <= 1e-9
@@ -237,11 +250,13 @@ def test_no_smallest_gap() -> None:
     assert 30 <= log2n <= 40
 
 
-# --- the plan -------------------------------------------------------------------------------------
+# --- the plan -------------------------------------------------------------------------
 
 
 def test_an_arm_that_is_out_wakes_up() -> None:
-    """After 32 times its pulls if it just went out, later with more money against it; everyone if everyone is out."""
+    """After 32 times its pulls if it just went out, later with more money against it;
+    everyone if everyone is out.
+    """
     setting = make_setting(3, 1.0, 0.1)
     book = betting.new_book(3)
     book.total[:] = [[60, 100, 3], [5000, 10000, 9], [5000, 10000, 9]]
@@ -256,7 +271,9 @@ def test_an_arm_that_is_out_wakes_up() -> None:
 
 
 def test_top_two_pairs() -> None:
-    """Leader and closest rival; before that the overdue, the least pulled first; out arms only when they overslept."""
+    """Leader and closest rival; before that the overdue, the least pulled first; out
+    arms only when they overslept.
+    """
     setting = make_setting(4, 1.0, 0.1, top_two=True)
     book = betting.new_book(4)
     book.total[:] = [[700, 1000, 1], [600, 1000, 1], [650, 1000, 1], [100, 1000, 1]]
@@ -275,7 +292,10 @@ def test_top_two_pairs() -> None:
 @pytest.mark.parametrize("options", [{}, LOCAL, NONE, TOP_TWO])
 def test_ties_among_the_others_end(options: dict[str, Any]) -> None:
     epsilon = None if options == NONE else 1.0
-    assert simulate(Bernoulli([0.6, 0.5, 0.5, 0.5]), bet_se(0.1, epsilon, **options), 200, 5).unstopped == 0
+    assert (
+        simulate(Bernoulli([0.6, 0.5, 0.5, 0.5]), bet_se(0.1, epsilon, **options), 200, 5).unstopped
+        == 0
+    )
 
 
 def test_runs_are_cheap_whatever_the_samples() -> None:
@@ -287,7 +307,12 @@ def test_runs_are_cheap_whatever_the_samples() -> None:
 
 @pytest.mark.parametrize(
     ("epsilon", "trust", "ends"),
-    [(1e-9, "global", True), (1e-9, "local", False), (1e-12, "global", False), (900.0, "local", True)],
+    [
+        (1e-9, "global", True),
+        (1e-9, "local", False),
+        (1e-12, "global", False),
+        (900.0, "local", True),
+    ],
 )
 def test_extreme_epsilon(epsilon: float, trust: str, ends: bool) -> None:
     results = simulate(Bernoulli([0.9, 0.1]), bet_se(0.1, epsilon, trust), 3, 1)
@@ -295,16 +320,22 @@ def test_extreme_epsilon(epsilon: float, trust: str, ends: bool) -> None:
     assert (results.stopped == ends).all()
 
 
-# --- guarantees that can fail ---------------------------------------------------------------------
+# --- guarantees that can fail ---------------------------------------------------------
 
 
 def alarm(count: int, runs: int, bound: float) -> bool:
-    """More than the bound would ever allow: a sound program gets here once in a million tests."""
+    """More than the bound would ever allow: a sound program gets here once in a million
+    tests.
+    """
     return bool(binom.sf(count - 1, runs, bound) < 1e-6)
 
 
-def stopped_ties(bets: Bets, setting: Setting, cap: int, player: Any = None, bound: float | None = None) -> bool:
-    """Alarm over runs of two tied arms: both are best, each is out with probability <= delta, so 2 delta may stop."""
+def stopped_ties(
+    bets: Bets, setting: Setting, cap: int, player: Any = None, bound: float | None = None
+) -> bool:
+    """Alarm over runs of two tied arms: both are best, each is out with probability <=
+    delta, so 2 delta may stop.
+    """
     means, none, runs = np.array([0.5, 0.5]), np.zeros((0, 6)), 1500
     play_run, stops = player or compiled(play.run_betting), 0
     rules, laws = BettingRules(bets, setting), bernoulli(means)
@@ -354,9 +385,16 @@ def test_infimum_at_the_empirical_mean_only_is_caught() -> None:
 @pytest.mark.parametrize("options", [{}, TOP_TWO, LOCAL])
 @pytest.mark.parametrize(
     ("means", "epsilon"),
-    [((0.52, 0.5), 0.05), ((0.52, 0.5), 10.0), ((0.6, 0.5, 0.5), 1.0), ((0.6, 0.4, 0.4, 0.4, 0.2), 0.1)],
+    [
+        ((0.52, 0.5), 0.05),
+        ((0.52, 0.5), 10.0),
+        ((0.6, 0.5, 0.5), 1.0),
+        ((0.6, 0.4, 0.4, 0.4, 0.2), 0.1),
+    ],
 )
-def test_errors_stay_within_delta(means: tuple[float, ...], epsilon: float, options: dict[str, Any]) -> None:
+def test_errors_stay_within_delta(
+    means: tuple[float, ...], epsilon: float, options: dict[str, Any]
+) -> None:
     """500 runs at delta = 0.1; all stop; false alarm below 1e-6."""
     results = simulate(Bernoulli(means), bet_se(0.1, epsilon, **options), 500, 3)
     assert results.unstopped == 0
@@ -373,7 +411,9 @@ def test_errors_stay_within_delta_with_many_arms(options: dict[str, Any]) -> Non
 
 @pytest.mark.parametrize("options", [{}, TOP_TWO, LOCAL])
 def test_zeta_stops_near_ties_within_zeta(options: dict[str, Any]) -> None:
-    """The chain .5, .45, .40 with zeta = .06: arm 2 is .1 below the best. False alarm below 1e-6."""
+    """The chain .5, .45, .40 with zeta = .06: arm 2 is .1 below the best. False alarm
+    below 1e-6.
+    """
     results = simulate(Bernoulli([0.5, 0.45, 0.40]), bet_se(0.1, 1.0, zeta=0.06, **options), 400, 3)
     assert results.unstopped == 0
     assert not alarm(results.errors, 400, 0.1)
@@ -383,7 +423,9 @@ def test_zeta_stops_near_ties_within_zeta(options: dict[str, Any]) -> None:
 
 
 def missed_intervals(trust: str, bets: Bets) -> int:
-    """Of 40 arms looked at six times each at level 0.9: how many intervals miss the mean at some look."""
+    """Of 40 arms looked at six times each at level 0.9: how many intervals miss the
+    mean at some look.
+    """
     missed, rng, setting = 0, generator(21), make_setting(2, 1.0, 0.1, trust)
     for _ in range(40):
         total, ever = np.zeros(3), False
@@ -407,11 +449,15 @@ def test_intervals_cover_at_all_times(trust: str) -> None:
 @pytest.mark.slow
 def test_intervals_from_too_much_money_are_caught() -> None:
     bets = make_bets(1.0)
-    assert alarm(missed_intervals("global", bets._replace(stake=bets.stake + math.log(20))), 40, 0.1)
+    assert alarm(
+        missed_intervals("global", bets._replace(stake=bets.stake + math.log(20))), 40, 0.1
+    )
 
 
 def test_p_values_are_valid_at_all_times() -> None:
-    """The running minimum of a best arm's p-value: P(p <= u) <= u. 150 plays of 6 rounds, false alarm below 1e-6."""
+    """The running minimum of a best arm's p-value: P(p <= u) <= u. 150 plays of 6
+    rounds, false alarm below 1e-6.
+    """
     rng, smallest = generator(5), []
     bets, setting = make_bets(1.0), make_setting(2, 1.0, 0.01)
     for _ in range(150):
@@ -438,16 +484,23 @@ def test_p_value_is_the_level_of_going_out() -> None:
         assert (lower >= target) == is_out
 
 
-# --- the strategy ---------------------------------------------------------------------------------
+# --- the strategy ---------------------------------------------------------------------
 
 
 def test_words_and_json() -> None:
-    for strategy in (bet_se(0.1, 1.0), bet_se(0.1, 0.5, "local", 0.05), bet_se(0.1, trust="none", sampling="top-two")):
+    for strategy in (
+        bet_se(0.1, 1.0),
+        bet_se(0.1, 0.5, "local", 0.05),
+        bet_se(0.1, trust="none", sampling="top-two"),
+    ):
         assert Strategy.from_json(strategy.to_json()) == strategy
         assert strategy.proved
         assert "Betting elimination" in strategy.reference
     assert bet_se(0.1, 1.0).privacy == "1-global DP: every release is noised"
-    assert bet_se(0.1, 1.0, "local").privacy == "1-local DP: every answer is randomised before it is sent"
+    assert (
+        bet_se(0.1, 1.0, "local").privacy
+        == "1-local DP: every answer is randomised before it is sent"
+    )
     assert bet_se(0.1, trust="none").privacy.startswith("none")
     assert "probability at most 0.1" in bet_se(0.1, 1.0).correctness
     assert "more than 0.05 below the best" in bet_se(0.1, 1.0, zeta=0.05).correctness
@@ -511,7 +564,12 @@ def test_the_command_line() -> None:
         main, [*arguments, *means, "--epsilon", "1", "--trust", "local", "--sampling", "top-two"]
     )
     found = json.loads(result.stdout)
-    assert (found["strategy"], found["trust"], found["errors"], found["unstopped"]) == ("bet-se", "local", 0, 0)
+    assert (found["strategy"], found["trust"], found["errors"], found["unstopped"]) == (
+        "bet-se",
+        "local",
+        0,
+        0,
+    )
     assert found["spec"]["strategy"]["zeta"] == 0.1
     assert "more than 0.1 below the best" in found["correctness"]
     free = CliRunner().invoke(main, [*arguments, "--instance", "mu5", "--trust", "none"])
@@ -526,11 +584,16 @@ def test_the_command_line() -> None:
         (["--epsilon", "1", "--trust", "all"], "trust must be one of"),
         (["--epsilon", "1", "--zeta", "2"], "zeta must lie"),
         (["--epsilon", "1", "--threshold", "empirical"], "one threshold"),
-        (["--epsilon", "1", "--strategy", "dp-se", "--trust", "global"], "dp-se has no option 'trust'"),
+        (
+            ["--epsilon", "1", "--strategy", "dp-se", "--trust", "global"],
+            "dp-se has no option 'trust'",
+        ),
     ],
 )
 def test_the_command_line_refuses(options: list[str], words: str) -> None:
-    result = CliRunner().invoke(main, ["simulate", "--means", "0.6,0.5", "--strategy", "bet-se", *options])
+    result = CliRunner().invoke(
+        main, ["simulate", "--means", "0.6,0.5", "--strategy", "bet-se", *options]
+    )
     assert result.exit_code == 2
     assert result.stderr.count("\n") == 1
     assert words in result.stderr

@@ -1,7 +1,9 @@
-"""The same outcomes and noise lead a live run and the simulator to the same assignments, releases, stop and arm.
+"""The same outcomes and noise lead a live run and the simulator to the same
+assignments, releases, stop and arm.
 
-Live runs are played first, on random bits and noise; then the oracle of the simulator (equal to the engine by
-test_exactness.py) plays again with those bits and that noise as its draws.
+Live runs are played first, on random bits and noise; then the oracle of the simulator
+(equal to the engine by test_exactness.py) plays again with those bits and that noise as
+its draws.
 """
 
 import math
@@ -36,11 +38,19 @@ BETS = [
 def quick(name: str, options: dict[str, Any]) -> Strategy | None:
     """A strategy with so little privacy that it stops below the cap."""
     strategy = make(name, options)
-    return strategy.with_(epsilon=10.0) if strategy is not None and strategy.trust == "global" else strategy
+    return (
+        strategy.with_(epsilon=10.0)
+        if strategy is not None and strategy.trust == "global"
+        else strategy
+    )
 
 
-def played(strategy: Strategy, seed: int, noise: float | None = None) -> tuple[Run, list[int], Tape]:
-    """A live run on random bits, the arms in the order of assignment, and the tape of it."""
+def played(
+    strategy: Strategy, seed: int, noise: float | None = None
+) -> tuple[Run, list[int], Tape]:
+    """A live run on random bits, the arms in the order of assignment, and the tape of
+    it.
+    """
     rng, tape, grid = np.random.default_rng(seed), Tape(), outcomes.grid_of(strategy)
     live = new_run(strategy, len(MEANS), CAP, strategy.delta, noise)
     arms: list[int] = []
@@ -86,7 +96,9 @@ def release(live: Run, strategy: Strategy, grid: int, bits: Any, rng: Any, tape:
 
 
 @pytest.mark.parametrize(("name", "options"), OPTIONS, ids=str)
-def test_same_decisions_as_the_simulator(name: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_same_decisions_as_the_simulator(
+    name: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     strategy = quick(name, options)
     if strategy is None:
         return
@@ -123,7 +135,9 @@ def test_same_decisions_as_the_simulated_gambler(strategy: Strategy) -> None:
 
 
 def differs(strategy: Strategy, seed: int) -> bool:
-    """Whether a live run and the simulator disagree: on the samples, or already on what is drawn when."""
+    """Whether a live run and the simulator disagree: on the samples, or already on what
+    is drawn when.
+    """
     live, _, tape = played(strategy, seed)
     try:
         return live.samples != oracle(strategy, Bernoulli(MEANS), tape, CAP).samples  # type: ignore[arg-type]

@@ -1,4 +1,6 @@
-"""What a run stores is stored for ever: its names are these, whatever the code calls things."""
+"""What a run stores is stored for ever: its names are these, whatever the code calls
+things.
+"""
 
 from typing import Any, ClassVar
 
@@ -38,7 +40,9 @@ STORED: dict[str, tuple[Strategy, list[str], list[str]]] = {
 
 @pytest.mark.parametrize("family", STORED)
 def test_the_names_of_a_stored_run(family: str) -> None:
-    """Files of people's trials hold these names, in this order, since version 1 of the schema."""
+    """Files of people's trials hold these names, in this order, since version 1 of the
+    schema.
+    """
     strategy, fields, arrays = STORED[family]
     state = new_run(strategy, 3, 100, 0.1).dump()
     assert list(state) == [*fields, "arrays"]
@@ -61,7 +65,9 @@ def test_a_field_that_should_be_there_is_missed(family: str) -> None:
 
 
 class LaterRun(StreamRun):
-    """A run as a later version may write it: a field and an array more, which older files lack."""
+    """A run as a later version may write it: a field and an array more, which older
+    files lack.
+    """
 
     fields: ClassVar = {**StreamRun.fields, "reached": 7}
     optional_arrays: ClassVar = frozenset({"seen"})

@@ -9,7 +9,9 @@ SCOPE = Scope(100, ("mu2", "mu4"), {"global": (0.01, 0.02, 1.0, 10.0), "local": 
 
 
 def made_up(**means: float) -> list[dict[str, Any]]:
-    """A table in which every cell has 100 runs; `means` by strategy and threshold, 1000 otherwise."""
+    """A table in which every cell has 100 runs; `means` by strategy and threshold, 1000
+    otherwise.
+    """
     rows = []
     for trust, pairs in STRATEGIES.items():
         for strategy, threshold in pairs:
@@ -17,7 +19,12 @@ def made_up(**means: float) -> list[dict[str, Any]]:
             for level in SCOPE.levels.get(trust, (None,)):
                 for instance in SCOPE.instances:
                     row: dict[str, Any] = {"trust": trust, "instance": instance}
-                    row |= {"strategy": strategy, "threshold": threshold, "epsilon": level, "delta": 0.01}
+                    row |= {
+                        "strategy": strategy,
+                        "threshold": threshold,
+                        "epsilon": level,
+                        "delta": 0.01,
+                    }
                     row |= {"runs": 100, "unstopped": 0, "errors": 0, "mean": mean, "median": mean}
                     rows.append({**row, "std": 10.0, "sem": 1.0, "q10": mean, "q90": mean})
     return rows

@@ -32,9 +32,20 @@ TINY = Scope(6, ("mu3",), {"global": (0.5, 1.0), "local": (2.0, 10.0)}, quick=Tr
 def test_the_grid_is_the_papers() -> None:
     studies = make_scope().studies()
     assert list(studies) == ["none", "global", "local"]
-    levels = {part: {cell.strategy.epsilon for cell in study.cells} for part, study in studies.items()}
+    levels = {
+        part: {cell.strategy.epsilon for cell in study.cells} for part, study in studies.items()
+    }
     assert levels["none"] == {None}
-    assert levels["global"] == {0.001, 0.005, 0.01, 0.05, *(i / 10 for i in range(1, 11)), 10, 100, 1000}
+    assert levels["global"] == {
+        0.001,
+        0.005,
+        0.01,
+        0.05,
+        *(i / 10 for i in range(1, 11)),
+        10,
+        100,
+        1000,
+    }
     assert levels["local"] == {*(i / 10 for i in range(1, 11)), 10, 100}
     assert make_scope().left_out == (0.01, 0.05)
     small = make_scope(trust="local", all_local=True).studies()["local-small"]
@@ -50,7 +61,11 @@ def test_the_grid_is_the_papers() -> None:
 
 @pytest.mark.parametrize(
     ("options", "words"),
-    [({"trust": "none"}, "trust"), ({"runs": 1}, "runs"), ({"quick": True, "all_local": True}, "all_local")],
+    [
+        ({"trust": "none"}, "trust"),
+        ({"runs": 1}, "runs"),
+        ({"quick": True, "all_local": True}, "all_local"),
+    ],
 )
 def test_bad_scopes(options: dict[str, Any], words: str) -> None:
     with pytest.raises(InvalidInputError, match=words):
@@ -65,19 +80,30 @@ def test_the_authors_dp_se_takes_more() -> None:
 
 
 def test_the_authors_dp_se_is_dp_se_while_there_was_one_epoch() -> None:
-    """On mu3 at ε = 10 both end with the first epoch: the count of all epochs is that of the first."""
+    """On mu3 at ε = 10 both end with the first epoch: the count of all epochs is that
+    of the first.
+    """
     samples, _, epochs = authors_dp_se(benchmarks.mu3, 10.0, 0.01, 50, 1)
     assert set(epochs.tolist()) == {1}
     assert set(samples.tolist()) == {5310}
 
 
 def test_the_time_of_the_local_study() -> None:
-    rows: list[dict[str, Any]] = [{"strategy": "ttucb", "mean": 1000.0}, {"strategy": "ttucb", "mean": None}]
+    rows: list[dict[str, Any]] = [
+        {"strategy": "ttucb", "mean": 1000.0},
+        {"strategy": "ttucb", "mean": None},
+    ]
     short, long = (local_seconds(rows, [level], 10, 1e-6) for level in (0.1, 0.01))
     assert short == pytest.approx(0.01 / np.tanh(0.05) ** 2)
     assert long / short == pytest.approx(100, rel=0.01)
     assert [in_words(s) for s in (0.1, 80, 100, 7200, 1e6)] == [
-        *("about 1 seconds", "about 80 seconds", "about 1.7 minutes", "about 2 hours", "about 12 days"),
+        *(
+            "about 1 seconds",
+            "about 80 seconds",
+            "about 1.7 minutes",
+            "about 2 hours",
+            "about 12 days",
+        ),
     ]
 
 
@@ -94,12 +120,25 @@ def test_a_study_from_end_to_end(tmp_path: Path) -> None:
     table = pl.read_parquet(tmp_path / "new" / "table.parquet")
     assert table.equals(found.table)
     assert len(table) == cells + 2  # the authors' DP-SE
-    assert {"instance", "strategy", "threshold", "epsilon", "delta", "runs", "unstopped", "errors"} <= set(
-        table.columns
-    )
+    assert {
+        "instance",
+        "strategy",
+        "threshold",
+        "epsilon",
+        "delta",
+        "runs",
+        "unstopped",
+        "errors",
+    } <= set(table.columns)
     assert {"mean", "median", "std", "sem", "q10", "q90"} <= set(table.columns)
     page = (tmp_path / "new" / "report.html").read_text()
-    for words in ("What agrees with the paper", "mu3, trusted collector", "mu3, nobody trusted", "quick", "<svg"):
+    for words in (
+        "What agrees with the paper",
+        "mu3, trusted collector",
+        "mu3, nobody trusted",
+        "quick",
+        "<svg",
+    ):
         assert words in page
     assert "http://" not in page.replace("http://www.w3.org/", "")
     assert len(found.files) == 2 * 2 * (3 + 2)
@@ -132,7 +171,10 @@ def test_an_interrupted_study_goes_on(tmp_path: Path, monkeypatch: pytest.Monkey
     assert again[0].done > 5 * 6
     assert table.equals(whole)
     files = [path.relative_to(tmp_path / "a") for path in (tmp_path / "a").rglob("*.parquet")]
-    assert all((tmp_path / "a" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes() for name in files)
+    assert all(
+        (tmp_path / "a" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+        for name in files
+    )
 
 
 @pytest.mark.slow
@@ -166,7 +208,9 @@ def test_a_foreign_folder_is_left_alone(tmp_path: Path) -> None:
     assert "cannot use" in result.stderr
 
 
-@pytest.mark.parametrize("options", [["--trust", "none"], ["--runs", "0"], ["--quick", "--all-local"], []])
+@pytest.mark.parametrize(
+    "options", [["--trust", "none"], ["--runs", "0"], ["--quick", "--all-local"], []]
+)
 def test_bad_input_is_one_line(options: list[str], tmp_path: Path) -> None:
     out = ["--out", str(tmp_path / "x")] if options else []
     result = CliRunner().invoke(main, ["reproduce", *out, *options])
@@ -177,8 +221,12 @@ def test_bad_input_is_one_line(options: list[str], tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(report, "make_scope", lambda *_: Scope(4, ("mu3",), {"global": (1.0, 10.0)}, True))
-    result = CliRunner().invoke(main, ["reproduce", "--out", str(tmp_path / "a"), "--quick", "--json"])
+    monkeypatch.setattr(
+        report, "make_scope", lambda *_: Scope(4, ("mu3",), {"global": (1.0, 10.0)}, True)
+    )
+    result = CliRunner().invoke(
+        main, ["reproduce", "--out", str(tmp_path / "a"), "--quick", "--json"]
+    )
     assert result.exit_code == 0, result.output
     found = json.loads(result.stdout)
     assert found["cells"] == 18  # the 16 of the studies and the authors' two

@@ -1,4 +1,6 @@
-"""Studies: from files, resumption, growth, refusals, the same bytes whatever did the work."""
+"""Studies: from files, resumption, growth, refusals, the same bytes whatever did the
+work.
+"""
 
 import errno
 import json
@@ -9,7 +11,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import (
+    BrokenExecutor,
+    CancelledError,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+    ThreadPoolExecutor,
+)
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -20,7 +29,15 @@ import pytest
 from click.testing import CliRunner, Result
 
 import discreet
-from discreet import DiscreetError, InvalidInputError, MissingExtraError, Results, Study, run_study, simulate
+from discreet import (
+    DiscreetError,
+    InvalidInputError,
+    MissingExtraError,
+    Results,
+    Study,
+    run_study,
+    simulate,
+)
 from discreet.cli import main
 from discreet.simulation import engine
 from discreet.strategies.custom import CustomThreshold
@@ -39,7 +56,12 @@ COLUMNS = [
 
 
 def small(**changes: Any) -> Study:
-    parts: dict[str, Any] = {"instances": {"easy": EASY, "mu4": MU4}, "strategies": STRATEGIES, "runs": 300, "seed": 5}
+    parts: dict[str, Any] = {
+        "instances": {"easy": EASY, "mu4": MU4},
+        "strategies": STRATEGIES,
+        "runs": 300,
+        "seed": 5,
+    }
     return Study(**{**parts, **changes})
 
 
@@ -80,14 +102,24 @@ class Broken(Executor):
 class TestFirstRun:
     @pytest.mark.parametrize(
         "strategy",
-        [discreet.ttucb(0.1), discreet.adap_tt_star(1, 0.1), discreet.dp_se(1, 0.1), discreet.bet_se(0.1, 1)],
+        [
+            discreet.ttucb(0.1),
+            discreet.adap_tt_star(1, 0.1),
+            discreet.dp_se(1, 0.1),
+            discreet.bet_se(0.1, 1),
+        ],
         ids=lambda strategy: strategy.name,
     )
     def test_blocks_are_one_whole_simulation(self, strategy: discreet.Strategy) -> None:
         one = simulate(MU4, strategy, 200, seed=3)
-        parts = [simulate(MU4, strategy, n, seed=3, first_run=first) for first, n in ((0, 64), (64, 128), (192, 8))]
+        parts = [
+            simulate(MU4, strategy, n, seed=3, first_run=first)
+            for first, n in ((0, 64), (64, 128), (192, 8))
+        ]
         for name in ("samples", "recommendation", "correct", "stopped", "rounds", "pulls"):
-            assert np.array_equal(getattr(one, name), np.concatenate([getattr(part, name) for part in parts]))
+            assert np.array_equal(
+                getattr(one, name), np.concatenate([getattr(part, name) for part in parts])
+            )
         assert parts[1].spec == {**one.spec, "first_run": 64}
 
     def test_what_is_refused(self) -> None:
@@ -106,7 +138,8 @@ class TestStudy:
         assert hash(study) == hash(small(strategies=list(STRATEGIES)))
         assert small(seed=6) != study
         assert (
-            small(strategies=[discreet.bet_se(0.1, 1)]).digest == small(strategies=[discreet.bet_se(0.1, 1.0)]).digest
+            small(strategies=[discreet.bet_se(0.1, 1)]).digest
+            == small(strategies=[discreet.bet_se(0.1, 1.0)]).digest
         )
         with pytest.raises(TypeError):
             study.instances["other"] = MU4  # type: ignore[index]
@@ -119,12 +152,18 @@ class TestStudy:
             ({"strategies": []}, "one or more strategies"),
             ({"strategies": ["bet-se"]}, "made by presets"),
             ({"strategies": [STRATEGIES[0]] * 2}, "is there twice"),
-            ({"strategies": [discreet.ttucb(0.1, threshold=CustomThreshold("mine", abs))]}, "Python function"),
+            (
+                {"strategies": [discreet.ttucb(0.1, threshold=CustomThreshold("mine", abs))]},
+                "Python function",
+            ),
             ({"runs": 0}, "runs must be"),
             ({"seed": -1}, "seed must be"),
             ({"max_samples": 2}, "easy, bet-se.*max_samples must be"),
             ({"max_samples": 2.5}, "whole number"),
-            ({"instances": {"tied": discreet.Bernoulli((0.5, 0.5))}}, "tied, bet-se.*no unique best arm"),
+            (
+                {"instances": {"tied": discreet.Bernoulli((0.5, 0.5))}},
+                "tied, bet-se.*no unique best arm",
+            ),
         ],
     )
     def test_what_is_refused(self, changes: dict[str, Any], words: str) -> None:
@@ -170,7 +209,9 @@ class TestFile:
         assert isinstance(study.instances["ratings"], discreet.Beta)
         found = [(s.name, s.epsilon, s.trust, s.threshold) for s in study.strategies]
         assert sorted(map(str, found)) == sorted(
-            str(("bet-se", epsilon, trust, "proved")) for epsilon in (0.5, 1.0) for trust in ("global", "local")
+            str(("bet-se", epsilon, trust, "proved"))
+            for epsilon in (0.5, 1.0)
+            for trust in ("global", "local")
         ) + [str(("ttucb", None, "none", threshold)) for threshold in ("empirical", "proved")]
         assert (study.runs, study.seed, study.max_samples, study.left_out) == (70, 5, 10**9, ())
 
@@ -180,7 +221,8 @@ class TestFile:
             '[[strategies]]\npreset = "dp-se"\n[[strategies]]\npreset = "adap-tt"\n'
         )
         with pytest.raises(
-            InvalidInputError, match=r"dp-se.*threshold = empirical: dp-se has no empirical.*skip_unfit"
+            InvalidInputError,
+            match=r"dp-se.*threshold = empirical: dp-se has no empirical.*skip_unfit",
         ):
             read(tmp_path, text)
         study = read(tmp_path, "skip_unfit = true\n" + text)
@@ -211,13 +253,18 @@ class TestFile:
             ("S bet-se\ndelta = 0.1\nepsilon = [1, 0]", "epsilon must be a positive"),
             ("S ttucb\ndelta = 0.1\nbeta = 2", "beta must lie"),
             ("S ttucb\ndelta = 0.1\nthreshold = 'prooved'", "threshold must be one of"),
-            ("S ttucb\ndelta = 0.1\nepsilon = 1", "nothing of the strategy ttucb fits: .*no option 'epsilon'"),
+            (
+                "S ttucb\ndelta = 0.1\nepsilon = 1",
+                "nothing of the strategy ttucb fits: .*no option 'epsilon'",
+            ),
             ("S bet-se\ndelta = 0.1\nepsilon = 1\nzeta = 'x'", "zeta must be a number"),
             ("skip_unfit = 1\nS ttucb\ndelta = 0.1", "skip_unfit must be true or false"),
             ("runs = 1.5\nS ttucb\ndelta = 0.1", "runs must be"),
         ],
     )
-    def test_what_is_refused_even_if_unfit_is_skipped(self, tmp_path: Path, text: str, words: str) -> None:
+    def test_what_is_refused_even_if_unfit_is_skipped(
+        self, tmp_path: Path, text: str, words: str
+    ) -> None:
         head, strategy, options = text.partition("S ")
         if strategy:
             name, _, rest = options.partition("\n")
@@ -244,7 +291,16 @@ class TestTable:
         assert table.columns == COLUMNS
         for row, cell in zip(table.to_dicts(), small().cells, strict=True):
             summary = simulate(cell.instance, cell.strategy, 300, seed=5).summary()
-            for key in ("runs", "unstopped", "errors", "mean", "median", "std", "sem", "rounds_mean"):
+            for key in (
+                "runs",
+                "unstopped",
+                "errors",
+                "mean",
+                "median",
+                "std",
+                "sem",
+                "rounds_mean",
+            ):
                 assert row[key] == summary[key]
             assert [row[f"q{q}"] for q in (10, 25, 75, 90)] == [
                 summary["quantiles"][q] for q in ("0.1", "0.25", "0.75", "0.9")
@@ -264,20 +320,33 @@ class TestTable:
         at_one = found.per_epsilon[0]
         wanted = [at_one.lower_bound_global, at_one.lower_bound_local_both, found.lower_bound, None]
         assert table["lower_bound"].to_list() == [*wanted, None, None, None, None]
-        assert table["options"].to_list()[:4] == ["", "trust = local", "trust = none", "zeta = 0.05"]
+        assert table["options"].to_list()[:4] == [
+            "",
+            "trust = local",
+            "trust = none",
+            "zeta = 0.05",
+        ]
         assert table["std"].to_list() == [None] * 8
         assert all(seconds > 0 for seconds in table["seconds"])
 
     def test_none_stopped(self, tmp_path: Path) -> None:
-        table = run_study(Study({"mu4": MU4}, [discreet.adap_tt(0.1, 0.01)], 3, max_samples=1000), tmp_path)
+        table = run_study(
+            Study({"mu4": MU4}, [discreet.adap_tt(0.1, 0.01)], 3, max_samples=1000), tmp_path
+        )
         assert table.row(0, named=True)["unstopped"] == 3
         assert table.row(0, named=True)["mean"] is None
 
     def test_one_warning_for_all(self, tmp_path: Path) -> None:
         study = Study(
-            {"a": discreet.Bernoulli((0.9, 0.2, 0.2))}, [discreet.adap_tt(e, 0.1) for e in (1, 2)], 2, 0, 1000
+            {"a": discreet.Bernoulli((0.9, 0.2, 0.2))},
+            [discreet.adap_tt(e, 0.1) for e in (1, 2)],
+            2,
+            0,
+            1000,
         )
-        with pytest.warns(engine.MayNotStopWarning, match="in 'a, adap-tt, ε = 1.*1 more cells") as caught:
+        with pytest.warns(
+            engine.MayNotStopWarning, match="in 'a, adap-tt, ε = 1.*1 more cells"
+        ) as caught:
             run_study(study, tmp_path)
         assert len(caught) == 1
 
@@ -308,7 +377,9 @@ class TestSameBytes:
 
 
 class TestResumption:
-    def test_nothing_is_done_twice(self, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_nothing_is_done_twice(
+        self, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         with pytest.raises(DiscreetError, match=r"a block failed on a worker .OSError: gone"):
             run_study(small(), tmp_path, Broken(5, OSError("gone")))
         assert len(blocks(tmp_path)) == 5
@@ -337,15 +408,27 @@ class TestResumption:
     @pytest.mark.slow
     @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
     def test_killed(self, tmp_path: Path, how: signal.Signals) -> None:
-        """The first blocks are quick; what comes after takes long enough to be killed in."""
+        """The first blocks are quick; what comes after takes long enough to be killed
+        in.
+        """
         text = (
             'runs = 600\ndelta = 0.1\n[instances]\neasy = [0.9, 0.1]\n[[strategies]]\npreset = "bet-se"\nepsilon = 1\n'
             '[[strategies]]\npreset = "ctb-tt"\nepsilon = 0.03\n'
         )
         (tmp_path / "study.toml").write_text(text)
         out = tmp_path / "out"
-        command = [sys.executable, "-m", "discreet", "sweep", str(tmp_path / "study.toml"), "--out", str(out)]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        command = [
+            sys.executable,
+            "-m",
+            "discreet",
+            "sweep",
+            str(tmp_path / "study.toml"),
+            "--out",
+            str(out),
+        ]
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
         until = time.monotonic() + 60
         while not (out / "runs").exists() or len(blocks(out)) < 3:
             assert process.poll() is None, process.communicate()
@@ -370,7 +453,11 @@ class TestResumption:
             run_study(quick, out)
         seen: list[Step] = []
         with pytest.raises(InterruptedError):
-            run_study(Study.from_toml(tmp_path / "study.toml"), out, progress=lambda step: stop(seen, step))
+            run_study(
+                Study.from_toml(tmp_path / "study.toml"),
+                out,
+                progress=lambda step: stop(seen, step),
+            )
         assert seen[0].done > 600  # goes on after what is there
         assert {path: path.read_bytes() for path in before} == before
         assert not list(out.rglob("*.tmp"))
@@ -394,10 +481,22 @@ class TestRefusals:
             ({"seed": 6}, "seed was 5 and is 6"),
             ({"max_samples": 10**9}, "max_samples was None and is 1000000000"),
             ({"runs": 299}, "runs were 300 and are 299: they may grow"),
-            ({"instances": {"easy": EASY, "mu4": discreet.benchmarks.mu5}}, "instance 'mu4' has other arms"),
-            ({"instances": {"easy": EASY, "new": MU4}}, "instance 'mu4' is gone; the instance 'new' is new"),
-            ({"strategies": STRATEGIES[:2]}, "strategy bet-se, δ = 0.1, proved, trust = none is gone"),
-            ({"strategies": [*STRATEGIES, discreet.ttucb(0.2)]}, "strategy ttucb, δ = 0.2, proved is new"),
+            (
+                {"instances": {"easy": EASY, "mu4": discreet.benchmarks.mu5}},
+                "instance 'mu4' has other arms",
+            ),
+            (
+                {"instances": {"easy": EASY, "new": MU4}},
+                "instance 'mu4' is gone; the instance 'new' is new",
+            ),
+            (
+                {"strategies": STRATEGIES[:2]},
+                "strategy bet-se, δ = 0.1, proved, trust = none is gone",
+            ),
+            (
+                {"strategies": [*STRATEGIES, discreet.ttucb(0.2)]},
+                "strategy ttucb, δ = 0.2, proved is new",
+            ),
         ],
     )
     def test_another_study(self, whole: Path, changes: dict[str, Any], words: str) -> None:
@@ -408,7 +507,9 @@ class TestRefusals:
         monkeypatch.setattr(study_folder, "__version__", "99")
         self.changed(tmp_path, small(runs=1), "was written by discreet .* and this is 99")
 
-    @pytest.mark.parametrize("where", ["notes.txt", "runs/notes.txt", "runs/KEY/notes.txt", "runs/other/x.parquet"])
+    @pytest.mark.parametrize(
+        "where", ["notes.txt", "runs/notes.txt", "runs/KEY/notes.txt", "runs/other/x.parquet"]
+    )
     def test_foreign_files(self, tmp_path: Path, where: str) -> None:
         run_study(small(runs=1), tmp_path)
         path = tmp_path / where.replace("KEY", blocks(tmp_path)[0].parent.name)
@@ -437,7 +538,9 @@ class TestRefusals:
         run_study(small(runs=70), tmp_path)
         path = next(path for path in blocks(tmp_path) if "000070" in path.name)
         cell = next(cell for cell in small().cells if cell_key(small(), cell) == path.parent.name)
-        simulate(cell.instance, cell.strategy, 80, seed=5).save(path.with_name("000000000-000000080.parquet"))
+        simulate(cell.instance, cell.strategy, 80, seed=5).save(
+            path.with_name("000000000-000000080.parquet")
+        )
         self.changed(tmp_path, small(runs=70), "holds some runs twice")
         path.unlink()
         run_study(small(runs=80), tmp_path)
@@ -466,7 +569,10 @@ class TestRefusals:
     def test_threads(self, tmp_path: Path) -> None:
         with pytest.raises(InvalidInputError, match="threads must be"):
             run_study(small(), tmp_path, threads=0)
-        with ThreadPoolExecutor(1) as pool, pytest.raises(InvalidInputError, match="workers of its own"):
+        with (
+            ThreadPoolExecutor(1) as pool,
+            pytest.raises(InvalidInputError, match="workers of its own"),
+        ):
             run_study(small(), tmp_path, pool, threads=2)
 
     def test_a_cluster_that_goes_away(self, tmp_path: Path) -> None:
@@ -475,7 +581,9 @@ class TestRefusals:
         assert len(blocks(tmp_path)) == 1
 
     def test_dead_worker_process(self, tmp_path: Path) -> None:
-        with pytest.raises(DiscreetError, match="a worker process died; the finished blocks are kept"):
+        with pytest.raises(
+            DiscreetError, match="a worker process died; the finished blocks are kept"
+        ):
             run_study(small(), tmp_path, Broken(1, BrokenExecutor()))
         assert len(blocks(tmp_path)) == 1
 
@@ -491,7 +599,9 @@ class TestDisk:
             real(handle)
 
         monkeypatch.setattr(os, "fsync", fsync)
-        with pytest.raises(DiscreetError, match="No space left on device; the finished blocks are kept"):
+        with pytest.raises(
+            DiscreetError, match="No space left on device; the finished blocks are kept"
+        ):
             run_study(small(), tmp_path)
         monkeypatch.undo()
         assert len(blocks(tmp_path)) == 2
@@ -504,9 +614,13 @@ class TestDisk:
             "import resource, sys; from discreet.cli import main\n"
             "resource.setrlimit(resource.RLIMIT_FSIZE, (4000, 4000)); main(sys.argv[1:])"
         )
-        (tmp_path / "study.toml").write_text('instances = ["mu4"]\n[[strategies]]\npreset = "ttucb"\ndelta = 0.1\n')
+        (tmp_path / "study.toml").write_text(
+            'instances = ["mu4"]\n[[strategies]]\npreset = "ttucb"\ndelta = 0.1\n'
+        )
         arguments = ["sweep", str(tmp_path / "study.toml"), "--out", str(tmp_path / "out")]
-        done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False
+        )
         assert done.returncode == 1
         assert done.stdout == ""
         assert done.stderr.count("\n") == 1, done.stderr
@@ -562,9 +676,12 @@ class TestCommand:
     ) -> None:
         monkeypatch.setenv("COLUMNS", str(width))
         study = (
-            'runs = 3\nmax_samples = 1e6\ninstances = {"[/red]" = [0.501, 0.5]}\n[[strategies]]\npreset = "bet-se"\n'
+            'runs = 3\nmax_samples = 1e6\ninstances = {"[/red]" = [0.501, '
+            '0.5]}\n[[strategies]]\npreset = "bet-se"\n'
         )
-        (tmp_path / "study.toml").write_text(study + "delta = 0.005\nepsilon = [0.001, 10]\ntrust = 'local'\n")
+        (tmp_path / "study.toml").write_text(
+            study + "delta = 0.005\nepsilon = [0.001, 10]\ntrust = 'local'\n"
+        )
         shown = run(tmp_path / "study.toml", "--out", tmp_path / "out")
         assert shown.exit_code == 0, shown.output
         for words in ("[/red]", " 0.001 ", " 10 ", " 0.005 ", " wrong ", " at cap"):
@@ -574,7 +691,10 @@ class TestCommand:
 
     def test_what_was_left_out_is_said(self, tmp_path: Path) -> None:
         path = tmp_path / "study.toml"
-        strategy = '[[strategies]]\npreset = "dp-se"\nepsilon = 1\ndelta = 0.1\nthreshold = ["printed", "empirical"]\n'
+        strategy = (
+            '[[strategies]]\npreset = "dp-se"\nepsilon = 1\ndelta = 0.1\nthreshold = ["printed", '
+            '"empirical"]\n'
+        )
         path.write_text('runs = 5\nskip_unfit = true\ninstances = ["mu4"]\n' + strategy)
         result = run(path, "--out", tmp_path / "out")
         assert result.stderr.startswith("discreet: left out: dp-se")
@@ -588,7 +708,10 @@ class TestCommand:
             ((study, "--out", tmp_path / "a", "--threads", "0"), "threads must be"),
             ((study, "--out", study), "cannot write"),
             ((study, "--out", tmp_path / "used"), "no part of this study"),
-            ((study, "--out", tmp_path / "a", "--dask", "x", "--threads", "1"), "leave it out with --dask"),
+            (
+                (study, "--out", tmp_path / "a", "--dask", "x", "--threads", "1"),
+                "leave it out with --dask",
+            ),
         ]
         for arguments, words in cases:
             result = run(*arguments)
@@ -598,9 +721,14 @@ class TestCommand:
             assert words in result.stderr
         assert not (tmp_path / "a").exists()
 
-    def test_without_dask(self, study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_without_dask(
+        self, study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setitem(sys.modules, "distributed", None)
-        with pytest.raises(MissingExtraError, match="Dask is not installed"), dask_executor("tcp://x:1"):
+        with (
+            pytest.raises(MissingExtraError, match="Dask is not installed"),
+            dask_executor("tcp://x:1"),
+        ):
             pass
         result = run(study, "--out", tmp_path / "a", "--dask", "tcp://x:1")
         assert result.exit_code == 1
@@ -608,7 +736,9 @@ class TestCommand:
         assert result.stderr == 'discreet: Dask is not installed: pip install "discreet[dask]"\n'
         assert not (tmp_path / "a").exists()
 
-    def test_bars_for_a_person(self, study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_bars_for_a_person(
+        self, study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setenv("FORCE_COLOR", "1")
         monkeypatch.setenv("TTY_COMPATIBLE", "1")
         study.write_text(FILE.replace("easy =", '"[/red]" ='))
@@ -624,7 +754,15 @@ def scheduler(tmp_path: Path) -> Iterator[tuple[str, list["subprocess.Popen[str]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     python, place = [sys.executable, "-m"], tmp_path / "scheduler.json"
     local = ["--host", "127.0.0.1", "--no-dashboard"]
-    command = [*python, "distributed.cli.dask_scheduler", *local, "--port", "0", "--scheduler-file", str(place)]
+    command = [
+        *python,
+        "distributed.cli.dask_scheduler",
+        *local,
+        "--port",
+        "0",
+        "--scheduler-file",
+        str(place),
+    ]
     processes = [subprocess.Popen(command, text=True, **quiet)]  # type: ignore[call-overload]
     try:
         until = time.monotonic() + 30
@@ -632,7 +770,15 @@ def scheduler(tmp_path: Path) -> Iterator[tuple[str, list["subprocess.Popen[str]
             assert time.monotonic() < until
             time.sleep(0.05)
         address = json.loads(place.read_text())["address"]
-        worker = [*python, "distributed.cli.dask_worker", address, "--nthreads", "1", "--no-nanny", "--no-dashboard"]
+        worker = [
+            *python,
+            "distributed.cli.dask_worker",
+            address,
+            "--nthreads",
+            "1",
+            "--no-nanny",
+            "--no-dashboard",
+        ]
         worker += ["--host", "127.0.0.1", "--local-directory", str(tmp_path / "dask")]
         processes += [subprocess.Popen(worker, text=True, **quiet) for _ in range(2)]  # type: ignore[call-overload]
         yield address, processes[1:]
@@ -672,5 +818,8 @@ def test_a_dask_worker_killed_in_the_middle_loses_nothing(
 def test_no_scheduler_there() -> None:
     pytest.importorskip("distributed")
     for address in ("tcp://127.0.0.1:1", "nonsense://x"):
-        with pytest.raises(InvalidInputError, match="no Dask scheduler answers at"), dask_executor(address, 1):
+        with (
+            pytest.raises(InvalidInputError, match="no Dask scheduler answers at"),
+            dask_executor(address, 1),
+        ):
             pass

@@ -1,7 +1,9 @@
-"""Characteristic times from their definitions, by cutting planes: slow, obvious, and nothing like theory.py.
+"""Characteristic times from their definitions, by cutting planes: slow, obvious, and
+nothing like theory.py.
 
-The value of sup over ω of inf over alternatives is the limit of linear programs: each alternative found so far
-is a cut; the alternative that is worst for the present ω becomes the next one.
+The value of sup over ω of inf over alternatives is the limit of linear programs: each
+alternative found so far is a cut; the alternative that is worst for the present ω
+becomes the next one.
 """
 
 from collections.abc import Callable
@@ -31,7 +33,9 @@ def d_epsilon(p: float, q: FloatArray, epsilon: float) -> FloatArray:
     return np.asarray(values.min(axis=0))
 
 
-def worst_move(low: float, high: float, cost: Callable[[FloatArray], FloatArray]) -> tuple[float, float]:
+def worst_move(
+    low: float, high: float, cost: Callable[[FloatArray], FloatArray]
+) -> tuple[float, float]:
     """The m in [low, high] of least cost and that cost, by ever finer grids."""
     for _ in range(8):
         m = np.linspace(low, high, 401)
@@ -47,15 +51,21 @@ def pair_cost(
     return lambda m: weights[best] * d(means[best], m) + weights[a] * d(means[a], m)
 
 
-def time_by_cuts(means: list[float], divergences: list[Divergence], tolerance: float = 2e-7) -> float:
-    """T = 1/value, where an alternative costs the least of Σ_a ω_a d(μ_a, λ_a) over these divergences d."""
+def time_by_cuts(
+    means: list[float], divergences: list[Divergence], tolerance: float = 2e-7
+) -> float:
+    """T = 1/value, where an alternative costs the least of Σ_a ω_a d(μ_a, λ_a) over
+    these divergences d.
+    """
     best = int(np.argmax(means))
     weights, rows, attained, unit = np.full(len(means), 1 / len(means)), [], 0.0, 0.0
     for _ in range(200):
         value = np.inf
         for a in set(range(len(means))) - {best}:
             for d in divergences:
-                move, cost = worst_move(means[a], means[best], pair_cost(means, weights, best, a, d))
+                move, cost = worst_move(
+                    means[a], means[best], pair_cost(means, weights, best, a, d)
+                )
                 value = min(value, cost)
                 row = np.zeros(len(means) + 1)
                 row[best], row[a] = (-float(d(means[c], np.array([move]))[0]) for c in (best, a))

@@ -1,11 +1,15 @@
-"""A simulation of its own: the paper's pseudocode on many runs side by side, a row each, one reward at a time.
+"""A simulation of its own: the paper's pseudocode on many runs side by side, a row
+each, one reward at a time.
 
-It shares nothing with discreet or naive.py: its random source is Philox, thresholds are made with SciPy from the
-paper's equations, rewards are drawn one by one (randomised responses in two steps), costs are compared as costs. So it
-agrees in law only, which is what it is for. Departures from the paper are those of the docs: the first K rewards are
-released as phase 1 with their noise, and the second case of AdaP-TT*'s threshold is SHARP.
+It shares nothing with discreet or naive.py: its random source is Philox, thresholds are
+made with SciPy from the paper's equations, rewards are drawn one by one (randomised
+responses in two steps), costs are compared as costs. So it agrees in law only, which is
+what it is for. Departures from the paper are those of the docs: the first K rewards are
+released as phase 1 with their noise, and the second case of AdaP-TT*'s threshold is
+SHARP.
 
-It takes a minute, so what it found is kept: `python -m tests.support.independent` makes tests/assets/independent.json.
+It takes a minute, so what it found is kept: `python -m tests.support.independent` makes
+tests/assets/independent.json.
 """
 
 import json
@@ -27,7 +31,9 @@ PHASES = 40
 
 
 class Outcomes(NamedTuple):
-    """What the runs came to, an entry each; runs that reached the cap have it as their samples."""
+    """What the runs came to, an entry each; runs that reached the cap have it as their
+    samples.
+    """
 
     samples: Ints
     recommendation: Ints
@@ -39,9 +45,13 @@ class Finished:
 
     def __init__(self, runs: int, arms: int) -> None:
         self.left = np.arange(runs)
-        self.outcomes = Outcomes(np.zeros(runs, np.int64), np.zeros(runs, np.int64), np.zeros((runs, arms), np.int64))
+        self.outcomes = Outcomes(
+            np.zeros(runs, np.int64), np.zeros(runs, np.int64), np.zeros((runs, arms), np.int64)
+        )
 
-    def leave(self, gone: NDArray[np.bool_], samples: int, recommendation: Ints, pulls: Ints) -> NDArray[np.bool_]:
+    def leave(
+        self, gone: NDArray[np.bool_], samples: int, recommendation: Ints, pulls: Ints
+    ) -> NDArray[np.bool_]:
         """Write down the runs that are `gone`; which of the others stay."""
         rows = self.left[gone]
         self.outcomes.samples[rows] = samples
@@ -51,7 +61,7 @@ class Finished:
         return ~gone
 
 
-# --- thresholds -----------------------------------------------------------------------------------
+# --- thresholds -----------------------------------------------------------------------
 
 
 def c_g(x: float) -> float:
@@ -61,12 +71,20 @@ def c_g(x: float) -> float:
         g = 2 * lam - 2 * lam * math.log(4 * lam) + math.log(zeta(2 * lam)) - math.log(1 - lam) / 2
         return float((g + x) / lam)
 
-    return float(minimize_scalar(value, bounds=(0.5 + 1e-9, 1 - 1e-12), method="bounded", options={"xatol": 1e-12}).fun)
+    return float(
+        minimize_scalar(
+            value, bounds=(0.5 + 1e-9, 1 - 1e-12), method="bounded", options={"xatol": 1e-12}
+        ).fun
+    )
 
 
 def c_plain(a: float, b: float, arms: int, delta: float) -> float:
     """c^G, Eq. threshold_non_private."""
-    return 2 * c_g(math.log((arms - 1) / delta) / 2) + 2 * math.log(4 + math.log(a)) + 2 * math.log(4 + math.log(b))
+    return (
+        2 * c_g(math.log((arms - 1) / delta) / 2)
+        + 2 * math.log(4 + math.log(a))
+        + 2 * math.log(4 + math.log(b))
+    )
 
 
 def k(x: float) -> float:
@@ -82,7 +100,9 @@ def c_private(a: float, b: float, arms: int, delta: float, epsilon: float) -> fl
 
 
 def c_star(a: float, b: float, arms: int, delta: float, epsilon: float) -> tuple[float, float]:
-    """The first case of c̃^{G,ε}, Eq. threshold_TTUCB_global_v2, and SHARP of the docs."""
+    """The first case of c̃^{G,ε}, Eq. threshold_TTUCB_global_v2, and SHARP of the
+    docs.
+    """
     sigma = math.sqrt(VARIANCE)
     logs = {n: math.log(math.pi**2 * arms * k(n) ** 2 / (2 * delta)) for n in (a, b)}
     roots = {}
@@ -90,29 +110,43 @@ def c_star(a: float, b: float, arms: int, delta: float, epsilon: float) -> tuple
         x = 2 * logs[n] + 4 * math.log(4 + math.log(n)) + 0.5
         roots[n] = brentq(lambda w, x=x: w - math.log(w) - x, 1.0, 10 * x, xtol=1e-12) / 2
     cross = sum(math.sqrt(roots[n] / n) * logs[n] for n in (a, b))
-    low = c_private(a, b, arms, 2 * delta / 3, epsilon) / 2 + math.sqrt(2) / (epsilon * sigma) * cross
+    low = (
+        c_private(a, b, arms, 2 * delta / 3, epsilon) / 2 + math.sqrt(2) / (epsilon * sigma) * cross
+    )
     share = {0: b / (a + b), 1: a / (a + b)}
     high = sum(
-        share[place] * (logs[n] / (4 * VARIANCE) + epsilon / (2 * math.sqrt(2) * sigma) * math.sqrt(n * roots[n]))
+        share[place]
+        * (
+            logs[n] / (4 * VARIANCE)
+            + epsilon / (2 * math.sqrt(2) * sigma) * math.sqrt(n * roots[n])
+        )
         for place, n in enumerate((a, b))
     )
     return low, high
 
 
-# --- what all Top Two strategies share ------------------------------------------------------------
+# --- what all Top Two strategies share ------------------------------------------------
 
 
 def costs(gaps: Floats, best: Ints, counts: Ints, cap: float) -> Floats:
-    """W of every arm against `best`: (gap)₊ min{cap, gap₊} / (2σ² (1/n + 1/m)); infinite for `best` itself."""
+    """W of every arm against `best`: (gap)₊ min{cap, gap₊} / (2σ² (1/n + 1/m));
+    infinite for `best` itself.
+    """
     rows = np.arange(len(best))
     gaps = np.maximum(gaps, 0)
-    value = gaps * np.minimum(gaps, cap) / (2 * VARIANCE * (1 / counts[rows, best][:, None] + 1 / counts))
+    value = (
+        gaps
+        * np.minimum(gaps, cap)
+        / (2 * VARIANCE * (1 / counts[rows, best][:, None] + 1 / counts))
+    )
     value[rows, best] = np.inf
     return value
 
 
 class TwoArms:
-    """β-tracking with β = 1/2: who led how often, and was pulled how often while leading."""
+    """β-tracking with β = 1/2: who led how often, and was pulled how often while
+    leading.
+    """
 
     def __init__(self, runs: int, arms: int) -> None:
         self.led, self.led_pulls = np.zeros((runs, arms)), np.zeros((runs, arms))
@@ -131,9 +165,16 @@ class TwoArms:
 
 
 def top_two_stream(
-    means: tuple[float, ...], delta: float, runs: int, seed: int, cap: int, epsilon: float = math.inf
+    means: tuple[float, ...],
+    delta: float,
+    runs: int,
+    seed: int,
+    cap: int,
+    epsilon: float = math.inf,
 ) -> Outcomes:
-    """TTUCB, or CTB-TT with a finite ε: every reward is answered truthfully with chance e^ε/(1 + e^ε)."""
+    """TTUCB, or CTB-TT with a finite ε: every reward is answered truthfully with chance
+    e^ε/(1 + e^ε).
+    """
     rng, arms = np.random.Generator(np.random.Philox(seed)), len(means)
     mu, honest = np.array(means), 1 / (1 + math.exp(-epsilon))
     constant = c_plain(1, 1, arms, delta) - 4 * math.log(4)
@@ -169,9 +210,17 @@ def top_two_stream(
 
 
 def top_two_phased(
-    means: tuple[float, ...], epsilon: float, delta: float, star: bool, runs: int, seed: int, cap: int
+    means: tuple[float, ...],
+    epsilon: float,
+    delta: float,
+    star: bool,
+    runs: int,
+    seed: int,
+    cap: int,
 ) -> Outcomes:
-    """AdaP-TT, or AdaP-TT* (`star`): doubling and forgetting, Laplace noise of scale 1/(ε · count) on each mean."""
+    """AdaP-TT, or AdaP-TT* (`star`): doubling and forgetting, Laplace noise of scale
+    1/(ε · count) on each mean.
+    """
     rng, arms = np.random.Generator(np.random.Philox(seed)), len(means)
     mu, half = np.array(means), epsilon / 2 if star else math.inf
     sizes = [2.0**power for power in range(PHASES)]
@@ -209,7 +258,9 @@ def top_two_phased(
 
 
 def beats_all(mean: Floats, power: Ints, table: Floats, half: float) -> NDArray[np.bool_]:
-    """GLR stopping of runs with a new mean: W^G ≥ low, or gap ≥ ε/2 and W^{G,ε} ≥ high, against every other arm."""
+    """GLR stopping of runs with a new mean: W^G ≥ low, or gap ≥ ε/2 and W^{G,ε} ≥ high,
+    against every other arm.
+    """
     rows, best = np.arange(len(mean)), mean.argmax(axis=1)
     gaps, counts = mean[rows, best][:, None] - mean, 2**power
     bars = table[power[rows, best][:, None], power]
@@ -228,7 +279,10 @@ def dp_se(means: tuple[float, ...], epsilon: float, delta: float, runs: int, see
             epoch += 1
             log8, log4 = (math.log(n * len(active) * epoch**2 / delta) for n in (8, 4))
             length = math.floor(max(32 * log8 * 4.0**epoch, 8 * log4 * 2.0**epoch / epsilon) + 1)
-            mean = {a: (rng.random(length) < means[a]).mean() + rng.laplace(0, 1 / (epsilon * length)) for a in active}
+            mean = {
+                a: (rng.random(length) < means[a]).mean() + rng.laplace(0, 1 / (epsilon * length))
+                for a in active
+            }
             finished.pulls[run, active] += length
             radius = math.sqrt(log8 / (2 * length)) + log4 / (epsilon * length)
             active = [a for a in active if max(mean.values()) - mean[a] <= 2 * radius]
@@ -237,7 +291,7 @@ def dp_se(means: tuple[float, ...], epsilon: float, delta: float, runs: int, see
     return finished
 
 
-# --- what is compared -----------------------------------------------------------------------------
+# --- what is compared -----------------------------------------------------------------
 
 CAP = 40_000
 RUNS = {"ttucb": 700, "ctb-tt": 700, "adap-tt": 300, "adap-tt-star": 300, "dp-se": 1500}
@@ -269,7 +323,9 @@ def main() -> None:
     for name, instance in CELLS:
         outcomes = simulated(name, instance)._asdict()
         found = {field: column.tolist() for field, column in outcomes.items()}
-        lines.append(f"{json.dumps(f'{name} {instance}')}: {json.dumps(found, separators=(',', ':'))}")
+        lines.append(
+            f"{json.dumps(f'{name} {instance}')}: {json.dumps(found, separators=(',', ':'))}"
+        )
     ASSET.write_text("{\n" + ",\n".join(lines) + "\n}\n")
 
 

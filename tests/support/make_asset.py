@@ -1,4 +1,6 @@
-"""Makes tests/assets/trial-v<schema>.db: `python -m tests.support.make_asset`, once for each version of the schema."""
+"""Makes tests/assets/trial-v<schema>.db: `python -m tests.support.make_asset`, once for
+each version of the schema.
+"""
 
 from pathlib import Path
 
@@ -12,7 +14,9 @@ def main() -> None:
     if path.exists():
         raise SystemExit(f"{path} is there: an old version is never made again")
     url, arms = f"sqlite:///{path}", ["5 mg", "10 mg", "20 mg"]
-    trial = Trial.create(url, "dose-finding", arms, adap_tt_star(epsilon=1.0, delta=0.05), max_people=500)
+    trial = Trial.create(
+        url, "dose-finding", arms, adap_tt_star(epsilon=1.0, delta=0.05), max_people=500
+    )
     while trial.status().people < 23:
         for assignment in trial.ask(1).assignments:
             trial.tell(assignment.id, 1.0 if assignment.arm == "10 mg" else 0.25)

@@ -8,7 +8,21 @@ from typing import Any
 from evidence import authors as authors_study
 
 ROOT = Path(__file__).parents[2]
-NUMBERS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
+NUMBERS = [
+    "zero",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+]
 FRACTIONS = {2: "a half", 5: "a fifth", 30: "a thirtieth"}
 
 
@@ -25,7 +39,7 @@ THRESHOLDS = evidence("thresholds")
 AUDITS = {(row["strategy"], row["scale"]): row for row in evidence("audits")}
 
 
-# --- how sentences write numbers ------------------------------------------------------------------
+# --- how sentences write numbers ------------------------------------------------------
 
 
 def ends(values: Iterable[float], form: str = ".1f") -> list[str]:
@@ -61,12 +75,14 @@ def samples(number: float) -> str:
     return f"{number / 1e6:.3g} M" if number >= 1e6 else f"{number / 1e3:.0f} k"
 
 
-# --- what the evidence says -----------------------------------------------------------------------
+# --- what the evidence says -----------------------------------------------------------
 
 
 def ratios(other: str, statistic: str = "mean") -> list[float]:
     """Samples of bet-se relative to another strategy's, with a trusted collector."""
-    return [cell["bet-se"]["mean"] / cell[other][statistic] for cell in CELLS if cell[other][statistic]]
+    return [
+        cell["bet-se"]["mean"] / cell[other][statistic] for cell in CELLS if cell[other][statistic]
+    ]
 
 
 def to_the_bound(instance: str = "") -> list[float]:
@@ -75,7 +91,9 @@ def to_the_bound(instance: str = "") -> list[float]:
 
 
 def to_the_next_best() -> list[float]:
-    """Relative to the best other strategy with a proof: means of DP-SE, medians where runs may not stop."""
+    """Relative to the best other strategy with a proof: means of DP-SE, medians where
+    runs may not stop.
+    """
     rivals = (("dp-se", "mean"), ("adap-tt", "median"), ("adap-tt-star", "median"))
     best = [min(cell[name][key] for name, key in rivals if cell[name][key]) for cell in CELLS]
     return [cell["bet-se"]["mean"] / rival for cell, rival in zip(CELLS, best, strict=True)]
@@ -114,7 +132,9 @@ def below(step: str, rival: str = "dp-se-authors") -> str:
 
 def of_mu2(values: list[float], epsilon: float) -> float:
     pairs = zip(values, THEIRS, strict=True)
-    (found,) = [value for value, one in pairs if (one["instance"], one["epsilon"]) == ("mu2", epsilon)]
+    (found,) = [
+        value for value, one in pairs if (one["instance"], one["epsilon"]) == ("mu2", epsilon)
+    ]
     return found
 
 
@@ -126,7 +146,9 @@ def step_row(step: str) -> list[str]:
 
 def dp_se_row() -> list[str]:
     rivals = ("dp-se", "dp-se-authors")
-    return [samples(cell(THEIRS, "mu2", epsilon)[rival]) for epsilon in (0.01, 10.0) for rival in rivals]
+    return [
+        samples(cell(THEIRS, "mu2", epsilon)[rival]) for epsilon in (0.01, 10.0) for rival in rivals
+    ]
 
 
 def lost() -> dict[str, list[float]]:
@@ -139,17 +161,26 @@ def lost() -> dict[str, list[float]]:
 
 
 def losses() -> list[str]:
-    """The ε from which it loses, the instances, and the ε from which it loses on the last."""
+    """The ε from which it loses, the instances, and the ε from which it loses on the
+    last.
+    """
     least = {instance: min(levels) for instance, levels in lost().items()}
     most = max(least.values())
     first = sorted(name for name, level in least.items() if level < most)
     last = [name for name, level in least.items() if level == most]
     assert len({least[name] for name in first}) == 1
-    return [f"{least[first[0]]:g}", *(name[2:] for name in first), f"{most:g}", *(name[2:] for name in last)]
+    return [
+        f"{least[first[0]]:g}",
+        *(name[2:] for name in first),
+        f"{most:g}",
+        *(name[2:] for name in last),
+    ]
 
 
 def half_sigma() -> list[str]:
-    """Wrong answers in all with σ = 1/2, of how many; the most in a cell, of how many."""
+    """Wrong answers in all with σ = 1/2, of how many; the most in a cell, of how
+    many.
+    """
     wrong = [one[list(authors_study.VARIANTS)[-1]]["errors"] for one in THEIRS]
     runs = AUTHORS["runs"]
     return [str(sum(wrong)), spaced(runs * len(wrong)), str(max(wrong)), str(runs)]
@@ -163,13 +194,18 @@ def dp_se_handicap() -> list[str]:
 
 def unfinished() -> float:
     """The share of the samples in unfinished phases, on average over the cells."""
-    shares = [1 - done / mean for done, mean in zip(adap_tt("finished"), adap_tt("leader"), strict=True)]
+    shares = [
+        1 - done / mean for done, mean in zip(adap_tt("finished"), adap_tt("leader"), strict=True)
+    ]
     return sum(shares) / len(shares)
 
 
 def quicker() -> list[str]:
     rows = THRESHOLDS["at ε = 1000"]
-    return [word(value) for value in map(float, ends((row["adap-tt"] / row["adap-tt-star"] for row in rows), ".6f"))]
+    return [
+        word(value)
+        for value in map(float, ends((row["adap-tt"] / row["adap-tt-star"] for row in rows), ".6f"))
+    ]
 
 
 def empirical(strategy: str, epsilon: float | None, arms: int) -> dict[str, Any]:
@@ -199,9 +235,19 @@ def gaussian() -> list[str]:
 
 
 def scaled_noise() -> list[str]:
-    counts = [AUDITS[name, scale]["found"] for scale in (0.8, 0.9, 0.95) for name in ("bet-se", "adap-tt")]
+    counts = [
+        AUDITS[name, scale]["found"] for scale in (0.8, 0.9, 0.95) for name in ("bet-se", "adap-tt")
+    ]
     assert counts[0] == counts[1]
     (audits,) = {row["audits"] for row in AUDITS.values()}
     (runs,) = {row["runs"] for row in AUDITS.values()}
     last = "none" if counts[5] == 0 else str(counts[5])
-    return [spaced(runs), str(counts[0]), str(audits), str(counts[2]), str(counts[3]), str(counts[4]), last]
+    return [
+        spaced(runs),
+        str(counts[0]),
+        str(audits),
+        str(counts[2]),
+        str(counts[3]),
+        str(counts[4]),
+        last,
+    ]

@@ -1,8 +1,9 @@
-"""The oracle: the paper's pseudocode, sample by sample, slow and obvious. Shares no code with discreet.
+"""The oracle: the paper's pseudocode, sample by sample, slow and obvious. Shares no
+code with discreet.
 
-It asks the same source (`Source`) for a phase's sum as the engine does, in the same order, so that draws line
-up.
-Where the paper is silent or wrong it follows the docs. Lines of the pseudocode are quoted where they happen.
+It asks the same source (`Source`) for a phase's sum as the engine does, in the same
+order, so that draws line up. Where the paper is silent or wrong it follows the docs.
+Lines of the pseudocode are quoted where they happen.
 """
 
 import math
@@ -19,8 +20,9 @@ class Source:
     """Rewards and noise of one run, from one Generator."""
 
     def __init__(self, rng: np.random.Generator, law: str, arms: Sequence[Any]) -> None:
-        """`law`: "bernoulli" (arms = means), "discrete" (arms = (values, probabilities)), "beta" (arms = (a,
-        b))."""
+        """`law`: "bernoulli" (arms = means), "discrete" (arms = (values,
+        probabilities)), "beta" (arms = (a, b)).
+        """
         self.rng, self.law, self.arms = rng, law, arms
 
     def total(self, arm: int, count: int) -> float:
@@ -81,7 +83,9 @@ class Outcome:
     trace: list[list[float]] = field(default_factory=list)
 
 
-def argmax(values: Sequence[float] | Mapping[int, float], among: Iterable[int] | None = None) -> int:
+def argmax(
+    values: Sequence[float] | Mapping[int, float], among: Iterable[int] | None = None
+) -> int:
     """First index of the largest value."""
     best = -1
     for index in among if among is not None else range(len(values)):
@@ -105,7 +109,9 @@ def cost(d: float, n: int, m: int, two_variance: float) -> float:
     return d / (two_variance * (1.0 / n + 1.0 / m))
 
 
-def tc_challenger(leader: int, means: list[float], pulls: list[int], d: Numerator, half_epsilon: float) -> int:
+def tc_challenger(
+    leader: int, means: list[float], pulls: list[int], d: Numerator, half_epsilon: float
+) -> int:
     """C_n = argmin W: W = 0 first, otherwise the largest (1/N_a + 1/N_B)/d_a."""
     others = [a for a in range(len(means)) if a != leader]
     tops = {a: d(means[leader] - means[a], half_epsilon) for a in others}
@@ -156,7 +162,9 @@ class Sampler:
         self.led_pulls = [0] * self.arms
         self.share = [0.0] * self.arms
 
-    def arm(self, means: list[float], bonuses: list[float], pulls: list[int], active: list[bool]) -> int:
+    def arm(
+        self, means: list[float], bonuses: list[float], pulls: list[int], active: list[bool]
+    ) -> int:
         """a_n."""
         everyone = range(self.arms)
         if self.rule in ("uniform", "elimination"):
@@ -193,9 +201,11 @@ def run_phased(
     two_variance: float,
     cap: int,
 ) -> Outcome:
-    """DAF (forget, Laplace noise) or DPA, one episode per arm or one global episode (`whole`).
+    """DAF (forget, Laplace noise) or DPA, one episode per arm or one global episode
+    (`whole`).
 
-    `thresholds(phase_i, phase_j, count_i, count_j)` gives (low, high), `bonus(phase, count, sum of counts)` the bonus.
+    `thresholds(phase_i, phase_j, count_i, count_j)` gives (low, high), `bonus(phase,
+    count, sum of counts)` the bonus.
     """
     everyone = range(arms)
     pulls, begun, phase = [1] * arms, [0] * arms, [0] * arms
@@ -276,7 +286,9 @@ def run_stream(
     two_variance: float,
     cap: int,
 ) -> Outcome:
-    """MLE, CTB (a source of responses) or Gaussian noise. `threshold(n_i, n_j, n)`, `bonus(n_a, n)`."""
+    """MLE, CTB (a source of responses) or Gaussian noise. `threshold(n_i, n_j, n)`,
+    `bonus(n_a, n)`.
+    """
     everyone = range(arms)
     pulls, sums, active, n = [0] * arms, [0.0] * arms, [True] * arms, 0
     trace: list[list[float]] = []
@@ -299,7 +311,9 @@ def run_stream(
         for a in everyone:
             if a != best and active[a]:
                 top = sampler.d(means[best] - means[a], sampler.half_epsilon)
-                if cost(top, pulls[best], pulls[a], two_variance) >= threshold(pulls[best], pulls[a], n):
+                if cost(top, pulls[best], pulls[a], two_variance) >= threshold(
+                    pulls[best], pulls[a], n
+                ):
                     good.append(a)
         if sampler.rule == "elimination":
             for a in good:
@@ -315,8 +329,9 @@ def run_stream(
 
 
 def run_dpse(source: Source, arms: int, epsilon: float, delta: float, cap: int) -> Outcome:
-    """DP-SE (Sajed and Sheffet): fresh samples each epoch, private means, drop what is too far below the
-    best."""
+    """DP-SE (Sajed and Sheffet): fresh samples each epoch, private means, drop what is
+    too far below the best.
+    """
     active, pulls, means, n, e = list(range(arms)), [0] * arms, [0.0] * arms, 0, 0
     trace: list[list[float]] = []
     while len(active) > 1:

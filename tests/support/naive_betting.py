@@ -1,7 +1,9 @@
-"""bet-se, slowly, from the definitions of docs/betting.md; shares no line with betting.py or play.py.
+"""bet-se, slowly, from the definitions of docs/betting.md; shares no line with
+betting.py or play.py.
 
-Every release is kept and every factor multiplied out. The infimum is found by splitting [low, high] into cells with a
-monotonicity bound (down at the cell's low end, up at its high end), never by convexity.
+Every release is kept and every factor multiplied out. The infimum is found by splitting
+[low, high] into cells with a monotonicity bound (down at the cell's low end, up at its
+high end), never by convexity.
 """
 
 import math
@@ -27,7 +29,11 @@ class NaiveBetting:
         self.means, self.arms, self.sampling = means, len(means), sampling
         self.shrink = math.tanh((epsilon or 0) / 2) if trust == "local" else 1.0
         self.noise = epsilon if trust == "global" else None
-        self.low, self.high, self.zeta = 0.5 - self.shrink / 2, 0.5 + self.shrink / 2, zeta * self.shrink
+        self.low, self.high, self.zeta = (
+            0.5 - self.shrink / 2,
+            0.5 + self.shrink / 2,
+            zeta * self.shrink,
+        )
         self.need = math.log((2 if zeta else 1) / delta)
         self.zeta_need = math.log(2 * (self.arms - 1) / delta)
         self.first = 2 + math.ceil(2 / self.shrink**2 if self.noise is None else 12 / self.noise)
@@ -46,7 +52,9 @@ class NaiveBetting:
             e = self.noise
             big = sum(stake for tilt, stake in raw if tilt >= e / 2)
             if big:
-                raw = [(0.8 * e, big / 2), (0.6 * e, big / 2)] + [pair for pair in raw if pair[0] < e / 2]
+                raw = [(0.8 * e, big / 2), (0.6 * e, big / 2)] + [
+                    pair for pair in raw if pair[0] < e / 2
+                ]
         return raw
 
     def price(self, tilt: float) -> float:
@@ -68,18 +76,26 @@ class NaiveBetting:
             log += sign * t * total - pulls * math.log1p(x * math.expm1(sign * t)) - self.price(t)
         return log
 
-    def evidence(self, x_down: float, x_up: float, own: list[Release], rival: list[Release], n: int) -> float:
+    def evidence(
+        self, x_down: float, x_up: float, own: list[Release], rival: list[Release], n: int
+    ) -> float:
         """log E with x_down in the down factors and x_up in the up factors."""
         logs = []
         for j, (tilt, stake) in enumerate(self.stakes):
             if j >= 4 and tilt**2 * n < 0.01:
                 break
             down, up = self.factor(x_down, own, tilt, -1), self.factor(x_up, rival, tilt, 1)
-            logs += [math.log(0.05 * stake) + down, math.log(0.9 * stake) + down + up, math.log(0.05 * stake) + up]
+            logs += [
+                math.log(0.05 * stake) + down,
+                math.log(0.9 * stake) + down + up,
+                math.log(0.05 * stake) + up,
+            ]
         top = max(logs)
         return top + math.log(sum(math.exp(value - top) for value in logs))
 
-    def beaten(self, own: list[Release], rival: list[Release], n: int, need: float, zeta: float = 0.0) -> bool:
+    def beaten(
+        self, own: list[Release], rival: list[Release], n: int, need: float, zeta: float = 0.0
+    ) -> bool:
         """Is E >= exp(need) at every x?  Cells that cannot be decided are split."""
         need += 1e-14 * (sum(r[1] for r in own) + sum(r[1] for r in rival))
         cells = [(min(self.low + zeta, self.high), self.high)]
@@ -125,7 +141,11 @@ class NaiveBetting:
             for a in rest[1:]:
                 top, own = self.clipped(rest[0]), self.clipped(a)
                 middle = (top + own) / 2
-                if money[a] + self.gain(length, top - own + self.zeta, max(middle * (1 - middle), 0.01)) >= goal:
+                if (
+                    money[a]
+                    + self.gain(length, top - own + self.zeta, max(middle * (1 - middle), 0.01))
+                    >= goal
+                ):
                     return math.ceil(length)
             length *= 1.1
         return 2 * n
@@ -137,13 +157,19 @@ class NaiveBetting:
         """Who plays next, and how long."""
         inside = [a for a in range(self.arms) if a not in out]
         if self.sampling == "elimination":
-            active = [a for a in range(self.arms) if a in inside or not inside or self.overslept(a, n, money)]
+            active = [
+                a
+                for a in range(self.arms)
+                if a in inside or not inside or self.overslept(a, n, money)
+            ]
             return active, self.length(n, inside, money)
         inside = inside or list(range(self.arms))
         boss = self.ranking(inside)[0]
         late = []
         for a in range(self.arms):
-            if a != boss and (2 * self.arms * self.pulled(a) < n if a in inside else self.overslept(a, n, money)):
+            if a != boss and (
+                2 * self.arms * self.pulled(a) < n if a in inside else self.overslept(a, n, money)
+            ):
                 late.append((self.pulled(a), a))
         costs = []
         for a in inside:
@@ -160,7 +186,9 @@ class NaiveBetting:
             total += int(rng.geometric(p)) - int(rng.geometric(p))
         return total
 
-    def run(self, rng: np.random.Generator, cap: int = 10**12) -> tuple[int, int, bool, int, list[int]]:
+    def run(
+        self, rng: np.random.Generator, cap: int = 10**12
+    ) -> tuple[int, int, bool, int, list[int]]:
         """Samples, recommendation, stopped, rounds, pulls."""
         arms = self.arms
         self.all = [[] for _ in range(arms)]
@@ -171,7 +199,11 @@ class NaiveBetting:
         length = self.first
         while True:
             boss, second = self.ranking(active)[:2]
-            octave = min(4, max(0, math.floor(math.log2(math.sqrt(len(active) - 1)) + 0.3))) if rounds else 0
+            octave = (
+                min(4, max(0, math.floor(math.log2(math.sqrt(len(active) - 1)) + 0.3)))
+                if rounds
+                else 0
+            )
             used = sum(self.pulled(a) for a in range(arms))
             length = min(length, (cap - used) // (len(active) - 1 + 2**octave))
             rest = self.ranking([a for a in range(arms) if a not in out])

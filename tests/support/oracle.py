@@ -1,4 +1,6 @@
-"""Every preset with its options, and the oracle that plays them: naive.py's steps with the theory's thresholds."""
+"""Every preset with its options, and the oracle that plays them: naive.py's steps with
+the theory's thresholds.
+"""
 
 import functools
 import math
@@ -24,8 +26,16 @@ OPTIONS: list[tuple[str, dict[str, Any]]] = [
         for name in ("adap-tt", "adap-tt-star")
         for rule in ("uniform", "lucb", "elimination")
     ],
-    *[(name, {"sampling": rule}) for name in ("ttucb", "ctb-tt") for rule in ("uniform", "lucb", "elimination")],
-    *[(name, {"beta": share}) for name in ("adap-tt", "adap-tt-star", "ttucb") for share in ("ids", 0.3)],
+    *[
+        (name, {"sampling": rule})
+        for name in ("ttucb", "ctb-tt")
+        for rule in ("uniform", "lucb", "elimination")
+    ],
+    *[
+        (name, {"beta": share})
+        for name in ("adap-tt", "adap-tt-star", "ttucb")
+        for share in ("ids", 0.3)
+    ],
     *[(name, {"episodes": "global"}) for name in ("adap-tt", "adap-tt-star", "ttucb-batched")],
 ]
 
@@ -36,22 +46,36 @@ def make(name: str, options: dict[str, Any]) -> Strategy | None:
         arguments["epsilon"] = 1.0
     if name == "gauss-tt":
         arguments |= {"gamma": 0.05, "epsilon": 4.0}
-    return None if name == "dp-se" and options["threshold"] == "empirical" else PRESETS[name](**arguments)
+    return (
+        None
+        if name == "dp-se" and options["threshold"] == "empirical"
+        else PRESETS[name](**arguments)
+    )
 
 
 def source_of(instance: Instance, strategy: Strategy, rng: np.random.Generator) -> naive.Source:
-    """The rewards of an instance; for CTB the responses, which are Bernoulli whatever the rewards."""
+    """The rewards of an instance; for CTB the responses, which are Bernoulli whatever
+    the rewards.
+    """
     if strategy.estimator == "ctb":
         decay = math.exp(-float(strategy.epsilon or 0))
-        return naive.Source(rng, "bernoulli", [(mean * (1 - decay) + decay) / (1 + decay) for mean in instance.means])
+        return naive.Source(
+            rng,
+            "bernoulli",
+            [(mean * (1 - decay) + decay) / (1 + decay) for mean in instance.means],
+        )
     if isinstance(instance, Discrete):
-        return naive.Source(rng, "discrete", [(instance.values, list(row)) for row in instance.probabilities])
+        return naive.Source(
+            rng, "discrete", [(instance.values, list(row)) for row in instance.probabilities]
+        )
     return naive.Source(rng, "bernoulli", list(instance.means))
 
 
 @functools.cache
 def known(formula: Callable[..., Any], *arguments: float) -> Any:
-    """The value of a formula, computed once: a phased run asks for the same few thresholds at each of its releases."""
+    """The value of a formula, computed once: a phased run asks for the same few
+    thresholds at each of its releases.
+    """
     return formula(*arguments)
 
 
@@ -81,8 +105,12 @@ def phased_thresholds(strategy: Strategy, arms: int, a: int, b: int) -> tuple[fl
     return float(value), float(value)
 
 
-def oracle(strategy: Strategy, instance: Instance, rng: np.random.Generator, cap: int) -> naive.Outcome:
-    """The strategy from the paper: its thresholds and bonuses from `threshold`, its steps from naive.py."""
+def oracle(
+    strategy: Strategy, instance: Instance, rng: np.random.Generator, cap: int
+) -> naive.Outcome:
+    """The strategy from the paper: its thresholds and bonuses from `threshold`, its
+    steps from naive.py.
+    """
     epsilon = strategy.epsilon or math.inf
     cost = naive.d_private if strategy.cost == "private" else naive.d_gauss
     ids = strategy.beta == "ids"
@@ -97,10 +125,16 @@ def oracle(strategy: Strategy, instance: Instance, rng: np.random.Generator, cap
     return stream_oracle(strategy, source, sampler, cap)
 
 
-def stream_oracle(strategy: Strategy, source: naive.Source, sampler: naive.Sampler, cap: int) -> naive.Outcome:
+def stream_oracle(
+    strategy: Strategy, source: naive.Source, sampler: naive.Sampler, cap: int
+) -> naive.Outcome:
     """A strategy that releases every sample."""
     delta, arms = strategy.delta, sampler.arms
-    noise = threshold.gaussian_scale(strategy.epsilon or math.inf, strategy.gamma) if strategy.gamma else 0.0
+    noise = (
+        threshold.gaussian_scale(strategy.epsilon or math.inf, strategy.gamma)
+        if strategy.gamma
+        else 0.0
+    )
     sigma = math.hypot(0.5, noise)
     constant = 2 * float(threshold.c_g(math.log((arms - 1) / delta) / 2))
     empirical = strategy.threshold == "empirical"
@@ -118,11 +152,19 @@ def stream_oracle(strategy: Strategy, source: naive.Source, sampler: naive.Sampl
     return naive.run_stream(source, arms, sampler, noise, bar, bonus, variance, cap)
 
 
-def phased_oracle(strategy: Strategy, source: naive.Source, sampler: naive.Sampler, cap: int) -> naive.Outcome:
+def phased_oracle(
+    strategy: Strategy, source: naive.Source, sampler: naive.Sampler, cap: int
+) -> naive.Outcome:
     """A strategy that releases the mean of a phase at its end."""
     arms, epsilon = sampler.arms, strategy.epsilon or math.inf
     private = strategy.estimator == "daf"
-    stop = "low" if strategy.cost == "gaussian" else "either" if strategy.threshold == "proved" else "split"
+    stop = (
+        "low"
+        if strategy.cost == "gaussian"
+        else "either"
+        if strategy.threshold == "proved"
+        else "split"
+    )
 
     def pair(_i: int, _j: int, a: int, b: int) -> tuple[float, float]:
         return phased_thresholds(strategy, arms, a, b)
@@ -134,4 +176,6 @@ def phased_oracle(strategy: Strategy, source: naive.Source, sampler: naive.Sampl
 
     variance = 2.0 if strategy.threshold == "empirical" and strategy.cost == "gaussian" else 0.5
     whole = strategy.episodes == "global"
-    return naive.run_phased(source, arms, sampler, epsilon, private, whole, pair, bonus, stop, variance, cap)
+    return naive.run_phased(
+        source, arms, sampler, epsilon, private, whole, pair, bonus, stop, variance, cap
+    )

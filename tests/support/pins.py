@@ -1,8 +1,10 @@
-"""What must never change by accident: the numbers of a seed, the JSON documents, the files of trials.
+"""What must never change by accident: the numbers of a seed, the JSON documents, the
+files of trials.
 
-`python -m tests.support.pins` writes tests/assets/pins anew. That is for a change of behaviour that is meant and said
-in the CHANGELOG; a change of structure leaves every pin as it is. The file of trials is written once for each version
-of the schema and never again: people's trials are kept in such files.
+`python -m tests.support.pins` writes tests/assets/pins anew. That is for a change of
+behaviour that is meant and said in the CHANGELOG; a change of structure leaves every
+pin as it is. The file of trials is written once for each version of the schema and
+never again: people's trials are kept in such files.
 """
 
 import hashlib
@@ -50,20 +52,28 @@ ARMS: dict[str, Instance] = {
     "beta": Beta([4, 2], [2, 2]),
 }
 CUSTOM: dict[str, dict[str, Any]] = {
-    "custom threshold": {"threshold": discreet.CustomThreshold("a", lambda *n: 3.0 + 0.1 * np.log(n[0]))},
+    "custom threshold": {
+        "threshold": discreet.CustomThreshold("a", lambda *n: 3.0 + 0.1 * np.log(n[0]))
+    },
     "custom bonus": {"bonus": discreet.CustomBonus("b", lambda n: 1 / np.sqrt(n))},
     "custom grid": {"grid": discreet.CustomGrid("c", lambda phase: 3 ** (phase - 1))},
 }
 
 
 def strategies() -> Iterator[tuple[str, Strategy]]:
-    """Every preset with every combination of options that it takes, and with functions of one's own."""
+    """Every preset with every combination of options that it takes, and with functions
+    of one's own.
+    """
     for name, (preset, levels) in PRESETS.items():
         for values in itertools.product(*OPTIONS.values()):
-            options = {key: value for key, value in zip(OPTIONS, values, strict=True) if value is not None}
+            options = {
+                key: value for key, value in zip(OPTIONS, values, strict=True) if value is not None
+            }
             if "s" in options and len(options) > 1:
                 continue
-            levels_here: dict[str, Any] = {} if (name, options.get("trust")) == ("bet-se", "none") else levels
+            levels_here: dict[str, Any] = (
+                {} if (name, options.get("trust")) == ("bet-se", "none") else levels
+            )
             try:
                 yield (
                     " ".join([name, *(f"{key}={value}" for key, value in options.items())]),
@@ -79,7 +89,9 @@ def strategies() -> Iterator[tuple[str, Strategy]]:
 
 
 def run_pin(strategy: Strategy) -> dict[str, str]:
-    """Hashes of samples, arms, stops, rounds and pulls of a few runs on each kind of arms."""
+    """Hashes of samples, arms, stops, rounds and pulls of a few runs on each kind of
+    arms.
+    """
     from warnings import catch_warnings, simplefilter
 
     found = {}
@@ -90,7 +102,13 @@ def run_pin(strategy: Strategy) -> dict[str, str]:
             simplefilter("ignore", discreet.MayNotStopWarning)
             results = discreet.simulate(instance, strategy, runs, 11, cap)
         digest = hashlib.sha256()
-        for array in (results.samples, results.recommendation, results.stopped, results.rounds, results.pulls):
+        for array in (
+            results.samples,
+            results.recommendation,
+            results.stopped,
+            results.rounds,
+            results.pulls,
+        ):
             digest.update(np.ascontiguousarray(array).tobytes())
         found[name] = digest.hexdigest()[:16]
     return found
@@ -139,13 +157,17 @@ CHANGING = re.compile(r'"(seconds|response|value|id)": ("[^"]*"|[-\d.e]+)')
 
 
 def documents(folder: Path) -> dict[str, str]:
-    """The JSON document of every command, as it was printed, without what differs from run to run."""
+    """The JSON document of every command, as it was printed, without what differs from
+    run to run.
+    """
     (folder / "study.toml").write_text(STUDY)
     found = {}
     for name, line in COMMANDS.items():
         if name == "trial tell":
             asked = json.loads(
-                CliRunner().invoke(discreet_main(), shlex.split(f"{COMMANDS['trial ask']} --json")).stdout
+                CliRunner()
+                .invoke(discreet_main(), shlex.split(f"{COMMANDS['trial ask']} --json"))
+                .stdout
             )
             rows = [f"{one['id']},{int(one['arm'] == 'a')}" for one in asked["assignments"]]
             (folder / "told.csv").write_text("\n".join(rows))
@@ -163,7 +185,9 @@ def discreet_main() -> Any:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Equal documents: floats to 1e-9, as processors differ in the last digits; all else exactly, order included."""
+    """Equal documents: floats to 1e-9, as processors differ in the last digits; all
+    else exactly, order included.
+    """
     if isinstance(one, dict) and isinstance(other, dict):
         return list(one) == list(other) and all(same(one[key], other[key]) for key in one)
     if isinstance(one, list) and isinstance(other, list):
@@ -193,7 +217,9 @@ LIVE: dict[str, Strategy] = {
     "bet-se zeta": discreet.bet_se(0.05, 1.0, zeta=0.1),
     "bet-se top-two": discreet.bet_se(0.05, 1.0, sampling="top-two"),
 }
-"""Trials in the pinned file, one of every family and way to sample; some under way, some over."""
+"""Trials in the pinned file, one of every family and way to sample; some under way,
+some over.
+"""
 
 
 def fill(path: Path, name: str, strategy: Strategy, people: int) -> None:
@@ -202,10 +228,14 @@ def fill(path: Path, name: str, strategy: Strategy, people: int) -> None:
     trial = Trial.create(f"sqlite:///{path}", name, ["5 mg", "10 mg", "20 mg"], strategy, most)
     rng = np.random.default_rng(len(name))
     while trial.status().people < people and not trial.ask(7).stopped:
-        outcomes = {id: int(rng.random() < (0.3, 0.8, 0.3)[arm]) for id, arm in open_people(path, name)}
+        outcomes = {
+            id: int(rng.random() < (0.3, 0.8, 0.3)[arm]) for id, arm in open_people(path, name)
+        }
         if strategy.trust == "local":
             level = float(strategy.epsilon or 0)
-            trial.answer_many({id: discreet_respond()(bit, level, strategy.gamma) for id, bit in outcomes.items()})
+            trial.answer_many(
+                {id: discreet_respond()(bit, level, strategy.gamma) for id, bit in outcomes.items()}
+            )
         else:
             trial.tell_many(outcomes)
     trial.ask(3)
@@ -223,8 +253,8 @@ def open_people(path: Path, name: str) -> list[tuple[str, int]]:
     """(id, arm) of those who have not told, from the tables themselves."""
     with closing(sqlite3.connect(path)) as connection:
         return connection.execute(
-            "select number || '-' || token, arm from discreet_assignments join discreet_trials using (trial) "
-            "where name = ? and discreet_assignments.state = 0",
+            "select number || '-' || token, arm from discreet_assignments join discreet_trials "
+            "using (trial) where name = ? and discreet_assignments.state = 0",
             (name,),
         ).fetchall()
 
@@ -245,7 +275,9 @@ def write_trials(path: Path) -> None:
 
 
 def main() -> None:
-    """Write all pins; the file of trials only if there is none of this version of the schema."""
+    """Write all pins; the file of trials only if there is none of this version of the
+    schema.
+    """
     import os
     import tempfile
 

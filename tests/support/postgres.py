@@ -1,4 +1,6 @@
-"""A PostgreSQL server of our own, for tests and benchmarks: made, started and thrown away again."""
+"""A PostgreSQL server of our own, for tests and benchmarks: made, started and thrown
+away again.
+"""
 
 import os
 import shutil
@@ -18,12 +20,18 @@ def programs() -> Path | None:
     on_path = shutil.which("initdb")
     folders = [Path(on_path).resolve().parent] if on_path else []
     folders += Path("/usr/lib/postgresql").glob("*/bin")
-    found = [folder for folder in folders if (folder / "initdb").exists() and (folder / "pg_ctl").exists()]
+    found = [
+        folder
+        for folder in folders
+        if (folder / "initdb").exists() and (folder / "pg_ctl").exists()
+    ]
     return max(found, key=lambda folder: folder.parent.name.zfill(4)) if found else None
 
 
 class Server:
-    """A server that listens on a socket in its own folder. It refuses to be root, so root becomes `postgres`."""
+    """A server that listens on a socket in its own folder. It refuses to be root, so
+    root becomes `postgres`.
+    """
 
     def __init__(self, folder: Path, fsync: bool) -> None:
         self.folder, self.fsync = folder, fsync
@@ -33,7 +41,19 @@ class Server:
         if os.getuid() == 0:
             shutil.chown(folder, "postgres")
             shutil.chown(folder / "data", "postgres")
-        self.run("initdb", "-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale=C", "--no-sync", "-D", self.data)
+        self.run(
+            "initdb",
+            "-A",
+            "trust",
+            "-U",
+            "postgres",
+            "-E",
+            "UTF8",
+            "--locale=C",
+            "--no-sync",
+            "-D",
+            self.data,
+        )
         self.start()
 
     @property
@@ -58,15 +78,21 @@ class Server:
         assert done.returncode == 0, done.stdout
 
     def start(self) -> None:
-        settings = f"-c listen_addresses= -c unix_socket_directories={self.folder} -c max_connections=60"
+        settings = (
+            f"-c listen_addresses= -c unix_socket_directories={self.folder} -c max_connections=60"
+        )
         settings += "" if self.fsync else " -c fsync=off"
-        self.run("pg_ctl", "start", "-w", "-D", self.data, "-l", str(self.folder / "log"), "-o", settings)
+        self.run(
+            "pg_ctl", "start", "-w", "-D", self.data, "-l", str(self.folder / "log"), "-o", settings
+        )
 
     def stop(self) -> None:
         self.run("pg_ctl", "stop", "-w", "-m", "immediate", "-D", self.data)
 
     def new_url(self) -> str:
-        """The address of an empty place: a schema of its own, made quicker than a database."""
+        """The address of an empty place: a schema of its own, made quicker than a
+        database.
+        """
         self.places += 1
         name = f"place{self.places}"
         address = ("-h", str(self.folder), "-U", "postgres", "-d", "postgres")
@@ -76,7 +102,9 @@ class Server:
 
 @contextmanager
 def server(fsync: bool = False) -> Iterator[Server]:
-    """A running server. Without fsync a power cut could lose data; a killed client can not."""
+    """A running server. Without fsync a power cut could lose data; a killed client can
+    not.
+    """
     with tempfile.TemporaryDirectory(prefix="pg-", ignore_cleanup_errors=True) as folder:
         made = Server(Path(folder), fsync)
         try:

@@ -13,11 +13,18 @@ from discreet.trials.trial import Trial
 ARMS = ("red", "green", "blue")
 UNITS = 731_317
 OUTCOME = UNITS / 2**20
-"""On the grid of the outcomes, so that it is these units for sure, and easy to recognise."""
+"""On the grid of the outcomes, so that it is these units for sure, and easy to
+recognise.
+"""
 
 
 def create(url: str, name: str = "colours", **settings: Any) -> Trial:
-    chosen = {"arms": ARMS, "strategy": adap_tt_star(epsilon=1.0, delta=0.1), "max_people": 500, **settings}
+    chosen = {
+        "arms": ARMS,
+        "strategy": adap_tt_star(epsilon=1.0, delta=0.1),
+        "max_people": 500,
+        **settings,
+    }
     return Trial.create(url, name, **chosen)
 
 

@@ -1,10 +1,12 @@
-"""Processes that ask and tell while others are killed at random points; afterwards nothing may be lost or doubled.
+"""Processes that ask and tell while others are killed at random points; afterwards
+nothing may be lost or doubled.
 
     python -m tests.support.storm --kills 10000 --workers 8 --seed 0
 
-Half of the workers are killed by the parent at a random moment, half kill themselves before a random statement or
-commit, so that deaths fall inside transactions. What a worker was promised it writes to a log that outlives it. The
-outcome of a person is a function of their number, so that anybody may tell it, also for the dead.
+Half of the workers are killed by the parent at a random moment, half kill themselves
+before a random statement or commit, so that deaths fall inside transactions. What a
+worker was promised it writes to a log that outlives it. The outcome of a person is a
+function of their number, so that anybody may tell it, also for the dead.
 """
 
 import argparse
@@ -37,12 +39,16 @@ STRATEGIES: dict[str, Callable[[], Strategy]] = {
 
 
 def outcome(number: int) -> float:
-    """The outcome of a person, on the grid: what they are worth in units can be told from it."""
+    """The outcome of a person, on the grid: what they are worth in units can be told
+    from it.
+    """
     return (number * 7919 % 1024) / 1024
 
 
 class Log:
-    """Lines of many processes. Written at once, and the kernel keeps them when the process is killed."""
+    """Lines of many processes. Written at once, and the kernel keeps them when the
+    process is killed.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -96,7 +102,9 @@ def tell(trial: Trial, log: Log, ids: list[str]) -> None:
 
 
 def work(trial: Trial, log: Log, rng: random.Random) -> None:
-    """Ask, tell in any order, sometimes twice; when everybody waits, tell for those who died."""
+    """Ask, tell in any order, sometimes twice; when everybody waits, tell for those who
+    died.
+    """
     while True:
         batch = trial.ask(rng.choice((1, 2, 5, 20)))
         ids = [a.id for a in batch.assignments]
@@ -112,7 +120,9 @@ def work(trial: Trial, log: Log, rng: random.Random) -> None:
 
 
 def spawn(trial: Trial, url: str, log: Log, seed: int, fuse: bool) -> int:
-    """A worker; with a fuse it ends by itself. Some open the trial, some go on with the one that was open."""
+    """A worker; with a fuse it ends by itself. Some open the trial, some go on with the
+    one that was open.
+    """
     child = os.fork()
     if child:
         return child
@@ -137,13 +147,18 @@ def storm(
     show: bool = False,
     people: int = 0,
 ) -> Log:
-    """Let the workers work until so many of them have been killed, each followed by another one.
+    """Let the workers work until so many of them have been killed, each followed by
+    another one.
 
-    Where they hardly get to work, as on a busy machine, it goes on until so many people are in the trial.
+    Where they hardly get to work, as on a busy machine, it goes on until so many people
+    are in the trial.
     """
     trial = create(url, kind)
     log, rng = Log(folder / f"storm-{kind}.log"), random.Random(seed)
-    fused = {spawn(trial, url, log, rng.getrandbits(64), number % 2 == 0): number % 2 == 0 for number in range(workers)}
+    fused = {
+        spawn(trial, url, log, rng.getrandbits(64), number % 2 == 0): number % 2 == 0
+        for number in range(workers)
+    }
     began, dead = time.monotonic(), 0
     while dead < kills or trial.status().people < people:
         time.sleep(rng.expovariate(20))
@@ -151,7 +166,9 @@ def storm(
         for child in list(fused):
             ended, status = os.waitpid(child, os.WNOHANG)
             if ended:
-                assert status == signal.SIGKILL, "a worker ended otherwise than by being killed: its error is above"
+                assert status == signal.SIGKILL, (
+                    "a worker ended otherwise than by being killed: its error is above"
+                )
                 fuse, dead = fused.pop(child), dead + 1
                 fused[spawn(trial, url, log, rng.getrandbits(64), fuse)] = fuse
                 if show and dead % max(kills // 10, 1) == 0:
@@ -185,11 +202,16 @@ def problems(url: str, log: Log, name: str = NAME) -> list[str]:
         found.append("an assignment was lost or changed")
     if any(int(id.split("-")[0]) not in sealed for id in told):
         found.append("an outcome was lost after tell returned")
-    if any(row.units != outcomes.to_units(outcome(number), trial.protocol.grid) for number, row in sealed.items()):
+    if any(
+        row.units != outcomes.to_units(outcome(number), trial.protocol.grid)
+        for number, row in sealed.items()
+    ):
         found.append("an outcome was changed")
     if set(sealed) != {row.number for row in rows if row.state == schema.TOLD}:
         found.append("a person was told without an outcome, or has one untold")
-    return found + wrong_releases(releases, list(sealed.values()), trial.protocol.strategy.trust != "global")
+    return found + wrong_releases(
+        releases, list(sealed.values()), trial.protocol.strategy.trust != "global"
+    )
 
 
 def wrong_releases(releases: list[dict[str, Any]], sealed: list[Any], exact: bool) -> list[str]:
@@ -202,20 +224,28 @@ def wrong_releases(releases: list[dict[str, Any]], sealed: list[Any], exact: boo
     found = ["a batch was released twice"] if len(set(places)) < len(places) else []
     if any(counts[place] != one["count"] for place, one in zip(places, releases, strict=True)):
         found.append("a release counts other people than there are")
-    if exact and any(sums[place] != one["sum"] for place, one in zip(places, releases, strict=True)):
+    if exact and any(
+        sums[place] != one["sum"] for place, one in zip(places, releases, strict=True)
+    ):
         found.append("a release is not the sum of its outcomes")
     return found
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Kill workers of a trial at random points, and look for damage.")
-    parser.add_argument("--kills", type=int, default=10_000, help="in all, over both stores and both strategies")
+    parser = argparse.ArgumentParser(
+        description="Kill workers of a trial at random points, and look for damage."
+    )
+    parser.add_argument(
+        "--kills", type=int, default=10_000, help="in all, over both stores and both strategies"
+    )
     parser.add_argument("--workers", type=int, default=8)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="storm-")))
-        places: dict[str, Callable[[str], str]] = {"SQLite": lambda kind: f"sqlite:///{folder}/{kind}.db"}
+        places: dict[str, Callable[[str], str]] = {
+            "SQLite": lambda kind: f"sqlite:///{folder}/{kind}.db"
+        }
         if postgres.programs() is not None:
             server = stack.enter_context(postgres.server())
             places["PostgreSQL"] = lambda kind: server.new_url()
@@ -227,7 +257,10 @@ def main() -> None:
                 log = storm(url, folder, kind, share, options.workers, options.seed, show=True)
                 found = problems(url, log)
                 status = Trial.open(url, NAME).status()
-                print(f"{status.people} people, {status.releases} releases: {'; '.join(found) or 'all is well'}")
+                print(
+                    f"{status.people} people, {status.releases} releases: "
+                    f"{'; '.join(found) or 'all is well'}"
+                )
                 log.close()
                 log.path.unlink()
                 if found:

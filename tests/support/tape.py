@@ -2,7 +2,9 @@
 
 
 class Tape:
-    """Draws of a Generator, played back: what the live run was given, in the order the simulator asks for it."""
+    """Draws of a Generator, played back: what the live run was given, in the order the
+    simulator asks for it.
+    """
 
     def __init__(self) -> None:
         self.sums: list[tuple[int, float]] = []

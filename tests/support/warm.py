@@ -1,6 +1,7 @@
 """Compiles every kernel into the cache, a process each: `python -m tests.support.warm`.
 
-Workers that start with an empty cache would each compile what they meet first, mostly the same.
+Workers that start with an empty cache would each compile what they meet first, mostly
+the same.
 """
 
 import os
@@ -21,7 +22,9 @@ KERNELS: dict[str, Callable[[], tuple[Instance, Strategy]]] = {
     "streams": lambda: (TWO, discreet.ttucb(0.2)),
     "epochs": lambda: (TWO, discreet.dp_se(1, 0.2)),
 }
-"""A simulation for each way of playing a run; the ones that take longest to compile first."""
+"""A simulation for each way of playing a run; the ones that take longest to compile
+first.
+"""
 
 
 def compile_one(name: str) -> None:

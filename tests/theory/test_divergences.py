@@ -15,7 +15,11 @@ def moves(count: int) -> list[tuple[float, float, float]]:
     rng = np.random.default_rng(11)
     found = []
     for _ in range(count):
-        p = float(rng.choice([0.0, 1.0, rng.random(), 10 ** rng.uniform(-8, 0), 1 - 10 ** rng.uniform(-8, 0)]))
+        p = float(
+            rng.choice(
+                [0.0, 1.0, rng.random(), 10 ** rng.uniform(-8, 0), 1 - 10 ** rng.uniform(-8, 0)]
+            )
+        )
         near = p + float(rng.choice([-1, 1])) * 10 ** rng.uniform(-8, 0)
         q = float(rng.choice([rng.random(), min(1 - 1e-12, max(1e-12, near))]))
         found.append((p, q, float(10 ** rng.uniform(-6, 3))))

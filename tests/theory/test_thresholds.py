@@ -1,4 +1,6 @@
-"""thresholds.py against reference values, against SciPy and mpmath, and tables against scalars."""
+"""thresholds.py against reference values, against SciPy and mpmath, and tables against
+scalars.
+"""
 
 import math
 
@@ -18,7 +20,9 @@ def test_c_g_and_w_bar() -> None:
     for x, expected in SCALARS["C_G"].items():
         assert float(threshold.c_g(float(x))) == pytest.approx(float(expected["value"]), rel=1e-12)
     for x, expected in SCALARS["Wbar"].items():
-        assert float(threshold.w_bar(float(x))) == pytest.approx(float(expected["value"]), rel=1e-12)
+        assert float(threshold.w_bar(float(x))) == pytest.approx(
+            float(expected["value"]), rel=1e-12
+        )
 
 
 def test_w_bar_solves_its_equation_at_any_size() -> None:
@@ -26,7 +30,9 @@ def test_w_bar_solves_its_equation_at_any_size() -> None:
     w = threshold.w_bar(x)
     assert w - np.log(w) == pytest.approx(x, rel=1e-14)
     moderate = x[(x > 1.01) & (x < 700)]
-    assert threshold.w_bar(moderate) == pytest.approx(-lambertw(-np.exp(-moderate), -1).real, rel=1e-9)
+    assert threshold.w_bar(moderate) == pytest.approx(
+        -lambertw(-np.exp(-moderate), -1).real, rel=1e-9
+    )
 
 
 def test_zeta() -> None:
@@ -84,7 +90,9 @@ def test_bonuses() -> None:
 
 def test_dp_se() -> None:
     for row in SCALARS["dpse_Re_he_ce"]:
-        found = threshold.dp_se_epoch(row["epoch"], row["active"], float(row["eps"]), float(row["delta"]))
+        found = threshold.dp_se_epoch(
+            row["epoch"], row["active"], float(row["eps"]), float(row["delta"])
+        )
         assert found.pulls == row["R"]
         assert found.radius == pytest.approx(float(row["h"]), rel=1e-12)
         assert found.noise_radius == pytest.approx(float(row["c"]), rel=1e-12)
@@ -94,7 +102,9 @@ def private_profile(s: float, epsilon: float) -> "mp.mpf":
     """γ(ε) of Gaussian noise of scale s on a reward in [0, 1], at 60 digits."""
     with mp.workdps(60):
         s, epsilon = mp.mpf(s), mp.mpf(epsilon)
-        return mp.ncdf(1 / (2 * s) - epsilon * s) - mp.exp(epsilon) * mp.ncdf(-1 / (2 * s) - epsilon * s)
+        return mp.ncdf(1 / (2 * s) - epsilon * s) - mp.exp(epsilon) * mp.ncdf(
+            -1 / (2 * s) - epsilon * s
+        )
 
 
 @pytest.mark.parametrize("epsilon", [1e-3, 0.1, 0.9, 1.0, 10.0, 200.0, 1000.0])
@@ -147,7 +157,9 @@ BAD: dict[str, list[object]] = {
 }
 
 
-@pytest.mark.parametrize("name", ["c_gaussian", "c_private", "c_star_low", "c_star_high", "c_star_sharp"])
+@pytest.mark.parametrize(
+    "name", ["c_gaussian", "c_private", "c_star_low", "c_star_high", "c_star_sharp"]
+)
 def test_every_threshold_refuses_what_it_is_not_defined_for(name: str) -> None:
     function = getattr(threshold, name)
     good: dict[str, object] = {"count_a": 4, "count_b": 4, "arms": 5, "delta": 0.1}

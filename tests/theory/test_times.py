@@ -1,4 +1,6 @@
-"""theory.py against reference values, against its definitions, and against what must hold of it."""
+"""theory.py against reference values, against its definitions, and against what must
+hold of it.
+"""
 
 import math
 from collections.abc import Callable
@@ -22,7 +24,9 @@ def instance_of(name: str) -> Bernoulli:
 
 def assert_time(found: CharacteristicTime, expected: dict[str, Any]) -> None:
     assert found.value == pytest.approx(float(expected["T"]), rel=1e-9)
-    assert found.allocation == pytest.approx([float(share) for share in expected["alloc"]], abs=1e-6)
+    assert found.allocation == pytest.approx(
+        [float(share) for share in expected["alloc"]], abs=1e-6
+    )
 
 
 class TestReference:
@@ -36,8 +40,12 @@ class TestReference:
         assert_time(theory.t_tv(instance), expected["T_TV"])
         assert_time(theory.t_tv2(instance), expected["T_TV2"])
         assert theory.complexity(instance) == pytest.approx(float(expected["H"]), rel=1e-12)
-        assert theory.switch_epsilon_global(instance) == pytest.approx(float(expected["eps_switch_global"]))
-        assert theory.switch_epsilon_local(instance) == pytest.approx(float(expected["eps_switch_local"]))
+        assert theory.switch_epsilon_global(instance) == pytest.approx(
+            float(expected["eps_switch_global"])
+        )
+        assert theory.switch_epsilon_local(instance) == pytest.approx(
+            float(expected["eps_switch_local"])
+        )
 
     @pytest.mark.parametrize(("name", "level"), LEVELS)
     def test_with_privacy(self, name: str, level: str) -> None:
@@ -76,20 +84,28 @@ def random_means(seed: int) -> list[float]:
 
 
 class TestDefinitions:
-    """Cutting planes on the definitions bracket the value between two bounds of their own, 2e-7 apart."""
+    """Cutting planes on the definitions bracket the value between two bounds of their
+    own, 2e-7 apart.
+    """
 
     @pytest.mark.parametrize("seed", range(12))
     def test_kl(self, seed: int) -> None:
         means = random_means(seed)
-        assert theory.t_kl(Bernoulli(means)).value == pytest.approx(time_by_cuts(means, [kl]), rel=1e-6)
+        assert theory.t_kl(Bernoulli(means)).value == pytest.approx(
+            time_by_cuts(means, [kl]), rel=1e-6
+        )
 
-    @pytest.mark.parametrize(("seed", "epsilon"), [(i, e) for i in range(4) for e in (0.1, 0.7, 1.0, 3.0)])
+    @pytest.mark.parametrize(
+        ("seed", "epsilon"), [(i, e) for i in range(4) for e in (0.1, 0.7, 1.0, 3.0)]
+    )
     def test_local(self, seed: int, epsilon: float) -> None:
         means, factor = random_means(seed), theory.local_factor(epsilon)
         expected = time_by_cuts(means, [lambda p, m: np.minimum(kl(p, m), factor * (p - m) ** 2)])
         assert theory.t_local(Bernoulli(means), epsilon).value == pytest.approx(expected, rel=1e-6)
 
-    @pytest.mark.parametrize(("seed", "epsilon"), [(i, e) for i in range(4) for e in (0.05, 0.5, 1.0, 2.0)])
+    @pytest.mark.parametrize(
+        ("seed", "epsilon"), [(i, e) for i in range(4) for e in (0.05, 0.5, 1.0, 2.0)]
+    )
     def test_global(self, seed: int, epsilon: float) -> None:
         means = random_means(seed)
         expected = time_by_cuts(means, [kl, lambda p, m: epsilon * np.abs(p - m)])
@@ -100,7 +116,9 @@ class TestDefinitions:
     def test_epsilon(self, seed: int, epsilon: float) -> None:
         means = random_means(seed)
         expected = time_by_cuts(means, [lambda p, m: d_epsilon(p, m, epsilon)])
-        assert theory.t_epsilon(Bernoulli(means), epsilon).value == pytest.approx(expected, rel=1e-6)
+        assert theory.t_epsilon(Bernoulli(means), epsilon).value == pytest.approx(
+            expected, rel=1e-6
+        )
 
 
 @st.composite
@@ -161,7 +179,9 @@ class TestProperties:
         assert time["gaussian"] <= 2 * theory.complexity(instance) * MORE
 
     @given(instances(), epsilons, st.randoms(use_true_random=False))
-    def test_order_of_arms_does_not_matter(self, instance: Bernoulli, epsilon: float, random: Any) -> None:
+    def test_order_of_arms_does_not_matter(
+        self, instance: Bernoulli, epsilon: float, random: Any
+    ) -> None:
         order = list(range(instance.arms))
         random.shuffle(order)
         shuffled = Bernoulli([instance.means[a] for a in order])
@@ -171,14 +191,18 @@ class TestProperties:
             assert there.allocation == pytest.approx(here.allocation[order], abs=1e-5), name
 
     @given(instances(), epsilons, st.floats(1.001, 50))
-    def test_less_privacy_never_costs(self, instance: Bernoulli, epsilon: float, factor: float) -> None:
+    def test_less_privacy_never_costs(
+        self, instance: Bernoulli, epsilon: float, factor: float
+    ) -> None:
         for name in ("local", "global", "epsilon", "relaxed", "relaxed_beta"):
             strict, loose = TIMES[name](instance, epsilon), TIMES[name](instance, factor * epsilon)
             assert loose.value <= strict.value * MORE, name
 
     @given(instances(), epsilons)
     def test_allocation_attains_the_value(self, instance: Bernoulli, epsilon: float) -> None:
-        """At ω*, no alternative on a fine grid costs less than 1/T: a wrong ω* or T is seen at once."""
+        """At ω*, no alternative on a fine grid costs less than 1/T: a wrong ω* or T is
+        seen at once.
+        """
         best = instance.best
         for name, near, far in costs(epsilon):
             time = TIMES[name](instance, epsilon)
@@ -192,7 +216,9 @@ class TestProperties:
     def test_privacy_is_free_from_there_on(self, means: list[float], lead: float) -> None:
         instance = Bernoulli([*means, max(means) + lead])
         free = theory.free_epsilon(instance)
-        assert theory.t_epsilon(instance, free).value == pytest.approx(theory.t_kl(instance).value, rel=1e-9)
+        assert theory.t_epsilon(instance, free).value == pytest.approx(
+            theory.t_kl(instance).value, rel=1e-9
+        )
 
 
 def costs(epsilon: float) -> list[tuple[str, Any, Any]]:
@@ -219,7 +245,9 @@ class TestCases:
     def test_two_equal_arms_share_alike(self) -> None:
         """By symmetry: (1/2 + g, 1/2 − g) needs half its samples on each arm."""
         assert theory.t_kl(Bernoulli([0.6, 0.4])).allocation == pytest.approx([0.5, 0.5], abs=1e-9)
-        assert theory.t_epsilon(Bernoulli([0.6, 0.4]), 0.1).allocation == pytest.approx([0.5, 0.5], abs=1e-6)
+        assert theory.t_epsilon(Bernoulli([0.6, 0.4]), 0.1).allocation == pytest.approx(
+            [0.5, 0.5], abs=1e-6
+        )
 
     def test_many_arms(self) -> None:
         rng = np.random.default_rng(7)
@@ -230,7 +258,9 @@ class TestCases:
         assert theory.t_epsilon(instance, 0.5).allocation.argmax() == 17
 
     def test_equality_of_gap_and_half_epsilon_is_the_second_case(self) -> None:
-        """0.75 − 0.7 is a little more than 0.05 in floats, 0.95 − 0.9 a little less: both count as equal."""
+        """0.75 − 0.7 is a little more than 0.05 in floats, 0.95 − 0.9 a little less:
+        both count as equal.
+        """
         assert 0.95 - 0.9 < 0.05 < 0.75 - 0.7
         for means in ([0.75, 0.7], [0.95, 0.9]):
             instance = Bernoulli(means)
@@ -246,7 +276,9 @@ class TestCases:
     def test_lower_bounds(self) -> None:
         time = theory.t_kl(benchmarks.mu2)
         assert theory.lower_bound(time, 0.01) == pytest.approx(time.value * 0.98 * math.log(99))
-        assert theory.lower_bound_paper(time, 0.01) == pytest.approx(time.value * math.log(1 / 0.024))
+        assert theory.lower_bound_paper(time, 0.01) == pytest.approx(
+            time.value * math.log(1 / 0.024)
+        )
         assert theory.lower_bound(time, 0.6) == 0
         for delta in np.linspace(0.001, 0.5, 500):
             assert theory.lower_bound(1.0, delta) >= theory.lower_bound_paper(1.0, delta)
@@ -267,7 +299,8 @@ HARD_FOR_NEWTON = [
 
 
 def two_arm_time(means: tuple[float, float], epsilon: float) -> float:
-    """K = 2: sup over ω of inf over m is inf over m of max(d(μ1, m), d(μ2, m)), where the two are equal.
+    """K = 2: sup over ω of inf over m is inf over m of max(d(μ1, m), d(μ2, m)), where
+    the two are equal.
 
     Halved until what is left of the interval moves the value by less than 1e-15 of it.
     """
@@ -296,7 +329,9 @@ class TestTwoArms:
     def test_sweep(self) -> None:
         rng = np.random.default_rng(8)
         for _ in range(300):
-            mean = float(rng.choice([rng.random(), 10 ** rng.uniform(-6, 0), 1 - 10 ** rng.uniform(-6, 0)]))
+            mean = float(
+                rng.choice([rng.random(), 10 ** rng.uniform(-6, 0), 1 - 10 ** rng.uniform(-6, 0)])
+            )
             other = mean - 10 ** rng.uniform(-6, -1) * mean
             if mean - other < 1e-7:
                 continue

@@ -1,4 +1,6 @@
-"""transport.py and equilibrium.py: shortcuts and the search among the unsettled arms give what the long way gives."""
+"""transport.py and equilibrium.py: shortcuts and the search among the unsettled arms
+give what the long way gives.
+"""
 
 from typing import Any
 
@@ -7,8 +9,9 @@ import pytest
 
 from discreet import Bernoulli, bounds, theory
 from discreet.theory import transport
+from discreet.theory.divergence_costs import Kl, Mixed, PrivateKl
 from discreet.theory.equilibrium import equilibrium
-from discreet.theory.transport import Curve, Kl, Mixed, PrivateKl, Quadratic, Transport
+from discreet.theory.transport import Curve, Quadratic, Transport
 
 EPSILONS = (1e-6, 1e-3, 0.05, 0.4, 1.0, 4.0, 40.0, 1e3)
 
@@ -17,7 +20,14 @@ def crowd(seed: int, arms: int = 40) -> Bernoulli:
     """Means of all kinds, the ends 0 and 1 among them, the best at least 1e-6 ahead."""
     rng = np.random.default_rng(seed)
     means = rng.choice(
-        [0.0, 0.5, *rng.random(8), *10 ** rng.uniform(-7, 0, 8), *(1 - 10 ** rng.uniform(-6, 0, 8))], arms
+        [
+            0.0,
+            0.5,
+            *rng.random(8),
+            *10 ** rng.uniform(-7, 0, 8),
+            *(1 - 10 ** rng.uniform(-6, 0, 8)),
+        ],
+        arms,
     )
     lead = 10 ** rng.uniform(-6, -1)
     means = np.minimum(means, 1 - lead)
@@ -26,14 +36,22 @@ def crowd(seed: int, arms: int = 40) -> Bernoulli:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_going_on_with_the_unsettled_arms_only_changes_nothing(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_going_on_with_the_unsettled_arms_only_changes_nothing(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     instance = crowd(seed)
     for epsilon in EPSILONS:
         found = []
         for many in (10**9, 1):
             monkeypatch.setattr(transport, "MANY", many)
-            times = theory.t_kl(instance), theory.t_kl_beta(instance, 0.2), theory.t_local(instance, epsilon)
-            found.append((*times, theory.t_global(instance, epsilon), theory.t_epsilon(instance, epsilon)))
+            times = (
+                theory.t_kl(instance),
+                theory.t_kl_beta(instance, 0.2),
+                theory.t_local(instance, epsilon),
+            )
+            found.append(
+                (*times, theory.t_global(instance, epsilon), theory.t_epsilon(instance, epsilon))
+            )
         for whole, narrowed in zip(*found, strict=True):
             assert narrowed.value == pytest.approx(whole.value, rel=1e-12)
             assert narrowed.allocation == pytest.approx(whole.allocation, abs=1e-8)
@@ -41,25 +59,45 @@ def test_going_on_with_the_unsettled_arms_only_changes_nothing(seed: int, monkey
 
 @pytest.mark.parametrize("epsilon", [1e-6, 0.01, 0.3, 0.58224])
 def test_local_time_by_pinsker(epsilon: float) -> None:
-    """Up to c(ε) = 2 the squared costs alone count: adding the other three changes nothing."""
+    """Up to c(ε) = 2 the squared costs alone count: adding the other three changes
+    nothing.
+    """
     for seed in range(4):
         instance = crowd(seed)
-        top, means, factor = max(instance.means), np.array(instance.means), theory.local_factor(epsilon)
+        top, means, factor = (
+            max(instance.means),
+            np.array(instance.means),
+            theory.local_factor(epsilon),
+        )
         means = np.delete(means, instance.best)
-        costs: list[Transport] = [Kl(top, means), Mixed(top, means, factor), Quadratic(factor * (top - means) ** 2)]
-        assert theory.t_local(instance, epsilon).value == pytest.approx(equilibrium(costs)[0], rel=1e-12)
+        costs: list[Transport] = [
+            Kl(top, means),
+            Mixed(top, means, factor),
+            Quadratic(factor * (top - means) ** 2),
+        ]
+        assert theory.t_local(instance, epsilon).value == pytest.approx(
+            equilibrium(costs)[0], rel=1e-12
+        )
 
 
 @pytest.mark.parametrize("epsilon", [0.7, 1.0, 3.0, 10.0])
 def test_local_time_where_kl_is_the_smaller_one(epsilon: float) -> None:
-    """For 2 c(ε) μ(1−μ) ≥ 1 the KL costs alone count: adding the other three changes nothing."""
+    """For 2 c(ε) μ(1−μ) ≥ 1 the KL costs alone count: adding the other three changes
+    nothing.
+    """
     factor = theory.local_factor(epsilon)
     edge = (1 - np.sqrt(1 - 2 / factor)) / 2 * (1 + 1e-12)
     for means in (np.array([edge, 0.5, 0.6]), np.array([0.4, 0.5, 0.6])):
         top = 1 - edge
         instance = Bernoulli([top, *means])
-        costs: list[Transport] = [Kl(top, means), Mixed(top, means, factor), Quadratic(factor * (top - means) ** 2)]
-        assert theory.t_local(instance, epsilon).value == pytest.approx(equilibrium(costs)[0], rel=1e-12)
+        costs: list[Transport] = [
+            Kl(top, means),
+            Mixed(top, means, factor),
+            Quadratic(factor * (top - means) ** 2),
+        ]
+        assert theory.t_local(instance, epsilon).value == pytest.approx(
+            equilibrium(costs)[0], rel=1e-12
+        )
         assert theory.t_local(instance, epsilon).value == theory.t_kl(instance).value
 
 
@@ -75,7 +113,9 @@ def test_a_known_time_without_privacy_changes_nothing(seed: int) -> None:
 
 
 @pytest.mark.parametrize("epsilon", [1e-6, 1e-3, 0.01, 0.1, 1.0])
-def test_small_epsilon_takes_no_more_points_than_others(epsilon: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_small_epsilon_takes_no_more_points_than_others(
+    epsilon: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """d_ε is almost linear for small ε; near ties are the hardest."""
     points, point = [], PrivateKl._point
 
@@ -93,7 +133,9 @@ def test_small_epsilon_takes_no_more_points_than_others(epsilon: float, monkeypa
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_shares_reach_the_level(epsilon: float) -> None:
-    """At the share found for a level y, no m costs less than y, and one costs no more."""
+    """At the share found for a level y, no m costs less than y, and one costs no
+    more.
+    """
     best, means = 0.8, np.array([0.0, 1e-6, 0.1, 0.5, 0.79])
     curves: list[tuple[Curve, list[tuple[str, str]]]] = [
         (Kl(best, means), [("kl", "kl")]),
@@ -112,7 +154,9 @@ def test_shares_reach_the_level(epsilon: float) -> None:
                     assert level * (1 - 1e-12) <= cost.min() <= level * (1 + 1e-3)
 
 
-def measure(kind: str, p: float, m: np.typing.NDArray[np.float64], epsilon: float) -> np.typing.NDArray[np.float64]:
+def measure(
+    kind: str, p: float, m: np.typing.NDArray[np.float64], epsilon: float
+) -> np.typing.NDArray[np.float64]:
     from discreet.theory import divergences as divergence
 
     m = np.clip(m, 0, 1)
@@ -130,4 +174,6 @@ def test_bounds_gives_what_theory_gives() -> None:
         assert constants["ctb-tt"] == theory.upper_constant_ctb_tt(instance, epsilon, 0.3, 0.4)
         assert constants["adap-tt"] == theory.upper_constant_adap_tt(instance, epsilon, 0.3, 0.4)
         for name, proved in (("adap-tt-star", False), ("adap-tt-star-proved", True)):
-            assert constants[name] == theory.upper_constant_adap_tt_star(instance, epsilon, 0.3, 0.4, proved)
+            assert constants[name] == theory.upper_constant_adap_tt_star(
+                instance, epsilon, 0.3, 0.4, proved
+            )

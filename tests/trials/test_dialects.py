@@ -1,4 +1,6 @@
-"""What differs between databases: addresses, errors in words, and that each is in the suite of the store."""
+"""What differs between databases: addresses, errors in words, and that each is in the
+suite of the store.
+"""
 
 from types import SimpleNamespace
 
@@ -23,7 +25,9 @@ def test_addresses_are_shown_without_secrets() -> None:
     assert (file.address, file.called) == ("sqlite:///folder/trial.db", "folder/trial.db")
 
 
-@pytest.mark.parametrize("url", ["mysql://ann:secret@x/y", "oracle://secret", "sqlite://", "secret", ""])
+@pytest.mark.parametrize(
+    "url", ["mysql://ann:secret@x/y", "oracle://secret", "sqlite://", "secret", ""]
+)
 def test_other_addresses_are_refused_without_repeating_them(url: str) -> None:
     with pytest.raises(InvalidInputError) as error:
         dialects.dialect_of(url)
@@ -46,7 +50,11 @@ CODES = {
 @pytest.mark.parametrize(("kind", "code"), CODES)
 def test_codes_in_words(kind: str, code: str) -> None:
     """In words of ours, and without what the driver said."""
-    driver = SimpleNamespace(sqlite_errorname=code) if kind == "sqlite" else SimpleNamespace(sqlstate=code)
+    driver = (
+        SimpleNamespace(sqlite_errorname=code)
+        if kind == "sqlite"
+        else SimpleNamespace(sqlstate=code)
+    )
     error = sa.exc.OperationalError("INSERT secret", {}, Exception("secret"))
     error.orig = driver  # type: ignore[assignment]
     dialect = dialects.dialect_of("sqlite:///x.db" if kind == "sqlite" else "postgresql://x/y")

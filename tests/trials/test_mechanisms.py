@@ -1,6 +1,8 @@
-"""Live noise: its law, its ε by its own map, and that nothing of the outcome is said aloud.
+"""Live noise: its law, its ε by its own map, and that nothing of the outcome is said
+aloud.
 
-Live noise cannot be seeded, so every statistical test here has a false-alarm rate of its own: 1e-9, stated at each.
+Live noise cannot be seeded, so every statistical test here has a false-alarm rate of
+its own: 1e-9, stated at each.
 """
 
 import math
@@ -12,7 +14,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from discreet import InvalidInputError, adap_tt, adap_tt_star, bet_se, ctb_tt, dp_se, gauss_tt, ttucb
+from discreet import (
+    InvalidInputError,
+    adap_tt,
+    adap_tt_star,
+    bet_se,
+    ctb_tt,
+    dp_se,
+    gauss_tt,
+    ttucb,
+)
 from discreet.trials import mechanisms as privacy
 from discreet.trials import outcomes
 from discreet.trials.mechanisms import respond
@@ -52,7 +63,9 @@ def test_discrete_laplace_law() -> None:
 
 
 def test_noise_on_the_fine_grid_has_the_scale_of_its_epsilon() -> None:
-    """Mean absolute noise within normal limits; false alarm 1e-9 (|Z| ε is nearly exponential: σ = mean)."""
+    """Mean absolute noise within normal limits; false alarm 1e-9 (|Z| ε is nearly
+    exponential: σ = mean).
+    """
     epsilon, draws = 2.0, 3000
     size = [abs(privacy.noisy_sum(0, epsilon, 2**20)[0]) / 2**20 * epsilon for _ in range(draws)]
     assert abs(np.mean(size) - 1) < stats.norm.isf(ALARM / 2) / math.sqrt(draws)
@@ -82,7 +95,9 @@ def test_rounding_is_without_bias_and_within_the_grid() -> None:
 
 
 def test_discrete_noise_keeps_the_error_rate() -> None:
-    """Exact tails over the continuous ones never exceed what the thresholds are made to pay for."""
+    """Exact tails over the continuous ones never exceed what the thresholds are made to
+    pay for.
+    """
     for strategy in (adap_tt(1, 0.1), adap_tt_star(0.01, 0.1), dp_se(50, 0.01), adap_tt(1e6, 0.1)):
         eta = float(strategy.epsilon or 0) / outcomes.grid_of(strategy)
         k = np.arange(1, 50)
@@ -105,7 +120,9 @@ def draws(_: int = 0) -> tuple[int, ...]:
 
 
 def test_a_fork_does_not_repeat_noise() -> None:
-    """Eight numbers on a grid of millionths: that two lists agree by chance has probability below 1e-40."""
+    """Eight numbers on a grid of millionths: that two lists agree by chance has
+    probability below 1e-40.
+    """
     draws()
     found = []
     for _ in range(3):
@@ -139,7 +156,9 @@ def test_no_seed_reaches_live_noise() -> None:
     assert len(seen) == 2
 
 
-@pytest.mark.parametrize("bad", [1.2345678, -0.1234567, math.nan, math.inf, "0.7654321", None, [0.5]])
+@pytest.mark.parametrize(
+    "bad", [1.2345678, -0.1234567, math.nan, math.inf, "0.7654321", None, [0.5]]
+)
 def test_errors_do_not_repeat_an_outcome(bad: object) -> None:
     with pytest.raises(InvalidInputError) as caught:
         respond(bad, 1.0)  # type: ignore[arg-type]
@@ -148,7 +167,10 @@ def test_errors_do_not_repeat_an_outcome(bad: object) -> None:
 
 def test_a_response_is_one_word_and_a_raw_outcome_is_none() -> None:
     span = Scale(-3, 1e5, "min")
-    for response in (Response("rr", 0.1, None, 1, Scale()), Response("gauss", 1.0, 1e-6, -123, span)):
+    for response in (
+        Response("rr", 0.1, None, 1, Scale()),
+        Response("gauss", 1.0, 1e-6, -123, span),
+    ):
         assert Response.parse(str(response)) == response
     for word in ("0.3", "1", "rr/1.0/2", "rr/1.0", "gauss/1/2", "x/1/1", "", "rr/a/1"):
         with pytest.raises(InvalidInputError):

@@ -1,4 +1,6 @@
-"""One suite for every store: each test with `url` runs on SQLite and on a PostgreSQL server of its own."""
+"""One suite for every store: each test with `url` runs on SQLite and on a PostgreSQL
+server of its own.
+"""
 
 import logging
 import os
@@ -25,7 +27,7 @@ from tests.support.stores import OUTCOME, UNITS, count, create, damage, database
 ASSETS = Path(__file__).parent.parent / "assets"
 
 
-# --- the life of a trial --------------------------------------------------------------------------
+# --- the life of a trial --------------------------------------------------------------
 
 
 def test_create_and_open(url: str) -> None:
@@ -46,7 +48,9 @@ def test_create_and_open(url: str) -> None:
 def test_two_creators_get_one_trial(url: str) -> None:
     create(url, "first")
     made: list[str] = []
-    threads = [threading.Thread(target=lambda: made.append(create(url).protocol_hash)) for _ in range(6)]
+    threads = [
+        threading.Thread(target=lambda: made.append(create(url).protocol_hash)) for _ in range(6)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -133,7 +137,11 @@ def test_missing_outcomes(url: str, missing: str) -> None:
         trial.tell(again.assignments[0].id, 1)
     assert trial.status().releases == 3
     with database(url) as connection:
-        units = connection.execute(sa.select(schema.sealed.c.units).order_by(schema.sealed.c.number)).scalars().all()
+        units = (
+            connection.execute(sa.select(schema.sealed.c.units).order_by(schema.sealed.c.number))
+            .scalars()
+            .all()
+        )
     assert units == ([0, 2**20, 2**20] if missing == "failure" else [2**20] * 3)
     assert trial.verify().intact
 
@@ -155,7 +163,9 @@ def test_people_take_part_once(url: str, monkeypatch: pytest.MonkeyPatch) -> Non
     names = [f"person {number}" for number in range(430)]
     assert len(trial.ask(people=names[:3]).assignments) == 3
     with pytest.raises(InvalidInputError, match=r"people number 3 of the list"):
-        create(url, "other", strategy=ctb_tt(epsilon=1, delta=0.1), max_people=10**5).ask(people=["w", "x", "x"])
+        create(url, "other", strategy=ctb_tt(epsilon=1, delta=0.1), max_people=10**5).ask(
+            people=["w", "x", "x"]
+        )
     other = create(url, "third", strategy=ctb_tt(epsilon=1, delta=0.1), max_people=10**5)
     assert len(other.ask(people=names).assignments) == len(names)
     with pytest.raises(InvalidInputError, match=r"people number 2 of the list"):
@@ -202,7 +212,9 @@ def test_migration(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(schema, "SCHEMA", schema.SCHEMA + 1)
         patch.setattr(
-            schema, "MIGRATIONS", {schema.SCHEMA - 1: ("ALTER TABLE discreet_keys ADD COLUMN extra INTEGER",)}
+            schema,
+            "MIGRATIONS",
+            {schema.SCHEMA - 1: ("ALTER TABLE discreet_keys ADD COLUMN extra INTEGER",)},
         )
         run(Trial.open(url, "colours"), 5)
         run(Trial.open(url, "colours"), 5)
@@ -228,20 +240,32 @@ def test_file_of_version_1(tmp_path: Path) -> None:
     assert trial.verify(before.head).intact
 
 
-# --- verify ---------------------------------------------------------------------------------------
+# --- verify ---------------------------------------------------------------------------
 
 TAMPERING = {
-    "an event": ("UPDATE discreet_events SET body = replace(body, '\"sum\":', '\"sum\":1') WHERE seq = 5", "event 5"),
+    "an event": (
+        "UPDATE discreet_events SET body = replace(body, '\"sum\":', '\"sum\":1') WHERE seq = 5",
+        "event 5",
+    ),
     "no JSON": ("UPDATE discreet_events SET body = 'x' WHERE seq = 2", "event 2"),
     "a lost event": ("DELETE FROM discreet_events WHERE seq = 2", "event 3"),
-    "a lost end": ("DELETE FROM discreet_events WHERE seq = (SELECT max(seq) FROM discreet_events)", "shorter"),
+    "a lost end": (
+        "DELETE FROM discreet_events WHERE seq = (SELECT max(seq) FROM discreet_events)",
+        "shorter",
+    ),
     "the state": (
         "UPDATE discreet_trials SET state = replace(state, '\"releases\": ', '\"releases\": 1')",
         "state does",
     ),
     "broken state": ("UPDATE discreet_trials SET state = '{}'", "state does"),
-    "the protocol": ("UPDATE discreet_trials SET protocol = replace(protocol, '500', '600')", "event 1"),
-    "an assignment": ("UPDATE discreet_assignments SET arm = 1 - arm WHERE number = 1", "assignments"),
+    "the protocol": (
+        "UPDATE discreet_trials SET protocol = replace(protocol, '500', '600')",
+        "event 1",
+    ),
+    "an assignment": (
+        "UPDATE discreet_assignments SET arm = 1 - arm WHERE number = 1",
+        "assignments",
+    ),
     "the people": ("UPDATE discreet_trials SET people = people + 1", "assignments"),
     "an outcome": ("DELETE FROM discreet_sealed", "outcomes"),
     "counts": ("UPDATE discreet_batches SET open = open + 1", "outcomes"),
@@ -271,9 +295,16 @@ def test_tampering_is_found(url: str, what: str) -> None:
 
 
 def test_forged_events_are_found(url: str) -> None:
-    """Somebody who writes a whole new chain still has to write what the strategy would have done."""
+    """Somebody who writes a whole new chain still has to write what the strategy would
+    have done.
+    """
     assigned: dict[str, Any] = {"first": 1, "arms": [2], "replacing": 0}
-    forged = [("assigned", assigned), ("released", {}), ("answered", {"answers": []}), ("reset", {})]
+    forged = [
+        ("assigned", assigned),
+        ("released", {}),
+        ("answered", {"answers": []}),
+        ("reset", {}),
+    ]
     for number, (kind, body) in enumerate(forged):
         trial = create(url, f"forged {number}")
         with trial._store.session(trial.protocol.name) as session:
@@ -303,20 +334,24 @@ def test_a_restored_backup_is_refused(tmp_path: Path) -> None:
         Trial.open(url, "colours", head="17")
 
 
-# --- behind the wall ------------------------------------------------------------------------------
+# --- behind the wall ------------------------------------------------------------------
 
 
 LEFT = sa.select(schema.sealed.c.number).where(schema.sealed.c.units != schema.ERASED)
 
 
 def raw_bytes(folder: Path) -> bytes:
-    """The files of a SQLite database; read by another process, as closing a file here would drop SQLite's locks."""
+    """The files of a SQLite database; read by another process, as closing a file here
+    would drop SQLite's locks.
+    """
     files = sorted(str(path) for path in folder.glob("trials.db*"))
     return subprocess.run(["cat", *files], check=True, stdout=subprocess.PIPE).stdout
 
 
 def test_outcomes_are_erased_from_the_files(tmp_path: Path) -> None:
-    """Rows end with the person's number and the outcome: ten bytes together, not there by chance."""
+    """Rows end with the person's number and the outcome: ten bytes together, not there
+    by chance.
+    """
     trial = create(f"sqlite:///{tmp_path}/trials.db", max_people=10_000)
     patterns: dict[int, bytes] = {}
     found_before = 0
@@ -326,19 +361,25 @@ def test_outcomes_are_erased_from_the_files(tmp_path: Path) -> None:
         outcomes = {}
         for id in ids[:-1]:
             number, units = int(id.split("-")[0]), UNITS + len(patterns)
-            patterns[number] = number.to_bytes(2, "big") + (units + schema.OFFSET).to_bytes(8, "big")
+            patterns[number] = number.to_bytes(2, "big") + (units + schema.OFFSET).to_bytes(
+                8, "big"
+            )
             outcomes[id] = units / 2**20
         for start in range(0, len(ids) - 1, 20):
             trial.tell_many(dict(list(outcomes.items())[start : start + 20]))
         with database(str(trial._store.dialect.url)) as connection:
             kept = set(connection.execute(LEFT).scalars())
         raw = raw_bytes(tmp_path)
-        found_before += sum(patterns[number] in raw for number in kept & set(patterns) if number > 255)
+        found_before += sum(
+            patterns[number] in raw for number in kept & set(patterns) if number > 255
+        )
         trial.tell(ids[-1], 1.0)
         with database(str(trial._store.dialect.url)) as connection:
             kept = set(connection.execute(LEFT).scalars())
         raw = raw_bytes(tmp_path)
-        assert not [number for number in set(patterns) - kept if number > 255 and patterns[number] in raw]
+        assert not [
+            number for number in set(patterns) - kept if number > 255 and patterns[number] in raw
+        ]
     assert found_before > 500
     assert len(set(patterns) - kept) > 500
 
@@ -359,7 +400,9 @@ def test_erasure_waits_for_readers(tmp_path: Path) -> None:
 
 
 def test_erasure_after_a_death(tmp_path: Path) -> None:
-    """A process that dies between the release and the erasure leaves it to whoever opens the trial next."""
+    """A process that dies between the release and the erasure leaves it to whoever
+    opens the trial next.
+    """
     trial = create(f"sqlite:///{tmp_path}/trials.db")
     ids = [a.id for a in trial.ask(3).assignments]
     trial.tell_many({ids[0]: OUTCOME, ids[1]: 0.0})
@@ -388,17 +431,26 @@ def words_of(error: BaseException | None) -> str:
     """Everything an error says, with all that hangs on it, as a log would show it."""
     said = ""
     while error is not None:
-        said += "".join(traceback.format_exception(error)) + repr(error) + repr(vars(error)) + repr(error.args)
+        said += (
+            "".join(traceback.format_exception(error))
+            + repr(error)
+            + repr(vars(error))
+            + repr(error.args)
+        )
         error = error.__cause__ or error.__context__
     return said
 
 
 def holds_outcome(text: str) -> bool:
-    return any(sign in text for sign in (str(UNITS), repr(OUTCOME), f"{OUTCOME:.4f}", str(2 * UNITS)))
+    return any(
+        sign in text for sign in (str(UNITS), repr(OUTCOME), f"{OUTCOME:.4f}", str(2 * UNITS))
+    )
 
 
 def test_nothing_public_holds_an_outcome(url: str, caplog: pytest.LogCaptureFixture) -> None:
-    """At every level of logging, with one outcome and with the sum of two in an open batch."""
+    """At every level of logging, with one outcome and with the sum of two in an open
+    batch.
+    """
     caplog.set_level(logging.DEBUG)
     trial = create(url)
     run(trial, 3)
@@ -406,7 +458,13 @@ def test_nothing_public_holds_an_outcome(url: str, caplog: pytest.LogCaptureFixt
     seen = []
     for id in ids[:1]:
         trial.tell(id, OUTCOME)
-        seen += [repr(trial.status()), repr(trial.transcript()), repr(trial), repr(trial._store), repr(trial.verify())]
+        seen += [
+            repr(trial.status()),
+            repr(trial.transcript()),
+            repr(trial),
+            repr(trial._store),
+            repr(trial.verify()),
+        ]
         seen += [repr(trial.ask()), repr(vars(trial)), repr(trial.protocol)]
     trial.tell_many(dict.fromkeys(ids, OUTCOME))
     trial.tell_many({a.id: OUTCOME for a in trial.ask(8).assignments})
@@ -415,7 +473,9 @@ def test_nothing_public_holds_an_outcome(url: str, caplog: pytest.LogCaptureFixt
 
 
 def test_errors_hold_no_outcome(url: str, caplog: pytest.LogCaptureFixture) -> None:
-    """The database refuses this very outcome, and would say so: PostgreSQL prints the row."""
+    """The database refuses this very outcome, and would say so: PostgreSQL prints the
+    row.
+    """
     caplog.set_level(logging.DEBUG)
     trial = create(url)
     ids = [a.id for a in trial.ask(3).assignments]
@@ -425,7 +485,9 @@ def test_errors_hold_no_outcome(url: str, caplog: pytest.LogCaptureFixture) -> N
             rule += " BEGIN SELECT RAISE(ABORT, 'no'); END"
             connection.execute(sa.text(f"CREATE TRIGGER refuse {rule}"))
         else:
-            connection.execute(sa.text(f"ALTER TABLE discreet_sealed ADD CHECK (units <> {UNITS + schema.OFFSET})"))
+            connection.execute(
+                sa.text(f"ALTER TABLE discreet_sealed ADD CHECK (units <> {UNITS + schema.OFFSET})")
+            )
     for told in ({ids[0]: OUTCOME}, dict.fromkeys(ids, OUTCOME)):
         with pytest.raises(StoreError, match=r"refused.*nothing was changed") as refused:
             trial.tell_many(told)
@@ -441,11 +503,13 @@ def test_errors_hold_no_outcome(url: str, caplog: pytest.LogCaptureFixture) -> N
     assert trial.verify().intact
 
 
-# --- processes and threads ------------------------------------------------------------------------
+# --- processes and threads ------------------------------------------------------------
 
 
 def test_fork_in_the_middle(url: str) -> None:
-    """The child works on while the parent closes the file: what the child was told must not vanish with it."""
+    """The child works on while the parent closes the file: what the child was told must
+    not vanish with it.
+    """
     trial = create(url, retain="forever")
     run(trial, 3)
     id = trial.ask().assignments[0].id
@@ -473,7 +537,9 @@ def test_fork_in_the_middle(url: str) -> None:
 
 
 def test_fork_waits_for_other_threads(url: str) -> None:
-    """A transaction of another thread is not torn in two, and its lock is not held for ever in the child."""
+    """A transaction of another thread is not torn in two, and its lock is not held for
+    ever in the child.
+    """
     trial = create(url, max_people=5000)
     run(trial, 3)
     thread = threading.Thread(target=run, args=(trial, 60))
@@ -495,7 +561,9 @@ def test_fork_waits_for_other_threads(url: str) -> None:
 
 def open_ids(url: str) -> list[str]:
     with database(url) as connection:
-        found = connection.execute(sa.text("SELECT number, token FROM discreet_assignments WHERE state = 0"))
+        found = connection.execute(
+            sa.text("SELECT number, token FROM discreet_assignments WHERE state = 0")
+        )
         return [f"{number}-{token}" for number, token in found]
 
 
@@ -531,14 +599,19 @@ def test_threads_share_a_trial(url: str) -> None:
     assert trial.verify().intact
 
 
-# --- PostgreSQL -----------------------------------------------------------------------------------
+# --- PostgreSQL -----------------------------------------------------------------------
 
 
 def test_postgresql_commits_are_on_disk(postgres: postgres_server.Server) -> None:
-    """Also if the server, or the user, would rather have it quick; the transaction is as isolated as we need it."""
+    """Also if the server, or the user, would rather have it quick; the transaction is
+    as isolated as we need it.
+    """
     url = postgres.new_url()
     with database(url) as connection:
-        for setting in ("synchronous_commit = off", "default_transaction_isolation = 'serializable'"):
+        for setting in (
+            "synchronous_commit = off",
+            "default_transaction_isolation = 'serializable'",
+        ):
             connection.execute(sa.text(f"ALTER ROLE postgres SET {setting}"))
     try:
         trial = create(url)
@@ -548,13 +621,17 @@ def test_postgresql_commits_are_on_disk(postgres: postgres_server.Server) -> Non
                 shown = found.connection.execute(sa.text("SHOW synchronous_commit")).scalar()
                 isolation = found.connection.execute(sa.text("SHOW transaction_isolation")).scalar()
             assert shown == "on"
-            assert isolation == ("read committed" if session == trial._store.session else "repeatable read")
+            assert isolation == (
+                "read committed" if session == trial._store.session else "repeatable read"
+            )
     finally:
         with database(url) as connection:
             connection.execute(sa.text("ALTER ROLE postgres RESET ALL"))
 
 
-def test_postgresql_locks_one_trial_only(postgres: postgres_server.Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_postgresql_locks_one_trial_only(
+    postgres: postgres_server.Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(dialects, "BUSY_SECONDS", 0.3)
     url = postgres.new_url()
     one, same, other = create(url), Trial.open(url, "colours"), create(url, "other")

@@ -1,5 +1,6 @@
-"""Disks that are full, files that are read-only, locks that stay, connections that break: a clear error, nothing half
-done, and the trial goes on afterwards."""
+"""Disks that are full, files that are read-only, locks that stay, connections that
+break: a clear error, nothing half done, and the trial goes on afterwards.
+"""
 
 import os
 import resource
@@ -24,7 +25,9 @@ from tests.support.stores import OUTCOME, count, create, database, run
 
 
 def refused(trial: Trial, reason: str) -> None:
-    """Asking and telling both fail with this reason, and say that nothing was changed."""
+    """Asking and telling both fail with this reason, and say that nothing was
+    changed.
+    """
     for call in (lambda: trial.ask(1), lambda: trial.tell(ids[0], OUTCOME)):
         with pytest.raises(StoreError, match=reason) as error:
             call()
@@ -36,7 +39,9 @@ ids: list[str] = []
 
 @pytest.fixture
 def trial(tmp_path: Path) -> Trial:
-    """A trial on SQLite in the middle of a batch; `ids` are those of people who wait."""
+    """A trial on SQLite in the middle of a batch; `ids` are those of people who
+    wait.
+    """
     made = create(f"sqlite:///{tmp_path}/trials.db", max_people=5000)
     run(made, 7)
     ids[:] = [a.id for a in made.ask(1).assignments]
@@ -65,7 +70,9 @@ def test_locked(trial: Trial, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
 
 
 def test_read_only(trial: Trial, tmp_path: Path) -> None:
-    """In a process of its own, which for root's sake is somebody else: for root nothing is read-only."""
+    """In a process of its own, which for root's sake is somebody else: for root nothing
+    is read-only.
+    """
     trial.close()
     with tempfile.TemporaryDirectory(prefix="read-only-") as name:
         shutil.copy(tmp_path / "trials.db", name)
@@ -104,7 +111,9 @@ def test_quota(trial: Trial, tmp_path: Path) -> None:
 
 @pytest.fixture
 def small_disk() -> Iterator[Path]:
-    """A disk of one megabyte, not in pytest's folder, which only its owner may enter; only root can make one."""
+    """A disk of one megabyte, not in pytest's folder, which only its owner may enter;
+    only root can make one.
+    """
     with tempfile.TemporaryDirectory(prefix="small-") as name:
         folder = Path(name)
         folder.chmod(0o755)
@@ -120,7 +129,9 @@ def test_full_disk(small_disk: Path) -> None:
     run(made, 7)
     ids[:] = [a.id for a in made.ask(1).assignments]
     fill(small_disk / "filler")
-    with pytest.raises(StoreError, match="the disk is full: make room and try again; nothing was changed"):
+    with pytest.raises(
+        StoreError, match="the disk is full: make room and try again; nothing was changed"
+    ):
         until_it_fails(made)
     people, pending = made.status().people, made.status().pending
     (small_disk / "filler").unlink()
@@ -166,14 +177,20 @@ def test_damaged(trial: Trial, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "url",
-    ["nonsense", "mysql://somewhere/x", "sqlite://", "sqlite:///:memory:", "sqlite:///file:x?mode=memory&uri=true"],
+    [
+        "nonsense",
+        "mysql://somewhere/x",
+        "sqlite://",
+        "sqlite:///:memory:",
+        "sqlite:///file:x?mode=memory&uri=true",
+    ],
 )
 def test_addresses(url: str) -> None:
     with pytest.raises(DiscreetError):
         create(url)
 
 
-# --- PostgreSQL -----------------------------------------------------------------------------------
+# --- PostgreSQL -----------------------------------------------------------------------
 
 
 def cut(url: str) -> None:
@@ -211,7 +228,9 @@ def test_connection_cut_in_a_transaction(
 
     with monkeypatch.context() as patch:
         patch.setattr(Session, step, then_cut)
-        with pytest.raises(StoreError, match=r"server ended the connection.*try again; nothing was changed"):
+        with pytest.raises(
+            StoreError, match=r"server ended the connection.*try again; nothing was changed"
+        ):
             trial.tell(asked[2], OUTCOME)
     assert (trial.status().pending, count(url, schema.sealed)) == (1, 2)
     assert trial.verify().intact
@@ -220,8 +239,12 @@ def test_connection_cut_in_a_transaction(
     assert trial.verify().intact
 
 
-def test_connection_cut_at_the_commit(postgres: postgres_server.Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whether it was done cannot be known then, and nothing else is said; telling again is safe."""
+def test_connection_cut_at_the_commit(
+    postgres: postgres_server.Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether it was done cannot be known then, and nothing else is said; telling again
+    is safe.
+    """
     url = postgres.new_url()
     trial = create(url)
     asked = [a.id for a in trial.ask(3).assignments]
@@ -263,8 +286,13 @@ def test_server_stopped(postgres: postgres_server.Server) -> None:
 
 def test_wrong_user_or_database(postgres: postgres_server.Server) -> None:
     url = postgres.new_url()
-    for wrong in (url.replace("postgres@", "stranger:secret@"), url.replace("/postgres?", "/nowhere?")):
-        with pytest.raises(StoreError, match="check that it runs, the address, user and password") as error:
+    for wrong in (
+        url.replace("postgres@", "stranger:secret@"),
+        url.replace("/postgres?", "/nowhere?"),
+    ):
+        with pytest.raises(
+            StoreError, match="check that it runs, the address, user and password"
+        ) as error:
             create(wrong)
         assert "secret" not in str(error.value)
 
@@ -279,7 +307,9 @@ def test_full_disk_postgresql(postgres: postgres_server.Server, small_disk: Path
         connection.exec_driver_sql("ALTER TABLE discreet_assignments SET TABLESPACE small")
     people = trial.ask(1000).assignments
     fill(small_disk / "filler")
-    with pytest.raises(StoreError, match="the disk is full: make room and try again; nothing was changed"):
+    with pytest.raises(
+        StoreError, match="the disk is full: make room and try again; nothing was changed"
+    ):
         trial.ask(2000)
     assert trial.status().people == 1000
     (small_disk / "filler").unlink()

@@ -1,4 +1,6 @@
-"""Death at every point, and at random ones: nothing acknowledged is lost, nothing happens twice, nothing half."""
+"""Death at every point, and at random ones: nothing acknowledged is lost, nothing
+happens twice, nothing half.
+"""
 
 import os
 import signal
@@ -16,7 +18,9 @@ from tests.support import storm
 
 
 def dies_at(trial: Trial, log: storm.Log, step: int) -> bool:
-    """Whether a worker that does the first turn of a trial dies at this step, or is through before."""
+    """Whether a worker that does the first turn of a trial dies at this step, or is
+    through before.
+    """
     child = os.fork()
     if child == 0:
         try:
@@ -35,7 +39,9 @@ def dies_at(trial: Trial, log: storm.Log, step: int) -> bool:
 
 
 def problems_at_every_step(url: str, folder: Path) -> Iterator[tuple[int, list[str]]]:
-    """What is found after a death at the first, second, … step, each in a trial of its own."""
+    """What is found after a death at the first, second, … step, each in a trial of its
+    own.
+    """
     for step in count(1):
         trial, log = storm.create(url, "exact", f"step {step}"), storm.Log(folder / f"{step}.log")
         died = dies_at(trial, log, step)
@@ -58,8 +64,12 @@ def test_death_at_every_statement(url: str, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("step", ["assign", "mark", "seal", "append", "close_batch"])
-def test_planted_mistakes_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
-    """A transaction that is two: an outcome apart from its mark, a release apart from its batch or from the state."""
+def test_planted_mistakes_are_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """A transaction that is two: an outcome apart from its mark, a release apart from
+    its batch or from the state.
+    """
     usual = getattr(Session, step)
 
     def in_two(session: Session, *arguments: Any) -> None:
@@ -67,7 +77,9 @@ def test_planted_mistakes_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         session.connection.commit()
 
     monkeypatch.setattr(Session, step, in_two)
-    assert any(said for _, said in problems_at_every_step(f"sqlite:///{tmp_path}/trials.db", tmp_path))
+    assert any(
+        said for _, said in problems_at_every_step(f"sqlite:///{tmp_path}/trials.db", tmp_path)
+    )
 
 
 @pytest.mark.slow

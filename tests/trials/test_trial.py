@@ -1,4 +1,6 @@
-"""Live trials: who is asked, what is told, what is released, how it ends, and what nobody gets to see."""
+"""Live trials: who is asked, what is told, what is released, how it ends, and what
+nobody gets to see.
+"""
 
 import gc
 import json
@@ -57,7 +59,9 @@ EVERY = [
 
 
 def start(folder: Path, strategy: Strategy, max_people: int = 3000, **options: Any) -> Trial:
-    return Trial.create(f"sqlite:///{folder / 'trial.db'}", "dose", ARMS, strategy, max_people, **options)
+    return Trial.create(
+        f"sqlite:///{folder / 'trial.db'}", "dose", ARMS, strategy, max_people, **options
+    )
 
 
 def tell(trial: Trial, batch: Batch, rng: np.random.Generator) -> None:
@@ -68,7 +72,9 @@ def tell(trial: Trial, batch: Batch, rng: np.random.Generator) -> None:
     strategy = trial.protocol.strategy
     if strategy.trust == "local":
         epsilon = float(strategy.epsilon or 0)
-        trial.answer_many({id: privacy.respond(bit, epsilon, strategy.gamma) for id, bit in bits.items()})
+        trial.answer_many(
+            {id: privacy.respond(bit, epsilon, strategy.gamma) for id, bit in bits.items()}
+        )
     else:
         trial.tell_many(bits)
 
@@ -85,7 +91,9 @@ def run(trial: Trial, rng: np.random.Generator, most: int = 60) -> None:
 
 
 @pytest.mark.parametrize("strategy", EVERY, ids=lambda s: f"{s.name} {s.trust}")
-def test_a_trial_from_the_first_person_to_the_transcript(strategy: Strategy, tmp_path: Path) -> None:
+def test_a_trial_from_the_first_person_to_the_transcript(
+    strategy: Strategy, tmp_path: Path
+) -> None:
     trial = start(tmp_path, strategy)
     run(trial, np.random.default_rng(1))
     status = trial.status()
@@ -153,7 +161,9 @@ def test_local_trust_never_waits_and_takes_no_raw_outcome(tmp_path: Path) -> Non
 
 
 def test_answers_count_in_the_order_of_assignment(tmp_path: Path) -> None:
-    """An arm's mean is over its first people: whoever answers sooner when all went well would tilt it otherwise."""
+    """An arm's mean is over its first people: whoever answers sooner when all went well
+    would tilt it otherwise.
+    """
     trial = start(tmp_path, ttucb(0.1), 60)
     people = [one for one in trial.ask(30).assignments if one.arm == "5 mg"]
     for one in people[1:]:
@@ -220,7 +230,9 @@ def test_an_answer_that_will_not_come_is_passed_over(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("missing", ["failure", "replace"])
 @pytest.mark.parametrize("strategy", EVERY, ids=lambda s: f"{s.name} {s.trust}")
-def test_leases_expire(strategy: Strategy, missing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_leases_expire(
+    strategy: Strategy, missing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Nobody answers for ever: after the lease the trial goes on by itself."""
     clock = [1000.0]
     monkeypatch.setattr("discreet.trials.trial.time.time", lambda: clock[0])
@@ -274,13 +286,17 @@ def test_units_of_the_experimenter(tmp_path: Path) -> None:
     rng = np.random.default_rng(9)
     truth = {"5 mg": 180.0, "10 mg": 110.0, "20 mg": 170.0}
     while not (batch := trial.ask(30)).stopped:
-        trial.tell_many({one.id: truth[one.arm] + float(rng.uniform(-9, 9)) for one in batch.assignments})
+        trial.tell_many(
+            {one.id: truth[one.arm] + float(rng.uniform(-9, 9)) for one in batch.assignments}
+        )
     status = trial.status()
     assert status.recommendation == "10 mg"
     for arm in status.arms:
         assert arm.interval is not None
         low, high = arm.interval
-        assert 100 <= low <= truth[arm.name] <= high <= 200, "false alarm 0.05 an arm, but the intervals are wide"
+        assert 100 <= low <= truth[arm.name] <= high <= 200, (
+            "false alarm 0.05 an arm, but the intervals are wide"
+        )
     for outcome in (99.0, 201.0, math.nan):
         with pytest.raises(InvalidInputError, match="from 100 to 200"):
             trial.tell("1-x", outcome)
@@ -330,7 +346,9 @@ def test_the_protocol_is_frozen(tmp_path: Path) -> None:
         ({"url": "nothing"}, "url must look like"),
     ],
 )
-def test_what_makes_no_sense_is_refused_and_leaves_nothing(change: dict[str, Any], words: str, tmp_path: Path) -> None:
+def test_what_makes_no_sense_is_refused_and_leaves_nothing(
+    change: dict[str, Any], words: str, tmp_path: Path
+) -> None:
     settings: dict[str, Any] = {
         "url": f"sqlite:///{tmp_path / 't.db'}",
         "name": "t",
@@ -383,7 +401,13 @@ def test_nothing_that_is_shown_holds_an_outcome(tmp_path: Path) -> None:
     trial = start(tmp_path, adap_tt_star(1, 0.1), retain="forever")
     people = trial.ask(3).assignments
     trial.tell_many({people[0].id: 0.7654321, people[1].id: 0.7654321})
-    shown = [repr(trial), repr(trial.status()), json.dumps(trial.transcript()), repr(trial._store), repr(trial.ask(2))]
+    shown = [
+        repr(trial),
+        repr(trial.status()),
+        json.dumps(trial.transcript()),
+        repr(trial._store),
+        repr(trial.ask(2)),
+    ]
     for text in shown:
         assert "7654" not in text
         assert str(round(0.7654321 * 2**20))[:5] not in text
@@ -400,8 +424,14 @@ def test_at_the_maximum_answers_are_waited_for(tmp_path: Path) -> None:
 
 
 def taped(record: dict[str, Any], bits: list[int], strategy: Strategy) -> Tape:
-    """The outcomes and the noise of a trial as the draws of a simulation: noise is what releases add to the sums."""
-    tape, arms, taken = Tape(), [arm for event in record["events"] for arm in event.get("arms", [])], [0, 0, 0]
+    """The outcomes and the noise of a trial as the draws of a simulation: noise is what
+    releases add to the sums.
+    """
+    tape, arms, taken = (
+        Tape(),
+        [arm for event in record["events"] for arm in event.get("arms", [])],
+        [0, 0, 0],
+    )
     scale = privacy.gaussian_noise_scale(8.0, 0.05) if strategy.gamma else 1.0
     for event in record["events"]:
         for number, units in event.get("answers", []):
@@ -423,15 +453,23 @@ def taped(record: dict[str, Any], bits: list[int], strategy: Strategy) -> Tape:
 
 
 @pytest.mark.parametrize("strategy", EVERY, ids=lambda s: f"{s.name} {s.trust}")
-def test_a_trial_decides_as_the_simulator(strategy: Strategy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Played again by the simulator's oracle, a trial's outcomes and noise give its assignments, stop and arm."""
+def test_a_trial_decides_as_the_simulator(
+    strategy: Strategy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Played again by the simulator's oracle, a trial's outcomes and noise give its
+    assignments, stop and arm.
+    """
     trial, rng, bits = start(tmp_path, strategy), np.random.default_rng(21), list[int]()
-    while not (batch := trial.ask(1 if strategy.estimator in ("mle", "ctb", "gauss") else 50)).stopped:
+    while not (
+        batch := trial.ask(1 if strategy.estimator in ("mle", "ctb", "gauss") else 50)
+    ).stopped:
         drawn = {one.id: int(rng.random() < MEANS[one.arm]) for one in batch.assignments}
         bits += drawn.values()
         if strategy.trust == "local":
             epsilon = float(strategy.epsilon or 0)
-            trial.answer_many({id: privacy.respond(bit, epsilon, strategy.gamma) for id, bit in drawn.items()})
+            trial.answer_many(
+                {id: privacy.respond(bit, epsilon, strategy.gamma) for id, bit in drawn.items()}
+            )
         else:
             trial.tell_many({id: float(bit) for id, bit in drawn.items()})
     status, record = trial.status(), trial.transcript()
@@ -446,8 +484,17 @@ def test_a_trial_decides_as_the_simulator(strategy: Strategy, tmp_path: Path, mo
         if strategy.gamma:
             monkeypatch.setattr(threshold, "gaussian_scale", privacy.gaussian_noise_scale)
         found = oracle(exact, Bernoulli([0.5] * 3), tape, 3000)
-        samples, best, stopped, pulls[:] = found.samples, found.recommendation, found.stopped, found.pulls
-    assert (status.people, status.conclusive, status.recommendation) == (samples, stopped, ARMS[best])
+        samples, best, stopped, pulls[:] = (
+            found.samples,
+            found.recommendation,
+            found.stopped,
+            found.pulls,
+        )
+    assert (status.people, status.conclusive, status.recommendation) == (
+        samples,
+        stopped,
+        ARMS[best],
+    )
     assert [arm.pulls for arm in status.arms] == list(pulls)
 
 
@@ -457,11 +504,13 @@ def test_the_file_is_for_its_owner_only(tmp_path: Path) -> None:
     assert {path.stat().st_mode & 0o077 for path in tmp_path.iterdir()} == {0}
 
 
-# --- what an attacker, or bad luck, would try -------------------------------------------------------
+# --- what an attacker, or bad luck, would try -----------------------------------------
 
 
 def test_a_refusal_never_follows_a_draw(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever is refused after noise was drawn could try again until it suits: each draw must be a release."""
+    """Whoever is refused after noise was drawn could try again until it suits: each
+    draw must be a release.
+    """
     clock, drawn, honest = [1000.0], list[int](), privacy.noisy_sum
 
     def counted(*arguments: Any) -> tuple[int, float]:
@@ -530,9 +579,11 @@ def test_an_opened_trial_remembers_the_record_it_was_opened_with(tmp_path: Path)
 
 
 def test_erased_outcomes_leave_no_copies(tmp_path: Path) -> None:
-    """Batches of many arms lie between each other; no outcome of a released one is anywhere in the file.
+    """Batches of many arms lie between each other; no outcome of a released one is
+    anywhere in the file.
 
-    Outcomes are marked by their lowest 20 bits; that a mark is there by chance has probability below 1e-6.
+    Outcomes are marked by their lowest 20 bits; that a mark is there by chance has
+    probability below 1e-6.
     """
     mark, url = 0xABCDE, f"sqlite:///{tmp_path / 'trial.db'}"
     trial = Trial.create(url, "dose", [f"arm {i}" for i in range(5)], adap_tt(1, 0.001), 2500)
@@ -546,7 +597,9 @@ def test_erased_outcomes_leave_no_copies(tmp_path: Path) -> None:
         del waiting[:some]
     trial.close()
     with sqlite3.connect(tmp_path / "trial.db") as database:
-        (left,) = database.execute(f"SELECT count(*) FROM discreet_sealed WHERE units = {2**62 + mark}").fetchone()
+        (left,) = database.execute(
+            f"SELECT count(*) FROM discreet_sealed WHERE units = {2**62 + mark}"
+        ).fetchone()
     database.close()
     assert trial.status().releases > 20
     assert 0 < left < 1500
@@ -592,7 +645,9 @@ print(len(kept), refused, locked, trial.verify().problems, len(trial.ask().assig
 
 @pytest.mark.slow
 def test_interrupts_at_any_moment(tmp_path: Path) -> None:
-    """Signals at random moments, in a process of their own that keeps its tracebacks: no lock is left to others."""
+    """Signals at random moments, in a process of their own that keeps its tracebacks:
+    no lock is left to others.
+    """
     command = [sys.executable, "-c", INTERRUPTED, f"sqlite:///{tmp_path / 'trial.db'}"]
     said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     interrupts, refused, locked, problems, asked = said.split()
@@ -650,7 +705,9 @@ def test_numbers_of_other_types_are_outcomes(tmp_path: Path) -> None:
 
     trial = start(tmp_path, ttucb(0.1), range=(np.float64(0), np.int64(4)))
     people = trial.ask(5).assignments
-    for one, outcome in zip(people, (Decimal(1), Fraction(1), np.float32(1), np.int64(1), True), strict=True):
+    for one, outcome in zip(
+        people, (Decimal(1), Fraction(1), np.float32(1), np.int64(1), True), strict=True
+    ):
         trial.tell(one.id, outcome)  # type: ignore[arg-type]
     assert trial.status().pending == 0
 
@@ -676,7 +733,9 @@ CHANGES: tuple[dict[str, Any], ...] = (
 
 
 def test_a_record_that_promises_too_much_is_found(tmp_path: Path) -> None:
-    """Rewritten with its whole chain, a record must still be one that the protocol allows."""
+    """Rewritten with its whole chain, a record must still be one that the protocol
+    allows.
+    """
     from discreet.trials.protocol import canonical
     from discreet.trials.record import Event, Replay
 
@@ -687,13 +746,18 @@ def test_a_record_that_promises_too_much_is_found(tmp_path: Path) -> None:
         (1, "replacing", 1),
         (1, "arms", [0, 1, 1]),
         (2, "unit", 1.0),
-        *((2, "releases", [{**one, **change} for one in events[2]["releases"]]) for change in CHANGES),
+        *(
+            (2, "releases", [{**one, **change} for one in events[2]["releases"]])
+            for change in CHANGES
+        ),
     ]
     for place, key, value in wrong:
         replay = Replay(trial.protocol)
         found = []
         for event in events:
-            body = {name: part for name, part in event.items() if name not in ("seq", "kind", "hash")}
+            body = {
+                name: part for name, part in event.items() if name not in ("seq", "kind", "hash")
+            }
             if event["seq"] == place + 1:
                 body[key] = value
             found.append(replay.follow(Event(event["seq"], event["kind"], canonical(body), "")))
@@ -701,7 +765,9 @@ def test_a_record_that_promises_too_much_is_found(tmp_path: Path) -> None:
 
 
 def test_a_trial_that_is_let_go_closes_its_files(tmp_path: Path) -> None:
-    """A service opens trials for years: what nobody holds any more must not keep connections."""
+    """A service opens trials for years: what nobody holds any more must not keep
+    connections.
+    """
     trial = start(tmp_path, ttucb(0.1))
     store = weakref.ref(trial._store)
     trial.tell(trial.ask().assignments[0].id, 1)

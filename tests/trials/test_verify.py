@@ -1,4 +1,6 @@
-"""A published transcript is checked by whoever has it: every change is found, and nothing else is needed."""
+"""A published transcript is checked by whoever has it: every change is found, and
+nothing else is needed.
+"""
 
 import json
 import os
@@ -32,12 +34,20 @@ from discreet.trials.status import Figures, make_figures
 
 ARMS = ["5 mg", "10 mg"]
 UNKNOWN = {("status", "pending"), ("status", "waiting")}
-"""How many outcomes are not in is not in the record: of these only the limits follow from it."""
+"""How many outcomes are not in is not in the record: of these only the limits follow
+from it.
+"""
 
 
-def published(folder: Path, strategy: Strategy, people: int, turns: int = 99, **options: Any) -> Any:
-    """The transcript of a trial of so many turns, as somebody else reads it; the last people have not told."""
-    trial = Trial.create(f"sqlite:///{folder / 'trial.db'}", "dose", ARMS, strategy, people, **options)
+def published(
+    folder: Path, strategy: Strategy, people: int, turns: int = 99, **options: Any
+) -> Any:
+    """The transcript of a trial of so many turns, as somebody else reads it; the last
+    people have not told.
+    """
+    trial = Trial.create(
+        f"sqlite:///{folder / 'trial.db'}", "dose", ARMS, strategy, people, **options
+    )
     for _ in range(turns):
         batch = trial.ask(6)
         outcomes = {one.id: int(one.arm == "10 mg") for one in batch.assignments}
@@ -94,7 +104,9 @@ CASES: dict[str, tuple[Strategy, int, int]] = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_every_change_of_a_value_is_found(case: str, tmp_path: Path) -> None:
-    """Every leaf of the document, one after the other; no file of it may say anything that is not checked."""
+    """Every leaf of the document, one after the other; no file of it may say anything
+    that is not checked.
+    """
     transcript = published(tmp_path, *CASES[case])
     assert verify_transcript(transcript).problems == ()
     every = dict(leaves(transcript))
@@ -153,7 +165,9 @@ def test_a_new_chain_must_be_what_the_strategy_would_have_done(tmp_path: Path) -
     transcript = published(tmp_path, *CASES["under way"])
     assert rechained(deepcopy(transcript)) == transcript
     head = transcript["status"]["head"]
-    released = next(place for place, event in enumerate(transcript["events"]) if event["kind"] == "released")
+    released = next(
+        place for place, event in enumerate(transcript["events"]) if event["kind"] == "released"
+    )
     wrong = {
         ("events", released, "releases", 0, "epsilon"): 1.5,
         ("events", released, "releases", 0, "sum"): 0.5,
@@ -169,11 +183,20 @@ def test_a_new_chain_must_be_what_the_strategy_would_have_done(tmp_path: Path) -
     for path, value in wrong.items():
         forged = rechained(changed(transcript, path, value))
         assert not verify_transcript(forged).intact, path
-    for path in (("events", 1, "kind"), ("events", 1, "note"), ("protocol", "name"), ("status", "name")):
-        assert not verify_transcript(changed(transcript, path, "\udc80")).intact, "no text can hold it"
+    for path in (
+        ("events", 1, "kind"),
+        ("events", 1, "note"),
+        ("protocol", "name"),
+        ("status", "name"),
+    ):
+        assert not verify_transcript(changed(transcript, path, "\udc80")).intact, (
+            "no text can hold it"
+        )
     made_up = rechained(changed(transcript, ("events", released, "releases", 0, "epsilon"), 0.5))
     assert verify_transcript(made_up).intact, "a chain of one's own is as good as any"
-    assert "as it is known" in verify_transcript(made_up, head).problems[0], "but for those who know a head"
+    assert "as it is known" in verify_transcript(made_up, head).problems[0], (
+        "but for those who know a head"
+    )
 
 
 def test_a_head_that_is_known_must_be_in_the_record(tmp_path: Path) -> None:
@@ -198,7 +221,9 @@ STRATEGIES = [
 
 @pytest.mark.parametrize("missing", ["failure", "replace"])
 @pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda s: f"{s.name} {s.trust}")
-def test_what_a_trial_publishes_is_in_order(strategy: Strategy, missing: str, tmp_path: Path) -> None:
+def test_what_a_trial_publishes_is_in_order(
+    strategy: Strategy, missing: str, tmp_path: Path
+) -> None:
     for turns in (1, 4):
         folder = tmp_path / str(turns)
         folder.mkdir()
@@ -213,8 +238,20 @@ def test_files(tmp_path: Path) -> None:
     assert verify_transcript(path) == verify_transcript(str(path)) == verify_transcript(transcript)
     assert verify_transcript(path).head == transcript["status"]["head"]
     twice = path.read_text().replace('"stopped": false', '"stopped": true, "stopped": false')
-    bad = ["", "nonsense", "[]", "{}", "1", json.dumps({**transcript, "events": {}}), twice, "[" * 100_000]
-    bad += [path.read_text().replace("10 mg", '10 mg", NaN, "'), path.read_text().replace("0.1", "1e999")]
+    bad = [
+        "",
+        "nonsense",
+        "[]",
+        "{}",
+        "1",
+        json.dumps({**transcript, "events": {}}),
+        twice,
+        "[" * 100_000,
+    ]
+    bad += [
+        path.read_text().replace("10 mg", '10 mg", NaN, "'),
+        path.read_text().replace("0.1", "1e999"),
+    ]
     for text in bad:
         path.write_text(text, encoding="utf-8")
         with pytest.raises(InvalidInputError, match="is no transcript of a trial: give the file"):
@@ -237,7 +274,12 @@ def test_a_page_says_at_the_top_whether_it_is_verified(tmp_path: Path) -> None:
     path = tmp_path / "transcript.json"
     path.write_text(json.dumps(transcript))
     assert trial_page(path) == page
-    for where, value in (("recommendation", "5 mg"), ("delta", "small"), ("arms", 7), ("name", None)):
+    for where, value in (
+        ("recommendation", "5 mg"),
+        ("delta", "small"),
+        ("arms", 7),
+        ("name", None),
+    ):
         page = trial_page(changed(transcript, ("status", where), value))
         assert "<title>NOT VERIFIED" in page
         assert page.index("Nothing below can be relied on") < 6000
@@ -265,10 +307,17 @@ main(["verify", sys.argv[1]])
 
 
 def test_the_base_install_is_enough(tmp_path: Path) -> None:
-    """Without a database and without noise; but for gauss-tt, whose noise only OpenDP's map knows."""
-    for name, strategy in (("bet-se", bet_se(0.1, epsilon=2)), ("gauss-tt", gauss_tt(8, 0.05, 0.1))):
+    """Without a database and without noise; but for gauss-tt, whose noise only OpenDP's
+    map knows.
+    """
+    for name, strategy in (
+        ("bet-se", bet_se(0.1, epsilon=2)),
+        ("gauss-tt", gauss_tt(8, 0.05, 0.1)),
+    ):
         (tmp_path / name).mkdir()
-        (tmp_path / f"{name}.json").write_text(json.dumps(published(tmp_path / name, strategy, 60, 2)))
+        (tmp_path / f"{name}.json").write_text(
+            json.dumps(published(tmp_path / name, strategy, 60, 2))
+        )
     files = [str(tmp_path / "bet-se.json"), str(tmp_path / "gauss-tt.json")]
     command = [sys.executable, "-c", BASE, *files]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ)
@@ -280,7 +329,7 @@ def test_the_base_install_is_enough(tmp_path: Path) -> None:
     assert done.returncode == 0
 
 
-# --- the stored state -----------------------------------------------------------------------------
+# --- the stored state -----------------------------------------------------------------
 
 
 def test_a_state_that_lacks_a_name_is_read_with_its_default() -> None:
@@ -334,7 +383,9 @@ def test_the_figures_of_a_status_are_computed_once_for_each_head(
         return make_figures(protocol, now)
 
     monkeypatch.setattr("discreet.trials.trial.make_figures", counted)
-    trial = Trial.create(f"sqlite:///{tmp_path / 'trial.db'}", "dose", ARMS, bet_se(0.1, epsilon=1), 500)
+    trial = Trial.create(
+        f"sqlite:///{tmp_path / 'trial.db'}", "dose", ARMS, bet_se(0.1, epsilon=1), 500
+    )
     people = trial.ask(4).assignments
     first = trial.status()
     assert trial.status() == trial.status() == first

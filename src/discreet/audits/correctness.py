@@ -1,4 +1,5 @@
-"""Empirical checks of what is promised: of δ, a strategy's error rate, on instances that make errors likely.
+"""Empirical checks of what is promised: of δ, a strategy's error rate, on instances
+that make errors likely.
 
 An audit can catch a guarantee that does not hold; it cannot prove one that does.
 """
@@ -24,10 +25,11 @@ MAX_SAMPLES_STREAM = 200_000  # of strategies that are simulated sample by sampl
 
 
 def hard_instances() -> dict[str, Bernoulli]:
-    """Instances on which a strategy that stops too early errs: the best arm comes last, as ties favour the first.
+    """Instances on which a strategy that stops too early errs: the best arm comes last,
+    as ties favour the first.
 
-    Near ties in the middle and at both ends of [0, 1], near ties with worse arms beside them, tied suboptimal arms, and
-    many arms.
+    Near ties in the middle and at both ends of [0, 1], near ties with worse arms beside
+    them, tied suboptimal arms, and many arms.
     """
     return {
         "near tie": Bernoulli((0.5, 0.51)),
@@ -76,7 +78,9 @@ class Correctness:
 
     @property
     def violated(self) -> bool:
-        """Whether some instance's lower confidence bound exceeds δ: then δ does not hold, at the stated level."""
+        """Whether some instance's lower confidence bound exceeds δ: then δ does not
+        hold, at the stated level.
+        """
         return any(case.verdict == "violated" for case in self.cases)
 
     @property
@@ -89,16 +93,18 @@ class Correctness:
         """The multiple-testing rule in words."""
         count = len(self.cases)
         return (
-            f"Clopper–Pearson bounds on {count} instances, each one-sided at level 1 − {1 - self.level:g}/{count} "
-            f"(Bonferroni); violated if a lower bound exceeds δ: a strategy that keeps δ is accused with probability "
-            f"at most {1 - self.level:g}"
+            f"Clopper–Pearson bounds on {count} instances, each one-sided at level 1 − "
+            f"{1 - self.level:g}/{count} (Bonferroni); violated if a lower bound exceeds δ: a "
+            f"strategy that keeps δ is accused with probability at most {1 - self.level:g}"
         )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types for JSON."""
         return {
             "strategy": self.strategy.name,
-            "threshold": self.strategy.threshold if isinstance(self.strategy.threshold, str) else "custom",
+            "threshold": self.strategy.threshold
+            if isinstance(self.strategy.threshold, str)
+            else "custom",
             **self.strategy.label,
             "epsilon": self.strategy.epsilon,
             "trust": self.strategy.trust,
@@ -127,22 +133,29 @@ def audit_correctness(
 ) -> Correctness:
     """Simulate a strategy on hard instances and compare its error rates with δ.
 
-    `level` is the confidence of the whole audit: a strategy that keeps its δ is called `violated` with probability at
-    most 1 − level, whatever the number of instances. `delta` is the error rate to hold the strategy to, its own unless
-    given. `instances` are `hard_instances()` unless given. A run that reaches `max_samples` (1e9; 200 000 for
-    strategies that are simulated sample by sample) is left open: it counts as right for the lower bound, as wrong for
-    the upper.
+    `level` is the confidence of the whole audit: a strategy that keeps its δ is called
+    `violated` with probability at most 1 − level, whatever the number of instances.
+    `delta` is the error rate to hold the strategy to, its own unless given. `instances`
+    are `hard_instances()` unless given. A run that reaches `max_samples` (1e9; 200 000
+    for strategies that are simulated sample by sample) is left open: it counts as right
+    for the lower bound, as wrong for the upper.
     """
     allowed = check_delta(strategy.delta if delta is None else delta)
     if not 0 < level < 1:
         raise InvalidInputError(f"level must lie strictly between 0 and 1; got {level!r}")
     if instances is None and strategy.zeta > 0:
-        raise InvalidInputError("with zeta a near tie has no wrong answer: give instances with gaps just above zeta")
+        raise InvalidInputError(
+            "with zeta a near tie has no wrong answer: give instances with gaps just above zeta"
+        )
     family: Mapping[str, Instance] = hard_instances() if instances is None else instances
     if not family:
-        raise InvalidInputError("give at least one instance, or leave instances out for the hard ones")
+        raise InvalidInputError(
+            "give at least one instance, or leave instances out for the hard ones"
+        )
     stream = strategy.part.each_answer
-    cap = max_samples if max_samples is not None else (MAX_SAMPLES_STREAM if stream else MAX_SAMPLES)
+    cap = (
+        max_samples if max_samples is not None else (MAX_SAMPLES_STREAM if stream else MAX_SAMPLES)
+    )
     tail = bonferroni(level, len(family))
     cases: list[Case] = []
     for name, instance in family.items():

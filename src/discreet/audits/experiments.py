@@ -1,4 +1,6 @@
-"""What an audit of ε runs: a release, a response or whole trials, on two inputs that differ in one person."""
+"""What an audit of ε runs: a release, a response or whole trials, on two inputs that
+differ in one person.
+"""
 
 import math
 from collections.abc import Callable
@@ -16,7 +18,9 @@ LOOKS = 5
 SHORT = 100
 """… or after so many people, if there was a release before."""
 LONG = 600
-"""People within which raw outcomes must lead to a stop, for a table on which one person decides it."""
+"""People within which raw outcomes must lead to a stop, for a table on which one person
+decides it.
+"""
 SHARE = 10
 """Of the long trials there are fewer runs, by this factor."""
 DEEP = 4
@@ -83,7 +87,9 @@ def _single(mechanism: Rehearsal, runs: int) -> Experiment:
     )
 
 
-def _stop(strategy: Strategy, runs: int, rehearsal: type[Rehearsal], source: Source) -> Experiment | str:
+def _stop(
+    strategy: Strategy, runs: int, rehearsal: type[Rehearsal], source: Source
+) -> Experiment | str:
     """Trials at whose end raw outcomes would stop or go on by one person alone."""
     if strategy.trust_model.randomised:
         return "a stop by raw outcomes: with local trust nobody has them"
@@ -92,7 +98,9 @@ def _stop(strategy: Strategy, runs: int, rehearsal: type[Rehearsal], source: Sou
         return f"a stop by raw outcomes: within {LONG} people they lead to none"
     people = tables.shape[1]
     person = int(np.flatnonzero((tables[0] != tables[1]).any(axis=1))[0])
-    words = f"{people} people; without noise person {person + 1} alone would decide whether it stops"
+    words = (
+        f"{people} people; without noise person {person + 1} alone would decide whether it stops"
+    )
     trial = rehearsal(strategy, people, source)
     return _whole("transcript, the stop", words, trial, tables, runs // SHARE)
 
@@ -122,10 +130,12 @@ def short_trial(strategy: Strategy) -> int:
 
 
 def critical_tables(strategy: Strategy) -> Table | None:
-    """Two neighbours on only the first of which the raw outcomes, without noise, would stop the trial.
+    """Two neighbours on only the first of which the raw outcomes, without noise, would
+    stop the trial.
 
-    From all successes on arm 0 to all successes on arm 1, people are turned over one by one; somewhere on the way it
-    happens. None if even the first table stops no trial of `LONG` people (or of one batch, if that is longer).
+    From all successes on arm 0 to all successes on arm 1, people are turned over one by
+    one; somewhere on the way it happens. None if even the first table stops no trial of
+    `LONG` people (or of one batch, if that is longer).
     """
     least = len(Rehearsal(strategy, 10**9, Silent()).restart())
     easy = np.tile(np.array([1, 0]), (max(LONG, least), 1))
@@ -164,13 +174,18 @@ FEATURES = [
 
 
 def features(transcript: Transcript, grid: int) -> list[float]:
-    """What is looked at in a transcript, in the order of `FEATURES`; nan for what did not happen."""
+    """What is looked at in a transcript, in the order of `FEATURES`; nan for what did
+    not happen.
+    """
     sums: list[list[float]] = [[], []]
     for release in transcript.releases:
         sums[release.arm].append(release.sum / grid)
     values = [sums[arm][place] if place < len(sums[arm]) else math.nan for arm, place in PLACES]
     best = math.nan if transcript.recommendation is None else transcript.recommendation + 1.0
-    arms = [transcript.arms[person] + 1.0 if person < len(transcript.arms) else math.nan for person in range(2, 8)]
+    arms = [
+        transcript.arms[person] + 1.0 if person < len(transcript.arms) else math.nan
+        for person in range(2, 8)
+    ]
     return [
         *values,
         *(one - other for one, other in combinations(values, 2)),

@@ -1,8 +1,10 @@
-"""An empirical check of ε: lower confidence bounds on it, from many runs on two tables that differ in one person.
+"""An empirical check of ε: lower confidence bounds on it, from many runs on two tables
+that differ in one person.
 
-If a mechanism is ε-private, no event is more than e^ε times as likely on one table as on a neighbour. An event is
-chosen on one half of the runs and counted on the other; exact bounds on its two probabilities give a lower bound on ε.
-An audit can catch a promise that does not hold; it cannot prove one that does.
+If a mechanism is ε-private, no event is more than e^ε times as likely on one table as
+on a neighbour. An event is chosen on one half of the runs and counted on the other;
+exact bounds on its two probabilities give a lower bound on ε. An audit can catch a
+promise that does not hold; it cannot prove one that does.
 """
 
 import itertools
@@ -39,7 +41,9 @@ class Leak:
     event: str
     """What was counted, in words."""
     runs: int
-    """Runs on each input in which it was counted; as many before them served to choose it."""
+    """Runs on each input in which it was counted; as many before them served to choose
+    it.
+    """
     hits: int
     """How often it happened on the input where it is likelier …"""
     hits_other: int
@@ -88,9 +92,10 @@ class PrivacyAudit:
         """The multiple-testing rule in words."""
         count = len(self.leaks)
         return (
-            f"{count} rows in both directions, two Clopper–Pearson bounds each, every one at level "
-            f"1 − {1 - self.level:.3g}/{4 * count} (Bonferroni), on runs that had no part in choosing the event; a "
-            f"mechanism that keeps its ε is accused with probability at most {1 - self.level:.3g}"
+            f"{count} rows in both directions, two Clopper–Pearson bounds each, every one at "
+            f"level 1 − {1 - self.level:.3g}/{4 * count} (Bonferroni), on runs that had no part "
+            "in choosing the event; a mechanism that keeps its ε is accused with probability at "
+            f"most {1 - self.level:.3g}"
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -121,22 +126,30 @@ def audit_privacy(
     rehearsal: type[Rehearsal] = Rehearsal,
     progress: Progress | None = None,
 ) -> PrivacyAudit:
-    """Search for events that tell one person's outcome better than ε allows, and bound ε from below.
+    """Search for events that tell one person's outcome better than ε allows, and bound
+    ε from below.
 
-    Audited are one release (global trust) or one response (local trust), and whole transcripts of trials with two
-    arms, `runs` times on each of two neighbouring inputs; a tenth of that where trials are long. `level` is the
-    confidence of the whole audit: a mechanism that keeps its ε is accused with probability at most 1 − level. `noise`
-    is `mixed` (releases and responses live, by OpenDP; whole trials by numpy with the same law), `opendp` (all live) or
-    `numpy`, for which `seed` is; Gaussian responses are always live. `parts` are some of `single` (a release or a
-    response), `first` and `later` (transcripts of short trials, for a person of the first or of a later batch) and
-    `stop` (transcripts of trials that raw outcomes would stop or not by one person alone). `rehearsal` is what is
-    audited, if not the mechanisms of this package.
+    Audited are one release (global trust) or one response (local trust), and whole
+    transcripts of trials with two arms, `runs` times on each of two neighbouring
+    inputs; a tenth of that where trials are long. `level` is the confidence of the
+    whole audit: a mechanism that keeps its ε is accused with probability at most 1 −
+    level. `noise` is `mixed` (releases and responses live, by OpenDP; whole trials by
+    numpy with the same law), `opendp` (all live) or `numpy`, for which `seed` is;
+    Gaussian responses are always live. `parts` are some of `single` (a release or a
+    response), `first` and `later` (transcripts of short trials, for a person of the
+    first or of a later batch) and `stop` (transcripts of trials that raw outcomes would
+    stop or not by one person alone). `rehearsal` is what is audited, if not the
+    mechanisms of this package.
     """
     runs = _check(strategy, runs, level, noise, parts)
     drawn: Source = Simulated(seed) if strategy.gamma is None else Live()
     sources = dict.fromkeys(PARTS, Live() if noise == "opendp" else drawn)
     sources["single"] = drawn if noise == "numpy" else Live()
-    planned = [make_experiment(part, strategy, runs, rehearsal, sources[part]) for part in PARTS if part in parts]
+    planned = [
+        make_experiment(part, strategy, runs, rehearsal, sources[part])
+        for part in PARTS
+        if part in parts
+    ]
     experiments = [one for one in planned if isinstance(one, Experiment)]
     if not experiments:
         raise InvalidInputError("nothing to audit is left: choose other parts")
@@ -172,9 +185,13 @@ def _check(strategy: Strategy, runs: int, level: float, noise: str, parts: Colle
     if not strategy.trust_model.private:
         raise InvalidInputError(f"{strategy.name} promises no privacy: there is nothing to audit")
     if strategy.part.own:
-        raise InvalidInputError(f"{strategy.shown} adds its noise itself: only mechanisms of a live trial are audited")
+        raise InvalidInputError(
+            f"{strategy.shown} adds its noise itself: only mechanisms of a live trial are audited"
+        )
     if not set(parts) <= set(PARTS):
-        raise InvalidInputError(f"parts must be some of {', '.join(PARTS)}; got {', '.join(map(str, parts))}")
+        raise InvalidInputError(
+            f"parts must be some of {', '.join(PARTS)}; got {', '.join(map(str, parts))}"
+        )
     if not 0 < level < 1:
         raise InvalidInputError(f"level must lie strictly between 0 and 1; got {level!r}")
     if noise not in NOISES:
@@ -198,7 +215,9 @@ class Event(NamedTuple):
 
 
 class Count(NamedTuple):
-    """How often an event happened, and the bound on ε that follows; compared by the bound first."""
+    """How often an event happened, and the bound on ε that follows; compared by the
+    bound first.
+    """
 
     low: float
     likelier: int
@@ -208,8 +227,12 @@ class Count(NamedTuple):
     hits_other: int
 
 
-def _judge(experiment: Experiment, found: Floats, strategy: Strategy, tail: float, level: float) -> Leak:
-    """Learn a score on the first quarter, choose an event for each direction on the second, count it on the rest."""
+def _judge(
+    experiment: Experiment, found: Floats, strategy: Strategy, tail: float, level: float
+) -> Leak:
+    """Learn a score on the first quarter, choose an event for each direction on the
+    second, count it on the rest.
+    """
     slack = strategy.gamma or 0.0
     half = experiment.runs // 2
     quarter = experiment.runs // 4
@@ -255,14 +278,18 @@ def _verdict(low: float, promised: float, level: float) -> str:
 
 
 def epsilon_low(hits: int, other: int, runs: int, tail: float, slack: float = 0.0) -> float:
-    """A lower bound on ε from an event's counts on two inputs, wrong with probability at most 2 · tail; 0 or more."""
+    """A lower bound on ε from an event's counts on two inputs, wrong with probability
+    at most 2 · tail; 0 or more.
+    """
     likely = one_sided(hits, runs, tail)[0] - slack
     rare = one_sided(other, runs, tail)[1]
     return max(math.log(likely / rare), 0.0) if likely > 0 else 0.0
 
 
 class Score:
-    """A log-likelihood ratio that treats features as independent, learned from histograms."""
+    """A log-likelihood ratio that treats features as independent, learned from
+    histograms.
+    """
 
     BINS = 16
 
@@ -281,18 +308,24 @@ class Score:
     @staticmethod
     def _bins(column: Floats, edges: Floats) -> Ints:
         """The bin of each value; what did not happen has one of its own."""
-        return np.where(np.isnan(column), edges.size + 1, np.searchsorted(edges, column, side="right"))
+        return np.where(
+            np.isnan(column), edges.size + 1, np.searchsorted(edges, column, side="right")
+        )
 
     def __call__(self, values: Floats) -> Floats:
         """The score of each run: large where the second input is likelier."""
         total = np.zeros(values.shape[:2])
-        for column, edges, weights in zip(np.moveaxis(values, 2, 0), self.edges, self.weights, strict=True):
+        for column, edges, weights in zip(
+            np.moveaxis(values, 2, 0), self.edges, self.weights, strict=True
+        ):
             total += weights[self._bins(column, edges)]
         return total
 
 
 def choose_event(here: Floats, there: Floats, tail: float, slack: float) -> Event:
-    """The event with the largest bound on ε, by a quick approximation of it (Wilson's)."""
+    """The event with the largest bound on ε, by a quick approximation of it
+    (Wilson's).
+    """
     return max(_candidates(here, there, tail, slack), key=lambda event: event.promise)
 
 
@@ -300,7 +333,9 @@ def _candidates(here: Floats, there: Floats, tail: float, slack: float) -> Itera
     runs, z = len(here), NormalDist().inv_cdf(1 - min(tail, 0.499))
     yield Event(0, True, math.inf, 0.0)
     for column in range(here.shape[1]):
-        mine, theirs = (np.sort(values[~np.isnan(values)]) for values in (here[:, column], there[:, column]))
+        mine, theirs = (
+            np.sort(values[~np.isnan(values)]) for values in (here[:, column], there[:, column])
+        )
         both = np.concatenate([mine, theirs])
         if not both.size:
             continue
@@ -320,7 +355,9 @@ def _count(values: Floats, cuts: Floats, at_least: bool) -> Ints:
 
 
 def _wilson(share: Floats, runs: int, z: float) -> Floats:
-    """Wilson's bound on a probability that was seen as this share of the runs: lower for z < 0, upper for z > 0."""
+    """Wilson's bound on a probability that was seen as this share of the runs: lower
+    for z < 0, upper for z > 0.
+    """
     root = z * np.sqrt(share * (1 - share) / runs + z * z / (4 * runs * runs))
     bound: Floats = (share + z * z / (2 * runs) + root) / (1 + z * z / runs)
     return bound

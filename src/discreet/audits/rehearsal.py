@@ -1,7 +1,9 @@
-"""A trial in memory, for audits: the live run and the live mechanisms on a table of outcomes that is known.
+"""A trial in memory, for audits: the live run and the live mechanisms on a table of
+outcomes that is known.
 
-It goes through the steps of a live trial without a database, so that a trial can be run thousands of times on the same
-outcomes. A mechanism of your own, or a mistake, is a subclass.
+It goes through the steps of a live trial without a database, so that a trial can be run
+thousands of times on the same outcomes. A mechanism of your own, or a mistake, is a
+subclass.
 """
 
 import math
@@ -48,9 +50,11 @@ class Live:
 
 
 class Simulated:
-    """The same laws drawn with numpy, a hundred times as fast, for audits only; not for Gaussian responses.
+    """The same laws drawn with numpy, a hundred times as fast, for audits only; not for
+    Gaussian responses.
 
-    Discrete Laplace noise is the difference of two geometric variables with success probability 1 - e^(-ε/grid).
+    Discrete Laplace noise is the difference of two geometric variables with success
+    probability 1 - e^(-ε/grid).
     """
 
     name = "numpy"
@@ -72,11 +76,15 @@ class Simulated:
         """Randomised response."""
         if gamma is not None:
             raise DiscreetError("Gaussian responses are drawn live only")
-        return int(outcome) ^ int(self.rng.random() * (1.0 + math.exp(-epsilon)) < math.exp(-epsilon))
+        return int(outcome) ^ int(
+            self.rng.random() * (1.0 + math.exp(-epsilon)) < math.exp(-epsilon)
+        )
 
 
 class Silent:
-    """No noise at all: what the raw outcomes would decide, for finding tables on which a leak would show."""
+    """No noise at all: what the raw outcomes would decide, for finding tables on which
+    a leak would show.
+    """
 
     name = "none"
 
@@ -101,7 +109,9 @@ class Transcript(NamedTuple):
 
 
 class Rehearsal:
-    """A trial of at most so many people that can be run again and again, on any table."""
+    """A trial of at most so many people that can be run again and again, on any
+    table.
+    """
 
     def __init__(self, strategy: Strategy, people: int, source: Source, arms: int = 2) -> None:
         self.strategy, self.source = strategy, source
@@ -114,7 +124,9 @@ class Rehearsal:
         self._start = self.live.dump()
 
     def _until_release(self) -> list[Place]:
-        """The places before the first release: the same in every run, hence handed out once."""
+        """The places before the first release: the same in every run, hence handed out
+        once.
+        """
         places = []
         while not self.live.learns_always and (place := self.live.take()) is not None:
             places.append(place)
@@ -122,10 +134,16 @@ class Rehearsal:
 
     def noisy(self, total: int) -> int:
         """What is released of a sum of outcomes (both in units of the grid)."""
-        return self.source.noisy_sum(total, self.epsilon, self.grid) if self.strategy.trust_model.noised else total
+        return (
+            self.source.noisy_sum(total, self.epsilon, self.grid)
+            if self.strategy.trust_model.noised
+            else total
+        )
 
     def respond(self, outcome: int) -> int:
-        """What a person sends, in units of the grid: the outcome, or with local trust a randomised response."""
+        """What a person sends, in units of the grid: the outcome, or with local trust a
+        randomised response.
+        """
         if self.strategy.trust_model.randomised:
             return self.source.respond(outcome, self.epsilon, self.strategy.gamma)
         return outcome * self.grid
@@ -138,7 +156,9 @@ class Rehearsal:
         return int(self.table[people, arm].sum()) * self.grid
 
     def restart(self) -> list[int]:
-        """Back to the moment before the first release; the arms of the people so far."""
+        """Back to the moment before the first release; the arms of the people so
+        far.
+        """
         self.live.load(self._start)
         self.batches = {}
         for person, place in enumerate(self._before):

@@ -1,4 +1,6 @@
-"""The command line: `discreet …`, or `python -m discreet …`. A module for each group of commands."""
+"""The command line: `discreet …`, or `python -m discreet …`. A module for each group of
+commands.
+"""
 
 from discreet.cli.app import main
 

@@ -1,7 +1,9 @@
-"""The command line. Thin: it reads options, calls the library, and shows what comes back.
+"""The command line. Thin: it reads options, calls the library, and shows what comes
+back.
 
-Exit code 0: done. 2: bad input, with one line on stderr that says what is wrong and what to do.
-1: anything else. Heavy parts are imported inside the commands, so that each starts soon.
+Exit code 0: done. 2: bad input, with one line on stderr that says what is wrong and
+what to do. 1: anything else. Heavy parts are imported inside the commands, so that each
+starts soon.
 """
 
 from typing import Any
@@ -11,14 +13,18 @@ import click
 from discreet.cli.audit import audit
 from discreet.cli.demo import demo
 from discreet.cli.plan import plan
+from discreet.cli.respond import respond
 from discreet.cli.simulate import bounds, simulate
 from discreet.cli.study import reproduce, sweep
-from discreet.cli.trial import report_file, respond, trial, verify_file
+from discreet.cli.transcript import report_file, verify_file
+from discreet.cli.trial import trial
 from discreet.errors import DiscreetError, InvalidInputError
 
 
 class OneLine(click.Group):
-    """Shows an error of ours, or a misuse of the command, as one line on stderr with exit code 2."""
+    """Shows an error of ours, or a misuse of the command, as one line on stderr with
+    exit code 2.
+    """
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
@@ -36,8 +42,22 @@ class OneLine(click.Group):
 @click.group(cls=OneLine, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="discreet")
 def main() -> None:
-    """Find the best of K options from people's outcomes, privately and with a guaranteed error rate."""
+    """Find the best of K options from people's outcomes, privately and with a
+    guaranteed error rate.
+    """
 
 
-for command in (bounds, simulate, plan, audit, sweep, reproduce, demo, trial, respond, verify_file, report_file):
+for command in (
+    bounds,
+    simulate,
+    plan,
+    audit,
+    sweep,
+    reproduce,
+    demo,
+    trial,
+    respond,
+    verify_file,
+    report_file,
+):
     main.add_command(command)

@@ -5,7 +5,13 @@ from typing import Any
 
 import click
 
-from discreet.cli.options import json_option, read_strategy, seed_option, show_json, strategy_options
+from discreet.cli.options import (
+    json_option,
+    read_strategy,
+    seed_option,
+    show_json,
+    strategy_options,
+)
 from discreet.cli.progress import progress_bar, quiet_warnings
 from discreet.errors import InvalidInputError
 
@@ -22,9 +28,15 @@ def audit() -> None:
 @audit.command()
 @strategy_options
 @level_option
-@click.option("--runs", type=int, default=1000, show_default=True, help="Simulated trials for each instance.")
+@click.option(
+    "--runs", type=int, default=1000, show_default=True, help="Simulated trials for each instance."
+)
 @seed_option
-@click.option("--max-samples", type=float, help="Cap of a run.  [default: 1e9; 2e5 if simulated sample by sample]")
+@click.option(
+    "--max-samples",
+    type=float,
+    help="Cap of a run.  [default: 1e9; 2e5 if simulated sample by sample]",
+)
 @json_option
 def correctness(
     name: str,
@@ -35,7 +47,9 @@ def correctness(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Whether a strategy keeps its error rate δ on instances that make errors likely."""
+    """Whether a strategy keeps its error rate δ on instances that make errors
+    likely.
+    """
     from discreet.audits.correctness import audit_correctness
 
     strategy = read_strategy(name, options)
@@ -60,8 +74,19 @@ def _whole(option: str, number: float | None) -> int | None:
 @audit.command()
 @strategy_options
 @level_option
-@click.option("--runs", type=int, default=10_000, show_default=True, help="Runs on each of two neighbouring inputs.")
-@click.option("--noise", default="mixed", show_default=True, help="mixed, opendp (all live) or numpy (the same laws).")
+@click.option(
+    "--runs",
+    type=int,
+    default=10_000,
+    show_default=True,
+    help="Runs on each of two neighbouring inputs.",
+)
+@click.option(
+    "--noise",
+    default="mixed",
+    show_default=True,
+    help="mixed, opendp (all live) or numpy (the same laws).",
+)
 @click.option("--seed", type=int, help="Of numpy's noise; live noise has none.")
 @json_option
 def privacy(
@@ -73,7 +98,9 @@ def privacy(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """A lower confidence bound on ε: of a release or response, and of whole transcripts."""
+    """A lower confidence bound on ε: of a release or response, and of whole
+    transcripts.
+    """
     from discreet.audits.privacy import audit_privacy
 
     strategy = read_strategy(name, options)

@@ -9,9 +9,15 @@ from discreet.cli.progress import quiet_warnings
 
 
 @click.command()
-@click.option("--out", type=click.Path(dir_okay=False), help="The report.  [default: a file in a new temporary folder]")
+@click.option(
+    "--out",
+    type=click.Path(dir_okay=False),
+    help="The report.  [default: a file in a new temporary folder]",
+)
 def demo(out: str | None) -> None:
-    """A dose-finding question from the plan to a report with pictures and a live trial."""
+    """A dose-finding question from the plan to a report with pictures and a live
+    trial.
+    """
     import tempfile
 
     from discreet.cli.story import tell_story

@@ -13,12 +13,18 @@ if TYPE_CHECKING:
     from discreet.instance import Bernoulli
     from discreet.strategies.strategy import Strategy
 
-json_option = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout and nothing else.")
-delta_option = click.option("--delta", type=float, default=0.05, show_default=True, help="Error rate.")
+json_option = click.option(
+    "--json", "as_json", is_flag=True, help="One JSON document on stdout and nothing else."
+)
+delta_option = click.option(
+    "--delta", type=float, default=0.05, show_default=True, help="Error rate."
+)
 seed_option = click.option(
     "--seed", type=int, default=0, show_default=True, help="The same seed gives the same numbers."
 )
-threads_option = click.option("--threads", type=int, help="Threads to run on.  [default: one per processor]")
+threads_option = click.option(
+    "--threads", type=int, help="Threads to run on.  [default: one per processor]"
+)
 
 
 def show_json(found: dict[str, Any]) -> None:
@@ -31,14 +37,20 @@ class Numbers(click.ParamType[tuple[float, ...]]):
 
     name = "NUMBER,…"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[float, ...]:
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[float, ...]:
         """The numbers as floats."""
         if isinstance(value, tuple):
             return value
         try:
             return tuple(float(part) for part in str(value).split(","))
         except ValueError:
-            self.fail(f"{value!r} is not a list of numbers separated by commas, such as 0.75,0.7,0.7", param, ctx)
+            self.fail(
+                f"{value!r} is not a list of numbers separated by commas, such as 0.75,0.7,0.7",
+                param,
+                ctx,
+            )
 
 
 def _all(command: Any, *options: Any) -> Any:
@@ -52,7 +64,9 @@ def instance_options(command: Any) -> Any:
     """--means or --instance, and --names: the arms a command is about."""
     return _all(
         command,
-        click.option("--means", type=Numbers(), help="The arms' success probabilities, such as 0.75,0.7,0.7."),
+        click.option(
+            "--means", type=Numbers(), help="The arms' success probabilities, such as 0.75,0.7,0.7."
+        ),
         click.option("--instance", "benchmark", help="One of the paper's instances: mu1 … mu6."),
         click.option("--names", help="The arms' names, separated by commas."),
     )
@@ -65,10 +79,14 @@ def read_instance(
     from discreet.instance import Bernoulli, benchmarks
 
     if (means is None) == (benchmark is None):
-        raise InvalidInputError(f"give the arms either as --means 0.75,0.7,0.7 or as --instance mu2{other}")
+        raise InvalidInputError(
+            f"give the arms either as --means 0.75,0.7,0.7 or as --instance mu2{other}"
+        )
     if benchmark is not None:
         if benchmark not in benchmarks:
-            raise InvalidInputError(f"unknown instance {benchmark!r}: use one of {', '.join(benchmarks)}")
+            raise InvalidInputError(
+                f"unknown instance {benchmark!r}: use one of {', '.join(benchmarks)}"
+            )
         means = benchmarks[benchmark].means
     return Bernoulli(means or (), [name.strip() for name in names.split(",")] if names else None)
 
@@ -77,10 +95,19 @@ def strategy_options(command: Any) -> Any:
     """A preset with its levels, for `read_strategy`."""
     return _all(
         command,
-        click.option("--strategy", "name", required=True, help="A preset: bet-se, ttucb, ctb-tt, adap-tt, dp-se, …"),
-        click.option("--threshold", default="proved", show_default=True, help="printed, proved or empirical."),
+        click.option(
+            "--strategy",
+            "name",
+            required=True,
+            help="A preset: bet-se, ttucb, ctb-tt, adap-tt, dp-se, …",
+        ),
+        click.option(
+            "--threshold", default="proved", show_default=True, help="printed, proved or empirical."
+        ),
         click.option("--epsilon", type=float, help="Privacy level of a private strategy."),
-        click.option("--trust", default=None, help="bet-se: global, local or none.  [default: global]"),
+        click.option(
+            "--trust", default=None, help="bet-se: global, local or none.  [default: global]"
+        ),
         click.option("--gamma", type=float, help="γ of gauss-tt's (ε, γ)-local privacy."),
         delta_option,
     )
@@ -90,10 +117,23 @@ def design_options(command: Any) -> Any:
     """What else can be chosen of a strategy, for `read_strategy`."""
     return _all(
         command,
-        click.option("--zeta", type=float, help="bet-se: an arm within ζ of the best is good enough.  [default: 0]"),
-        click.option("--beta", default="0.5", show_default=True, help="The leader's share of the samples, or ids."),
+        click.option(
+            "--zeta",
+            type=float,
+            help="bet-se: an arm within ζ of the best is good enough.  [default: 0]",
+        ),
+        click.option(
+            "--beta",
+            default="0.5",
+            show_default=True,
+            help="The leader's share of the samples, or ids.",
+        ),
         click.option("--sampling", default=None, help="top-two, uniform, lucb or elimination."),
-        click.option("--episodes", default=None, help="arm or global: what the phases of a phased strategy belong to."),
+        click.option(
+            "--episodes",
+            default=None,
+            help="arm or global: what the phases of a phased strategy belong to.",
+        ),
     )
 
 
@@ -108,7 +148,9 @@ def read_strategy(name: str, options: dict[str, Any]) -> "Strategy":
         try:
             given["beta"] = beta if beta == "ids" else float(beta)
         except ValueError:
-            raise InvalidInputError(f"beta must be a number in (0, 1) or ids; got {beta!r}") from None
+            raise InvalidInputError(
+                f"beta must be a number in (0, 1) or ids; got {beta!r}"
+            ) from None
     needed = levels_of(name, given.get("trust"))
     for key in needed:
         if key not in given:
@@ -122,7 +164,9 @@ def read_strategy(name: str, options: dict[str, Any]) -> "Strategy":
 def check_writable(path: str) -> None:
     """Refuse a file that could not be written, before the work is done."""
     if not os.access(Path(path).absolute().parent, os.W_OK):
-        raise InvalidInputError(f"cannot write {path}: there is no such folder, or it may not be written to")
+        raise InvalidInputError(
+            f"cannot write {path}: there is no such folder, or it may not be written to"
+        )
 
 
 def check_page(path: str) -> None:

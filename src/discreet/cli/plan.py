@@ -24,19 +24,33 @@ if TYPE_CHECKING:
 
 @click.command()
 @instance_options
-@click.option("--arms", type=int, help="In place of the arms' rates: their number, with --gap and --base.")
+@click.option(
+    "--arms", type=int, help="In place of the arms' rates: their number, with --gap and --base."
+)
 @click.option("--gap", type=float, help="The best arm is at least this much better than the rest.")
 @click.option("--base", type=float, help="The arms' success rates are around this.  [default: 0.5]")
-@click.option("--epsilon", type=Numbers(), default="0.1,1", show_default=True, help="Privacy levels.")
+@click.option(
+    "--epsilon", type=Numbers(), default="0.1,1", show_default=True, help="Privacy levels."
+)
 @delta_option
-@click.option("--strategy", "strategies", help="Presets, separated by commas.  [default: the recommended one]")
-@click.option("--trust", default="global", show_default=True, help="Who may see outcomes: global or local.")
+@click.option(
+    "--strategy", "strategies", help="Presets, separated by commas.  [default: the recommended one]"
+)
+@click.option(
+    "--trust", default="global", show_default=True, help="Who may see outcomes: global or local."
+)
 @click.option("--max-people", type=int, help="Trials end here, with or without an answer.")
 @click.option("--budget", type=int, help="Find the smallest ε for which this many people suffice …")
-@click.option("--probability", type=float, default=0.9, show_default=True, help="… with this probability.")
-@click.option("--runs", type=int, default=500, show_default=True, help="Simulated trials for each row.")
+@click.option(
+    "--probability", type=float, default=0.9, show_default=True, help="… with this probability."
+)
+@click.option(
+    "--runs", type=int, default=500, show_default=True, help="Simulated trials for each row."
+)
 @seed_option
-@click.option("--html", type=click.Path(dir_okay=False), help="Also write a page with pictures to this file.")
+@click.option(
+    "--html", type=click.Path(dir_okay=False), help="Also write a page with pictures to this file."
+)
 @json_option
 def plan(
     means: tuple[float, ...] | None,
@@ -51,7 +65,9 @@ def plan(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """How many people it will take, what privacy costs, and how much privacy a budget affords."""
+    """How many people it will take, what privacy costs, and how much privacy a budget
+    affords.
+    """
     from discreet.planning.plan import plan as compute
 
     scenarios: Bernoulli | GapScenarios
@@ -80,12 +96,17 @@ def plan(
         show_plan(found)
 
 
-def _read_gap(arms: int | None, gap: float | None, base: float | None, instance: bool) -> "GapScenarios":
-    """The scenarios that --arms, --gap and --base describe, if no instance is given as well."""
+def _read_gap(
+    arms: int | None, gap: float | None, base: float | None, instance: bool
+) -> "GapScenarios":
+    """The scenarios that --arms, --gap and --base describe, if no instance is given as
+    well.
+    """
     from discreet.planning.scenarios import gap_scenarios
 
     if instance or arms is None or gap is None:
         raise InvalidInputError(
-            "give either --means or --instance, or else --arms and --gap (and --base), without --names"
+            "give either --means or --instance, or else --arms and --gap (and --base), without "
+            "--names"
         )
     return gap_scenarios(arms, gap, 0.5 if base is None else base)

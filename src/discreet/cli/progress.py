@@ -1,4 +1,6 @@
-"""What stands on stderr while a command works: bars with the time left, warnings of one line."""
+"""What stands on stderr while a command works: bars with the time left, warnings of one
+line.
+"""
 
 import threading
 from collections.abc import Callable, Iterator

@@ -28,10 +28,16 @@ if TYPE_CHECKING:
 
 @click.command()
 @instance_options
-@click.option("--epsilon", type=Numbers(), default="0.01,0.1,1,10", show_default=True, help="Privacy levels.")
+@click.option(
+    "--epsilon", type=Numbers(), default="0.01,0.1,1,10", show_default=True, help="Privacy levels."
+)
 @delta_option
-@click.option("--beta", type=float, default=0.5, show_default=True, help="The leader's share in the β-times.")
-@click.option("--sigma", type=float, default=0.5, show_default=True, help="σ of the Gaussian times.")
+@click.option(
+    "--beta", type=float, default=0.5, show_default=True, help="The leader's share in the β-times."
+)
+@click.option(
+    "--sigma", type=float, default=0.5, show_default=True, help="σ of the Gaussian times."
+)
 @json_option
 def bounds(
     means: tuple[float, ...] | None,
@@ -43,7 +49,9 @@ def bounds(
     sigma: float,
     as_json: bool,
 ) -> None:
-    """How many samples any strategy must use, how to spread them, and when privacy is free."""
+    """How many samples any strategy must use, how to spread them, and when privacy is
+    free.
+    """
     from discreet.theory.bounds import bounds as compute
 
     found = compute(read_instance(means, benchmark, names), epsilon, delta, beta, sigma)
@@ -63,7 +71,9 @@ def bounds(
 @seed_option
 @click.option("--max-samples", type=float, help="Cap of a run.  [default: 1e12]")
 @threads_option
-@click.option("--out", type=click.Path(dir_okay=False), help="Write every run to this Parquet file.")
+@click.option(
+    "--out", type=click.Path(dir_okay=False), help="Write every run to this Parquet file."
+)
 @json_option
 def simulate(
     means: tuple[float, ...] | None,
@@ -78,7 +88,9 @@ def simulate(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """How many samples a strategy takes, how often it errs, and how often it does not stop."""
+    """How many samples a strategy takes, how often it errs, and how often it does not
+    stop.
+    """
     from discreet.simulation import engine
 
     instance = read_instance(means, benchmark, names)

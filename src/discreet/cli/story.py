@@ -1,4 +1,5 @@
-"""What `discreet demo` tells: a dose-finding question from the plan to the report, told in chapters.
+"""What `discreet demo` tells: a dose-finding question from the plan to the report, told
+in chapters.
 
 Each chapter prints what it found; those before the live trial return it for the report.
 """
@@ -33,14 +34,16 @@ SEED = 1
 RUNS = 500
 HEAD = ("look", "people", *DOSES.names)
 QUESTION = (
-    "Which of four doses of a drug helps most patients? We want to be wrong at most one time in twenty (δ = 0.05), "
-    "keep every patient's outcome private (ε = 0.5), and enrol as few patients as possible. A trusted data office "
-    "sees outcomes; all that leaves it are noisy means."
+    "Which of four doses of a drug helps most patients? We want to be wrong at most one time in "
+    "twenty (δ = 0.05), keep every patient's outcome private (ε = 0.5), and enrol as few patients "
+    "as possible. A trusted data office sees outcomes; all that leaves it are noisy means."
 )
 
 
 def tell_story(report: Path, folder: Path) -> None:
-    """Tell the story, and write the report; the live trial and its transcript go to a new folder."""
+    """Tell the story, and write the report; the live trial and its transcript go to a
+    new folder.
+    """
     say(f"{QUESTION}\n(The first time, compiling the simulator takes half a minute or so.)")
     plan = the_plan()
     path = one_trial()
@@ -48,7 +51,10 @@ def tell_story(report: Path, folder: Path) -> None:
     write_report(report, plan, path, trials, free)
     live_trial(folder)
     _heading(5, "The reports")
-    say("The plan and the simulated trial with pictures, and the live trial; pages that need no network:")
+    say(
+        "The plan and the simulated trial with pictures, and the live trial; pages that need no "
+        "network:"
+    )
     for file in (report, folder / "live-trial.html", folder / "transcript.json"):
         say(str(file.absolute()), wrap=False)
 
@@ -61,10 +67,13 @@ def the_plan() -> Plan:
     """How many patients, before anything is known but what difference matters."""
     _heading(1, "The plan")
     say(
-        f"About half of the patients respond, and a dose better than the others by {GAP:g} is worth finding. The plan "
-        "takes the hardest case that fits these words, and three levels of privacy.\n"
+        f"About half of the patients respond, and a dose better than the others by {GAP:g} is "
+        "worth finding. The plan takes the hardest case that fits these words, and three levels "
+        "of privacy.\n"
     )
-    plan = make_plan(gap_scenarios(DOSES.arms, GAP, 0.5), (0.1, EPSILON, 1.0), DELTA, runs=RUNS, seed=SEED)
+    plan = make_plan(
+        gap_scenarios(DOSES.arms, GAP, 0.5), (0.1, EPSILON, 1.0), DELTA, runs=RUNS, seed=SEED
+    )
     show_plan(plan)
     return plan
 
@@ -73,9 +82,9 @@ def one_trial() -> RunPath:
     """One simulated trial, look by look: what the outside world sees of it."""
     _heading(2, "One trial, step by step")
     say(
-        f"Now a trial at ε = {EPSILON:g}, simulated. In truth the doses help 35, 50, 70 and 55 % of patients; nobody "
-        "knows that. At each look the mean of every dose still in question is released, with noise. '±' is half of a "
-        "95 % confidence interval for all looks together.\n"
+        f"Now a trial at ε = {EPSILON:g}, simulated. In truth the doses help 35, 50, 70 and 55 % "
+        "of patients; nobody knows that. At each look the mean of every dose still in question is "
+        "released, with noise. '±' is half of a 95 % confidence interval for all looks together.\n"
     )
     path = run_path(DOSES, recommended(EPSILON, DELTA).strategy, SEED)
     show_grid(HEAD, looks(path))
@@ -85,7 +94,9 @@ def one_trial() -> RunPath:
 
 
 def looks(path: RunPath) -> list[list[str]]:
-    """A row for each look: people so far, and for every dose its released mean or that it is out."""
+    """A row for each look: people so far, and for every dose its released mean or that
+    it is out.
+    """
     rows, out = [], np.zeros(len(path.names), np.bool_)
     for number, people_now in enumerate(path.samples):
         cells = [
@@ -106,9 +117,14 @@ def story(path: RunPath) -> list[str]:
         gone = (path.evidence[number] >= 1) & ~out
         if gone.any():
             names = " and ".join(name for name, left in zip(path.names, gone, strict=True) if left)
-            words.append(f"After {people_now:,.0f} patients: the evidence against {names} suffices, out.")
+            words.append(
+                f"After {people_now:,.0f} patients: the evidence against {names} suffices, out."
+            )
         out = path.evidence[number] >= 1
-    answer = f"Only {path.names[path.recommendation]} is left: the answer, after {people(path.samples[-1])} patients."
+    answer = (
+        f"Only {path.names[path.recommendation]} is left: the answer, after "
+        f"{people(path.samples[-1])} patients."
+    )
     return [*words, answer]
 
 
@@ -126,14 +142,17 @@ def comparison(path: RunPath, trials: Results, free: Results) -> Sequence[str]:
     """The price of privacy in sentences."""
     private, plain = (float(found.samples.mean()) for found in (trials, free))
     return (
-        f"{RUNS} such trials took {people(private)} patients on average, {people(plain)} without privacy: privacy "
-        f"makes the trial {private / plain:.2g} times as long. This one took {people(path.samples[-1])}.",
+        f"{RUNS} such trials took {people(private)} patients on average, {people(plain)} without "
+        f"privacy: privacy makes the trial {private / plain:.2g} times as long. This one took "
+        f"{people(path.samples[-1])}.",
         f"The right dose was named in {trials.correct.mean():.1%} of the private trials.",
     )
 
 
 def live_trial(folder: Path) -> None:
-    """The same on people: a real trial with durable storage and exact noise, only that the people are simulated."""
+    """The same on people: a real trial with durable storage and exact noise, only that
+    the people are simulated.
+    """
     from discreet.reports.trial import trial_page
     from discreet.trials.outcomes import chance
     from discreet.trials.trial import Trial
@@ -141,12 +160,15 @@ def live_trial(folder: Path) -> None:
     _heading(4, "A live trial")
     file = folder / "trial.db"
     say(
-        f"This is no simulation of a trial but a trial, kept in {file.name}; only its people are made up. Whoever "
-        "enrols people asks for assignments and tells outcomes; the trial releases noisy sums, erases the outcomes, "
-        "and stops by itself. Its noise comes from the system and cannot be repeated, so each time it ends otherwise.\n"
+        f"This is no simulation of a trial but a trial, kept in {file.name}; only its people are "
+        "made up. Whoever enrols people asks for assignments and tells outcomes; the trial "
+        "releases noisy sums, erases the outcomes, and stops by itself. Its noise comes from the "
+        "system and cannot be repeated, so each time it ends otherwise.\n"
     )
     strategy = recommended(EPSILON, DELTA).strategy
-    trial = Trial.create(f"sqlite:///{file}", "dose-finding", DOSES.names, strategy, max_people=20_000)
+    trial = Trial.create(
+        f"sqlite:///{file}", "dose-finding", DOSES.names, strategy, max_people=20_000
+    )
     rates = dict(zip(DOSES.names, DOSES.means, strict=True))
     while not (batch := trial.ask(500)).stopped:
         trial.tell_many({person.id: chance(rates[person.arm]) for person in batch.assignments})
@@ -169,7 +191,8 @@ def transcript_lines(transcript: dict[str, Any]) -> list[str]:
             mean = one["sum"] * event["unit"] / one["count"]
             words = f"{one['count']:>5} outcomes of {transcript['protocol']['arms'][one['arm']]}"
             lines.append(
-                f"  {event['seq']:>3}  after {assigned:>5} people: {words:<26} mean {mean:6.3f}  ε = {one['epsilon']:g}"
+                f"  {event['seq']:>3}  after {assigned:>5} people: {words:<26} mean {mean:6.3f}  "
+                f"ε = {one['epsilon']:g}"
             )
     return [*lines, ""]
 
@@ -182,7 +205,11 @@ def write_report(file: Path, plan: Plan, path: RunPath, trials: Results, free: R
         "Share of the trials that have ended, against people enrolled, with privacy and without",
         "Share of the trials that have an answer, against the patients enrolled by then.",
     )
-    trial: list[Part] = [Text(path_words(path)), Table(HEAD, looks(path)), Text(" ".join(story(path)))]
+    trial: list[Part] = [
+        Text(path_words(path)),
+        Table(HEAD, looks(path)),
+        Text(" ".join(story(path))),
+    ]
     sections = [
         *plan_sections(plan, trial=False),
         Section("One trial, step by step", [*trial, path_picture(path)]),

@@ -1,7 +1,4 @@
-"""The commands of live trials: `discreet trial …`, `respond`, and `verify` and `report` of a transcript's file.
-
-Thin, like app.py, which adds them.
-"""
+"""The commands of live trials: `discreet trial …`."""
 
 import csv
 import json
@@ -14,23 +11,31 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from discreet.cli.options import design_options, json_option, read_strategy, show_json, strategy_options
+from discreet.cli.options import (
+    design_options,
+    json_option,
+    read_strategy,
+    show_json,
+    strategy_options,
+)
+from discreet.cli.respond import direction_option, range_option, read_ends, read_number
+from discreet.cli.transcript import head_option, show_verification
 from discreet.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from discreet.trials.status import Verification
     from discreet.trials.trial import Trial
 
 HERE = "sqlite:///discreet-trials.db"
-url_option = click.option("--url", default=HERE, show_default=True, help="The database: sqlite:///… or postgresql://…")
-head_option = click.option("--head", help="The head of the record you know: refuse a record older than that.")
-range_option = click.option("--range", "ends", default="0,1", show_default=True, help="Smallest and largest outcome.")
-direction_option = click.option("--direction", default="max", show_default=True, help="Better outcomes: max or min.")
+url_option = click.option(
+    "--url", default=HERE, show_default=True, help="The database: sqlite:///… or postgresql://…"
+)
 
 
 @click.group(no_args_is_help=False)
 def trial() -> None:
-    """Run a live trial: assign people, tell outcomes, stop when it is sound, publish."""
+    """Run a live trial: assign people, tell outcomes, stop when it is sound,
+    publish.
+    """
 
 
 @trial.command()
@@ -38,12 +43,25 @@ def trial() -> None:
 @click.option("--arms", required=True, help="The arms' names, separated by commas.")
 @strategy_options
 @design_options
-@click.option("--max-people", type=int, required=True, help="The trial ends here, with or without an answer.")
-@click.option("--missing", default="failure", show_default=True, help="A missing outcome: failure or replace.")
-@click.option("--retain", default="until-release", show_default=True, help="Outcomes: until-release or forever.")
+@click.option(
+    "--max-people", type=int, required=True, help="The trial ends here, with or without an answer."
+)
+@click.option(
+    "--missing", default="failure", show_default=True, help="A missing outcome: failure or replace."
+)
+@click.option(
+    "--retain",
+    default="until-release",
+    show_default=True,
+    help="Outcomes: until-release or forever.",
+)
 @range_option
 @direction_option
-@click.option("--lease", type=float, help="Seconds after which an outcome counts as missing.  [default: never]")
+@click.option(
+    "--lease",
+    type=float,
+    help="Seconds after which an outcome counts as missing.  [default: never]",
+)
 @url_option
 @json_option
 def create(
@@ -65,26 +83,56 @@ def create(
 
     names = [arm.strip() for arm in arms.split(",")]
     strategy = read_strategy(name, options)
-    made = Trial.create(url, trial_name, names, strategy, max_people, missing, retain, _ends(ends), direction, lease)
+    made = Trial.create(
+        url,
+        trial_name,
+        names,
+        strategy,
+        max_people,
+        missing,
+        retain,
+        read_ends(ends),
+        direction,
+        lease,
+    )
     status = made.status()
     if as_json:
-        show_json({"name": trial_name, "protocol_hash": made.protocol_hash, "head": status.head, "url": made.place})
+        show_json(
+            {
+                "name": trial_name,
+                "protocol_hash": made.protocol_hash,
+                "head": status.head,
+                "url": made.place,
+            }
+        )
         return
     click.echo(f"{trial_name}: {len(names)} arms, at most {max_people} people, {status.privacy}.")
-    click.echo(f"Error rate: {status.correctness}.\nMissing: {status.missing}.\nRetention: {status.retain}.")
+    click.echo(
+        f"Error rate: {status.correctness}.\nMissing: {status.missing}.\nRetention: "
+        f"{status.retain}."
+    )
     if strategy.trust_model.randomised:
-        click.echo(f"Outcomes are randomised where people are: discreet respond {made.protocol.respond_options}")
+        click.echo(
+            "Outcomes are randomised where people are: discreet respond "
+            f"{made.protocol.respond_options}"
+        )
     click.echo(f"Protocol {made.protocol_hash}\nNext: discreet trial ask {shlex.quote(trial_name)}")
 
 
 @trial.command()
 @click.argument("name")
-@click.option("--count", "-n", type=int, default=1, show_default=True, help="How many people to assign.")
-@click.option("--people", type=click.Path(), help="File with one identifier a line: nobody takes part twice.")
+@click.option(
+    "--count", "-n", type=int, default=1, show_default=True, help="How many people to assign."
+)
+@click.option(
+    "--people", type=click.Path(), help="File with one identifier a line: nobody takes part twice."
+)
 @head_option
 @url_option
 @json_option
-def ask(name: str, count: int, people: str | None, head: str | None, url: str, as_json: bool) -> None:
+def ask(
+    name: str, count: int, people: str | None, head: str | None, url: str, as_json: bool
+) -> None:
     """Assign the next people to arms, up to the next release."""
     wanted = None
     if people is not None:
@@ -107,16 +155,31 @@ def ask(name: str, count: int, people: str | None, head: str | None, url: str, a
 @click.argument("name")
 @click.argument("id", required=False)
 @click.argument("outcome", required=False)
-@click.option("--csv", "table", type=click.Path(), help="A file (- for stdin) with a line id,outcome for each person.")
+@click.option(
+    "--csv",
+    "table",
+    type=click.Path(),
+    help="A file (- for stdin) with a line id,outcome for each person.",
+)
 @head_option
 @url_option
 @json_option
 def tell(
-    name: str, id: str | None, outcome: str | None, table: str | None, head: str | None, url: str, as_json: bool
+    name: str,
+    id: str | None,
+    outcome: str | None,
+    table: str | None,
+    head: str | None,
+    url: str,
+    as_json: bool,
 ) -> None:
-    """Tell outcomes (randomised responses if the trial has local trust); again changes nothing."""
+    """Tell outcomes (randomised responses if the trial has local trust); again changes
+    nothing.
+    """
     if (table is None) == (id is None) or (id is None) != (outcome is None):
-        raise InvalidInputError("give an id and its outcome, or --csv FILE with a line id,outcome for each person")
+        raise InvalidInputError(
+            "give an id and its outcome, or --csv FILE with a line id,outcome for each person"
+        )
     if table is None:
         told = {str(id): str(outcome)}
     else:
@@ -128,7 +191,7 @@ def tell(
 
         place.answer_many({id: Response.parse(word) for id, word in told.items()})
     else:
-        place.tell_many({id: _number(word) for id, word in told.items()})
+        place.tell_many({id: read_number(word) for id, word in told.items()})
     show_json({"accepted": len(told)}) if as_json else click.echo(f"Accepted: {len(told)}.")
 
 
@@ -172,12 +235,16 @@ def verify(name: str, head: str | None, url: str, as_json: bool) -> None:
 
 @trial.command()
 @click.argument("name")
-@click.option("--out", type=click.Path(dir_okay=False), help="Write it to this file.  [default: stdout]")
+@click.option(
+    "--out", type=click.Path(dir_okay=False), help="Write it to this file.  [default: stdout]"
+)
 @head_option
 @url_option
 @json_option
 def transcript(name: str, out: str | None, head: str | None, url: str, as_json: bool) -> None:
-    """What may be published, as JSON: protocol, assignments, releases, decisions, and the chain that ties them."""
+    """What may be published, as JSON: protocol, assignments, releases, decisions, and
+    the chain that ties them.
+    """
     from discreet.files import write
 
     text = json.dumps(opened(url, name, head).transcript(), indent=1, ensure_ascii=False) + "\n"
@@ -190,83 +257,21 @@ def transcript(name: str, out: str | None, head: str | None, url: str, as_json: 
 
 @trial.command()
 @click.argument("name")
-@click.option("--out", type=click.Path(dir_okay=False), required=True, help="The HTML file to write.")
+@click.option(
+    "--out", type=click.Path(dir_okay=False), required=True, help="The HTML file to write."
+)
 @head_option
 @url_option
 @json_option
 def report(name: str, out: str, head: str | None, url: str, as_json: bool) -> None:
-    """A page about the trial, made of its transcript: one HTML file that may be published."""
+    """A page about the trial, made of its transcript: one HTML file that may be
+    published.
+    """
     from discreet.files import write
     from discreet.reports.trial import trial_page
 
     write(out, trial_page(opened(url, name, head).transcript()))
     show_json({"report": out}) if as_json else click.echo(out)
-
-
-@click.command()
-@click.option("--epsilon", type=float, required=True, help="Privacy level.")
-@click.option("--outcome", type=str, required=True, help="The person's outcome; - reads it from stdin.")
-@click.option("--gamma", type=float, help="γ of gauss-tt's (ε, γ)-local privacy.")
-@range_option
-@direction_option
-@json_option
-def respond(epsilon: float, outcome: str, gamma: float | None, ends: str, direction: str, as_json: bool) -> None:
-    """Randomise one outcome where the person is; only what this prints may leave the place."""
-    from discreet.trials.mechanisms import respond as randomise
-
-    word = sys.stdin.readline() if outcome == "-" else outcome
-    response = randomise(_number(word), epsilon, gamma, _ends(ends), direction)
-    if as_json:
-        levels = {"mechanism": response.mechanism, "epsilon": response.epsilon, "gamma": response.gamma}
-        show_json({"response": str(response), **levels, "value": response.value})
-    else:
-        click.echo(str(response))
-
-
-@click.command("verify")
-@click.argument("file", type=click.Path())
-@head_option
-@json_option
-def verify_file(file: str, head: str | None, as_json: bool) -> None:
-    """Check somebody's published transcript; it needs no database."""
-    from discreet.trials.verify import verify_transcript
-
-    show_verification(verify_transcript(file, head), as_json)
-
-
-@click.command("report")
-@click.argument("file", type=click.Path())
-@click.option("--out", type=click.Path(dir_okay=False), required=True, help="The HTML file to write.")
-@json_option
-def report_file(file: str, out: str, as_json: bool) -> None:
-    """A page about a trial from its published transcript, which is checked first."""
-    from discreet.files import write
-    from discreet.reports.trial import checked_page
-
-    page, found = checked_page(file)
-    write(out, page)
-    if as_json:
-        show_json({"report": out, "intact": found.intact, "problems": [*found.problems]})
-    else:
-        click.echo(out)
-    end_with(found, as_json)
-
-
-def show_verification(found: "Verification", as_json: bool) -> None:
-    """What was found; the exit code is 1 if anything is wrong."""
-    if as_json:
-        problems = [*found.problems]
-        show_json({"intact": found.intact, "events": found.events, "head": found.head, "problems": problems})
-    elif found.intact:
-        click.echo(f"Intact: {found.events} events, head {found.head}")
-    end_with(found, as_json)
-
-
-def end_with(found: "Verification", as_json: bool) -> None:
-    """The problems on stderr, and the exit code."""
-    for problem in () if as_json else found.problems:
-        click.echo(f"discreet: {problem}", err=True)
-    click.get_current_context().exit(0 if found.intact else 1)
 
 
 def opened(url: str, name: str, head: str | None = None) -> "Trial":
@@ -291,23 +296,31 @@ def reading(path: str) -> Iterator[TextIO]:
 
 
 def read_outcomes(file: TextIO) -> Iterator[tuple[str, str]]:
-    """(id, outcome) of each line; a first line id,outcome is skipped. Errors name the line and not what is in it."""
+    """(id, outcome) of each line; a first line id,outcome is skipped. Errors name the
+    line and not what is in it.
+    """
     seen = set()
     rows = csv.reader(file)
     while True:
         try:
             row = next(rows, None)
         except csv.Error:
-            raise InvalidInputError(f"line {rows.line_num} cannot be read as a line of a CSV file") from None
+            raise InvalidInputError(
+                f"line {rows.line_num} cannot be read as a line of a CSV file"
+            ) from None
         if row is None:
             return
         number, cells = rows.line_num, [cell.strip().removeprefix("\ufeff") for cell in row]
         if not any(cells) or (number == 1 and cells[:1] == ["id"]):
             continue
         if len(cells) != 2 or not all(cells) or not _is_outcome(cells[1]):
-            raise InvalidInputError(f"line {number} is not an id and an outcome separated by a comma")
+            raise InvalidInputError(
+                f"line {number} is not an id and an outcome separated by a comma"
+            )
         if cells[0] in seen:
-            raise InvalidInputError(f"line {number} has an id that was there before: one outcome for each person")
+            raise InvalidInputError(
+                f"line {number} has an id that was there before: one outcome for each person"
+            )
         seen.add(cells[0])
         yield cells[0], cells[1]
 
@@ -319,18 +332,3 @@ def _is_outcome(word: str) -> bool:
     except ValueError:
         return "/" in word
     return True
-
-
-def _number(word: str) -> float:
-    try:
-        return float(word)
-    except ValueError:
-        raise InvalidInputError("an outcome must be a number in the range of the protocol") from None
-
-
-def _ends(text: str) -> tuple[float, float]:
-    try:
-        low, high = (float(end) for end in text.split(","))
-    except ValueError:
-        raise InvalidInputError(f"--range must be two numbers, such as 0,100; got {text!r}") from None
-    return low, high

@@ -18,13 +18,17 @@ STRIDE = 8.0
 
 @dataclass(frozen=True)
 class Affordable:
-    """The smallest ε for which a budget of people suffices, to within the relative `tolerance` of the bisection."""
+    """The smallest ε for which a budget of people suffices, to within the relative
+    `tolerance` of the bisection.
+    """
 
     strategy: str
     epsilon: float | None
     """None: the budget does not suffice; `reason` says why."""
     correct: float
-    """Share of the runs with the right answer within the budget, at this ε (or at the best there is, if None)."""
+    """Share of the runs with the right answer within the budget, at this ε (or at the
+    best there is, if None).
+    """
     correct_interval: tuple[float, float]
     reason: str
     tolerance: float = TOLERANCE
@@ -43,7 +47,9 @@ class _Bracket(NamedTuple):
 
 
 class Budget:
-    """A budget of people, and the probability with which it should lead to the right answer in every scenario."""
+    """A budget of people, and the probability with which it should lead to the right
+    answer in every scenario.
+    """
 
     def __init__(
         self,
@@ -58,9 +64,11 @@ class Budget:
         self.probability = probability
 
     def affordable(self, at: Callable[[float], Strategy]) -> Affordable:
-        """The smallest ε for a strategy, given as a function of ε: by bisection on log ε.
+        """The smallest ε for a strategy, given as a function of ε: by bisection on log
+        ε.
 
-        With less ε fewer runs are good, but for chance, which the common seed keeps small.
+        With less ε fewer runs are good, but for chance, which the common seed keeps
+        small.
         """
         name = at(1.0).shown
         if (bare := at(1.0).without_privacy()) is not None:
@@ -69,17 +77,23 @@ class Budget:
                 return self._answer(name, None, plain, self._not_even_without_privacy(plain))
         bracket = self._bracket(at)
         if not self._enough(bracket.hits):
-            reason = f"{self.people:,} people do not suffice for {name} at any ε up to {MOST_EPSILON:g}"
+            reason = (
+                f"{self.people:,} people do not suffice for {name} at any ε up to {MOST_EPSILON:g}"
+            )
             return self._answer(name, None, bracket.hits, reason)
         if bracket.low == bracket.high:
             reason = f"{self.people:,} people suffice even at this ε; less was not tried"
             return self._answer(name, bracket.low, bracket.hits, reason)
         low, high, hits = self._bisect(at, bracket)
-        reason = f"at ε = {low:.4g} the answer was right and in time in less than {self.probability:.0%}"
+        reason = (
+            f"at ε = {low:.4g} the answer was right and in time in less than {self.probability:.0%}"
+        )
         return self._answer(name, high, hits, reason)
 
     def _bracket(self, at: Callable[[float], Strategy]) -> _Bracket:
-        """From ε = 1 down or up by strides; both ends the same if the budget suffices at the least ε."""
+        """From ε = 1 down or up by strides; both ends the same if the budget suffices
+        at the least ε.
+        """
         low = high = 1.0
         hits = self._right(at(1.0))
         if self._enough(hits):

@@ -17,7 +17,15 @@ from discreet.planning.simulations import Simulations, right
 from discreet.results import Results
 from discreet.simulation.engine import MAX_SAMPLES
 from discreet.statistics import clopper_pearson
-from discreet.strategies.presets import Recommendation, bet_se, levels_of, preset_of, recommended, trusts_of, ttucb
+from discreet.strategies.presets import (
+    Recommendation,
+    bet_se,
+    levels_of,
+    preset_of,
+    recommended,
+    trusts_of,
+    ttucb,
+)
 from discreet.strategies.strategy import Strategy
 from discreet.trust import TRUSTS
 from discreet.validate import check_delta, check_epsilon
@@ -39,7 +47,9 @@ class People:
     q10: float | None
     q90: float | None
     longest: float | None
-    """The longest of the simulated trials, which now and then is far beyond the others."""
+    """The longest of the simulated trials, which now and then is far beyond the
+    others.
+    """
 
 
 @dataclass(frozen=True)
@@ -52,7 +62,9 @@ class PlanRow:
     strategy: Strategy
     runs: int
     samples: People
-    """People a trial enrols. A run that hits `max_people` counts with these; one that hits no end counts as longest."""
+    """People a trial enrols. A run that hits `max_people` counts with these; one that
+    hits no end counts as longest.
+    """
     correct: float
     """Share of the runs that stopped in time with the right answer."""
     correct_interval: tuple[float, float]
@@ -67,9 +79,13 @@ class PlanRow:
     """Runs that hit `max_people`, or without it the simulation's cap of 1e12."""
     unstopped_interval: tuple[float, float]
     privacy_cost: float | None
-    """Mean samples relative to no privacy: of bet-se to bet-se, of others to ttucb, whatever `max_people`."""
+    """Mean samples relative to no privacy: of bet-se to bet-se, of others to ttucb,
+    whatever `max_people`.
+    """
     lower_bound: float | None
-    """No strategy with this privacy and error rate takes fewer people on average; None for arms not Bernoulli."""
+    """No strategy with this privacy and error rate takes fewer people on average; None
+    for arms not Bernoulli.
+    """
     results: Results = field(repr=False, compare=False)
     """The simulated trials."""
 
@@ -84,7 +100,9 @@ class PlanRow:
             **{name: value for name, value in vars(self).items() if name != "results"},
             "strategy": self.strategy.name,
             "trust": self.strategy.trust,
-            "threshold": self.strategy.threshold if isinstance(self.strategy.threshold, str) else "custom",
+            "threshold": self.strategy.threshold
+            if isinstance(self.strategy.threshold, str)
+            else "custom",
             **self.strategy.label,
             "samples": vars(self.samples),
             "correct_interval": list(self.correct_interval),
@@ -95,14 +113,18 @@ class PlanRow:
 
 @dataclass(frozen=True)
 class Plan:
-    """What it takes: a row for each scenario, privacy level and strategy, and the one to take."""
+    """What it takes: a row for each scenario, privacy level and strategy, and the one
+    to take.
+    """
 
     scenarios: dict[str, Instance]
     delta: float
     trust: str
     per_epsilon: tuple[PlanRow, ...]
     no_privacy: tuple[PlanRow, ...]
-    """bet-se without privacy, a row for each scenario: what privacy is compared with."""
+    """bet-se without privacy, a row for each scenario: what privacy is compared
+    with.
+    """
     recommended: Recommendation
     runs: int
     seed: int
@@ -115,15 +137,22 @@ class Plan:
 
     @property
     def affordable_epsilon(self) -> float | None:
-        """The strongest privacy that the budget affords with any of the strategies; None if none of them does."""
+        """The strongest privacy that the budget affords with any of the strategies;
+        None if none of them does.
+        """
         found = [entry.epsilon for entry in self.affordable if entry.epsilon is not None]
         return min(found, default=None)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types for JSON."""
         fields = dict(vars(self))
-        fields["scenarios"] = {name: instance.to_dict() for name, instance in self.scenarios.items()}
-        fields["recommended"] = {"strategy": self.recommended.strategy.name, "reason": self.recommended.reason}
+        fields["scenarios"] = {
+            name: instance.to_dict() for name, instance in self.scenarios.items()
+        }
+        fields["recommended"] = {
+            "strategy": self.recommended.strategy.name,
+            "reason": self.recommended.reason,
+        }
         for rows in ("per_epsilon", "no_privacy", "affordable"):
             fields[rows] = [row.to_dict() for row in fields[rows]]
         if self.budget is None:
@@ -148,18 +177,24 @@ def plan(
 ) -> Plan:
     """How many people it takes to find the best arm, for each privacy level, simulated.
 
-    `scenarios` is an instance, several, or what `gap_scenarios` returns, of which the hardest is taken. `strategies`
-    are presets by name, or strategies of your own (planned at each ε and at this δ); without them the recommended one.
-    `trust` says who may see outcomes: the collector (`global`) or nobody (`local`). Trials end without an answer at
-    `max_people`. With a `budget`, the smallest ε is searched for which that many people lead to the right answer with
-    this `probability`, in every scenario.
+    `scenarios` is an instance, several, or what `gap_scenarios` returns, of which the
+    hardest is taken. `strategies` are presets by name, or strategies of your own
+    (planned at each ε and at this δ); without them the recommended one. `trust` says
+    who may see outcomes: the collector (`global`) or nobody (`local`). Trials end
+    without an answer at `max_people`. With a `budget`, the smallest ε is searched for
+    which that many people lead to the right answer with this `probability`, in every
+    scenario.
     """
     levels = _levels(epsilons)
     check_delta(delta)
     if trust not in TRUSTS or not TRUSTS[trust].private:
-        raise InvalidInputError(f"trust must be global (the collector may see outcomes) or local; got {trust!r}")
+        raise InvalidInputError(
+            f"trust must be global (the collector may see outcomes) or local; got {trust!r}"
+        )
     if not 0 < probability < 1:
-        raise InvalidInputError(f"probability must lie strictly between 0 and 1; got {probability!r}")
+        raise InvalidInputError(
+            f"probability must lie strictly between 0 and 1; got {probability!r}"
+        )
     cases = named_scenarios(scenarios, levels, trust)
     arms = max(instance.arms for instance in cases.values())
     _check_people("max_people", max_people, arms)
@@ -172,10 +207,14 @@ def plan(
     expected = len(cases) * (len(planned) + 1 + SEARCH * len(searched))
     simulations = Simulations(runs, seed, progress, expected)
     plain = bet_se(delta, trust="none")
-    rows = [_row(simulations, name, cases[name], each, max_people) for name in cases for each in planned]
+    rows = [
+        _row(simulations, name, cases[name], each, max_people) for name in cases for each in planned
+    ]
     purse = Budget(simulations, cases, int(budget or 0), probability)
     affordable = tuple(purse.affordable(at) for at in searched)
-    free = [_row(simulations, name, instance, plain, max_people) for name, instance in cases.items()]
+    free = [
+        _row(simulations, name, instance, plain, max_people) for name, instance in cases.items()
+    ]
     return Plan(
         scenarios=cases,
         delta=delta,
@@ -204,18 +243,23 @@ def _check_people(what: str, number: int | None, arms: int) -> None:
     whole = isinstance(number, int | np.integer) and not isinstance(number, bool)
     if number is not None and not (whole and arms <= number <= MAX_SAMPLES):
         raise InvalidInputError(
-            f"{what} must be a whole number from {arms} (one person for each arm) to {MAX_SAMPLES:g}; got {number!r}"
+            f"{what} must be a whole number from {arms} (one person for each arm) to "
+            f"{MAX_SAMPLES:g}; got {number!r}"
         )
 
 
 def _choices(
     strategies: Sequence[str | Strategy] | None, delta: float, trust: str
 ) -> list[Callable[[float], Strategy]]:
-    """The strategies to plan, each as a function of ε; the recommended one if none are named."""
+    """The strategies to plan, each as a function of ε; the recommended one if none are
+    named.
+    """
     wanted = ["bet-se"] if strategies is None else strategies
     choices = [_choice(each, delta, trust) for each in wanted]
     if not choices:
-        raise InvalidInputError("say at least one strategy, or leave strategies out for the recommended one")
+        raise InvalidInputError(
+            "say at least one strategy, or leave strategies out for the recommended one"
+        )
     return choices
 
 
@@ -225,14 +269,19 @@ def _choice(each: str | Strategy, delta: float, trust: str) -> Callable[[float],
         own = each
 
         def at(epsilon: float) -> Strategy:
-            return own.with_(delta=delta) if own.epsilon is None else own.with_(delta=delta, epsilon=epsilon)
+            return (
+                own.with_(delta=delta)
+                if own.epsilon is None
+                else own.with_(delta=delta, epsilon=epsilon)
+            )
     else:
         preset = preset_of(each)
         needed = levels_of(each, trust)
         chosen = {"trust": trust} if len(trusts_of(each)) > 1 else {}
         if "gamma" in needed:
             raise InvalidInputError(
-                f"{each} needs a γ of your choice: plan it from Python, with a {preset.__name__}(…) of your own"
+                f"{each} needs a γ of your choice: plan it from Python, with a "
+                f"{preset.__name__}(…) of your own"
             )
 
         def at(epsilon: float) -> Strategy:
@@ -240,19 +289,26 @@ def _choice(each: str | Strategy, delta: float, trust: str) -> Callable[[float],
 
     if TRUSTS[trust].randomised and at(1.0).trust_model.noised:
         raise InvalidInputError(
-            f"{at(1.0).name} needs a trusted collector: with trust=local take bet-se or ctb-tt, or leave it out"
+            f"{at(1.0).name} needs a trusted collector: with trust=local take bet-se or ctb-tt, "
+            "or leave it out"
         )
     return at
 
 
-def _row(simulations: Simulations, name: str, instance: Instance, strategy: Strategy, most: int | None) -> PlanRow:
+def _row(
+    simulations: Simulations, name: str, instance: Instance, strategy: Strategy, most: int | None
+) -> PlanRow:
     results = simulations(instance, strategy, most)
     good = right(results)
     stopped = results.stopped.any()
     bound = None
     if isinstance(instance, Bernoulli):
-        epsilon = strategy.epsilon if strategy.gamma is None else None  # (ε, γ)-privacy is not ε-privacy
-        bound = theory.lower_bound(theory.tightest(instance, epsilon, strategy.trust), strategy.delta)
+        epsilon = (
+            strategy.epsilon if strategy.gamma is None else None
+        )  # (ε, γ)-privacy is not ε-privacy
+        bound = theory.lower_bound(
+            theory.tightest(instance, epsilon, strategy.trust), strategy.delta
+        )
     return PlanRow(
         scenario=name,
         epsilon=strategy.epsilon,
@@ -284,8 +340,11 @@ def _people(results: Results, capped: bool) -> People:
     return People(mean, *quantiles)
 
 
-def _price(simulations: Simulations, instance: Instance, strategy: Strategy, most: int | None) -> float | None:
-    """Mean samples relative to no privacy, without a maximum of people, which would hide the price.
+def _price(
+    simulations: Simulations, instance: Instance, strategy: Strategy, most: int | None
+) -> float | None:
+    """Mean samples relative to no privacy, without a maximum of people, which would
+    hide the price.
 
     A strategy of your own has none: what it would be without privacy is not known.
     """
@@ -301,7 +360,9 @@ def _price(simulations: Simulations, instance: Instance, strategy: Strategy, mos
     if (bare := strategy.without_privacy()) is not None:
         plain = simulations(instance, bare, None)
     else:
-        plain = simulations(instance, ttucb(strategy.delta), None, min(simulations.runs, REFERENCE_RUNS))
+        plain = simulations(
+            instance, ttucb(strategy.delta), None, min(simulations.runs, REFERENCE_RUNS)
+        )
     if not (results.stopped.any() and plain.stopped.any()):
         return None
     return float(results.samples[results.stopped].mean() / plain.samples[plain.stopped].mean())

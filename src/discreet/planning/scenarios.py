@@ -1,4 +1,6 @@
-"""What a plan is made for: success rates that are given, or all that a few words may mean."""
+"""What a plan is made for: success rates that are given, or all that a few words may
+mean.
+"""
 
 import math
 from collections.abc import Sequence
@@ -13,9 +15,11 @@ from discreet.validate import check_arms
 
 @dataclass(frozen=True)
 class GapScenarios:
-    """What "K arms, the best at least `gap` better than the rest, success rates around `base`" may mean.
+    """What "K arms, the best at least `gap` better than the rest, success rates around
+    `base`" may mean.
 
-    `shapes` are instances that fit these words, by name. Which is hardest is for `hardest` to say.
+    `shapes` are instances that fit these words, by name. Which is hardest is for
+    `hardest` to say.
     """
 
     arms: int
@@ -23,25 +27,34 @@ class GapScenarios:
     base: float
     shapes: dict[str, Bernoulli] = field(compare=False)
 
-    def hardest(self, epsilons: Sequence[float] = (), trust: str = "global") -> tuple[str, Bernoulli]:
-        """The shape with the largest lower bound: in the geometric mean over no privacy and the privacy levels.
+    def hardest(
+        self, epsilons: Sequence[float] = (), trust: str = "global"
+    ) -> tuple[str, Bernoulli]:
+        """The shape with the largest lower bound: in the geometric mean over no privacy
+        and the privacy levels.
 
-        With the best arm held fixed, all others tied exactly `gap` below it is the hardest: raising another arm's mean
-        makes every alternative in which it is best cheaper. Where the two success rates lie is a matter of which
-        reading of "around" is nearest to 1/2, where outcomes tell the least; so the shapes are compared by number.
+        With the best arm held fixed, all others tied exactly `gap` below it is the
+        hardest: raising another arm's mean makes every alternative in which it is best
+        cheaper. Where the two success rates lie is a matter of which reading of
+        "around" is nearest to 1/2, where outcomes tell the least; so the shapes are
+        compared by number.
         """
 
         def hardness(shape: Bernoulli) -> float:
-            return sum(math.log(theory.tightest(shape, epsilon, trust).value) for epsilon in (None, *epsilons))
+            return sum(
+                math.log(theory.tightest(shape, epsilon, trust).value)
+                for epsilon in (None, *epsilons)
+            )
 
         return max(self.shapes.items(), key=lambda item: hardness(item[1]))
 
 
 def gap_scenarios(arms: int, gap: float, base: float) -> GapScenarios:
-    """The instances with `arms` arms, the best at least `gap` better than the rest and success rates around `base`.
+    """The instances with `arms` arms, the best at least `gap` better than the rest and
+    success rates around `base`.
 
-    `base` may be the rate of all arms but the best, of the best, or the middle between them. The shapes "one rival" and
-    "ladder" put the other arms further below.
+    `base` may be the rate of all arms but the best, of the best, or the middle between
+    them. The shapes "one rival" and "ladder" put the other arms further below.
     """
     check_arms(arms)
     if not 0 < gap < 1:
@@ -59,10 +72,15 @@ def gap_scenarios(arms: int, gap: float, base: float) -> GapScenarios:
         means["one rival"] = pair + [max(0.0, middle - 2 * gap)] * (arms - 2)
         means["ladder"] = pair + [max(0.0, middle - i * gap) for i in range(2, arms)]
     rounded = {name: [round(mean, 12) for mean in shape] for name, shape in means.items()}
-    fitting = {name: Bernoulli(shape) for name, shape in rounded.items() if min(shape) >= 0 and max(shape) <= 1}
+    fitting = {
+        name: Bernoulli(shape)
+        for name, shape in rounded.items()
+        if min(shape) >= 0 and max(shape) <= 1
+    }
     if not fitting:
         raise InvalidInputError(
-            f"no success rates around {base:g} differ by {gap:g} within [0, 1]: take a smaller gap or another base"
+            f"no success rates around {base:g} differ by {gap:g} within [0, 1]: take a smaller "
+            "gap or another base"
         )
     return GapScenarios(arms, gap, base, fitting)
 
@@ -71,10 +89,13 @@ def named_scenarios(scenarios: Any, levels: list[float], trust: str) -> dict[str
     """The scenarios by name."""
     if isinstance(scenarios, GapScenarios):
         name, hardest = scenarios.hardest(levels, trust)
-        return {f"{scenarios.arms} arms, gap {scenarios.gap:g}, base {scenarios.base:g}: {name}": hardest}
+        described = f"{scenarios.arms} arms, gap {scenarios.gap:g}, base {scenarios.base:g}"
+        return {f"{described}: {name}": hardest}
     instances = [scenarios] if isinstance(scenarios, Instance) else list(scenarios)
     if not instances or not all(isinstance(instance, Instance) for instance in instances):
-        raise InvalidInputError("scenarios must be an instance, a list of instances, or what gap_scenarios returns")
+        raise InvalidInputError(
+            "scenarios must be an instance, a list of instances, or what gap_scenarios returns"
+        )
     cases: dict[str, Instance] = {}
     for instance in instances:
         _ = instance.best  # refuses a tie

@@ -1,4 +1,6 @@
-"""Simulations of a plan: with one seed, so that strategies and privacy levels meet the same luck."""
+"""Simulations of a plan: with one seed, so that strategies and privacy levels meet the
+same luck.
+"""
 
 import warnings
 from typing import Any
@@ -11,7 +13,9 @@ from discreet.strategies.strategy import Strategy
 
 
 class Simulations:
-    """Simulations with one seed, each made once; tells how far it is, and warns once of a kind."""
+    """Simulations with one seed, each made once; tells how far it is, and warns once of
+    a kind.
+    """
 
     def __init__(self, runs: int, seed: int, progress: Progress | None, expected: int) -> None:
         self.runs = runs
@@ -22,13 +26,19 @@ class Simulations:
         self.known: dict[Any, Results] = {}
         self.warned: set[str] = set()
 
-    def __call__(self, instance: Instance, strategy: Strategy, most: int | None, runs: int | None = None) -> Results:
-        """Trials of at most so many people; as many trials as all others, unless `runs` says so."""
+    def __call__(
+        self, instance: Instance, strategy: Strategy, most: int | None, runs: int | None = None
+    ) -> Results:
+        """Trials of at most so many people; as many trials as all others, unless `runs`
+        says so.
+        """
         key = (instance, strategy, most, runs)
         if key not in self.known:
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always", MayNotStopWarning)
-                results = simulate(instance, strategy, runs or self.runs, self.seed, most, progress=self._tell)
+                results = simulate(
+                    instance, strategy, runs or self.runs, self.seed, most, progress=self._tell
+                )
             for text in {str(warning.message) for warning in caught} - self.warned:
                 self.warned.add(text)
                 warnings.warn(f"{strategy.name}: {text}", MayNotStopWarning, stacklevel=4)

@@ -1,8 +1,8 @@
 """One self-contained HTML page from titled sections of text, tables and figures.
 
-No network, no script: styles and pictures (SVG) stand in the page itself. It reads well on a phone and prints well.
-Whatever comes in is text and is escaped; only a `Picture` brings markup, and that is checked to be an SVG that draws
-and does nothing else.
+No network, no script: styles and pictures (SVG) stand in the page itself. It reads well
+on a phone and prints well. Whatever comes in is text and is escaped; only a `Picture`
+brings markup, and that is checked to be an SVG that draws and does nothing else.
 """
 
 import html
@@ -16,8 +16,8 @@ from discreet.version import __version__
 STYLE = """
 :root{--ink:#111;--soft:#555;--line:#ccc;--back:#fff;color-scheme:light}
 *{box-sizing:border-box}
-body{font:16px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--back);margin:0 auto;padding:1rem;
-max-width:66rem;overflow-wrap:break-word}
+body{font:16px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--back);margin:0 auto;
+padding:1rem;max-width:66rem;overflow-wrap:break-word}
 h1{font-size:1.6rem;line-height:1.2}
 h2{font-size:1.3rem;margin-top:2.5rem;border-top:1px solid var(--line);padding-top:.7rem}
 h3{font-size:1.05rem;margin-bottom:.3rem}p,li{max-width:46rem}a{color:#0b4f8a}
@@ -90,7 +90,9 @@ class Heading:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of cells under a head; the first column is left-aligned, numbers to the right."""
+    """Rows of cells under a head; the first column is left-aligned, numbers to the
+    right.
+    """
 
     head: Sequence[str]
     rows: Sequence[Sequence[str]]
@@ -129,7 +131,8 @@ def page(title: str, sections: Sequence[Section], lead: str = "", language: str 
     counter = _Counter()
     names = [f"s{i}" for i in range(1, len(sections) + 1)]
     links = "".join(
-        f'<li><a href="#{name}">{_text(section.title)}</a></li>' for name, section in zip(names, sections, strict=True)
+        f'<li><a href="#{name}">{_text(section.title)}</a></li>'
+        for name, section in zip(names, sections, strict=True)
     )
     body = "".join(
         f'<section><h2 id="{name}">{_text(section.title)}</h2>'
@@ -144,8 +147,8 @@ def page(title: str, sections: Sequence[Section], lead: str = "", language: str 
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
         f"<title>{_text(title)}</title><style>{STYLE}</style></head>\n<body><header><h1>{_text(title)}</h1>"
-        f"{opening}{contents}</header>\n<main>{body}</main>\n"
-        f"<footer>Made by discreet {_text(__version__)}. This page is one file and needs no network.</footer>"
+        f"{opening}{contents}</header>\n<main>{body}</main>\n<footer>Made by discreet "
+        f"{_text(__version__)}. This page is one file and needs no network.</footer>"
         "</body></html>\n"
     )
 
@@ -168,7 +171,11 @@ def _part(part: Part, counter: _Counter) -> str:
     if isinstance(part, Picture):
         return _picture(part, counter)
     if isinstance(part, Pictures):
-        return '<div class="figures">' + "".join(_picture(item, counter) for item in part.items) + "</div>"
+        return (
+            '<div class="figures">'
+            + "".join(_picture(item, counter) for item in part.items)
+            + "</div>"
+        )
     return _words(part)
 
 
@@ -194,12 +201,16 @@ def _point(point: Point) -> str:
 
 def _table(table: Table) -> str:
     head = "".join(f'<th scope="col">{_text(cell)}</th>' for cell in table.head)
-    rows = "".join("<tr>" + "".join(f"<td>{_text(cell)}</td>" for cell in row) + "</tr>\n" for row in table.rows)
+    rows = "".join(
+        "<tr>" + "".join(f"<td>{_text(cell)}</td>" for cell in row) + "</tr>\n"
+        for row in table.rows
+    )
     caption = f"<caption>{_text(table.caption)}</caption>" if table.caption else ""
     widths = (max(map(len, column)) for column in zip(table.head, *table.rows, strict=True))
     wide = ' class="wide"' if sum(widths) > WIDE else ""
     return (
-        f'<div class="scroll"><table{wide}>{caption}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
+        "<div "
+        f'class="scroll"><table{wide}>{caption}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
     )
 
 
@@ -209,12 +220,16 @@ def _picture(picture: Picture, counter: _Counter) -> str:
 
 
 def _inline(picture: Picture, number: int) -> str:
-    """The <svg> element alone, its ids made unique on the page, with a text for screen readers."""
+    """The <svg> element alone, its ids made unique on the page, with a text for screen
+    readers.
+    """
     start = picture.svg.find(b"<svg")
     end = picture.svg.rfind(b"</svg>")
     drawing = METADATA.sub(b"", picture.svg[start : end + len(b"</svg>")])
     if start < 0 or end < 0 or ACTIVE.search(drawing):
-        raise InvalidInputError("a picture must be an SVG that only draws: no scripts, no links, no images")
+        raise InvalidInputError(
+            "a picture must be an SVG that only draws: no scripts, no links, no images"
+        )
     svg = drawing.decode()
     svg = re.sub(r'\bid="([^"]+)"', rf'id="p{number}-\1"', svg)
     svg = re.sub(r'(href="#|url\(#)', rf"\g<1>p{number}-", svg)

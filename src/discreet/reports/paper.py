@@ -1,6 +1,8 @@
-"""The paper's study as a report: what agrees with the paper, every picture, and how it was made.
+"""The paper's study as a report: what agrees with the paper, every picture, and how it
+was made.
 
-`reproduce(folder)` runs the study and writes the report; started again it goes on where it was.
+`reproduce(folder)` runs the study and writes the report; started again it goes on where
+it was.
 """
 
 import time
@@ -98,11 +100,13 @@ def reproduce(
     say: Say | None = None,
     scope: Scope | None = None,
 ) -> Reproduction:
-    """Make the paper's study in a folder: report.html, table.parquet, every picture as PNG and SVG.
+    """Make the paper's study in a folder: report.html, table.parquet, every picture as
+    PNG and SVG.
 
-    `runs` are 1000 (quick: 100) per cell. Local ε below 0.1 take very long and are left out unless `all_local`.
-    Started again in the same folder it goes on where it was, and other parts or more runs are added. `progress(step)`
-    is called as runs are done, `say(words)` when there is something to tell.
+    `runs` are 1000 (quick: 100) per cell. Local ε below 0.1 take very long and are left
+    out unless `all_local`. Started again in the same folder it goes on where it was,
+    and other parts or more runs are added. `progress(step)` is called as runs are done,
+    `say(words)` when there is something to tell.
     """
     charts.require_matplotlib()
     chosen = scope or make_scope(runs, trust, quick, all_local)
@@ -117,14 +121,20 @@ def reproduce(
     return Reproduction(target, chosen, table, findings, files, time.perf_counter() - started)
 
 
-def write_report(folder: Path, rows: Sequence[Row], scope: Scope, findings: Sequence[Finding]) -> tuple[str, ...]:
-    """Draw every picture (PNG and SVG under figures/), write report.html; the pictures' files."""
+def write_report(
+    folder: Path, rows: Sequence[Row], scope: Scope, findings: Sequence[Finding]
+) -> tuple[str, ...]:
+    """Draw every picture (PNG and SVG under figures/), write report.html; the pictures'
+    files.
+    """
     table = PaperRows(rows, scope)
     files = list[str]()
     try:
         (folder / "figures").mkdir(exist_ok=True)
     except OSError as error:
-        raise InvalidInputError(f"cannot use {folder / 'figures'}: {error.strerror or error}") from None
+        raise InvalidInputError(
+            f"cannot use {folder / 'figures'}: {error.strerror or error}"
+        ) from None
     sections = [_summary(scope, findings)]
     for trust in scope.levels:
         for instance in scope.instances:
@@ -187,7 +197,9 @@ class _View(NamedTuple):
         return words[0].upper() + words[1:]
 
 
-def _instance_section(table: PaperRows, instance: str, trust: str, folder: Path, files: list[str]) -> Section:
+def _instance_section(
+    table: PaperRows, instance: str, trust: str, folder: Path, files: list[str]
+) -> Section:
     arms = benchmarks[instance]
     bound = charts.bound_curve(arms, table.scope.levels[trust], DELTA, trust)
     drawn = {}
@@ -256,25 +268,29 @@ def _cell(row: Row | None) -> str:
 
 
 METHOD = (
-    "Thresholds: empirical, what the authors' experiments used, without a proof; printed, the paper's formulas "
-    "to the letter; proved, the smallest with a proof in our documentation. TTUCB, CTB-TT and AdaP-TT have the "
-    "same threshold printed and proved; DP-SE and bet-se have one stopping rule each and stand in every picture.",
+    "Thresholds: empirical, what the authors' experiments used, without a proof; printed, the "
+    "paper's formulas to the letter; proved, the smallest with a proof in our documentation. "
+    "TTUCB, CTB-TT and AdaP-TT have the same threshold printed and proved; DP-SE and bet-se have "
+    "one stopping rule each and stand in every picture.",
     "A run that reaches 10^12 samples counts as unstopped and is in no mean or median.",
-    "The lower bound is T·kl(1−δ, δ) with our tightest characteristic time: no δ-correct private strategy needs "
-    "fewer on average.",
-    "DP-SE is that of Sajed and Sheffet; the authors' code, which divides by the wrong count, is drawn beside it "
-    "in the pictures with empirical thresholds.",
-    "AdaP-TT, AdaP-TT* and TTUCB follow the paper's pseudocode, also with empirical thresholds. The authors' code "
-    "differs in more than thresholds. Measured for its AdaP-TT, 100 runs in each of the 102 cells, below its own "
-    "DP-SE: by the pseudocode in 7 cells; with its bonus, where log n stands for the arm's own phase, in 40, as no "
-    "arm stays frozen after a bad first mean; with its coin flips and stopping rule in 39; not counting unfinished "
-    "phases, about a fifth of the samples, in 72. It is below in all 102 only if the stopping rule's cost has "
-    "σ = 1/2 as in the paper instead of that code's σ = 1, and then up to 39 of 100 answers in a cell are wrong.",
-    "The empirical threshold of AdaP-TT* is the asymptotic form the paper displays: σ = 1/2, where those of "
-    "AdaP-TT and TTUCB have σ = 1 (a factor of four), and no logarithms of counts (about a factor of two). At "
-    "ε = 1000, where both have the same transport cost, that makes it nine to eleven times quicker than AdaP-TT.",
-    "table.parquet has every number, figures/ every picture as PNG and SVG, runs/ what an interrupted study goes on "
-    "from.",
+    "The lower bound is T·kl(1−δ, δ) with our tightest characteristic time: no δ-correct private "
+    "strategy needs fewer on average.",
+    "DP-SE is that of Sajed and Sheffet; the authors' code, which divides by the wrong count, is "
+    "drawn beside it in the pictures with empirical thresholds.",
+    "AdaP-TT, AdaP-TT* and TTUCB follow the paper's pseudocode, also with empirical thresholds. "
+    "The authors' code differs in more than thresholds. Measured for its AdaP-TT, 100 runs in "
+    "each of the 102 cells, below its own DP-SE: by the pseudocode in 7 cells; with its bonus, "
+    "where log n stands for the arm's own phase, in 40, as no arm stays frozen after a bad first "
+    "mean; with its coin flips and stopping rule in 39; not counting unfinished phases, about a "
+    "fifth of the samples, in 72. It is below in all 102 only if the stopping rule's cost has σ = "
+    "1/2 as in the paper instead of that code's σ = 1, and then up to 39 of 100 answers in a cell "
+    "are wrong.",
+    "The empirical threshold of AdaP-TT* is the asymptotic form the paper displays: σ = 1/2, "
+    "where those of AdaP-TT and TTUCB have σ = 1 (a factor of four), and no logarithms of counts "
+    "(about a factor of two). At ε = 1000, where both have the same transport cost, that makes it "
+    "nine to eleven times quicker than AdaP-TT.",
+    "table.parquet has every number, figures/ every picture as PNG and SVG, runs/ what an "
+    "interrupted study goes on from.",
 )
 
 
@@ -287,6 +303,7 @@ def _method(scope: Scope) -> Section:
     if scope.left_out:
         missing = ", ".join(f"{level:g}" for level in scope.left_out)
         items.append(
-            f"Left out: local ε = {missing} (below {LEAST_LOCAL:g}), which take very long; --all-local simulates them."
+            f"Left out: local ε = {missing} (below {LEAST_LOCAL:g}), which take very long; "
+            "--all-local simulates them."
         )
     return Section("How this was made", [Bullets(items)])

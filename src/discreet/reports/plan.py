@@ -1,4 +1,6 @@
-"""A plan as a page with pictures: what it takes, how sure that is, and how a trial may go."""
+"""A plan as a page with pictures: what it takes, how sure that is, and how a trial may
+go.
+"""
 
 import math
 
@@ -24,7 +26,9 @@ def plan_page(plan: Plan) -> str:
 
 
 def plan_sections(plan: Plan, trial: bool = True) -> list[Section]:
-    """The sections, to be put on a page with others; with `trial` also the way of a simulated one."""
+    """The sections, to be put on a page with others; with `trial` also the way of a
+    simulated one.
+    """
     sections = [_answer(plan)]
     for number, name in enumerate(plan.scenarios, 1):
         one = len(plan.scenarios) == 1
@@ -50,7 +54,11 @@ def _answer_words(plan: Plan, row: PlanRow) -> str:
     private = "without privacy" if row.epsilon is None else f"at ε = {row.epsilon:g}"
     words = f"{where}{row.strategy.shown} {private}: {people(row.samples.mean)} people on average"
     if row.unstopped_probability >= 0.1:
-        most = "do not end" if plan.max_people is None else f"reach {plan.max_people:,} without an answer"
+        most = (
+            "do not end"
+            if plan.max_people is None
+            else f"reach {plan.max_people:,} without an answer"
+        )
         words += f", but {row.unstopped_probability:.0%} of the trials {most}"
     elif row.samples.q90 is not None:
         words += f", nine of ten trials end within {people(row.samples.q90)}"
@@ -79,8 +87,10 @@ def _people_picture(plan: Plan, rows: list[PlanRow], several: bool) -> Picture:
     bars = [_people_row(row, several) for row in rows]
     return Picture(
         charts.render(charts.draw_people(bars, limit=plan.max_people)),
-        "People by privacy level: median, the range of eight of ten trials, and the lower bound; numbers below",
-        "Median, the range in which eight of ten trials end, and what no strategy can beat on average (diamond).",
+        "People by privacy level: median, the range of eight of ten trials, and the lower bound; "
+        "numbers below",
+        "Median, the range in which eight of ten trials end, and what no strategy can beat on "
+        "average (diamond).",
     )
 
 
@@ -91,7 +101,9 @@ def _people_row(row: PlanRow, several: bool) -> charts.PeopleRow:
 
 
 def _done_picture(plan: Plan, rows: list[PlanRow], several: bool) -> Picture:
-    """How many trials have ended by then; of several strategies the first one, and no privacy."""
+    """How many trials have ended by then; of several strategies the first one, and no
+    privacy.
+    """
     first = plan.per_epsilon[0].strategy.name
     lines = [row for row in rows if row.epsilon is None or row.strategy.name == first][:MOST_LINES]
     done = charts.distribution({_label(row, several): row.results for row in lines})
@@ -132,7 +144,9 @@ def _cells(row: PlanRow, several: bool, capped: bool) -> list[str]:
 
 
 def one_trial(plan: Plan) -> Section | None:
-    """The way of one simulated trial of the first private row; None if it cannot be drawn."""
+    """The way of one simulated trial of the first private row; None if it cannot be
+    drawn.
+    """
     chosen = next((row for row in plan.per_epsilon if row.epsilon is not None), None)
     if chosen is None or not isinstance(plan.scenarios[chosen.scenario], Bernoulli):
         return None
@@ -151,8 +165,8 @@ def _allocation_picture(row: PlanRow) -> Picture:
     return Picture(
         charts.render(charts.draw_allocation(charts.allocation(row.results))),
         "Share of the people on each arm, and the ideal one",
-        "Where the people go, over all simulated trials: mean, the range of eight of ten trials, and the "
-        "spread that attains the lower bound.",
+        "Where the people go, over all simulated trials: mean, the range of eight of ten trials, "
+        "and the spread that attains the lower bound.",
     )
 
 
@@ -161,7 +175,9 @@ def path_words(path: RunPath) -> str:
     looks = "every sample is a release" if path.thinned else f"{len(path.samples)} interim looks"
     end = f"names {path.names[path.recommendation]}" if path.stopped else "ends without an answer"
     count = people(path.samples[-1])
-    return f"The first simulated trial, {path.strategy}: {looks}, and after {count} people it {end}."
+    return (
+        f"The first simulated trial, {path.strategy}: {looks}, and after {count} people it {end}."
+    )
 
 
 def path_picture(path: RunPath) -> Picture:
@@ -169,18 +185,20 @@ def path_picture(path: RunPath) -> Picture:
     return Picture(
         charts.render(charts.draw_path(path)),
         "Private means, evidence against each arm and releases, against people enrolled",
-        "What the outside world sees: the private means with their uncertainty, how much evidence there is against "
-        "each arm, and when something is released.",
+        "What the outside world sees: the private means with their uncertainty, how much evidence "
+        "there is against each arm, and when something is released.",
     )
 
 
 def _reading(plan: Plan) -> Section:
     items = [
-        "Right: trials that end (in time) with the right answer. On best: share of the people who get the best arm. "
-        "Looks: times at which results are released.",
-        "Price: people for each one without privacy; of bet-se against bet-se, of others against ttucb.",
+        "Right: trials that end (in time) with the right answer. On best: share of the people who "
+        "get the best arm. Looks: times at which results are released.",
+        "Price: people for each one without privacy; of bet-se against bet-se, of others against "
+        "ttucb.",
         "At least: what no strategy with this privacy and error rate can beat on average.",
         "A plan holds for its scenarios: true success rates nearer to each other take more people.",
-        f"Simulated with seed {plan.seed}, the same for all rows; the same command gives the same numbers.",
+        f"Simulated with seed {plan.seed}, the same for all rows; the same command gives the same "
+        "numbers.",
     ]
     return Section("How to read this", [Bullets(items)])

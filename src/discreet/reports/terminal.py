@@ -1,4 +1,6 @@
-"""What the commands show to people in a terminal: bounds, simulations, plans, audits, sweeps, trials."""
+"""What the commands show to people in a terminal: bounds, simulations, plans, audits,
+sweeps, trials.
+"""
 
 import math
 import sys
@@ -45,7 +47,9 @@ def show_grid(
     title: str | None = None,
     left: Collection[str] = (),
 ) -> None:
-    """Cells under their heads: numbers to the right, the columns of the heads in `left` to the left."""
+    """Cells under their heads: numbers to the right, the columns of the heads in `left`
+    to the left.
+    """
     table = Table(box=box.SIMPLE_HEAD, title=title)
     for head in heads:
         table.add_column(head, justify="left" if head in left else "right", no_wrap=True)
@@ -64,7 +68,7 @@ def _say_once(phrases: Iterable[str]) -> None:
         say(_sentence(phrase))
 
 
-# --- bounds ---------------------------------------------------------------------------------------
+# --- bounds ---------------------------------------------------------------------------
 
 
 def show_bounds(found: "Bounds") -> None:
@@ -82,10 +86,11 @@ def show_bounds(found: "Bounds") -> None:
     free = found.free_epsilon
     cost = f"is free from ε = {free:.4g} on" if free < math.inf else "is never quite free"
     say(
-        f"With a trusted collector (global DP) privacy matters most below ε ≈ {switch['global']:.4g} and {cost}; "
-        f"with nobody trusted (local DP) it matters most below ε ≈ {switch['local']:.4g}. "
-        "The price is the ratio to no privacy. All of this is what no strategy can beat, T · kl(1−δ, δ); "
-        "--json has every quantity, and the docs page 'Theory and proofs' says where each comes from.",
+        "With a trusted collector (global DP) privacy matters most below ε ≈ "
+        f"{switch['global']:.4g} and {cost}; with nobody trusted (local DP) it matters most below "
+        f"ε ≈ {switch['local']:.4g}. The price is the ratio to no privacy. All of this is what no "
+        "strategy can beat, T · kl(1−δ, δ); --json has every quantity, and the docs page 'Theory "
+        "and proofs' says where each comes from.",
     )
 
 
@@ -124,7 +129,7 @@ def _show_allocation(found: "Bounds") -> None:
         say(f"(the best {len(shown)} of {instance.arms} arms)\n")
 
 
-# --- simulations and sweeps -----------------------------------------------------------------------
+# --- simulations and sweeps -----------------------------------------------------------
 
 
 def show_simulation(found: dict[str, Any], instance: "Bernoulli") -> None:
@@ -132,8 +137,9 @@ def show_simulation(found: dict[str, Any], instance: "Bernoulli") -> None:
     cut_short = "interrupted; the runs done so far, which are the shorter ones"
     done = cut_short if found["interrupted"] else "all done"
     say(
-        f"{found['strategy']} with the {found['threshold']} threshold, {found['runs']} runs ({done}), "
-        f"{found['seconds']:.2f} s\nprivacy: {found['privacy']}\nerror rate: {found['correctness']}"
+        f"{found['strategy']} with the {found['threshold']} threshold, {found['runs']} runs "
+        f"({done}), {found['seconds']:.2f} s\nprivacy: {found['privacy']}\nerror rate: "
+        f"{found['correctness']}"
     )
     table = Table(box=box.SIMPLE_HEAD, show_header=False)
     table.add_column()
@@ -190,8 +196,8 @@ def show_sweep(rows: list[dict[str, Any]], out: str) -> None:
     _say_once(row["correctness"] for row in rows if row["threshold"] == "own")
     bound = ", 'at least' is what no strategy with that privacy can beat" if wide else ""
     say(
-        f"{rows[0]['runs']} runs in each cell; samples are means over the runs that stopped{bound}. "
-        f"Every number: {out}/table.parquet"
+        f"{rows[0]['runs']} runs in each cell; samples are means over the runs that "
+        f"stopped{bound}. Every number: {out}/table.parquet"
     )
 
 
@@ -209,11 +215,13 @@ def _sweep_row(row: dict[str, Any], wide: bool) -> list[str]:
     ]
 
 
-# --- plans ----------------------------------------------------------------------------------------
+# --- plans ----------------------------------------------------------------------------
 
 
 def show_plan(found: "Plan") -> None:
-    """A plan as a trialist wants it: a table a scenario, what to take, what a budget affords."""
+    """A plan as a trialist wants it: a table a scenario, what to take, what a budget
+    affords.
+    """
     every = (*found.no_privacy, *found.per_epsilon)
     several = len({row.strategy.name for row in every}) > 1
     against = " (of bet-se against bet-se, of others against ttucb)" if several else ""
@@ -225,11 +233,11 @@ def show_plan(found: "Plan") -> None:
         say(f"{about}{instance.arms} arms with success rates {means}; {best} is best")
         _show_rows(found, [row for row in every if row.scenario == name], several)
     say(
-        f"{found.runs} simulated trials a row, error rate δ = {found.delta:g}, {trusted(found.trust)}. "
-        "'10 … 90 %': eight of ten trials end in this range. 'right': trials that end with the right answer. "
-        "'on best': share of the people who get the best arm. 'looks': times at which results are released. "
-        f"'price': people for each one without privacy{against}. "
-        "'at least': what no strategy with this privacy can beat on average.\n"
+        f"{found.runs} simulated trials a row, error rate δ = {found.delta:g}, "
+        f"{trusted(found.trust)}. '10 … 90 %': eight of ten trials end in this range. 'right': "
+        "trials that end with the right answer. 'on best': share of the people who get the best "
+        "arm. 'looks': times at which results are released. 'price': people for each one without "
+        f"privacy{against}. 'at least': what no strategy with this privacy can beat on average.\n"
     )
     _say_once(words for row in found.per_epsilon for words in row.strategy.label.values())
     say(f"Take {found.recommended.reason}.")
@@ -241,8 +249,9 @@ def _affordable_words(found: "Plan", entry: "Affordable") -> str:
     if entry.epsilon is None:
         return entry.reason
     return (
-        f"{found.budget:,} people suffice down to ε ≈ {entry.epsilon:.3g} (found to {entry.tolerance:.0%}; right "
-        f"and in time in {entry.correct:.1%} of the trials there, {found.probability:.0%} wanted)"
+        f"{found.budget:,} people suffice down to ε ≈ {entry.epsilon:.3g} (found to "
+        f"{entry.tolerance:.0%}; right and in time in {entry.correct:.1%} of the trials there, "
+        f"{found.probability:.0%} wanted)"
     )
 
 
@@ -250,7 +259,9 @@ def _show_rows(found: "Plan", rows: "list[PlanRow]", several: bool) -> None:
     """All columns that fit, the more important ones first."""
     columns = _columns(found, rows, several)
     for head in ("\nlooks", "on\nbest", "at\nleast", "\nprice"):
-        widths = (max(map(len, [*title.split("\n"), *cells])) + 3 for title, cells in columns.items())
+        widths = (
+            max(map(len, [*title.split("\n"), *cells])) + 3 for title, cells in columns.items()
+        )
         if sum(widths) + 2 > plain_console().width:
             del columns[head]
     cells = zip(*columns.values(), strict=True)
@@ -277,7 +288,7 @@ def _columns(found: "Plan", rows: "list[PlanRow]", several: bool) -> dict[str, l
     return {head: cells for head, cells in columns.items() if cells}
 
 
-# --- audits ---------------------------------------------------------------------------------------
+# --- audits ---------------------------------------------------------------------------
 
 
 def show_correctness(found: "Correctness") -> None:
@@ -300,7 +311,9 @@ def show_correctness(found: "Correctness") -> None:
 
 
 def show_privacy(found: "PrivacyAudit") -> None:
-    """An audit of ε: a row for each mechanism, then what was compared in it, then the verdict."""
+    """An audit of ε: a row for each mechanism, then what was compared in it, then the
+    verdict.
+    """
     rows = []
     for leak in found.leaks:
         numbers = [f"{leak.hits:,}", f"{leak.hits_other:,}", f"{leak.runs:,}", f"{leak.low:.3f}"]
@@ -322,11 +335,13 @@ def show_privacy(found: "PrivacyAudit") -> None:
         say(f"No violation found; the largest bound, {worst.low:.3f}, is on '{worst.name}'.")
 
 
-# --- live trials ----------------------------------------------------------------------------------
+# --- live trials ----------------------------------------------------------------------
 
 
 def show_trial(found: "Status") -> None:
-    """A live trial: where it stands, what was released about each arm, what is promised."""
+    """A live trial: where it stands, what was released about each arm, what is
+    promised.
+    """
     verdict = "goes on"
     if found.stopped:
         ended = "has ended at its maximum: INCONCLUSIVE"
@@ -338,14 +353,22 @@ def show_trial(found: "Status") -> None:
     if found.smallest_delta is not None:
         say(f"It would have been conclusive at an error rate of δ = {found.smallest_delta:.3g}.")
     waits = f", the next release waits for {found.waiting}" if found.waiting else ""
-    say(f"{found.people} of at most {found.max_people} people; {found.pending} outcomes are not in{waits}.")
+    say(
+        f"{found.people} of at most {found.max_people} people; {found.pending} outcomes are not "
+        f"in{waits}."
+    )
     _show_arms(found)
-    say(f"Privacy: {found.privacy}; {found.retain}.\nError rate: {found.correctness}.\nHead: {found.head}")
+    say(
+        f"Privacy: {found.privacy}; {found.retain}.\nError rate: {found.correctness}.\nHead: "
+        f"{found.head}"
+    )
 
 
 def _show_arms(found: "Status") -> None:
     heads = ["arm", "people", "behind the mean", "private mean"]
-    rows = [[arm.name, str(arm.pulls), str(arm.count), known(arm.mean, ".4g")] for arm in found.arms]
+    rows = [
+        [arm.name, str(arm.pulls), str(arm.count), known(arm.mean, ".4g")] for arm in found.arms
+    ]
     if any(arm.interval for arm in found.arms):
         heads.append(f"{1 - found.delta:.4g} interval")
         for row, arm in zip(rows, found.arms, strict=True):

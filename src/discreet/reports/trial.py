@@ -1,4 +1,6 @@
-"""The page of a live trial, made of its transcript alone: whatever stands on it may be published."""
+"""The page of a live trial, made of its transcript alone: whatever stands on it may be
+published.
+"""
 
 import os
 from collections.abc import Mapping
@@ -21,8 +23,8 @@ SHOWN = 400
 MADE_OF = "Made of the trial's public transcript, and of nothing else."
 NOT_VERIFIED = "NOT VERIFIED"
 WARNING = (
-    "This transcript does not hold what it says: it was changed, or is not whole. Nothing below can be "
-    "relied on. What is wrong with it:"
+    "This transcript does not hold what it says: it was changed, or is not whole. Nothing below "
+    "can be relied on. What is wrong with it:"
 )
 Transcript = str | os.PathLike[str] | Mapping[str, Any]
 """What `Trial.transcript` returned, or a file of it."""
@@ -36,7 +38,9 @@ class TrialPath:
     people: Ints
     """[row] people assigned by then."""
     means: Floats
-    """[row, arm] in the experimenter's units; NaN before the first release of an arm."""
+    """[row, arm] in the experimenter's units; NaN before the first release of an
+    arm.
+    """
     recommendation: int | None
 
 
@@ -74,7 +78,9 @@ def _releases(event: Any) -> bool:
 
 
 def trial_path(transcript: Transcript) -> TrialPath:
-    """Follow the record as far as it is in order, and keep the means after each release."""
+    """Follow the record as far as it is in order, and keep the means after each
+    release.
+    """
     said = read_transcript(transcript)
     path = _Path(said)
     check_transcript(said, watch=path.watch)
@@ -82,9 +88,11 @@ def trial_path(transcript: Transcript) -> TrialPath:
 
 
 def trial_page(transcript: Transcript) -> str:
-    """One HTML page, from a transcript or its file: result, arms, promises, protocol, record.
+    """One HTML page, from a transcript or its file: result, arms, promises, protocol,
+    record.
 
-    A transcript that does not hold what it says is shown under NOT VERIFIED, and what is wrong with it.
+    A transcript that does not hold what it says is shown under NOT VERIFIED, and what
+    is wrong with it.
     """
     return checked_page(transcript)[0]
 
@@ -122,15 +130,24 @@ def _result(status: dict[str, Any]) -> list[str]:
         return [f"The best arm is {status['recommendation']}.", people]
     best = status["recommendation"]
     found = ["The trial ended at its maximum without a conclusion.", people]
-    found.append("Nothing was released." if best is None else f"The best arm so far was {best}; this is no conclusion.")
+    found.append(
+        "Nothing was released."
+        if best is None
+        else f"The best arm so far was {best}; this is no conclusion."
+    )
     if status["smallest_delta"] is not None:
-        found.append(f"It would have been conclusive at an error rate of δ = {status['smallest_delta']:.3g}.")
+        found.append(
+            f"It would have been conclusive at an error rate of δ = {status['smallest_delta']:.3g}."
+        )
     return found
 
 
 def _arms(status: dict[str, Any]) -> Table:
     level = f"{1 - status['delta']:.4g}"
-    head, words = ["arm", "people", "outcomes behind the mean", "private mean"], "Private means carry noise."
+    head, words = (
+        ["arm", "people", "outcomes behind the mean", "private mean"],
+        "Private means carry noise.",
+    )
     rows = []
     for arm in status["arms"]:
         mean = "–" if arm["mean"] is None else f"{arm['mean']:.4g}"
@@ -152,18 +169,27 @@ def _pictures(path: TrialPath, transcript: dict[str, Any]) -> list[Picture | Tex
     span = (protocol["low"], protocol["high"])
     unit = f"private mean ({better})"
     data = charts.TrialMeans(path.names, path.people, path.means, path.recommendation, unit, span)
-    words = f"The private mean of each of {len(path.names)} arms after each release, against the people assigned."
+    words = (
+        f"The private mean of each of {len(path.names)} arms after each release, against the "
+        "people assigned."
+    )
     return [Picture(charts.render(charts.draw_means(data)), words, words)]
 
 
 def _promises(transcript: dict[str, Any]) -> list[str]:
     status = transcript["status"]
-    spent = [one["epsilon"] for event in transcript["events"] for one in event.get("releases", ()) if one["epsilon"]]
+    spent = [
+        one["epsilon"]
+        for event in transcript["events"]
+        for one in event.get("releases", ())
+        if one["epsilon"]
+    ]
     found = [f"Privacy: {status['privacy']}.", f"Error rate: {status['correctness']}."]
     if spent and status["epsilon"]:
         found.append(
-            f"{status['releases']} releases, each of at most ε = {max(spent):.6g}; each person is in one of them, so "
-            f"the whole transcript has ε = {status['epsilon']:g}. A person who took part k times has k times that."
+            f"{status['releases']} releases, each of at most ε = {max(spent):.6g}; each person is "
+            f"in one of them, so the whole transcript has ε = {status['epsilon']:g}. A person who "
+            "took part k times has k times that."
         )
     return found
 
@@ -176,7 +202,10 @@ def _protocol(transcript: dict[str, Any]) -> Table:
         ["strategy", f"{strategy['name']}, threshold {strategy['threshold']}"],
         ["ε, δ", f"{strategy['epsilon']}, {strategy['delta']}"],
         ["most people", str(protocol["max_people"])],
-        ["outcomes", f"{protocol['low']:g} to {protocol['high']:g}, best is the {protocol['direction']}imum"],
+        [
+            "outcomes",
+            f"{protocol['low']:g} to {protocol['high']:g}, best is the {protocol['direction']}imum",
+        ],
         ["missing outcomes", MISSING[protocol["missing"]]],
         ["retention", RETAIN[protocol["retain"]]],
         ["discreet", protocol["version"]],

@@ -1,8 +1,9 @@
 """Compiles leaves with Numba: the only module that imports it.
 
-`compiled(function)` is a marked function (see `discreet.leaf`) as Python may call it, with every leaf that it calls
-compiled too. Leaves are found by identity in the namespace of the module they are written in; each is compiled when
-first needed. With NUMBA_DISABLE_JIT=1 everything runs as plain Python with the same results.
+`compiled(function)` is a marked function (see `discreet.leaf`) as Python may call it,
+with every leaf that it calls compiled too. Leaves are found by identity in the
+namespace of the module they are written in; each is compiled when first needed. With
+NUMBA_DISABLE_JIT=1 everything runs as plain Python with the same results.
 """
 
 import hashlib
@@ -28,8 +29,8 @@ Function = Callable[..., Any]
 class Compiler:
     """Compiles leaves so that they call each other compiled.
 
-    `replaced` puts other functions in the place of leaves; then nothing is cached, as Numba knows a function by its
-    own code only.
+    `replaced` puts other functions in the place of leaves; then nothing is cached, as
+    Numba knows a function by its own code only.
     """
 
     def __init__(self, replaced: Mapping[Function, Function] | None = None) -> None:
@@ -54,18 +55,24 @@ class Compiler:
         function = self.replaced.get(function, function)
         if function not in self.inner:
             mark = marks[cast(FunctionType, function)]
-            self.inner[function] = self._entry(function) if mark.allocates else self._bare(function, mark)
+            self.inner[function] = (
+                self._entry(function) if mark.allocates else self._bare(function, mark)
+            )
         return self.inner[function]
 
     def _entry(self, function: Function) -> Any:
-        """Compile what Python calls: it may allocate, and it is cached together with all it calls."""
+        """Compile what Python calls: it may allocate, and it is cached together with
+        all it calls.
+        """
         return _jitted(self._bound(function), self.cache)
 
     def _bare(self, function: Function, mark: leaf.Mark) -> Any:
-        """Compile what only leaves call: no allocation, hence no counting of references, which costs much.
+        """Compile what only leaves call: no allocation, hence no counting of
+        references, which costs much.
 
-        Numba otherwise counts on every array taken out of a NamedTuple, with an atomic instruction each time. These
-        have no way in from Python (a call would crash), which halves the time to compile.
+        Numba otherwise counts on every array taken out of a NamedTuple, with an atomic
+        instruction each time. These have no way in from Python (a call would crash),
+        which halves the time to compile.
         """
         return _jitted(
             self._bound(function),
@@ -80,7 +87,9 @@ class Compiler:
     def _bound(self, function: Function) -> FunctionType:
         """A copy of a leaf that calls the compiled leaves."""
         source = cast(FunctionType, function)
-        copy = FunctionType(source.__code__, self._space(source.__module__), source.__name__, source.__defaults__)
+        copy = FunctionType(
+            source.__code__, self._space(source.__module__), source.__name__, source.__defaults__
+        )
         copy.__module__ = source.__module__
         return copy
 
@@ -89,7 +98,9 @@ class Compiler:
         if module not in self.spaces:
             names = vars(sys.modules[module])
             self.spaces[module] = space = dict(names)
-            space |= {name: self._as_called(value) for name, value in names.items() if _is_leaf(value)}
+            space |= {
+                name: self._as_called(value) for name, value in names.items() if _is_leaf(value)
+            }
         return self.spaces[module]
 
 
@@ -111,22 +122,28 @@ def _is_leaf(value: object) -> bool:
 
 
 def _jitted(function: FunctionType, cache: bool, **options: Any) -> Any:
-    """Compile without the GIL, if asked cached in `kernel_cache`; Numba's own cache setting is left as it was."""
+    """Compile without the GIL, if asked cached in `kernel_cache`; Numba's own cache
+    setting is left as it was.
+    """
     config: Any = numba.config
     before = config.CACHE_DIR
     folder = kernel_cache() if cache else None
     config.CACHE_DIR = str(folder or "")
     try:
-        return numba.njit(nogil=True, error_model="numpy", cache=folder is not None, **options)(function)
+        return numba.njit(nogil=True, error_model="numpy", cache=folder is not None, **options)(
+            function
+        )
     finally:
         config.CACHE_DIR = before
 
 
-# --- where kernels are kept -----------------------------------------------------------------------
+# --- where kernels are kept -----------------------------------------------------------
 
 
 def source_hash() -> str:
-    """Names the kernel cache: Numba does not notice a change in a file other than the function's own."""
+    """Names the kernel cache: Numba does not notice a change in a file other than the
+    function's own.
+    """
     digest = hashlib.sha256(numba.__version__.encode())
     for content in _sources():
         digest.update(content)
@@ -134,7 +151,9 @@ def source_hash() -> str:
 
 
 def _sources() -> Iterator[bytes]:
-    """The files in which leaves, or named tuples that they may work on, are written; whether imported or not."""
+    """The files in which leaves, or named tuples that they may work on, are written;
+    whether imported or not.
+    """
     package = Path(leaf.__file__).parent
     yield Path(leaf.__file__).read_bytes()
     yield Path(__file__).read_bytes()
@@ -159,12 +178,16 @@ def user_cache() -> Path:
 def _ours(folder: Path) -> bool:
     """Whether nobody else could put kernels of theirs there."""
     status = folder.stat()
-    return not hasattr(os, "getuid") or (status.st_uid == os.getuid() and not status.st_mode & 0o022)
+    return not hasattr(os, "getuid") or (
+        status.st_uid == os.getuid() and not status.st_mode & 0o022
+    )
 
 
 @lru_cache(maxsize=1)
 def kernel_cache() -> Path | None:
-    """A writable folder for compiled kernels: the user's, else a private temporary one; None if there is neither."""
+    """A writable folder for compiled kernels: the user's, else a private temporary one;
+    None if there is neither.
+    """
     name = f"kernels-{source_hash()}"
     user = getattr(os, "getuid", lambda: "user")()
     for base in (user_cache, lambda: Path(tempfile.gettempdir()) / f"discreet-{user}"):

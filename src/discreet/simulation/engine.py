@@ -1,8 +1,10 @@
-"""simulate(instance, strategy, runs, seed): exact simulation, on as many threads as there are processors.
+"""simulate(instance, strategy, runs, seed): exact simulation, on as many threads as
+there are processors.
 
-Each run draws from a Generator of its own, made from the seed and the run's number, so results depend neither on the
-number of threads nor on their order, and more runs extend fewer. (Runs that leap are so quick that they share
-Generators in blocks of a fixed length.)
+Each run draws from a Generator of its own, made from the seed and the run's number, so
+results depend neither on the number of threads nor on their order, and more runs extend
+fewer. (Runs that leap are so quick that they share Generators in blocks of a fixed
+length.)
 """
 
 import os
@@ -32,7 +34,9 @@ MAX_SAMPLES_OWN = 10**7
 
 
 class MayNotStopWarning(UserWarning):
-    """A strategy was asked for that leaves some runs without an end; they are counted as unstopped."""
+    """A strategy was asked for that leaves some runs without an end; they are counted
+    as unstopped.
+    """
 
 
 def simulate(
@@ -47,16 +51,22 @@ def simulate(
 ) -> Results:
     """Simulate a strategy on an instance.
 
-    Phased strategies, dp-se and bet-se go from release to release, so that a run of 1e12 samples costs little more than
-    one of 1e6; the others take each sample. A run that reaches `max_samples` (1e12; 1e9 for Beta arms, whose rewards
-    are drawn one by one except by bet-se; 1e7 for strategies of your own) counts as unstopped. `progress(done, runs)`
-    is called now and then. Ctrl-C returns the runs done so far. With `first_run` the runs of that seed are numbered
-    from there, so that blocks of runs put together are one whole simulation; for strategies that leap and dp-se it must
-    be a multiple of 64.
+    Phased strategies, dp-se and bet-se go from release to release, so that a run of
+    1e12 samples costs little more than one of 1e6; the others take each sample. A run
+    that reaches `max_samples` (1e12; 1e9 for Beta arms, whose rewards are drawn one by
+    one except by bet-se; 1e7 for strategies of your own) counts as unstopped.
+    `progress(done, runs)` is called now and then. Ctrl-C returns the runs done so far.
+    With `first_run` the runs of that seed are numbered from there, so that blocks of
+    runs put together are one whole simulation; for strategies that leap and dp-se it
+    must be a multiple of 64.
     """
     cap = check(instance, strategy, runs, seed, max_samples, first_run)
     for reason in reasons_not_to_stop(instance, strategy):
-        warnings.warn(f"some runs may not stop ({reason}); they count as unstopped", MayNotStopWarning, stacklevel=2)
+        warnings.warn(
+            f"some runs may not stop ({reason}); they count as unstopped",
+            MayNotStopWarning,
+            stacklevel=2,
+        )
     return _simulate(instance, strategy, runs, seed, cap, threads, progress, first_run)
 
 
@@ -89,7 +99,9 @@ def _simulate(
     outcomes, done = new_outcomes(runs, instance.arms), np.zeros(runs, np.bool_)
     started = time.perf_counter()
     runner = runner_of(instance, strategy, cap)
-    interrupted = play_all(runner, outcomes, done, seed, first_run // runner.block, workers, progress)
+    interrupted = play_all(
+        runner, outcomes, done, seed, first_run // runner.block, workers, progress
+    )
     found = outcomes.part(done)
     return Results(
         samples=found.samples,
@@ -108,24 +120,36 @@ def _simulate(
 
 def spec(instance: Instance, strategy: Strategy, cap: int, first_run: int = 0) -> dict[str, Any]:
     """What is simulated, in plain types."""
-    described = {"instance": instance.to_dict(), "strategy": strategy.describe(), "max_samples": cap}
+    described = {
+        "instance": instance.to_dict(),
+        "strategy": strategy.describe(),
+        "max_samples": cap,
+    }
     described["correctness"] = strategy.correctness
     return {**described, "first_run": first_run} if first_run else described
 
 
 def good_arms(instance: Instance, zeta: float) -> Flags:
-    """The arms a strategy may name without being wrong: the best one; with ζ > 0 all that are at most ζ below it."""
+    """The arms a strategy may name without being wrong: the best one; with ζ > 0 all
+    that are at most ζ below it.
+    """
     means = np.array(instance.means)
     return np.asarray(means >= means.max() - zeta * (1 + 1e-12))
 
 
 def check(
-    instance: Instance, strategy: Strategy, runs: int, seed: int, max_samples: float | None, first_run: int = 0
+    instance: Instance,
+    strategy: Strategy,
+    runs: int,
+    seed: int,
+    max_samples: float | None,
+    first_run: int = 0,
 ) -> int:
     """The cap; refuses what cannot be simulated."""
     if not isinstance(instance, Instance) or not isinstance(strategy, Strategy):
         raise InvalidInputError(
-            "simulate takes an Instance, such as benchmarks.mu4, and a Strategy, such as ttucb(0.05)"
+            "simulate takes an Instance, such as benchmarks.mu4, and a Strategy, such as "
+            "ttucb(0.05)"
         )
     if strategy.zeta == 0:
         _ = instance.best  # refuses a tie, which no strategy can decide
@@ -133,17 +157,27 @@ def check(
     check_whole("seed", seed, least=0)
     check_whole("first_run", first_run, least=0)
     if in_blocks(instance, strategy) and first_run % BLOCK:
-        raise InvalidInputError(f"first_run must be a multiple of {BLOCK} for {strategy.name}; got {first_run}")
-    one_by_one = isinstance(instance, Beta) and (strategy.part.each_answer or not strategy.part.bits)
+        raise InvalidInputError(
+            f"first_run must be a multiple of {BLOCK} for {strategy.name}; got {first_run}"
+        )
+    one_by_one = isinstance(instance, Beta) and (
+        strategy.part.each_answer or not strategy.part.bits
+    )
     most = MAX_SAMPLES_BETA if one_by_one else MAX_SAMPLES
     usual = MAX_SAMPLES_OWN if strategy.part.own else most
-    cap = usual if max_samples is None else check_whole("max_samples", max_samples, least=instance.arms, most=most)
+    cap = (
+        usual
+        if max_samples is None
+        else check_whole("max_samples", max_samples, least=instance.arms, most=most)
+    )
     check_grid(strategy, cap)
     return cap
 
 
 def in_blocks(instance: Instance, strategy: Strategy) -> bool:
-    """Whether runs are so quick that they share a Generator in blocks: DP-SE, and everything that leaps."""
+    """Whether runs are so quick that they share a Generator in blocks: DP-SE, and
+    everything that leaps.
+    """
     leaps = strategy.part.leaps and strategy.episodes == "arm" and strategy.beta != "ids"
     return (leaps and not isinstance(instance, Beta)) or strategy.part.short
 
@@ -154,23 +188,27 @@ def reasons_not_to_stop(instance: Instance, strategy: Strategy) -> list[str]:
     reasons = []
     if strategy.phased and strategy.sampling == "lucb":
         reasons.append(
-            "LUCB pulls two arms only until one of them is renewed, and an arm with a low mean may wait for ever"
+            "LUCB pulls two arms only until one of them is renewed, and an arm with a low mean "
+            "may wait for ever"
         )
     if strategy.part.freezes and strategy.sampling == "top-two" and len(set(others)) < len(others):
         reasons.append(
-            "some suboptimal arms are tied: the paper's proof that AdaP-TT and AdaP-TT* stop needs distinct means, and "
-            "a first noisy mean far below 0 can freeze the best arm"
+            "some suboptimal arms are tied: the paper's proof that AdaP-TT and AdaP-TT* stop "
+            "needs distinct means, and a first noisy mean far below 0 can freeze the best arm"
         )
     if strategy.episodes == "global" and strategy.sampling == "top-two" and instance.arms > 2:
         reasons.append(
-            "often most of them: one global episode does not end while the leader's mean is not the largest, as the "
-            "arm above it takes every challenger's sample and the others never double"
+            "often most of them: one global episode does not end while the leader's mean is not "
+            "the largest, as the arm above it takes every challenger's sample and the others "
+            "never double"
         )
     return reasons
 
 
 def runner_of(instance: Instance, strategy: Strategy, cap: int) -> Runner:
-    """What plays the runs: the loop of the strategy's family. Compiled kernels are imported only here."""
+    """What plays the runs: the loop of the strategy's family. Compiled kernels are
+    imported only here.
+    """
     from discreet.simulation.laws import laws_of
 
     loop = import_module(f"discreet.simulation.loops.{strategy.part.family}")

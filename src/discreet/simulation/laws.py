@@ -16,7 +16,9 @@ BERNOULLI, DISCRETE, BETA = 0, 1, 2
 
 
 class Laws(NamedTuple):
-    """The arms' reward laws, all of one kind. Make them with `bernoulli`, `discrete` or `beta`."""
+    """The arms' reward laws, all of one kind. Make them with `bernoulli`, `discrete` or
+    `beta`.
+    """
 
     kind: int
     mean: Floats
@@ -27,7 +29,9 @@ class Laws(NamedTuple):
     chances: Floats
     """Discrete: chance of a value given that it is none of the earlier ones."""
     cumulative: Floats
-    """Discrete: chance of this or an earlier value; 1 from the last possible value on."""
+    """Discrete: chance of this or an earlier value; 1 from the last possible value
+    on.
+    """
 
 
 def bernoulli(means: Floats) -> Laws:
@@ -45,7 +49,9 @@ def beta(shapes: Floats) -> Laws:
 
 
 def discrete(values: Floats, probabilities: Floats) -> Laws:
-    """Arms on finitely many values, one row each; a phase's counts are one multinomial made of binomials."""
+    """Arms on finitely many values, one row each; a phase's counts are one multinomial
+    made of binomials.
+    """
     value = np.ascontiguousarray(values, float)
     chance = np.array(probabilities, float)
     chance /= chance.sum(axis=1, keepdims=True)
@@ -57,7 +63,9 @@ def discrete(values: Floats, probabilities: Floats) -> Laws:
         cumulative[row, last:] = 1.0
         given[row, last:] = 1.0
     none = np.zeros((len(value), 1))
-    return Laws(DISCRETE, (value * chance).sum(axis=1), none, value, np.minimum(given, 1.0), cumulative)
+    return Laws(
+        DISCRETE, (value * chance).sum(axis=1), none, value, np.minimum(given, 1.0), cumulative
+    )
 
 
 def laws_of(instance: Instance) -> Laws:
@@ -73,9 +81,11 @@ def laws_of(instance: Instance) -> Laws:
 
 
 def responses(laws: Laws, epsilon: float) -> Laws:
-    """What CTB(epsilon) sends: Ber((r (e^eps - 1) + 1)/(e^eps + 1)) of a reward r, hence Bernoulli with this mean.
+    """What CTB(epsilon) sends: Ber((r (e^eps - 1) + 1)/(e^eps + 1)) of a reward r,
+    hence Bernoulli with this mean.
 
-    The chance is linear in r, so this is the law of the response for any reward law on [0, 1]; e^-eps never overflows.
+    The chance is linear in r, so this is the law of the response for any reward law on
+    [0, 1]; e^-eps never overflows.
     """
     shrink = math.exp(-epsilon)
     return bernoulli((laws.mean * (1.0 - shrink) + shrink) / (1.0 + shrink))

@@ -31,7 +31,11 @@ class Outcomes(NamedTuple):
     def part(self, rows: slice | Flags) -> "Outcomes":
         """Some of the runs; what is written into a slice is written here."""
         return Outcomes(
-            self.samples[rows], self.recommendation[rows], self.stopped[rows], self.rounds[rows], self.pulls[rows]
+            self.samples[rows],
+            self.recommendation[rows],
+            self.stopped[rows],
+            self.rounds[rows],
+            self.pulls[rows],
         )
 
     def write(self, row: int, found: Outcome) -> None:

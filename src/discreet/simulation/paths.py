@@ -1,7 +1,9 @@
-"""The way of one run, as data: released means with their bonus, the evidence against the threshold, the releases.
+"""The way of one run, as data: released means with their bonus, the evidence against
+the threshold, the releases.
 
-`run_path` plays run number `run` of `simulate(instance, strategy, seed=seed)` again and writes down what the outside
-world saw of it. Everything in a `RunPath` is public: released means and counts, never raw outcomes.
+`run_path` plays run number `run` of `simulate(instance, strategy, seed=seed)` again and
+writes down what the outside world saw of it. Everything in a `RunPath` is public:
+released means and counts, never raw outcomes.
 """
 
 import math
@@ -24,9 +26,22 @@ from discreet.simulation.runner import BLOCK
 from discreet.simulation.workers import generator
 from discreet.strategies.betting.bets import betting_rules
 from discreet.strategies.betting.evidence import interval
-from discreet.strategies.betting.rounds import first_round, front_runner, mean_of, new_book, next_round
+from discreet.strategies.betting.rounds import (
+    first_round,
+    front_runner,
+    mean_of,
+    new_book,
+    next_round,
+)
 from discreet.strategies.epochs.decide import new_epochs, settle
-from discreet.strategies.phased.tables import LOW, SPLIT, PhasedRules, pair_thresholds, phase_bonus, phased_rules
+from discreet.strategies.phased.tables import (
+    LOW,
+    SPLIT,
+    PhasedRules,
+    pair_thresholds,
+    phase_bonus,
+    phased_rules,
+)
 from discreet.strategies.scales import noise_scale
 from discreet.strategies.strategy import Strategy
 from discreet.strategies.stream.decide import stream_bonus, stream_threshold
@@ -50,11 +65,17 @@ class RunPath:
     samples: Floats
     """[row] samples collected by then."""
     means: Floats
-    """[row, arm] the released mean, on the scale of rewards also behind randomised response."""
+    """[row, arm] the released mean, on the scale of rewards also behind randomised
+    response.
+    """
     bonus: Floats
-    """[row, arm] what the rule adds to it: a bonus, a radius, half a confidence interval; NaN where there is none."""
+    """[row, arm] what the rule adds to it: a bonus, a radius, half a confidence
+    interval; NaN where there is none.
+    """
     evidence: Floats
-    """[row, arm] evidence that the arm is not the best, as a share of the threshold (1: out); NaN for the leader."""
+    """[row, arm] evidence that the arm is not the best, as a share of the threshold (1:
+    out); NaN for the leader.
+    """
     released: Flags
     """[row, arm] whose mean was released."""
     stopped: bool
@@ -66,29 +87,44 @@ class RunPath:
 
     @property
     def weakest(self) -> Floats:
-        """[row] the least evidence against any arm but the leader: at 1 the run stops."""
+        """[row] the least evidence against any arm but the leader: at 1 the run
+        stops.
+        """
         filled = np.where(np.isnan(self.evidence), math.inf, self.evidence)
         least: Floats = filled.min(axis=1)
         return np.where(np.isinf(least), math.nan, least)
 
 
 def run_path(
-    instance: Instance, strategy: Strategy, seed: int = 0, run: int = 0, max_samples: int | None = None
+    instance: Instance,
+    strategy: Strategy,
+    seed: int = 0,
+    run: int = 0,
+    max_samples: int | None = None,
 ) -> RunPath:
     """Play one run again and keep what it released.
 
-    Strategies that leap, and dp-se, share random numbers between 64 runs: of those it shows the first of each 64.
+    Strategies that leap, and dp-se, share random numbers between 64 runs: of those it
+    shows the first of each 64.
     """
     cap = engine.check(instance, strategy, 1, seed, max_samples)
     block = BLOCK if engine.in_blocks(instance, strategy) else 1
     if run < 0 or run % block:
-        raise InvalidInputError(f"run must be a run's number, 0 or more; for {strategy.name} a multiple of {block}")
+        raise InvalidInputError(
+            f"run must be a run's number, 0 or more; for {strategy.name} a multiple of {block}"
+        )
     if strategy.part.own:
-        raise InvalidInputError(f"the way of a run is not drawn for {strategy.name}: what it releases only you know")
+        raise InvalidInputError(
+            f"the way of a run is not drawn for {strategy.name}: what it releases only you know"
+        )
     if strategy.episodes == "global":
-        raise InvalidInputError("the way of a run is not drawn for one global episode: take episodes='arm'")
+        raise InvalidInputError(
+            "the way of a run is not drawn for one global episode: take episodes='arm'"
+        )
     if strategy.part.family not in FAMILIES:
-        raise InvalidInputError(f"the way of a run is not drawn for {strategy.name}: its family is not in `FAMILIES`")
+        raise InvalidInputError(
+            f"the way of a run is not drawn for {strategy.name}: its family is not in `FAMILIES`"
+        )
     return FAMILIES[strategy.part.family](instance, strategy, generator(seed, run // block), cap)
 
 
@@ -99,7 +135,9 @@ def _phased(instance: Instance, strategy: Strategy, rng: np.random.Generator, ca
     arms, rules = instance.arms, phased_rules(strategy, instance.arms)
     trace = np.zeros((64 * arms, 4 + arms))
     epsilon, pulls = strategy.trust_model.noise(strategy.epsilon), np.zeros(arms, np.int64)
-    found = compiled(phased_loop.run_phased)(rng, laws_of(instance), epsilon, rules, True, cap, pulls, trace)
+    found = compiled(phased_loop.run_phased)(
+        rng, laws_of(instance), epsilon, rules, True, cap, pulls, trace
+    )
     trace = trace[: min(found.rounds, len(trace))]
     shown = _fill(trace, arms, len(trace))
     bonus, evidence = _judge_phased(strategy, rules, shown)
@@ -117,7 +155,8 @@ def _stream(instance: Instance, strategy: Strategy, rng: np.random.Generator, ca
     found = run(rng, laws, noise_scale(strategy), rules, cap, pulls, trace)
     if found.samples > len(trace):
         raise InvalidInputError(
-            f"this run took {found.samples} samples, each of them a release; ways are drawn up to {LONGEST_STREAM}"
+            f"this run took {found.samples} samples, each of them a release; ways are drawn up to "
+            f"{LONGEST_STREAM}"
         )
     shown = _fill(trace[: found.samples], arms, SHOWN)
     bonus, evidence = _judge_stream(rules, shown)
@@ -134,7 +173,13 @@ class _Rows(NamedTuple):
 
 
 def _traced(
-    instance: Instance, strategy: Strategy, shown: _Rows, bonus: Floats, evidence: Floats, found: Outcome, thinned: bool
+    instance: Instance,
+    strategy: Strategy,
+    shown: _Rows,
+    bonus: Floats,
+    evidence: Floats,
+    found: Outcome,
+    thinned: bool,
 ) -> RunPath:
     """Top Two and its kin, on the scale of rewards."""
     scale = strategy.trust_model.shrink(strategy.epsilon) if strategy.part.bits else 1.0
@@ -156,7 +201,9 @@ def _traced(
 
 
 def _fill(trace: Floats, arms: int, most: int) -> _Rows:
-    """The rows from the K-th on; if they are too many, some evenly spread in log time."""
+    """The rows from the K-th on; if they are too many, some evenly spread in log
+    time.
+    """
     length = len(trace)
     means, counts = np.full((length, arms), math.nan), np.zeros((length, arms))
     released = np.zeros((length, arms), np.bool_)
@@ -186,14 +233,18 @@ def _judge_phased(strategy: Strategy, rules: PhasedRules, shown: _Rows) -> tuple
         for arm in range(arms):
             if arm != best:
                 low, high = pair(count[best], count[arm])
-                evidence[row, arm] = _share(rules, mean[best] - mean[arm], count[best], count[arm], low, high)
+                evidence[row, arm] = _share(
+                    rules, mean[best] - mean[arm], count[best], count[arm], low, high
+                )
     return bonus, evidence
 
 
 def _share(rules: PhasedRules, gap: float, best: float, other: float, low: Any, high: Any) -> float:
     """The cost as a share of the threshold that `decide.passes` compares it with."""
     costs = {
-        code: transport_cost(numerator(code, gap, rules.half_epsilon), 1 / best, 1 / other, rules.two_variance)
+        code: transport_cost(
+            numerator(code, gap, rules.half_epsilon), 1 / best, 1 / other, rules.two_variance
+        )
         for code in (GAUSSIAN, PRIVATE)
     }
     plain, wide = costs[GAUSSIAN] / float(low), costs[PRIVATE] / float(high)
@@ -213,10 +264,17 @@ def _judge_stream(rules: StreamRules, shown: _Rows) -> tuple[Floats, Floats]:
             )
             if arm != best:
                 level = stream_threshold(
-                    rules.threshold, rules.constant, rules.threshold_table, int(count[best]), int(count[arm]), time
+                    rules.threshold,
+                    rules.constant,
+                    rules.threshold_table,
+                    int(count[best]),
+                    int(count[arm]),
+                    time,
                 )
                 top = numerator(GAUSSIAN, mean[best] - mean[arm], math.inf)
-                evidence[row, arm] = transport_cost(top, 1 / count[best], 1 / count[arm], rules.two_variance) / level
+                evidence[row, arm] = (
+                    transport_cost(top, 1 / count[best], 1 / count[arm], rules.two_variance) / level
+                )
     return bonus, evidence
 
 
@@ -240,7 +298,9 @@ def _epochs(instance: Instance, strategy: Strategy, rng: np.random.Generator, ca
         radius = np.where(played, state.radius, math.nan)
         rows.append(_Row(samples, state.mean.copy(), radius, share, played))
     words = "the radius", "gap to the best arm as a share of twice the radius"
-    return _by_rounds(instance, strategy, rows, left == 1, int(best_arm(state.mean, state.active)), words)
+    return _by_rounds(
+        instance, strategy, rows, left == 1, int(best_arm(state.mean, state.active)), words
+    )
 
 
 def _betting(instance: Instance, strategy: Strategy, rng: np.random.Generator, cap: int) -> RunPath:
@@ -254,11 +314,17 @@ def _betting(instance: Instance, strategy: Strategy, rng: np.random.Generator, c
         betting_loop.draw_round(rng, means, now, setting, book)
         now = next_round(now, bets, setting, cap, book)
         released = np.array([mean_of(arm, book.total, setting) for arm in range(arms)])
-        released = 0.5 + (released - 0.5) / setting.scale  # behind randomised response: back to the scale of rewards
+        released = (
+            0.5 + (released - 0.5) / setting.scale
+        )  # behind randomised response: back to the scale of rewards
         for arm in np.flatnonzero(played):
             half[arm] = np.ptp(interval(book.total[arm], strategy.delta, bets, setting)) / 2
         share = np.where(book.out, 1.0, np.clip(book.money / setting.target, 0.0, 0.999))
-        leader = now.winner if now.winner >= 0 else int(np.argmax(np.where(book.out, -math.inf, released)))
+        leader = (
+            now.winner
+            if now.winner >= 0
+            else int(np.argmax(np.where(book.out, -math.inf, released)))
+        )
         share[leader] = math.nan
         rows.append(_Row(now.samples, released, half.copy(), share, played))
     stopped = now.winner >= 0
@@ -266,7 +332,9 @@ def _betting(instance: Instance, strategy: Strategy, rng: np.random.Generator, c
         f"half of the {1 - strategy.delta:.6g} confidence interval",
         "log of the gambler's money as a share of log(1/δ)",
     )
-    return _by_rounds(instance, strategy, rows, stopped, now.winner if stopped else front_runner(book), words)
+    return _by_rounds(
+        instance, strategy, rows, stopped, now.winner if stopped else front_runner(book), words
+    )
 
 
 class _Row(NamedTuple):
@@ -280,7 +348,12 @@ class _Row(NamedTuple):
 
 
 def _by_rounds(
-    instance: Instance, strategy: Strategy, rows: list[_Row], stopped: bool, named: int, words: tuple[str, str]
+    instance: Instance,
+    strategy: Strategy,
+    rows: list[_Row],
+    stopped: bool,
+    named: int,
+    words: tuple[str, str],
 ) -> RunPath:
     """A run that releases in rounds; `words` say what bonus and evidence are."""
     arms = instance.arms
@@ -302,7 +375,9 @@ def _by_rounds(
 
 
 FAMILIES = {"phased": _phased, "stream": _stream, "epochs": _epochs, "betting": _betting}
-"""Whose runs can be drawn; a family without an entry is simulated and run live all the same."""
+"""Whose runs can be drawn; a family without an entry is simulated and run live all the
+same.
+"""
 
 
 def _threshold_name(strategy: Strategy) -> str:

@@ -1,4 +1,6 @@
-"""How runs of one strategy on one instance are simulated: one by one, or in blocks that share a Generator."""
+"""How runs of one strategy on one instance are simulated: one by one, or in blocks that
+share a Generator.
+"""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -8,7 +10,9 @@ from discreet.simulation.laws import Generator
 from discreet.simulation.outcome import Outcome, Outcomes
 
 BLOCK = 64
-"""Runs that share a Generator where making one costs as much as a run, and holds back the other threads."""
+"""Runs that share a Generator where making one costs as much as a run, and holds back
+the other threads.
+"""
 
 
 class Runner(NamedTuple):
@@ -21,7 +25,9 @@ class Runner(NamedTuple):
 
 
 def one_by_one(run: Callable[[Generator, Ints], Outcome]) -> Runner:
-    """Every run has a Generator of its own; `run(rng, pulls)` plays one and writes its pulls."""
+    """Every run has a Generator of its own; `run(rng, pulls)` plays one and writes its
+    pulls.
+    """
 
     def play(rng: Generator, outcomes: Outcomes) -> None:
         for row in range(outcomes.samples.size):

@@ -24,7 +24,8 @@ def play_all(
     threads: int,
     progress: Progress | None,
 ) -> bool:
-    """Play all blocks, numbered from `first`, on daemon threads (Ctrl-C waits for no run); true if interrupted.
+    """Play all blocks, numbered from `first`, on daemon threads (Ctrl-C waits for no
+    run); true if interrupted.
 
     `done` marks the runs that are finished.
     """

@@ -1,1 +1,3 @@
-"""Before the wall: what a strategy is and how it decides, from released numbers and public counts alone."""
+"""Before the wall: what a strategy is and how it decides, from released numbers and
+public counts alone.
+"""

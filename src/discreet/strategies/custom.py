@@ -1,4 +1,6 @@
-"""Parts of a strategy that are functions of your own: a threshold, a bonus, a grid. There is no guarantee but yours."""
+"""Parts of a strategy that are functions of your own: a threshold, a bonus, a grid.
+There is no guarantee but yours.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,8 +16,9 @@ from discreet.errors import InvalidInputError
 class CustomThreshold:
     """A stopping threshold of your own, to be compared with W^G.
 
-    Phased estimators: `function(count_best, count_other)` on arrays of counts. Estimators that release every sample:
-    `function(count)` of one arm, nondecreasing, added up for the two arms. There is no guarantee but yours.
+    Phased estimators: `function(count_best, count_other)` on arrays of counts.
+    Estimators that release every sample: `function(count)` of one arm, nondecreasing,
+    added up for the two arms. There is no guarantee but yours.
     """
 
     name: str
@@ -28,7 +31,9 @@ class CustomThreshold:
 
 @dataclass(frozen=True)
 class CustomBonus:
-    """A confidence bonus of your own for the leader: `function(count)` of the arm's count, on arrays."""
+    """A confidence bonus of your own for the leader: `function(count)` of the arm's
+    count, on arrays.
+    """
 
     name: str
     function: Callable[[Any], Any]
@@ -40,7 +45,9 @@ class CustomBonus:
 
 @dataclass(frozen=True)
 class CustomGrid:
-    """When a phased estimator renews an arm's mean: `function(phase)` pulls, growing, 1 for phase 1."""
+    """When a phased estimator renews an arm's mean: `function(phase)` pulls, growing, 1
+    for phase 1.
+    """
 
     name: str
     function: Callable[[int], int]
@@ -51,13 +58,16 @@ class CustomGrid:
 
 
 def checked_table(what: str, values: Any, shape: tuple[int, ...]) -> Floats:
-    """Values of a function as the table a kernel reads: of the right shape and without NaN, or refused."""
+    """Values of a function as the table a kernel reads: of the right shape and without
+    NaN, or refused.
+    """
     array = np.asarray(values, dtype=np.float64)
     try:
         table = np.ascontiguousarray(np.broadcast_to(array, shape)).copy()
     except ValueError:
         raise InvalidInputError(
-            f"your {what} must give one number for each count: asked for the shape {shape}, got {array.shape}"
+            f"your {what} must give one number for each count: asked for the shape {shape}, got "
+            f"{array.shape}"
         ) from None
     if np.isnan(table).any():
         raise InvalidInputError(f"your {what} gives NaN for some counts")

@@ -1,7 +1,9 @@
-"""What an estimator is, as data: its family, the trust models and options it has, and why it refuses the others.
+"""What an estimator is, as data: its family, the trust models and options it has, and
+why it refuses the others.
 
-A strategy is put together from parts. Each estimator is one row of `ESTIMATORS`; `check` compares a strategy with its
-row and with what no strategy can have, and every refusal says what to do. Nothing else compares estimators by name.
+A strategy is put together from parts. Each estimator is one row of `ESTIMATORS`;
+`check` compares a strategy with its row and with what no strategy can have, and every
+refusal says what to do. Nothing else compares estimators by name.
 """
 
 import math
@@ -32,7 +34,9 @@ class Estimator:
     words: str
     """What it releases."""
     family: str
-    """The package in `strategies` that decides, and the module in `simulation.loops` that simulates it."""
+    """The package in `strategies` that decides, and the module in `simulation.loops`
+    that simulates it.
+    """
     trusts: tuple[str, ...]
     """The trust models it has, the usual one first."""
     options: frozenset[str]
@@ -46,29 +50,49 @@ class Estimator:
     forgets: bool = False
     """A mean is of the last phase only, not of all samples."""
     each_answer: bool = False
-    """Every answer is a release of its own, so that nobody waits; it is simulated sample by sample."""
+    """Every answer is a release of its own, so that nobody waits; it is simulated
+    sample by sample.
+    """
     bits: bool = False
-    """Outcomes are rounded at random to bits: means are all that a law of rewards has to say."""
+    """Outcomes are rounded at random to bits: means are all that a law of rewards has
+    to say.
+    """
     prices_noise: bool = False
     """It pays for discrete noise exactly, not by its tails."""
     short: bool = False
     """A simulated run is so short that runs share a Generator in blocks."""
     leaps: bool = False
-    """So is it if it leaps from release to release (one episode an arm, a fixed share, no Beta arms)."""
+    """So is it if it leaps from release to release (one episode an arm, a fixed share,
+    no Beta arms).
+    """
     freezes: bool = False
     """A first noisy mean far below zero can freeze an arm."""
     own: bool = False
-    """Somebody's own code decides, of which nothing is known here; one class for all of them, see `strategies.own`."""
+    """Somebody's own code decides, of which nothing is known here; one class for all of
+    them, see `simulation.own`.
+    """
     refusals: Mapping[str, str] = field(default_factory=dict)
-    """Why it does not take an option or a value of it, where there is more to say than in `OPTIONS`."""
+    """Why it does not take an option or a value of it, where there is more to say than
+    in `OPTIONS`.
+    """
 
 
 TOP_TWO = frozenset({"beta", "bonus", "s", "alpha"})
 PHASED = TOP_TWO | {"episodes", "grid"}
 ESTIMATORS = {
-    "mle": Estimator("the mean of all samples, after every sample", "stream", ("none",), TOP_TWO, each_answer=True),
+    "mle": Estimator(
+        "the mean of all samples, after every sample",
+        "stream",
+        ("none",),
+        TOP_TWO,
+        each_answer=True,
+    ),
     "dpa": Estimator(
-        "the mean of all samples, renewed when an arm's pulls have doubled", "phased", ("none",), PHASED, leaps=True
+        "the mean of all samples, renewed when an arm's pulls have doubled",
+        "phased",
+        ("none",),
+        PHASED,
+        leaps=True,
     ),
     "ctb": Estimator(
         "the mean of randomised responses, after every sample",
@@ -105,14 +129,21 @@ ESTIMATORS = {
         thresholds=("printed", "proved"),
         short=True,
         refusals={
-            "threshold": "dp-se has no empirical or custom threshold: its radii are its stopping rule",
+            "threshold": (
+                "dp-se has no empirical or custom threshold: its radii are its stopping rule"
+            ),
             "beta": "dp-se eliminates in epochs of its own: it takes no beta",
-            "sampling": "dp-se eliminates in epochs of its own: it takes no other sampling rule or bonus",
-            "bonus": "dp-se eliminates in epochs of its own: it takes no other sampling rule or bonus",
+            "sampling": (
+                "dp-se eliminates in epochs of its own: it takes no other sampling rule or bonus"
+            ),
+            "bonus": (
+                "dp-se eliminates in epochs of its own: it takes no other sampling rule or bonus"
+            ),
         },
     ),
     "bets": Estimator(
-        "sums of fresh batches: with discrete Laplace noise (global), of randomised responses (local) or bare",
+        "sums of fresh batches: with discrete Laplace noise (global), of randomised responses "
+        "(local) or bare",
         "betting",
         ("global", "local", "none"),
         frozenset({"zeta"}),
@@ -142,7 +173,9 @@ OWN = Estimator(
 
 
 class Option(NamedTuple):
-    """Something of a strategy that can be chosen freely where its estimator takes it."""
+    """Something of a strategy that can be chosen freely where its estimator takes
+    it.
+    """
 
     usual: Any
     refusal: str
@@ -161,7 +194,8 @@ def _check_share(beta: Any) -> None:
 def _check_zeta(zeta: Any) -> None:
     if isinstance(zeta, bool) or not isinstance(zeta, int | float) or not 0 <= zeta < 1:
         raise InvalidInputError(
-            f"zeta must lie in [0, 1), as rewards lie in [0, 1]; got {zeta!r}; with 1 or more any arm would do"
+            f"zeta must lie in [0, 1), as rewards lie in [0, 1]; got {zeta!r}; with 1 or more any "
+            "arm would do"
         )
 
 
@@ -174,19 +208,31 @@ def _larger_than_one(what: str) -> Callable[[Any], None]:
 
 
 OPTIONS = {
-    "beta": Option(0.5, "beta is the leader's share in Top Two sampling; {sampling} has no leader", _check_share),
+    "beta": Option(
+        0.5,
+        "beta is the leader's share in Top Two sampling; {sampling} has no leader",
+        _check_share,
+    ),
     "zeta": Option(0.0, "zeta, the indifference gap, is a part of bet-se only", _check_zeta),
     "episodes": Option("arm", "episodes and grid are for the phased estimators dpa and daf"),
     "grid": Option("doubling", "episodes and grid are for the phased estimators dpa and daf"),
-    "s": Option(1.2, "s belongs to the bonus b^G, which {name} does not use", _larger_than_one("s")),
-    "alpha": Option(1.2, "alpha belongs to the bonus b^G, which {name} does not use", _larger_than_one("alpha")),
+    "s": Option(
+        1.2, "s belongs to the bonus b^G, which {name} does not use", _larger_than_one("s")
+    ),
+    "alpha": Option(
+        1.2, "alpha belongs to the bonus b^G, which {name} does not use", _larger_than_one("alpha")
+    ),
     "bonus": Option("ucb", "{sampling} sampling uses no bonus"),
 }
-"""The options by name, each with its usual value and what is said where it is not taken."""
+"""The options by name, each with its usual value and what is said where it is not
+taken.
+"""
 
 
 def check(strategy: "Strategy") -> None:
-    """Refuse parts that the estimator does not take, or that do not fit together, with the reason."""
+    """Refuse parts that the estimator does not take, or that do not fit together, with
+    the reason.
+    """
     _check_privacy(strategy)
     row = strategy.part
     for name, option in OPTIONS.items():
@@ -201,12 +247,19 @@ def check(strategy: "Strategy") -> None:
         ("sampling", strategy.sampling, row.samplings),
     ):
         if (value if isinstance(value, str) else CUSTOM) not in allowed:
-            _refuse(strategy, name, f"{name} must be one of {', '.join(allowed)}; got {{value!r}}", value)
+            _refuse(
+                strategy,
+                name,
+                f"{name} must be one of {', '.join(allowed)}; got {{value!r}}",
+                value,
+            )
 
 
 def _refuse(strategy: "Strategy", name: str, usual: str, value: Any) -> None:
     words = strategy.part.refusals.get(name, usual)
-    raise InvalidInputError(words.format(name=strategy.name, sampling=strategy.sampling, value=value))
+    raise InvalidInputError(
+        words.format(name=strategy.name, sampling=strategy.sampling, value=value)
+    )
 
 
 def check_words(strategy: "Strategy") -> None:
@@ -226,7 +279,9 @@ def check_words(strategy: "Strategy") -> None:
 
 
 def usual_trust(estimator: str, name: str, trust: str) -> str:
-    """The trust model of a strategy that says `trust` (or nothing), or why there is none."""
+    """The trust model of a strategy that says `trust` (or nothing), or why there is
+    none.
+    """
     row = ESTIMATORS[estimator]
     if len(row.trusts) > 1:
         if trust not in row.trusts:
@@ -242,18 +297,26 @@ def _check_privacy(strategy: "Strategy") -> None:
     row, model = strategy.part, TRUSTS[strategy.trust]
     if not model.private:
         if strategy.epsilon is not None:
-            raise InvalidInputError(f"{strategy.name} has no privacy: leave epsilon out, or take a private strategy")
+            raise InvalidInputError(
+                f"{strategy.name} has no privacy: leave epsilon out, or take a private strategy"
+            )
     elif strategy.epsilon is None:
         other = ", or trust='none'" if "none" in row.trusts else ""
-        raise InvalidInputError(f"{strategy.name} is private: say how private, for instance epsilon=1{other}")
+        raise InvalidInputError(
+            f"{strategy.name} is private: say how private, for instance epsilon=1{other}"
+        )
     else:
         check_epsilon(strategy.epsilon)
     if row.gamma != (strategy.gamma is not None):
-        raise InvalidInputError("gamma belongs to gauss-tt, and gauss-tt needs it, for instance gamma=1e-6")
+        raise InvalidInputError(
+            "gamma belongs to gauss-tt, and gauss-tt needs it, for instance gamma=1e-6"
+        )
     if strategy.gamma is not None:
         check_gamma(strategy.gamma)
     if strategy.cost not in row.costs:
-        raise InvalidInputError("the private cost W^{G,ε} is for the estimator daf; take cost='gaussian'")
+        raise InvalidInputError(
+            "the private cost W^{G,ε} is for the estimator daf; take cost='gaussian'"
+        )
 
 
 def _check_fit(strategy: "Strategy") -> None:
@@ -264,7 +327,10 @@ def _check_fit(strategy: "Strategy") -> None:
         raise InvalidInputError(OPTIONS["bonus"].refusal.format(sampling=strategy.sampling))
     if strategy.episodes == "global" and strategy.sampling in ("elimination", "lucb"):
         raise InvalidInputError(
-            f"{strategy.sampling} does not fit one global episode: arms that are not pulled never double"
+            f"{strategy.sampling} does not fit one global episode: arms that are not pulled never "
+            "double"
         )
     if strategy.episodes == "global" and strategy.grid != "doubling":
-        raise InvalidInputError("one global episode ends when all arms have doubled: it takes no grid of your own")
+        raise InvalidInputError(
+            "one global episode ends when all arms have doubled: it takes no grid of your own"
+        )

@@ -1,4 +1,6 @@
-"""The named strategies: a preset is a function of a strategy's name, `adap_tt_star(epsilon=1, delta=0.05)`."""
+"""The named strategies: a preset is a function of a strategy's name,
+`adap_tt_star(epsilon=1, delta=0.05)`.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -34,12 +36,16 @@ REFERENCES = {
 
 
 def ttucb(delta: float, **parts: Any) -> Strategy:
-    """TTUCB without privacy (Jourdan & Degenne 2022): the mean of all samples, a Top Two rule, c^G."""
+    """TTUCB without privacy (Jourdan & Degenne 2022): the mean of all samples, a Top
+    Two rule, c^G.
+    """
     return _preset("ttucb", parts, delta=delta)
 
 
 def ttucb_batched(delta: float, **parts: Any) -> Strategy:
-    """TTUCB in batches without privacy: DPA, means renewed when an arm's pulls have doubled."""
+    """TTUCB in batches without privacy: DPA, means renewed when an arm's pulls have
+    doubled.
+    """
     return _preset("ttucb-batched", parts, delta=delta)
 
 
@@ -49,22 +55,30 @@ def ctb_tt(epsilon: float, delta: float, **parts: Any) -> Strategy:
 
 
 def gauss_tt(epsilon: float, gamma: float, delta: float, **parts: Any) -> Strategy:
-    """(ε, γ)-local DP: TTUCB on samples with Gaussian noise, calibrated exactly, and with the σ that noise asks for."""
+    """(ε, γ)-local DP: TTUCB on samples with Gaussian noise, calibrated exactly, and
+    with the σ that noise asks for.
+    """
     return _preset("gauss-tt", parts, epsilon=epsilon, gamma=gamma, delta=delta)
 
 
 def adap_tt(epsilon: float, delta: float, **parts: Any) -> Strategy:
-    """AdaP-TT, ε-global DP: doubling, forgetting, Laplace noise, the threshold c^{G,ε} (Section 4.3)."""
+    """AdaP-TT, ε-global DP: doubling, forgetting, Laplace noise, the threshold c^{G,ε}
+    (Section 4.3).
+    """
     return _preset("adap-tt", parts, epsilon=epsilon, delta=delta)
 
 
 def adap_tt_star(epsilon: float, delta: float, **parts: Any) -> Strategy:
-    """AdaP-TT*, ε-global DP: AdaP-TT with the transport cost that knows of the noise (Section 4.4)."""
+    """AdaP-TT*, ε-global DP: AdaP-TT with the transport cost that knows of the noise
+    (Section 4.4).
+    """
     return _preset("adap-tt-star", parts, epsilon=epsilon, delta=delta)
 
 
 def dp_se(epsilon: float, delta: float, **parts: Any) -> Strategy:
-    """DP-SE, ε-global DP: successive elimination in epochs of fresh samples (Sajed & Sheffet 2019)."""
+    """DP-SE, ε-global DP: successive elimination in epochs of fresh samples (Sajed &
+    Sheffet 2019).
+    """
     return _preset("dp-se", parts, epsilon=epsilon, delta=delta)
 
 
@@ -76,11 +90,13 @@ def bet_se(
     sampling: str = "elimination",
     **parts: Any,
 ) -> Strategy:
-    """Betting elimination: an arm is out once a gambler has turned 1 into 1/δ by betting that it is not the best.
+    """Betting elimination: an arm is out once a gambler has turned 1 into 1/δ by
+    betting that it is not the best.
 
-    `trust` is global (noisy sums), local (randomised responses) or none (no privacy, and no epsilon). With `zeta` > 0
-    an arm within ζ of the best is good enough, and ties end. `sampling="top-two"` spends each round on the leader and
-    one challenger instead of all arms in question; the stopping rule is the same.
+    `trust` is global (noisy sums), local (randomised responses) or none (no privacy,
+    and no epsilon). With `zeta` > 0 an arm within ζ of the best is good enough, and
+    ties end. `sampling="top-two"` spends each round on the leader and one challenger
+    instead of all arms in question; the stopping rule is the same.
     """
     own = {"epsilon": epsilon, "trust": trust, "zeta": zeta, "sampling": sampling}
     return _preset("bet-se", parts, delta=delta, **own)
@@ -94,19 +110,32 @@ class Recommendation:
     reason: str
 
 
-def recommended(epsilon: float | None = None, delta: float = 0.05, trust: str = "global") -> Recommendation:
-    """The strategy to take, and why: the one with a proved error rate that needs the fewest samples.
+def recommended(
+    epsilon: float | None = None, delta: float = 0.05, trust: str = "global"
+) -> Recommendation:
+    """The strategy to take, and why: the one with a proved error rate that needs the
+    fewest samples.
 
-    Without an epsilon nothing is private. `trust` says who may see outcomes: the collector (global) or nobody (local).
+    Without an epsilon nothing is private. `trust` says who may see outcomes: the
+    collector (global) or nobody (local).
     """
     if epsilon is None and check_trust(trust).noised:
         trust = "none"
     reason = {
-        "global": "it took fewer samples than dp-se, adap-tt and adap-tt-star in all 54 cells measured (six instances, "
-        "nine ε, δ = 0.01)",
-        "local": "it took fewer samples than ctb-tt in all 42 cells measured (six instances, ε from 0.01 to 10, "
-        "δ = 0.01)",
-        "none": "it took fewer samples than ttucb and ttucb-batched on all six instances measured (δ = 0.01)",
+        "global": (
+            "it took fewer samples than dp-se, adap-tt and adap-tt-star in all 54 cells measured "
+            "(six instances, "
+            "nine ε, δ = 0.01)"
+        ),
+        "local": (
+            "it took fewer samples than ctb-tt in all 42 cells measured (six instances, ε from "
+            "0.01 to 10, "
+            "δ = 0.01)"
+        ),
+        "none": (
+            "it took fewer samples than ttucb and ttucb-batched on all six instances measured (δ "
+            "= 0.01)"
+        ),
     }
     proofs = "its error rate is proved, and that it stops whenever the best arm is unique"
     strategy = bet_se(delta=delta, epsilon=epsilon, trust=trust)
@@ -145,7 +174,9 @@ def trusts_of(name: str) -> tuple[str, ...]:
 
 
 def levels_of(name: str, trust: str | None = None) -> tuple[str, ...]:
-    """Which of epsilon and gamma the preset of that name needs, with this trust where it has a choice."""
+    """Which of epsilon and gamma the preset of that name needs, with this trust where
+    it has a choice.
+    """
     models = trusts_of(name)
     if not TRUSTS[trust if trust in models else models[0]].private:
         return ()

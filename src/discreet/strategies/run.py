@@ -1,11 +1,14 @@
-"""One live run, as far as it is public: who is next, what is due for release, what is decided from it.
+"""One live run, as far as it is public: who is next, what is due for release, what is
+decided from it.
 
-A run takes released sums and nothing else from behind the wall. Each family's `Run` is made of the same functions that
-its simulated loop calls, one person at a time, so that the same outcomes and noise lead to the same assignments,
-releases, stop and recommendation.
+A run takes released sums and nothing else from behind the wall. Each family's `Run` is
+made of the same functions that its simulated loop calls, one person at a time, so that
+the same outcomes and noise lead to the same assignments, releases, stop and
+recommendation.
 
-Between two releases the schedule needs no outcomes. `take` hands out the next person's place until a release is due
-(`due`), the cap is reached or the run has stopped; `release` takes the released sums and decides.
+Between two releases the schedule needs no outcomes. `take` hands out the next person's
+place until a release is due (`due`), the cap is reached or the run has stopped;
+`release` takes the released sums and decides.
 """
 
 import math
@@ -22,11 +25,15 @@ from discreet.errors import DiscreetError
 from discreet.strategies.strategy import Strategy
 
 REQUIRED: Any = object()
-"""The default of a stored field that every file has: where it is missing, the file was changed."""
+"""The default of a stored field that every file has: where it is missing, the file was
+changed.
+"""
 
 
 class Place(NamedTuple):
-    """Where people are counted: `size` people of one arm in one of its phases (or rounds)."""
+    """Where people are counted: `size` people of one arm in one of its phases (or
+    rounds).
+    """
 
     arm: int
     phase: int
@@ -47,14 +54,23 @@ class ArmView:
 class Run(ABC):
     """A run that has not begun; `load` what `dump` wrote to go on with one.
 
-    What is stored is stored for ever. Its names are written out (`fields`, `arrays`) and do not follow the names in
-    the code: rename what you like there, never here. Only add, with the default that its absence means in older files.
+    What is stored is stored for ever. Its names are written out (`fields`, `arrays`)
+    and do not follow the names in the code: rename what you like there, never here.
+    Only add, with the default that its absence means in older files.
     """
 
-    fields: ClassVar[Mapping[str, Any]] = {"samples": REQUIRED, "stopped": REQUIRED, "recommendation": REQUIRED}
-    """The attributes that are stored, under their own names, with what a missing one means."""
+    fields: ClassVar[Mapping[str, Any]] = {
+        "samples": REQUIRED,
+        "stopped": REQUIRED,
+        "recommendation": REQUIRED,
+    }
+    """The attributes that are stored, under their own names, with what a missing one
+    means.
+    """
     optional_arrays: ClassVar[frozenset[str]] = frozenset()
-    """Stored arrays that older files lack: there they are as in a run that has not begun."""
+    """Stored arrays that older files lack: there they are as in a run that has not
+    begun.
+    """
 
     def __init__(self, strategy: Strategy, arms: int, cap: int) -> None:
         self.strategy = strategy
@@ -66,7 +82,9 @@ class Run(ABC):
 
     @abstractmethod
     def take(self) -> Place | None:
-        """The next person's arm and phase (size 1), or None: a release is due, or nobody else is needed."""
+        """The next person's arm and phase (size 1), or None: a release is due, or
+        nobody else is needed.
+        """
 
     @abstractmethod
     def due(self) -> list[Place]:
@@ -77,7 +95,9 @@ class Run(ABC):
         raise DiscreetError(f"{self.strategy.name} learns from every answer: use answer")
 
     def answer(self, arm: int, value: float) -> None:
-        """Take in one answer of an arm, in the order in which its people were assigned; then decide."""
+        """Take in one answer of an arm, in the order in which its people were assigned;
+        then decide.
+        """
         raise DiscreetError(f"{self.strategy.name} learns from released sums: use release")
 
     @abstractmethod
@@ -99,24 +119,34 @@ class Run(ABC):
 
     @property
     def finished(self) -> bool:
-        """Whether nobody else will be assigned: stopped, or at the cap with no release to come."""
+        """Whether nobody else will be assigned: stopped, or at the cap with no release
+        to come.
+        """
         return self.stopped or (self.samples >= self.cap and not self.due())
 
     def dump(self) -> dict[str, Any]:
-        """The state in plain types; floats are written so that they read back the same."""
+        """The state in plain types; floats are written so that they read back the
+        same.
+        """
         arrays = {name: np.asarray(array).tolist() for name, array in self.arrays().items()}
         return {**{name: copy(getattr(self, name)) for name in self.fields}, "arrays": arrays}
 
     def load(self, state: dict[str, Any]) -> None:
-        """Go on where the run that wrote this state was; a KeyError names a field that should be there."""
+        """Go on where the run that wrote this state was; a KeyError names a field that
+        should be there.
+        """
         for name, default in self.fields.items():
-            setattr(self, name, copy(state[name] if default is REQUIRED else state.get(name, default)))
+            setattr(
+                self, name, copy(state[name] if default is REQUIRED else state.get(name, default))
+            )
         for name, array in self.arrays().items():
             if name in state["arrays"] or name not in self.optional_arrays:
                 array[...] = np.array(state["arrays"][name], array.dtype)
 
     def smallest_delta(self) -> float | None:
-        """The smallest δ at which this state would be enough to stop, to 1 in 1000; None if there is none below 1."""
+        """The smallest δ at which this state would be enough to stop, to 1 in 1000;
+        None if there is none below 1.
+        """
         low, high = math.log(1e-99), 0.0
         if not self.would_stop(math.exp(-1e-9)):
             return None
@@ -129,8 +159,12 @@ class Run(ABC):
         return math.exp(high)
 
 
-def new_run(strategy: Strategy, arms: int, cap: int, delta: float, noise: float | None = None) -> Run:
-    """The run of a strategy; its thresholds are computed with `delta` and the `noise` of Gaussian responses."""
+def new_run(
+    strategy: Strategy, arms: int, cap: int, delta: float, noise: float | None = None
+) -> Run:
+    """The run of a strategy; its thresholds are computed with `delta` and the `noise`
+    of Gaussian responses.
+    """
     family = import_module(f"discreet.strategies.{strategy.part.family}.run")
     made: Run = family.new_run(strategy.with_(delta=delta), arms, cap, noise)
     return made

@@ -1,18 +1,24 @@
-"""σ of what is collected, and what follows from it: the variance in costs, the scale of b^G, Gaussian noise."""
+"""σ of what is collected, and what follows from it: the variance in costs, the scale of
+b^G, Gaussian noise.
+"""
 
 from discreet.strategies.strategy import Strategy
 from discreet.theory import thresholds
 
 
 def noise_scale(strategy: Strategy) -> float:
-    """The standard deviation of the Gaussian noise on each sample; 0 for every other estimator."""
+    """The standard deviation of the Gaussian noise on each sample; 0 for every other
+    estimator.
+    """
     if strategy.epsilon is None or strategy.gamma is None:
         return 0.0
     return thresholds.gaussian_scale(strategy.epsilon, strategy.gamma)
 
 
 def two_variance(strategy: Strategy, noise: float | None = None) -> float:
-    """2σ² in the stopping rule's cost; the published experiments take a σ twice as large (1 for rewards in [0, 1])."""
+    """2σ² in the stopping rule's cost; the published experiments take a σ twice as
+    large (1 for rewards in [0, 1]).
+    """
     sigma = _sigma(strategy, noise)
     doubled = strategy.threshold == "empirical" and strategy.cost == "gaussian"
     return 2 * (2 * sigma) ** 2 if doubled else 2 * sigma**2

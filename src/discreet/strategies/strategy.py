@@ -1,7 +1,8 @@
-"""Strategy = estimator × sampling × cost × stopping × design: frozen, checked, equal by value, JSON both ways.
+"""Strategy = estimator × sampling × cost × stopping × design: frozen, checked, equal by
+value, JSON both ways.
 
-Make one with a preset (`discreet.strategies.presets`). Parts that do not fit together are refused with the reason, and
-every strategy can say in words what it guarantees.
+Make one with a preset (`discreet.strategies.presets`). Parts that do not fit together
+are refused with the reason, and every strategy can say in words what it guarantees.
 """
 
 import json
@@ -23,7 +24,9 @@ CUSTOM = (CustomThreshold, CustomBonus, CustomGrid)
 
 @dataclass(frozen=True)
 class Strategy:
-    """What to sample, what to release, when to stop. Make one with a preset, vary it with `with_`."""
+    """What to sample, what to release, when to stop. Make one with a preset, vary it
+    with `with_`.
+    """
 
     name: str
     estimator: str
@@ -40,12 +43,16 @@ class Strategy:
     s: float = 1.2
     alpha: float = 1.2
     trust: str = ""
-    """Who must be trusted with raw outcomes: `none` (no privacy), `local` (nobody) or `global` (the collector).
+    """Who must be trusted with raw outcomes: `none` (no privacy), `local` (nobody) or
+    `global` (the collector).
 
-    A choice for the estimator bets; it follows from the estimator otherwise, and may be left out.
+    A choice for the estimator bets; it follows from the estimator otherwise, and may be
+    left out.
     """
     zeta: float = 0.0
-    """Indifference gap of the estimator bets: an arm at most ζ below the best is good enough."""
+    """Indifference gap of the estimator bets: an arm at most ζ below the best is good
+    enough.
+    """
 
     def __post_init__(self) -> None:
         """Refuse parts that do not fit together, with the reason."""
@@ -53,7 +60,9 @@ class Strategy:
         for name in ("delta", "epsilon", "gamma", "beta", "zeta", "s", "alpha"):
             value = getattr(self, name)
             if isinstance(value, numbers.Real) and not isinstance(value, bool):
-                object.__setattr__(self, name, float(value))  # 1 and 1.0 are the same ε, also when written down
+                object.__setattr__(
+                    self, name, float(value)
+                )  # 1 and 1.0 are the same ε, also when written down
         self._check_parts()
 
     def _check_parts(self) -> None:
@@ -62,14 +71,20 @@ class Strategy:
         parts.check(self)
 
     def with_(self, **changes: Any) -> "Strategy":
-        """The same strategy with other levels or options; what makes it the strategy it is stays."""
+        """The same strategy with other levels or options; what makes it the strategy it
+        is stays.
+        """
         fixed = set(changes) - OPTIONS - LEVELS
         if fixed:
-            raise InvalidInputError(f"{sorted(fixed)[0]!r} is not an option of {self.name}: make another preset")
+            raise InvalidInputError(
+                f"{sorted(fixed)[0]!r} is not an option of {self.name}: make another preset"
+            )
         return replace(self, **changes)
 
     def without_privacy(self) -> "Strategy | None":
-        """The same strategy without privacy, where its estimator has that; else None."""
+        """The same strategy without privacy, where its estimator has that; else
+        None.
+        """
         return self.with_(trust="none", epsilon=None) if "none" in self.part.trusts else None
 
     @property
@@ -84,7 +99,9 @@ class Strategy:
 
     @property
     def phased(self) -> bool:
-        """Whether means are renewed at the ends of phases, between which nothing new is learned."""
+        """Whether means are renewed at the ends of phases, between which nothing new is
+        learned.
+        """
         return self.part.family == "phased"
 
     @property
@@ -102,7 +119,11 @@ class Strategy:
         model = self.trust_model
         if not model.private:
             return f"none: {model.where}"
-        level = f"{self.epsilon:.15g}" if self.gamma is None else f"({self.epsilon:.15g}, {self.gamma:.15g})"
+        level = (
+            f"{self.epsilon:.15g}"
+            if self.gamma is None
+            else f"({self.epsilon:.15g}, {self.gamma:.15g})"
+        )
         return f"{level}-{model.name} DP: {model.where}"
 
     @property
@@ -113,10 +134,19 @@ class Strategy:
         if self.threshold == "empirical":
             return "no guarantee: the threshold of the published experiments has no proof"
         if isinstance(self.grid, CustomGrid):
-            return f"no guarantee of ours: the thresholds are proved for doubling, not for {self.grid.name!r}"
+            return (
+                "no guarantee of ours: the thresholds are proved for doubling, not for "
+                f"{self.grid.name!r}"
+            )
         if self.zeta > 0:
-            return f"more than {self.zeta:g} below the best with probability at most {self.delta:g} (rewards in [0, 1])"
-        return f"wrong with probability at most {self.delta:g}, for rewards in [0, 1] and a unique best arm"
+            return (
+                f"more than {self.zeta:g} below the best with probability at most {self.delta:g} "
+                "(rewards in [0, 1])"
+            )
+        return (
+            f"wrong with probability at most {self.delta:g}, for rewards in [0, 1] and a unique "
+            "best arm"
+        )
 
     @property
     def proved(self) -> bool:
@@ -130,7 +160,9 @@ class Strategy:
 
     @property
     def label(self) -> dict[str, str]:
-        """What a row of a table says beside its numbers; of a strategy of ours nothing, its threshold tells."""
+        """What a row of a table says beside its numbers; of a strategy of ours nothing,
+        its threshold tells.
+        """
         return {}
 
     @property
@@ -146,13 +178,20 @@ class Strategy:
     def describe(self) -> dict[str, Any]:
         """Plain types for people; parts that are Python functions by their names."""
         fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return {name: f"custom: {part.name}" if isinstance(part, CUSTOM) else part for name, part in fields.items()}
+        return {
+            name: f"custom: {part.name}" if isinstance(part, CUSTOM) else part
+            for name, part in fields.items()
+        }
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain types from which `from_dict` makes an equal strategy; refuses parts that are Python functions."""
+        """Plain types from which `from_dict` makes an equal strategy; refuses parts
+        that are Python functions.
+        """
         for part in (self.threshold, self.bonus, self.grid):
             if not isinstance(part, str):
-                raise InvalidInputError(f"{part.name!r} is a Python function and cannot be written down as data")
+                raise InvalidInputError(
+                    f"{part.name!r} is a Python function and cannot be written down as data"
+                )
         return asdict(self)
 
     @staticmethod

@@ -1,7 +1,9 @@
-"""Whom to sample: leader, challenger, tracking, and the rules beside Top Two (LUCB, levelling).
+"""Whom to sample: leader, challenger, tracking, and the rules beside Top Two (LUCB,
+levelling).
 
-Everything here stands before the wall: it takes released means and public counts. A priority is written once, here:
-two algebraically equal forms break ties differently, so stepping, leaping and the tests' oracle all use this form.
+Everything here stands before the wall: it takes released means and public counts. A
+priority is written once, here: two algebraically equal forms break ties differently, so
+stepping, leaping and the tests' oracle all use this form.
 """
 
 import math
@@ -14,12 +16,16 @@ TOP_TWO, UNIFORM, LUCB, ELIMINATION = 0, 1, 2, 3
 """Codes of the sampling rules."""
 SAMPLINGS = {"top-two": TOP_TWO, "uniform": UNIFORM, "lucb": LUCB, "elimination": ELIMINATION}
 FILTER = 1.0 - 1e-14
-"""Safety factor of the division-free test in `challenger`: it only skips arms that certainly lose."""
+"""Safety factor of the division-free test in `challenger`: it only skips arms that
+certainly lose.
+"""
 
 
 @leaf
 def best_arm(mean: Floats, active: Flags) -> int:
-    """Recommendation: the active arm with the largest released mean, ties to the lowest index."""
+    """Recommendation: the active arm with the largest released mean, ties to the lowest
+    index.
+    """
     best = -1
     for arm in range(mean.size):
         if active[arm] and (best < 0 or mean[arm] > mean[best]):
@@ -29,12 +35,16 @@ def best_arm(mean: Floats, active: Flags) -> int:
 
 @leaf
 def priority(inverse_pulls: float, inverse_leader: float, top: float) -> float:
-    """How urgently an arm wants to be challenger: 1 / W up to a constant; largest first."""
+    """How urgently an arm wants to be challenger: 1 / W up to a constant; largest
+    first.
+    """
     return (inverse_pulls + inverse_leader) / top
 
 
 @leaf
-def fill_numerators(leader: int, mean: Floats, cost: int, half_epsilon: float, tops: Floats) -> None:
+def fill_numerators(
+    leader: int, mean: Floats, cost: int, half_epsilon: float, tops: Floats
+) -> None:
     """Numerators of every arm against the leader, into `tops`."""
     for arm in range(mean.size):
         tops[arm] = numerator(cost, mean[leader] - mean[arm], half_epsilon)
@@ -55,7 +65,9 @@ def ucb_leader(mean: Floats, bonus: Floats) -> int:
 
 @leaf
 def fill_ucb_bonus(counts: Ints, scale: float, bonus: Floats) -> None:
-    """b^G of every arm from the samples behind the means: sqrt(scale log(sum of counts) / count)."""
+    """b^G of every arm from the samples behind the means: sqrt(scale log(sum of counts)
+    / count).
+    """
     total = 0
     for arm in range(counts.size):
         total += counts[arm]
@@ -66,9 +78,11 @@ def fill_ucb_bonus(counts: Ints, scale: float, bonus: Floats) -> None:
 
 @leaf
 def challenger(leader: int, inverse: Floats, tops: Floats) -> int:
-    """TC challenger: smallest W against the leader, that is the largest priority, ties to the lowest index.
+    """TC challenger: smallest W against the leader, that is the largest priority, ties
+    to the lowest index.
 
-    `inverse` holds 1 / pulls and `tops` the numerators. An arm with numerator 0 has W = 0: the lowest such index wins.
+    `inverse` holds 1 / pulls and `tops` the numerators. An arm with numerator 0 has W =
+    0: the lowest such index wins.
     """
     chosen = -1
     most = -1.0
@@ -102,7 +116,9 @@ def ids_share(pulls_challenger: int, pulls_leader: int) -> float:
 
 @leaf
 def least_pulled(members: Flags, pulls: Ints) -> int:
-    """The member with the fewest pulls, ties to the lowest index: round robin that needs no memory."""
+    """The member with the fewest pulls, ties to the lowest index: round robin that
+    needs no memory.
+    """
     chosen = -1
     for arm in range(pulls.size):
         if members[arm] and (chosen < 0 or pulls[arm] < pulls[chosen]):
@@ -112,7 +128,9 @@ def least_pulled(members: Flags, pulls: Ints) -> int:
 
 @leaf
 def lucb_pair(best: int, mean: Floats, bonus: Floats, members: Flags) -> None:
-    """LUCB: the recommended arm and the other arm with the largest upper bound, as `members` to be levelled."""
+    """LUCB: the recommended arm and the other arm with the largest upper bound, as
+    `members` to be levelled.
+    """
     rival = -1
     for arm in range(mean.size):
         members[arm] = False

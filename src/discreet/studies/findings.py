@@ -1,4 +1,6 @@
-"""What agrees with the paper and what does not, all of it computed from the table of its study."""
+"""What agrees with the paper and what does not, all of it computed from the table of
+its study.
+"""
 
 import math
 from collections.abc import Callable, Sequence
@@ -38,7 +40,9 @@ class Finding:
 
 
 def find(rows: Sequence[Row], scope: Scope) -> tuple[Finding, ...]:
-    """What agrees with the paper and what does not, all of it computed from the table."""
+    """What agrees with the paper and what does not, all of it computed from the
+    table.
+    """
     table = PaperRows(rows, scope)
     checks: dict[str, list[Callable[[PaperRows], Finding | None]]] = {
         "global": [
@@ -87,7 +91,9 @@ class _Tally:
 
 
 def _compare(table: PaperRows, tally: _Tally, one: Chosen, other: Chosen) -> str:
-    """Count the cells in which the first has the smaller mean, and say it with medians beside."""
+    """Count the cells in which the first has the smaller mean, and say it with medians
+    beside.
+    """
     pairs = list(table.pairs("global", one, other))
     means = sum(pair.one["mean"] < pair.other["mean"] for pair in pairs)
     medians = sum(pair.one["median"] < pair.other["median"] for pair in pairs)
@@ -109,7 +115,10 @@ def _beats_dp_se(table: PaperRows) -> Finding | None:
         for name in ADAPTIVE:
             counts = _compare(table, tally, (name, "empirical"), (rival, "empirical"))
             parts.append(f"{shown_name(name)} is below {words} in {counts}")
-    claim = "With the thresholds of the experiments AdaP-TT and AdaP-TT* need fewer samples than DP-SE at every ε."
+    claim = (
+        "With the thresholds of the experiments AdaP-TT and AdaP-TT* need fewer samples than "
+        "DP-SE at every ε."
+    )
     return tally.finding("global", claim, parts)
 
 
@@ -157,12 +166,16 @@ def _star_improves(table: PaperRows) -> Finding | None:
             f"within 10 % of AdaP-TT in {sum(near)} of {len(near)} with ε ≥ 10, more in {worse} of "
             f"all {len(pairs)}"
         )
-    claim = "AdaP-TT* improves on AdaP-TT where privacy is high, and equals it where privacy is low."
+    claim = (
+        "AdaP-TT* improves on AdaP-TT where privacy is high, and equals it where privacy is low."
+    )
     return tally.finding("global", claim, parts)
 
 
 def _slopes(table: PaperRows, trust: str, name: str, threshold: str) -> list[float]:
-    """d log samples / d log ε between the two smallest ε, if both lie below the switch."""
+    """d log samples / d log ε between the two smallest ε, if both lie below the
+    switch.
+    """
     if len(table.scope.levels[trust]) < 2:
         return []
     first, second = sorted(table.scope.levels[trust])[:2]
@@ -196,7 +209,8 @@ def _two_regimes(table: PaperRows) -> Finding | None:
                 words += f"and at ε = {top:g} are {_span(ratios)} times TTUCB's"
             parts.append(words)
     claim = (
-        "Two regimes: samples depend on ε below the switch, not above it, where they are at most four times TTUCB's."
+        "Two regimes: samples depend on ε below the switch, not above it, where they are at most "
+        "four times TTUCB's."
     )
     return Finding(tally.verdict, "global", claim, tuple(parts))
 
@@ -210,14 +224,18 @@ def _never_stop(table: PaperRows) -> Finding:
             most = max((row["unstopped"] / row["runs"] for row in rows if row), default=0.0)
             if most > 0:
                 parts.append(
-                    f"{instance} {shown_name(name)} ({threshold}) up to {most:.1%} had not stopped after 10^12 samples"
+                    f"{instance} {shown_name(name)} ({threshold}) up to {most:.1%} had not "
+                    "stopped after 10^12 samples"
                 )
     claim = "Every run stops."
     if not parts:
         evidence = "No run was left unstopped after 10^12 samples."
         return Finding("agrees", "global", claim, (evidence,))
     tied = [name for name in table.scope.instances if _has_ties(name)]
-    parts.append(f"Instances with tied suboptimal arms: {', '.join(tied) or 'none'}. The proof needs distinct means.")
+    parts.append(
+        f"Instances with tied suboptimal arms: {', '.join(tied) or 'none'}. The proof needs "
+        "distinct means."
+    )
     return Finding("differs", "global", claim, tuple(parts))
 
 
@@ -226,7 +244,9 @@ def _has_ties(instance: str) -> bool:
 
 
 class _Spread(NamedTuple):
-    """How far the runs of a cell lie apart; compared by the standard deviation first."""
+    """How far the runs of a cell lie apart; compared by the standard deviation
+    first.
+    """
 
     std_in_means: float
     instance: str
@@ -235,7 +255,9 @@ class _Spread(NamedTuple):
 
 
 def at_half_epsilon(instance: str, epsilon: float) -> bool:
-    """Whether some arm's gap is ε/2 exactly, where the two cases of AdaP-TT*'s rule meet."""
+    """Whether some arm's gap is ε/2 exactly, where the two cases of AdaP-TT*'s rule
+    meet.
+    """
     return any(abs(gap - epsilon / 2) < 1e-9 for gap in benchmarks[instance].gaps)
 
 
@@ -293,7 +315,10 @@ def _errors(table: PaperRows, trust: str) -> Finding:
             parts.append(words + (f", {above} cells above δ for certain" if above else ""))
         elif rows:
             clean.append(f"{shown_name(name)} ({threshold})")
-    parts.append("Each cell is tested with an exact interval, at 5 % for all cells of a strategy together (Bonferroni)")
+    parts.append(
+        "Each cell is tested with an exact interval, at 5 % for all cells of a strategy together "
+        "(Bonferroni)"
+    )
     if clean:
         parts.append(f"No wrong answer: {', '.join(clean)}")
     claim = f"The error rate is at most δ = {DELTA:g}."
@@ -373,7 +398,10 @@ def _switches(table: PaperRows) -> Finding | None:
         f"Switch by the formulas, local against global: {', '.join(parts)}.",
         "The paper's values (4 and 2 against 0.1 and 0.4 on mu1 and mu2) are read off its plots.",
     )
-    claim = "The switch of regimes lies an order of magnitude higher under local than under global privacy."
+    claim = (
+        "The switch of regimes lies an order of magnitude higher under local than under global "
+        "privacy."
+    )
     return tally.finding("local", claim, evidence)
 
 

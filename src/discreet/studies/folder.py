@@ -1,8 +1,9 @@
 """The folder of one study: what is finished, what is missing, and who is at work in it.
 
-`study.json` pins what is simulated, `runs/<cell>/<first>-<last>.parquet` are finished blocks of runs,
-`table.parquet` is what it comes to, `seconds.jsonl` how long blocks took. Only the last has to do with
-clocks: all the rest has the same bytes whatever did the work, in whatever order.
+`study.json` pins what is simulated, `runs/<cell>/<first>-<last>.parquet` are finished
+blocks of runs, `table.parquet` is what it comes to, `seconds.jsonl` how long blocks
+took. Only the last has to do with clocks: all the rest has the same bytes whatever did
+the work, in whatever order.
 """
 
 import hashlib
@@ -23,7 +24,7 @@ from discreet.errors import DiscreetError, InvalidInputError
 from discreet.files import cannot_write, write
 from discreet.results import Results
 from discreet.simulation import engine, runner
-from discreet.strategies.own import recalled
+from discreet.simulation.own import recalled
 from discreet.strategies.strategy import Strategy
 from discreet.studies.study import Cell, Study, title
 from discreet.version import __version__
@@ -87,7 +88,9 @@ class StudyFolder:
                 except InvalidInputError:
                     wrong = "is not a block of runs, or damaged"
                 if wrong:
-                    raise InvalidInputError(f"{path} {wrong}: move it away to have these runs simulated again")
+                    raise InvalidInputError(
+                        f"{path} {wrong}: move it away to have these runs simulated again"
+                    )
                 self.blocks[cell][block] = _slim(results)
         for cell in self.study.cells:
             self.missing(cell)
@@ -114,7 +117,9 @@ class StudyFolder:
         """Keep a finished block."""
         wrong = self._wrong(block, results)
         if wrong:
-            raise DiscreetError(f"a worker's answer {wrong}: give all workers discreet {__version__}")
+            raise DiscreetError(
+                f"a worker's answer {wrong}: give all workers discreet {__version__}"
+            )
         path = self._place(block.cell) / f"{block.first:09d}-{block.last:09d}.parquet"
         content = io.BytesIO()
         replace(results, seconds=0.0).save(content)
@@ -127,11 +132,14 @@ class StudyFolder:
         self._note_seconds(block, results.seconds)
 
     def results(self, cell: Cell) -> Results:
-        """All runs of a cell as one, as many as the study wants; without the pulls of each arm."""
+        """All runs of a cell as one, as many as the study wants; without the pulls of
+        each arm.
+        """
         blocks = [self.blocks[cell][block] for block in _in_order(self.blocks[cell])]
         names = ("samples", "recommendation", "correct", "stopped", "rounds", "pulls")
         columns: dict[str, Any] = {
-            name: np.concatenate([getattr(block, name) for block in blocks])[: self.study.runs] for name in names
+            name: np.concatenate([getattr(block, name) for block in blocks])[: self.study.runs]
+            for name in names
         }
         return Results(**columns, spec={}, seed=self.study.seed, version=__version__)
 
@@ -149,7 +157,9 @@ class StudyFolder:
         with suppress(OSError):
             text = (self.folder / "seconds.jsonl").read_text(encoding="utf-8", errors="replace")
             for line in text.splitlines():
-                with suppress(ValueError, KeyError, TypeError):  # left unfinished by a killed process
+                with suppress(
+                    ValueError, KeyError, TypeError
+                ):  # left unfinished by a killed process
                     entry = json.loads(line)
                     found[entry["cell"]] = found.get(entry["cell"], 0.0) + float(entry["seconds"])
         return [found.get(self.keys[cell]) for cell in self.study.cells]
@@ -176,7 +186,9 @@ class StudyFolder:
             strange += [path for path in files if not BLOCK_FILE.fullmatch(path.name)]
         for path in strange:
             if not TEMPORARY.fullmatch(path.name):
-                raise InvalidInputError(f"{path} is no part of this study: move it away, or take another folder")
+                raise InvalidInputError(
+                    f"{path} is no part of this study: move it away, or take another folder"
+                )
 
     def _wrong(self, block: Block, results: Results) -> str:
         """What is wrong with a block, in words; empty if nothing."""
@@ -193,7 +205,9 @@ class StudyFolder:
 
 
 def check_folder(study: Study, folder: str | Path) -> None:
-    """Refuse a folder that `run_study` would refuse for its files' names or its manifest."""
+    """Refuse a folder that `run_study` would refuse for its files' names or its
+    manifest.
+    """
     if Path(folder).exists():
         StudyFolder(study, Path(folder)).check()
 
@@ -235,7 +249,9 @@ def _lock(handle: int, folder: Path) -> None:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise InvalidInputError(f"another process is at work in {folder}: wait until it is done") from None
+            raise InvalidInputError(
+                f"another process is at work in {folder}: wait until it is done"
+            ) from None
         except OSError:  # a file system without locks
             pass
 
@@ -254,17 +270,22 @@ def _check_manifest(study: Study, folder: Path) -> None:
         written_by = manifest["version"]
         differences = list(_differences(manifest["study"], study.to_dict()))
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise InvalidInputError(f"{path} is not the manifest of a study: take another folder") from None
+        raise InvalidInputError(
+            f"{path} is not the manifest of a study: take another folder"
+        ) from None
     if manifest.get("format") != FORMAT or written_by != __version__:
         differences.append(f"it was written by discreet {written_by}, and this is {__version__}")
     if differences:
         raise InvalidInputError(
-            f"{folder} holds another study ({'; '.join(differences)}): take another folder for this one"
+            f"{folder} holds another study ({'; '.join(differences)}): take another folder for "
+            "this one"
         )
 
 
 def _differences(there: dict[str, Any], here: dict[str, Any]) -> Iterator[str]:
-    """What keeps two descriptions of a study apart, in words; more runs than before do not."""
+    """What keeps two descriptions of a study apart, in words; more runs than before do
+    not.
+    """
     for name in dict.fromkeys([*there["instances"], *here["instances"]]):
         before = there["instances"].get(name)
         now = here["instances"].get(name)

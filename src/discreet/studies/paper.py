@@ -1,7 +1,9 @@
-"""The paper's study: six instances, its ε, its strategies under three thresholds, and bet-se beside them.
+"""The paper's study: six instances, its ε, its strategies under three thresholds, and
+bet-se beside them.
 
-`run_paper(folder, scope)` runs it as studies of `run_study` (no privacy, global, local), so that an interrupted one
-goes on where it was, to one table. What it says about the paper is in `findings`, the report in `discreet.reports`.
+`run_paper(folder, scope)` runs it as studies of `run_study` (no privacy, global,
+local), so that an interrupted one goes on where it was, to one table. What it says
+about the paper is in `findings`, the report in `discreet.reports`.
 """
 
 import json
@@ -46,7 +48,9 @@ QUICK = {
     "runs": 100,
 }
 AUTHORS = "dp-se-authors"
-"""DP-SE as the authors' published code has it: an epoch's sum divided by the count of all epochs."""
+"""DP-SE as the authors' published code has it: an epoch's sum divided by the count of
+all epochs.
+"""
 STRATEGIES: dict[str, tuple[tuple[str, str], ...]] = {
     "none": (("ttucb", "empirical"), ("ttucb", "proved")),
     "global": (
@@ -61,7 +65,9 @@ STRATEGIES: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     "local": (("ctb-tt", "empirical"), ("ctb-tt", "proved"), ("bet-se", "proved")),
 }
-"""By trust. Where `printed` and `proved` are one and the same threshold it is simulated once, as `proved`."""
+"""By trust. Where `printed` and `proved` are one and the same threshold it is simulated
+once, as `proved`.
+"""
 THRESHOLDS = {"global": ("empirical", "printed", "proved"), "local": ("empirical", "proved")}
 """By trust, what the findings and the pictures tell apart."""
 MARKER = "reproduce.json"
@@ -82,7 +88,9 @@ class Scope:
     """ε of the paper's local grid that were not asked for."""
 
     def studies(self) -> dict[str, Study]:
-        """The parts by name: the one without privacy first, as it tells how long local ones take; small ε last."""
+        """The parts by name: the one without privacy first, as it tells how long local
+        ones take; small ε last.
+        """
         local = self.levels.get("local", ())
         levels: dict[str, tuple[float | None, ...]] = {
             "none": (None,),
@@ -99,7 +107,9 @@ class Scope:
 
 
 def _strategies(trust: str, levels: Iterable[float | None]) -> list[strategy.Strategy]:
-    """All strategies of one trust model but the authors' DP-SE, the large ε first: they are the quick ones."""
+    """All strategies of one trust model but the authors' DP-SE, the large ε first: they
+    are the quick ones.
+    """
     found = []
     for name, threshold in STRATEGIES[trust]:
         own: dict[str, Any] = {"trust": trust} if name == "bet-se" else {"threshold": threshold}
@@ -110,7 +120,9 @@ def _strategies(trust: str, levels: Iterable[float | None]) -> list[strategy.Str
     return found
 
 
-def make_scope(runs: int | None = None, trust: str = "both", quick: bool = False, all_local: bool = False) -> Scope:
+def make_scope(
+    runs: int | None = None, trust: str = "both", quick: bool = False, all_local: bool = False
+) -> Scope:
     """The paper's study, or the quick one; for one trust model or `both`."""
     if trust not in ("global", "local", "both"):
         raise InvalidInputError(f"trust must be one of global, local, both; got {trust!r}")
@@ -118,10 +130,13 @@ def make_scope(runs: int | None = None, trust: str = "both", quick: bool = False
         raise InvalidInputError(f"runs must be a whole number, 2 or more; got {runs!r}")
     if all_local and (quick or trust not in ("local", "both")):
         raise InvalidInputError(
-            "all_local belongs to the full local study: leave out quick, and take trust local or both"
+            "all_local belongs to the full local study: leave out quick, and take trust local or "
+            "both"
         )
     grids: dict[str, Any] = QUICK if quick else {"global": GLOBAL, "local": LOCAL}
-    levels = {which: tuple(grids[which]) for which in ("global", "local") if trust in (which, "both")}
+    levels = {
+        which: tuple(grids[which]) for which in ("global", "local") if trust in (which, "both")
+    }
     left_out: tuple[float, ...] = ()
     if "local" in levels and not all_local:
         left_out = tuple(level for level in levels["local"] if level < LEAST_LOCAL)
@@ -131,13 +146,16 @@ def make_scope(runs: int | None = None, trust: str = "both", quick: bool = False
     return Scope(runs or default, instances, levels, quick, left_out)
 
 
-# --- DP-SE by the authors' code -------------------------------------------------------------------
+# --- DP-SE by the authors' code -------------------------------------------------------
 
 
-def authors_dp_se(instance: Bernoulli, epsilon: float, delta: float, runs: int, seed: int) -> tuple[Ints, Ints, Ints]:
+def authors_dp_se(
+    instance: Bernoulli, epsilon: float, delta: float, runs: int, seed: int
+) -> tuple[Ints, Ints, Ints]:
     """Runs of DP-SE by the authors' published code: samples, recommendations, epochs.
 
-    As in Sajed and Sheffet, but an epoch's sum is divided by the count of all epochs, which shrinks every gap.
+    As in Sajed and Sheffet, but an epoch's sum is divided by the count of all epochs,
+    which shrinks every gap.
     """
     rng = np.random.default_rng(seed)
     active = np.ones((runs, instance.arms), np.bool_)
@@ -149,7 +167,10 @@ def authors_dp_se(instance: Bernoulli, epsilon: float, delta: float, runs: int, 
             rows = np.flatnonzero(left == size)
             length = thresholds.epoch_length(size, epoch, epsilon, delta)
             count[rows] += length
-            mean = rng.binomial(length, instance.means, (len(rows), instance.arms)) / count[rows, np.newaxis]
+            mean = (
+                rng.binomial(length, instance.means, (len(rows), instance.arms))
+                / count[rows, np.newaxis]
+            )
             mean += rng.laplace(0, 1 / (epsilon * length), mean.shape)
             mean[~active[rows]] = -math.inf
             radius = thresholds.epoch_radius(size, epoch, length, epsilon, delta)
@@ -160,7 +181,9 @@ def authors_dp_se(instance: Bernoulli, epsilon: float, delta: float, runs: int, 
 
 
 def _with_authors(table: "pl.DataFrame", runs: int) -> "pl.DataFrame":
-    """The table of the global study with rows of the authors' DP-SE after those of DP-SE."""
+    """The table of the global study with rows of the authors' DP-SE after those of
+    DP-SE.
+    """
     import polars as pl
 
     rows = list[dict[str, Any]]()
@@ -180,28 +203,39 @@ def _with_authors(table: "pl.DataFrame", runs: int) -> "pl.DataFrame":
                 seed=SEED,
                 version=__version__,
             )
-            rows.append({**row, "strategy": AUTHORS, "threshold": "empirical", **statistics(results)})
+            rows.append(
+                {**row, "strategy": AUTHORS, "threshold": "empirical", **statistics(results)}
+            )
     return pl.DataFrame(rows, schema=table.schema)
 
 
-# --- how long the local part takes ----------------------------------------------------------------
+# --- how long the local part takes ----------------------------------------------------
 
 
 def local_pace() -> float:
-    """Seconds for a sample of ctb-tt on this machine, on all its threads: the best of a few tries of some millions."""
+    """Seconds for a sample of ctb-tt on this machine, on all its threads: the best of a
+    few tries of some millions.
+    """
     trial = presets.ctb_tt(0.5, DELTA)
     engine.simulate(benchmarks.mu4, trial, 2, SEED)  # compiles
     tries = [engine.simulate(benchmarks.mu2, trial, 8, SEED) for _ in range(5)]
     return min(float(results.seconds / results.samples.sum()) for results in tries)
 
 
-def local_seconds(free: Iterable[dict[str, Any]], levels: Iterable[float], runs: int, pace: float) -> float:
+def local_seconds(
+    free: Iterable[dict[str, Any]], levels: Iterable[float], runs: int, pace: float
+) -> float:
     """About how long ctb-tt will take, from the samples of the cells without privacy.
 
-    Randomised response shrinks gaps by tanh(ε/2), and it is simulated one sample at a time.
+    Randomised response shrinks gaps by tanh(ε/2), and it is simulated one sample at a
+    time.
     """
-    samples = sum(row["mean"] for row in free if row["strategy"] == "ttucb" and row["mean"] is not None)
-    return float(pace * runs * samples * sum(1 / TRUSTS["local"].shrink(level) ** 2 for level in levels))
+    samples = sum(
+        row["mean"] for row in free if row["strategy"] == "ttucb" and row["mean"] is not None
+    )
+    return float(
+        pace * runs * samples * sum(1 / TRUSTS["local"].shrink(level) ** 2 for level in levels)
+    )
 
 
 def in_words(seconds: float) -> str:
@@ -212,14 +246,18 @@ def in_words(seconds: float) -> str:
     return f"about {max(1, round(seconds))} seconds"
 
 
-# --- the study ------------------------------------------------------------------------------------
+# --- the study ------------------------------------------------------------------------
 
 
-def run_paper(folder: Path, scope: Scope, progress: OnStep | None = None, say: Say | None = None) -> "pl.DataFrame":
-    """Simulate what is missing of the study in a folder, write `table.parquet`, and return it.
+def run_paper(
+    folder: Path, scope: Scope, progress: OnStep | None = None, say: Say | None = None
+) -> "pl.DataFrame":
+    """Simulate what is missing of the study in a folder, write `table.parquet`, and
+    return it.
 
-    Started again in the same folder it goes on where it was; other parts and more runs are added.
-    `progress(step)` is called as runs are done, `say(words)` when there is something to tell.
+    Started again in the same folder it goes on where it was; other parts and more runs
+    are added. `progress(step)` is called as runs are done, `say(words)` when there is
+    something to tell.
     """
     tell: Say = say or (lambda words: None)
     studies = scope.studies()
@@ -268,7 +306,9 @@ def _announce(part: str, free: "pl.DataFrame", study: Study, tell: Say) -> None:
 
 
 def prepare(folder: Path, studies: dict[str, Study]) -> None:
-    """Make the folder ours: new, empty, or one of an earlier start. Refuses before it changes anything."""
+    """Make the folder ours: new, empty, or one of an earlier start. Refuses before it
+    changes anything.
+    """
     try:
         if folder.exists():
             names = sorted(path.name for path in folder.iterdir())
@@ -276,7 +316,8 @@ def prepare(folder: Path, studies: dict[str, Study]) -> None:
             for name in names:
                 if name not in ours and not name.startswith(tuple(f".{part}." for part in ours)):
                     raise InvalidInputError(
-                        f"{folder} holds {name!r}, which is not of this study: take an empty or a new folder"
+                        f"{folder} holds {name!r}, which is not of this study: take an empty or a "
+                        "new folder"
                     )
         for part, study in studies.items():
             check_folder(study, folder / "runs" / part)
@@ -284,7 +325,10 @@ def prepare(folder: Path, studies: dict[str, Study]) -> None:
     except OSError as error:
         raise InvalidInputError(f"cannot use {folder}: {error.strerror or error}") from None
     if not (folder / MARKER).exists():
-        write(folder / MARKER, json.dumps({"made by": "discreet reproduce", "version": __version__}) + "\n")
+        write(
+            folder / MARKER,
+            json.dumps({"made by": "discreet reproduce", "version": __version__}) + "\n",
+        )
 
 
 def switch_of(instance: str, trust: str) -> float:
@@ -293,7 +337,7 @@ def switch_of(instance: str, trust: str) -> float:
     return theory.switch_epsilon(arms, trust)
 
 
-# --- the table, cell by cell ----------------------------------------------------------------------
+# --- the table, cell by cell ----------------------------------------------------------
 
 Row = dict[str, Any]
 
@@ -315,8 +359,12 @@ class PaperRows:
         names = ("instance", "trust", "strategy", "threshold", "epsilon")
         self.rows = {tuple(row[name] for name in names): row for row in rows}
 
-    def find(self, instance: str, trust: str, strategy: str, threshold: str, epsilon: float | None) -> Row | None:
-        """The row shown under that threshold: where a strategy has no such threshold, its proved one."""
+    def find(
+        self, instance: str, trust: str, strategy: str, threshold: str, epsilon: float | None
+    ) -> Row | None:
+        """The row shown under that threshold: where a strategy has no such threshold,
+        its proved one.
+        """
         if strategy == "ttucb":
             trust = "none"
             epsilon = None
@@ -325,7 +373,9 @@ class PaperRows:
         return self.rows.get((instance, trust, strategy, mine, epsilon))
 
     def pairs(self, trust: str, one: tuple[str, str], other: tuple[str, str]) -> Iterator[Pair]:
-        """Two strategies, each with its threshold, in all cells where runs of both stopped."""
+        """Two strategies, each with its threshold, in all cells where runs of both
+        stopped.
+        """
         for instance in self.scope.instances:
             for level in self.scope.levels[trust]:
                 first = self.find(instance, trust, *one, level)

@@ -1,4 +1,6 @@
-"""run_study: simulate what is missing of a study, on threads or on any executor; to one table."""
+"""run_study: simulate what is missing of a study, on threads or on any executor; to one
+table.
+"""
 
 import logging
 import warnings
@@ -43,12 +45,15 @@ def run_study(
     progress: OnStep | None = None,
     threads: int | None = None,
 ) -> "pl.DataFrame":
-    """Simulate what is missing in the folder, write `table.parquet`, and return it: a row per cell.
+    """Simulate what is missing in the folder, write `table.parquet`, and return it: a
+    row per cell.
 
-    Without an executor each block of runs is spread over `threads` (one per processor); an executor of
-    `concurrent.futures`, Dask's for instance, gets whole blocks. Interrupted in any way, it keeps the finished blocks,
-    and the same call goes on from there. With more `runs` than before it adds the new ones. The folder must be new,
-    empty, or of this study. The table returned has a column more than the file: `seconds`, the time the blocks took.
+    Without an executor each block of runs is spread over `threads` (one per processor);
+    an executor of `concurrent.futures`, Dask's for instance, gets whole blocks.
+    Interrupted in any way, it keeps the finished blocks, and the same call goes on from
+    there. With more `runs` than before it adds the new ones. The folder must be new,
+    empty, or of this study. The table returned has a column more than the file:
+    `seconds`, the time the blocks took.
     """
     _check_threads(threads, executor)
     with locked(study, Path(folder)) as kept:
@@ -65,10 +70,17 @@ def run_study(
 
 
 def simulate_block(
-    instance: Instance, strategy: Strategy, first: int, last: int, seed: int, max_samples: int | None
+    instance: Instance,
+    strategy: Strategy,
+    first: int,
+    last: int,
+    seed: int,
+    max_samples: int | None,
 ) -> Results:
     """Runs first … last − 1 of a cell, on one thread: what executors are sent."""
-    results = engine.simulate_quietly(instance, strategy, last - first, seed, max_samples, 1, first_run=first)
+    results = engine.simulate_quietly(
+        instance, strategy, last - first, seed, max_samples, 1, first_run=first
+    )
     if results.interrupted:
         raise KeyboardInterrupt
     return results
@@ -76,7 +88,9 @@ def simulate_block(
 
 @contextmanager
 def dask_executor(address: str, timeout: float = 10) -> Iterator[Executor]:
-    """An executor on the Dask cluster whose scheduler has this address, such as tcp://10.0.0.1:8786."""
+    """An executor on the Dask cluster whose scheduler has this address, such as
+    tcp://10.0.0.1:8786.
+    """
     try:
         from distributed import Client
     except ImportError:
@@ -117,7 +131,9 @@ def _check_threads(threads: int | None, executor: Executor | None) -> None:
     if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
         raise InvalidInputError(f"threads must be 1 or more; got {threads}")
     if executor is not None:
-        raise InvalidInputError("threads are for runs on this machine: an executor has workers of its own")
+        raise InvalidInputError(
+            "threads are for runs on this machine: an executor has workers of its own"
+        )
 
 
 def _warn(study: Study) -> None:
@@ -128,7 +144,9 @@ def _warn(study: Study) -> None:
             cells.setdefault(reason, []).append(cell.title)
     for reason, titles in cells.items():
         others = f" and in {len(titles) - 1} more cells" if len(titles) > 1 else ""
-        text = f"in '{titles[0]}'{others} some runs may not stop ({reason}); they count as unstopped"
+        text = (
+            f"in '{titles[0]}'{others} some runs may not stop ({reason}); they count as unstopped"
+        )
         warnings.warn(text, engine.MayNotStopWarning, stacklevel=3)
 
 
@@ -147,7 +165,9 @@ class _Meter:
         return self.runs - sum(min(block.last, self.runs) - block.first for block in missing)
 
     def add(self, cell: Cell, runs: int, within: int = 0) -> None:
-        """So many runs more are done for good, and so many of a block that is still under way."""
+        """So many runs more are done for good, and so many of a block that is still
+        under way.
+        """
         before = self.cells[cell]
         self.cells[cell] = min(self.runs, before + runs)
         self.done += self.cells[cell] - before
@@ -176,7 +196,9 @@ def _run_here(folder: StudyFolder, work: list[Block], meter: _Meter, threads: in
 
 
 def _run_there(folder: StudyFolder, work: list[Block], meter: _Meter, executor: Executor) -> None:
-    """All blocks to the executor; those that finish are kept, whatever becomes of the others."""
+    """All blocks to the executor; those that finish are kept, whatever becomes of the
+    others.
+    """
     waiting: dict[Future[Results], Block] = {}
     try:
         for block in work:
@@ -189,13 +211,18 @@ def _run_there(folder: StudyFolder, work: list[Block], meter: _Meter, executor: 
         raise
     except CancelledError:
         raise DiscreetError(
-            "the executor dropped the work, as when its cluster is gone; what is finished is kept: start again to go on"
+            "the executor dropped the work, as when its cluster is gone; what is finished is "
+            "kept: start again to go on"
         ) from None
     except BrokenExecutor:
-        raise DiscreetError("a worker process died; the finished blocks are kept: start again to go on") from None
+        raise DiscreetError(
+            "a worker process died; the finished blocks are kept: start again to go on"
+        ) from None
     except Exception as error:
         what = " ".join(f"{type(error).__name__}: {error}".split())
-        raise DiscreetError(f"a block failed on a worker ({what}); the finished ones are kept") from error
+        raise DiscreetError(
+            f"a block failed on a worker ({what}); the finished ones are kept"
+        ) from error
     finally:
         _keep_finished(folder, waiting)
 

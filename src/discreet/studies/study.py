@@ -1,4 +1,6 @@
-"""Study: every instance with every strategy, a number of runs and a seed; frozen and written down."""
+"""Study: every instance with every strategy, a number of runs and a seed; frozen and
+written down.
+"""
 
 import hashlib
 import itertools
@@ -32,7 +34,9 @@ class Cell:
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """Every instance with every strategy, `runs` times each. Several ε, δ or thresholds are several strategies."""
+    """Every instance with every strategy, `runs` times each. Several ε, δ or thresholds
+    are several strategies.
+    """
 
     instances: Mapping[str, Instance]
     strategies: Sequence[Strategy]
@@ -60,7 +64,9 @@ class Study:
         return Study, (dict(self.instances), self.strategies, *numbers)
 
     def __eq__(self, other: object) -> bool:
-        """Equal if the same cells are simulated in the same order with the same numbers."""
+        """Equal if the same cells are simulated in the same order with the same
+        numbers.
+        """
         return isinstance(other, Study) and self.to_dict() == other.to_dict()
 
     def __hash__(self) -> int:
@@ -79,7 +85,9 @@ class Study:
         return hashlib.sha256(json.dumps(self.to_dict(), sort_keys=True).encode()).hexdigest()
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain types from which `from_dict` makes an equal study, unless it has strategies of your own."""
+        """Plain types from which `from_dict` makes an equal study, unless it has
+        strategies of your own.
+        """
         return {
             "instances": {name: instance.to_dict() for name, instance in self.instances.items()},
             "strategies": [strategy.identity for strategy in self.strategies],
@@ -92,7 +100,9 @@ class Study:
     def from_dict(description: Mapping[str, Any]) -> "Study":
         """The study that `to_dict` described."""
         try:
-            instances = {name: Instance.from_dict(part) for name, part in description["instances"].items()}
+            instances = {
+                name: Instance.from_dict(part) for name, part in description["instances"].items()
+            }
             strategies = [Strategy.from_dict(part) for part in description["strategies"]]
             numbers = {key: description[key] for key in ("runs", "seed", "max_samples")}
         except (KeyError, TypeError, AttributeError):
@@ -115,7 +125,9 @@ def title(strategy: Strategy) -> str:
 
 
 def extras(strategy: Strategy) -> str:
-    """The parts that differ from the preset and have no column of their own, as words."""
+    """The parts that differ from the preset and have no column of their own, as
+    words.
+    """
     usual = {"gamma": None, "beta": 0.5, "episodes": "arm", "s": 1.2, "alpha": 1.2, "zeta": 0.0}
     usual["cost"] = PARTS.get(strategy.name, {}).get("cost", "gaussian")
     usual["sampling"] = strategy.part.samplings[0]
@@ -123,16 +135,21 @@ def extras(strategy: Strategy) -> str:
     parts = {key: getattr(strategy, key) for key in usual}
     told = {key: value for key, value in parts.items() if value != usual[key]} | strategy.extra
     return ", ".join(
-        f"{key} = {value:g}" if isinstance(value, float) else f"{key} = {value}" for key, value in told.items()
+        f"{key} = {value:g}" if isinstance(value, float) else f"{key} = {value}"
+        for key, value in told.items()
     )
 
 
 def _check_instances(instances: Any) -> None:
     if not isinstance(instances, Mapping) or not instances:
-        raise InvalidInputError("a study needs instances by their names, for instance {'mu1': benchmarks.mu1}")
+        raise InvalidInputError(
+            "a study needs instances by their names, for instance {'mu1': benchmarks.mu1}"
+        )
     for name, instance in instances.items():
         if not isinstance(name, str) or not name or not isinstance(instance, Instance):
-            raise InvalidInputError(f"instances must be named instances; got {name!r}: {instance!r}")
+            raise InvalidInputError(
+                f"instances must be named instances; got {name!r}: {instance!r}"
+            )
 
 
 def _checked_strategies(strategies: Any) -> tuple[Strategy, ...]:
@@ -142,13 +159,16 @@ def _checked_strategies(strategies: Any) -> tuple[Strategy, ...]:
     for strategy in strategies:
         if not isinstance(strategy, Strategy):
             raise InvalidInputError(
-                f"a study takes strategies made by presets, such as bet_se(0.05, 1); got {strategy!r}"
+                "a study takes strategies made by presets, such as bet_se(0.05, 1); got "
+                f"{strategy!r}"
             )
     found = tuple(strategies)
     for strategy in found:
         _ = strategy.identity  # refuses Python functions: a study must be written down
         if found.count(strategy) > 1:
-            raise InvalidInputError(f"the strategy {title(strategy)} is there twice: name each one once")
+            raise InvalidInputError(
+                f"the strategy {title(strategy)} is there twice: name each one once"
+            )
     return found
 
 

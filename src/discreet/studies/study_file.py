@@ -1,4 +1,6 @@
-"""A study from a small TOML file: instances, and strategies with lists of values for their options."""
+"""A study from a small TOML file: instances, and strategies with lists of values for
+their options.
+"""
 
 import itertools
 import tomllib
@@ -33,7 +35,9 @@ OPTIONS: dict[str, Any] = {
     "s": None,
     "alpha": None,
 }
-"""What a strategy in a file may say, each with a check of its values that needs no other option."""
+"""What a strategy in a file may say, each with a check of its values that needs no
+other option.
+"""
 SHARED = ("epsilon", "delta", "threshold")
 KEYS = {"instances", "strategies", "runs", "seed", "max_samples", "skip_unfit", *SHARED}
 
@@ -56,8 +60,14 @@ def _read(document: dict[str, Any]) -> Study:
     _known("a study", document, KEYS)
     instances = _instances(document.get("instances"))
     entries = document.get("strategies")
-    if not isinstance(entries, list) or not entries or not all(isinstance(entry, dict) for entry in entries):
-        raise InvalidInputError('write the strategies as [[strategies]] tables, each with preset = "bet-se" or another')
+    if (
+        not isinstance(entries, list)
+        or not entries
+        or not all(isinstance(entry, dict) for entry in entries)
+    ):
+        raise InvalidInputError(
+            'write the strategies as [[strategies]] tables, each with preset = "bet-se" or another'
+        )
     skip = document.get("skip_unfit", False)
     if not isinstance(skip, bool):
         raise InvalidInputError(f"skip_unfit must be true or false; got {skip!r}")
@@ -72,7 +82,9 @@ def _read(document: dict[str, Any]) -> Study:
 def _known(what: str, table: dict[str, Any], keys: Any) -> None:
     unknown = sorted(set(table) - set(keys))
     if unknown:
-        raise InvalidInputError(f"{what} has no entry {unknown[0]!r}: use {', '.join(sorted(keys))}")
+        raise InvalidInputError(
+            f"{what} has no entry {unknown[0]!r}: use {', '.join(sorted(keys))}"
+        )
 
 
 def _instances(part: Any) -> dict[str, Instance]:
@@ -80,7 +92,8 @@ def _instances(part: Any) -> dict[str, Instance]:
         part = {name: name for name in part}
     if not isinstance(part, dict) or not part:
         raise InvalidInputError(
-            'write the instances as instances = ["mu1", "mu2"], or as a table [instances] with lines name = [means]'
+            'write the instances as instances = ["mu1", "mu2"], or as a table [instances] with '
+            "lines name = [means]"
         )
     return {name: _instance(name, value) for name, value in part.items()}
 
@@ -89,7 +102,9 @@ def _instance(name: str, value: Any) -> Instance:
     try:
         if isinstance(value, str):
             if value not in benchmarks:
-                raise InvalidInputError(f"unknown benchmark {value!r}: use one of {', '.join(benchmarks)}")
+                raise InvalidInputError(
+                    f"unknown benchmark {value!r}: use one of {', '.join(benchmarks)}"
+                )
             return benchmarks[value]
         if isinstance(value, dict):
             return Instance.from_dict({"law": "bernoulli", **value})
@@ -151,7 +166,9 @@ def _made(preset: str, options: dict[str, Any], skip: bool) -> Strategy | str:
         raise InvalidInputError(f"{words}: say also {missing}") from None
     except InvalidInputError as error:
         if not skip:
-            raise InvalidInputError(f"{words}: {error}; or write skip_unfit = true to leave it out") from None
+            raise InvalidInputError(
+                f"{words}: {error}; or write skip_unfit = true to leave it out"
+            ) from None
         return f"{words}: {error}"
 
 

@@ -25,8 +25,14 @@ def make_table(folder: StudyFolder) -> "pl.DataFrame":
     cells = folder.study.cells
     rows = [_row(cell, folder.results(cell), times) for cell in cells]
     if any(cell.strategy.label for cell in cells):  # then every row says what is promised
-        rows = [{**row, "correctness": cell.strategy.correctness} for row, cell in zip(rows, cells, strict=True)]
-    kinds = {name: pl.String if name in TEXTS else pl.Int64 if name in COUNTS else pl.Float64 for name in rows[0]}
+        rows = [
+            {**row, "correctness": cell.strategy.correctness}
+            for row, cell in zip(rows, cells, strict=True)
+        ]
+    kinds = {
+        name: pl.String if name in TEXTS else pl.Int64 if name in COUNTS else pl.Float64
+        for name in rows[0]
+    }
     return pl.DataFrame(rows, schema=kinds)
 
 

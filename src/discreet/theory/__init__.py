@@ -1,7 +1,9 @@
-"""Formulas: what is possible, for an instance and a privacy level. Knows instances only, never a strategy or a run.
+"""Formulas: what is possible, for an instance and a privacy level. Knows instances
+only, never a strategy or a run.
 
-Characteristic times, lower and upper bounds, switch points; thresholds are in `discreet.theory.thresholds`,
-divergences in `discreet.theory.divergences`, everything of one instance at once is `discreet.bounds`.
+Characteristic times, lower and upper bounds, switch points; thresholds are in
+`discreet.theory.thresholds`, divergences in `discreet.theory.divergences`, everything
+of one instance at once is `discreet.bounds`.
 """
 
 from discreet.theory.constants import (

@@ -1,4 +1,6 @@
-"""Everything the theory says of one instance: how many samples, how to spread them, when privacy is free."""
+"""Everything the theory says of one instance: how many samples, how to spread them,
+when privacy is free.
+"""
 
 import math
 from collections.abc import Sequence
@@ -15,10 +17,12 @@ from discreet.theory.times import CharacteristicTime
 
 @dataclass(frozen=True, eq=False)
 class PrivateBounds:
-    """What holds at one privacy level ε. Times and constants multiply log(1/δ); bounds are numbers of samples.
+    """What holds at one privacy level ε. Times and constants multiply log(1/δ); bounds
+    are numbers of samples.
 
-    `lower_bound_local` is T*_ℓ's own; as ε-local DP implies ε-global DP, a local strategy also obeys the global
-    bound, and `lower_bound_local_both` is the larger of the two. The costs are ratios to no privacy.
+    `lower_bound_local` is T*_ℓ's own; as ε-local DP implies ε-global DP, a local
+    strategy also obeys the global bound, and `lower_bound_local_both` is the larger of
+    the two. The costs are ratios to no privacy.
     """
 
     epsilon: float
@@ -40,13 +44,17 @@ class PrivateBounds:
     private_complexity: float
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain types for JSON; times as numbers, their allocations under `allocation`."""
+        """Plain types for JSON; times as numbers, their allocations under
+        `allocation`.
+        """
         return _plain(vars(self))
 
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """The characteristic times of an instance, and its bounds at an error rate δ and some privacy levels."""
+    """The characteristic times of an instance, and its bounds at an error rate δ and
+    some privacy levels.
+    """
 
     instance: Instance
     delta: float
@@ -66,7 +74,9 @@ class Bounds:
     per_epsilon: tuple[PrivateBounds, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain types for JSON; an infinite `free_epsilon` (privacy is never free) becomes null."""
+        """Plain types for JSON; an infinite `free_epsilon` (privacy is never free)
+        becomes null.
+        """
         fields = dict(vars(self))
         fields["instance"] = self.instance.to_dict()
         fields["best"] = self.instance.names[self.instance.best]
@@ -82,13 +92,21 @@ def bounds(
     beta: float = 0.5,
     sigma: float = 0.5,
 ) -> Bounds:
-    """All quantities of `theory` for a Bernoulli instance: without privacy, and for each ε of `epsilons`.
+    """All quantities of `theory` for a Bernoulli instance: without privacy, and for
+    each ε of `epsilons`.
 
-    β is the leader's share in the β-times, σ the standard deviation of the Gaussian ones.
+    β is the leader's share in the β-times, σ the standard deviation of the Gaussian
+    ones.
     """
     if isinstance(epsilons, str) or not isinstance(epsilons, Sequence | np.ndarray):
-        raise InvalidInputError(f"epsilons must be a list of privacy levels, for one as [1.0]; got {epsilons!r}")
-    t_kl, t_tv, t_gaussian = times.t_kl(instance), times.t_tv(instance), times.t_gaussian(instance, sigma)
+        raise InvalidInputError(
+            f"epsilons must be a list of privacy levels, for one as [1.0]; got {epsilons!r}"
+        )
+    t_kl, t_tv, t_gaussian = (
+        times.t_kl(instance),
+        times.t_tv(instance),
+        times.t_gaussian(instance, sigma),
+    )
     t_tv2 = t_gaussian.scaled(1 / (2 * sigma**2))
     switch = {
         "local": times.inverse_local_factor(t_tv2.value / t_kl.value),
@@ -119,7 +137,8 @@ def bounds(
 def _at(plain: Bounds, epsilon: float) -> PrivateBounds:
     instance, delta, beta, sigma = plain.instance, plain.delta, plain.beta, plain.sigma
     t_local, t_global, t_epsilon = (
-        time(instance, epsilon, plain.t_kl) for time in (times.t_local, times.t_global, times.t_epsilon)
+        time(instance, epsilon, plain.t_kl)
+        for time in (times.t_local, times.t_global, times.t_epsilon)
     )
     t_relaxed_beta = times.t_relaxed_beta(instance, epsilon, beta, sigma)
     hardest = times.harder(t_local, t_epsilon)
@@ -139,7 +158,9 @@ def _at(plain: Bounds, epsilon: float) -> PrivateBounds:
         cost_global=t_epsilon.value / plain.t_kl.value,
         regime_local="high" if epsilon < plain.switch_epsilon["local"] else "low",
         regime_global=_global_regime(epsilon, plain),
-        upper_constant=constants.upper_constants(instance, epsilon, plain.t_gaussian_beta, t_relaxed_beta, beta, sigma),
+        upper_constant=constants.upper_constants(
+            instance, epsilon, plain.t_gaussian_beta, t_relaxed_beta, beta, sigma
+        ),
         private_complexity=constants.private_complexity(instance, epsilon, sigma),
     )
 

@@ -2,8 +2,9 @@
 
 W^G is eq. TTUCB_Gaussian, W^{G,ε} eq. TTUCB_global_v2.
 
-A cost is W = d / (2σ² (1/n + 1/m)) with a numerator d of the gap. It is written once, here: two algebraically equal
-forms break ties differently, so stepping, leaping, the live run and the tests' oracle all use these forms.
+A cost is W = d / (2σ² (1/n + 1/m)) with a numerator d of the gap. It is written once,
+here: two algebraically equal forms break ties differently, so stepping, leaping, the
+live run and the tests' oracle all use these forms.
 """
 
 from discreet.leaf import leaf
@@ -11,15 +12,18 @@ from discreet.leaf import leaf
 GAUSSIAN, PRIVATE = 0, 1
 """Codes of W^G and W^{G,ε}."""
 MEAN_ULPS = 4 * 2.0**-52
-"""Rounding error that a difference of two means may carry, relative to the larger of them."""
+"""Rounding error that a difference of two means may carry, relative to the larger of
+them.
+"""
 
 
 @leaf
 def gap_is_large(mean_best: float, mean_other: float, half_epsilon: float) -> bool:
     """Whether the gap is at least epsilon / 2, the second case of c~^{G,eps}.
 
-    Equality is the second case, and floats misjudge it (0.95 - 0.9 < 0.05), so a gap short of epsilon / 2 by no more
-    than the rounding error of the means counts as equal.
+    Equality is the second case, and floats misjudge it (0.95 - 0.9 < 0.05), so a gap
+    short of epsilon / 2 by no more than the rounding error of the means counts as
+    equal.
     """
     size = max(abs(mean_best), abs(mean_other))
     return mean_best - mean_other >= half_epsilon - MEAN_ULPS * size
@@ -27,7 +31,9 @@ def gap_is_large(mean_best: float, mean_other: float, half_epsilon: float) -> bo
 
 @leaf
 def numerator(cost: int, gap: float, half_epsilon: float) -> float:
-    """d of a cost W = d / (2 sigma^2 (1/n + 1/m)): gap^2, or gap min(epsilon/2, gap); zero for a gap <= 0."""
+    """d of a cost W = d / (2 sigma^2 (1/n + 1/m)): gap^2, or gap min(epsilon/2, gap);
+    zero for a gap <= 0.
+    """
     if gap <= 0.0:
         return 0.0
     if cost == PRIVATE:
@@ -36,6 +42,8 @@ def numerator(cost: int, gap: float, half_epsilon: float) -> float:
 
 
 @leaf
-def transport_cost(top: float, inverse_best: float, inverse_other: float, two_variance: float) -> float:
+def transport_cost(
+    top: float, inverse_best: float, inverse_other: float, two_variance: float
+) -> float:
     """W of the pair from its numerator and the inverse counts."""
     return top / (two_variance * (inverse_best + inverse_other))

@@ -1,8 +1,10 @@
-"""Divergences between Bernoulli laws: kl, total variation, and d_ε for ε-global privacy.
+"""Divergences between Bernoulli laws: kl, total variation, and d_ε for ε-global
+privacy.
 
-All take scalars or arrays, keep full relative precision where the two means are close, and know the limits
-0 · log 0 = 0 and kl(p, 0) = ∞. What measures an upward `Move` serves the characteristic times in `theory`; those
-are kernels, called with NumPy's warnings off.
+All take scalars or arrays, keep full relative precision where the two means are close,
+and know the limits 0 · log 0 = 0 and kl(p, 0) = ∞. What measures an upward `Move`
+serves the characteristic times in `theory`; those are kernels, called with NumPy's
+warnings off.
 """
 
 import math
@@ -16,18 +18,24 @@ from discreet.validate import check_epsilon, check_unit
 
 
 def kl(p: ArrayLike, q: ArrayLike) -> Floats:
-    """kl(p, q) = p log(p/q) + (1−p) log((1−p)/(1−q)), the divergence of Bernoulli(p) from Bernoulli(q)."""
+    """kl(p, q) = p log(p/q) + (1−p) log((1−p)/(1−q)), the divergence of Bernoulli(p)
+    from Bernoulli(q).
+    """
     with np.errstate(all="ignore"):
         return kl_up(*_upward(check_unit("p", p), check_unit("q", q)))
 
 
 def tv(p: ArrayLike, q: ArrayLike) -> Floats:
-    """The total variation distance of Bernoulli(p) and Bernoulli(q): the distance of their means."""
+    """The total variation distance of Bernoulli(p) and Bernoulli(q): the distance of
+    their means.
+    """
     return np.abs(check_unit("p", p) - check_unit("q", q))
 
 
 def d_epsilon(p: ArrayLike, q: ArrayLike, epsilon: float) -> Floats:
-    """d_ε(p, q) = inf over r of ε · abs(p − r) + kl(r, q) (Jourdan & Azize 2025): what privacy leaves of kl."""
+    """d_ε(p, q) = inf over r of ε · abs(p − r) + kl(r, q) (Jourdan & Azize 2025): what
+    privacy leaves of kl.
+    """
     private = PrivateUp(check_epsilon(epsilon))
     with np.errstate(all="ignore"):
         move = _upward(check_unit("p", p), check_unit("q", q))
@@ -35,13 +43,17 @@ def d_epsilon(p: ArrayLike, q: ArrayLike, epsilon: float) -> Floats:
 
 
 def randomised_mean(mean: ArrayLike, epsilon: float) -> Floats:
-    """μ_ε, the mean of ε-randomised responses to rewards of this mean (Lemma of Ren et al. on CTB)."""
+    """μ_ε, the mean of ε-randomised responses to rewards of this mean (Lemma of Ren et
+    al. on CTB).
+    """
     share = math.tanh(check_epsilon(epsilon) / 2)  # (e^ε − 1)/(e^ε + 1), without overflow
     return (check_unit("mean", mean) - 0.5) * share + 0.5
 
 
 class Rise(NamedTuple):
-    """A divergence from p up to q = p + off as a function of off: its value, slope and curvature."""
+    """A divergence from p up to q = p + off as a function of off: its value, slope and
+    curvature.
+    """
 
     value: Floats
     slope: Floats
@@ -49,9 +61,11 @@ class Rise(NamedTuple):
 
 
 class Move(NamedTuple):
-    """An upward move from p to q = p + off; 1 − p and 1 − q are kept too, with the digits they would lose.
+    """An upward move from p to q = p + off; 1 − p and 1 − q are kept too, with the
+    digits they would lose.
 
-    p and 1 − p are never exactly 0 but at least `NOTHING`, so that the formulas need no special cases.
+    p and 1 − p are never exactly 0 but at least `NOTHING`, so that the formulas need no
+    special cases.
     """
 
     p: Floats
@@ -72,7 +86,9 @@ def kl_up(p: Floats, p_bar: Floats, off: Floats, q: Floats, q_bar: Floats) -> Fl
 
 def kl_rise(p: Floats, p_bar: Floats, off: Floats, q: Floats, q_bar: Floats) -> Rise:
     """kl(p, q) along a move, with its derivatives in off."""
-    return Rise(kl_up(p, p_bar, off, q, q_bar), off / (q * q_bar), p / q / q + p_bar / q_bar / q_bar)
+    return Rise(
+        kl_up(p, p_bar, off, q, q_bar), off / (q * q_bar), p / q / q + p_bar / q_bar / q_bar
+    )
 
 
 def square_rise(off: Floats, factor: float) -> Rise:
@@ -81,7 +97,9 @@ def square_rise(off: Floats, factor: float) -> Rise:
 
 
 class Turn(NamedTuple):
-    """Where d⁺_ε leaves kl: at q = g(p) = p e^ε / (1 + p(e^ε − 1)). As g − p and 1 − g."""
+    """Where d⁺_ε leaves kl: at q = g(p) = p e^ε / (1 + p(e^ε − 1)). As g − p and 1 −
+    g.
+    """
 
     reach: Floats
     bar: Floats
@@ -90,11 +108,14 @@ class Turn(NamedTuple):
 class PrivateUp:
     """d⁺_ε(p, q) along a move: kl up to q = g(p), from there the private branch.
 
-    Beyond g the value is kl(p, g) + log((1 − g s)/(1 − q s)) with s = 1 − e^{−ε}, and the slope s/(1 − q s).
+    Beyond g the value is kl(p, g) + log((1 − g s)/(1 − q s)) with s = 1 − e^{−ε}, and
+    the slope s/(1 − q s).
     """
 
     def __init__(self, epsilon: float) -> None:
-        epsilon = min(epsilon, 600.0)  # e^{-600} is already nothing beside any mean, and e^{600} does not overflow
+        epsilon = min(
+            epsilon, 600.0
+        )  # e^{-600} is already nothing beside any mean, and e^{600} does not overflow
         self.s, self.decay = -math.expm1(-epsilon), math.exp(-epsilon)  # s = 1 − e^{−ε}
 
     def turn(self, p: Floats, p_bar: Floats) -> Turn:
@@ -107,7 +128,9 @@ class PrivateUp:
         return self._value(move, turn, self._rest(move))
 
     def rise(self, move: Move, turn: Turn) -> Rise:
-        """The divergence along a move, with its derivatives in off: the slope is the smaller one of the branches'."""
+        """The divergence along a move, with its derivatives in off: the slope is the
+        smaller one of the branches'.
+        """
         p, p_bar, off, q, q_bar = move
         rest = self._rest(move)
         plain, private = off / (q * q_bar), self.s / rest
@@ -122,12 +145,16 @@ class PrivateUp:
         p, p_bar, off, _, q_bar = move
         plain = np.minimum(off, turn.reach)
         value = kl_up(p, p_bar, plain, p + plain, np.maximum(q_bar, turn.bar))
-        past = np.where(turn.bar < turn.reach, turn.bar - q_bar, off - turn.reach)  # q − g, with more digits
+        past = np.where(
+            turn.bar < turn.reach, turn.bar - q_bar, off - turn.reach
+        )  # q − g, with more digits
         return np.asarray(value + np.log1p(np.maximum(past, 0.0) * (self.s / rest)))
 
 
 def _upward(p: Floats, q: Floats) -> Move:
-    """The move from p to q, mirrored at 1/2 where it goes down: d(p, q) = d(1−p, 1−q)."""
+    """The move from p to q, mirrored at 1/2 where it goes down: d(p, q) = d(1−p,
+    1−q).
+    """
     up = q >= p
     return Move(
         np.maximum(np.where(up, p, 1 - p), NOTHING),

@@ -1,12 +1,14 @@
 """The game behind every characteristic time, reduced to one dimension.
 
-1/T = sup over allocations ω of min over a ≠ * of cost_a(ω_*, ω_a), and every cost is ω_* G_a(ω_a/ω_*) with
-G_a concave. With x_a(y) the share ω_a/ω_* at which G_a reaches the level y, a convex function,
+1/T = sup over allocations ω of min over a ≠ * of cost_a(ω_*, ω_a), and every cost is
+ω_* G_a(ω_a/ω_*) with G_a concave. With x_a(y) the share ω_a/ω_* at which G_a reaches
+the level y, a convex function,
 
-    1/T = max over y of y / (1 + Σ_a x_a(y)),   attained where   Σ_a (y x_a'(y) − x_a(y)) = 1,
+    1/T = max over y of y / (1 + Σ_a x_a(y)),  attained where
+    Σ_a (y x_a'(y) − x_a(y)) = 1,
 
-and the left side of that equation only grows with y. The minimum of several costs is the maximum of their shares.
-Derivations: docs, "Theory and proofs", section 3.
+and the left side of that equation only grows with y. The minimum of several costs is
+the maximum of their shares. Derivations: docs, "Theory and proofs", section 3.
 """
 
 import math
@@ -22,7 +24,9 @@ from discreet.theory.transport import Capped, Inverse, Transport, unit
 
 
 class Try(NamedTuple):
-    """A level, at ceiling/(1 + e^{−position}): what it gives, and the tangent there of 1 + Σ x_a(y)."""
+    """A level, at ceiling/(1 + e^{−position}): what it gives, and the tangent there of
+    1 + Σ x_a(y).
+    """
 
     position: float
     level: float
@@ -32,7 +36,9 @@ class Try(NamedTuple):
     """1 − Σ pulls: positive below the best level, negative above it."""
     slope: float
     height: float
-    """½ log Σ pulls, in the position almost a line of slope 1, exactly one for two Gaussian arms."""
+    """½ log Σ pulls, in the position almost a line of slope 1, exactly one for two
+    Gaussian arms.
+    """
 
     def bound(self, highest: float) -> float:
         """No level between this one and the highest gives a time below this."""
@@ -43,11 +49,14 @@ class Try(NamedTuple):
 def equilibrium(transports: Sequence[Transport]) -> tuple[float, Floats]:
     """T and the shares x_a at the optimal allocation, for the minimum of these costs.
 
-    Secant steps on the height; where they do not close in, because the pulls jump, the next level is where the
-    tangents from below and above meet. Any two such tangents also bound T from below.
+    Secant steps on the height; where they do not close in, because the pulls jump, the
+    next level is where the tangents from below and above meet. Any two such tangents
+    also bound T from below.
     """
     ceiling = _ceiling(transports)
-    reached = min((float(t.ceiling.min()) for t in transports if isinstance(t, Capped)), default=np.inf)
+    reached = min(
+        (float(t.ceiling.min()) for t in transports if isinstance(t, Capped)), default=np.inf
+    )
     if reached == ceiling:
         corner = _inverse(transports, ceiling)
         if corner.pull.sum() <= 1:
@@ -71,7 +80,9 @@ def equilibrium(transports: Sequence[Transport]) -> tuple[float, Floats]:
             for end in (below, above or below):
                 if end.time - least <= 2e-15 * least:
                     return end.time, end.share
-            if position == below.position or (above and position == above.position):  # the pulls jump here
+            if position == below.position or (
+                above and position == above.position
+            ):  # the pulls jump here
                 return least, (above or below).share
         before, now, longest = now, _try(transports, position), longest + 1
         slow = abs(now.height / before.height) > 0.5
@@ -81,22 +92,29 @@ def equilibrium(transports: Sequence[Transport]) -> tuple[float, Floats]:
 
 @np.errstate(all="ignore")
 def stays(level: float, shares: Floats, others: Sequence[Transport]) -> bool:
-    """Whether an equilibrium stays one under these costs too: none asks for a larger share at its level."""
+    """Whether an equilibrium stays one under these costs too: none asks for a larger
+    share at its level.
+    """
     return all(
-        level < transport.limit.min() and bool((transport.inverse(level).share <= shares).all()) for transport in others
+        level < transport.limit.min() and bool((transport.inverse(level).share <= shares).all())
+        for transport in others
     )
 
 
 @np.errstate(all="ignore")
 def equilibrium_at(beta: float, transport: Transport) -> tuple[float, Floats]:
-    """T_β and the shares, the best arm's allocation held at β: β Σ x_a = 1 − β and T_β = 1/(β y)."""
+    """T_β and the shares, the best arm's allocation held at β: β Σ x_a = 1 − β and T_β
+    = 1/(β y).
+    """
     ceiling, others = _ceiling([transport]), (1 - beta) / beta
 
     def excess(position: float) -> tuple[float, float]:
         part = unit(position)
         share, pull = transport.inverse(ceiling * part)
         total = float(share.sum())
-        return math.log(total / others) if total < math.inf else math.inf, (1 + float(pull.sum()) / total) * (1 - part)
+        return math.log(total / others) if total < math.inf else math.inf, (
+            1 + float(pull.sum()) / total
+        ) * (1 - part)
 
     level = ceiling * unit(newton_root(excess, _guess([transport], ceiling, 1, others)))
     return 1 / (beta * level), transport.inverse(level).share[0]
@@ -107,18 +125,24 @@ def _try(transports: Sequence[Transport], position: float) -> Try:
     share, pull = _inverse(transports, level)
     total, pulls = float(share.sum()), float(pull.sum())
     height = 0.5 * math.log(min(max(pulls, 1e-30), 1e30))
-    return Try(position, level, share, (1 + total) / level, 1 - pulls, (total + pulls) / level, height)
+    return Try(
+        position, level, share, (1 + total) / level, 1 - pulls, (total + pulls) / level, height
+    )
 
 
 def _meet(below: Try, above: Try) -> float:
-    """The level where the two tangents meet; the upper one where rounding or an infinity leaves none between."""
+    """The level where the two tangents meet; the upper one where rounding or an
+    infinity leaves none between.
+    """
     apart = above.slope - below.slope
     meet = (below.intercept - above.intercept) / apart if apart > 0 else math.nan
     return meet if below.level < meet < above.level else above.level
 
 
 def _between(below: Try, above: Try, position: float) -> float:
-    """This position if it lies between the two, else where the line through their heights is zero."""
+    """This position if it lies between the two, else where the line through their
+    heights is zero.
+    """
     if below.position < position < above.position:
         return position
     share = below.height / (below.height - above.height)
@@ -130,8 +154,12 @@ def _ceiling(transports: Sequence[Transport]) -> float:
     return min(float(transport.limit.min()) for transport in transports)
 
 
-def _guess(transports: Sequence[Transport], ceiling: float, power: int, others: float = 1.0) -> float:
-    """The position for Gaussian laws that cost as much at equal weights, all arms as hard as the hardest."""
+def _guess(
+    transports: Sequence[Transport], ceiling: float, power: int, others: float = 1.0
+) -> float:
+    """The position for Gaussian laws that cost as much at equal weights, all arms as
+    hard as the hardest.
+    """
     even = np.concatenate([transport.even for transport in transports]).min(axis=0)
     least = float(even.min())
     crowd = float(((least / even) ** power).sum()) ** (1 / power)
@@ -140,7 +168,9 @@ def _guess(transports: Sequence[Transport], ceiling: float, power: int, others: 
 
 
 def _inverse(transports: Sequence[Transport], level: float) -> Inverse:
-    """The largest share of each arm among all its costs, and the pull that belongs to it."""
+    """The largest share of each arm among all its costs, and the pull that belongs to
+    it.
+    """
     found = [transport.inverse(level) for transport in transports]
     if len(found) == 1 and len(found[0].share) == 1:
         return Inverse(found[0].share[0], found[0].pull[0])

@@ -1,8 +1,10 @@
-"""Stopping thresholds, confidence bonuses and radii, as functions of counts and as tables over phases.
+"""Stopping thresholds, confidence bonuses and radii, as functions of counts and as
+tables over phases.
 
-Counts may be scalars or arrays (NumPy broadcasting), so a table is a threshold on a grid of counts. Names follow
-the paper: c^G `c_gaussian`, c^{G,ε} `c_private`, the cases of c̃^{G,ε} `c_star_low` and `c_star_high`, and SHARP
-`c_star_sharp`, which is proved in the docs ("Theory and proofs") together with how the cases are combined.
+Counts may be scalars or arrays (NumPy broadcasting), so a table is a threshold on a
+grid of counts. Names follow the paper: c^G `c_gaussian`, c^{G,ε} `c_private`, the cases
+of c̃^{G,ε} `c_star_low` and `c_star_high`, and SHARP `c_star_sharp`, which is proved in
+the docs ("Theory and proofs") together with how the cases are combined.
 """
 
 import math
@@ -15,13 +17,21 @@ from discreet.arrays import Floats
 from discreet.errors import InvalidInputError
 from discreet.leaf import leaf
 from discreet.roots import increasing_root, least
-from discreet.validate import check_arms, check_counts, check_delta, check_epsilon, check_gamma, check_sigma
+from discreet.validate import (
+    check_arms,
+    check_counts,
+    check_delta,
+    check_epsilon,
+    check_gamma,
+    check_sigma,
+)
 
 SIGMA = 0.5  # rewards in [0, 1] are 1/2-sub-Gaussian
 
 
 def c_g(x: ArrayLike) -> Floats:
-    """C_G(x), the least of (g_G(λ) + x)/λ over λ in (1/2, 1] (Eq. def_C_gaussian_KK18Mixtures).
+    """C_G(x), the least of (g_G(λ) + x)/λ over λ in (1/2, 1] (Eq.
+    def_C_gaussian_KK18Mixtures).
 
     The valley is searched in log(1 − λ), in which it is never narrow.
     """
@@ -43,14 +53,18 @@ def zeta(s: ArrayLike) -> Floats:
     start = 10.0
     total = sum(n**-s for n in range(1, 10)) + start ** (1 - s) / (s - 1) + start**-s / 2
     term = s * start ** (-s - 1)
-    for k, bernoulli in enumerate((1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160, -691 / 1307674368000)):
+    for k, bernoulli in enumerate(
+        (1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160, -691 / 1307674368000)
+    ):
         total = total + bernoulli * term
         term = term * (s + 2 * k + 1) * (s + 2 * k + 2) / start**2
     return np.asarray(total)
 
 
 def w_bar(x: ArrayLike) -> Floats:
-    """W̄_{-1}(x): the w ≥ 1 with w − log w = x ≥ 1 (Lemma property_W_lambert), by Newton on v = w − 1."""
+    """W̄_{-1}(x): the w ≥ 1 with w − log w = x ≥ 1 (Lemma property_W_lambert), by
+    Newton on v = w − 1.
+    """
     x = np.asarray(x, dtype=np.float64)
     if not ((x >= 1) & (x < math.inf)).all():
         raise InvalidInputError("W̄ is defined for finite x ≥ 1")
@@ -63,37 +77,66 @@ def w_bar(x: ArrayLike) -> Floats:
 
 
 def phase_number(count: ArrayLike) -> Floats:
-    """k(x) = log2 x + 2 (Eq. TTUCB_global_v1): the phase of an arm whose local count is x, from phase 2 on."""
+    """k(x) = log2 x + 2 (Eq. TTUCB_global_v1): the phase of an arm whose local count is
+    x, from phase 2 on.
+    """
     return np.asarray(np.log2(check_counts(count)) + 2)
 
 
 def c_gaussian(count_a: ArrayLike, count_b: ArrayLike, arms: int, delta: float) -> Floats:
-    """c^G: for means of all samples so far, without privacy (Eq. threshold_non_private)."""
-    return _c_gaussian(check_counts(count_a), check_counts(count_b), check_arms(arms), np.asarray(check_delta(delta)))
+    """c^G: for means of all samples so far, without privacy (Eq.
+    threshold_non_private).
+    """
+    return _c_gaussian(
+        check_counts(count_a),
+        check_counts(count_b),
+        check_arms(arms),
+        np.asarray(check_delta(delta)),
+    )
 
 
 def c_private(
-    count_a: ArrayLike, count_b: ArrayLike, arms: int, delta: float, epsilon: float, sigma: float = SIGMA
+    count_a: ArrayLike,
+    count_b: ArrayLike,
+    arms: int,
+    delta: float,
+    epsilon: float,
+    sigma: float = SIGMA,
 ) -> Floats:
     """c^{G,ε} of AdaP-TT (Eq. threshold_TTUCB_global_v1)."""
     a, b = check_counts(count_a), check_counts(count_b)
-    arms, delta, scale = check_arms(arms), check_delta(delta), check_epsilon(epsilon) * check_sigma(sigma)
+    arms, delta, scale = (
+        check_arms(arms),
+        check_delta(delta),
+        check_epsilon(epsilon) * check_sigma(sigma),
+    )
     spent = phase_number(a) ** 2 * phase_number(b) ** 2 * math.pi**4 / 18
-    noise = sum(np.log(math.pi**2 * arms * phase_number(n) ** 2 / (3 * delta)) ** 2 / n for n in (a, b))
+    noise = sum(
+        np.log(math.pi**2 * arms * phase_number(n) ** 2 / (3 * delta)) ** 2 / n for n in (a, b)
+    )
     return 2 * _c_gaussian(a, b, arms, delta / spent) + noise / scale**2
 
 
 def h(count: ArrayLike, arms: int, delta: float) -> Floats:
-    """h(x, δ): bounds N (mean − μ)²/(2σ²) for all arms and phases at once (Lemma on AdaP-TT*'s δ-correctness)."""
+    """h(x, δ): bounds N (mean − μ)²/(2σ²) for all arms and phases at once (Lemma on
+    AdaP-TT*'s δ-correctness).
+    """
     count = check_counts(count)
     inner = 2 * _laplace_log(count, arms, delta) + 4 * np.log(4 + np.log(count)) + 0.5
     return w_bar(inner) / 2
 
 
 def c_star_low(
-    count_a: ArrayLike, count_b: ArrayLike, arms: int, delta: float, epsilon: float, sigma: float = SIGMA
+    count_a: ArrayLike,
+    count_b: ArrayLike,
+    arms: int,
+    delta: float,
+    epsilon: float,
+    sigma: float = SIGMA,
 ) -> Floats:
-    """The first case of c̃^{G,ε}, to be compared with W^G (Eq. threshold_TTUCB_global_v2)."""
+    """The first case of c̃^{G,ε}, to be compared with W^G (Eq.
+    threshold_TTUCB_global_v2).
+    """
     a, b = check_counts(count_a), check_counts(count_b)
     cross = sum(np.sqrt(h(n, arms, delta) / n) * _laplace_log(n, arms, delta) for n in (a, b))
     half = c_private(a, b, arms, 2 * delta / 3, epsilon, sigma) / 2
@@ -101,9 +144,16 @@ def c_star_low(
 
 
 def c_star_high(
-    count_a: ArrayLike, count_b: ArrayLike, arms: int, delta: float, epsilon: float, sigma: float = SIGMA
+    count_a: ArrayLike,
+    count_b: ArrayLike,
+    arms: int,
+    delta: float,
+    epsilon: float,
+    sigma: float = SIGMA,
 ) -> Floats:
-    """The second case of c̃^{G,ε} as printed, for gaps ≥ ε/2 and W^{G,ε} (Eq. threshold_TTUCB_global_v2)."""
+    """The second case of c̃^{G,ε} as printed, for gaps ≥ ε/2 and W^{G,ε} (Eq.
+    threshold_TTUCB_global_v2).
+    """
     a, b = check_counts(count_a), check_counts(count_b)
     epsilon, sigma = check_epsilon(epsilon), check_sigma(sigma)
     later = np.maximum(phase_number(a), phase_number(b))
@@ -113,9 +163,16 @@ def c_star_high(
 
 
 def c_star_sharp(
-    count_a: ArrayLike, count_b: ArrayLike, arms: int, delta: float, epsilon: float, sigma: float = SIGMA
+    count_a: ArrayLike,
+    count_b: ArrayLike,
+    arms: int,
+    delta: float,
+    epsilon: float,
+    sigma: float = SIGMA,
 ) -> Floats:
-    """SHARP: the second case with each arm's share g of the harmonic mean, smaller and with a full proof (docs)."""
+    """SHARP: the second case with each arm's share g of the harmonic mean, smaller and
+    with a full proof (docs).
+    """
     a, b = check_counts(count_a), check_counts(count_b)
     epsilon, sigma, total = check_epsilon(epsilon), check_sigma(sigma), a + b
     noise = (b * _laplace_log(a, arms, delta) + a * _laplace_log(b, arms, delta)) / total
@@ -123,7 +180,9 @@ def c_star_sharp(
     return np.asarray(noise / (4 * sigma**2) + epsilon / (2 * math.sqrt(2) * sigma) * spread)
 
 
-def bonus_gaussian(count: ArrayLike, total: float, sigma: float = SIGMA, s: float = 1.2, alpha: float = 1.2) -> Floats:
+def bonus_gaussian(
+    count: ArrayLike, total: float, sigma: float = SIGMA, s: float = 1.2, alpha: float = 1.2
+) -> Floats:
     """b^G of an arm with this count out of `total` (Eq. TTUCB_Gaussian)."""
     count = check_counts(count)
     return np.asarray(np.sqrt(2 * sigma**2 * alpha * (1 + s) * np.log(total) / count))
@@ -136,32 +195,53 @@ def bonus_private(count: ArrayLike, epsilon: float) -> Floats:
 
 
 def empirical_gaussian(count_a: ArrayLike, count_b: ArrayLike, delta: float) -> Floats:
-    """The published experiments' log((1 + log t)/δ), with t the samples behind the two means; no guarantee."""
+    """The published experiments' log((1 + log t)/δ), with t the samples behind the two
+    means; no guarantee.
+    """
     samples = check_counts(count_a) + check_counts(count_b)
     return np.asarray(np.log((1 + np.log(samples)) / check_delta(delta)))
 
 
-def empirical_private(count_a: ArrayLike, count_b: ArrayLike, delta: float, epsilon: float) -> Floats:
-    """The published experiments' threshold of AdaP-TT, against W with σ = 1; no guarantee."""
+def empirical_private(
+    count_a: ArrayLike, count_b: ArrayLike, delta: float, epsilon: float
+) -> Floats:
+    """The published experiments' threshold of AdaP-TT, against W with σ = 1; no
+    guarantee.
+    """
     a, b = check_counts(count_a), check_counts(count_b)
     log = math.log(1 / check_delta(delta))
-    return log + np.log1p(np.log(a)) + np.log1p(np.log(b)) + (1 / a + 1 / b) * (log / check_epsilon(epsilon)) ** 2
+    return (
+        log
+        + np.log1p(np.log(a))
+        + np.log1p(np.log(b))
+        + (1 / a + 1 / b) * (log / check_epsilon(epsilon)) ** 2
+    )
 
 
 def empirical_star(
     count_a: ArrayLike, count_b: ArrayLike, delta: float, epsilon: float, sigma: float = SIGMA
 ) -> tuple[Floats, Floats]:
-    """AdaP-TT*'s threshold as δ → 0, displayed after its lemma: first and second case; no guarantee."""
+    """AdaP-TT*'s threshold as δ → 0, displayed after its lemma: first and second case;
+    no guarantee.
+    """
     a, b = check_counts(count_a), check_counts(count_b)
-    log, epsilon, sigma = math.log(1 / check_delta(delta)), check_epsilon(epsilon), check_sigma(sigma)
+    log, epsilon, sigma = (
+        math.log(1 / check_delta(delta)),
+        check_epsilon(epsilon),
+        check_sigma(sigma),
+    )
     cross = math.sqrt(2) / (epsilon * sigma) * (1 / np.sqrt(a) + 1 / np.sqrt(b)) * log**1.5
     low = log + (1 / a + 1 / b) * log**2 / (2 * (epsilon * sigma) ** 2) + cross
-    high = log / (2 * sigma**2) + epsilon / (2 * math.sqrt(2) * sigma) * (np.sqrt(a) + np.sqrt(b)) * math.sqrt(log)
+    high = log / (2 * sigma**2) + epsilon / (2 * math.sqrt(2) * sigma) * (
+        np.sqrt(a) + np.sqrt(b)
+    ) * math.sqrt(log)
     return low, high
 
 
 class Epoch(NamedTuple):
-    """One epoch of DP-SE: pulls of each active arm, and the two radii of its private means."""
+    """One epoch of DP-SE: pulls of each active arm, and the two radii of its private
+    means.
+    """
 
     pulls: int
     radius: float
@@ -169,7 +249,9 @@ class Epoch(NamedTuple):
 
 
 def dp_se_epoch(epoch: int, active: int, epsilon: float, delta: float) -> Epoch:
-    """R_e, h_e and c_e of DP-SE (Sajed & Sheffet); drop an arm that trails the best by over 2(h_e + c_e)."""
+    """R_e, h_e and c_e of DP-SE (Sajed & Sheffet); drop an arm that trails the best by
+    over 2(h_e + c_e).
+    """
     if not 1 <= epoch <= 500 or int(epoch) != epoch:
         raise InvalidInputError(f"epochs count from 1 and end long before 500; got {epoch!r}")
     pulls = epoch_length(check_arms(active), epoch, check_epsilon(epsilon), check_delta(delta))
@@ -204,28 +286,40 @@ def noise_radius(active: int, epoch: int, length: int, epsilon: float, delta: fl
 @leaf
 def epoch_radius(active: int, epoch: int, length: int, epsilon: float, delta: float) -> float:
     """2 (h_e + c_e): how far below the best private mean an arm may lie and stay."""
-    return 2.0 * (sampling_radius(active, epoch, length, delta) + noise_radius(active, epoch, length, epsilon, delta))
+    return 2.0 * (
+        sampling_radius(active, epoch, length, delta)
+        + noise_radius(active, epoch, length, epsilon, delta)
+    )
 
 
 def gaussian_scale(epsilon: float, gamma: float) -> float:
-    """The least s for which N(0, s²) makes a reward in [0, 1] (ε, γ)-private (Balle & Wang 2018, Theorem 8).
+    """The least s for which N(0, s²) makes a reward in [0, 1] (ε, γ)-private (Balle &
+    Wang 2018, Theorem 8).
 
-    Rounded up by 1e-9 of itself, so that rounding errors stay on the private side. The paper's
-    sqrt(2 log(1.25/γ))/ε is larger where it is valid (ε < 1) and not private where it is not.
+    Rounded up by 1e-9 of itself, so that rounding errors stay on the private side. The
+    paper's sqrt(2 log(1.25/γ))/ε is larger where it is valid (ε < 1) and not private
+    where it is not.
     """
     if not (1e-9 <= check_epsilon(epsilon) <= 1e6 and 1e-15 <= check_gamma(gamma) <= 0.999):
-        raise InvalidInputError("Gaussian noise is calibrated for epsilon in [1e-9, 1e6] and gamma in [1e-15, 0.999]")
+        raise InvalidInputError(
+            "Gaussian noise is calibrated for epsilon in [1e-9, 1e6] and gamma in [1e-15, 0.999]"
+        )
 
     def slack(log_s: float) -> float:
         s = math.exp(log_s)
-        seen, covered = _log_tail(epsilon * s - 1 / (2 * s)), epsilon + _log_tail(epsilon * s + 1 / (2 * s))
+        seen, covered = (
+            _log_tail(epsilon * s - 1 / (2 * s)),
+            epsilon + _log_tail(epsilon * s + 1 / (2 * s)),
+        )
         return math.log(gamma) - seen - math.log1p(-math.exp(min(covered - seen, -1e-16)))
 
     return math.exp(increasing_root(slack, -math.log(epsilon) / 2)) * (1 + 1e-9)
 
 
 def noisy_sigma(scale: float, sigma: float = SIGMA) -> float:
-    """σ of a reward after Gaussian noise of this scale: sqrt(σ² + s²), which W^G and b^G must use."""
+    """σ of a reward after Gaussian noise of this scale: sqrt(σ² + s²), which W^G and
+    b^G must use.
+    """
     return math.hypot(sigma, scale)
 
 
@@ -236,13 +330,19 @@ def _c_gaussian(a: Floats, b: Floats, arms: int, delta: Floats) -> Floats:
 
 def _laplace_log(count: Floats, arms: int, delta: float) -> Floats:
     """log(A k²) with A = π²K/(2δ): bounds ε N |Y| for all arms and phases at once."""
-    return np.asarray(np.log(math.pi**2 * check_arms(arms) * phase_number(count) ** 2 / (2 * check_delta(delta))))
+    return np.asarray(
+        np.log(math.pi**2 * check_arms(arms) * phase_number(count) ** 2 / (2 * check_delta(delta)))
+    )
 
 
 def _log_tail(u: float) -> float:
-    """log P(Z > u) for a standard normal Z, also where the probability itself is too small for a float."""
+    """log P(Z > u) for a standard normal Z, also where the probability itself is too
+    small for a float.
+    """
     if u < 30:
         return math.log(math.erfc(u / math.sqrt(2)) / 2)
     inverse = 1 / u**2
-    series = 1 - inverse * (1 - 3 * inverse * (1 - 5 * inverse * (1 - 7 * inverse * (1 - 9 * inverse))))
+    series = 1 - inverse * (
+        1 - 3 * inverse * (1 - 5 * inverse * (1 - 7 * inverse * (1 - 9 * inverse)))
+    )
     return -(u**2) / 2 - math.log(u * math.sqrt(2 * math.pi)) + math.log(series)

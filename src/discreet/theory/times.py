@@ -1,7 +1,9 @@
-"""What is possible: characteristic times with their allocations, lower and upper bounds, switch points.
+"""What is possible: characteristic times with their allocations, lower and upper
+bounds, switch points.
 
-Every function takes an `Instance`. Those built on kl or total variation are for Bernoulli arms; the Gaussian
-ones and their relaxations use the means alone. Formulas and proofs: docs, "Theory and proofs".
+Every function takes an `Instance`. Those built on kl or total variation are for
+Bernoulli arms; the Gaussian ones and their relaxations use the means alone. Formulas
+and proofs: docs, "Theory and proofs".
 """
 
 import math
@@ -13,8 +15,9 @@ import numpy as np
 from discreet.arrays import Floats
 from discreet.errors import InvalidInputError
 from discreet.instance import Bernoulli, Instance
+from discreet.theory.divergence_costs import Kl, Mixed, PrivateKl
 from discreet.theory.equilibrium import equilibrium, equilibrium_at, stays
-from discreet.theory.transport import Capped, Kl, Mixed, PrivateKl, Quadratic, Transport
+from discreet.theory.transport import Capped, Quadratic, Transport
 from discreet.trust import check_trust
 from discreet.validate import check_beta, check_delta, check_epsilon, check_sigma
 
@@ -36,12 +39,16 @@ class CharacteristicTime:
         return self.value
 
     def scaled(self, factor: float) -> "CharacteristicTime":
-        """The time where every sample tells 1/factor times as much: the same allocation."""
+        """The time where every sample tells 1/factor times as much: the same
+        allocation.
+        """
         return CharacteristicTime(factor * self.value, self.allocation)
 
 
 def t_kl(instance: Instance) -> CharacteristicTime:
-    """T*_KL, without privacy (Garivier & Kaufmann; Eq. characteristic_time with d = KL)."""
+    """T*_KL, without privacy (Garivier & Kaufmann; Eq. characteristic_time with d =
+    KL).
+    """
     best, means = _bernoulli_arms(instance)
     return _time(instance, *equilibrium([Kl(best, means)]))
 
@@ -53,30 +60,43 @@ def t_kl_beta(instance: Instance, beta: float = 0.5) -> CharacteristicTime:
 
 
 def t_gaussian(instance: Instance, sigma: float = 0.5) -> CharacteristicTime:
-    """T*_KL of Gaussian arms with these means and standard deviation σ (Eq. T_KL_Gaussian)."""
+    """T*_KL of Gaussian arms with these means and standard deviation σ (Eq.
+    T_KL_Gaussian).
+    """
     return _time(instance, *equilibrium([_gaussian(instance, sigma)]))
 
 
-def t_gaussian_beta(instance: Instance, beta: float = 0.5, sigma: float = 0.5) -> CharacteristicTime:
-    """T*_KL,β of Gaussian arms with these means and standard deviation σ (Eq. T_KL_Gaussian)."""
+def t_gaussian_beta(
+    instance: Instance, beta: float = 0.5, sigma: float = 0.5
+) -> CharacteristicTime:
+    """T*_KL,β of Gaussian arms with these means and standard deviation σ (Eq.
+    T_KL_Gaussian).
+    """
     return _time(instance, *equilibrium_at(check_beta(beta), _gaussian(instance, sigma)))
 
 
 def t_tv(instance: Instance) -> CharacteristicTime:
-    """T*_TV = Σ_a 1/Δ_a (with Δ_* = Δ_min), allocation in proportion to 1/Δ_a (Eq. global_explicit_relaxation)."""
+    """T*_TV = Σ_a 1/Δ_a (with Δ_* = Δ_min), allocation in proportion to 1/Δ_a (Eq.
+    global_explicit_relaxation).
+    """
     _bernoulli_arms(instance)
     inverse = 1 / instance.gaps
     return CharacteristicTime(float(inverse.sum()), _read_only(inverse / inverse.sum()))
 
 
 def t_tv2(instance: Instance) -> CharacteristicTime:
-    """T*_TV², half the Gaussian time with σ = 1 (Corollary: relaxing the local DP lower bound)."""
+    """T*_TV², half the Gaussian time with σ = 1 (Corollary: relaxing the local DP lower
+    bound).
+    """
     _bernoulli_arms(instance)
     return t_gaussian(instance, 1.0).scaled(0.5)
 
 
-def t_local(instance: Instance, epsilon: float, known: CharacteristicTime | None = None) -> CharacteristicTime:
-    """T*_ℓ(ν; ε) under ε-local DP: the divergence is min{kl, c(ε) TV²} for each arm (Theorem: local lower bound).
+def t_local(
+    instance: Instance, epsilon: float, known: CharacteristicTime | None = None
+) -> CharacteristicTime:
+    """T*_ℓ(ν; ε) under ε-local DP: the divergence is min{kl, c(ε) TV²} for each arm
+    (Theorem: local lower bound).
 
     Here and below, `known` is T*_KL where the caller has it: privacy may cost nothing.
     """
@@ -85,20 +105,30 @@ def t_local(instance: Instance, epsilon: float, known: CharacteristicTime | None
     if factor <= 2:  # by Pinsker's inequality c(ε) TV² is the smaller one everywhere
         return t_tv2(instance).scaled(1 / factor)
     ends = np.array([best, means.min()])
-    if 2 * factor * (ends * (1 - ends)).min() >= 1:  # kl(p, q) is at most TV²/(2 m(1−m)) for some m from p to q
+    if (
+        2 * factor * (ends * (1 - ends)).min() >= 1
+    ):  # kl(p, q) is at most TV²/(2 m(1−m)) for some m from p to q
         return known or t_kl(instance)
     others: list[Transport] = [Quadratic(factor * (best - means) ** 2), Mixed(best, means, factor)]
     return _least(instance, known, others)
 
 
-def t_global(instance: Instance, epsilon: float, known: CharacteristicTime | None = None) -> CharacteristicTime:
-    """T*_g(ν; ε) under ε-global DP: the smaller of the KL and ε times the TV cost (Theorem: global lower bound)."""
+def t_global(
+    instance: Instance, epsilon: float, known: CharacteristicTime | None = None
+) -> CharacteristicTime:
+    """T*_g(ν; ε) under ε-global DP: the smaller of the KL and ε times the TV cost
+    (Theorem: global lower bound).
+    """
     best, means = _bernoulli_arms(instance)
     return _least(instance, known, [Capped(check_epsilon(epsilon) * (best - means))])
 
 
-def t_epsilon(instance: Instance, epsilon: float, known: CharacteristicTime | None = None) -> CharacteristicTime:
-    """T*_ε under ε-global DP with the divergence d_ε, the tightest known (Jourdan & Azize 2025)."""
+def t_epsilon(
+    instance: Instance, epsilon: float, known: CharacteristicTime | None = None
+) -> CharacteristicTime:
+    """T*_ε under ε-global DP with the divergence d_ε, the tightest known (Jourdan &
+    Azize 2025).
+    """
     best, means = _bernoulli_arms(instance)
     if check_epsilon(epsilon) >= free_epsilon(instance):
         return known or t_kl(instance)
@@ -106,11 +136,16 @@ def t_epsilon(instance: Instance, epsilon: float, known: CharacteristicTime | No
 
 
 def tightest(
-    instance: Instance, epsilon: float | None, trust: str = "global", known: CharacteristicTime | None = None
+    instance: Instance,
+    epsilon: float | None,
+    trust: str = "global",
+    known: CharacteristicTime | None = None,
 ) -> CharacteristicTime:
-    """The largest time known to hold for (instance, ε, trust): no strategy with that privacy can beat it.
+    """The largest time known to hold for (instance, ε, trust): no strategy with that
+    privacy can beat it.
 
-    Without an ε it is T*_KL. ε-local DP implies ε-global DP, so with local trust it is the larger of T*_ℓ and T*_ε.
+    Without an ε it is T*_KL. ε-local DP implies ε-global DP, so with local trust it is
+    the larger of T*_ℓ and T*_ε.
     """
     if epsilon is None:
         return known or t_kl(instance)
@@ -126,39 +161,57 @@ def harder(one: CharacteristicTime, other: CharacteristicTime) -> Characteristic
 
 
 def switch_epsilon(instance: Instance, trust: str = "global") -> float:
-    """The ε below which privacy with this trust costs samples, by the paper's formula."""
-    return switch_epsilon_local(instance) if check_trust(trust).randomised else switch_epsilon_global(instance)
+    """The ε below which privacy with this trust costs samples, by the paper's
+    formula.
+    """
+    return (
+        switch_epsilon_local(instance)
+        if check_trust(trust).randomised
+        else switch_epsilon_global(instance)
+    )
 
 
 def t_relaxed(instance: Instance, epsilon: float, sigma: float = 0.5) -> CharacteristicTime:
-    """T*_KL(ν_{G,ε}): Gaussian arms whose wide gaps are clipped by privacy (Eq. global_explicit_relaxation)."""
+    """T*_KL(ν_{G,ε}): Gaussian arms whose wide gaps are clipped by privacy (Eq.
+    global_explicit_relaxation).
+    """
     return _time(instance, *equilibrium([_relaxed(instance, epsilon, sigma)]))
 
 
-def t_relaxed_beta(instance: Instance, epsilon: float, beta: float = 0.5, sigma: float = 0.5) -> CharacteristicTime:
+def t_relaxed_beta(
+    instance: Instance, epsilon: float, beta: float = 0.5, sigma: float = 0.5
+) -> CharacteristicTime:
     """T*_KL,β(ν_{G,ε}), what AdaP-TT* aims at (Eq. relaxed_characteristic_time)."""
     return _time(instance, *equilibrium_at(check_beta(beta), _relaxed(instance, epsilon, sigma)))
 
 
 def local_factor(epsilon: float) -> float:
-    """c(ε) = min{4, e^{2ε}} (e^ε − 1)² (Theorem: local lower bound); infinite past ε = 354, where floats end."""
+    """c(ε) = min{4, e^{2ε}} (e^ε − 1)² (Theorem: local lower bound); infinite past ε =
+    354, where floats end.
+    """
     if check_epsilon(epsilon) > 354:
         return math.inf
     return min(4.0, math.exp(min(2 * epsilon, 2.0))) * math.expm1(epsilon) ** 2
 
 
 def switch_epsilon_global(instance: Instance) -> float:
-    """T*_TV/T*_KL: below this ε the TV part of the global lower bound takes over (Section 4.1)."""
+    """T*_TV/T*_KL: below this ε the TV part of the global lower bound takes over
+    (Section 4.1).
+    """
     return t_tv(instance).value / t_kl(instance).value
 
 
 def switch_epsilon_local(instance: Instance) -> float:
-    """The ε with c(ε) = T*_TV²/T*_KL, below which local privacy costs samples (Section 3.1), in closed form."""
+    """The ε with c(ε) = T*_TV²/T*_KL, below which local privacy costs samples (Section
+    3.1), in closed form.
+    """
     return inverse_local_factor(t_tv2(instance).value / t_kl(instance).value)
 
 
 def inverse_local_factor(factor: float) -> float:
-    """The ε with c(ε) = factor; 0.58224 for the factor 2 at which Pinsker's inequality is tight."""
+    """The ε with c(ε) = factor; 0.58224 for the factor 2 at which Pinsker's inequality
+    is tight.
+    """
     if not 0 < factor < math.inf:
         raise InvalidInputError(f"c(ε) is a positive number; got {factor}")
     root = math.sqrt(factor)
@@ -168,7 +221,9 @@ def inverse_local_factor(factor: float) -> float:
 
 
 def free_epsilon(instance: Instance) -> float:
-    """The ε from which T*_ε = T*_KL: privacy costs nothing. Infinite if the best mean is 1 or another one 0."""
+    """The ε from which T*_ε = T*_KL: privacy costs nothing. Infinite if the best mean
+    is 1 or another one 0.
+    """
     best, means = _bernoulli_arms(instance)
     worst = float(means.min())
     if best == 1 or worst == 0:
@@ -177,23 +232,30 @@ def free_epsilon(instance: Instance) -> float:
 
 
 def lower_bound(time: CharacteristicTime | float, delta: float) -> float:
-    """T · kl(1−δ, δ): no δ-correct strategy has fewer expected samples; 0 for δ ≥ 1/2."""
+    """T · kl(1−δ, δ): no δ-correct strategy has fewer expected samples; 0 for δ ≥
+    1/2.
+    """
     if check_delta(delta) >= 0.5:
         return 0.0
     return float(time) * (1 - 2 * delta) * (math.log1p(-delta) - math.log(delta))
 
 
 def lower_bound_paper(time: CharacteristicTime | float, delta: float) -> float:
-    """T · log(1/(2.4 δ)), the paper's looser form of `lower_bound`; 0 where the logarithm is negative."""
+    """T · log(1/(2.4 δ)), the paper's looser form of `lower_bound`; 0 where the
+    logarithm is negative.
+    """
     return float(time) * max(0.0, -math.log(2.4 * check_delta(delta)))
 
 
 def _bernoulli_arms(instance: Instance) -> tuple[float, Floats]:
-    """The best mean and the others', for the quantities that hold for Bernoulli arms only."""
+    """The best mean and the others', for the quantities that hold for Bernoulli arms
+    only.
+    """
     if not isinstance(instance, Bernoulli):
         raise InvalidInputError(
-            f"this quantity is for Bernoulli arms, not {type(instance).__name__}: use instance.as_bernoulli(), "
-            "the arms as they are once each reward r is rounded to a Bernoulli(r) bit"
+            f"this quantity is for Bernoulli arms, not {type(instance).__name__}: use "
+            "instance.as_bernoulli(), the arms as they are once each reward r is rounded to a "
+            "Bernoulli(r) bit"
         )
     _gaps(instance)
     best = instance.best
@@ -205,7 +267,8 @@ def _gaps(instance: Instance) -> Floats:
     gaps = np.concatenate((gaps[:best], gaps[best + 1 :]))
     if gaps.min() < LEAST_GAP:
         raise InvalidInputError(
-            f"the best arm leads by only {gaps.min():.3g}: times are computed for gaps of at least {LEAST_GAP:g}"
+            f"the best arm leads by only {gaps.min():.3g}: times are computed for gaps of at "
+            f"least {LEAST_GAP:g}"
         )
     return gaps
 
@@ -216,11 +279,17 @@ def _gaussian(instance: Instance, sigma: float) -> Quadratic:
 
 def _relaxed(instance: Instance, epsilon: float, sigma: float) -> Quadratic:
     gaps = _gaps(instance)
-    return Quadratic(gaps * np.minimum(gaps, check_epsilon(epsilon) / 2) / (2 * check_sigma(sigma) ** 2))
+    return Quadratic(
+        gaps * np.minimum(gaps, check_epsilon(epsilon) / 2) / (2 * check_sigma(sigma) ** 2)
+    )
 
 
-def _least(instance: Instance, known: CharacteristicTime | None, others: Sequence[Transport]) -> CharacteristicTime:
-    """The time for the least of the KL cost and these others; T*_KL itself if that is known and they do not count."""
+def _least(
+    instance: Instance, known: CharacteristicTime | None, others: Sequence[Transport]
+) -> CharacteristicTime:
+    """The time for the least of the KL cost and these others; T*_KL itself if that is
+    known and they do not count.
+    """
     if known:
         weight = float(known.allocation[instance.best])
         shares = np.delete(known.allocation, instance.best) / weight

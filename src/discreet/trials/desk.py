@@ -1,25 +1,28 @@
-"""What happens to a live trial inside one transaction: assign, take in, lose, release, end.
+"""What happens to a live trial inside one transaction: assign, take in, lose, release,
+end.
 
-A release is drawn in the transaction that closes its batch, once. Nothing that can be refused may follow
-a draw: whoever is refused could try again until the noise suits.
+A release is drawn in the transaction that closes its batch, once. Nothing that can be
+refused may follow a draw: whoever is refused could try again until the noise suits.
 """
 
 import hmac
 import secrets
 import time
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from discreet.errors import DiscreetError, InvalidInputError
 from discreet.strategies.run import Place, Run
 from discreet.trials import mechanisms
-from discreet.trials.protocol import Protocol
-from discreet.trials.record import Public, release
+from discreet.trials.protocol import Protocol, digest
+from discreet.trials.record import Head, Public, Seat, first_event, fresh, release
 from discreet.trials.status import Assignment, Tally
 from discreet.trials.store import schema
-from discreet.trials.store.schema import Assigned
+from discreet.trials.store.database import Store
+from discreet.trials.store.schema import Assigned, Row
 from discreet.trials.store.session import Session
+from discreet.trials.verify import Followed
 
 Slot = tuple[int, int]
 """(arm, phase) of the batch in which people are counted."""
@@ -42,9 +45,11 @@ class Desk:
         self.now = now
         self.session = session
         self.erased = False
-        """Whether outcomes were erased that may still be readable in the files of the database."""
+        """Whether outcomes were erased that may still be readable in the files of the
+        database.
+        """
 
-    # --- assign -----------------------------------------------------------------------------------
+    # --- assign -----------------------------------------------------------------------
 
     def assign(self, count: int, names: Sequence[bytes] | None) -> list[Assignment]:
         """The next people, up to a release; whoever took part before is refused."""
@@ -61,8 +66,8 @@ class Desk:
         if again:
             places = ", ".join(str(place + 1) for place in again)
             raise InvalidInputError(
-                f"people number {places} of the list took part before (or are named twice): leave them "
-                "out. Nobody was assigned"
+                f"people number {places} of the list took part before (or are named twice): leave "
+                "them out. Nobody was assigned"
             )
         return hashes
 
@@ -101,22 +106,28 @@ class Desk:
         self.session.append("assigned", {"first": first, "arms": arms, "replacing": replacing})
         return [Assignment(id_of(row), self.protocol.arms[row.arm]) for row in rows]
 
-    # --- take in, and lose ------------------------------------------------------------------------
+    # --- take in, and lose ------------------------------------------------------------
 
     def find(self, ids: Sequence[str]) -> dict[str, Assigned]:
-        """The assignments of these ids; an unknown one is an error, and says nothing else."""
+        """The assignments of these ids; an unknown one is an error, and says nothing
+        else.
+        """
         numbers = {id: _number(id) for id in ids}
         known = self.session.assigned(sorted(set(numbers.values())))
         found = {}
         for id, number in numbers.items():
             row = known.get(number)
             if row is None or not _same(id_of(row), id):
-                raise InvalidInputError(f"there is no assignment {id!r} in this trial; nothing was told")
+                raise InvalidInputError(
+                    f"there is no assignment {id!r} in this trial; nothing was told"
+                )
             found[id] = row
         return found
 
     def take_in(self, units: Mapping[str, int]) -> None:
-        """Seal outcomes by id, and release what is complete with them; those told before stay."""
+        """Seal outcomes by id, and release what is complete with them; those told
+        before stay.
+        """
         rows = self.find(list(units))
         told = [(row, units[id]) for id, row in rows.items() if row.state == schema.OPEN]
         if not told:
@@ -136,11 +147,15 @@ class Desk:
         if row.state == schema.OPEN:
             raise InvalidInputError("there is no outcome to amend under this id: tell it")
         if self._slot(row.arm, row.phase) not in self.session.batches() or self._taken(row):
-            raise InvalidInputError("the outcome under this id has been released: it cannot be amended any more")
+            raise InvalidInputError(
+                "the outcome under this id has been released: it cannot be amended any more"
+            )
         self.session.reseal(row, units)
 
     def lose(self, rows: Iterable[Assigned], state: int) -> int:
-        """Outcomes that will not come: the worst one, or a place for another person; how many."""
+        """Outcomes that will not come: the worst one, or a place for another person;
+        how many.
+        """
         lost = [row for row in rows if row.state == schema.OPEN]
         if not lost:
             return 0
@@ -167,7 +182,7 @@ class Desk:
             return 0
         return mechanisms.respond(0.0, float(strategy.epsilon or 0), strategy.gamma).value
 
-    # --- release, and end -------------------------------------------------------------------------
+    # --- release, and end -------------------------------------------------------------
 
     def _settle(self, news: Iterable[Assigned]) -> None:
         """Release what is complete now that these outcomes are in, and decide."""
@@ -184,7 +199,9 @@ class Desk:
         """Draw the noise, publish the sums, erase the outcomes."""
         sealed = [self.session.unseal_sum(batch.arm, batch.phase) for batch in due]
         if [count for _, count in sealed] != [batch.size for batch in due]:
-            raise DiscreetError("the outcomes of a batch do not match its assignments: run `discreet trial verify`")
+            raise DiscreetError(
+                "the outcomes of a batch do not match its assignments: run `discreet trial verify`"
+            )
         totals = [total for total, _ in sealed]
         grid = self.protocol.grid
         spent = self._spent()
@@ -209,7 +226,9 @@ class Desk:
         return mechanisms.noisy_sum(total, float(strategy.epsilon or 0), self.protocol.grid)[0]
 
     def _spent(self) -> float | None:
-        """The ε that a release states: that of its noise, or of the answers it is made of."""
+        """The ε that a release states: that of its noise, or of the answers it is made
+        of.
+        """
         strategy = self.protocol.strategy
         epsilon = float(strategy.epsilon or 0)
         if strategy.trust_model.noised:
@@ -257,7 +276,9 @@ class Desk:
         return full and any(batch.vacant for batch in waited if batch is not None)
 
     def tally(self) -> Tally:
-        """How many outcomes are not in, and how many of them the next release waits for."""
+        """How many outcomes are not in, and how many of them the next release waits
+        for.
+        """
         batches = self.session.batches()
         pending = sum(batch.open for batch in batches.values())
         run = self.now.run
@@ -270,7 +291,7 @@ class Desk:
         told = sum(batch.told for batch in known if batch is not None)
         return Tally(pending, sum(batch.size for batch in due) - told)
 
-    # --- where people are counted -----------------------------------------------------------------
+    # --- where people are counted -----------------------------------------------------
 
     def _slot(self, arm: int, phase: int) -> Slot:
         """Answers that are taken one by one have one batch for each arm."""
@@ -294,7 +315,9 @@ class Changes:
 
 
 def identifiers(people: Sequence[str]) -> list[bytes]:
-    """Identifiers as they are hashed: without spaces around, in one of Unicode's ways to write them."""
+    """Identifiers as they are hashed: without spaces around, in one of Unicode's ways
+    to write them.
+    """
     if not people:
         raise InvalidInputError("the list of people is empty")
     texts = all(isinstance(person, str) and person.strip() for person in people)
@@ -303,7 +326,9 @@ def identifiers(people: Sequence[str]) -> list[bytes]:
     try:
         return [unicodedata.normalize("NFC", person.strip()).encode() for person in people]
     except UnicodeEncodeError:
-        raise InvalidInputError("people must be a list of identifiers, each a text that can be written down") from None
+        raise InvalidInputError(
+            "people must be a list of identifiers, each a text that can be written down"
+        ) from None
 
 
 def id_of(row: Assigned) -> str:
@@ -318,3 +343,32 @@ def _same(id: str, given: str) -> bool:
 def _number(id: str) -> int:
     number = str(id).partition("-")[0]
     return int(number) if number.isascii() and number.isdigit() and len(number) < 10 else -1
+
+
+def enter(home: Store, protocol: Protocol) -> None:
+    """Begin the record of a new trial, unless there is one of this name."""
+    text = protocol.text
+    state = fresh(protocol).dump()
+    with home.session(protocol.name) as session:
+        if session.look() is None:
+            key = secrets.token_bytes(32)
+            if session.create(text, digest(text), key, state):
+                begin = first_event(digest(text))
+                session.append(begin.kind, begin.says)
+                session.save(state)
+
+
+def disagreements(followed: Followed, row: Row, session: Session) -> Iterator[str]:
+    """What in the database does not follow from its record."""
+    replay = followed.replay
+    if followed.head != Head(row.seq, row.head):
+        yield "the record is shorter than the trial says"
+    if followed.unfinished:
+        yield followed.unfinished
+    if replay.now.dump() != row.state:
+        yield "the state does not follow from the record"
+    places = [Seat(*place) for place in session.places_assigned()]
+    if replay.places != places or row.people != len(places):
+        yield "the assignments do not follow from the record"
+    if not session.counts_agree():
+        yield "the counts of outcomes do not agree with the outcomes"

@@ -1,8 +1,10 @@
-"""The wall: the only place that makes live noise. Every release and every response states its ε.
+"""The wall: the only place that makes live noise. Every release and every response
+states its ε.
 
-Noise is whole, like the sums of outcomes in units of the grid, drawn exactly by OpenDP from the system's
-randomness. Nothing here takes a seed. The scale of each mechanism is the smallest whose own privacy map
-keeps the promised ε. The docs page "Live trials" has the proofs.
+Noise is whole, like the sums of outcomes in units of the grid, drawn exactly by OpenDP
+from the system's randomness. Nothing here takes a seed. The scale of each mechanism is
+the smallest whose own privacy map keeps the promised ε. The docs page "Live trials" has
+the proofs.
 """
 
 import math
@@ -21,10 +23,12 @@ def respond(
     range: tuple[float, float] = (0.0, 1.0),
     direction: str = "max",
 ) -> Response:
-    """Randomise one outcome where the person is: ε-DP, or (ε, γ)-DP with Gaussian noise if gamma is given.
+    """Randomise one outcome where the person is: ε-DP, or (ε, γ)-DP with Gaussian noise
+    if gamma is given.
 
-    An outcome in [0, 1] becomes a bit with that chance, then the bit is flipped with probability
-    1/(1 + e^ε). Call it once for each outcome, and send only what it returns.
+    An outcome in [0, 1] becomes a bit with that chance, then the bit is flipped with
+    probability 1/(1 + e^ε). Call it once for each outcome, and send only what it
+    returns.
     """
     scale = Scale(*range, direction)
     reward = scale.reward(outcome)
@@ -44,7 +48,9 @@ def ready() -> None:
 
 
 def noisy_sum(total: int, epsilon: float, grid: int) -> tuple[int, float]:
-    """(total + discrete Laplace noise, the ε it costs): one person adds 0 to `grid` units to the sum."""
+    """(total + discrete Laplace noise, the ε it costs): one person adds 0 to `grid`
+    units to the sum.
+    """
     mechanism, spent = _laplace(epsilon, grid)
     return int(mechanism(total)), spent
 
@@ -66,12 +72,14 @@ def response_epsilon(epsilon: float, gamma: float | None = None) -> float:
     return _gaussian_cost(_gaussian_scale(epsilon, gamma), gamma)
 
 
-# --- OpenDP ---------------------------------------------------------------------------------------
+# --- OpenDP ---------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=1)
 def _opendp() -> Any:
-    """OpenDP with its vetted mechanisms on: global state of that library, touched here only."""
+    """OpenDP with its vetted mechanisms on: global state of that library, touched here
+    only.
+    """
     try:
         import opendp.prelude as dp
     except ImportError:
@@ -98,7 +106,9 @@ def _laplace(epsilon: float, grid: int) -> tuple[Any, float]:
 
 @lru_cache(maxsize=64)
 def _answerer(epsilon: float) -> Any:
-    """Randomised response: the truth with the largest probability its map allows, e^ε/(1 + e^ε) nearly."""
+    """Randomised response: the truth with the largest probability its map allows,
+    e^ε/(1 + e^ε) nearly.
+    """
     truth = min(1.0 / (1.0 + math.exp(-epsilon)), math.nextafter(1.0, 0.0))
     while True:
         mechanism = _opendp().m.make_randomized_response_bool(prob=truth)
@@ -114,7 +124,9 @@ def _gaussian(epsilon: float, gamma: float) -> Any:
 
 @lru_cache(maxsize=64)
 def _gaussian_scale(epsilon: float, gamma: float) -> float:
-    """The smallest scale, to 1 in 10^9, at which OpenDP's map gives at most ε at this γ."""
+    """The smallest scale, to 1 in 10^9, at which OpenDP's map gives at most ε at this
+    γ.
+    """
     if not 1e-6 <= epsilon <= 1e4:
         raise InvalidInputError("live Gaussian responses need an epsilon between 1e-6 and 1e4")
     high = 2.0**FINE

@@ -1,4 +1,6 @@
-"""The protocol of a live trial: everything that is fixed before the first person, its text and its hash."""
+"""The protocol of a live trial: everything that is fixed before the first person, its
+text and its hash.
+"""
 
 import hashlib
 import json
@@ -17,7 +19,10 @@ MISSING = {
 }
 RETAIN = {
     "until-release": "outcomes are erased when their batch is released",
-    "forever": "OUTCOMES ARE KEPT for ever behind the wall, and whoever can read the database can read them",
+    "forever": (
+        "OUTCOMES ARE KEPT for ever behind the wall, and whoever can read the database can read "
+        "them"
+    ),
 }
 MOST_PEOPLE = 2**30
 LONGEST_NAME = 200
@@ -43,8 +48,10 @@ class Protocol:
     def __post_init__(self) -> None:
         """Refuse what cannot be carried out."""
         if not isinstance(self.strategy, Strategy):
-            raise InvalidInputError("strategy must be a Strategy, such as adap_tt_star(epsilon=1, delta=0.05)")
-        self.strategy.to_dict()  # refuses parts that are Python functions: they cannot be written down
+            raise InvalidInputError(
+                "strategy must be a Strategy, such as adap_tt_star(epsilon=1, delta=0.05)"
+            )
+        self.strategy.to_dict()  # refuses parts that are Python functions
         _check_names(self.name, self.arms)
         _check_word("missing", self.missing, MISSING)
         _check_word("retain", self.retain, RETAIN)
@@ -63,7 +70,9 @@ class Protocol:
 
     @property
     def respond_options(self) -> str:
-        """How `discreet respond` must be called for this trial, if it has local trust."""
+        """How `discreet respond` must be called for this trial, if it has local
+        trust.
+        """
         words = f"--epsilon {self.strategy.epsilon!r}"
         if self.strategy.gamma is not None:
             words += f" --gamma {self.strategy.gamma!r}"
@@ -72,7 +81,9 @@ class Protocol:
         return words
 
     def shown_delta(self, smallest: float | None) -> float | None:
-        """The smallest δ of an inconclusive end: with what discrete noise costs; none without a proof."""
+        """The smallest δ of an inconclusive end: with what discrete noise costs; none
+        without a proof.
+        """
         if smallest is None or not self.strategy.proved:
             return None
         paid = smallest * self.strategy.delta / payable_delta(self.strategy)
@@ -100,7 +111,9 @@ class Protocol:
         return Protocol(**{**description, "arms": tuple(description["arms"]), "strategy": strategy})
 
     def differences(self, other: "Protocol") -> list[str]:
-        """What is set otherwise in another protocol, in words; the version does not count."""
+        """What is set otherwise in another protocol, in words; the version does not
+        count.
+        """
         mine = self.to_dict()
         theirs = other.to_dict()
         plain = [name for name in mine if name not in ("version", "strategy")]
@@ -112,7 +125,9 @@ class Protocol:
 
 def canonical(value: Any) -> str:
     """JSON that is the same for the same value."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return json.dumps(
+        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+    )
 
 
 def digest(text: str) -> str:
@@ -122,7 +137,9 @@ def digest(text: str) -> str:
 
 def _check_names(name: Any, arms: Any) -> None:
     if not _writable(name) or len(name) > LONGEST_NAME or name.startswith("-"):
-        raise InvalidInputError(f"name must be a text of 1 to {LONGEST_NAME} characters that does not begin with -")
+        raise InvalidInputError(
+            f"name must be a text of 1 to {LONGEST_NAME} characters that does not begin with -"
+        )
     if not isinstance(arms, tuple | list) or not all(_writable(arm) for arm in arms):
         raise InvalidInputError("arms must be a list of names, such as ['5 mg', '10 mg']")
     if max(map(len, arms), default=0) > LONGEST_NAME:

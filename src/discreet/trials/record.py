@@ -1,6 +1,8 @@
-"""The public record of a live trial: events, the chain that ties them, and the state that follows from them.
+"""The public record of a live trial: events, the chain that ties them, and the state
+that follows from them.
 
-Nothing here knows a database, and nothing makes noise: whoever has the record can follow it.
+Nothing here knows a database, and nothing makes noise: whoever has the record can
+follow it.
 """
 
 import hashlib
@@ -44,7 +46,9 @@ class Event(NamedTuple):
 
 
 class Head(NamedTuple):
-    """How long a record is, and the hash of its last event: who knows it knows the whole record."""
+    """How long a record is, and the hash of its last event: who knows it knows the
+    whole record.
+    """
 
     seq: int
     hash: str
@@ -76,11 +80,13 @@ def first_event(protocol_hash: str) -> Event:
     return Event(1, "created", body, link(protocol_hash, 1, "created", body))
 
 
-# --- the state ------------------------------------------------------------------------------------
+# --- the state ------------------------------------------------------------------------
 
 
 def live_noise(strategy: Strategy) -> float | None:
-    """The standard deviation, in rewards, of Gaussian responses; only OpenDP's own map knows it."""
+    """The standard deviation, in rewards, of Gaussian responses; only OpenDP's own map
+    knows it.
+    """
     if strategy.gamma is None:
         return None
     from discreet.trials.mechanisms import gaussian_noise_scale
@@ -116,7 +122,9 @@ class Public:
         return json.dumps(state)
 
     def load(self, text: str) -> None:
-        """The state that `dump` wrote, or that of an earlier version, which may lack names."""
+        """The state that `dump` wrote, or that of an earlier version, which may lack
+        names.
+        """
         state = json.loads(text)
         self.run.load(state["course"])
         self.releases = _whole(state.get("releases", 0))
@@ -152,11 +160,13 @@ def fresh(protocol: Protocol) -> Public:
     return Public(live_run(protocol.strategy, arms, protocol.max_people), cursor=[0] * arms)
 
 
-# --- a release ------------------------------------------------------------------------------------
+# --- a release ------------------------------------------------------------------------
 
 
 class Release(NamedTuple):
-    """What is published about a batch of one arm (or one answer), in units of the grid."""
+    """What is published about a batch of one arm (or one answer), in units of the
+    grid.
+    """
 
     arm: int
     phase: int
@@ -171,17 +181,21 @@ def release(
     noisy: Callable[[int], int],
     decide: Callable[[list[float]], None],
 ) -> list[Release]:
-    """One release, live or rehearsed: noise on each total, and decisions from the noisy sums alone."""
+    """One release, live or rehearsed: noise on each total, and decisions from the noisy
+    sums alone.
+    """
     released = [Release(*batch, noisy(total)) for batch, total in zip(due, totals, strict=True)]
     decide([one.sum / grid for one in released])
     return released
 
 
-# --- replay ---------------------------------------------------------------------------------------
+# --- replay ---------------------------------------------------------------------------
 
 
 class Seat(NamedTuple):
-    """Where a person is: the arm's phase, or where answers are taken in turn the place in its line."""
+    """Where a person is: the arm's phase, or where answers are taken in turn the place
+    in its line.
+    """
 
     arm: int
     phase: int
@@ -293,7 +307,9 @@ class Replay:
         return largest_response(live_noise(strategy))
 
     def _in_units(self, unit: Any, values: list[Any]) -> bool:
-        """Whether these are whole numbers of the protocol's units, of 64 bits as noise is."""
+        """Whether these are whole numbers of the protocol's units, of 64 bits as noise
+        is.
+        """
         whole = all(type(value) is int and abs(value) < 2**63 for value in values)
         return whole and unit == 1 / self.protocol.grid
 

@@ -1,4 +1,6 @@
-"""What the callers of a live trial get to see: assignments, status, and what a verification found."""
+"""What the callers of a live trial get to see: assignments, status, and what a
+verification found.
+"""
 
 import json
 from dataclasses import asdict, dataclass
@@ -12,7 +14,9 @@ from discreet.trials.record import Head, Public
 
 @dataclass(frozen=True)
 class Assignment:
-    """One person's place in the trial: give them this arm, and tell the outcome under this id."""
+    """One person's place in the trial: give them this arm, and tell the outcome under
+    this id.
+    """
 
     id: str
     arm: str
@@ -20,7 +24,9 @@ class Assignment:
 
 @dataclass(frozen=True)
 class Batch:
-    """What `ask` gives: assignments (maybe none), outcomes that are waited for, whether it is over."""
+    """What `ask` gives: assignments (maybe none), outcomes that are waited for, whether
+    it is over.
+    """
 
     assignments: tuple[Assignment, ...]
     waiting: int
@@ -37,9 +43,13 @@ class ArmStatus:
     count: int
     """Outcomes behind the mean."""
     mean: float | None
-    """The released mean: private, hence noisy, and not confined to the range of outcomes."""
+    """The released mean: private, hence noisy, and not confined to the range of
+    outcomes.
+    """
     interval: tuple[float, float] | None
-    """Holds the true mean at all times with probability 1 - δ, where the strategy gives one."""
+    """Holds the true mean at all times with probability 1 - δ, where the strategy gives
+    one.
+    """
 
 
 @dataclass(frozen=True)
@@ -53,13 +63,17 @@ class Status:
     """Whether it stopped by the strategy's rule, so that the error rate δ holds."""
     recommendation: str | None
     smallest_delta: float | None
-    """Of an inconclusive end: the smallest δ at which these releases would have been enough, if any."""
+    """Of an inconclusive end: the smallest δ at which these releases would have been
+    enough, if any.
+    """
     people: int
     max_people: int
     pending: int
     """People assigned whose outcome is not in."""
     waiting: int
-    """Outcomes that the next release waits for; then `ask` assigns only people who replace others."""
+    """Outcomes that the next release waits for; then `ask` assigns only people who
+    replace others.
+    """
     releases: int
     epsilon: float | None
     gamma: float | None
@@ -70,7 +84,9 @@ class Status:
     retain: str
     arms: tuple[ArmStatus, ...]
     head: str
-    """Length and hash of the public record: note it, and give it to `Trial.open` after a restore."""
+    """Length and hash of the public record: note it, and give it to `Trial.open` after
+    a restore.
+    """
     protocol_hash: str
 
     def to_dict(self) -> dict[str, Any]:
@@ -88,12 +104,16 @@ class Verification:
 
     @property
     def intact(self) -> bool:
-        """Whether the record is what was written, and the present state follows from it."""
+        """Whether the record is what was written, and the present state follows from
+        it.
+        """
         return not self.problems
 
 
 class Figures(NamedTuple):
-    """The part of a status that takes long: computed when somebody asks, and kept as long as the head is."""
+    """The part of a status that takes long: computed when somebody asks, and kept as
+    long as the head is.
+    """
 
     arms: tuple[ArmStatus, ...]
     smallest_delta: float | None
@@ -132,7 +152,9 @@ def make_status(
     people: int,
     head: Head,
 ) -> Status:
-    """The status that follows from the protocol, the public state, and how many outcomes are not in."""
+    """The status that follows from the protocol, the public state, and how many
+    outcomes are not in.
+    """
     strategy = protocol.strategy
     best = now.run.recommendation
     return Status(

@@ -1,12 +1,12 @@
 """Live trials: ask for assignments, tell outcomes, stop when it is sound, publish.
 
-A `Trial` is a view of a trial in a store; any number of them, in any number of processes and places, may
-work on the same trial. What can be seen through `Batch`, `Status` and `transcript` is computed from
-released sums and public counts: outcomes go in and never come out.
+A `Trial` is a view of a trial in a store; any number of them, in any number of
+processes and places, may work on the same trial. What can be seen through `Batch`,
+`Status` and `transcript` is computed from released sums and public counts: outcomes go
+in and never come out.
 """
 
 import json
-import secrets
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,16 +16,16 @@ from typing import Any
 from discreet.errors import InvalidInputError, TamperedError
 from discreet.strategies.strategy import Strategy
 from discreet.trials import mechanisms
-from discreet.trials.desk import Desk, identifiers
+from discreet.trials.desk import Desk, disagreements, enter, identifiers
 from discreet.trials.outcomes import Response, largest_response, to_units
 from discreet.trials.protocol import Protocol, digest
-from discreet.trials.record import BROKEN, Head, Replay, Seat, first_event, fresh, live_noise
+from discreet.trials.record import BROKEN, Head, Replay, first_event, fresh, live_noise
 from discreet.trials.status import Batch, Figures, Status, Verification, make_figures, make_status
 from discreet.trials.store import schema
 from discreet.trials.store.database import Store
 from discreet.trials.store.schema import Row
 from discreet.trials.store.session import Session
-from discreet.trials.verify import Followed, follow
+from discreet.trials.verify import follow
 from discreet.validate import check_whole
 
 MOST_AT_ONCE = 100_000
@@ -40,13 +40,17 @@ class Trial:
         self._store = home
         self._now = fresh(protocol)
         self._seq = -1
-        """Events behind the state we have; none that counts while a transaction is under way."""
+        """Events behind the state we have; none that counts while a transaction is
+        under way.
+        """
         self._seen = Head(0, "")
         """Of the longest record we have seen: it can only grow."""
         self._figures: tuple[Head, Figures] | None = None
         """What takes long in a status, and the head at which it was computed."""
         self._erased = False
-        """Whether outcomes were erased that may still be readable in the files of the database."""
+        """Whether outcomes were erased that may still be readable in the files of the
+        database.
+        """
 
     @classmethod
     def create(
@@ -62,12 +66,14 @@ class Trial:
         direction: str = "max",
         lease: float | None = None,
     ) -> "Trial":
-        """Start a trial, or go on with one of this name and these settings; other settings are refused.
+        """Start a trial, or go on with one of this name and these settings; other
+        settings are refused.
 
-        Everything here is the protocol: it is frozen and hashed. `missing` says what an outcome that stays
-        missing counts as (`failure` or `replace`), `retain` how long outcomes are kept (`until-release` or
-        `forever`), `range` and `direction` (`max` or `min`) which outcomes there are and which are better,
-        `lease` after how many seconds an outcome counts as missing.
+        Everything here is the protocol: it is frozen and hashed. `missing` says what an
+        outcome that stays missing counts as (`failure` or `replace`), `retain` how long
+        outcomes are kept (`until-release` or `forever`), `range` and `direction` (`max`
+        or `min`) which outcomes there are and which are better, `lease` after how many
+        seconds an outcome counts as missing.
         """
         try:
             low, high = range
@@ -78,21 +84,23 @@ class Trial:
         if strategy.trust_model.private:
             mechanisms.ready()
         home = Store(url)
-        _enter(home, protocol)
+        enter(home, protocol)
         trial = cls._open(home, name, None)
         if differences := trial.protocol.differences(protocol):
             raise InvalidInputError(
-                f"there is a trial {name!r} with other settings: {'; '.join(differences)}. Open it with "
-                "Trial.open, or take another name"
+                f"there is a trial {name!r} with other settings: {'; '.join(differences)}. Open "
+                "it with Trial.open, or take another name"
             )
         return trial
 
     @classmethod
     def open(cls, url: str, name: str, head: str | None = None) -> "Trial":
-        """Come back to a trial. With `head`, as `status` gave it, a record older than that is refused.
+        """Come back to a trial. With `head`, as `status` gave it, a record older than
+        that is refused.
 
-        A database restored from a backup would draw again, with fresh noise, what was released after the
-        backup: two releases of the same outcomes spend twice the ε. Whoever knows a later head can see that.
+        A database restored from a backup would draw again, with fresh noise, what was
+        released after the backup: two releases of the same outcomes spend twice the ε.
+        Whoever knows a later head can see that.
         """
         return cls._open(Store(url, must_exist=True), name, head)
 
@@ -102,7 +110,9 @@ class Trial:
             row = session.look()
             if row is None:
                 known = ", ".join(home.names()) or "none yet"
-                raise InvalidInputError(f"there is no trial {name!r} in {home.called}; trials there: {known}")
+                raise InvalidInputError(
+                    f"there is no trial {name!r} in {home.called}; trials there: {known}"
+                )
             protocol_hash = digest(row.protocol)
             if session.hash_at(1) != first_event(protocol_hash).hash:
                 raise TamperedError(f"the protocol of {name!r} is not the one it was started with")
@@ -111,7 +121,9 @@ class Trial:
             if head is not None:
                 trial._check_head(session, Head.parse(head))
             trial._seen = Head(row.seq, row.head)
-        trial._erased = protocol.retain != "forever" and not protocol.strategy.trust_model.randomised
+        trial._erased = (
+            protocol.retain != "forever" and not protocol.strategy.trust_model.randomised
+        )
         trial._scrub()
         return trial
 
@@ -125,19 +137,23 @@ class Trial:
         return self._store.address
 
     def close(self) -> None:
-        """Close the connections to the store. Nothing is lost without it; the next call opens new ones."""
+        """Close the connections to the store. Nothing is lost without it; the next call
+        opens new ones.
+        """
         self._scrub()
         self._store.close()
 
-    # --- ask and tell -----------------------------------------------------------------------------
+    # --- ask and tell -----------------------------------------------------------------
 
     def ask(self, n: int = 1, people: Sequence[str] | None = None) -> Batch:
-        """Up to n assignments, fewer if a release comes before; none while outcomes are waited for.
+        """Up to n assignments, fewer if a release comes before; none while outcomes are
+        waited for.
 
-        With `people`, identifiers of the next n people, whoever took part before is refused, and nobody is
-        assigned. Of an identifier only a keyed hash is kept. Outcomes whose lease has ended are given up
-        first, in a transaction of its own: nothing that can fail may follow a release that was drawn, or it
-        could be drawn again.
+        With `people`, identifiers of the next n people, whoever took part before is
+        refused, and nobody is assigned. Of an identifier only a keyed hash is kept.
+        Outcomes whose lease has ended are given up first, in a transaction of its own:
+        nothing that can fail may follow a release that was drawn, or it could be drawn
+        again.
         """
         names = None if people is None else identifiers(people)
         wanted = n if names is None else len(names)
@@ -150,15 +166,18 @@ class Trial:
         return batch
 
     def tell(self, id: str, outcome: float) -> None:
-        """Tell one outcome. Telling again changes nothing, and looks the same, whatever it carries."""
+        """Tell one outcome. Telling again changes nothing, and looks the same, whatever
+        it carries.
+        """
         self.tell_many({id: outcome})
 
     def tell_many(self, outcomes: Mapping[str, float]) -> None:
         """Tell many outcomes at once: all of them are taken, or with an error none."""
         if self.protocol.strategy.trust_model.randomised:
             raise InvalidInputError(
-                "this trial has local trust: it takes no raw outcomes. Randomise each where the person "
-                "is, with discreet.respond or `discreet respond`, and pass the response to answer"
+                "this trial has local trust: it takes no raw outcomes. Randomise each where the "
+                "person is, with discreet.respond or `discreet respond`, and pass the response to "
+                "answer"
             )
         self._take_in({id: self._units(outcome) for id, outcome in outcomes.items()})
 
@@ -167,18 +186,25 @@ class Trial:
         self.answer_many({id: response})
 
     def answer_many(self, responses: Mapping[str, Response]) -> None:
-        """Tell many randomised responses at once: all of them are taken, or with an error none."""
+        """Tell many randomised responses at once: all of them are taken, or with an
+        error none.
+        """
         if not self.protocol.strategy.trust_model.randomised:
-            raise InvalidInputError("this trial has no local trust: tell it the outcomes themselves")
+            raise InvalidInputError(
+                "this trial has no local trust: tell it the outcomes themselves"
+            )
         self._take_in({id: self._response(response) for id, response in responses.items()})
 
     def amend(self, id: str, outcome: float) -> None:
-        """Correct an outcome that was told (or counts as a failure), until it is released.
+        """Correct an outcome that was told (or counts as a failure), until it is
+        released.
 
         Whether it was told or is missing makes no difference to what can be seen.
         """
         if self.protocol.strategy.trust_model.randomised:
-            raise InvalidInputError("a randomised response cannot be amended: a second one would spend ε again")
+            raise InvalidInputError(
+                "a randomised response cannot be amended: a second one would spend ε again"
+            )
         units = self._units(outcome)
         with self._writing() as desk:
             desk.amend(id, units)
@@ -205,21 +231,28 @@ class Trial:
         return to_units(self.protocol.scale.reward(outcome), self.protocol.grid)
 
     def _response(self, response: Response) -> int:
-        """The units of a response; refuses one that was not made as the protocol says."""
+        """The units of a response; refuses one that was not made as the protocol
+        says.
+        """
         if not isinstance(response, Response):
-            raise InvalidInputError("this trial takes randomised responses only: make one with discreet.respond")
+            raise InvalidInputError(
+                "this trial takes randomised responses only: make one with discreet.respond"
+            )
         strategy = self.protocol.strategy
         mechanism = "rr" if strategy.gamma is None else "gauss"
         wanted = (mechanism, strategy.epsilon, strategy.gamma, self.protocol.scale)
         if (response.mechanism, response.epsilon, response.gamma, response.scale) != wanted:
             raise InvalidInputError(
-                f"the response was not randomised as the protocol says: {self.protocol.respond_options}"
+                "the response was not randomised as the protocol says: "
+                f"{self.protocol.respond_options}"
             )
         if abs(response.value) > largest_response(live_noise(strategy)):
-            raise InvalidInputError("the response is larger than noise can make it: it was not made by respond")
+            raise InvalidInputError(
+                "the response is larger than noise can make it: it was not made by respond"
+            )
         return response.value
 
-    # --- what anyone may see ----------------------------------------------------------------------
+    # --- what anyone may see ----------------------------------------------------------
 
     def status(self) -> Status:
         """Everything in it may be shown to anyone."""
@@ -227,10 +260,11 @@ class Trial:
             return self._status(desk)
 
     def transcript(self) -> dict[str, Any]:
-        """What may be published: protocol, assignments, releases, decisions, and the chain that ties them.
+        """What may be published: protocol, assignments, releases, decisions, and the
+        chain that ties them.
 
-        It holds nothing that was not released, no identifiers of people, and no ids under which outcomes
-        are told.
+        It holds nothing that was not released, no identifiers of people, and no ids
+        under which outcomes are told.
         """
         with self._reading() as desk:
             status = self._status(desk).to_dict()
@@ -262,7 +296,7 @@ class Trial:
             if followed.problem:
                 problems.append(followed.problem)
             if not problems:
-                problems += islice(_disagreements(followed, row, session), 1)
+                problems += islice(disagreements(followed, row, session), 1)
         head_now = Head(row.seq, row.head)
         return Verification(followed.head.seq, str(head_now), tuple(problems))
 
@@ -272,15 +306,19 @@ class Trial:
         if self._figures is None or self._figures[0] != head:
             self._figures = (head, make_figures(self.protocol, self._now))
         figures = self._figures[1]
-        return make_status(self.protocol, self.protocol_hash, self._now, figures, desk.tally(), row.people, head)
+        return make_status(
+            self.protocol, self.protocol_hash, self._now, figures, desk.tally(), row.people, head
+        )
 
-    # --- the store --------------------------------------------------------------------------------
+    # --- the store --------------------------------------------------------------------
 
     @contextmanager
     def _writing(self) -> Iterator[Desk]:
-        """One transaction, with the state as it is now; what was computed in one that failed is forgotten.
+        """One transaction, with the state as it is now; what was computed in one that
+        failed is forgotten.
 
-        Every change of the state is an event, so that the state is written if there were any.
+        Every change of the state is an event, so that the state is written if there
+        were any.
         """
         with self._store.lock:
             with self._store.session(self.protocol.name) as session:
@@ -306,7 +344,9 @@ class Trial:
                 yield Desk(self.protocol, self._now, session)
 
     def _catch_up(self, session: Session) -> None:
-        """Load the state unless it is the one we have: every change of it is an event."""
+        """Load the state unless it is the one we have: every change of it is an
+        event.
+        """
         row = self._look(session)
         if row.seq != self._seq:
             self._seq = -1
@@ -314,14 +354,17 @@ class Trial:
                 self._now.load(row.state)
             except BROKEN:
                 raise TamperedError(
-                    f"the state of {self.protocol.name!r} is not what was written: run `discreet trial verify`"
+                    f"the state of {self.protocol.name!r} is not what was written: run `discreet "
+                    "trial verify`"
                 ) from None
             self._seq = row.seq
 
     def _look(self, session: Session) -> Row:
         row = session.look()
         if row is None:
-            raise InvalidInputError(f"there is no trial {self.protocol.name!r} in {self._store.called} any more")
+            raise InvalidInputError(
+                f"there is no trial {self.protocol.name!r} in {self._store.called} any more"
+            )
         head = Head(row.seq, row.head)
         if head != self._seen:
             if self._seen.seq:
@@ -330,7 +373,9 @@ class Trial:
         return row
 
     def _scrub(self) -> None:
-        """Make erased outcomes unreadable; if somebody is reading, with the next call."""
+        """Make erased outcomes unreadable; if somebody is reading, with the next
+        call.
+        """
         if self._erased:
             self._erased = not self._store.scrub()
 
@@ -338,40 +383,12 @@ class Trial:
         row = session.look_again()
         if known.seq > row.seq:
             raise TamperedError(
-                f"the record of {self.protocol.name!r} has {row.seq} events, {known.seq} are known: it was "
-                "restored from a backup. Going on would release outcomes a second time, with fresh noise, "
-                "and spend their ε twice"
+                f"the record of {self.protocol.name!r} has {row.seq} events, {known.seq} are "
+                "known: it was restored from a backup. Going on would release outcomes a second "
+                "time, with fresh noise, and spend their ε twice"
             )
         if session.hash_at(known.seq) != known.hash:
             raise TamperedError(
-                f"event {known.seq} of {self.protocol.name!r} is not the one that is known: the record was changed"
+                f"event {known.seq} of {self.protocol.name!r} is not the one that is known: the "
+                "record was changed"
             )
-
-
-def _enter(home: Store, protocol: Protocol) -> None:
-    """Begin the record of a new trial, unless there is one of this name."""
-    text = protocol.text
-    state = fresh(protocol).dump()
-    with home.session(protocol.name) as session:
-        if session.look() is None:
-            key = secrets.token_bytes(32)
-            if session.create(text, digest(text), key, state):
-                begin = first_event(digest(text))
-                session.append(begin.kind, begin.says)
-                session.save(state)
-
-
-def _disagreements(followed: Followed, row: Row, session: Session) -> Iterator[str]:
-    """What in the database does not follow from its record."""
-    replay = followed.replay
-    if followed.head != Head(row.seq, row.head):
-        yield "the record is shorter than the trial says"
-    if followed.unfinished:
-        yield followed.unfinished
-    if replay.now.dump() != row.state:
-        yield "the state does not follow from the record"
-    places = [Seat(*place) for place in session.places_assigned()]
-    if replay.places != places or row.people != len(places):
-        yield "the assignments do not follow from the record"
-    if not session.counts_agree():
-        yield "the counts of outcomes do not agree with the outcomes"

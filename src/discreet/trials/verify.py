@@ -1,7 +1,8 @@
 """Whether a record is what was written, and what is said about it follows from it.
 
-A published transcript is checked with the base install alone: no database, and no noise. (What Gaussian
-responses can be is known to OpenDP's own map only, so that the records of `gauss-tt` need OpenDP.)
+A published transcript is checked with the base install alone: no database, and no
+noise. (What Gaussian responses can be is known to OpenDP's own map only, so that the
+records of `gauss-tt` need OpenDP.)
 """
 
 import json
@@ -22,7 +23,9 @@ PARTS = ("protocol", "protocol_hash", "events", "status")
 Watch = Callable[[Event, Replay], None]
 """Sees each event that is in order, and the state after it."""
 NOT_PUBLIC = ("pending", "waiting")
-"""Of a status: how many outcomes are not in is not in the record, only how many there can be."""
+"""Of a status: how many outcomes are not in is not in the record, only how many there
+can be.
+"""
 
 
 class Followed(NamedTuple):
@@ -42,8 +45,12 @@ class Followed(NamedTuple):
         return None
 
 
-def follow(replay: Replay, protocol_hash: str, events: Iterable[Event], watch: Watch | None = None) -> Followed:
-    """Recompute the chain, and the state from the events alone, up to the first problem."""
+def follow(
+    replay: Replay, protocol_hash: str, events: Iterable[Event], watch: Watch | None = None
+) -> Followed:
+    """Recompute the chain, and the state from the events alone, up to the first
+    problem.
+    """
     head = Head(0, protocol_hash)
     for event in events:
         if not _linked(event, head):
@@ -59,26 +66,36 @@ def follow(replay: Replay, protocol_hash: str, events: Iterable[Event], watch: W
 
 
 def _linked(event: Event, head: Head) -> bool:
-    """Whether an event goes on where the record ended before; the first one names the protocol."""
-    if event.seq != head.seq + 1 or event.hash != link(head.hash, event.seq, event.kind, event.body):
+    """Whether an event goes on where the record ended before; the first one names the
+    protocol.
+    """
+    if event.seq != head.seq + 1 or event.hash != link(
+        head.hash, event.seq, event.kind, event.body
+    ):
         return False
     return head.seq > 0 or event == first_event(head.hash)
 
 
-# --- a published transcript -----------------------------------------------------------------------
+# --- a published transcript -----------------------------------------------------------
 
 
-def verify_transcript(transcript: str | os.PathLike[str] | Mapping[str, Any], head: str | None = None) -> Verification:
-    """Check a published transcript, a file or what `Trial.transcript` returned; it needs no database.
+def verify_transcript(
+    transcript: str | os.PathLike[str] | Mapping[str, Any], head: str | None = None
+) -> Verification:
+    """Check a published transcript, a file or what `Trial.transcript` returned; it
+    needs no database.
 
-    The protocol has its hash, the chain is unbroken, every event is what the strategy would have done,
-    and the status follows from them. With `head`, as a status gave it, the record goes on from there: a
-    record that was written anew from the beginning to the end can be told by that alone.
+    The protocol has its hash, the chain is unbroken, every event is what the strategy
+    would have done, and the status follows from them. With `head`, as a status gave it,
+    the record goes on from there: a record that was written anew from the beginning to
+    the end can be told by that alone.
     """
     return check_transcript(read_transcript(transcript), head)
 
 
-def check_transcript(said: dict[str, Any], head: str | None = None, watch: Watch | None = None) -> Verification:
+def check_transcript(
+    said: dict[str, Any], head: str | None = None, watch: Watch | None = None
+) -> Verification:
     """What is wrong with a transcript that was read."""
     known = None if head is None else Head.parse(head)
     begin = _digest(said["protocol"])
@@ -100,14 +117,18 @@ def check_transcript(said: dict[str, Any], head: str | None = None, watch: Watch
     return Verification(followed.head.seq, str(followed.head), tuple(problems))
 
 
-def _problems(followed: Followed, said: dict[str, Any], events: list[Event], known: Head | None) -> Iterable[str]:
+def _problems(
+    followed: Followed, said: dict[str, Any], events: list[Event], known: Head | None
+) -> Iterable[str]:
     if known is not None and known not in [Head(event.seq, event.hash) for event in events]:
         yield f"the record does not go on from event {known.seq} as it is known"
     broken = followed.problem or followed.unfinished
     if broken:
         yield broken
         return
-    yield from (f"there is a part that no transcript has: {name}" for name in said if name not in PARTS)
+    yield from (
+        f"there is a part that no transcript has: {name}" for name in said if name not in PARTS
+    )
     yield from _status_problems(followed, said["status"], said["protocol_hash"])
 
 
@@ -120,7 +141,9 @@ def _status_problems(followed: Followed, said: dict[str, Any], protocol_hash: st
         yield f"status: {' and '.join(NOT_PUBLIC)} cannot be {counts[0]!r} and {counts[1]!r} here"
     figures = make_figures(protocol, replay.now)
     people = len(replay.places)
-    found = make_status(protocol, protocol_hash, replay.now, figures, Tally(0, 0), people, followed.head).to_dict()
+    found = make_status(
+        protocol, protocol_hash, replay.now, figures, Tally(0, 0), people, followed.head
+    ).to_dict()
     found |= {name: said.get(name) for name in NOT_PUBLIC}
     hint = ""
     if protocol.version != __version__:
@@ -130,7 +153,9 @@ def _status_problems(followed: Followed, said: dict[str, Any], protocol_hash: st
 
 
 def _possible(replay: Replay, tally: Tally) -> bool:
-    """Whether so many outcomes can be not in: the record says only how many were released."""
+    """Whether so many outcomes can be not in: the record says only how many were
+    released.
+    """
     run = replay.now.run
     if not 0 <= tally.pending <= replay.unreleased():
         return False
@@ -169,7 +194,7 @@ def _shown(part: dict[str, Any], key: str) -> str:
     return repr(part[key]) if key in part else "not there"
 
 
-# --- reading --------------------------------------------------------------------------------------
+# --- reading --------------------------------------------------------------------------
 
 
 def read_transcript(transcript: str | os.PathLike[str] | Mapping[str, Any]) -> dict[str, Any]:
@@ -227,7 +252,9 @@ def _finite(word: str) -> float:
 
 
 def _digest(protocol: dict[str, Any]) -> str:
-    """The hash of a protocol as it would have been written down; none if it could not be."""
+    """The hash of a protocol as it would have been written down; none if it could not
+    be.
+    """
     try:
         return digest(canonical(protocol))
     except BROKEN:

@@ -1,4 +1,5 @@
-"""Pictures: first a small frozen object with the numbers, then a function that draws it as a matplotlib Figure.
+"""Pictures: first a small frozen object with the numbers, then a function that draws it
+as a matplotlib Figure.
 
 Importing this does not import matplotlib; drawing does.
 """

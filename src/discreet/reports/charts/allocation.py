@@ -8,7 +8,15 @@ import numpy as np
 from discreet import theory
 from discreet.errors import InvalidInputError
 from discreet.instance import Instance
-from discreet.reports.charts.style import BLACK, BLUE, PALE, new_figure, open_frame, styled, write_title
+from discreet.reports.charts.style import (
+    BLACK,
+    BLUE,
+    PALE,
+    new_figure,
+    open_frame,
+    styled,
+    write_title,
+)
 from discreet.results import Results
 
 if TYPE_CHECKING:
@@ -18,7 +26,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Allocation:
-    """Each arm's share of the samples, over the runs that stopped, beside that of an ideal strategy."""
+    """Each arm's share of the samples, over the runs that stopped, beside that of an
+    ideal strategy.
+    """
 
     names: tuple[str, ...]
     means: tuple[float, ...]
@@ -29,7 +39,9 @@ class Allocation:
 
 
 def allocation(results: Results) -> Allocation:
-    """Shares of a simulation (mean, 10 % and 90 % quantile), and those that attain the lower bound."""
+    """Shares of a simulation (mean, 10 % and 90 % quantile), and those that attain the
+    lower bound.
+    """
     instance, strategy = Instance.from_dict(results.spec["instance"]), results.spec["strategy"]
     if not results.stopped.any():
         raise InvalidInputError("there is nothing to draw: no run stopped")
@@ -49,7 +61,9 @@ def allocation(results: Results) -> Allocation:
 
 @styled
 def draw_allocation(data: Allocation, title: str = "") -> "Figure":
-    """A row for each arm: its share of the samples (10 % to 90 % of the runs), and the ideal one."""
+    """A row for each arm: its share of the samples (10 % to 90 % of the runs), and the
+    ideal one.
+    """
     arms = len(data.names)
     figure = new_figure(5.0, 1.5 + 0.36 * arms)
     axes = figure.add_subplot()

@@ -19,7 +19,7 @@ from discreet.reports.charts.style import (
     write_title,
 )
 from discreet.results import Results
-from discreet.strategies.own import LABEL
+from discreet.simulation.own import LABEL
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Distribution:
-    """For each of some simulations the samples of the runs that stopped, in order, and all its runs."""
+    """For each of some simulations the samples of the runs that stopped, in order, and
+    all its runs.
+    """
 
     labels: tuple[str, ...]
     samples: tuple[Floats, ...]
@@ -39,9 +41,13 @@ def distribution(results: Mapping[str, Results]) -> Distribution:
     """The distribution of samples of some simulations, by their labels."""
     if not results:
         raise InvalidInputError("there is nothing to draw: give at least one simulation")
-    stopped = (np.sort(found.samples[found.stopped]).astype(np.float64) for found in results.values())
+    stopped = (
+        np.sort(found.samples[found.stopped]).astype(np.float64) for found in results.values()
+    )
     labels = (_label(name, found) for name, found in results.items())
-    return Distribution(tuple(labels), tuple(stopped), tuple(found.runs for found in results.values()))
+    return Distribution(
+        tuple(labels), tuple(stopped), tuple(found.runs for found in results.values())
+    )
 
 
 def _label(name: str, results: Results) -> str:
@@ -52,7 +58,9 @@ def _label(name: str, results: Results) -> str:
 
 @styled
 def draw_distribution(data: Distribution, title: str = "") -> "Figure":
-    """The share of runs that are done, against samples. A line below 100 % has unstopped runs."""
+    """The share of runs that are done, against samples. A line below 100 % has
+    unstopped runs.
+    """
     figure = new_figure(5.0, 3.5)
     axes = figure.add_subplot()
     axes.set(xscale="log", ylim=(0, 1.02))
@@ -71,7 +79,9 @@ def draw_distribution(data: Distribution, title: str = "") -> "Figure":
 
 
 def _draw_line(axes: "Axes", data: Distribution, line: int, left: bool) -> None:
-    """One simulation with its name beside it, on the left of the quickest, where nothing else is."""
+    """One simulation with its name beside it, on the left of the quickest, where
+    nothing else is.
+    """
     samples = data.samples[line]
     share = np.arange(1, len(samples) + 1) / data.runs[line]
     color = COLORS[line % len(COLORS)]

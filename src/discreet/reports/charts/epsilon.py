@@ -25,7 +25,7 @@ from discreet.reports.charts.style import (
     styled,
     write_title,
 )
-from discreet.strategies.own import LABEL
+from discreet.simulation.own import LABEL
 from discreet.words import shown_name
 
 if TYPE_CHECKING:
@@ -37,7 +37,9 @@ SCALES = ("log-log", "log-linear")
 
 @dataclass(frozen=True)
 class Curve:
-    """One strategy's samples at each ε; NaN where no run stopped. `unstopped` is a share of the runs."""
+    """One strategy's samples at each ε; NaN where no run stopped. `unstopped` is a
+    share of the runs.
+    """
 
     strategy: str
     label: str
@@ -50,7 +52,9 @@ class Curve:
 
 @dataclass(frozen=True)
 class EpsilonData:
-    """Samples against ε; `bound` is what no strategy can beat, `switch` where the regimes meet."""
+    """Samples against ε; `bound` is what no strategy can beat, `switch` where the
+    regimes meet.
+    """
 
     title: str
     statistic: str
@@ -69,7 +73,7 @@ class Spread(NamedTuple):
     unstopped: float
 
 
-# --- the numbers ----------------------------------------------------------------------------------
+# --- the numbers ----------------------------------------------------------------------
 
 
 def bound_curve(
@@ -79,7 +83,9 @@ def bound_curve(
     trust: str = "global",
     points: int = 40,
 ) -> tuple[tuple[float, float], ...]:
-    """(ε, lower bound on the expected samples) from the smallest ε to the largest, even in log ε."""
+    """(ε, lower bound on the expected samples) from the smallest ε to the largest, even
+    in log ε.
+    """
     arms = instance.as_bernoulli()
     count = points if len(set(epsilons)) > 1 else 1
     found = []
@@ -97,12 +103,13 @@ def samples_by_epsilon(
     title: str = "",
     bound: tuple[tuple[float, float], ...] | None = None,
 ) -> EpsilonData:
-    """From a study's rows of one instance (strategy, epsilon, runs, unstopped, mean, std, median, …).
+    """From a study's rows of one instance (strategy, epsilon, runs, unstopped, mean,
+    std, median, …).
 
-    A row without an epsilon (no privacy) becomes a level line. `statistic` is `mean`, with a band of
-    one standard deviation, or `median`, with one from the 10 % to the 90 % quantile (q10, q90). With
-    an instance its lower bound and the switch of regimes are added; a `bound` computed before is
-    taken as it is.
+    A row without an epsilon (no privacy) becomes a level line. `statistic` is `mean`,
+    with a band of one standard deviation, or `median`, with one from the 10 % to the 90
+    % quantile (q10, q90). With an instance its lower bound and the switch of regimes
+    are added; a `bound` computed before is taken as it is.
     """
     if statistic not in ("mean", "median"):
         raise InvalidInputError(f"statistic must be mean or median; got {statistic!r}")
@@ -121,7 +128,9 @@ def samples_by_epsilon(
     return EpsilonData(title, statistic, curves, bound or (), switch)
 
 
-def _curve(table: Sequence[Mapping[str, Any]], strategy: str, levels: Sequence[float], statistic: str) -> Curve:
+def _curve(
+    table: Sequence[Mapping[str, Any]], strategy: str, levels: Sequence[float], statistic: str
+) -> Curve:
     """The rows of one strategy, ordered by ε."""
     mine = [row for row in table if row["strategy"] == strategy]
     if any(row["epsilon"] is None for row in mine):
@@ -147,7 +156,8 @@ def _spread(row: Mapping[str, Any], statistic: str) -> Spread:
 
 
 def sample_limits(pictures: Iterable[EpsilonData], log: bool = True) -> tuple[float, float]:
-    """Limits of the samples' axis that hold every line, for pictures that are to be compared.
+    """Limits of the samples' axis that hold every line, for pictures that are to be
+    compared.
 
     Linear ones are for the right ends: lines leave at the top.
     """
@@ -164,7 +174,7 @@ def sample_limits(pictures: Iterable[EpsilonData], log: bool = True) -> tuple[fl
     return 0.0, 2.5 * max(ends or [float(np.median(values))])
 
 
-# --- the picture ----------------------------------------------------------------------------------
+# --- the picture ----------------------------------------------------------------------
 
 
 @styled
@@ -174,7 +184,8 @@ def draw_samples_by_epsilon(
     limits: tuple[float, float] | None = None,
     note: str = "",
 ) -> "Figure":
-    """Samples against ε; `scale` is log-log or log-linear. Hollow marks: some runs had not stopped.
+    """Samples against ε; `scale` is log-log or log-linear. Hollow marks: some runs had
+    not stopped.
 
     `limits` of the samples' axis make pictures comparable.
     """
@@ -227,7 +238,9 @@ def _draw_curve(axes: "Axes", curve: Curve, floor: float) -> End:
     low = np.array(curve.low)
     sensible = low > 0  # a band that reaches below zero is no band of samples
     band = {"color": color, "alpha": 0.11, "lw": 0}
-    axes.fill_between(x, np.maximum(low, floor), np.array(curve.high), where=sensible, **band, zorder=1)
+    axes.fill_between(
+        x, np.maximum(low, floor), np.array(curve.high), where=sensible, **band, zorder=1
+    )
     axes.plot(x, y, **style, zorder=3)
     hollow = np.array(curve.unstopped) > 0
     for some, face in ((~hollow, color), (hollow, "white")):

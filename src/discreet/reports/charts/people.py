@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PeopleRow:
-    """What trials of one kind take: median, 10 % and 90 % quantile; what none can beat on average.
+    """What trials of one kind take: median, 10 % and 90 % quantile; what none can beat
+    on average.
 
     NaN: unknown.
     """
@@ -39,7 +40,9 @@ class PeopleRow:
 
 @styled
 def draw_people(rows: Sequence[PeopleRow], title: str = "", limit: float | None = None) -> "Figure":
-    """A row for each kind of trial: eight of ten trials end within the bar. `limit` draws a maximum."""
+    """A row for each kind of trial: eight of ten trials end within the bar. `limit`
+    draws a maximum.
+    """
     if not rows:
         raise InvalidInputError("there is nothing to draw: give at least one row")
     figure = new_figure(5.0, 1.35 + 0.46 * len(rows))
@@ -66,7 +69,9 @@ def draw_people(rows: Sequence[PeopleRow], title: str = "", limit: float | None 
     return figure
 
 
-def _label(axes: "Axes", x: float, y: float, words: str, above: float, side: str = "center") -> None:
+def _label(
+    axes: "Axes", x: float, y: float, words: str, above: float, side: str = "center"
+) -> None:
     """Small words above a point, or below it."""
     if math.isfinite(x):
         axes.annotate(

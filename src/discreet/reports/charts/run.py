@@ -30,7 +30,9 @@ MANY_LOOKS = 50
 
 @styled
 def draw_path(path: "RunPath", title: str = "") -> "Figure":
-    """Three panels over the samples: private means with their bonus, evidence, releases."""
+    """Three panels over the samples: private means with their bonus, evidence,
+    releases.
+    """
     arms = len(path.names)
     figure = new_figure(5.4, 5.6 + 0.1 * arms)
     ratios = [3.0, 1.7, 0.35 + 0.16 * arms]

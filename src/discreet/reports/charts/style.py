@@ -1,8 +1,9 @@
-"""How pictures look: settings, colours, lines, labels and axes; no pyplot, no global state.
+"""How pictures look: settings, colours, lines, labels and axes; no pyplot, no global
+state.
 
-Lines differ in pattern, marker and lightness as well as in colour (Okabe and Ito's, told apart by
-colour-blind people) and carry their names where they end, so that a print in black and white says
-the same.
+Lines differ in pattern, marker and lightness as well as in colour (Okabe and Ito's,
+told apart by colour-blind people) and carry their names where they end, so that a print
+in black and white says the same.
 """
 
 import functools
@@ -115,7 +116,7 @@ def render(figure: "Figure", kind: str = "svg", dpi: int = 160) -> bytes:
     return buffer.getvalue()
 
 
-# --- lines ----------------------------------------------------------------------------------------
+# --- lines ----------------------------------------------------------------------------
 
 
 def strategy_style(strategy: str) -> dict[str, Any]:
@@ -132,7 +133,7 @@ def arm_look(arm: int) -> Look:
     )
 
 
-# --- labels ---------------------------------------------------------------------------------------
+# --- labels ---------------------------------------------------------------------------
 
 
 def label_ends(axes: "Axes", ends: Sequence[End], log: bool) -> None:
@@ -156,7 +157,9 @@ def label_ends(axes: "Axes", ends: Sequence[End], log: bool) -> None:
 
 
 def _apart(spots: list[float]) -> list[float]:
-    """The places of labels, in order, with room between any two and none below the axis."""
+    """The places of labels, in order, with room between any two and none below the
+    axis.
+    """
     for _ in range(200):
         for i in range(len(spots) - 1):
             overlap = LABEL_ROOM - (spots[i + 1] - spots[i])
@@ -190,7 +193,7 @@ def write_title(axes: "Axes", title: str, note: str = "") -> None:
         axes.set_title(words, loc="left", pad=16)
 
 
-# --- axes -----------------------------------------------------------------------------------------
+# --- axes -----------------------------------------------------------------------------
 
 
 def open_frame(axes: "Axes", *also: str) -> None:
@@ -212,7 +215,9 @@ def powers_of_ten(axis: "Axis") -> None:
 
 
 def people_axis(axes: "Axes") -> None:
-    """A logarithmic axis of people: ticks at 1, 2, 5 where it spans little, else at powers of ten."""
+    """A logarithmic axis of people: ticks at 1, 2, 5 where it spans little, else at
+    powers of ten.
+    """
     from matplotlib.ticker import LogLocator, NullLocator
 
     short_numbers(axes.xaxis)

@@ -33,7 +33,9 @@ class TrialMeans:
     people: Ints
     """[row] people assigned by then."""
     means: Floats
-    """[row, arm] in the experimenter's units; NaN before the first release of an arm."""
+    """[row, arm] in the experimenter's units; NaN before the first release of an
+    arm.
+    """
     chosen: int | None
     """The arm that is named, if any."""
     unit: str
@@ -44,7 +46,9 @@ class TrialMeans:
 
 @styled
 def draw_means(data: TrialMeans) -> "Figure":
-    """A labelled step line for each arm; the first noisy means may lie far outside, and leave the picture."""
+    """A labelled step line for each arm; the first noisy means may lie far outside, and
+    leave the picture.
+    """
     figure = new_figure(6.4, 3.6)
     axes = figure.subplots()
     axes.set_xscale("log")

@@ -1,7 +1,8 @@
 """A simulated run of betting elimination: where its outcomes and noise are drawn.
 
-A reward of any law on [0, 1] is rounded at random to a bit, so the sum of a batch is binomial, whatever the law. Drawn
-in each round, for each active arm in turn: the sum of its batch, then two geometric variables for the noise.
+A reward of any law on [0, 1] is rounded at random to a bit, so the sum of a batch is
+binomial, whatever the law. Drawn in each round, for each active arm in turn: the sum of
+its batch, then two geometric variables for the noise.
 """
 
 import math
@@ -27,7 +28,9 @@ from discreet.strategies.strategy import Strategy
 
 @leaf(allocates=True)
 def draw_release(rng: Generator, length: int, mean: float, setting: Setting) -> float:
-    """What is released about a batch: its sum of bits, behind randomised response or discrete Laplace noise."""
+    """What is released about a batch: its sum of bits, behind randomised response or
+    discrete Laplace noise.
+    """
     total = rng.binomial(length, min(max(0.5 + setting.scale * (mean - 0.5), 0.0), 1.0))
     if setting.epsilon < math.inf:
         p = -math.expm1(-setting.epsilon)
@@ -47,7 +50,9 @@ def draw_round(rng: Generator, means: Floats, now: Round, setting: Setting, book
 
 @leaf(allocates=True)
 def note(trace: Floats, rounds: int, samples: int, length: int, book: Book) -> None:
-    """State after a round, as far as `trace` has rows: samples, arms not out, batch, rounds, then released means."""
+    """State after a round, as far as `trace` has rows: samples, arms not out, batch,
+    rounds, then released means.
+    """
     if rounds <= trace.shape[0]:
         trace[rounds - 1, 0] = samples
         trace[rounds - 1, 1] = book.out.size - book.out.sum()
@@ -58,10 +63,13 @@ def note(trace: Floats, rounds: int, samples: int, length: int, book: Book) -> N
 
 
 @leaf(allocates=True)
-def run_betting(rng: Generator, laws: Laws, rules: BettingRules, cap: int, pulls: Ints, trace: Floats) -> Outcome:
+def run_betting(
+    rng: Generator, laws: Laws, rules: BettingRules, cap: int, pulls: Ints, trace: Floats
+) -> Outcome:
     """One run; writes `pulls` and `trace`.
 
-    The last batch before the cap is shortened to fit. A run that the cap ends names its front runner.
+    The last batch before the cap is shortened to fit. A run that the cap ends names its
+    front runner.
     """
     book = new_book(pulls.size)
     pulls[:] = 0
@@ -79,7 +87,9 @@ def run_betting(rng: Generator, laws: Laws, rules: BettingRules, cap: int, pulls
 
 
 def runner(strategy: Strategy, laws: Laws, cap: int, blocks: bool) -> Runner:
-    """bet-se on these laws. Rewards are rounded to bits, so their means are all that a law has to say."""
+    """bet-se on these laws. Rewards are rounded to bits, so their means are all that a
+    law has to say.
+    """
     from discreet.simulation.compile import compiled
 
     arms = laws.mean.size

@@ -1,6 +1,7 @@
 """A simulated run of DP-SE (Sajed and Sheffet).
 
-Drawn from a run's Generator: in each epoch, for each active arm in turn, the sum and the noise.
+Drawn from a run's Generator: in each epoch, for each active arm in turn, the sum and
+the noise.
 """
 
 import numpy as np
@@ -18,7 +19,9 @@ from discreet.theory.thresholds import epoch_length
 
 @leaf
 def spread(samples: int, left: int, active: Flags, pulls: Ints) -> None:
-    """Count the samples of an epoch cut off by the cap: round robin over the active arms."""
+    """Count the samples of an epoch cut off by the cap: round robin over the active
+    arms.
+    """
     place = 0
     for arm in range(pulls.size):
         if active[arm]:
@@ -38,7 +41,9 @@ def draw_epoch(rng: Generator, laws: Laws, epsilon: float, length: int, state: E
 
 @leaf
 def note(trace: Floats, epoch: int, samples: int, left: int, length: int, state: Epochs) -> None:
-    """State after an epoch, as far as `trace` has rows: samples, arms left, length, epoch, every arm's mean."""
+    """State after an epoch, as far as `trace` has rows: samples, arms left, length,
+    epoch, every arm's mean.
+    """
     if epoch <= trace.shape[0]:
         row = trace[epoch - 1]
         row[0], row[1], row[2], row[3] = samples, left, length, epoch
@@ -85,8 +90,12 @@ def run_epochs(
 
 
 @leaf(allocates=True)
-def run_epochs_block(rng: Generator, laws: Laws, epsilon: float, delta: float, cap: int, outcomes: Outcomes) -> None:
-    """As many runs of DP-SE as the outcomes have rows, one after the other on one Generator."""
+def run_epochs_block(
+    rng: Generator, laws: Laws, epsilon: float, delta: float, cap: int, outcomes: Outcomes
+) -> None:
+    """As many runs of DP-SE as the outcomes have rows, one after the other on one
+    Generator.
+    """
     arms = outcomes.pulls.shape[1]
     state, none = new_epochs(arms), np.empty((0, 4 + arms))
     for run in range(outcomes.samples.size):

@@ -1,6 +1,7 @@
 """A simulated run of a strategy of your own: ask, draw, tell, in plain Python.
 
-Drawn from a run's Generator: one reward a sample, and between them whatever the strategy draws.
+Drawn from a run's Generator: one reward a sample, and between them whatever the
+strategy draws.
 """
 
 import numbers
@@ -10,13 +11,15 @@ from discreet.arrays import Ints
 from discreet.errors import InvalidInputError
 from discreet.simulation.laws import Generator, Laws, draw_one
 from discreet.simulation.outcome import Outcome
+from discreet.simulation.own import OwnStrategy, Rule
 from discreet.simulation.runner import Runner, one_by_one
-from discreet.strategies.own import OwnStrategy, Rule
 from discreet.strategies.strategy import Strategy
 
 
 def run_own(rule: Rule, rng: Generator, laws: Laws, cap: int, pulls: Ints) -> Outcome:
-    """One run; writes `pulls`. A strategy that stops right at the cap has stopped, as all others have."""
+    """One run; writes `pulls`. A strategy that stops right at the cap has stopped, as
+    all others have.
+    """
     name, samples = type(rule).__qualname__, 0
     while (asked := rule.ask()) is not None and samples < cap:
         arm = _arm(asked, pulls.size, f"{name}.ask gave", "or None to stop")
@@ -25,22 +28,30 @@ def run_own(rule: Rule, rng: Generator, laws: Laws, cap: int, pulls: Ints) -> Ou
         samples += 1
         rule.tell(arm, reward)
     if samples == 0:
-        raise InvalidInputError(f"{name} stopped before its first sample: let ask name an arm first")
+        raise InvalidInputError(
+            f"{name} stopped before its first sample: let ask name an arm first"
+        )
     when = "when it stops" if asked is None else "also when the cap ends a run"
-    named = _arm(getattr(rule, "recommendation", None), pulls.size, f"{name}.recommendation is", when)
+    named = _arm(
+        getattr(rule, "recommendation", None), pulls.size, f"{name}.recommendation is", when
+    )
     return Outcome(samples, named, asked is None, _rounds(name, getattr(rule, "rounds", samples)))
 
 
 def _arm(given: Any, arms: int, what: str, also: str) -> int:
     """The arm that was given, or what it must be."""
     if not _whole(given) or not 0 <= given < arms:
-        raise InvalidInputError(f"{what} {given!r}: it must be an arm, a whole number from 0 to {arms - 1}, {also}")
+        raise InvalidInputError(
+            f"{what} {given!r}: it must be an arm, a whole number from 0 to {arms - 1}, {also}"
+        )
     return int(given)
 
 
 def _rounds(name: str, given: Any) -> int:
     if not _whole(given) or given < 0:
-        raise InvalidInputError(f"{name}.rounds is {given!r}: it must count releases, or be left out")
+        raise InvalidInputError(
+            f"{name}.rounds is {given!r}: it must count releases, or be left out"
+        )
     return int(given)
 
 

@@ -1,7 +1,9 @@
-"""A simulated run of a phased estimator (DAF, DPA): sums of rewards are drawn here and released with their noise.
+"""A simulated run of a phased estimator (DAF, DPA): sums of rewards are drawn here and
+released with their noise.
 
-Drawn from a run's Generator: for each arm in turn the sum of phase 1, then its noise; later the sum and the noise of
-each ended phase (one global episode: of every arm in turn).
+Drawn from a run's Generator: for each arm in turn the sum of phase 1, then its noise;
+later the sum and the noise of each ended phase (one global episode: of every arm in
+turn).
 """
 
 from collections.abc import Callable
@@ -16,7 +18,13 @@ from discreet.simulation.outcome import Outcome, Outcomes, no_trace
 from discreet.simulation.runner import Runner, in_blocks, one_by_one
 from discreet.strategies.phased.decide import State, advance, decide, new_state, publish, set_due
 from discreet.strategies.phased.tables import PhasedRules, phased_rules
-from discreet.strategies.phased.whole import WholeRules, begin_phase, decide_whole, fill_bonus, whole_rules
+from discreet.strategies.phased.whole import (
+    WholeRules,
+    begin_phase,
+    decide_whole,
+    fill_bonus,
+    whole_rules,
+)
 from discreet.strategies.strategy import Strategy
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -30,10 +38,14 @@ class Compile(Protocol):
 
 
 @leaf
-def release_arm(rng: Generator, laws: Laws, epsilon: float, rules: PhasedRules, state: State, arm: int) -> None:
-    """End the arm's phase: draw its sum, add the noise, publish mean and count. Phase 1 is one noised sample.
+def release_arm(
+    rng: Generator, laws: Laws, epsilon: float, rules: PhasedRules, state: State, arm: int
+) -> None:
+    """End the arm's phase: draw its sum, add the noise, publish mean and count. Phase 1
+    is one noised sample.
 
-    Laplace noise of scale 1/(epsilon count) on each mean; none if epsilon is infinite (DPA).
+    Laplace noise of scale 1/(epsilon count) on each mean; none if epsilon is infinite
+    (DPA).
     """
     fresh = state.board.pulls[arm] - state.begun[arm]
     publish(state, rules, arm, fresh, draw_sum(rng, laws, arm, fresh))
@@ -43,7 +55,9 @@ def release_arm(rng: Generator, laws: Laws, epsilon: float, rules: PhasedRules, 
 
 @leaf
 def record(trace: Floats, row: int, samples: int, arm: int, state: State) -> None:
-    """State at a release, as far as `trace` has rows: samples, arm, its mean and count, every arm's pulls."""
+    """State at a release, as far as `trace` has rows: samples, arm, its mean and count,
+    every arm's pulls.
+    """
     if row < trace.shape[0]:
         trace[row, 0] = samples
         trace[row, 1] = arm
@@ -87,7 +101,14 @@ def phased_loop(
 
 @leaf(allocates=True)
 def run_phased(
-    rng: Generator, laws: Laws, epsilon: float, rules: PhasedRules, leaping: bool, cap: int, pulls: Ints, trace: Floats
+    rng: Generator,
+    laws: Laws,
+    epsilon: float,
+    rules: PhasedRules,
+    leaping: bool,
+    cap: int,
+    pulls: Ints,
+    trace: Floats,
 ) -> Outcome:
     """One run with one episode per arm; writes `pulls` and `trace`."""
     state = new_state(pulls.size)
@@ -101,7 +122,9 @@ def run_phased(
 def run_phased_block(
     rng: Generator, laws: Laws, epsilon: float, rules: PhasedRules, cap: int, outcomes: Outcomes
 ) -> None:
-    """As many leaping runs as the outcomes have rows, one after the other on one Generator."""
+    """As many leaping runs as the outcomes have rows, one after the other on one
+    Generator.
+    """
     arms = outcomes.pulls.shape[1]
     none = np.empty((0, 4 + arms))
     for run in range(outcomes.samples.size):
@@ -116,7 +139,9 @@ def run_phased_block(
 
 
 @leaf
-def release_all(rng: Generator, laws: Laws, epsilon: float, rules: PhasedRules, state: State) -> None:
+def release_all(
+    rng: Generator, laws: Laws, epsilon: float, rules: PhasedRules, state: State
+) -> None:
     """End a global phase: release every arm, and begin the next one."""
     for arm in range(state.mean.size):
         release_arm(rng, laws, epsilon, rules, state, arm)
@@ -134,7 +159,9 @@ def run_whole(
     trace: Floats,
     compiled: Compile,
 ) -> Outcome:
-    """One run with one global episode: Python at the ends of phases, and what lies in between compiled."""
+    """One run with one global episode: Python at the ends of phases, and what lies in
+    between compiled.
+    """
     arms = pulls.size
     release, note, go_on = compiled(release_all), compiled(record), compiled(advance)
     state = compiled(new_state)(arms)
@@ -167,6 +194,10 @@ def runner(strategy: Strategy, laws: Laws, cap: int, blocks: bool) -> Runner:
     none = no_trace(arms)
     if strategy.episodes == "global":
         whole = whole_rules(strategy, arms, rules)
-        return one_by_one(lambda rng, pulls: run_whole(rng, laws, epsilon, whole, True, cap, pulls, none, compiled))
+        return one_by_one(
+            lambda rng, pulls: run_whole(
+                rng, laws, epsilon, whole, True, cap, pulls, none, compiled
+            )
+        )
     run = compiled(run_phased)
     return one_by_one(lambda rng, pulls: run(rng, laws, epsilon, rules, True, cap, pulls, none))

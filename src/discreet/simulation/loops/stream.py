@@ -1,6 +1,8 @@
-"""A simulated run whose every sample is released (MLE, CTB, Gaussian noise), made fast without changing a result.
+"""A simulated run whose every sample is released (MLE, CTB, Gaussian noise), made fast
+without changing a result.
 
-Drawn from a run's Generator: one reward (then one noise) a sample, the first K for arms 0 ... K-1.
+Drawn from a run's Generator: one reward (then one noise) a sample, the first K for arms
+0 ... K-1.
 """
 
 import math
@@ -25,13 +27,22 @@ from discreet.strategies.stream.decide import (
     stream_challenger,
 )
 from discreet.strategies.stream.tables import UCB, StreamRules, count_cell, stream_rules
-from discreet.strategies.top_two import ELIMINATION, FILTER, TOP_TWO, best_arm, ids_share, tracks_leader
+from discreet.strategies.top_two import (
+    ELIMINATION,
+    FILTER,
+    TOP_TWO,
+    best_arm,
+    ids_share,
+    tracks_leader,
+)
 from discreet.theory.costs import GAUSSIAN, numerator
 
 
 @leaf
 def record_stream(trace: Floats, samples: int, arm: int, stream: Stream) -> None:
-    """State after a sample, as far as `trace` has rows; columns as in `phased.record`."""
+    """State after a sample, as far as `trace` has rows; columns as in
+    `phased.record`.
+    """
     if samples <= trace.shape[0]:
         trace[samples - 1, 0] = samples
         trace[samples - 1, 1] = arm
@@ -52,23 +63,31 @@ def draw_noised(rng: Generator, laws: Laws, noise: float, arm: int) -> float:
 
 @leaf
 def stream_loop(  # noqa: PLR0912, PLR0915
-    rng: Generator, laws: Laws, noise: float, rules: StreamRules, cap: int, stream: Stream, trace: Floats
+    rng: Generator,
+    laws: Laws,
+    noise: float,
+    rules: StreamRules,
+    cap: int,
+    stream: Stream,
+    trace: Floats,
 ) -> Outcome:
     """One run that releases every sample; writes `stream.pulls` and `trace`.
 
-    Long, because this is the path of every sample: state is kept in local variables, and a call that passes all of
-    `stream` costs as much as the sample; such calls are for what is rare. A reward of 0 or 1 is a product, as a branch
-    on a coin is guessed wrong half the time. Three shortcuts, none of which changes a result:
+    Long, because this is the path of every sample: state is kept in local variables,
+    and a call that passes all of `stream` costs as much as the sample; such calls are
+    for what is rare. A reward of 0 or 1 is a product, as a branch on a coin is guessed
+    wrong half the time. Three shortcuts, none of which changes a result:
 
-    * stopping: the arm that failed last is asked first, against the threshold it failed (`bar`: times 2 sigma^2, and
-      0 when the recommendation is new). Thresholds only grow with counts, so a cost below that fails for certain;
-    * leader: it stands while a lower bound on its own upper bound (`floor`) exceeds what bounds every rival's until
-      `horizon` (`rival`), see `renew_leader`; likewise the recommendation while its mean exceeds a bound on all
-      others' (`second`);
+    * stopping: the arm that failed last is asked first, against the threshold it failed
+      (`bar`: times 2 sigma^2, and 0 when the recommendation is new). Thresholds only
+      grow with counts, so a cost below that fails for certain;
+    * leader: it stands while a lower bound on its own upper bound (`floor`) exceeds
+      what bounds every rival's until `horizon` (`rival`), see `renew_leader`; likewise
+      the recommendation while its mean exceeds a bound on all others' (`second`);
     * the challenger is computed only when it may be pulled.
 
-    tests/simulation/test_kernels.py and test_exactness.py hold it to the oracle, tests/strategies/test_run.py to
-    `choose` and `decide` of the live run.
+    tests/simulation/test_kernels.py and test_exactness.py hold it to the oracle,
+    tests/strategies/test_run.py to `choose` and `decide` of the live run.
     """
     arms = stream.mean.size
     mean, count, inverse, sums = stream.mean, stream.pulls, stream.inverse, stream.sums
@@ -110,7 +129,9 @@ def stream_loop(  # noqa: PLR0912, PLR0915
                     led_pulls[leader] += 1
             else:
                 arm = level_arm(best, stream, rules, samples)
-        sums[arm] += 1.0 * (rng.random() < law_mean[arm]) if plain else draw_noised(rng, laws, noise, arm)
+        sums[arm] += (
+            1.0 * (rng.random() < law_mean[arm]) if plain else draw_noised(rng, laws, noise, arm)
+        )
         count[arm] += 1
         inverse[arm] = 1.0 / count[arm]
         mean[arm] = sums[arm] / count[arm]
@@ -136,7 +157,13 @@ def stream_loop(  # noqa: PLR0912, PLR0915
 
 @leaf(allocates=True)
 def run_stream(
-    rng: Generator, laws: Laws, noise: float, rules: StreamRules, cap: int, pulls: Ints, trace: Floats
+    rng: Generator,
+    laws: Laws,
+    noise: float,
+    rules: StreamRules,
+    cap: int,
+    pulls: Ints,
+    trace: Floats,
 ) -> Outcome:
     """One run that releases every sample; writes `pulls` and `trace`."""
     stream = new_stream(pulls.size)
@@ -147,7 +174,9 @@ def run_stream(
 
 
 def collected(strategy: Strategy, laws: Laws) -> Laws:
-    """The laws of what is collected: of randomised responses, or of the rewards themselves."""
+    """The laws of what is collected: of randomised responses, or of the rewards
+    themselves.
+    """
     return responses(laws, float(strategy.epsilon or 0)) if strategy.part.bits else laws
 
 

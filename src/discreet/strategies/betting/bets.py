@@ -1,4 +1,6 @@
-"""The mixture of bets and the public setting of a run of bet-se. The docs page "Betting elimination" has the proofs."""
+"""The mixture of bets and the public setting of a run of bet-se. The docs page "Betting
+elimination" has the proofs.
+"""
 
 import math
 from typing import NamedTuple
@@ -17,7 +19,9 @@ LONGEST = 2**50
 
 
 class Bets(NamedTuple):
-    """The mixture of bets: tilt[j], largest first; the last three [i, j] for lead octave i."""
+    """The mixture of bets: tilt[j], largest first; the last three [i, j] for lead
+    octave i.
+    """
 
     tilt: Floats
     """lambda_j"""
@@ -37,7 +41,9 @@ class Setting(NamedTuple):
     epsilon: float
     """Of the noise in a release; infinity without noise."""
     scale: float
-    """tanh(epsilon/2) for randomised response, else 1: released means lie in [low, high] = 1/2 -+ scale/2."""
+    """tanh(epsilon/2) for randomised response, else 1: released means lie in [low,
+    high] = 1/2 -+ scale/2.
+    """
     low: float
     high: float
     zeta: float
@@ -60,7 +66,9 @@ def make_setting(
     zeta: float = 0.0,
     top_two: bool = False,
 ) -> Setting:
-    """The setting for K arms; `trust` is global (noisy sums), local (randomised response) or none (epsilon unused)."""
+    """The setting for K arms; `trust` is global (noisy sums), local (randomised
+    response) or none (epsilon unused).
+    """
     model = check_trust(trust)
     scale = model.shrink(epsilon)
     share = 0.5 if zeta > 0 else 1.0  # half of delta for each of the two ways to stop
@@ -79,10 +87,12 @@ def make_setting(
 
 
 def make_bets(epsilon: float, trust: str = "global", grid: int = 1) -> Bets:
-    """Two tilts an octave, down to where no count can feel them; the share of octave o falls off like 1/o**2.
+    """Two tilts an octave, down to where no count can feel them; the share of octave o
+    falls off like 1/o**2.
 
-    Noise allows tilts below epsilon only. The larger ones pass their share to 0.8 and 0.6 epsilon, which is right if
-    the gaps are large against epsilon. `grid` is the g of rewards rounded to multiples of 1/g (1: bits).
+    Noise allows tilts below epsilon only. The larger ones pass their share to 0.8 and
+    0.6 epsilon, which is right if the gaps are large against epsilon. `grid` is the g
+    of rewards rounded to multiples of 1/g (1: bits).
     """
     model = check_trust(trust)
     if grid < 1:
@@ -102,12 +112,16 @@ def make_bets(epsilon: float, trust: str = "global", grid: int = 1) -> Bets:
 
 
 def noise_price(tilt: Floats, epsilon: float) -> Floats:
-    """m(tilt) = log E exp(tilt Z) for discrete Laplace Z: log[(cosh eps - 1) / (cosh eps - cosh tilt)]."""
+    """m(tilt) = log E exp(tilt Z) for discrete Laplace Z: log[(cosh eps - 1) / (cosh
+    eps - cosh tilt)].
+    """
 
     def log_sinh(z: Floats | float) -> Floats:
         return np.asarray(z + np.log(-np.expm1(-2 * np.asarray(z))))
 
-    cost = 2 * log_sinh(epsilon / 2) - log_sinh((epsilon + tilt) / 2) - log_sinh((epsilon - tilt) / 2)
+    cost = (
+        2 * log_sinh(epsilon / 2) - log_sinh((epsilon + tilt) / 2) - log_sinh((epsilon - tilt) / 2)
+    )
     return np.asarray(np.maximum(cost, 0.0))
 
 

@@ -1,7 +1,9 @@
-"""Evidence: the money that bets have won against "this arm is best"; p-values and intervals follow from it.
+"""Evidence: the money that bets have won against "this arm is best"; p-values and
+intervals follow from it.
 
-A *ledger* row is (released sum, pulls behind it, releases). Octave i of a ledger: the leader of a round is pulled 2**i
-times as often as the others and bet on with tilt / 2**i, so both sides of a bet move alike when x does.
+A *ledger* row is (released sum, pulls behind it, releases). Octave i of a ledger: the
+leader of a round is pulled 2**i times as often as the others and bet on with tilt /
+2**i, so both sides of a bet move alike when x does.
 """
 
 import math
@@ -32,7 +34,9 @@ def felt(bets: Bets, pulls: float) -> int:
 
 @leaf(allocates=True)
 def side(x: float, rows: Floats, j: int, sign: float, bets: Bets) -> tuple[float, float, float]:
-    """(log, slope, curvature) in x of the factor of one side of a bet: sign -1 for `down`, +1 for `up`."""
+    """(log, slope, curvature) in x of the factor of one side of a bet: sign -1 for
+    `down`, +1 for `up`.
+    """
     value, slope, curve = 0.0, 0.0, 0.0
     for i in range(OCTAVES):
         pulls = rows[i, PULLS]
@@ -53,7 +57,8 @@ def side(x: float, rows: Floats, j: int, sign: float, bets: Bets) -> tuple[float
 def log_evidence(
     x: float, own: Floats, rival: Floats, zeta: float, count: int, bets: Bets
 ) -> tuple[float, float, float]:
-    """(log E, slope, curvature) at x: the money won if the arm's mean is x and its rivals' at most x - zeta.
+    """(log E, slope, curvature) at x: the money won if the arm's mean is x and its
+    rivals' at most x - zeta.
 
     Convex in x, as the logarithm of a sum of exponentials of convex functions.
     """
@@ -94,9 +99,10 @@ def infimum(
 ) -> tuple[float, float]:
     """(lower, upper) bounds of the infimum of log E over [low, high], starting at x.
 
-    Stops as soon as both are on one side of the target, or within the tolerance. The lower bound is a tangent of a
-    convex function over the bracket that holds its minimum: rigorous at every step. Newton's steps, and every third
-    time the bracket's middle.
+    Stops as soon as both are on one side of the target, or within the tolerance. The
+    lower bound is a tangent of a convex function over the bracket that holds its
+    minimum: rigorous at every step. Newton's steps, and every third time the bracket's
+    middle.
     """
     lower, upper = -math.inf, math.inf
     for step in range(200):
@@ -125,14 +131,20 @@ def rounding(rows: Floats, other: Floats) -> float:
 
 
 def log_p_value(own: Floats, rival: Floats, n: float, bets: Bets, setting: Setting) -> float:
-    """The log of the smallest delta at which the arm would be out now (keep the running minimum)."""
+    """The log of the smallest delta at which the arm would be out now (keep the running
+    minimum).
+    """
     low, high = setting.low, setting.high
-    lower = infimum((low + high) / 2, low, high, own, rival, 0.0, felt(bets, n), bets, math.nan, 1e-6)[0]
+    lower = infimum(
+        (low + high) / 2, low, high, own, rival, 0.0, felt(bets, n), bets, math.nan, 1e-6
+    )[0]
     return min(0.0, rounding(own, rival) - lower)
 
 
 def log_doubt(x: float, total: Floats, count: int, bets: Bets) -> tuple[float, float]:
-    """(log of the money against "the mean is x", slope): half bets on below, half on above. Convex in x."""
+    """(log of the money against "the mean is x", slope): half bets on below, half on
+    above. Convex in x.
+    """
     top, money, pull = -math.inf, 0.0, 0.0
     for j in range(count):
         for sign in (-1.0, 1.0):
@@ -149,10 +161,12 @@ def log_doubt(x: float, total: Floats, count: int, bets: Bets) -> tuple[float, f
 
 
 def interval(total: Floats, alpha: float, bets: Bets, setting: Setting) -> tuple[float, float]:
-    """Anytime-valid confidence interval (level 1 - alpha) for an arm's mean, from everything released about it.
+    """Anytime-valid confidence interval (level 1 - alpha) for an arm's mean, from
+    everything released about it.
 
-    The values of x that nobody has won 1/alpha against: an interval because the money is convex in x. Bisection
-    rounds outwards. Behind randomised response it is mapped back to the scale of rewards.
+    The values of x that nobody has won 1/alpha against: an interval because the money
+    is convex in x. Bisection rounds outwards. Behind randomised response it is mapped
+    back to the scale of rewards.
     """
     if not 0 < alpha < 1:
         raise InvalidInputError(f"alpha must lie strictly between 0 and 1; got {alpha!r}")
@@ -167,14 +181,20 @@ def interval(total: Floats, alpha: float, bets: Bets, setting: Setting) -> tuple
             low = x
     ends = [low, high]  # what is left if no value survives: only noise beyond alpha does this
     if log_doubt(low, total, count, bets)[0] < target:
-        ends = [_crossing(low, end, target, total, count, bets) for end in (setting.low, setting.high)]
+        ends = [
+            _crossing(low, end, target, total, count, bets) for end in (setting.low, setting.high)
+        ]
     low = 0.0 if ends[0] <= setting.low else 0.5 + (ends[0] - 0.5) / setting.scale
     high = 1.0 if ends[1] >= setting.high else 0.5 + (ends[1] - 0.5) / setting.scale
     return max(low, 0.0), min(high, 1.0)
 
 
-def _crossing(inside: float, outside: float, target: float, total: Floats, count: int, bets: Bets) -> float:
-    """Where the money reaches the target between a value inside the interval and an end of all values."""
+def _crossing(
+    inside: float, outside: float, target: float, total: Floats, count: int, bets: Bets
+) -> float:
+    """Where the money reaches the target between a value inside the interval and an end
+    of all values.
+    """
     if log_doubt(outside, total, count, bets)[0] >= target:
         for _ in range(50):
             x = (inside + outside) / 2

@@ -1,17 +1,22 @@
-"""A round of betting elimination: announced, played, settled; all from released sums and public counts.
+"""A round of betting elimination: announced, played, settled; all from released sums
+and public counts.
 
-Evidence against "arm a is best" is money won by betting, round after round, that a's release is low and that of an
-announced rival is high. An arm is *out* while the money, at the value x of its mean that is worst for the gambler, is
-at least 1/delta. The docs page "Betting elimination" has the proofs.
+Evidence against "arm a is best" is money won by betting, round after round, that a's
+release is low and that of an announced rival is high. An arm is *out* while the money,
+at the value x of its mean that is worst for the gambler, is at least 1/delta. The docs
+page "Betting elimination" has the proofs.
 
 An arm keeps
 
-* total     one row: everything released about it                                 -> its mean, its interval
-* own[i]    its releases of rounds that were bet on, at lead octave i             -> the `down` factor
-* rival[i]  those of the rivals announced for it in the same rounds               -> the `up` factor
+* total     one row: everything released about it                                 -> its
+  mean, its interval
+* own[i]    its releases of rounds that were bet on, at lead octave i             -> the
+  `down` factor
+* rival[i]  those of the rivals announced for it in the same rounds               -> the
+  `up` factor
 
-Simulated runs, live runs and the way of a run all go through `first_round`, the releases into `book.fresh`, and
-`next_round`.
+Simulated runs, live runs and the way of a run all go through `first_round`, the
+releases into `book.fresh`, and `next_round`.
 """
 
 import math
@@ -61,7 +66,9 @@ def new_book(arms: int) -> Book:
 
 
 class Round(NamedTuple):
-    """A round as it is announced, before anybody is asked; one whose `winner` is an arm is the end."""
+    """A round as it is announced, before anybody is asked; one whose `winner` is an arm
+    is the end.
+    """
 
     number: int
     """Rounds played before."""
@@ -73,7 +80,9 @@ class Round(NamedTuple):
     weight: int
     """Pulls of all together for each pull of one."""
     length: int
-    """Pulls of each arm but the leader; below 1 if no round fits below the cap any more."""
+    """Pulls of each arm but the leader; below 1 if no round fits below the cap any
+    more.
+    """
     n: int
     """Pulls, before, of an arm that played every round."""
     samples: int
@@ -90,17 +99,23 @@ def first_round(setting: Setting, cap: int, book: Book) -> Round:
 
 @leaf(allocates=True)
 def next_round(now: Round, bets: Bets, setting: Setting, cap: int, book: Book) -> Round:
-    """Settle the bets of a round with the releases in `book.fresh`, and announce the next one."""
+    """Settle the bets of a round with the releases in `book.fresh`, and announce the
+    next one.
+    """
     n, samples = now.n + now.length, now.samples + now.length * now.weight
     winner = settle(now, n, bets, setting, book)
     if winner >= 0:
-        return Round(now.number + 1, now.leader, now.second, now.octave, now.weight, 0, n, samples, winner)
+        return Round(
+            now.number + 1, now.leader, now.second, now.octave, now.weight, 0, n, samples, winner
+        )
     return announce(now.number + 1, n, samples, plan(n, setting, book), cap, book)
 
 
 @leaf(allocates=True)
 def announce(number: int, n: int, samples: int, length: int, cap: int, book: Book) -> Round:
-    """A round fixed before it is played; the last one before the cap is shortened to fit."""
+    """A round fixed before it is played; the last one before the cap is shortened to
+    fit.
+    """
     leader, second = leaders(book.active, True, book.total)
     playing = 0
     for a in range(book.active.size):
@@ -108,7 +123,17 @@ def announce(number: int, n: int, samples: int, length: int, cap: int, book: Boo
             playing += 1
     octave = lead_octave(playing) if number > 0 else 0
     weight = playing - 1 + 2**octave
-    return Round(number, leader, second, octave, weight, min(length, (cap - samples) // weight), n, samples, -1)
+    return Round(
+        number,
+        leader,
+        second,
+        octave,
+        weight,
+        min(length, (cap - samples) // weight),
+        n,
+        samples,
+        -1,
+    )
 
 
 @leaf(allocates=True)
@@ -125,7 +150,9 @@ def mean_of(arm: int, total: Floats, setting: Setting) -> float:
 
 @leaf(allocates=True)
 def leaders(marks: Flags, wanted: bool, total: Floats) -> tuple[int, int]:
-    """The two arms marked as wanted with the largest released means (ties: lowest index; unpulled arms count as 0)."""
+    """The two arms marked as wanted with the largest released means (ties: lowest
+    index; unpulled arms count as 0).
+    """
     first, second, best, next_best = -1, -1, -math.inf, -math.inf
     for a in range(total.shape[0]):
         if marks[a] == wanted:
@@ -139,7 +166,9 @@ def leaders(marks: Flags, wanted: bool, total: Floats) -> tuple[int, int]:
 
 @leaf(allocates=True)
 def lead_octave(active: int) -> int:
-    """i such that pulling the leader 2**i times as often is best, roughly 2**i = sqrt(rivals)."""
+    """i such that pulling the leader 2**i times as often is best, roughly 2**i =
+    sqrt(rivals).
+    """
     return min(max(math.floor(0.5 * math.log2(active - 1.0) + 0.3), 0), OCTAVES - 1)
 
 
@@ -153,9 +182,11 @@ def enter(a: int, other: int, octave: int, octave_other: int, book: Book) -> Non
 
 @leaf(allocates=True)
 def settle(now: Round, n: int, bets: Bets, setting: Setting, book: Book) -> int:
-    """Enter the releases in `book.fresh`, judge the arms that played; the arm to stop with, or -1.
+    """Enter the releases in `book.fresh`, judge the arms that played; the arm to stop
+    with, or -1.
 
-    n counts this round's batch too. No bet was made on the first round: nobody knew a rival.
+    n counts this round's batch too. No bet was made on the first round: nobody knew a
+    rival.
     """
     for a in range(book.active.size):
         if book.active[a]:
@@ -173,8 +204,8 @@ def settle(now: Round, n: int, bets: Bets, setting: Setting, book: Book) -> int:
 def judge(n: int, bets: Bets, setting: Setting, book: Book) -> None:
     """Set out[a] and money[a] of every arm that played.
 
-    Money that is not enough between the arm's mean and the leader's is not enough: the infimum is computed only if it
-    is.
+    Money that is not enough between the arm's mean and the leader's is not enough: the
+    infimum is computed only if it is.
     """
     count = felt(bets, n)
     leader, _ = leaders(book.active, True, book.total)
@@ -186,13 +217,17 @@ def judge(n: int, bets: Bets, setting: Setting, book: Book) -> None:
             target = setting.target + rounding(own, rival)
             lower = -math.inf
             if book.money[a] >= target:
-                lower, _ = infimum(x, setting.low, setting.high, own, rival, 0.0, count, bets, target, 0.0)
+                lower, _ = infimum(
+                    x, setting.low, setting.high, own, rival, 0.0, count, bets, target, 0.0
+                )
             book.out[a] = lower >= target
 
 
 @leaf(allocates=True)
 def winner(n: int, bets: Bets, setting: Setting, book: Book) -> int:
-    """The arm to stop with, or -1: the only arm left, or one that no arm left beats by zeta."""
+    """The arm to stop with, or -1: the only arm left, or one that no arm left beats by
+    zeta.
+    """
     leader, second = leaders(book.out, False, book.total)
     if second < 0 or setting.zeta == 0:
         return leader if second < 0 else -1
@@ -203,7 +238,9 @@ def winner(n: int, bets: Bets, setting: Setting, book: Book) -> int:
             own, other = book.own[a], book.own[leader]
             target = setting.zeta_target + rounding(own, other)
             middle = (low + setting.high) / 2
-            lower, _ = infimum(middle, low, setting.high, own, other, setting.zeta, count, bets, target, 0.0)
+            lower, _ = infimum(
+                middle, low, setting.high, own, other, setting.zeta, count, bets, target, 0.0
+            )
             if lower < target:
                 return -1
     return leader
@@ -221,7 +258,9 @@ def plan(n: int, setting: Setting, book: Book) -> int:
 
 @leaf(allocates=True)
 def front_runner(book: Book) -> int:
-    """Whom an unfinished run would name: the largest mean of the arms that are in, of all if all are out."""
+    """Whom an unfinished run would name: the largest mean of the arms that are in, of
+    all if all are out.
+    """
     leader, _ = leaders(book.out, False, book.total)
     return leader if leader >= 0 else leaders(book.out, True, book.total)[0]
 
@@ -230,7 +269,8 @@ def front_runner(book: Book) -> int:
 def overslept(a: int, n: int, setting: Setting, book: Book) -> bool:
     """Whether an arm that is out has slept too long.
 
-    The more money was won against it the longer it sleeps (root of the surplus): a mistake has barely crossed.
+    The more money was won against it the longer it sleeps (root of the surplus): a
+    mistake has barely crossed.
     """
     sleep = WAKE * math.exp(min(book.money[a] - setting.target, 700.0) / 2)
     return bool(book.total[a, PULLS] * sleep < n)
@@ -248,7 +288,9 @@ def everyone_out(book: Book) -> bool:
 
 @leaf(allocates=True)
 def who_plays(n: int, setting: Setting, book: Book) -> None:
-    """Elimination: all arms that are not out, those that overslept, and everyone if everyone is out."""
+    """Elimination: all arms that are not out, those that overslept, and everyone if
+    everyone is out.
+    """
     everyone = everyone_out(book)
     for a in range(book.out.size):
         book.active[a] = everyone or not book.out[a] or overslept(a, n, setting, book)
@@ -258,9 +300,10 @@ def who_plays(n: int, setting: Setting, book: Book) -> None:
 def pair_up(n: int, setting: Setting, book: Book) -> int:
     """Top Two: the leader and a challenger play; returns the challenger.
 
-    Of the arms that are in (of all if none is), the leader has the largest mean and the challenger the smallest
-    transportation cost gap^2 / (1/N + 1/N_leader). Arms that overslept, or are in and have less than about half their
-    share n/K of the pulls, go first, the least pulled of them before the others.
+    Of the arms that are in (of all if none is), the leader has the largest mean and the
+    challenger the smallest transportation cost gap^2 / (1/N + 1/N_leader). Arms that
+    overslept, or are in and have less than about half their share n/K of the pulls, go
+    first, the least pulled of them before the others.
     """
     everyone, leader = everyone_out(book), front_runner(book)
     challenger, overdue, fewest, least = -1, -1, math.inf, math.inf
@@ -272,7 +315,9 @@ def pair_up(n: int, setting: Setting, book: Book) -> int:
             if late and pulls < fewest:
                 overdue, fewest = a, pulls
             if not asleep:
-                gap = book.total[leader, SUM] / book.total[leader, PULLS] - book.total[a, SUM] / pulls
+                gap = (
+                    book.total[leader, SUM] / book.total[leader, PULLS] - book.total[a, SUM] / pulls
+                )
                 cost = gap * gap / (1 / pulls + 1 / book.total[leader, PULLS])
                 if cost < least:
                     challenger, least = a, cost
@@ -283,7 +328,9 @@ def pair_up(n: int, setting: Setting, book: Book) -> int:
 
 @leaf(allocates=True)
 def gain(length: float, gap: float, variance: float, setting: Setting) -> float:
-    """Nats a batch should win for an arm that lies `gap` below the leader: sampling and noise in series."""
+    """Nats a batch should win for an arm that lies `gap` below the leader: sampling and
+    noise in series.
+    """
     sampling = length * gap * gap / (8 * variance)
     if setting.epsilon == math.inf:
         return 2 * sampling
@@ -294,10 +341,12 @@ def gain(length: float, gap: float, variance: float, setting: Setting) -> float:
 
 @leaf(allocates=True)
 def next_batch(n: int, marks: Flags, wanted: bool, setting: Setting, book: Book) -> int:
-    """Length of the next batch, with an eye on the arms marked as wanted. No guarantee depends on it.
+    """Length of the next batch, with an eye on the arms marked as wanted. No guarantee
+    depends on it.
 
-    While noise dominates (eps^2 n < 50) a release is dear: a batch is as long as it takes, with a margin, to finish
-    the arm nearest to going out, within [n/5, 2n]. Later batches are short: 3 % of n, but not below 40/eps^2.
+    While noise dominates (eps^2 n < 50) a release is dear: a batch is as long as it
+    takes, with a margin, to finish the arm nearest to going out, within [n/5, 2n].
+    Later batches are short: 3 % of n, but not below 40/eps^2.
     """
     information = setting.epsilon**2 * n
     dear = 1 / (1 + information / 50)
@@ -311,7 +360,10 @@ def next_batch(n: int, marks: Flags, wanted: bool, setting: Setting, book: Book)
                 top, own = mean_of(leader, book.total, setting), mean_of(a, book.total, setting)
                 middle = (top + own) / 2
                 variance = max(middle * (1 - middle), 0.01)
-                if book.money[a] + gain(length, top - own + setting.zeta, variance, setting) >= goal:
+                if (
+                    book.money[a] + gain(length, top - own + setting.zeta, variance, setting)
+                    >= goal
+                ):
                     return math.ceil(length)
         length *= 1.1
     return 2 * n

@@ -1,4 +1,6 @@
-"""A live run of bet-se: rounds of batches, the leader pulled more often, arms out by betting."""
+"""A live run of bet-se: rounds of batches, the leader pulled more often, arms out by
+betting.
+"""
 
 import math
 from typing import Any, ClassVar
@@ -7,7 +9,14 @@ import numpy as np
 
 from discreet.strategies.betting.bets import betting_rules
 from discreet.strategies.betting.evidence import PULLS, SUM, interval, log_p_value
-from discreet.strategies.betting.rounds import announce, batch_of, first_round, front_runner, new_book, next_round
+from discreet.strategies.betting.rounds import (
+    announce,
+    batch_of,
+    first_round,
+    front_runner,
+    new_book,
+    next_round,
+)
 from discreet.strategies.run import REQUIRED, ArmView, Place, Run
 from discreet.strategies.strategy import Strategy
 
@@ -15,7 +24,13 @@ from discreet.strategies.strategy import Strategy
 class BettingRun(Run):
     """A round at a time: announced, filled, settled."""
 
-    fields: ClassVar = {**Run.fields, "rounds": REQUIRED, "n": REQUIRED, "length": REQUIRED, "place": REQUIRED}
+    fields: ClassVar = {
+        **Run.fields,
+        "rounds": REQUIRED,
+        "n": REQUIRED,
+        "length": REQUIRED,
+        "place": REQUIRED,
+    }
 
     def __init__(self, strategy: Strategy, arms: int, cap: int) -> None:
         super().__init__(strategy, arms, cap)
@@ -27,7 +42,9 @@ class BettingRun(Run):
         self.rounds = 0
         self.n = 0
         self.length = self.now.length
-        """These three are what is stored of the round; the rest of it follows from the book."""
+        """These three are what is stored of the round; the rest of it follows from the
+        book.
+        """
 
     def arrays(self) -> dict[str, Any]:
         """The released sums, and what was decided from them."""
@@ -53,7 +70,9 @@ class BettingRun(Run):
         return self.stopped or self.now.length < 1
 
     def _cycle(self) -> list[int]:
-        """The arms of a round in the order of assignment, to be repeated `length` times."""
+        """The arms of a round in the order of assignment, to be repeated `length`
+        times.
+        """
         playing = [int(arm) for arm in np.flatnonzero(self.book.active)]
         return playing + [int(self.now.leader)] * (2**self.now.octave - 1)
 
@@ -96,8 +115,14 @@ class BettingRun(Run):
         """The largest p-value of "this arm is best" among the other arms."""
         if self.recommendation is None:
             return None
-        own, rival, others = self.book.own, self.book.rival, set(range(self.arms)) - {self.recommendation}
-        logs = [log_p_value(own[arm], rival[arm], self.n, self.bets, self.setting) for arm in others]
+        own, rival, others = (
+            self.book.own,
+            self.book.rival,
+            set(range(self.arms)) - {self.recommendation},
+        )
+        logs = [
+            log_p_value(own[arm], rival[arm], self.n, self.bets, self.setting) for arm in others
+        ]
         value = math.exp(max(logs)) * (2 if self.strategy.zeta > 0 else 1)
         return value if value < 1 else None
 

@@ -1,4 +1,6 @@
-"""One round of DP-SE is an epoch: its length is known before, and when its means are released far arms drop out."""
+"""One round of DP-SE is an epoch: its length is known before, and when its means are
+released far arms drop out.
+"""
 
 from typing import NamedTuple
 
@@ -27,13 +29,19 @@ class Epochs(NamedTuple):
 def new_epochs(arms: int) -> Epochs:
     """Nothing pulled yet."""
     return Epochs(
-        np.zeros(arms), np.ones(arms, np.bool_), np.zeros(arms, np.int64), np.zeros(arms, np.int64), np.zeros(arms)
+        np.zeros(arms),
+        np.ones(arms, np.bool_),
+        np.zeros(arms, np.int64),
+        np.zeros(arms, np.int64),
+        np.zeros(arms),
     )
 
 
 @leaf
 def settle(state: Epochs, left: int, epoch: int, length: int, epsilon: float, delta: float) -> int:
-    """Drop the arms that lie too far below the best, by the means of this epoch; how many of the `left` arms stay."""
+    """Drop the arms that lie too far below the best, by the means of this epoch; how
+    many of the `left` arms stay.
+    """
     radius = epoch_radius(left, epoch, length, epsilon, delta)
     for arm in range(state.mean.size):
         if state.active[arm]:
@@ -44,7 +52,9 @@ def settle(state: Epochs, left: int, epoch: int, length: int, epsilon: float, de
 
 @leaf
 def drop_far(mean: Floats, active: Flags, radius: float) -> int:
-    """Drop the active arms more than `radius` below the best active one; how many stay."""
+    """Drop the active arms more than `radius` below the best active one; how many
+    stay.
+    """
     top = mean[best_arm(mean, active)]
     left = 0
     for arm in range(mean.size):

@@ -1,4 +1,6 @@
-"""A live run of DP-SE: epochs of fresh samples, round robin over the arms that are left."""
+"""A live run of DP-SE: epochs of fresh samples, round robin over the arms that are
+left.
+"""
 
 from typing import Any, ClassVar
 
@@ -47,7 +49,9 @@ class EpochsRun(Run):
         return int(epoch_length(left, self.epoch, self._epsilon, self.strategy.delta))
 
     def take(self) -> Place | None:
-        """Round robin; an epoch that would pass the cap is cut off there and releases nothing."""
+        """Round robin; an epoch that would pass the cap is cut off there and releases
+        nothing.
+        """
         playing = self._playing()
         if self.stopped or self.samples >= self.cap or self.place == len(playing) * self._length():
             return None
@@ -68,18 +72,24 @@ class EpochsRun(Run):
         length, playing = self._length(), self._playing()
         for arm, total in zip(playing, sums, strict=True):
             self.state.mean[arm] = total / length
-        left = settle(self.state, len(playing), self.epoch, length, self._epsilon, self.strategy.delta)
+        left = settle(
+            self.state, len(playing), self.epoch, length, self._epsilon, self.strategy.delta
+        )
         self.stopped = bool(left == 1)
         self.recommendation = int(best_arm(self.state.mean, self.state.active))
         self.epoch += 1
         self.place = 0
 
     def would_stop(self, delta: float) -> bool:
-        """Never: DP-SE plans its epochs with δ, so another δ would have been another trial."""
+        """Never: DP-SE plans its epochs with δ, so another δ would have been another
+        trial.
+        """
         return False
 
     def table(self) -> list[ArmView]:
-        """Means with the radius within which, with probability 1 - δ, all true means lie at all times."""
+        """Means with the radius within which, with probability 1 - δ, all true means
+        lie at all times.
+        """
         return [self._view(arm) for arm in range(self.arms)]
 
     def _view(self, arm: int) -> ArmView:

@@ -1,1 +1,3 @@
-"""Strategies whose means are renewed at the ends of phases (AdaP-TT, AdaP-TT*, TTUCB in batches)."""
+"""Strategies whose means are renewed at the ends of phases (AdaP-TT, AdaP-TT*, TTUCB in
+batches).
+"""

@@ -1,7 +1,8 @@
-"""Tracking in closed form, and the certificate that lets a phased run leap (docs, "The leap").
+"""Tracking in closed form, and the certificate that lets a phased run leap (docs, "The
+leap").
 
-A "round" L is the number of rounds led by the leader so far. N^B_B = floor(beta L) + 1 for L >= 1 (`tracked`), the
-challengers have taken L - tracked(L) pulls.
+A "round" L is the number of rounds led by the leader so far. N^B_B = floor(beta L) + 1
+for L >= 1 (`tracked`), the challengers have taken L - tracked(L) pulls.
 """
 
 import math
@@ -47,11 +48,17 @@ def rounds_for_challengers(beta: float, pulls: int) -> int:
 
 @leaf(inlined=True)
 def fill_rest(board: Board, leader: int, x: float, row: int) -> None:
-    """q_b(x) = d_b M_b(x) - x (docs, "The leap") into a row of `rest`, never too small: p_b(n) <= M_b iff n q_b >= 1.
+    """q_b(x) = d_b M_b(x) - x (docs, "The leap") into a row of `rest`, never too small:
+    p_b(n) <= M_b iff n q_b >= 1.
 
     Divisions are replaced by the board's inverses; `INFLATE` covers what that rounds.
     """
-    tops, rest, inverse_guess, inverse_tops = board.tops, board.rest, board.inverse_guess, board.inverse_tops
+    tops, rest, inverse_guess, inverse_tops = (
+        board.tops,
+        board.rest,
+        board.inverse_guess,
+        board.inverse_tops,
+    )
     first, second, top_arm = -1.0, -1.0, -1
     for arm in range(tops.size):
         if arm != leader:
@@ -67,7 +74,8 @@ def fill_rest(board: Board, leader: int, x: float, row: int) -> None:
 
 @leaf(inlined=True)
 def misplaced(guess: Ints, pulls: Ints, rest: Floats, leader: int) -> float:
-    """D over a segment of steps, from q_b at its two ends: pulls the guess may have given to the wrong arm.
+    """D over a segment of steps, from q_b at its two ends: pulls the guess may have
+    given to the wrong arm.
 
     q_b is convex in x, so n_b is at least the smaller of its values at the two ends.
     """
@@ -81,12 +89,16 @@ def misplaced(guess: Ints, pulls: Ints, rest: Floats, leader: int) -> float:
 
 
 @leaf(inlined=True)
-def line_covers(board: Board, leader: int, row: int, late: float, early: float, room: float, more: float) -> bool:
-    """D < r on a long segment at once, from q_b at its two ends, where N_B is `late` (`row`) and `early` (row 2).
+def line_covers(
+    board: Board, leader: int, row: int, late: float, early: float, room: float, more: float
+) -> bool:
+    """D < r on a long segment at once, from q_b at its two ends, where N_B is `late`
+    (`row`) and `early` (row 2).
 
-    With u = late - N_B the chord of q_b bounds T_b - n_b by a fraction of two linear functions of u: falling, or convex
-    (then below its chord), or concave (then below its tangent at u = 0). The sum of these lines is tested against a
-    line below r, `room` and then `more` at the two ends; so both ends are enough.
+    With u = late - N_B the chord of q_b bounds T_b - n_b by a fraction of two linear
+    functions of u: falling, or convex (then below its chord), or concave (then below
+    its tangent at u = 0). The sum of these lines is tested against a line below r,
+    `room` and then `more` at the two ends; so both ends are enough.
     """
     guess, pulls, rest = board.guess, board.pulls, board.rest
     span = late - early
@@ -109,11 +121,13 @@ def line_covers(board: Board, leader: int, row: int, late: float, early: float, 
 
 @leaf(spliced=True)
 def uncovered(board: Board, leader: int, beta: float, begin: int, end: int) -> int:
-    """The certificate (docs, "The leap"): 0 if the greedy's counts at round `end` are certainly `board.guess`.
+    """The certificate (docs, "The leap"): 0 if the greedy's counts at round `end` are
+    certainly `board.guess`.
 
-    Otherwise how far before `end` the first step lies that it does not cover. The last steps go in short segments, in
-    which rounding to whole pulls matters; then one line usually covers the rest. Where it does not, segments go on: D
-    grows about linearly going back from `end`, so the next one reaches as far as this promises.
+    Otherwise how far before `end` the first step lies that it does not cover. The last
+    steps go in short segments, in which rounding to whole pulls matters; then one line
+    usually covers the rest. Where it does not, segments go on: D grows about linearly
+    going back from `end`, so the next one reaches as far as this promises.
     """
     guess, pulls, rest = board.guess, board.pulls, board.rest
     for arm in range(guess.size):

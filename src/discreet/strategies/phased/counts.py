@@ -1,7 +1,7 @@
 """The public counts of a phased run, and stepping from one release to the next.
 
-`whole` is false when an arm's own doubling ends the phase
-(one episode per arm), true when all arms must have reached their due count (one global episode).
+`whole` is false when an arm's own doubling ends the phase (one episode per arm), true
+when all arms must have reached their due count (one global episode).
 """
 
 from typing import NamedTuple
@@ -10,7 +10,14 @@ import numpy as np
 
 from discreet.arrays import Flags, Floats, Ints
 from discreet.leaf import leaf
-from discreet.strategies.top_two import FILTER, challenger, ids_share, least_pulled, priority, tracks_leader
+from discreet.strategies.top_two import (
+    FILTER,
+    challenger,
+    ids_share,
+    least_pulled,
+    priority,
+    tracks_leader,
+)
 
 
 class Board(NamedTuple):
@@ -33,7 +40,9 @@ class Board(NamedTuple):
     inverse_guess: Floats
     inverse_tops: Floats
     rest: Floats
-    """[3, arm]: q_b of the certificate at the two ends of a segment, and where the leap begins."""
+    """[3, arm]: q_b of the certificate at the two ends of a segment, and where the leap
+    begins.
+    """
 
 
 @leaf(allocates=True)
@@ -68,10 +77,12 @@ def waiting_arms(board: Board) -> int:
 
 @leaf
 def steady_challenger(leader: int, board: Board) -> tuple[int, float]:
-    """`challenger`, and a bound: while 1/N of it plus 1/N of the leader exceeds that, it stays the challenger.
+    """`challenger`, and a bound: while 1/N of it plus 1/N of the leader exceeds that,
+    it stays the challenger.
 
-    Until a release every priority only falls, and those of the others are at most the second largest now. `FILTER`
-    covers what the product with an inverse and the bound round; where it cannot tell, arms are compared as there.
+    Until a release every priority only falls, and those of the others are at most the
+    second largest now. `FILTER` covers what the product with an inverse and the bound
+    round; where it cannot tell, arms are compared as there.
     """
     inverse, tops, inverse_tops = board.inverse, board.tops, board.inverse_tops
     inverse_leader = inverse[leader]
@@ -92,10 +103,11 @@ def steady_challenger(leader: int, board: Board) -> tuple[int, float]:
 
 @leaf
 def step_fixed(board: Board, leader: int, beta: float, steps: int, whole: bool) -> tuple[int, int]:
-    """Top Two with a fixed share for at most `steps` samples: (arm whose pull ended the phase or -1, samples).
+    """Top Two with a fixed share for at most `steps` samples: (arm whose pull ended the
+    phase or -1, samples).
 
-    The path of every sample: what changes is kept in local variables, and a challenger is asked for again only when
-    another one may have come up (`steady_challenger`).
+    The path of every sample: what changes is kept in local variables, and a challenger
+    is asked for again only when another one may have come up (`steady_challenger`).
     """
     pulls, due, inverse = board.pulls, board.due, board.inverse
     for arm in range(pulls.size):
@@ -135,7 +147,9 @@ def step_fixed(board: Board, leader: int, beta: float, steps: int, whole: bool) 
 
 @leaf
 def step_ids(board: Board, leader: int, steps: int, whole: bool) -> tuple[int, int]:
-    """Top Two with IDS: the tracked share is the sum of beta_n = N_C / (N_C + N_B) over the rounds of this leader."""
+    """Top Two with IDS: the tracked share is the sum of beta_n = N_C / (N_C + N_B) over
+    the rounds of this leader.
+    """
     pulls, due, inverse = board.pulls, board.due, board.inverse
     waiting = waiting_arms(board) if whole else 1
     ended, done = -1, 0
@@ -158,7 +172,9 @@ def step_ids(board: Board, leader: int, steps: int, whole: bool) -> tuple[int, i
 
 @leaf
 def step_level(board: Board, steps: int, whole: bool) -> tuple[int, int]:
-    """Always pull the least pulled member: uniform, elimination and LUCB between two releases."""
+    """Always pull the least pulled member: uniform, elimination and LUCB between two
+    releases.
+    """
     pulls, due, members = board.pulls, board.due, board.members
     waiting = waiting_arms(board) if whole else 1
     ended, done = -1, 0

@@ -1,8 +1,10 @@
-"""One round of a phased run (DAF, DPA): a released phase is published, then it is decided, then sampling goes on.
+"""One round of a phased run (DAF, DPA): a released phase is published, then it is
+decided, then sampling goes on.
 
-Simulated runs, live runs and the way of a run all go through `publish`, `decide` and `advance`. Everything here stands
-before the wall: released means, the counts behind them, public pull counts. (A simulated run without noise keeps the
-sums of its phases in `State.sums`; they are what it releases.)
+Simulated runs, live runs and the way of a run all go through `publish`, `decide` and
+`advance`. Everything here stands before the wall: released means, the counts behind
+them, public pull counts. (A simulated run without noise keeps the sums of its phases in
+`State.sums`; they are what it releases.)
 """
 
 from typing import NamedTuple
@@ -62,7 +64,9 @@ def new_state(arms: int) -> State:
 
 @leaf
 def publish(state: State, rules: PhasedRules, arm: int, fresh: int, total: float) -> None:
-    """The arm's mean and count after a phase of `fresh` samples with this sum; the next phase begins."""
+    """The arm's mean and count after a phase of `fresh` samples with this sum; the next
+    phase begins.
+    """
     if rules.forget:
         state.counts[arm] = fresh
     else:
@@ -76,7 +80,9 @@ def publish(state: State, rules: PhasedRules, arm: int, fresh: int, total: float
 
 @leaf
 def set_due(state: State, rules: PhasedRules, arm: int) -> None:
-    """Look up bonus and next due count of an arm that changed phase; past its grid an arm is never due again."""
+    """Look up bonus and next due count of an arm that changed phase; past its grid an
+    arm is never due again.
+    """
     phase = state.phase[arm]
     state.bonus[arm] = rules.bonus[phase]
     state.board.due[arm] = rules.grid[phase + 1] if phase + 1 < rules.grid.size else NEVER
@@ -95,7 +101,9 @@ def decide(state: State, rules: PhasedRules) -> tuple[int, bool]:
 def advance(
     state: State, rules: PhasedRules, leaping: bool, samples: int, max_samples: int, whole: bool
 ) -> tuple[int, int]:
-    """Sample until a phase ends or the cap is reached: (arm whose pull ended it or -1, samples then)."""
+    """Sample until a phase ends or the cap is reached: (arm whose pull ended it or -1,
+    samples then).
+    """
     board = state.board
     leader = -1
     if rules.bonus_scale > 0.0:
@@ -129,9 +137,9 @@ def passes(
 ) -> bool:
     """Whether the recommended arm beats the other one.
 
-    LOW: W^G >= low. SPLIT (c~^{G,eps} as printed): gap < epsilon/2 asks W^G >= low, else W^{G,eps} >= high. EITHER
-    (proved in the docs): W^G >= low, or gap >= epsilon/2 and W^{G,eps} >= high. The cases are decided on released
-    means.
+    LOW: W^G >= low. SPLIT (c~^{G,eps} as printed): gap < epsilon/2 asks W^G >= low,
+    else W^{G,eps} >= high. EITHER (proved in the docs): W^G >= low, or gap >= epsilon/2
+    and W^{G,eps} >= high. The cases are decided on released means.
     """
     gap = mean_best - mean_other
     inverse_best, inverse_other = 1.0 / count_best, 1.0 / count_other
@@ -147,7 +155,9 @@ def passes(
 
 
 @leaf
-def passes_by_phase(best: int, arm: int, mean: Floats, count: Ints, phase: Ints, rules: PhasedRules) -> bool:
+def passes_by_phase(
+    best: int, arm: int, mean: Floats, count: Ints, phase: Ints, rules: PhasedRules
+) -> bool:
     """`passes` with the thresholds of the two arms' phases."""
     return passes(
         rules.stop,
@@ -172,10 +182,14 @@ def should_stop(best: int, mean: Floats, count: Ints, phase: Ints, rules: Phased
 
 
 @leaf
-def eliminate(best: int, mean: Floats, count: Ints, phase: Ints, active: Flags, rules: PhasedRules) -> bool:
-    """Successive elimination: drop the active arms the best active one beats; true when it stands alone.
+def eliminate(
+    best: int, mean: Floats, count: Ints, phase: Ints, active: Flags, rules: PhasedRules
+) -> bool:
+    """Successive elimination: drop the active arms the best active one beats; true when
+    it stands alone.
 
-    On the event behind the threshold a pass is never wrong, at any time, so the drops are as sound as stopping.
+    On the event behind the threshold a pass is never wrong, at any time, so the drops
+    are as sound as stopping.
     """
     alone = True
     for arm in range(mean.size):

@@ -1,7 +1,8 @@
-"""From one release of a phased estimator to the next: stepping, and leaping with exactly the same counts.
+"""From one release of a phased estimator to the next: stepping, and leaping with
+exactly the same counts.
 
-Between two releases means and local counts stand still, so the leader stands still and the rest is a deterministic path
-in public counts. Nothing here knows rewards.
+Between two releases means and local counts stand still, so the leader stands still and
+the rest is a deterministic path in public counts. Nothing here knows rewards.
 
 `whole` is false when an arm's own doubling ends the phase (one episode per
 arm), true when all arms must have reached their due count (one global episode).
@@ -11,18 +12,26 @@ import math
 
 from discreet.arrays import Floats
 from discreet.leaf import leaf
-from discreet.strategies.phased.certificate import FAR, rounds_for_challengers, rounds_for_leader, tracked, uncovered
+from discreet.strategies.phased.certificate import (
+    FAR,
+    rounds_for_challengers,
+    rounds_for_leader,
+    tracked,
+    uncovered,
+)
 from discreet.strategies.phased.counts import Board, step_fixed, step_ids, step_level, waiting_arms
 from discreet.strategies.top_two import least_pulled, priority
 
 NEAR = 150
 """Samples: a phase end closer than this is stepped to."""
-# --- the guess ------------------------------------------------------------------------------------
+# --- the guess ------------------------------------------------------------------------
 
 
 @leaf
 def sole_challenger(leader: int, tops: Floats) -> int:
-    """The arm that takes every challenger pull: the lowest with numerator 0, or the only one of two arms; else -1."""
+    """The arm that takes every challenger pull: the lowest with numerator 0, or the
+    only one of two arms; else -1.
+    """
     for arm in range(tops.size):
         if arm != leader and (tops[arm] <= 0.0 or tops.size == 2):
             return arm
@@ -31,7 +40,8 @@ def sole_challenger(leader: int, tops: Floats) -> int:
 
 @leaf(inlined=True)
 def pulls_to_end(board: Board, leader: int, x: float, whole: bool) -> float:
-    """Challenger pulls until the first (`whole`: the last) challenger is due, on the static level set at 1/N_B = x.
+    """Challenger pulls until the first (`whole`: the last) challenger is due, on the
+    static level set at 1/N_B = x.
 
     That is when the level falls to the arm's priority one pull before.
     """
@@ -54,8 +64,12 @@ def pulls_to_end(board: Board, leader: int, x: float, whole: bool) -> float:
 
 
 @leaf(inlined=True)
-def expected_end(board: Board, leader: int, beta: float, begin: int, limit: int, whole: bool) -> int:
-    """Round, at most `limit`, at which challengers are expected to end the phase: a guess, `limit` if none sooner."""
+def expected_end(
+    board: Board, leader: int, beta: float, begin: int, limit: int, whole: bool
+) -> int:
+    """Round, at most `limit`, at which challengers are expected to end the phase: a
+    guess, `limit` if none sooner.
+    """
     low, high = float(begin), float(limit)
     rounds, slope = high, 1.0 - beta
     last_rounds, last_lack = low, FAR
@@ -79,7 +93,9 @@ def expected_end(board: Board, leader: int, beta: float, begin: int, limit: int,
 
 @leaf(inlined=True)
 def fill_guess(board: Board, leader: int, beta: float, begin: int, end: int) -> bool:
-    """The static level set at round `end` into `board.guess`: Newton on the level, then unit repairs."""
+    """The static level set at round `end` into `board.guess`: Newton on the level, then
+    unit repairs.
+    """
     pulls, tops, guess = board.pulls, board.tops, board.guess
     leader_pulls = tracked(beta, end) - tracked(beta, begin)
     x = 1.0 / (pulls[leader] + leader_pulls)
@@ -105,9 +121,11 @@ def fill_guess(board: Board, leader: int, beta: float, begin: int, end: int) -> 
 
 @leaf(inlined=True)
 def newton_level(board: Board, leader: int, x: float, goal: int) -> float:
-    """The priority level whose level set holds about `goal` new pulls, rounding up counted as half a pull an arm.
+    """The priority level whose level set holds about `goal` new pulls, rounding up
+    counted as half a pull an arm.
 
-    The number of pulls is convex and falls with the level; starting where it is too large, Newton never overshoots.
+    The number of pulls is convex and falls with the level; starting where it is too
+    large, Newton never overshoots.
     """
     pulls, tops = board.pulls, board.tops
     level = 0.0
@@ -130,7 +148,9 @@ def newton_level(board: Board, leader: int, x: float, goal: int) -> float:
 
 @leaf
 def add_pull(board: Board, leader: int, x: float) -> None:
-    """One more challenger pull in the guess: to the largest priority, ties to the lowest index."""
+    """One more challenger pull in the guess: to the largest priority, ties to the
+    lowest index.
+    """
     guess, tops = board.guess, board.tops
     chosen, most = -1, -1.0
     for arm in range(guess.size):
@@ -168,7 +188,7 @@ def guess_ended(board: Board, leader: int, leader_pulls: int, whole: bool) -> bo
     return waiting == 0
 
 
-# --- leaping --------------------------------------------------------------------------------------
+# --- leaping --------------------------------------------------------------------------
 
 
 @leaf(inlined=True)
@@ -186,8 +206,12 @@ def land(board: Board, leader: int, beta: float, end: int) -> int:
 
 
 @leaf
-def leap_single(board: Board, leader: int, arm: int, beta: float, remaining: int, whole: bool) -> int:
-    """Leap when one arm takes every challenger pull: closed form, to the last sample before the phase end."""
+def leap_single(
+    board: Board, leader: int, arm: int, beta: float, remaining: int, whole: bool
+) -> int:
+    """Leap when one arm takes every challenger pull: closed form, to the last sample
+    before the phase end.
+    """
     begin = int(board.led[leader])
     limit = begin + remaining
     own = leader_end(board, leader, beta, begin, remaining)
@@ -207,7 +231,9 @@ def leap_single(board: Board, leader: int, arm: int, beta: float, remaining: int
 
 @leaf
 def leader_end(board: Board, leader: int, beta: float, begin: int, remaining: int) -> int:
-    """Round at which the leader's own due count is reached; past the cap if that comes first."""
+    """Round at which the leader's own due count is reached; past the cap if that comes
+    first.
+    """
     lack = min(board.due[leader] - board.pulls[leader], remaining + 1)
     if lack <= 0:
         return begin
@@ -216,7 +242,9 @@ def leader_end(board: Board, leader: int, beta: float, begin: int, remaining: in
 
 @leaf(spliced=True)
 def leap_fixed(board: Board, leader: int, beta: float, remaining: int, whole: bool) -> int:
-    """Leap towards the phase end without passing it; samples passed, 0 if the end is near or nothing is certified."""
+    """Leap towards the phase end without passing it; samples passed, 0 if the end is
+    near or nothing is certified.
+    """
     if not 2.0**-10 <= beta <= 1.0 - 2.0**-10:
         return 0  # `tracked` and `tracks_leader` are proved to round alike only inside
     single = sole_challenger(leader, board.tops)
@@ -253,10 +281,14 @@ def leap_fixed(board: Board, leader: int, beta: float, remaining: int, whole: bo
 
 
 @leaf(spliced=True)
-def try_landing(board: Board, leader: int, beta: float, begin: int, end: int, limit: int, whole: bool) -> int:
-    """Certify the guess and land, moving it on by single challenger pulls while only its last steps are uncovered.
+def try_landing(
+    board: Board, leader: int, beta: float, begin: int, end: int, limit: int, whole: bool
+) -> int:
+    """Certify the guess and land, moving it on by single challenger pulls while only
+    its last steps are uncovered.
 
-    Samples passed; -1 if the guess lies beyond the phase end or the cap, 0 if it is not certified.
+    Samples passed; -1 if the guess lies beyond the phase end or the cap, 0 if it is not
+    certified.
     """
     arms = board.guess.size
     base = board.pulls[leader] - tracked(beta, begin)
@@ -275,7 +307,9 @@ def try_landing(board: Board, leader: int, beta: float, begin: int, end: int, li
 
 @leaf
 def leap_level(board: Board, remaining: int, whole: bool) -> int:
-    """Leap for uniform, elimination and LUCB: the water level rises to one pull before the phase end, or the cap."""
+    """Leap for uniform, elimination and LUCB: the water level rises to one pull before
+    the phase end, or the cap.
+    """
     pulls, due, members = board.pulls, board.due, board.members
     last = -1
     for arm in range(pulls.size):
@@ -329,17 +363,18 @@ def raise_level(board: Board, steps: int) -> None:
             left -= 1
 
 
-# --- from one release to the next -----------------------------------------------------------------
+# --- from one release to the next -----------------------------------------------------
 
 
 @leaf(spliced=True)
 def travel(
     board: Board, leader: int, beta: float, ids: bool, leaping: bool, limit: int, whole: bool
 ) -> tuple[int, int]:
-    """Sample until a phase ends or `limit` samples are taken: (arm whose pull ended it or -1, samples).
+    """Sample until a phase ends or `limit` samples are taken: (arm whose pull ended it
+    or -1, samples).
 
-    `leader` is -1 for the rules that keep `board.members` level. Leaping changes the time it takes and nothing else;
-    IDS has no closed-form tracking and always steps.
+    `leader` is -1 for the rules that keep `board.members` level. Leaping changes the
+    time it takes and nothing else; IDS has no closed-form tracking and always steps.
     """
     ended, done = -1, 0
     while ended < 0 and done < limit:

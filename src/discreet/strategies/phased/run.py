@@ -1,4 +1,6 @@
-"""A live run of AdaP-TT, AdaP-TT* or TTUCB in batches: means renewed when an arm (or every arm) has doubled."""
+"""A live run of AdaP-TT, AdaP-TT* or TTUCB in batches: means renewed when an arm (or
+every arm) has doubled.
+"""
 
 from typing import Any, ClassVar
 
@@ -19,7 +21,9 @@ class PhasedRun(Run):
     def __init__(self, strategy: Strategy, arms: int, cap: int) -> None:
         super().__init__(strategy, arms, cap)
         self.rules = phased_rules(strategy, arms)
-        self.whole = whole_rules(strategy, arms, self.rules) if strategy.episodes == "global" else None
+        self.whole = (
+            whole_rules(strategy, arms, self.rules) if strategy.episodes == "global" else None
+        )
         self.state = new_state(arms)
         self.ended = -1
         """The arm whose pull ended a phase that is not released yet."""
@@ -54,7 +58,9 @@ class PhasedRun(Run):
         else:
             before = self.state.board.pulls.copy()
             whole = self.whole is not None
-            self.ended, self.samples = advance(self.state, self.rules, False, self.samples, self.samples + 1, whole)
+            self.ended, self.samples = advance(
+                self.state, self.rules, False, self.samples, self.samples + 1, whole
+            )
             arm = int(np.flatnonzero(self.state.board.pulls != before)[0])
         return Place(arm, int(self.state.phase[arm]) + 1, 1)
 
@@ -65,7 +71,9 @@ class PhasedRun(Run):
         pulls, begun = self.state.board.pulls, self.state.begun
         everyone = self.whole is not None or self.samples == self.arms
         arms = range(self.arms) if everyone else (self.ended,)
-        return [Place(arm, int(self.state.phase[arm]) + 1, int(pulls[arm] - begun[arm])) for arm in arms]
+        return [
+            Place(arm, int(self.state.phase[arm]) + 1, int(pulls[arm] - begun[arm])) for arm in arms
+        ]
 
     def release(self, sums: list[float]) -> None:
         """Publish means and counts, then decide."""
@@ -96,9 +104,17 @@ class PhasedRun(Run):
     def table(self) -> list[ArmView]:
         """Pulls are public from the start, means from the first release on."""
         state = self.state
-        assigned = state.board.pulls if self.samples >= self.arms else np.arange(self.arms) < self.samples
-        means = [float(mean) if count else None for mean, count in zip(state.mean, state.counts, strict=True)]
-        return [ArmView(int(assigned[arm]), int(state.counts[arm]), means[arm], None) for arm in range(self.arms)]
+        assigned = (
+            state.board.pulls if self.samples >= self.arms else np.arange(self.arms) < self.samples
+        )
+        means = [
+            float(mean) if count else None
+            for mean, count in zip(state.mean, state.counts, strict=True)
+        ]
+        return [
+            ArmView(int(assigned[arm]), int(state.counts[arm]), means[arm], None)
+            for arm in range(self.arms)
+        ]
 
 
 def new_run(strategy: Strategy, arms: int, cap: int, noise: float | None) -> Run:

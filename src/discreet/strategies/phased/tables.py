@@ -1,4 +1,6 @@
-"""A phased strategy as tables and codes over the phases of its grid: where words become numbers."""
+"""A phased strategy as tables and codes over the phases of its grid: where words become
+numbers.
+"""
 
 import math
 from collections.abc import Callable
@@ -26,7 +28,9 @@ PHASES = 62
 
 
 class PhasedRules(NamedTuple):
-    """How to decide between releases of a phased estimator. Phases count from 1; row and column 0 are unused."""
+    """How to decide between releases of a phased estimator. Phases count from 1; row
+    and column 0 are unused.
+    """
 
     sampling: int
     """TOP_TWO, UNIFORM, LUCB or ELIMINATION."""
@@ -49,19 +53,26 @@ class PhasedRules(NamedTuple):
     high: Floats
     """high[...] likewise."""
     bonus_scale: float
-    """2 sigma^2 alpha (1 + s) of b^G, which also depends on all counts (DPA); 0 for `bonus` by phase."""
+    """2 sigma^2 alpha (1 + s) of b^G, which also depends on all counts (DPA); 0 for
+    `bonus` by phase.
+    """
     forget: bool
     """DAF uses the samples of the last phase only, DPA all samples."""
     grid: Ints
-    """grid[k]: pulls of an arm when its phase k is complete; grid[1] = 1. Unused with one global episode."""
+    """grid[k]: pulls of an arm when its phase k is complete; grid[1] = 1. Unused with
+    one global episode.
+    """
 
 
 def phased_rules(strategy: Strategy, arms: int) -> PhasedRules:
     """The rules of a phased strategy, with tables over the phases of its grid.
 
-    Tables take longer to make than many a run; those without functions of one's own are kept.
+    Tables take longer to make than many a run; those without functions of one's own are
+    kept.
     """
-    data = all(isinstance(part, str) for part in (strategy.threshold, strategy.bonus, strategy.grid))
+    data = all(
+        isinstance(part, str) for part in (strategy.threshold, strategy.bonus, strategy.grid)
+    )
     return _kept_rules(strategy, arms) if data else _phased_rules(strategy, arms)
 
 
@@ -85,7 +96,9 @@ def _phased_rules(strategy: Strategy, arms: int) -> PhasedRules:
         bonus=checked_table("bonus", phase_bonus(strategy)(counts), counts.shape),
         low=checked_table("threshold", low, square),
         high=checked_table("threshold", high, square),
-        bonus_scale=scales.bonus_scale(strategy) if strategy.epsilon is None and strategy.bonus == "ucb" else 0.0,
+        bonus_scale=scales.bonus_scale(strategy)
+        if strategy.epsilon is None and strategy.bonus == "ucb"
+        else 0.0,
         forget=strategy.part.forgets,
         grid=grid(strategy),
     )
@@ -100,23 +113,33 @@ def grid(strategy: Strategy) -> Ints:
         try:
             pulls.append(min(int(strategy.grid.function(len(pulls))), 2**62))
         except (TypeError, ValueError, OverflowError) as error:
-            raise InvalidInputError(f"the grid {strategy.grid.name!r} must give whole numbers: {error}") from None
+            raise InvalidInputError(
+                f"the grid {strategy.grid.name!r} must give whole numbers: {error}"
+            ) from None
         if pulls[-1] <= pulls[-2]:
-            raise InvalidInputError(f"the grid {strategy.grid.name!r} must grow: phase {len(pulls) - 1} does not")
+            raise InvalidInputError(
+                f"the grid {strategy.grid.name!r} must grow: phase {len(pulls) - 1} does not"
+            )
     if pulls[1] != 1:
-        raise InvalidInputError(f"the grid {strategy.grid.name!r} must be 1 for phase 1: one sample of each arm first")
+        raise InvalidInputError(
+            f"the grid {strategy.grid.name!r} must be 1 for phase 1: one sample of each arm first"
+        )
     return np.array(pulls, dtype=np.int64)
 
 
 def phase_counts(strategy: Strategy) -> Floats:
-    """The samples behind an arm's mean in each phase of the grid; 1 in the unused entry 0."""
+    """The samples behind an arm's mean in each phase of the grid; 1 in the unused entry
+    0.
+    """
     pulls = grid(strategy).astype(np.float64)
     counts = np.diff(pulls, prepend=0.0) if strategy.part.forgets else pulls
     return np.maximum(counts, 1.0)
 
 
 def phase_bonus(strategy: Strategy) -> Callable[[Any], Floats]:
-    """The leader's bonus by an arm's local count. Without privacy it is b^G instead, which needs all counts."""
+    """The leader's bonus by an arm's local count. Without privacy it is b^G instead,
+    which needs all counts.
+    """
     if isinstance(strategy.bonus, CustomBonus):
         custom = strategy.bonus.function
         return lambda count: np.asarray(custom(count), dtype=np.float64)
@@ -125,7 +148,9 @@ def phase_bonus(strategy: Strategy) -> Callable[[Any], Floats]:
 
 
 def pair_thresholds(strategy: Strategy, arms: int) -> Callable[[Any, Any], tuple[Floats, Floats]]:
-    """The thresholds (low, high) of a phased strategy, as a function of the two counts, see `decide.passes`."""
+    """The thresholds (low, high) of a phased strategy, as a function of the two counts,
+    see `decide.passes`.
+    """
     if isinstance(strategy.threshold, CustomThreshold):
         custom = strategy.threshold.function
         return lambda a, b: _twice(np.asarray(custom(a, b), dtype=np.float64))
@@ -165,7 +190,8 @@ def _twice(values: Floats) -> tuple[Floats, Floats]:
 
 
 def check_grid(strategy: Strategy, cap: int) -> None:
-    """Refuse a grid that ends before the cap, and our thresholds on a grid they do not cover.
+    """Refuse a grid that ends before the cap, and our thresholds on a grid they do not
+    cover.
 
     Our thresholds pay for phase k only if the count reaches 2^{k−2}.
     """
@@ -173,8 +199,8 @@ def check_grid(strategy: Strategy, cap: int) -> None:
         return
     if grid(strategy)[-1] < cap:
         raise InvalidInputError(
-            f"the grid {strategy.grid.name!r} has more than {LONGEST} phases before {cap:g} samples: let it grow "
-            "faster, or give a smaller max_samples"
+            f"the grid {strategy.grid.name!r} has more than {LONGEST} phases before {cap:g} "
+            "samples: let it grow faster, or give a smaller max_samples"
         )
     unpaid = isinstance(strategy.threshold, CustomThreshold) or strategy.threshold == "empirical"
     if unpaid or not strategy.part.forgets:
@@ -182,6 +208,7 @@ def check_grid(strategy: Strategy, cap: int) -> None:
     counts = phase_counts(strategy)[1:]
     if (counts < np.exp2(np.arange(1, len(counts) + 1) - 2.0)).any():
         raise InvalidInputError(
-            f"the grid {strategy.grid.name!r} renews means more often than doubling, which our thresholds do not pay "
-            "for: give a CustomThreshold with it, or a grid that at least doubles"
+            f"the grid {strategy.grid.name!r} renews means more often than doubling, which our "
+            "thresholds do not pay for: give a CustomThreshold with it, or a grid that at least "
+            "doubles"
         )

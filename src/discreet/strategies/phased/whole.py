@@ -1,7 +1,9 @@
-"""One global episode (paper, app. rounds of adaptivity): a phase ends when every arm has doubled.
+"""One global episode (paper, app. rounds of adaptivity): a phase ends when every arm
+has doubled.
 
-Counts are no powers of two here, so thresholds and bonus are functions of the counts, called at phase ends only: there
-are about log2(samples) of them. Runs come to the same counts, and a threshold costs more than a run: they are kept.
+Counts are no powers of two here, so thresholds and bonus are functions of the counts,
+called at phase ends only: there are about log2(samples) of them. Runs come to the same
+counts, and a threshold costs more than a run: they are kept.
 """
 
 from collections.abc import Callable

@@ -1,8 +1,9 @@
 """What is decided after every sample where each is released (MLE, CTB, Gaussian noise).
 
-Everything here stands before the wall: means of what was released, and public counts. `Stream.sums` are sums of
-released answers. The live run calls `choose` and `decide`; the simulator's hot loop (`simulation.loops.stream`) has
-them written out, with shortcuts that change no result (tests/strategies/test_run.py holds the two together).
+Everything here stands before the wall: means of what was released, and public counts.
+`Stream.sums` are sums of released answers. The live run calls `choose` and `decide`;
+the simulator's hot loop (`simulation.loops.stream`) has them written out, with
+shortcuts that change no result (tests/strategies/test_run.py holds the two together).
 """
 
 import math
@@ -62,14 +63,20 @@ def new_stream(arms: int) -> Stream:
 
 
 @leaf
-def stream_threshold(kind: int, constant: float, table: Floats, best: int, other: int, samples: int) -> float:
-    """Threshold from the two arms' counts and all samples; nondecreasing in each, which the kernels rely on.
+def stream_threshold(
+    kind: int, constant: float, table: Floats, best: int, other: int, samples: int
+) -> float:
+    """Threshold from the two arms' counts and all samples; nondecreasing in each, which
+    the kernels rely on.
 
-    ITERATED: c^G, constant + 2 log(4 + log n) + 2 log(4 + log m) with constant = 2 C_G(log((K-1)/delta)/2). CLOCK: the
-    authors' log((1 + log t)/delta) with constant = log(1/delta). TABLE: constant + table entries.
+    ITERATED: c^G, constant + 2 log(4 + log n) + 2 log(4 + log m) with constant = 2
+    C_G(log((K-1)/delta)/2). CLOCK: the authors' log((1 + log t)/delta) with constant =
+    log(1/delta). TABLE: constant + table entries.
     """
     if kind == ITERATED:
-        return constant + 2.0 * math.log(4.0 + math.log(best)) + 2.0 * math.log(4.0 + math.log(other))
+        return (
+            constant + 2.0 * math.log(4.0 + math.log(best)) + 2.0 * math.log(4.0 + math.log(other))
+        )
     if kind == CLOCK:
         return constant + math.log(1.0 + math.log(samples))
     return float(constant + table[count_cell(best)] + table[count_cell(other)])
@@ -77,17 +84,25 @@ def stream_threshold(kind: int, constant: float, table: Floats, best: int, other
 
 @leaf
 def stream_bonus(kind: int, scale: float, table: Floats, log_samples: float, count: int) -> float:
-    """Bonus of an arm: b^G = sqrt(2 sigma^2 alpha (1+s) log n / N_a), or a table over the arm's count."""
+    """Bonus of an arm: b^G = sqrt(2 sigma^2 alpha (1+s) log n / N_a), or a table over
+    the arm's count.
+    """
     if kind == UCB:
         return math.sqrt(scale * log_samples / count)
     return float(table[count_cell(count)])
 
 
 @leaf
-def stream_passes(best: int, arm: int, mean: Floats, pulls: Ints, samples: int, rules: StreamRules) -> bool:
-    """Whether the recommended arm beats the other one, all samples behind every mean."""
+def stream_passes(
+    best: int, arm: int, mean: Floats, pulls: Ints, samples: int, rules: StreamRules
+) -> bool:
+    """Whether the recommended arm beats the other one, all samples behind every
+    mean.
+    """
     top = numerator(GAUSSIAN, mean[best] - mean[arm], math.inf)
-    bar = stream_threshold(rules.threshold, rules.constant, rules.threshold_table, pulls[best], pulls[arm], samples)
+    bar = stream_threshold(
+        rules.threshold, rules.constant, rules.threshold_table, pulls[best], pulls[arm], samples
+    )
     return transport_cost(top, 1.0 / pulls[best], 1.0 / pulls[arm], rules.two_variance) >= bar
 
 
@@ -102,8 +117,12 @@ def fill_bonus(stream: Stream, rules: StreamRules, samples: int) -> None:
 
 
 @leaf
-def failing_arm(best: int, witness: int, stream: Stream, rules: StreamRules, samples: int) -> tuple[int, float]:
-    """An arm the recommended one does not beat, `witness` asked first, and the threshold it failed; -1 to stop."""
+def failing_arm(
+    best: int, witness: int, stream: Stream, rules: StreamRules, samples: int
+) -> tuple[int, float]:
+    """An arm the recommended one does not beat, `witness` asked first, and the
+    threshold it failed; -1 to stop.
+    """
     mean, inverse = stream.mean, stream.inverse
     bar = 0.0
     for turn in range(mean.size + 1):
@@ -125,7 +144,9 @@ def failing_arm(best: int, witness: int, stream: Stream, rules: StreamRules, sam
 
 @leaf
 def drop_beaten(best: int, stream: Stream, rules: StreamRules, samples: int) -> bool:
-    """Successive elimination, every sample released: true when the best active arm stands alone."""
+    """Successive elimination, every sample released: true when the best active arm
+    stands alone.
+    """
     alone = True
     for arm in range(stream.mean.size):
         if arm != best and stream.active[arm]:
@@ -137,13 +158,18 @@ def drop_beaten(best: int, stream: Stream, rules: StreamRules, samples: int) -> 
 
 
 @leaf
-def renew_leader(stream: Stream, rules: StreamRules, samples: int) -> tuple[int, float, float, float, int]:
-    """The UCB leader now, and for how long it is certain: (leader, floor, rival, slope, horizon).
+def renew_leader(
+    stream: Stream, rules: StreamRules, samples: int
+) -> tuple[int, float, float, float, int]:
+    """The UCB leader now, and for how long it is certain: (leader, floor, rival, slope,
+    horizon).
 
-    Until `horizon` samples `stream.bonus` bounds the leader's bonus from below, if `slope` is taken off at each of its
-    pulls (1/sqrt(N) is convex; an ulp is for rounding), and that of every other arm from above: b^G grows with time and
-    falls with the arm's count. Entries from a table are exact, as the caller renews them with the count. `floor` and
-    `rival` are the leader's upper bound and the largest of the others' by these bonuses.
+    Until `horizon` samples `stream.bonus` bounds the leader's bonus from below, if
+    `slope` is taken off at each of its pulls (1/sqrt(N) is convex; an ulp is for
+    rounding), and that of every other arm from above: b^G grows with time and falls
+    with the arm's count. Entries from a table are exact, as the caller renews them with
+    the count. `floor` and `rival` are the leader's upper bound and the largest of the
+    others' by these bonuses.
     """
     horizon = samples + samples // 128 + 8
     fill_bonus(stream, rules, samples)
@@ -203,7 +229,8 @@ def stream_challenger(leader: int, mean: Floats, inverse: Floats) -> int:
 
 
 def choose(stream: Stream, counts: Ints, rules: StreamRules) -> int:
-    """The next arm to sample: `counts` answers are behind the means, `stream.pulls` counts those still to come too.
+    """The next arm to sample: `counts` answers are behind the means, `stream.pulls`
+    counts those still to come too.
 
     Until every arm has an answer, the least pulled arm.
     """
@@ -244,4 +271,6 @@ def decide(stream: Stream, counts: Ints, rules: StreamRules) -> tuple[int, bool]
     if rules.sampling == ELIMINATION:
         return best, bool(drop_beaten(best, stream._replace(pulls=counts), rules, samples))
     others = (arm for arm in range(counts.size) if arm != best)
-    return best, all(stream_passes(best, arm, stream.mean, counts, samples, rules) for arm in others)
+    return best, all(
+        stream_passes(best, arm, stream.mean, counts, samples, rules) for arm in others
+    )

@@ -1,4 +1,6 @@
-"""A live run of TTUCB, CTB-TT or Gaussian responses: every answer is released, and counts as soon as it is in."""
+"""A live run of TTUCB, CTB-TT or Gaussian responses: every answer is released, and
+counts as soon as it is in.
+"""
 
 from typing import Any, ClassVar
 
@@ -11,9 +13,11 @@ from discreet.strategies.stream.tables import stream_rules
 
 
 class StreamRun(Run):
-    """Assigned people count for the challenger (`pulls`), answered ones for means, bonus and stopping (`count`).
+    """Assigned people count for the challenger (`pulls`), answered ones for means,
+    bonus and stopping (`count`).
 
-    If each answer comes before the next person, the two are the same, as in the simulator.
+    If each answer comes before the next person, the two are the same, as in the
+    simulator.
     """
 
     fields: ClassVar = {**Run.fields, "count": REQUIRED}
@@ -54,7 +58,9 @@ class StreamRun(Run):
         return []
 
     def answer(self, arm: int, value: float) -> None:
-        """Take in one answer of an arm, in the order in which its people were assigned; then decide."""
+        """Take in one answer of an arm, in the order in which its people were assigned;
+        then decide.
+        """
         self.state.sums[arm] += value
         self.count[arm] += 1
         self.state.mean[arm] = self.state.sums[arm] / self.count[arm]
@@ -73,11 +79,22 @@ class StreamRun(Run):
         return other._decide()[1]
 
     def table(self) -> list[ArmView]:
-        """Means of the answers so far, with the bias of randomised response taken out."""
-        shrink = self.strategy.trust_model.shrink(self.strategy.epsilon) if self.strategy.part.bits else 1.0
+        """Means of the answers so far, with the bias of randomised response taken
+        out.
+        """
+        shrink = (
+            self.strategy.trust_model.shrink(self.strategy.epsilon)
+            if self.strategy.part.bits
+            else 1.0
+        )
         centred = 0.5 + (self.state.mean - 0.5) / shrink
-        means = [float(mean) if count else None for mean, count in zip(centred, self.count, strict=True)]
-        return [ArmView(int(self.state.pulls[arm]), self.count[arm], means[arm], None) for arm in range(self.arms)]
+        means = [
+            float(mean) if count else None for mean, count in zip(centred, self.count, strict=True)
+        ]
+        return [
+            ArmView(int(self.state.pulls[arm]), self.count[arm], means[arm], None)
+            for arm in range(self.arms)
+        ]
 
 
 def new_run(strategy: Strategy, arms: int, cap: int, noise: float | None) -> Run:

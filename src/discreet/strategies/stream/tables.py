@@ -1,4 +1,6 @@
-"""A strategy that learns from every sample, as tables and codes: where words become numbers."""
+"""A strategy that learns from every sample, as tables and codes: where words become
+numbers.
+"""
 
 import math
 from collections.abc import Callable
@@ -44,16 +46,22 @@ class StreamRules(NamedTuple):
     constant: float
     """The part of the threshold that does not depend on counts."""
     threshold_table: Floats
-    """Over `count_cell`, nondecreasing, for TABLE; the threshold adds the entries of both arms."""
+    """Over `count_cell`, nondecreasing, for TABLE; the threshold adds the entries of
+    both arms.
+    """
 
 
 def stream_rules(strategy: Strategy, arms: int, noise: float | None = None) -> StreamRules:
-    """The rules of a strategy that releases every sample; `noise` is the Gaussian noise if not as in simulations."""
+    """The rules of a strategy that releases every sample; `noise` is the Gaussian noise
+    if not as in simulations.
+    """
     kind, constant, table = ITERATED, 0.0, np.zeros(1)
     if isinstance(strategy.threshold, CustomThreshold):
         kind, table = TABLE, _count_table("threshold", strategy.threshold.function)
         if (np.diff(table[1:]) < 0).any():
-            raise InvalidInputError(f"the threshold {strategy.threshold.name!r} must not fall as the count grows")
+            raise InvalidInputError(
+                f"the threshold {strategy.threshold.name!r} must not fall as the count grows"
+            )
     elif strategy.threshold == "empirical":
         kind, constant = CLOCK, math.log(1 / strategy.delta)
     else:
@@ -89,8 +97,9 @@ def count_cell(count: int) -> int:
 def count_table(function: Callable[[float], float]) -> Floats:
     """A function of a count as a table over `count_cell`, for TABLE and BONUS_TABLE.
 
-    Exact up to 127 samples; beyond, a cell takes the largest value at its two ends, so that a monotone function is
-    never understated, and by less than its change over 1/64 of an octave.
+    Exact up to 127 samples; beyond, a cell takes the largest value at its two ends, so
+    that a monotone function is never understated, and by less than its change over 1/64
+    of an octave.
     """
     table = np.zeros(CELLS * (OCTAVES + 2))
     for cell in range(1, table.size):

@@ -1,8 +1,10 @@
-"""A database of trials: append-only public events with a hash chain, and behind the wall sealed outcomes.
+"""A database of trials: append-only public events with a hash chain, and behind the
+wall sealed outcomes.
 
-One `Store` is one database; every change is made in a `Session` that holds the trial's lock, in one
-transaction that is on disk before it returns. No error and no log line repeats a value that was to be
-written: parameters are hidden, and what the driver said is not passed on.
+One `Store` is one database; every change is made in a `Session` that holds the trial's
+lock, in one transaction that is on disk before it returns. No error and no log line
+repeats a value that was to be written: parameters are hidden, and what the driver said
+is not passed on.
 """
 
 import logging
@@ -59,7 +61,9 @@ class Store:
 
     @contextmanager
     def session(self, name: str) -> Iterator[Session]:
-        """One transaction with the trial's lock: all of it happens, and is on disk, or nothing of it."""
+        """One transaction with the trial's lock: all of it happens, and is on disk, or
+        nothing of it.
+        """
         with self._connection() as connection:
             yield Session(connection, name, lock=self.dialect.locks_rows)
             try:
@@ -68,8 +72,9 @@ class Store:
                 if not error.connection_invalidated:
                     raise
                 self._fail(
-                    "the connection broke at the last moment, and it is not known whether this was "
-                    "done: tell again what was told (that is safe), look at the status for what was asked"
+                    "the connection broke at the last moment, and it is not known whether this "
+                    "was done: tell again what was told (that is safe), look at the status for "
+                    "what was asked"
                 )
 
     @contextmanager
@@ -84,7 +89,9 @@ class Store:
             return sorted(connection.execute(sa.select(trials.c.name)).scalars())
 
     def scrub(self) -> bool:
-        """Make what was erased unreadable, after its transaction; false if it must be tried again."""
+        """Make what was erased unreadable, after its transaction; false if it must be
+        tried again.
+        """
         try:
             with self._connection(**self.dialect.alone) as connection:
                 return self.dialect.scrub(connection)
@@ -92,10 +99,12 @@ class Store:
             self.close()
             return False
 
-    # --- connections ------------------------------------------------------------------------------
+    # --- connections ------------------------------------------------------------------
 
     def _make_engine(self) -> sa.Engine:
-        """An engine that shows no values: neither parameters (hidden) nor, at any level, rows."""
+        """An engine that shows no values: neither parameters (hidden) nor, at any
+        level, rows.
+        """
         logging.getLogger(f"sqlalchemy.engine.Engine.{LOGGING_NAME}").setLevel(logging.WARNING)
         hidden: dict[str, Any] = {"hide_parameters": True, "logging_name": LOGGING_NAME}
         engine = sa.create_engine(self.dialect.url, **hidden, **self.dialect.engine_options)
@@ -105,21 +114,30 @@ class Store:
 
     @contextmanager
     def _connection(self, **options: Any) -> Iterator[sa.Connection]:
-        """A connection with errors put plainly; what was not committed is rolled back."""
+        """A connection with errors put plainly; what was not committed is rolled
+        back.
+        """
         with Later(), self.lock, self._plainly():
             if self.pid != os.getpid():
-                self._fail("this process was forked without Python's knowledge: open the trial in each process")
+                self._fail(
+                    "this process was forked without Python's knowledge: open the trial in each "
+                    "process"
+                )
             with self.engine.connect() as connection:
                 yield connection.execution_options(**options)
 
     def _prepare(self, new: bool) -> None:
-        """Make the tables if there may be new ones, or bring older ones up to date; one at a time."""
+        """Make the tables if there may be new ones, or bring older ones up to date; one
+        at a time.
+        """
         with self._connection(**self.dialect.reading) as connection:
             there = sa.inspect(connection).has_table(about.name)
             if there and _version(connection) == schema.SCHEMA:
                 return
         if not there and not new:
-            raise InvalidInputError(f"there are no trials in {self.called}: check the url, or create one there first")
+            raise InvalidInputError(
+                f"there are no trials in {self.called}: check the url, or create one there first"
+            )
         with self._connection(**self.dialect.alone) as connection:
             self.dialect.prepare(connection)
         with self._connection() as connection:
@@ -133,7 +151,9 @@ class Store:
         if version is None:
             connection.execute(about.insert().values(version=schema.SCHEMA))
         elif version > schema.SCHEMA:
-            raise StoreError(f"{self.called} was made by a newer discreet: upgrade with pip install -U discreet")
+            raise StoreError(
+                f"{self.called} was made by a newer discreet: upgrade with pip install -U discreet"
+            )
         for step in range(version or schema.SCHEMA, schema.SCHEMA):
             for statement in schema.MIGRATIONS[step]:
                 connection.execute(sa.text(statement))
@@ -148,7 +168,9 @@ class Store:
             self._fail(f"{self.dialect.reason(error)}; nothing was changed")
 
     def _fail(self, reason: str) -> NoReturn:
-        """Raise, without the driver's own error as context: that one holds what was to be written."""
+        """Raise, without the driver's own error as context: that one holds what was to
+        be written.
+        """
         failure = StoreError(f"{self.called}: {reason}")
         try:
             raise failure

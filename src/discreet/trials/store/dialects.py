@@ -1,4 +1,6 @@
-"""What differs from database to database. Another database is another class here, and a row in DIALECTS."""
+"""What differs from database to database. Another database is another class here, and a
+row in DIALECTS.
+"""
 
 import contextlib
 import os
@@ -26,7 +28,10 @@ REFUSED_USER = "the server refused the user: check its name, password and rights
 CAME_BETWEEN = "another transaction came in between: try again"
 OVERLOADED = "the server is out of connections or memory: try again later"
 ENDED = "the server ended the connection: check that it runs, and try again"
-UNREACHABLE = "the server cannot be reached, or let nobody in: check that it runs, the address, user and password"
+UNREACHABLE = (
+    "the server cannot be reached, or let nobody in: check that it runs, the address, user and "
+    "password"
+)
 
 
 class Dialect(ABC):
@@ -38,7 +43,9 @@ class Dialect(ABC):
     alone: ClassVar[dict[str, Any]]
     """Options of a connection without a transaction."""
     locks_rows: ClassVar[bool] = True
-    """Whether a trial's row is locked by itself; else a writer has the whole database."""
+    """Whether a trial's row is locked by itself; else a writer has the whole
+    database.
+    """
     reasons: ClassVar[dict[tuple[str, ...], str]]
     """What the codes of errors that begin so mean, and what to do."""
 
@@ -51,7 +58,9 @@ class Dialect(ABC):
 
     @property
     def address(self) -> str:
-        """The address without a password and without parameters, among which there may be one."""
+        """The address without a password and without parameters, among which there may
+        be one.
+        """
         return self.url.set(query={}).render_as_string(hide_password=True)
 
     @property
@@ -77,14 +86,18 @@ class Dialect(ABC):
 
     @abstractmethod
     def scrub(self, alone: sa.Connection) -> bool:
-        """Make what was erased unreadable, after its transaction; false if it must be tried again."""
+        """Make what was erased unreadable, after its transaction; false if it must be
+        tried again.
+        """
 
     @abstractmethod
     def code(self, error: Any) -> str | None:
         """The code of a driver's error."""
 
     def reason(self, error: sa.exc.SQLAlchemyError) -> str:
-        """What is wrong, in words of ours: the database's own may be in any language, and hold data."""
+        """What is wrong, in words of ours: the database's own may be in any language,
+        and hold data.
+        """
         code = self.code(getattr(error, "orig", None))
         if code:
             known = (words for signs, words in self.reasons.items() if code.startswith(signs))
@@ -116,7 +129,9 @@ class SQLite(Dialect):
         if url.drivername not in drivers or url.query or str(url.database).startswith("file:"):
             raise InvalidInputError("write the url as sqlite:///trial.db, without anything else")
         if not url.database or ":memory:" in url.database:
-            raise InvalidInputError("a trial must outlive this process: give a file, such as sqlite:///trial.db")
+            raise InvalidInputError(
+                "a trial must outlive this process: give a file, such as sqlite:///trial.db"
+            )
         return url
 
     @property
@@ -125,11 +140,15 @@ class SQLite(Dialect):
         return str(self.url.database)
 
     def find(self, must_exist: bool) -> None:
-        """A new file is empty, and only its owner may read it: outcomes of open batches will be in it."""
+        """A new file is empty, and only its owner may read it: outcomes of open batches
+        will be in it.
+        """
         if Path(self.called).exists():
             return
         if must_exist:
-            raise InvalidInputError(f"there is no file {self.called}: check the name, or start a trial with create")
+            raise InvalidInputError(
+                f"there is no file {self.called}: check the name, or start a trial with create"
+            )
         with contextlib.suppress(OSError):  # SQLite says what is wrong
             os.close(os.open(self.called, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
 
@@ -146,7 +165,8 @@ class SQLite(Dialect):
         """Nothing: a writer has the whole file."""
 
     def scrub(self, alone: sa.Connection) -> bool:
-        """Outcomes are overwritten where they are; old pages live on in the log until it is emptied.
+        """Outcomes are overwritten where they are; old pages live on in the log until
+        it is emptied.
 
         Readers can delay that.
         """
@@ -161,7 +181,9 @@ class SQLite(Dialect):
 
 
 def _set_up_sqlite(connection: Any, _record: Any) -> None:
-    """Before everything else wait for others; then durable, and deleted means overwritten."""
+    """Before everything else wait for others; then durable, and deleted means
+    overwritten.
+    """
     connection.isolation_level = None
     wait = f"busy_timeout = {BUSY_SECONDS * 1000:.0f}"
     for pragma in (wait, "synchronous = FULL", "secure_delete = ON"):
@@ -169,7 +191,9 @@ def _set_up_sqlite(connection: Any, _record: Any) -> None:
 
 
 def _begin_sqlite(connection: sa.Connection) -> None:
-    """Writers queue up at the start: taking the lock later fails under load, WAL or not."""
+    """Writers queue up at the start: taking the lock later fails under load, WAL or
+    not.
+    """
     begin = connection.get_execution_options().get("discreet_begin", "BEGIN IMMEDIATE")
     if begin:
         connection.exec_driver_sql(begin)
@@ -204,7 +228,9 @@ class PostgreSQL(Dialect):
         """Whether the server is there, connecting will say."""
 
     def prepare(self, alone: sa.Connection) -> None:
-        """Nothing: a server is durable by its settings, and each connection sees to it."""
+        """Nothing: a server is durable by its settings, and each connection sees to
+        it.
+        """
 
     def listen(self, engine: sa.Engine) -> None:
         """Settings of a session are made when it begins."""
@@ -225,11 +251,14 @@ class PostgreSQL(Dialect):
 
 
 def _set_up_postgresql(connection: Any, _record: Any) -> None:
-    """Wait for others, but not for ever; a commit is on disk when it returns, whatever the default is."""
+    """Wait for others, but not for ever; a commit is on disk when it returns, whatever
+    the default is.
+    """
     with connection.cursor() as cursor:
         cursor.execute(f"SET lock_timeout = {BUSY_SECONDS * 1000:.0f}")
         cursor.execute(
-            "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
+            "SELECT set_config('synchronous_commit', 'on', false) WHERE "
+            "current_setting('synchronous_commit') = 'off'"
         )
     connection.commit()
 
@@ -243,7 +272,9 @@ def dialect_of(url: str) -> Dialect:
     try:
         read = sa.make_url(url)
     except sa.exc.ArgumentError:
-        raise InvalidInputError("url must look like sqlite:///trial.db or postgresql://user@host/database") from None
+        raise InvalidInputError(
+            "url must look like sqlite:///trial.db or postgresql://user@host/database"
+        ) from None
     backend = read.get_backend_name()
     if backend not in DIALECTS:
         known = " or ".join(DIALECTS)

@@ -8,10 +8,11 @@ from typing import Any, Protocol
 
 
 class Later:
-    """Ctrl-C comes when the block is left: an interrupt in the middle could leave a lock to nobody.
+    """Ctrl-C comes when the block is left: an interrupt in the middle could leave a
+    lock to nobody.
 
-    Python runs the handlers of signals in its main thread only. Not a generator, which an interrupt can
-    leave halfway.
+    Python runs the handlers of signals in its main thread only. Not a generator, which
+    an interrupt can leave halfway.
     """
 
     def __enter__(self) -> None:
@@ -48,8 +49,8 @@ _held: list[Connected] = []
 def close_at_fork(one: Connected) -> None:
     """See to it that no connection outlives a fork.
 
-    SQLite's locks belong to the process, so that a child would write unprotected, and what it wrote could
-    vanish when the parent closes the file.
+    SQLite's locks belong to the process, so that a child would write unprotected, and
+    what it wrote could vanish when the parent closes the file.
     """
     _all.add(one)
 

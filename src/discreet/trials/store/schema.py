@@ -18,14 +18,18 @@ from sqlalchemy import (
 from sqlalchemy.types import TypeDecorator
 
 SCHEMA = 1
-"""Version of the tables. Raise it with a step in MIGRATIONS, and keep a file of the version before as a test asset."""
+"""Version of the tables. Raise it with a step in MIGRATIONS, and keep a file of the
+version before as a test asset.
+"""
 MIGRATIONS: dict[int, tuple[str, ...]] = {}
 """The statements that bring a database of this version to the next one."""
 OPEN = 0
 TOLD = 1
 MISSED = 2
 EXPIRED = 3
-"""States of an assignment. They stay behind the wall: that an outcome is missing may be the outcome."""
+"""States of an assignment. They stay behind the wall: that an outcome is missing may be
+the outcome.
+"""
 
 OFFSET = 2**62
 """What is added to an outcome's units when stored; see `Units`."""
@@ -86,10 +90,11 @@ batches = Table(
 
 
 class Units(TypeDecorator[int]):
-    """Outcomes as numbers that always take eight bytes, so that SQLite overwrites one where it is.
+    """Outcomes as numbers that always take eight bytes, so that SQLite overwrites one
+    where it is.
 
-    Rows of the table are added at the end and never deleted: deleting moves other rows from page to page, and leaves
-    copies of them behind that nothing erases.
+    Rows of the table are added at the end and never deleted: deleting moves other rows
+    from page to page, and leaves copies of them behind that nothing erases.
     """
 
     impl = BigInteger

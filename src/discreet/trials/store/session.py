@@ -1,4 +1,6 @@
-"""One transaction on one trial. No method means anything by itself: the meaning is in desk.py."""
+"""One transaction on one trial. No method means anything by itself: the meaning is in
+desk.py.
+"""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -47,25 +49,39 @@ _assigned = sa.select(*_columns(assignments, Assigned)).where(_at(assignments))
 _assigned_one = _assigned.where(assignments.c.number == sa.bindparam("number"))
 _assigned_many = _assigned.where(assignments.c.number.in_(sa.bindparam("numbers", expanding=True)))
 _late = _assigned.where(waiting, assignments.c.deadline < sa.bindparam("now"))
-_mark = assignments.update().where(_at(assignments), assignments.c.number.in_(sa.bindparam("numbers", expanding=True)))
+_mark = assignments.update().where(
+    _at(assignments), assignments.c.number.in_(sa.bindparam("numbers", expanding=True))
+)
 _batches = sa.select(*_columns(batches, Batched)).where(_at(batches))
 _count_batch = batches.update().where(_at(batches, "arm", "phase"))
 _close_batch = batches.delete().where(_at(batches, "arm", "phase"))
 _key = sa.select(keys.c.key).where(_at(keys))
-_people = sa.select(people.c.hash).where(_at(people), people.c.hash.in_(sa.bindparam("hashes", expanding=True)))
+_people = sa.select(people.c.hash).where(
+    _at(people), people.c.hash.in_(sa.bindparam("hashes", expanding=True))
+)
 _reseal = sealed.update().where(_at(sealed, "arm", "phase", "number"), sealed.c.units.is_not(None))
 _stored = sa.type_coerce(sealed.c.units, sa.BigInteger)
-_unseal_sum = sa.select(sa.func.sum(_stored - schema.OFFSET), sa.func.count()).where(_at(sealed, "arm", "phase"))
+_unseal_sum = sa.select(sa.func.sum(_stored - schema.OFFSET), sa.func.count()).where(
+    _at(sealed, "arm", "phase")
+)
 _erase = sealed.update().where(_at(sealed, "arm", "phase")).values(units=schema.ERASED)
 _answers = sa.select(sealed.c.phase, sealed.c.number, sealed.c.units).where(
     _at(sealed, "arm"), sealed.c.phase > sa.bindparam("after")
 )
 _erase_answers = (
     sealed.update()
-    .where(_at(sealed, "arm"), sealed.c.phase > sa.bindparam("after"), sealed.c.phase <= sa.bindparam("through"))
+    .where(
+        _at(sealed, "arm"),
+        sealed.c.phase > sa.bindparam("after"),
+        sealed.c.phase <= sa.bindparam("through"),
+    )
     .values(units=schema.ERASED)
 )
-_places = sa.select(assignments.c.arm, assignments.c.phase).where(_at(assignments)).order_by(assignments.c.number)
+_places = (
+    sa.select(assignments.c.arm, assignments.c.phase)
+    .where(_at(assignments))
+    .order_by(assignments.c.number)
+)
 _open = sa.select(sa.func.count()).where(_at(assignments), assignments.c.state == OPEN)
 
 
@@ -80,7 +96,9 @@ class Session:
         self._counts: dict[tuple[int, int], Batched] | None = None
 
     def look(self) -> Row | None:
-        """The trial now, locked until the end of the transaction; None if there is none of this name."""
+        """The trial now, locked until the end of the transaction; None if there is none
+        of this name.
+        """
         statement = _look_locked if self._lock else _look
         found = self.connection.execute(statement, {"name": self.name}).one_or_none()
         self.row = None if found is None else Row(*found)
@@ -106,7 +124,9 @@ class Session:
         return True
 
     def append(self, kind: str, body: dict[str, Any]) -> None:
-        """Write a public event and move the head of the chain; `save` makes it count."""
+        """Write a public event and move the head of the chain; `save` makes it
+        count.
+        """
         row = self.look_again()
         text = canonical(body)
         event = Event(row.seq + 1, kind, text, link(row.head, row.seq + 1, kind, text))
@@ -114,7 +134,9 @@ class Session:
         self.row = row._replace(seq=event.seq, head=event.hash)
 
     def save(self, state: str) -> None:
-        """Write the trial's row: the head of the chain, how many people there are, the state that follows."""
+        """Write the trial's row: the head of the chain, how many people there are, the
+        state that follows.
+        """
         row = self.look_again()._replace(state=state)
         self.row = row
         self._run(_save, seq=row.seq, head=row.head, people=row.people, state=state)
@@ -128,7 +150,7 @@ class Session:
         found: str | None = self._run(_hash_at, at_seq=seq).scalar_one_or_none()
         return found
 
-    # --- people -----------------------------------------------------------------------------------
+    # --- people -----------------------------------------------------------------------
 
     def assign(self, rows: Sequence[Assigned], deadline: float | None) -> None:
         """Enter assignments."""
@@ -167,7 +189,9 @@ class Session:
         new = []
         for (arm, phase), more in sorted(changes.items()):
             before = known.get((arm, phase), Batched(arm, phase, 0, 0, 0))
-            after = Batched(arm, phase, *(now + plus for now, plus in zip(before[2:], more, strict=True)))
+            after = Batched(
+                arm, phase, *(now + plus for now, plus in zip(before[2:], more, strict=True))
+            )
             counts = {"open": after.open, "told": after.told, "vacant": after.vacant}
             if (arm, phase) in known:
                 old.append({"at_arm": arm, "at_phase": phase, **counts})
@@ -187,7 +211,9 @@ class Session:
         return bytes(self._run(_key).scalar_one())
 
     def known_people(self, hashes: Sequence[bytes]) -> list[int]:
-        """The places in the list of those who took part before, or stand in it before."""
+        """The places in the list of those who took part before, or stand in it
+        before.
+        """
         known: set[bytes] = set()
         for some in _pieces(hashes):
             known |= {bytes(value) for value in self._run(_people, hashes=some).scalars()}
@@ -202,11 +228,16 @@ class Session:
         """Note who takes part."""
         self._insert(people, [{"hash": value} for value in hashes])
 
-    # --- behind the wall --------------------------------------------------------------------------
+    # --- behind the wall --------------------------------------------------------------
 
     def seal(self, outcomes: Sequence[tuple[Assigned, int | None]]) -> None:
-        """Put outcomes, in units, behind the wall; None is an answer that will not come."""
-        rows = [{"arm": row.arm, "phase": row.phase, "number": row.number, "units": units} for row, units in outcomes]
+        """Put outcomes, in units, behind the wall; None is an answer that will not
+        come.
+        """
+        rows = [
+            {"arm": row.arm, "phase": row.phase, "number": row.number, "units": units}
+            for row, units in outcomes
+        ]
         self._insert(sealed, rows)
 
     def reseal(self, row: Assigned, units: int) -> None:
@@ -214,18 +245,26 @@ class Session:
         self._run(_reseal, at_arm=row.arm, at_phase=row.phase, at_number=row.number, units=units)
 
     def unseal_sum(self, arm: int, phase: int) -> tuple[int, int]:
-        """(sum in units, outcomes) of a batch: for the mechanism that adds the noise, and nobody else."""
+        """(sum in units, outcomes) of a batch: for the mechanism that adds the noise,
+        and nobody else.
+        """
         total, count = self._run(_unseal_sum, at_arm=arm, at_phase=phase).one()
         return int(total or 0), int(count)
 
     def erase(self, arm: int, phase: int) -> None:
-        """Overwrite the outcomes of a batch; `Store.scrub` makes old copies unreadable after the transaction."""
+        """Overwrite the outcomes of a batch; `Store.scrub` makes old copies unreadable
+        after the transaction.
+        """
         self._run(_erase, at_arm=arm, at_phase=phase)
 
     def answers(self, arm: int, after: int) -> list[tuple[int, int, int | None]]:
-        """(place, number, units) of an arm's answers that follow place `after` without a gap."""
+        """(place, number, units) of an arm's answers that follow place `after` without
+        a gap.
+        """
         found: list[tuple[int, int, int | None]] = []
-        for place, number, units in self._run(_answers.order_by(sealed.c.phase), at_arm=arm, after=after):
+        for place, number, units in self._run(
+            _answers.order_by(sealed.c.phase), at_arm=arm, after=after
+        ):
             if place != after + len(found) + 1:
                 break
             found.append((place, number, units))
@@ -235,16 +274,18 @@ class Session:
         """Overwrite an arm's answers between two places."""
         self._run(_erase_answers, at_arm=arm, after=after, through=through)
 
-    # --- checks -----------------------------------------------------------------------------------
+    # --- checks -----------------------------------------------------------------------
 
     def places_assigned(self) -> Iterator[tuple[int, int]]:
         """(arm, phase) of each person, in order."""
         yield from ((arm, phase) for arm, phase in self._run(_places))
 
     def counts_agree(self) -> bool:
-        """Whether each open batch counts as many open assignments and told outcomes as there are.
+        """Whether each open batch counts as many open assignments and told outcomes as
+        there are.
 
-        Batches of phase 0 are those of answers taken in turn, which leave no outcomes behind.
+        Batches of phase 0 are those of answers taken in turn, which leave no outcomes
+        behind.
         """
         known = self.batches()
         for (arm, phase), batch in known.items():
@@ -252,7 +293,7 @@ class Session:
                 return False
         return bool(self._run(_open).scalar_one() == sum(batch.open for batch in known.values()))
 
-    # --- statements -------------------------------------------------------------------------------
+    # --- statements -------------------------------------------------------------------
 
     def _run(self, statement: sa.Executable, **values: Any) -> Any:
         return self.connection.execute(statement, {"at_trial": self.look_again().trial, **values})

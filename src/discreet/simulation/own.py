@@ -1,7 +1,9 @@
-"""A strategy of your own, in plain Python: a class with `ask`, `tell` and `recommendation`. No guarantee but yours.
+"""A strategy of your own, in plain Python: a class with `ask`, `tell` and
+`recommendation`. No guarantee but yours.
 
-It is simulated, planned, swept and audited beside the presets, slowly: every sample is a call of `ask` and of `tell`.
-What it claims about privacy is its own affair: it is told raw rewards, and adds what noise it wants by itself.
+It is simulated, planned, swept and audited beside the presets, slowly: every sample is
+a call of `ask` and of `tell`. What it claims about privacy is its own affair: it is
+told raw rewards, and adds what noise it wants by itself.
 """
 
 import hashlib
@@ -23,7 +25,9 @@ FOREIGN = ("builtins", "abc", "typing")
 
 
 class Rule(Protocol):
-    """One run of a strategy of your own. `rounds`, where it has that, counts its releases; else every sample is one."""
+    """One run of a strategy of your own. `rounds`, where it has that, counts its
+    releases; else every sample is one.
+    """
 
     @property
     def recommendation(self) -> int:
@@ -43,12 +47,15 @@ class Rule(Protocol):
 class OwnStrategy(Strategy):
     """Your class as a strategy: `OwnStrategy("uniform", Uniform, delta=0.05)`.
 
-    A run is `make(arms=…, delta=…, rng=…)`, an object with `ask`, `tell` and `recommendation` (see `Rule`); also with
-    `epsilon` if you say one, with `zeta` if it is not 0, and with your further options. `rng` is the run's numpy
-    Generator, from which rewards are drawn too: draw chance from nothing else, and a seed gives the same numbers again.
+    A run is `make(arms=…, delta=…, rng=…)`, an object with `ask`, `tell` and
+    `recommendation` (see `Rule`); also with `epsilon` if you say one, with `zeta` if it
+    is not 0, and with your further options. `rng` is the run's numpy Generator, from
+    which rewards are drawn too: draw chance from nothing else, and a seed gives the
+    same numbers again.
 
-    `trust` and `epsilon` are what you claim (global: a trusted collector, local: nobody). Nothing here adds the noise
-    or checks it: the class does it itself, on what it is told.
+    `trust` and `epsilon` are what you claim (global: a trusted collector, local:
+    nobody). Nothing here adds the noise or checks it: the class does it itself, on what
+    it is told.
     """
 
     make: Callable[..., Rule]
@@ -67,7 +74,9 @@ class OwnStrategy(Strategy):
     ) -> None:
         object.__setattr__(self, "make", make)
         object.__setattr__(self, "options", tuple(sorted(options.items())))
-        super().__init__(name, "own", delta, epsilon, sampling="own", threshold="own", trust=trust, zeta=zeta)
+        super().__init__(
+            name, "own", delta, epsilon, sampling="own", threshold="own", trust=trust, zeta=zeta
+        )
 
     def __repr__(self) -> str:
         """As it was made."""
@@ -75,20 +84,28 @@ class OwnStrategy(Strategy):
         return f"OwnStrategy({self.name!r}, {self.class_name}, {words})"
 
     def _check_parts(self) -> None:
-        """Refuse what is no class of this kind, or does not take what it will be given."""
+        """Refuse what is no class of this kind, or does not take what it will be
+        given.
+        """
         if not isinstance(self.name, str) or not self.name or self.name in PARTS:
-            raise InvalidInputError(f"give your strategy a name that no preset has; got {self.name!r}")
+            raise InvalidInputError(
+                f"give your strategy a name that no preset has; got {self.name!r}"
+            )
         check_trust(self.trust)
         parts.check(self)
         for name, value in self.options:
             if not isinstance(value, int | float | str | None):
-                raise InvalidInputError(f"options are numbers, words, True, False or None; got {name}={value!r}")
+                raise InvalidInputError(
+                    f"options are numbers, words, True, False or None; got {name}={value!r}"
+                )
         _check_class(self.make)
         try:
             inspect.signature(self.make).bind(**self._arguments(2, None))
         except TypeError as error:
             wanted = ", ".join(self._arguments(2, None))
-            raise InvalidInputError(f"{self.class_name} is made with {wanted}, by these names: {error}") from None
+            raise InvalidInputError(
+                f"{self.class_name} is made with {wanted}, by these names: {error}"
+            ) from None
 
     def start(self, arms: int, rng: Any) -> Rule:
         """A run, which has not begun."""
@@ -97,14 +114,26 @@ class OwnStrategy(Strategy):
     def _arguments(self, arms: int, rng: Any) -> dict[str, Any]:
         private = {"epsilon": self.epsilon} if self.epsilon is not None else {}
         gap = {"zeta": self.zeta} if self.zeta > 0 else {}
-        return {"arms": arms, "delta": self.delta, "rng": rng, **private, **gap, **dict(self.options)}
+        return {
+            "arms": arms,
+            "delta": self.delta,
+            "rng": rng,
+            **private,
+            **gap,
+            **dict(self.options),
+        }
 
     def with_(self, **changes: Any) -> "OwnStrategy":
         """The same class with other levels or options."""
         return OwnStrategy(**{"name": self.name, "make": self.make, **self._given(), **changes})
 
     def _given(self) -> dict[str, Any]:
-        levels = {"delta": self.delta, "epsilon": self.epsilon, "trust": self.trust, "zeta": self.zeta}
+        levels = {
+            "delta": self.delta,
+            "epsilon": self.epsilon,
+            "trust": self.trust,
+            "zeta": self.zeta,
+        }
         return {**levels, **dict(self.options)}
 
     def without_privacy(self) -> None:
@@ -130,7 +159,10 @@ class OwnStrategy(Strategy):
         """What you claim."""
         if self.epsilon is None:
             return super().privacy
-        return f"{self.epsilon:.15g}-{self.trust} DP is claimed by {self.class_name}: {LABEL}, it adds the noise itself"
+        return (
+            f"{self.epsilon:.15g}-{self.trust} DP is claimed by {self.class_name}: {LABEL}, it "
+            "adds the noise itself"
+        )
 
     @property
     def correctness(self) -> str:
@@ -174,41 +206,54 @@ class OwnStrategy(Strategy):
 
     def to_dict(self) -> dict[str, Any]:
         """Refuses: `from_dict` could not make the class again."""
-        raise InvalidInputError(f"{self.name!r} is a Python class and cannot be written down as data")
+        raise InvalidInputError(
+            f"{self.name!r} is a Python class and cannot be written down as data"
+        )
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What a study's folder knows it by: its levels, its options and the text of the class."""
+        """What a study's folder knows it by: its levels, its options and the text of
+        the class.
+        """
         if code_of(self.make) is None:
             raise InvalidInputError(
-                f"the text of {self.class_name} is not to be found, and a study has to know when it changes: put the "
-                "class into a .py file"
+                f"the text of {self.class_name} is not to be found, and a study has to know when "
+                "it changes: put the class into a .py file"
             )
         return self.describe()
 
 
 def recalled(identity: dict[str, Any]) -> str | None:
-    """A strategy of somebody's own in a few words, from its `identity`; None for all others."""
+    """A strategy of somebody's own in a few words, from its `identity`; None for all
+    others.
+    """
     if "class" not in identity:
         return None
     levels = {key: identity[key] for key in ("epsilon", "delta", "trust", "zeta")}
     told = {**levels, **identity["options"], "code": identity["code"][:8]}
-    return ", ".join([identity["name"], *(f"{key} = {value}" for key, value in told.items() if value)])
+    return ", ".join(
+        [identity["name"], *(f"{key} = {value}" for key, value in told.items() if value)]
+    )
 
 
 def _check_class(make: object) -> None:
     if not inspect.isclass(make):
-        raise InvalidInputError(f"give the class itself, of which every run makes an object; got {make!r}")
+        raise InvalidInputError(
+            f"give the class itself, of which every run makes an object; got {make!r}"
+        )
     for method in ("ask", "tell"):
         if not callable(getattr(make, method, None)):
             raise InvalidInputError(
-                f"{make.__qualname__} needs a method {method}: see the docs page 'Your own strategy'"
+                f"{make.__qualname__} needs a method {method}: see the docs page 'Your own "
+                "strategy'"
             )
 
 
 @lru_cache(maxsize=256)
 def code_of(make: Any) -> str | None:
-    """SHA-256 of the text of a class and those it is derived from; None if some of it is not to be found."""
+    """SHA-256 of the text of a class and those it is derived from; None if some of it
+    is not to be found.
+    """
     try:
         texts = [_text(each) for each in make.__mro__ if each.__module__ not in FOREIGN]
     except OSError:
@@ -220,13 +265,19 @@ def _text(made: type) -> str:
     try:
         return inspect.getsource(made)
     except (OSError, TypeError):  # typed into a notebook, which keeps the text of functions alone
-        return "\n".join(filter(None, (_text_of_part(name, part) for name, part in vars(made).items())))
+        return "\n".join(
+            filter(None, (_text_of_part(name, part) for name, part in vars(made).items()))
+        )
 
 
 def _text_of_part(name: str, part: Any) -> str:
-    """A method as it was written, or a constant; nothing for what Python itself adds to a class."""
+    """A method as it was written, or a constant; nothing for what Python itself adds to
+    a class.
+    """
     function = getattr(part, "fget", None) or getattr(part, "__func__", part)
     if inspect.isfunction(function):
-        generated = name.startswith("__") and function.__code__.co_filename == "<string>"  # of a dataclass
+        generated = (
+            name.startswith("__") and function.__code__.co_filename == "<string>"
+        )  # of a dataclass
         return "" if generated else inspect.getsource(function)
     return "" if name.startswith("__") else f"{name} = {part!r}"

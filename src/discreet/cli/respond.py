@@ -1,0 +1,66 @@
+"""`discreet respond`: one outcome, randomised where the person is."""
+
+import sys
+
+import click
+
+from discreet.cli.options import json_option, show_json
+from discreet.errors import InvalidInputError
+
+range_option = click.option(
+    "--range", "ends", default="0,1", show_default=True, help="Smallest and largest outcome."
+)
+direction_option = click.option(
+    "--direction", default="max", show_default=True, help="Better outcomes: max or min."
+)
+
+
+@click.command()
+@click.option("--epsilon", type=float, required=True, help="Privacy level.")
+@click.option(
+    "--outcome", type=str, required=True, help="The person's outcome; - reads it from stdin."
+)
+@click.option("--gamma", type=float, help="γ of gauss-tt's (ε, γ)-local privacy.")
+@range_option
+@direction_option
+@json_option
+def respond(
+    epsilon: float, outcome: str, gamma: float | None, ends: str, direction: str, as_json: bool
+) -> None:
+    """Randomise one outcome where the person is; only what this prints may leave the
+    place.
+    """
+    from discreet.trials.mechanisms import respond as randomise
+
+    word = sys.stdin.readline() if outcome == "-" else outcome
+    response = randomise(read_number(word), epsilon, gamma, read_ends(ends), direction)
+    if as_json:
+        levels = {
+            "mechanism": response.mechanism,
+            "epsilon": response.epsilon,
+            "gamma": response.gamma,
+        }
+        show_json({"response": str(response), **levels, "value": response.value})
+    else:
+        click.echo(str(response))
+
+
+def read_number(word: str) -> float:
+    """An outcome as a number; the error does not repeat it."""
+    try:
+        return float(word)
+    except ValueError:
+        raise InvalidInputError(
+            "an outcome must be a number in the range of the protocol"
+        ) from None
+
+
+def read_ends(text: str) -> tuple[float, float]:
+    """The smallest and the largest outcome."""
+    try:
+        low, high = (float(end) for end in text.split(","))
+    except ValueError:
+        raise InvalidInputError(
+            f"--range must be two numbers, such as 0,100; got {text!r}"
+        ) from None
+    return low, high
