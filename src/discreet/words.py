@@ -9,6 +9,8 @@ from discreet.trust import TRUSTS
 
 LONGEST_NAME = 24
 """Characters of an arm's name that are shown where room is scarce."""
+NO_GUARANTEE = "no guarantee of ours"
+"""How everything is labelled that only its author can vouch for."""
 PAPER_NAMES = {
     "adap-tt": "AdaP-TT",
     "adap-tt-star": "AdaP-TT*",

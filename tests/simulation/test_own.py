@@ -31,10 +31,11 @@ from discreet import (
 from discreet.cli.simulate import simulation_report
 from discreet.reports import charts, terminal
 from discreet.reports.plan import plan_page
-from discreet.simulation.own import LABEL, code_of
+from discreet.simulation.own import code_of
 from discreet.simulation.paths import run_path
 from discreet.simulation.workers import generator
 from discreet.theory import thresholds
+from discreet.words import NO_GUARANTEE as LABEL
 
 MU4 = discreet.benchmarks.mu4
 EASY = Bernoulli([0.9, 0.2, 0.3])

@@ -28,7 +28,8 @@ from discreet.reports.page import (
     Text,
     page,
 )
-from discreet.studies.findings import Finding, find
+from discreet.studies.finding import Finding
+from discreet.studies.findings import find
 from discreet.studies.paper import (
     DELTA,
     LEAST_LOCAL,

@@ -18,8 +18,8 @@ from discreet.strategies import parts
 from discreet.strategies.presets import PARTS
 from discreet.strategies.strategy import Strategy
 from discreet.trust import check_trust
+from discreet.words import NO_GUARANTEE
 
-LABEL = "no guarantee of ours"
 FOREIGN = ("builtins", "abc", "typing")
 """Modules whose classes are no part of anybody's strategy."""
 
@@ -160,14 +160,14 @@ class OwnStrategy(Strategy):
         if self.epsilon is None:
             return super().privacy
         return (
-            f"{self.epsilon:.15g}-{self.trust} DP is claimed by {self.class_name}: {LABEL}, it "
-            "adds the noise itself"
+            f"{self.epsilon:.15g}-{self.trust} DP is claimed by {self.class_name}: {NO_GUARANTEE}, "
+            "it adds the noise itself"
         )
 
     @property
     def correctness(self) -> str:
         """That nothing is known about the error rate."""
-        return f"{LABEL}: the strategy {self.name!r} is your own"
+        return f"{NO_GUARANTEE}: the strategy {self.name!r} is your own"
 
     @property
     def proved(self) -> bool:
@@ -177,7 +177,7 @@ class OwnStrategy(Strategy):
     @property
     def shown(self) -> str:
         """The name, with the label."""
-        return f"{self.name} ({LABEL})"
+        return f"{self.name} ({NO_GUARANTEE})"
 
     @property
     def label(self) -> dict[str, str]:

@@ -15,6 +15,7 @@ from discreet.strategies import parts
 from discreet.strategies.custom import CustomBonus, CustomGrid, CustomThreshold
 from discreet.trust import TRUSTS, Trust
 from discreet.validate import check_delta
+from discreet.words import NO_GUARANTEE
 
 OPTIONS = {"sampling", "threshold", *parts.OPTIONS} - {"zeta"}
 """What a preset lets one choose beside its levels."""
@@ -130,12 +131,12 @@ class Strategy:
     def correctness(self) -> str:
         """What is known about the error rate, in words."""
         if isinstance(self.threshold, CustomThreshold):
-            return f"no guarantee of ours: the threshold {self.threshold.name!r} is your own"
+            return f"{NO_GUARANTEE}: the threshold {self.threshold.name!r} is your own"
         if self.threshold == "empirical":
             return "no guarantee: the threshold of the published experiments has no proof"
         if isinstance(self.grid, CustomGrid):
             return (
-                "no guarantee of ours: the thresholds are proved for doubling, not for "
+                f"{NO_GUARANTEE}: the thresholds are proved for doubling, not for "
                 f"{self.grid.name!r}"
             )
         if self.zeta > 0:

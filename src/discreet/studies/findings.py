@@ -4,16 +4,14 @@ its study.
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from discreet.instance import benchmarks
-from discreet.statistics import clopper_pearson
+from discreet.studies.finding import Finding, Tally, bets, compare, errors, span
 from discreet.studies.paper import (
     AUTHORS,
-    DELTA,
     STRATEGIES,
     THRESHOLDS,
     PaperRows,
@@ -24,19 +22,6 @@ from discreet.studies.paper import (
 from discreet.words import short, shown_name
 
 ADAPTIVE = ("adap-tt", "adap-tt-star")
-Chosen = tuple[str, str]
-"""A strategy and its threshold."""
-
-
-@dataclass(frozen=True)
-class Finding:
-    """A claim, whether the results agree with it, and the numbers that say so."""
-
-    verdict: str
-    """`agrees`, `differs`, `agrees in part`, or `not in the paper`."""
-    trust: str
-    claim: str
-    evidence: tuple[str, ...]
 
 
 def find(rows: Sequence[Row], scope: Scope) -> tuple[Finding, ...]:
@@ -53,14 +38,14 @@ def find(rows: Sequence[Row], scope: Scope) -> tuple[Finding, ...]:
             _two_regimes,
             _never_stop,
             _heavy_tails,
-            lambda table: _errors(table, "global"),
+            lambda table: errors(table, "global"),
             _bets_global,
         ],
         "local": [
             _local_free,
             _local_price,
             _switches,
-            lambda table: _errors(table, "local"),
+            lambda table: errors(table, "local"),
             _bets_local,
         ],
     }
@@ -68,52 +53,13 @@ def find(rows: Sequence[Row], scope: Scope) -> tuple[Finding, ...]:
     return tuple(finding for finding in found if finding is not None)
 
 
-class _Tally:
-    """In how many cells a claim holds, of how many."""
-
-    def __init__(self, hits: int = 0, of: int = 0) -> None:
-        self.hits = hits
-        self.of = of
-
-    def add(self, hits: int, of: int) -> None:
-        self.hits += hits
-        self.of += of
-
-    def finding(self, trust: str, claim: str, evidence: Sequence[str]) -> Finding | None:
-        """None if there was no cell to judge by."""
-        return Finding(self.verdict, trust, claim, tuple(evidence)) if self.of else None
-
-    @property
-    def verdict(self) -> str:
-        if self.hits == self.of:
-            return "agrees"
-        return "differs" if self.hits < self.of / 2 else "agrees in part"
-
-
-def _compare(table: PaperRows, tally: _Tally, one: Chosen, other: Chosen) -> str:
-    """Count the cells in which the first has the smaller mean, and say it with medians
-    beside.
-    """
-    pairs = list(table.pairs("global", one, other))
-    means = sum(pair.one["mean"] < pair.other["mean"] for pair in pairs)
-    medians = sum(pair.one["median"] < pair.other["median"] for pair in pairs)
-    tally.add(means, len(pairs))
-    return f"{means} of {len(pairs)} cells by means, {medians} by medians"
-
-
-def _span(values: Sequence[float], digits: int = 2) -> str:
-    low = f"{min(values):.{digits}g}"
-    high = f"{max(values):.{digits}g}"
-    return low if low == high else f"{low} to {high}"
-
-
 def _beats_dp_se(table: PaperRows) -> Finding | None:
     rivals = {AUTHORS: "the DP-SE of the authors' code", "dp-se": "DP-SE as published"}
     parts = []
-    tally = _Tally()
+    tally = Tally()
     for rival, words in rivals.items():
         for name in ADAPTIVE:
-            counts = _compare(table, tally, (name, "empirical"), (rival, "empirical"))
+            counts = compare(table, tally, (name, "empirical"), (rival, "empirical"))
             parts.append(f"{shown_name(name)} is below {words} in {counts}")
     claim = (
         "With the thresholds of the experiments AdaP-TT and AdaP-TT* need fewer samples than "
@@ -125,9 +71,9 @@ def _beats_dp_se(table: PaperRows) -> Finding | None:
 def _provable_ranking(table: PaperRows) -> Finding | None:
     ours = (("adap-tt", "proved"), ("adap-tt-star", "printed"), ("adap-tt-star", "proved"))
     parts = []
-    tally = _Tally()
+    tally = Tally()
     for name, threshold in ours:
-        counts = _compare(table, tally, (name, threshold), ("dp-se", "proved"))
+        counts = compare(table, tally, (name, threshold), ("dp-se", "proved"))
         words = "printed = proved" if name == "adap-tt" else threshold
         parts.append(f"{shown_name(name)} ({words}) is below DP-SE in {counts}")
     claim = "The same ranking with thresholds that guarantee the error rate."
@@ -152,7 +98,7 @@ def _authors_dp_se(table: PaperRows) -> Finding | None:
 
 def _star_improves(table: PaperRows) -> Finding | None:
     parts = []
-    tally = _Tally()
+    tally = Tally()
     for threshold in THRESHOLDS["global"]:
         pairs = list(table.pairs("global", ("adap-tt-star", threshold), ("adap-tt", threshold)))
         private = [p for p in pairs if p.epsilon < switch_of(p.instance, "global")]
@@ -196,7 +142,7 @@ def _two_regimes(table: PaperRows) -> Finding | None:
         return None
     top = max(levels)
     parts = []
-    tally = _Tally()
+    tally = Tally()
     for threshold in ("empirical", "proved"):
         for name in ADAPTIVE:
             pairs = table.pairs("global", (name, threshold), ("ttucb", threshold))
@@ -206,7 +152,7 @@ def _two_regimes(table: PaperRows) -> Finding | None:
             words += f"samples grow like ε^{np.median(slopes):.2g} for small ε, " if slopes else ""
             if ratios:
                 tally.add(max(ratios) <= 4.2, 1)
-                words += f"and at ε = {top:g} are {_span(ratios)} times TTUCB's"
+                words += f"and at ε = {top:g} are {span(ratios)} times TTUCB's"
             parts.append(words)
     claim = (
         "Two regimes: samples depend on ε below the switch, not above it, where they are at most "
@@ -296,74 +242,19 @@ def _heavy_tails(table: PaperRows) -> Finding | None:
 
 def _bets_global(table: PaperRows) -> Finding | None:
     proved = [(name, "proved") for name in ("dp-se", "adap-tt-star", "adap-tt")]
-    return _bets(table, "global", [*proved, ("adap-tt-star", "empirical")])
-
-
-def _errors(table: PaperRows, trust: str) -> Finding:
-    parts = list[str]()
-    clean = list[str]()
-    broken = 0
-    for name, threshold in (*STRATEGIES[trust], ("ttucb", "empirical"), ("ttucb", "proved")):
-        levels = (None,) if name == "ttucb" else table.scope.levels[trust]
-        places = [(instance, level) for instance in table.scope.instances for level in levels]
-        found = [table.find(where, trust, name, threshold, level) for where, level in places]
-        rows = [row for row in found if row]
-        above = _above_delta(rows)
-        broken += above
-        if any(row["errors"] for row in rows):
-            words = f"{shown_name(name)} ({threshold}): {_wrong(rows)}"
-            parts.append(words + (f", {above} cells above δ for certain" if above else ""))
-        elif rows:
-            clean.append(f"{shown_name(name)} ({threshold})")
-    parts.append(
-        "Each cell is tested with an exact interval, at 5 % for all cells of a strategy together "
-        "(Bonferroni)"
-    )
-    if clean:
-        parts.append(f"No wrong answer: {', '.join(clean)}")
-    claim = f"The error rate is at most δ = {DELTA:g}."
-    return Finding("differs" if broken else "agrees", trust, claim, tuple(parts))
-
-
-def _above_delta(rows: Sequence[Row]) -> int:
-    """Cells whose error rate exceeds δ for certain, at 5 % for all together."""
-    lows = [clopper_pearson(row["errors"], row["runs"], 1 - 0.05 / len(rows))[0] for row in rows]
-    return sum(low > DELTA for low in lows)
-
-
-def _wrong(rows: Sequence[Row]) -> str:
-    most = max(rows, key=lambda row: row["errors"] / row["runs"])
-    wrong = sum(row["errors"] for row in rows)
-    runs = sum(row["runs"] for row in rows)
-    return f"{wrong} wrong of {runs}, at most {most['errors']} in a cell of {most['runs']}"
-
-
-def _bets(table: PaperRows, trust: str, rivals: Sequence[Chosen]) -> Finding | None:
-    """By medians: a few runs that all but never stop can rule a mean."""
-    parts = []
-    for name, threshold in rivals:
-        pairs = table.pairs(trust, ("bet-se", "proved"), (name, threshold))
-        ratios = [pair.one["median"] / pair.other["median"] for pair in pairs]
-        if ratios:
-            won = sum(ratio < 1 for ratio in ratios)
-            parts.append(
-                f"{min(ratios):.2g} to {max(ratios):.2g} times the median of {shown_name(name)} "
-                f"({threshold}); fewer in {won} of {len(ratios)} cells"
-            )
-    claim = "bet-se, whose error rate is proved, beside the strategies of the paper."
-    return Finding("not in the paper", trust, claim, tuple(parts)) if parts else None
+    return bets(table, "global", [*proved, ("adap-tt-star", "empirical")])
 
 
 def _local_free(table: PaperRows) -> Finding | None:
     top = max(table.scope.levels["local"])
     parts = []
-    tally = _Tally()
+    tally = Tally()
     for threshold in THRESHOLDS["local"]:
         pairs = table.pairs("local", ("ctb-tt", threshold), ("ttucb", threshold))
         both = [(pair.one, pair.other) for pair in pairs if pair.epsilon == top]
         ratios = [one["mean"] / other["mean"] for one, other in both]
         if ratios:
-            parts.append(f"{threshold}: {_span(ratios, 4)} times TTUCB's samples at ε = {top:g}")
+            parts.append(f"{threshold}: {span(ratios, 4)} times TTUCB's samples at ε = {top:g}")
             tally.add(sum(_same_mean(one, other) for one, other in both), len(both))
     claim = "Where privacy is low, CTB-TT needs what TTUCB needs."
     return tally.finding("local", claim, parts)
@@ -380,7 +271,7 @@ def _local_price(table: PaperRows) -> Finding | None:
         return None
     parts = [f"{threshold}: ε^{np.median(mine):.3g}" for threshold, mine in slopes.items()]
     every = [slope for mine in slopes.values() for slope in mine]
-    tally = _Tally(sum(abs(slope + 2) < 0.25 for slope in every), len(every))
+    tally = Tally(sum(abs(slope + 2) < 0.25 for slope in every), len(every))
     evidence = "Between the two smallest ε simulated CTB-TT's median grows like "
     claim = "Where privacy is high, samples grow like ε^−2."
     return tally.finding("local", claim, [f"{evidence}{', '.join(parts)}."])
@@ -388,7 +279,7 @@ def _local_price(table: PaperRows) -> Finding | None:
 
 def _switches(table: PaperRows) -> Finding | None:
     parts = []
-    tally = _Tally()
+    tally = Tally()
     for instance in table.scope.instances:
         low = switch_of(instance, "global")
         high = switch_of(instance, "local")
@@ -406,4 +297,4 @@ def _switches(table: PaperRows) -> Finding | None:
 
 
 def _bets_local(table: PaperRows) -> Finding | None:
-    return _bets(table, "local", [("ctb-tt", "proved"), ("ctb-tt", "empirical")])
+    return bets(table, "local", [("ctb-tt", "proved"), ("ctb-tt", "empirical")])

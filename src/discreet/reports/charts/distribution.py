@@ -19,7 +19,7 @@ from discreet.reports.charts.style import (
     write_title,
 )
 from discreet.results import Results
-from discreet.simulation.own import LABEL
+from discreet.words import NO_GUARANTEE
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -52,8 +52,8 @@ def distribution(results: Mapping[str, Results]) -> Distribution:
 
 def _label(name: str, results: Results) -> str:
     """What was said, and where a part is your own that we guarantee nothing."""
-    own = (results.correctness or "").startswith(LABEL) and LABEL not in name
-    return f"{name} ({LABEL})" if own else name
+    own = (results.correctness or "").startswith(NO_GUARANTEE) and NO_GUARANTEE not in name
+    return f"{name} ({NO_GUARANTEE})" if own else name
 
 
 @styled

@@ -25,8 +25,7 @@ from discreet.reports.charts.style import (
     styled,
     write_title,
 )
-from discreet.simulation.own import LABEL
-from discreet.words import shown_name
+from discreet.words import NO_GUARANTEE, shown_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -137,7 +136,9 @@ def _curve(
         mine = [{**mine[0], "epsilon": level} for level in levels]
     mine.sort(key=lambda row: float(row["epsilon"]))
     label = shown_name(strategy) + (" (no privacy)" if strategy.startswith("ttucb") else "")
-    label += f" ({LABEL})" if str(mine[0].get("correctness")).startswith(LABEL) else ""
+    label += (
+        f" ({NO_GUARANTEE})" if str(mine[0].get("correctness")).startswith(NO_GUARANTEE) else ""
+    )
     columns = zip(*(_spread(row, statistic) for row in mine), strict=True)
     return Curve(strategy, label, *(tuple(column) for column in columns))
 
