@@ -20,6 +20,7 @@ def test_every_preset_with_every_option_is_pinned() -> None:
     assert list(STRATEGIES) == list(RUNS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", range(BLOCKS))
 def test_a_seed_gives_the_same_runs(block: int) -> None:
     for name in list(RUNS)[block::BLOCKS]:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from discreet.arrays import Floats, Ints
-from discreet.leaf import marks
+from discreet.leaf import leaf
 from discreet.simulation import laws as laws_module
 from discreet.simulation.compile import Compiler, _jitted, as_it_stands, compiled
 from discreet.simulation.laws import Laws
@@ -641,25 +641,18 @@ def test_gap_of_half_epsilon_counts_as_large() -> None:
 # --- compiling ------------------------------------------------------------------------
 
 
-def test_every_leaf_calls_only_leaves_of_its_own_names() -> None:
-    """Leaves are found by identity: a function of the same name elsewhere is another
-    one.
-    """
-    planted = Compiler({top_two.tracks_leader: never_the_leader})
-    board, other = board_module.new_board(3), board_module.new_board(3)
-    for each in (board, other):
-        each.due[:] = 50
-        each.tops[:] = (0.0, 0.2, 0.1)
-    compiled(leap.travel)(board, 0, 0.5, False, False, 40, False)
-    planted.compiled(leap.travel)(other, 0, 0.5, False, False, 40, False)
-    assert board.pulls[0] > 10
-    assert other.pulls[0] == 1
-    assert top_two.tracks_leader in marks
+@leaf
+def all_to_the_leader(beta: float, rounds: int) -> int:
+    """Planted in the place of `tracked`."""
+    return rounds
 
 
-def never_the_leader(led: int, led_pulls: int, beta: float) -> bool:
-    """Planted: the leader is never pulled."""
-    return False
-
-
-marks[cast(FunctionType, never_the_leader)] = marks[cast(FunctionType, top_two.tracks_leader)]
+def test_leaves_are_found_by_identity() -> None:
+    """What stands in the place of a leaf is called by the leaves that call it, and by nobody else."""
+    planted = Compiler({certificate.tracked: all_to_the_leader})
+    assert planted.compiled(certificate.rounds_for_leader)(0.5, 10) == 10
+    assert (
+        compiled(certificate.rounds_for_leader)(0.5, 10)
+        == certificate.rounds_for_leader(0.5, 10)
+        == 18
+    )
