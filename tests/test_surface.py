@@ -177,13 +177,11 @@ def comparisons(path: Path) -> set[str]:
     """The ideas of `DECIDED` that a file compares: `x.trust == …`, `strategy["trust"]
     in (…)`, `trust != "local"`.
     """
-    found = set()
+    found = set[str]()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Compare):
             for side in (node.left, *node.comparators):
-                named = getattr(side, "attr", None) or getattr(side, "id", None)
-                if isinstance(side, ast.Subscript) and isinstance(side.slice, ast.Constant):
-                    named = side.slice.value
+                names = {name_of(part) for part in ast.walk(side)}
                 others = [other for other in (node.left, *node.comparators) if other is not side]
                 words = {
                     word.value
@@ -191,8 +189,16 @@ def comparisons(path: Path) -> set[str]:
                     for word in ast.walk(other)
                     if isinstance(word, ast.Constant)
                 }
-                if named in DECIDED and words & WORDS:
-                    found.add(str(named))
+                if words & WORDS:
+                    found |= {str(name) for name in names if name in DECIDED}
+    return found
+
+
+def name_of(node: ast.AST) -> str | None:
+    """What an expression is called: of `a.trust`, `trust` and `a["trust"]`, trust."""
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+        return str(node.slice.value)
+    found: str | None = getattr(node, "attr", None) or getattr(node, "id", None)
     return found
 
 
@@ -214,6 +220,7 @@ def test_an_idea_is_decided_in_its_room(room: str) -> None:
 def test_a_comparison_elsewhere_would_be_seen(tmp_path: Path) -> None:
     lines = (
         'a.estimator == "daf"',
+        '(a.trust, b) == ("local", c)',
         'b["trust"] in ("local", "none")',
         '"global" != trust',
         'c.d.trust != "none"',

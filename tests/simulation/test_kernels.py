@@ -20,8 +20,8 @@ from discreet.strategies import top_two
 from discreet.strategies.phased import certificate, leap
 from discreet.strategies.phased import counts as board_module
 from discreet.strategies.phased.counts import Board
+from discreet.strategies.phased.global_episode import WholeRules
 from discreet.strategies.phased.tables import PhasedRules
-from discreet.strategies.phased.whole import WholeRules
 from discreet.strategies.stream.tables import StreamRules, count_table
 from discreet.theory.costs import gap_is_large
 from tests.support import naive
@@ -648,7 +648,9 @@ def all_to_the_leader(beta: float, rounds: int) -> int:
 
 
 def test_leaves_are_found_by_identity() -> None:
-    """What stands in the place of a leaf is called by the leaves that call it, and by nobody else."""
+    """What stands in the place of a leaf is called by the leaves that call it, and by
+    nobody else.
+    """
     planted = Compiler({certificate.tracked: all_to_the_leader})
     assert planted.compiled(certificate.rounds_for_leader)(0.5, 10) == 10
     assert (

@@ -28,7 +28,6 @@ from discreet.reports.page import (
     Text,
     page,
 )
-from discreet.studies.finding import Finding
 from discreet.studies.findings import find
 from discreet.studies.paper import (
     DELTA,
@@ -44,6 +43,8 @@ from discreet.studies.paper import (
     switch_of,
 )
 from discreet.studies.run import OnStep
+from discreet.studies.verdicts import Finding
+from discreet.trust import TRUSTS
 from discreet.version import __version__
 from discreet.words import short, shown_name, trusted
 
@@ -183,7 +184,7 @@ class _View(NamedTuple):
     @property
     def same(self) -> bool:
         """Whether printed and proved thresholds are the same here."""
-        return (self.trust, self.threshold) == ("local", "proved")
+        return TRUSTS[self.trust].randomised and self.threshold == "proved"
 
     @property
     def title(self) -> str:

@@ -9,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 
 from discreet.instance import benchmarks
-from discreet.studies.finding import Finding, Tally, bets, compare, errors, span
 from discreet.studies.paper import (
     AUTHORS,
     STRATEGIES,
@@ -19,6 +18,7 @@ from discreet.studies.paper import (
     Scope,
     switch_of,
 )
+from discreet.studies.verdicts import Finding, Tally, bets, compare, errors, span
 from discreet.words import short, shown_name
 
 ADAPTIVE = ("adap-tt", "adap-tt-star")

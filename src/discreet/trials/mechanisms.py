@@ -1,4 +1,4 @@
-"""The wall: the only place that makes live noise. Every release and every response
+"""Live noise: the only place that makes it. Every release and every response
 states its ε.
 
 Noise is whole, like the sums of outcomes in units of the grid, drawn exactly by OpenDP

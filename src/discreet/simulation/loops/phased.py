@@ -17,14 +17,14 @@ from discreet.simulation.laws import Generator, Laws, draw_sum
 from discreet.simulation.outcome import Outcome, Outcomes, no_trace
 from discreet.simulation.runner import Runner, in_blocks, one_by_one
 from discreet.strategies.phased.decide import State, advance, decide, new_state, publish, set_due
-from discreet.strategies.phased.tables import PhasedRules, phased_rules
-from discreet.strategies.phased.whole import (
+from discreet.strategies.phased.global_episode import (
     WholeRules,
     begin_phase,
     decide_whole,
     fill_bonus,
     whole_rules,
 )
+from discreet.strategies.phased.tables import PhasedRules, phased_rules
 from discreet.strategies.strategy import Strategy
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -7,8 +7,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from discreet.strategies.phased.decide import advance, decide, new_state, publish, set_due
+from discreet.strategies.phased.global_episode import (
+    begin_phase,
+    decide_whole,
+    fill_bonus,
+    whole_rules,
+)
 from discreet.strategies.phased.tables import phased_rules
-from discreet.strategies.phased.whole import begin_phase, decide_whole, fill_bonus, whole_rules
 from discreet.strategies.run import REQUIRED, ArmView, Place, Run
 from discreet.strategies.strategy import Strategy
 
