@@ -281,6 +281,8 @@ def main() -> None:
     import os
     import tempfile
 
+    from discreet.trials.store import schema
+
     PINS.mkdir(parents=True, exist_ok=True)
     runs = {name: run_pin(strategy) for name, strategy in strategies()}
     (PINS / "runs.json").write_text(json.dumps(runs, indent=0, ensure_ascii=False) + "\n")
@@ -288,7 +290,7 @@ def main() -> None:
         os.chdir(folder)
         found = documents(Path(folder))
     (PINS / "documents.json").write_text(json.dumps(found, indent=0, ensure_ascii=False) + "\n")
-    path = PINS / "trials-v1.db"
+    path = PINS / f"trials-v{schema.SCHEMA}.db"
     if not path.exists():
         write_trials(path)
 
