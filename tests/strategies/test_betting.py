@@ -102,7 +102,7 @@ def test_engine_plain_python_and_oracle_agree(
         found = fast.samples[i], fast.recommendation[i], fast.stopped[i], fast.rounds[i]
         pulls = np.zeros(len(means), np.int64)
         trace = np.zeros((3, 4 + len(means)))
-        plain = play.run_betting(child(7, i), laws, rules, cap, pulls, trace)
+        plain = play.run_betting(child(7, i), laws.mean, rules, cap, pulls, trace)
         slow = NaiveBetting(means, epsilon, delta, **options).run(child(7, i), cap)
         assert found == plain == slow[:4]
         assert fast.pulls[i].tolist() == pulls.tolist() == slow[4]
@@ -114,7 +114,7 @@ def test_the_compiled_run_traces_like_the_plain_one() -> None:
     rules, laws = betting_rules(bet_se(0.1, 1.0), 3), bernoulli(np.array([0.6, 0.5, 0.5]))
     traces = [np.zeros((5, 7)), np.zeros((5, 7))]
     for run, trace in zip((compiled(play.run_betting), play.run_betting), traces, strict=True):
-        run(child(3, 0), laws, rules, 10**12, np.zeros(3, np.int64), trace)
+        run(child(3, 0), laws.mean, rules, 10**12, np.zeros(3, np.int64), trace)
     assert np.array_equal(traces[0], traces[1])
     assert traces[0][:, 3].tolist() == [1, 2, 3, 4, 5]
 
@@ -340,7 +340,9 @@ def stopped_ties(
     play_run, stops = player or compiled(play.run_betting), 0
     rules, laws = BettingRules(bets, setting), bernoulli(means)
     for i in range(runs):
-        stops += play_run(generator(99, i), laws, rules, cap, np.zeros(2, np.int64), none).stopped
+        stops += play_run(
+            generator(99, i), laws.mean, rules, cap, np.zeros(2, np.int64), none
+        ).stopped
     return alarm(stops, runs, 2 * math.exp(-setting.target) if bound is None else bound)
 
 

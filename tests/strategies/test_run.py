@@ -126,7 +126,7 @@ def test_same_decisions_as_the_simulated_gambler(strategy: Strategy) -> None:
     for seed in range(3):
         live, arms, tape = played(strategy, seed)
         pulls = np.zeros(len(MEANS), np.int64)
-        arguments: Any = (tape, laws, rules, CAP, pulls, np.zeros((0, 8)))
+        arguments: Any = (tape, laws.mean, rules, CAP, pulls, np.zeros((0, 8)))
         samples, best, stopped, rounds = play.run_betting(*arguments)
         assert (live.samples, live.recommendation, live.stopped) == (samples, best, stopped)
         assert live.rounds == rounds  # type: ignore[attr-defined]

@@ -478,7 +478,7 @@ def test_a_trial_decides_as_the_simulator(
     exact = strategy.with_(delta=outcomes.payable_delta(strategy))
     if strategy.estimator == "bets":
         laws = bernoulli(np.full(3, 0.5))
-        arguments: Any = (tape, laws, betting_rules(exact, 3), 3000, pulls, np.zeros((0, 7)))
+        arguments: Any = (tape, laws.mean, betting_rules(exact, 3), 3000, pulls, np.zeros((0, 7)))
         samples, best, stopped, _ = play.run_betting(*arguments)
     else:
         if strategy.gamma:

@@ -20,8 +20,8 @@ class Runner(NamedTuple):
 
     block: int
     """Runs that share a Generator."""
-    play: Callable[[Generator, Outcomes], None]
-    """Plays as many runs as there are rows, one after the other on this Generator."""
+    play: Callable[[Generator, Outcomes, int], None]
+    """Plays a block of runs on this Generator, from this row of the outcomes on."""
 
 
 def one_by_one(run: Callable[[Generator, Ints], Outcome]) -> Runner:
@@ -29,13 +29,18 @@ def one_by_one(run: Callable[[Generator, Ints], Outcome]) -> Runner:
     pulls.
     """
 
-    def play(rng: Generator, outcomes: Outcomes) -> None:
-        for row in range(outcomes.samples.size):
-            outcomes.write(row, run(rng, outcomes.pulls[row]))
+    def play(rng: Generator, outcomes: Outcomes, row: int) -> None:
+        outcomes.write(row, run(rng, outcomes.pulls[row]))
 
     return Runner(1, play)
 
 
-def in_blocks(play: Callable[[Generator, Outcomes], None]) -> Runner:
-    """Runs share a Generator in blocks of a fixed length."""
+def in_blocks(runs: Callable[[Generator, Outcomes], None]) -> Runner:
+    """Runs share a Generator in blocks of a fixed length; `runs(rng, outcomes)` plays
+    as many as there are rows, one after the other.
+    """
+
+    def play(rng: Generator, outcomes: Outcomes, row: int) -> None:
+        runs(rng, outcomes.part(slice(row, row + BLOCK)))
+
     return Runner(BLOCK, play)

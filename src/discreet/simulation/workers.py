@@ -40,9 +40,8 @@ def play_all(
                     row = next(starts, None)
                 if row is None:
                     break
-                rows = slice(row, row + block)
-                runner.play(generator(seed, first + row // block), outcomes.part(rows))
-                done[rows] = True
+                runner.play(generator(seed, first + row // block), outcomes, row)
+                done[row : row + block] = True
                 if progress is not None:  # otherwise nobody needs to wake up for it
                     finished.put(min(block, runs - row))
         except BaseException as error:  # handed to the caller's thread

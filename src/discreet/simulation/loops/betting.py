@@ -64,7 +64,7 @@ def note(trace: Floats, rounds: int, samples: int, length: int, book: Book) -> N
 
 @leaf(allocates=True)
 def run_betting(
-    rng: Generator, laws: Laws, rules: BettingRules, cap: int, pulls: Ints, trace: Floats
+    rng: Generator, means: Floats, rules: BettingRules, cap: int, pulls: Ints, trace: Floats
 ) -> Outcome:
     """One run; writes `pulls` and `trace`.
 
@@ -75,7 +75,7 @@ def run_betting(
     pulls[:] = 0
     now = first_round(rules.setting, cap, book)
     while now.winner < 0 and now.length >= 1:
-        draw_round(rng, laws.mean, now, rules.setting, book)
+        draw_round(rng, means, now, rules.setting, book)
         for a in range(pulls.size):
             if book.active[a]:
                 pulls[a] += batch_of(a, now)
@@ -94,4 +94,4 @@ def runner(strategy: Strategy, laws: Laws, cap: int, blocks: bool) -> Runner:
 
     arms = laws.mean.size
     rules, run, none = betting_rules(strategy, arms), compiled(run_betting), no_trace(arms)
-    return one_by_one(lambda rng, pulls: run(rng, laws, rules, cap, pulls, none))
+    return one_by_one(lambda rng, pulls: run(rng, laws.mean, rules, cap, pulls, none))

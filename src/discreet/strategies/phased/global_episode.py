@@ -14,7 +14,6 @@ from discreet.leaf import leaf
 from discreet.strategies.phased.decide import State, passes
 from discreet.strategies.phased.tables import PhasedRules, pair_thresholds, phase_bonus
 from discreet.strategies.strategy import Strategy
-from discreet.strategies.top_two import best_arm
 
 KEPT = 10**5
 
@@ -59,8 +58,10 @@ def fill_bonus(state: State, whole: WholeRules) -> None:
 
 
 def decide_whole(state: State, whole: WholeRules) -> tuple[int, bool]:
-    """Recommendation and whether to stop, by the thresholds of the counts."""
-    best = int(best_arm(state.mean, state.active))
+    """Recommendation and whether to stop, by the thresholds of the counts; nobody is
+    ever eliminated here.
+    """
+    best = int(state.mean.argmax())
     others = (arm for arm in range(state.mean.size) if arm != best)
     return best, all(_passes(state, whole, best, other) for other in others)
 
