@@ -72,7 +72,7 @@ if (
     from discreet.trials.trial import Trial as Trial
     from discreet.trials.verify import verify_transcript as verify_transcript
 
-_HOMES = homes(__file__)
+_HOMES = homes(__spec__)
 __all__ = ["__version__", *sorted(_HOMES)]  # noqa: PLE0604
 
 

@@ -6,6 +6,7 @@ what to do. 1: anything else. Heavy parts are imported inside the commands, so t
 starts soon.
 """
 
+import re
 from typing import Any
 
 import click
@@ -19,6 +20,9 @@ from discreet.cli.study import reproduce, sweep
 from discreet.cli.transcript import report_file, verify_file
 from discreet.cli.trial import trial
 from discreet.errors import DiscreetError, InvalidInputError
+
+EXTRA = re.compile(r"(?<=unexpected extra argument)(s?) \(.*\)", re.DOTALL)
+"""What was typed too much may be somebody's outcome: it is not repeated."""
 
 
 class OneLine(click.Group):
@@ -35,7 +39,8 @@ class OneLine(click.Group):
             click.echo(f"discreet: {error}", err=True)
             ctx.exit(code)
         except click.UsageError as error:
-            click.echo(f"discreet: {error.format_message()} See 'discreet --help'.", err=True)
+            words = EXTRA.sub(r"\1.", error.format_message())
+            click.echo(f"discreet: {words} See 'discreet --help'.", err=True)
             ctx.exit(2)
 
 

@@ -8,6 +8,7 @@ told raw rewards, and adds what noise it wants by itself.
 
 import hashlib
 import inspect
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -94,7 +95,10 @@ class OwnStrategy(Strategy):
         check_trust(self.trust)
         parts.check(self)
         for name, value in self.options:
-            if not isinstance(value, int | float | str | None):
+            if name in ("arms", "rng"):
+                raise InvalidInputError(f"{name} is what a run gives: leave it out")
+            unknown = isinstance(value, float) and math.isnan(value)
+            if unknown or not isinstance(value, int | float | str | None):
                 raise InvalidInputError(
                     f"options are numbers, words, True, False or None; got {name}={value!r}"
                 )

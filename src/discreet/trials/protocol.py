@@ -53,6 +53,8 @@ class Protocol:
             )
         self.strategy.to_dict()  # refuses parts that are Python functions
         _check_names(self.name, self.arms)
+        if not _writable(self.version):
+            raise InvalidInputError("version must be the text of a version of discreet")
         _check_word("missing", self.missing, MISSING)
         _check_word("retain", self.retain, RETAIN)
         most = check_whole("max_people", self.max_people, least=len(self.arms), most=MOST_PEOPLE)

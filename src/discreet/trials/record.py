@@ -201,6 +201,18 @@ class Seat(NamedTuple):
     phase: int
 
 
+SAYS = {
+    "created": {"protocol"},
+    "assigned": {"first", "arms", "replacing"},
+    "released": {"releases", "unit"},
+    "answered": {"answers", "unit"},
+    "stopped": {"conclusive", "recommendation"},
+}
+"""What an event of each kind says, and nothing else."""
+RELEASE = {"arm", "phase", "count", "sum", "epsilon"}
+"""What it says about each batch that was released."""
+
+
 class Replay:
     """The state, from public events alone."""
 
@@ -232,7 +244,10 @@ class Replay:
         if self.now.run.stopped and event.kind != "stopped":
             return "the strategy had stopped before"
         try:
-            return kinds[event.kind](event.says)
+            says = event.says
+            if set(says) != SAYS[event.kind]:
+                return "it does not say what such an event says"
+            return kinds[event.kind](says)
         except BROKEN:
             return "it does not say what such an event says"
 
@@ -245,16 +260,22 @@ class Replay:
         return None  # the chain begins with the hash of the protocol
 
     def _assigned(self, body: dict[str, Any]) -> str | None:
-        if body["first"] != len(self.places) + 1:
+        first, arms, replacing = body["first"], body["arms"], body["replacing"]
+        if not _wholes([first, replacing, *arms]) or not 0 <= replacing <= len(arms) > 0:
+            raise ValueError
+        if first != len(self.places) + 1:
             return "people are numbered wrongly"
-        if body["replacing"] and self.protocol.missing != "replace":
+        in_turn = self.now.run.learns_always
+        if replacing and (self.protocol.missing != "replace" or in_turn):
             return "nobody is replaced by this protocol"
-        for offset, arm in enumerate(body["arms"]):
-            if offset >= body["replacing"]:
+        for offset, arm in enumerate(arms):
+            if offset >= replacing:
                 place = self.now.run.take()
                 if place is None or place.arm != arm:
                     return "the strategy would not have assigned this arm"
                 self.open[arm] = place.phase
+            elif self.open[arm] <= self.released[arm]:
+                return "somebody is replaced whose batch was released"
             self.places.append(Seat(arm, self.open[arm]))
         over = len(self.places) > self.protocol.max_people
         return "more people than the protocol allows" if over else None
@@ -262,12 +283,17 @@ class Replay:
     def _released(self, body: dict[str, Any]) -> str | None:
         due = [[*batch] for batch in self.now.run.due()]
         releases = body["releases"]
+        whole = all(_wholes([one["arm"], one["phase"], one["count"]]) for one in releases)
+        if not whole or any(set(one) != RELEASE for one in releases):
+            raise ValueError
         if not due or due != [[one["arm"], one["phase"], one["count"]] for one in releases]:
             return "no such release was due"
         if not self._in_units(body["unit"], [one["sum"] for one in releases]):
             return "not in the units of the protocol"
         if not all(self._payable(one["epsilon"]) for one in releases):
             return "not of the ε that the protocol promises"
+        if not all(self._possible(one["sum"], one["count"]) for one in releases):
+            return "no outcomes in the range of the protocol have this sum"
         for one in releases:
             self.released[one["arm"]] = one["phase"]
         self.now.releases += len(due)
@@ -294,10 +320,21 @@ class Replay:
 
     def _stopped(self, body: dict[str, Any]) -> str | None:
         run = self.now.run
-        if body != self.now.end():
+        if canonical(body) != canonical(self.now.end()):
             return "the strategy would have ended otherwise"
-        early = not (run.finished or len(self.places) >= self.protocol.max_people)
-        return "an end before the maximum" if early else None
+        if run.stopped:
+            return None
+        if not (run.finished or len(self.places) >= self.protocol.max_people):
+            return "an end before the maximum"
+        awaited = self.unreleased() if run.learns_always else len(run.due())
+        if awaited and self.protocol.missing != "replace":
+            return "an end before a release that was to come"
+        return None
+
+    def _possible(self, total: int, count: int) -> bool:
+        """Whether so many outcomes can have this sum, where no noise is added to it."""
+        noised = self.protocol.strategy.trust_model.noised
+        return noised or 0 <= total <= count * self.protocol.grid
 
     def _largest(self) -> float:
         """No answer lies beyond, in units."""
@@ -310,12 +347,17 @@ class Replay:
         """Whether these are whole numbers of the protocol's units, of 64 bits as noise
         is.
         """
-        whole = all(type(value) is int and abs(value) < 2**63 for value in values)
-        return whole and unit == 1 / self.protocol.grid
+        whole = _wholes(values) and all(abs(value) < 2**63 for value in values)
+        return whole and type(unit) is float and unit == 1 / self.protocol.grid
 
     def _payable(self, epsilon: float | None) -> bool:
         """Whether a release may state this ε."""
         promised = self.protocol.strategy.epsilon
         if promised is None or epsilon is None:
             return promised is epsilon
-        return 0 < epsilon <= promised
+        return type(epsilon) is float and 0 < epsilon <= promised
+
+
+def _wholes(values: Sequence[Any]) -> bool:
+    """Whether these are whole numbers, and none a truth value."""
+    return all(type(value) is int for value in values)

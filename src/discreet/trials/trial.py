@@ -330,9 +330,10 @@ class Trial:
                 row = session.look_again()
                 if row.seq != before:
                     session.save(self._now.dump())
+                # Before the commit: an interrupt that waited for it comes right after.
+                self._erased = self._erased or desk.erased
             self._seq = row.seq
             self._seen = Head(row.seq, row.head)
-            self._erased = self._erased or desk.erased
             self._scrub()
 
     @contextmanager

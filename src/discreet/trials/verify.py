@@ -99,15 +99,18 @@ def check_transcript(
     """What is wrong with a transcript that was read."""
     known = None if head is None else Head.parse(head)
     begin = _digest(said["protocol"])
-    nothing = str(Head(0, begin))
-    if begin != said["protocol_hash"]:
+    nothing = str(Head(0, begin or ""))
+    if begin is None or begin != said["protocol_hash"]:
         return Verification(0, nothing, ("the protocol is not the one that has this hash",))
     try:
-        replay = Replay(Protocol.from_dict(said["protocol"]))
+        protocol = Protocol.from_dict(said["protocol"])
+        replay = Replay(protocol)
     except BROKEN as error:
         reason = f": {error}" if isinstance(error, InvalidInputError) else ""
         words = f"the protocol is none that discreet {__version__} can follow{reason}"
         return Verification(0, nothing, (words,))
+    if not _as_written(said["protocol"], protocol.to_dict()):
+        return Verification(0, nothing, ("the protocol is not as discreet writes one",))
     try:
         events = [_event(one) for one in said["events"]]
     except BROKEN:
@@ -251,14 +254,23 @@ def _finite(word: str) -> float:
     return number
 
 
-def _digest(protocol: dict[str, Any]) -> str:
-    """The hash of a protocol as it would have been written down; none if it could not
+def _digest(protocol: dict[str, Any]) -> str | None:
+    """The hash of a protocol as it would have been written down; None if it could not
     be.
     """
     try:
         return digest(canonical(protocol))
     except BROKEN:
-        return ""
+        return None
+
+
+def _as_written(said: Any, made: Any) -> bool:
+    """Whether what is said is what would be written, type for type; older protocols may
+    lack names.
+    """
+    if isinstance(said, dict) and isinstance(made, dict):
+        return set(said) <= set(made) and all(_as_written(said[key], made[key]) for key in said)
+    return canonical(said) == canonical(made)
 
 
 def _event(said: dict[str, Any]) -> Event:
@@ -266,7 +278,7 @@ def _event(said: dict[str, Any]) -> Event:
     frame = ("seq", "kind", "hash")
     body = {name: part for name, part in said.items() if name not in frame}
     event = Event(said["seq"], said["kind"], canonical(body), said["hash"])
-    if not isinstance(event.kind, str):
+    if type(event.seq) is not int or type(event.kind) is not str:
         raise TypeError
     f"{event.kind}{event.body}".encode()  # refuses what no text can hold
     return event

@@ -32,9 +32,7 @@ def run_own(rule: Rule, rng: Generator, laws: Laws, cap: int, pulls: Ints) -> Ou
             f"{name} stopped before its first sample: let ask name an arm first"
         )
     when = "when it stops" if asked is None else "also when the cap ends a run"
-    named = _arm(
-        getattr(rule, "recommendation", None), pulls.size, f"{name}.recommendation is", when
-    )
+    named = _arm(rule.recommendation, pulls.size, f"{name}.recommendation is", when)
     return Outcome(samples, named, asked is None, _rounds(name, getattr(rule, "rounds", samples)))
 
 
@@ -48,7 +46,7 @@ def _arm(given: Any, arms: int, what: str, also: str) -> int:
 
 
 def _rounds(name: str, given: Any) -> int:
-    if not _whole(given) or given < 0:
+    if not _whole(given) or not 0 <= given < 2**63:
         raise InvalidInputError(
             f"{name}.rounds is {given!r}: it must count releases, or be left out"
         )
