@@ -17,7 +17,14 @@ from click.testing import CliRunner
 from discreet.cli import main
 
 ROOT = Path(__file__).parent.parent
-LONG = {"commands.md", "model-selection.md", "planning.md", "reproducing.md", "tutorial.md"}
+LONG = {
+    "auditing.md",
+    "commands.md",
+    "model-selection.md",
+    "planning.md",
+    "reproducing.md",
+    "tutorial.md",
+}
 PAGES = [
     pytest.param(page, id=page.name, marks=[pytest.mark.slow] if page.name in LONG else [])
     for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))

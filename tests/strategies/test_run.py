@@ -185,6 +185,7 @@ def test_a_course_goes_on_from_what_it_wrote(name: str) -> None:
         assert two.dump() == one.dump()
 
 
+@pytest.mark.slow
 def test_smallest_delta_is_where_stopping_begins() -> None:
     for name in ("ttucb", "adap-tt", "adap-tt-star", "ttucb-batched"):
         strategy = make(name, {"threshold": "proved"})

@@ -102,6 +102,7 @@ CASES: dict[str, tuple[Strategy, int, int]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_every_change_of_a_value_is_found(case: str, tmp_path: Path) -> None:
     """Every leaf of the document, one after the other; no file of it may say anything
