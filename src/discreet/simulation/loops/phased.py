@@ -39,7 +39,7 @@ class Compile(Protocol):
 
 @leaf
 def release_arm(
-    rng: Generator, laws: Laws, epsilon: float, rules: PhasedRules, state: State, arm: int
+    rng: Generator, laws: Laws, epsilon: float, forget: bool, state: State, arm: int
 ) -> None:
     """End the arm's phase: draw its sum, add the noise, publish mean and count. Phase 1
     is one noised sample.
@@ -48,7 +48,7 @@ def release_arm(
     (DPA).
     """
     fresh = state.board.pulls[arm] - state.begun[arm]
-    publish(state, rules, arm, fresh, draw_sum(rng, laws, arm, fresh))
+    publish(state, forget, arm, fresh, draw_sum(rng, laws, arm, fresh))
     if epsilon < np.inf:
         state.mean[arm] += rng.laplace(0.0, 1.0 / (epsilon * state.counts[arm]))
 
@@ -82,7 +82,7 @@ def phased_loop(
     arms = state.mean.size
     samples, rounds = arms, arms
     for first in range(arms):
-        release_arm(rng, laws, epsilon, rules, state, first)
+        release_arm(rng, laws, epsilon, rules.forget, state, first)
         set_due(state, rules, first)
         record(trace, first, samples, first, state)
     while True:
@@ -92,7 +92,7 @@ def phased_loop(
         arm, samples = advance(state, rules, leaping, samples, cap, False)
         if arm < 0:
             break
-        release_arm(rng, laws, epsilon, rules, state, arm)
+        release_arm(rng, laws, epsilon, rules.forget, state, arm)
         set_due(state, rules, arm)
         record(trace, rounds, samples, arm, state)
         rounds += 1
@@ -139,12 +139,10 @@ def run_phased_block(
 
 
 @leaf
-def release_all(
-    rng: Generator, laws: Laws, epsilon: float, rules: PhasedRules, state: State
-) -> None:
+def release_all(rng: Generator, laws: Laws, epsilon: float, forget: bool, state: State) -> None:
     """End a global phase: release every arm, and begin the next one."""
     for arm in range(state.mean.size):
-        release_arm(rng, laws, epsilon, rules, state, arm)
+        release_arm(rng, laws, epsilon, forget, state, arm)
     begin_phase(state)
 
 
@@ -169,7 +167,7 @@ def run_whole(
     best, stopped = -1, False
     while True:
         if arm >= 0:
-            release(rng, laws, epsilon, whole.rules, state)
+            release(rng, laws, epsilon, whole.rules.forget, state)
             note(trace, rounds, samples, arm, state)
             rounds += 1
             fill_bonus(state, whole)

@@ -63,11 +63,11 @@ def new_state(arms: int) -> State:
 
 
 @leaf
-def publish(state: State, rules: PhasedRules, arm: int, fresh: int, total: float) -> None:
+def publish(state: State, forget: bool, arm: int, fresh: int, total: float) -> None:
     """The arm's mean and count after a phase of `fresh` samples with this sum; the next
     phase begins.
     """
-    if rules.forget:
+    if forget:
         state.counts[arm] = fresh
     else:
         state.sums[arm] += total

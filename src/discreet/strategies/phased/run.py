@@ -83,7 +83,7 @@ class PhasedRun(Run):
     def release(self, sums: list[float]) -> None:
         """Publish means and counts, then decide."""
         for (arm, _, fresh), total in zip(self.due(), sums, strict=True):
-            publish(self.state, self.rules, arm, fresh, total)
+            publish(self.state, self.rules.forget, arm, fresh, total)
             if self.whole is None:
                 set_due(self.state, self.rules, arm)
         if self.whole is not None:
