@@ -163,7 +163,7 @@ def _arms(status: dict[str, Any]) -> Table:
 
 def _pictures(path: TrialPath, transcript: dict[str, Any]) -> list[Picture | Text]:
     if not len(path.people):
-        return [Text("Nothing has been released yet, so there is no picture.")]
+        return [Text("There is no release to draw yet.")]
     protocol = transcript["protocol"]
     better = "more is better" if protocol["direction"] == "max" else "less is better"
     span = (protocol["low"], protocol["high"])
