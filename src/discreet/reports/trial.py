@@ -77,16 +77,6 @@ def _releases(event: Any) -> bool:
     return isinstance(event, dict) and event.get("kind") in ("released", "answered")
 
 
-def trial_path(transcript: Transcript) -> TrialPath:
-    """Follow the record as far as it is in order, and keep the means after each
-    release.
-    """
-    said = read_transcript(transcript)
-    path = _Path(said)
-    check_transcript(said, watch=path.watch)
-    return path.made()
-
-
 def trial_page(transcript: Transcript) -> str:
     """One HTML page, from a transcript or its file: result, arms, promises, protocol,
     record.
