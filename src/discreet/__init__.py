@@ -21,6 +21,7 @@ if (
     from discreet.audits.privacy import PrivacyAudit as PrivacyAudit
     from discreet.audits.privacy import audit_privacy as audit_privacy
     from discreet.audits.rehearsal import Rehearsal as Rehearsal
+    from discreet.drift import Drift as Drift
     from discreet.errors import DiscreetError as DiscreetError
     from discreet.errors import InvalidInputError as InvalidInputError
     from discreet.errors import MissingExtraError as MissingExtraError
@@ -31,6 +32,7 @@ if (
     from discreet.instance import Bernoulli as Bernoulli
     from discreet.instance import Beta as Beta
     from discreet.instance import Discrete as Discrete
+    from discreet.instance import Drifting as Drifting
     from discreet.instance import Instance as Instance
     from discreet.instance import benchmarks as benchmarks
     from discreet.planning.plan import Plan as Plan

@@ -1,7 +1,8 @@
 """Instance: the reward laws of K arms, all on [0, 1], and the paper's six benchmarks.
 
 `Bernoulli`, `Discrete` and `Beta` are the three kinds of law; each is an `Instance`,
-frozen and equal by value.
+frozen and equal by value. `Drifting` is a Bernoulli instance that moves from person to
+person.
 """
 
 import math
@@ -15,9 +16,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from discreet.arrays import Floats
+from discreet.drift import Drift
 from discreet.errors import InvalidInputError, TiedBestArmError
 
 RESCALE = "rescale outcomes to [0, 1] with (outcome - lowest) / (highest - lowest)"
+NO_THEORY = (
+    "times, bounds and plans are for arms that stay as they are: take .instance, the arms without "
+    "their drift; or simulate"
+)
 
 
 class Instance(ABC):
@@ -189,10 +195,67 @@ class Beta(Instance):
         return {"law": "beta", "a": list(self.a), "b": list(self.b), "names": list(self.names)}
 
 
-LAWS: dict[str, Any] = {"bernoulli": Bernoulli, "discrete": Discrete, "beta": Beta}
+@dataclass(frozen=True, init=False)
+class Drifting(Instance):
+    """Bernoulli arms whose chances of success all move together: that of arm a for
+    person i is `means[a]` plus the drift's shift for i, kept within [0, 1].
+
+    People are counted from 0 in the order of enrolment. `means`, `best` and `unique`
+    are those of `instance`, the arms without the drift. Keeping within [0, 1] may make
+    arms tie for some people; it never changes their order. It is for simulations,
+    studies and audits: there is no theory of arms that drift.
+    """
+
+    instance: Bernoulli
+    drift: Drift
+    means: tuple[float, ...] = field(compare=False, repr=False)
+    names: tuple[str, ...] = field(compare=False, repr=False)
+
+    def __init__(self, instance: Bernoulli, drift: Drift) -> None:
+        """Bernoulli arms, and their drift, such as `Drift.season(0.1, period=365)`."""
+        if not isinstance(instance, Bernoulli):
+            raise InvalidInputError(
+                f"only Bernoulli arms drift; got {type(instance).__name__}: of other laws take "
+                ".as_bernoulli(), each reward r rounded to a Bernoulli(r) bit"
+            )
+        if not isinstance(drift, Drift):
+            raise InvalidInputError(
+                "say how the arms drift, with Drift.sites, Drift.step, Drift.season or "
+                f"Drift.trend; got {drift!r}"
+            )
+        known = Drift.from_dict(drift.to_dict())
+        _freeze(self, instance=instance, drift=known, means=instance.means, names=instance.names)
+
+    def to_dict(self) -> dict[str, Any]:
+        """See `Instance.to_dict`."""
+        return {**self.instance.to_dict(), "law": "drifting", "drift": self.drift.to_dict()}
+
+    @cached_property
+    def gaps(self) -> Floats:
+        """Refused: times and bounds are for arms that stay as they are."""
+        raise InvalidInputError(NO_THEORY)
+
+    def as_bernoulli(self) -> Bernoulli:
+        """Refused: arms that drift have no one law."""
+        raise InvalidInputError(NO_THEORY)
 
 
-def _freeze(instance: Instance, **fields: object) -> None:
+def _drifting(
+    means: ArrayLike, drift: Mapping[str, Any], names: Sequence[str] | None = None
+) -> Drifting:
+    """The instance that `Drifting.to_dict` described."""
+    return Drifting(Bernoulli(means, names), Drift.from_dict(drift))
+
+
+LAWS: dict[str, Any] = {
+    "bernoulli": Bernoulli,
+    "discrete": Discrete,
+    "beta": Beta,
+    "drifting": _drifting,
+}
+
+
+def _freeze(instance: Instance, /, **fields: object) -> None:
     for name, value in fields.items():
         object.__setattr__(instance, name, value)
 

@@ -98,7 +98,7 @@ def named_scenarios(scenarios: Any, levels: list[float], trust: str) -> dict[str
         )
     cases: dict[str, Instance] = {}
     for instance in instances:
-        _ = instance.best  # refuses a tie
+        _ = instance.gaps  # refuses a tie, and arms that drift
         shown = ", ".join(f"{mean:g}" for mean in instance.means[:6])
         name = f"{shown}{', …' if instance.arms > 6 else ''}"
         cases[name if name not in cases else f"{name} ({len(cases) + 1})"] = instance

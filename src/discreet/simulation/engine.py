@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays import Flags, Progress
+from discreet.drift import NO_DRIFT
 from discreet.errors import InvalidInputError
-from discreet.instance import Beta, Instance
+from discreet.instance import Beta, Drifting, Instance
 from discreet.results import Results
 from discreet.simulation.outcome import new_outcomes
 from discreet.simulation.runner import BLOCK, Runner
@@ -29,8 +30,10 @@ from discreet.version import __version__
 
 MAX_SAMPLES = 10**12
 MAX_SAMPLES_BETA = 10**9
-MAX_SAMPLES_OWN = 10**7
-"""Unless told otherwise: a strategy of your own takes half a minute for them."""
+MAX_SAMPLES_SLOW = 10**7
+"""Unless told otherwise: a strategy of your own takes half a minute for them. Arms that
+drift have the same cap, as their rewards are drawn one by one.
+"""
 
 
 class MayNotStopWarning(UserWarning):
@@ -54,7 +57,8 @@ def simulate(
     Phased strategies, dp-se and bet-se go from release to release, so that a run of
     1e12 samples costs little more than one of 1e6; the others take each sample. A run
     that reaches `max_samples` (1e12; 1e9 for Beta arms, whose rewards are drawn one by
-    one except by bet-se; 1e7 for strategies of your own) counts as unstopped.
+    one except by bet-se; 1e7 for strategies of your own and for arms that drift) counts
+    as unstopped.
     `progress(done, runs)` is called now and then. Ctrl-C returns the runs done so far.
     With `first_run` the runs of that seed are numbered from there, so that blocks of
     runs put together are one whole simulation; for strategies that leap and dp-se it
@@ -160,11 +164,12 @@ def check(
         raise InvalidInputError(
             f"first_run must be a multiple of {BLOCK} for {strategy.name}; got {first_run}"
         )
-    one_by_one = isinstance(instance, Beta) and (
-        strategy.part.each_answer or not strategy.part.bits
+    drifts = isinstance(instance, Drifting)
+    one_by_one = drifts or (
+        isinstance(instance, Beta) and (strategy.part.each_answer or not strategy.part.bits)
     )
     most = MAX_SAMPLES_BETA if one_by_one else MAX_SAMPLES
-    usual = MAX_SAMPLES_OWN if strategy.part.own else most
+    usual = MAX_SAMPLES_SLOW if strategy.part.own or drifts else most
     cap = (
         usual
         if max_samples is None
@@ -176,8 +181,10 @@ def check(
 
 def in_blocks(instance: Instance, strategy: Strategy) -> bool:
     """Whether runs are so quick that they share a Generator in blocks: DP-SE, and
-    everything that leaps.
+    everything that leaps; never under a drift.
     """
+    if isinstance(instance, Drifting):
+        return False
     leaps = strategy.part.leaps and strategy.episodes == "arm" and strategy.beta != "ids"
     return (leaps and not isinstance(instance, Beta)) or strategy.part.short
 
@@ -208,9 +215,17 @@ def reasons_not_to_stop(instance: Instance, strategy: Strategy) -> list[str]:
 def runner_of(instance: Instance, strategy: Strategy, cap: int) -> Runner:
     """What plays the runs: the loop of the strategy's family. Compiled kernels are
     imported only here.
+
+    Arms that drift are for loops that say `BY_PERSON`; the others would draw sums of
+    many people as if nothing moved, so their strategies go in the steps of a live run.
     """
     from discreet.simulation.laws import laws_of
 
     loop = import_module(f"discreet.simulation.loops.{strategy.part.family}")
-    made: Runner = loop.runner(strategy, laws_of(instance), cap, in_blocks(instance, strategy))
+    laws = laws_of(instance)
+    if laws.drift != NO_DRIFT and not getattr(loop, "BY_PERSON", False):
+        from discreet.simulation.people import runner
+
+        return runner(strategy, laws, cap)
+    made: Runner = loop.runner(strategy, laws, cap, in_blocks(instance, strategy))
     return made

@@ -6,8 +6,9 @@ from typing import NamedTuple
 import numpy as np
 
 from discreet.arrays import Floats
+from discreet.drift import NO_DRIFT, STEADY, Drift, chance
 from discreet.errors import InvalidInputError
-from discreet.instance import Bernoulli, Beta, Discrete, Instance
+from discreet.instance import Bernoulli, Beta, Discrete, Drifting, Instance
 from discreet.leaf import leaf
 
 Generator = np.random.Generator
@@ -32,6 +33,8 @@ class Laws(NamedTuple):
     """Discrete: chance of this or an earlier value; 1 from the last possible value
     on.
     """
+    drift: Drift = NO_DRIFT
+    """Bernoulli: how the means move from person to person."""
 
 
 def bernoulli(means: Floats) -> Laws:
@@ -72,6 +75,8 @@ def laws_of(instance: Instance) -> Laws:
     """The instance as the loops draw from it."""
     if isinstance(instance, Bernoulli):
         return bernoulli(np.array(instance.means))
+    if isinstance(instance, Drifting):
+        return laws_of(instance.instance)._replace(drift=instance.drift)
     if isinstance(instance, Discrete):
         values = np.tile(np.array(instance.values), (instance.arms, 1))
         return discrete(values, np.array(instance.probabilities))
@@ -122,3 +127,13 @@ def draw_one(rng: Generator, laws: Laws, arm: int) -> float:
     while chance >= laws.cumulative[arm, index]:
         index += 1
     return float(laws.values[arm, index])
+
+
+@leaf
+def draw_for(rng: Generator, laws: Laws, arm: int, person: int) -> float:
+    """One reward of an arm for this person, counted from 0: `draw_one`, but for a
+    drift.
+    """
+    if laws.drift.kind == STEADY:
+        return draw_one(rng, laws, arm)
+    return 1.0 if rng.random() < chance(laws.mean[arm], laws.drift, person) else 0.0

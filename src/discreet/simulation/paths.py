@@ -14,7 +14,7 @@ import numpy as np
 
 from discreet.arrays import Flags, Floats
 from discreet.errors import InvalidInputError
-from discreet.instance import Instance
+from discreet.instance import Drifting, Instance
 from discreet.simulation import engine
 from discreet.simulation.laws import laws_of
 from discreet.simulation.loops import betting as betting_loop
@@ -112,6 +112,10 @@ def run_path(
     if run < 0 or run % block:
         raise InvalidInputError(
             f"run must be a run's number, 0 or more; for {strategy.name} a multiple of {block}"
+        )
+    if isinstance(instance, Drifting):
+        raise InvalidInputError(
+            "the way of a run is not drawn for arms that drift: take .instance, the arms without it"
         )
     if strategy.part.own:
         raise InvalidInputError(

@@ -251,13 +251,13 @@ def _bernoulli_arms(instance: Instance) -> tuple[float, Floats]:
     """The best mean and the others', for the quantities that hold for Bernoulli arms
     only.
     """
+    _gaps(instance)
     if not isinstance(instance, Bernoulli):
         raise InvalidInputError(
             f"this quantity is for Bernoulli arms, not {type(instance).__name__}: use "
             "instance.as_bernoulli(), the arms as they are once each reward r is rounded to a "
             "Bernoulli(r) bit"
         )
-    _gaps(instance)
     best = instance.best
     return instance.means[best], np.array(instance.means[:best] + instance.means[best + 1 :])
 

@@ -9,11 +9,14 @@ from typing import Any
 
 from discreet.arrays import Ints
 from discreet.errors import InvalidInputError
-from discreet.simulation.laws import Generator, Laws, draw_one
+from discreet.simulation.laws import Generator, Laws, draw_for
 from discreet.simulation.outcome import Outcome
 from discreet.simulation.own import OwnStrategy, Rule
 from discreet.simulation.runner import Runner, one_by_one
 from discreet.strategies.strategy import Strategy
+
+BY_PERSON = True
+"""Every reward is drawn by itself, for a person with a number: arms may drift."""
 
 
 def run_own(rule: Rule, rng: Generator, laws: Laws, cap: int, pulls: Ints) -> Outcome:
@@ -23,7 +26,7 @@ def run_own(rule: Rule, rng: Generator, laws: Laws, cap: int, pulls: Ints) -> Ou
     name, samples = type(rule).__qualname__, 0
     while (asked := rule.ask()) is not None and samples < cap:
         arm = _arm(asked, pulls.size, f"{name}.ask gave", "or None to stop")
-        reward = draw_one(rng, laws, arm)
+        reward = draw_for(rng, laws, arm, samples)
         pulls[arm] += 1
         samples += 1
         rule.tell(arm, reward)

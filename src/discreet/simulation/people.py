@@ -1,0 +1,74 @@
+"""A simulated run person by person, in the steps of a live run: for arms that drift, of
+every family whose loop draws the sum of many people at once.
+
+Drawn from a run's Generator: one reward a person (then the noise of a Gaussian
+response); when sums are due, the noise of each in turn. Plain Python, hence slow.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Callable
+
+from discreet.arrays import Ints
+from discreet.drift import chance
+from discreet.simulation.laws import Generator, Laws
+from discreet.simulation.outcome import Outcome
+from discreet.simulation.runner import Runner, one_by_one
+from discreet.strategies.run import new_run
+from discreet.strategies.scales import noise_scale
+from discreet.strategies.strategy import Strategy
+
+
+def run_people(strategy: Strategy, rng: Generator, laws: Laws, cap: int, pulls: Ints) -> Outcome:
+    """One run; writes `pulls`."""
+    run = new_run(strategy, pulls.size, cap, strategy.delta)
+    send, noise = sender(strategy, rng, laws), release_noise(strategy, rng)
+    waiting, rounds = defaultdict[tuple[int, int], float](float), 0
+    while not run.stopped:
+        if (place := run.take()) is not None:
+            value = send(place.arm, int(pulls.sum()))
+            pulls[place.arm] += 1
+            if run.learns_always:
+                run.answer(place.arm, value)
+                rounds += 1
+            else:
+                waiting[place.arm, place.phase] += value
+        elif due := run.due():
+            run.release([waiting.pop((arm, phase)) + noise() for arm, phase, _ in due])
+            rounds += len(due) if strategy.phased and strategy.episodes == "arm" else 1
+        else:
+            break
+    return Outcome(int(pulls.sum()), run.recommendation or 0, run.stopped, rounds)
+
+
+def sender(strategy: Strategy, rng: Generator, laws: Laws) -> Callable[[int, int], float]:
+    """What a person, given by number, sends of an arm's reward: the reward, or a
+    randomised response to it.
+    """
+    scale = strategy.trust_model.shrink(strategy.epsilon) if strategy.part.bits else 1.0
+    spread = noise_scale(strategy)
+
+    def send(arm: int, person: int) -> float:
+        success = 0.5 + scale * (chance(laws.mean[arm], laws.drift, person) - 0.5)
+        value = 1.0 if rng.random() < success else 0.0
+        return value + spread * rng.standard_normal() if spread > 0.0 else value
+
+    return send
+
+
+def release_noise(strategy: Strategy, rng: Generator) -> Callable[[], float]:
+    """The noise of a released sum: none, discrete Laplace on sums of bits, else
+    Laplace.
+    """
+    epsilon = strategy.trust_model.noise(strategy.epsilon)
+    if epsilon == math.inf:
+        return lambda: 0.0
+    if strategy.part.bits:
+        p = -math.expm1(-epsilon)
+        return lambda: float(rng.geometric(p) - rng.geometric(p))
+    return lambda: rng.laplace(0.0, 1.0 / epsilon)
+
+
+def runner(strategy: Strategy, laws: Laws, cap: int) -> Runner:
+    """Any strategy that has a live run, on these laws."""
+    return one_by_one(lambda rng, pulls: run_people(strategy, rng, laws, cap, pulls))
