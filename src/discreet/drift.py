@@ -111,14 +111,6 @@ def shift(drift: Drift, person: int) -> float:
     return 0.0
 
 
-@leaf
-def chance(mean: float, drift: Drift, person: int) -> float:
-    """The chance of success, for this person, of an arm with this mean: moved, and kept
-    within [0, 1].
-    """
-    return min(max(mean + shift(drift, person), 0.0), 1.0)
-
-
 def _drift(kind: str, size: float, people: float) -> Drift:
     code, name, least = KINDS[kind]
     if isinstance(size, bool) or not isinstance(size, numbers.Real) or not -1 <= size <= 1:

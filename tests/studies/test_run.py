@@ -183,6 +183,7 @@ mu4 = "mu4"
 doses = { means = [0.2, 0.6], names = ["5 mg", "10 mg"] }
 ratings = { law = "beta", a = [2, 3], b = [2, 2] }
 easy = [0.8, 0.5, 0.3]
+sites = { means = [0.2, 0.6], drift = { kind = "sites", size = 0.1, block = 5 } }
 
 [[strategies]]
 preset = "bet-se"
@@ -203,10 +204,12 @@ def read(tmp_path: Path, text: str) -> Study:
 class TestFile:
     def test_a_grid(self, tmp_path: Path) -> None:
         study = read(tmp_path, FILE)
-        assert list(study.instances) == ["mu4", "doses", "ratings", "easy"]
+        assert list(study.instances) == ["mu4", "doses", "ratings", "easy", "sites"]
         assert study.instances["mu4"] == MU4
         assert study.instances["doses"].names == ("5 mg", "10 mg")
         assert isinstance(study.instances["ratings"], discreet.Beta)
+        drift = discreet.Drift.sites(0.1, block=5)
+        assert study.instances["sites"] == discreet.Drifting(discreet.Bernoulli((0.2, 0.6)), drift)
         found = [(s.name, s.epsilon, s.trust, s.threshold) for s in study.strategies]
         assert sorted(map(str, found)) == sorted(
             str(("bet-se", epsilon, trust, "proved"))
@@ -244,6 +247,10 @@ class TestFile:
             ('instances = ["mu9"]', "unknown benchmark 'mu9'"),
             ("instances = {a = [0.5, 1.5]}", "instance 'a'.*rescale"),
             ("instances = {a = {law = 'x'}}", "instance 'a'.*unknown law"),
+            (
+                "instances = {a = {means = [0.1, 0.2], drift = {kind = 'x'}}}",
+                "instance 'a'.*unknown drift 'x'",
+            ),
             ("S nope", "unknown preset 'nope'"),
             ("S ttucb\ndelta = 0.1\nfoo = 1", "ttucb has no entry 'foo'"),
             ("S ttucb", "say also 'delta'"),

@@ -11,13 +11,17 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import discreet
-from discreet import Bernoulli, Beta, Instance, Strategy
+from discreet import Bernoulli, Beta, Drift, Drifting, Instance, Strategy
 
 TWO = Bernoulli([0.9, 0.1])
 KERNELS: dict[str, Callable[[], tuple[Instance, Strategy]]] = {
     "bets": lambda: (TWO, discreet.bet_se(0.2, epsilon=1.0)),
     "blocks of phased runs": lambda: (TWO, discreet.adap_tt(5, 0.2)),
     "phased runs": lambda: (Beta([9, 1], [1, 9]), discreet.adap_tt(5, 0.2)),
+    "phased runs that drift": lambda: (
+        Drifting(TWO, Drift.sites(0.1)),
+        discreet.adap_tt(5, 0.2),
+    ),
     "global episodes": lambda: (TWO, discreet.adap_tt(5, 0.2, episodes="global")),
     "streams": lambda: (TWO, discreet.ttucb(0.2)),
     "epochs": lambda: (TWO, discreet.dp_se(1, 0.2)),

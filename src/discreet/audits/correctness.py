@@ -12,7 +12,7 @@ import numpy as np
 
 from discreet.arrays import Progress
 from discreet.errors import InvalidInputError
-from discreet.instance import Bernoulli, Instance
+from discreet.instance import Bernoulli, Drifting, Instance
 from discreet.simulation.engine import simulate
 from discreet.statistics import bonferroni, one_sided
 from discreet.strategies.strategy import Strategy
@@ -136,9 +136,10 @@ def audit_correctness(
     `level` is the confidence of the whole audit: a strategy that keeps its δ is called
     `violated` with probability at most 1 − level, whatever the number of instances.
     `delta` is the error rate to hold the strategy to, its own unless given. `instances`
-    are `hard_instances()` unless given. A run that reaches `max_samples` (1e9; 200 000
-    for strategies that are simulated sample by sample) is left open: it counts as right
-    for the lower bound, as wrong for the upper.
+    are `hard_instances()` unless given; they may drift (`Drifting`). A run that reaches
+    `max_samples` (1e9; 200 000 for what is simulated sample by sample, as arms that
+    drift are) is left open: it counts as right for the lower bound, as wrong for the
+    upper.
     """
     allowed = check_delta(strategy.delta if delta is None else delta)
     if not 0 < level < 1:
@@ -152,7 +153,8 @@ def audit_correctness(
         raise InvalidInputError(
             "give at least one instance, or leave instances out for the hard ones"
         )
-    stream = strategy.part.each_answer
+    drifts = any(isinstance(instance, Drifting) for instance in family.values())
+    stream = strategy.part.each_answer or drifts
     cap = (
         max_samples if max_samples is not None else (MAX_SAMPLES_STREAM if stream else MAX_SAMPLES)
     )

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays import Flags, Progress
-from discreet.drift import NO_DRIFT
+from discreet.drift import STEADY
 from discreet.errors import InvalidInputError
 from discreet.instance import Beta, Drifting, Instance
 from discreet.results import Results
@@ -223,7 +223,7 @@ def runner_of(instance: Instance, strategy: Strategy, cap: int) -> Runner:
 
     loop = import_module(f"discreet.simulation.loops.{strategy.part.family}")
     laws = laws_of(instance)
-    if laws.drift != NO_DRIFT and not getattr(loop, "BY_PERSON", False):
+    if laws.drift.kind != STEADY and not getattr(loop, "BY_PERSON", False):
         from discreet.simulation.people import runner
 
         return runner(strategy, laws, cap)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from discreet.arrays import Floats
-from discreet.drift import NO_DRIFT, STEADY, Drift, chance
+from discreet.drift import NO_DRIFT, STEADY, Drift, shift
 from discreet.errors import InvalidInputError
 from discreet.instance import Bernoulli, Beta, Discrete, Drifting, Instance
 from discreet.leaf import leaf
@@ -34,7 +34,11 @@ class Laws(NamedTuple):
     on.
     """
     drift: Drift = NO_DRIFT
-    """Bernoulli: how the means move from person to person."""
+    """Bernoulli: how the means move from person to person, within `least` and
+    `most`.
+    """
+    least: float = 0.0
+    most: float = 1.0
 
 
 def bernoulli(means: Floats) -> Laws:
@@ -93,7 +97,13 @@ def responses(laws: Laws, epsilon: float) -> Laws:
     [0, 1]; e^-eps never overflows.
     """
     shrink = math.exp(-epsilon)
-    return bernoulli((laws.mean * (1.0 - shrink) + shrink) / (1.0 + shrink))
+    answers = bernoulli((laws.mean * (1.0 - shrink) + shrink) / (1.0 + shrink))
+    slope = (1.0 - shrink) / (1.0 + shrink)
+    return answers._replace(
+        drift=laws.drift._replace(size=laws.drift.size * slope),
+        least=shrink / (1.0 + shrink),
+        most=1.0 / (1.0 + shrink),
+    )
 
 
 @leaf
@@ -130,10 +140,17 @@ def draw_one(rng: Generator, laws: Laws, arm: int) -> float:
 
 
 @leaf
-def draw_for(rng: Generator, laws: Laws, arm: int, person: int) -> float:
-    """One reward of an arm for this person, counted from 0: `draw_one`, but for a
-    drift.
+def success(laws: Laws, arm: int, person: int) -> float:
+    """The chance that an arm's reward, rounded at random to a bit, is 1 for this person
+    (counted from 0).
     """
+    moved = laws.mean[arm] + shift(laws.drift, person)
+    return float(min(max(moved, laws.least), laws.most))
+
+
+@leaf
+def draw_for(rng: Generator, laws: Laws, arm: int, person: int) -> float:
+    """One reward of an arm for this person: `draw_one`, but for a drift."""
     if laws.drift.kind == STEADY:
         return draw_one(rng, laws, arm)
-    return 1.0 if rng.random() < chance(laws.mean[arm], laws.drift, person) else 0.0
+    return 1.0 if rng.random() < success(laws, arm, person) else 0.0

@@ -10,8 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable
 
 from discreet.arrays import Ints
-from discreet.drift import chance
-from discreet.simulation.laws import Generator, Laws
+from discreet.simulation.laws import Generator, Laws, draw_for, responses
 from discreet.simulation.outcome import Outcome
 from discreet.simulation.runner import Runner, one_by_one
 from discreet.strategies.run import new_run
@@ -45,12 +44,12 @@ def sender(strategy: Strategy, rng: Generator, laws: Laws) -> Callable[[int, int
     """What a person, given by number, sends of an arm's reward: the reward, or a
     randomised response to it.
     """
-    scale = strategy.trust_model.shrink(strategy.epsilon) if strategy.part.bits else 1.0
+    answers = strategy.part.bits and strategy.trust_model.randomised
+    sent = responses(laws, float(strategy.epsilon or 0)) if answers else laws
     spread = noise_scale(strategy)
 
     def send(arm: int, person: int) -> float:
-        success = 0.5 + scale * (chance(laws.mean[arm], laws.drift, person) - 0.5)
-        value = 1.0 if rng.random() < success else 0.0
+        value = draw_for(rng, sent, arm, person)
         return value + spread * rng.standard_normal() if spread > 0.0 else value
 
     return send

@@ -107,7 +107,8 @@ def _instance(name: str, value: Any) -> Instance:
                 )
             return benchmarks[value]
         if isinstance(value, dict):
-            return Instance.from_dict({"law": "bernoulli", **value})
+            law = "drifting" if "drift" in value else "bernoulli"
+            return Instance.from_dict({"law": law, **value})
         return Bernoulli(value)
     except InvalidInputError as error:
         raise InvalidInputError(f"instance {name!r}: {error}") from None

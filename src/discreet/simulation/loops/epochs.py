@@ -1,20 +1,24 @@
 """A simulated run of DP-SE (Sajed and Sheffet).
 
 Drawn from a run's Generator: in each epoch, for each active arm in turn, the sum and
-the noise.
+the noise; under a drift the reward of each person in turn, then the noise of each arm.
 """
 
 import numpy as np
 
 from discreet.arrays import Flags, Floats, Ints
+from discreet.drift import STEADY
 from discreet.leaf import leaf
-from discreet.simulation.laws import Generator, Laws, draw_sum
-from discreet.simulation.outcome import Outcome, Outcomes
-from discreet.simulation.runner import Runner, in_blocks
+from discreet.simulation.laws import Generator, Laws, draw_for, draw_sum
+from discreet.simulation.outcome import Outcome, Outcomes, no_trace
+from discreet.simulation.runner import Runner, in_blocks, one_by_one
 from discreet.strategies.epochs.decide import Epochs, new_epochs, settle
 from discreet.strategies.strategy import Strategy
 from discreet.strategies.top_two import best_arm
 from discreet.theory.thresholds import epoch_length
+
+BY_PERSON = True
+"""Arms may drift, see `engine.runner_of`."""
 
 
 @leaf
@@ -36,6 +40,25 @@ def draw_epoch(rng: Generator, laws: Laws, epsilon: float, length: int, state: E
         if state.active[arm]:
             total = draw_sum(rng, laws, arm, length)
             state.mean[arm] = total / length + rng.laplace(0.0, 1.0 / (epsilon * length))
+            state.pulls[arm] += length
+
+
+@leaf
+def draw_turns(
+    rng: Generator, laws: Laws, epsilon: float, length: int, samples: int, state: Epochs
+) -> None:
+    """`draw_epoch` under a drift: the arms in turn, after so many samples before."""
+    for arm in range(state.mean.size):
+        state.mean[arm] = 0.0 if state.active[arm] else state.mean[arm]
+    person = samples
+    for _ in range(length):
+        for arm in range(state.mean.size):
+            if state.active[arm]:
+                state.mean[arm] += draw_for(rng, laws, arm, person)
+                person += 1
+    for arm in range(state.mean.size):
+        if state.active[arm]:
+            state.mean[arm] = state.mean[arm] / length + rng.laplace(0.0, 1.0 / (epsilon * length))
             state.pulls[arm] += length
 
 
@@ -69,7 +92,10 @@ def epochs_loop(
             spread(cap - samples, left, state.active, state.pulls)
             samples = cap
             break
-        draw_epoch(rng, laws, epsilon, length, state)
+        if laws.drift.kind == STEADY:
+            draw_epoch(rng, laws, epsilon, length, state)
+        else:
+            draw_turns(rng, laws, epsilon, length, samples, state)
         samples += left * length
         rounds += 1
         left = settle(state, left, rounds, length, epsilon, delta)
@@ -109,8 +135,14 @@ def run_epochs_block(
 
 
 def runner(strategy: Strategy, laws: Laws, cap: int, blocks: bool) -> Runner:
-    """DP-SE on these laws; its runs are so short that they always go in blocks."""
+    """DP-SE on these laws; its runs are so short that they go in blocks, but for a
+    drift.
+    """
     from discreet.simulation.compile import compiled
 
-    epsilon, delta, block = float(strategy.epsilon or 0), strategy.delta, compiled(run_epochs_block)
-    return in_blocks(lambda rng, outcomes: block(rng, laws, epsilon, delta, cap, outcomes))
+    epsilon, delta = float(strategy.epsilon or 0), strategy.delta
+    if blocks:
+        block = compiled(run_epochs_block)
+        return in_blocks(lambda rng, outcomes: block(rng, laws, epsilon, delta, cap, outcomes))
+    run, none = compiled(run_epochs), no_trace(laws.mean.size)
+    return one_by_one(lambda rng, pulls: run(rng, laws, epsilon, delta, cap, pulls, none))

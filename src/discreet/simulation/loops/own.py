@@ -16,7 +16,7 @@ from discreet.simulation.runner import Runner, one_by_one
 from discreet.strategies.strategy import Strategy
 
 BY_PERSON = True
-"""Every reward is drawn by itself, for a person with a number: arms may drift."""
+"""Arms may drift, see `engine.runner_of`."""
 
 
 def run_own(rule: Rule, rng: Generator, laws: Laws, cap: int, pulls: Ints) -> Outcome:

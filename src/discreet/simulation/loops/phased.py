@@ -3,7 +3,7 @@ released with their noise.
 
 Drawn from a run's Generator: for each arm in turn the sum of phase 1, then its noise;
 later the sum and the noise of each ended phase (one global episode: of every arm in
-turn).
+turn). Under a drift: the reward of each person in turn, and the noise of each release.
 """
 
 from collections.abc import Callable
@@ -12,9 +12,11 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from discreet.arrays import Floats, Ints
+from discreet.drift import STEADY
 from discreet.leaf import leaf
-from discreet.simulation.laws import Generator, Laws, draw_sum
+from discreet.simulation.laws import Generator, Laws, draw_for, draw_sum
 from discreet.simulation.outcome import Outcome, Outcomes, no_trace
+from discreet.simulation.people import runner as people_runner
 from discreet.simulation.runner import Runner, in_blocks, one_by_one
 from discreet.strategies.phased.decide import State, advance, decide, new_state, publish, set_due
 from discreet.strategies.phased.global_episode import (
@@ -29,6 +31,9 @@ from discreet.strategies.strategy import Strategy
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+BY_PERSON = True
+"""Arms may drift, see `engine.runner_of`."""
+
 
 class Compile(Protocol):
     """Makes of a leaf what is called: `compile.compiled`, or `compile.as_it_stands`."""
@@ -41,14 +46,23 @@ class Compile(Protocol):
 def release_arm(
     rng: Generator, laws: Laws, epsilon: float, forget: bool, state: State, arm: int
 ) -> None:
-    """End the arm's phase: draw its sum, add the noise, publish mean and count. Phase 1
-    is one noised sample.
+    """End the arm's phase: draw its sum, and release it. Phase 1 is one noised
+    sample.
+    """
+    fresh = state.board.pulls[arm] - state.begun[arm]
+    release_sum(rng, epsilon, forget, state, arm, draw_sum(rng, laws, arm, fresh))
+
+
+@leaf
+def release_sum(
+    rng: Generator, epsilon: float, forget: bool, state: State, arm: int, total: float
+) -> None:
+    """End the arm's phase with this sum: publish mean and count, and add the noise.
 
     Laplace noise of scale 1/(epsilon count) on each mean; none if epsilon is infinite
     (DPA).
     """
-    fresh = state.board.pulls[arm] - state.begun[arm]
-    publish(state, forget, arm, fresh, draw_sum(rng, laws, arm, fresh))
+    publish(state, forget, arm, state.board.pulls[arm] - state.begun[arm], total)
     if epsilon < np.inf:
         state.mean[arm] += rng.laplace(0.0, 1.0 / (epsilon * state.counts[arm]))
 
@@ -138,6 +152,40 @@ def run_phased_block(
             outcomes.pulls[run, arm] = state.board.pulls[arm]
 
 
+@leaf(allocates=True)
+def run_by_person(
+    rng: Generator, laws: Laws, epsilon: float, rules: PhasedRules, cap: int, pulls: Ints
+) -> Outcome:
+    """One run under a drift, with one episode per arm: rewards are drawn as people
+    come, and held back until their phase ends.
+    """
+    arms = pulls.size
+    state, held = new_state(arms), np.zeros(arms)
+    samples, rounds = arms, arms
+    for arm in range(arms):
+        held[arm], pulls[arm] = draw_for(rng, laws, arm, arm), 1
+    for arm in range(arms):
+        release_sum(rng, epsilon, rules.forget, state, arm, held[arm])
+        set_due(state, rules, arm)
+    held[:] = 0.0
+    while True:
+        best, stopped = decide(state, rules)
+        ended = -1
+        while not stopped and ended < 0 and samples < cap:
+            ended, samples = advance(state, rules, False, samples, samples + 1, False)
+            for arm in range(arms):
+                if state.board.pulls[arm] > pulls[arm]:
+                    held[arm] += draw_for(rng, laws, arm, samples - 1)
+                    pulls[arm] += 1
+        if ended < 0:
+            break
+        release_sum(rng, epsilon, rules.forget, state, ended, held[ended])
+        set_due(state, rules, ended)
+        held[ended] = 0.0
+        rounds += 1
+    return Outcome(samples, best, stopped, rounds)
+
+
 @leaf
 def release_all(rng: Generator, laws: Laws, epsilon: float, forget: bool, state: State) -> None:
     """End a global phase: release every arm, and begin the next one."""
@@ -189,6 +237,11 @@ def runner(strategy: Strategy, laws: Laws, cap: int, blocks: bool) -> Runner:
     if blocks:
         block = compiled(run_phased_block)
         return in_blocks(lambda rng, outcomes: block(rng, laws, epsilon, rules, cap, outcomes))
+    if laws.drift.kind != STEADY:
+        if strategy.episodes == "global":
+            return people_runner(strategy, laws, cap)
+        walk = compiled(run_by_person)
+        return one_by_one(lambda rng, pulls: walk(rng, laws, epsilon, rules, cap, pulls))
     none = no_trace(arms)
     if strategy.episodes == "global":
         whole = whole_rules(strategy, arms, rules)

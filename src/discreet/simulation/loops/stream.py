@@ -10,8 +10,9 @@ import math
 import numpy as np
 
 from discreet.arrays import Floats, Ints
+from discreet.drift import STEADY
 from discreet.leaf import leaf
-from discreet.simulation.laws import BERNOULLI, Generator, Laws, draw_one, responses
+from discreet.simulation.laws import BERNOULLI, Generator, Laws, draw_for, responses
 from discreet.simulation.outcome import Outcome, no_trace
 from discreet.simulation.runner import Runner, one_by_one
 from discreet.strategies.scales import noise_scale
@@ -37,6 +38,9 @@ from discreet.strategies.top_two import (
 )
 from discreet.theory.costs import GAUSSIAN, numerator
 
+BY_PERSON = True
+"""Arms may drift, see `engine.runner_of`."""
+
 
 @leaf
 def record_stream(trace: Floats, samples: int, arm: int, stream: Stream) -> None:
@@ -53,9 +57,9 @@ def record_stream(trace: Floats, samples: int, arm: int, stream: Stream) -> None
 
 
 @leaf
-def draw_noised(rng: Generator, laws: Laws, noise: float, arm: int) -> float:
-    """One reward and its noise."""
-    reward = draw_one(rng, laws, arm)
+def draw_noised(rng: Generator, laws: Laws, noise: float, arm: int, person: int) -> float:
+    """One person's reward and its noise."""
+    reward = draw_for(rng, laws, arm, person)
     if noise > 0.0:
         reward += noise * rng.standard_normal()
     return reward
@@ -92,7 +96,8 @@ def stream_loop(  # noqa: PLR0912, PLR0915
     arms = stream.mean.size
     mean, count, inverse, sums = stream.mean, stream.pulls, stream.inverse, stream.sums
     led, led_pulls, share = stream.led, stream.led_pulls, stream.share
-    law_mean, plain = laws.mean, laws.kind == BERNOULLI and noise == 0.0
+    law_mean = laws.mean
+    plain = laws.kind == BERNOULLI and noise == 0.0 and laws.drift.kind == STEADY
     sampling, two_variance = rules.sampling, rules.two_variance
     ids, beta, active = rules.ids, rules.beta, stream.active
     bonus, tabled, bonus_table = stream.bonus, rules.bonus != UCB, rules.bonus_table
@@ -130,7 +135,9 @@ def stream_loop(  # noqa: PLR0912, PLR0915
             else:
                 arm = level_arm(best, stream, rules, samples)
         sums[arm] += (
-            1.0 * (rng.random() < law_mean[arm]) if plain else draw_noised(rng, laws, noise, arm)
+            1.0 * (rng.random() < law_mean[arm])
+            if plain
+            else draw_noised(rng, laws, noise, arm, samples)
         )
         count[arm] += 1
         inverse[arm] = 1.0 / count[arm]
