@@ -183,7 +183,6 @@ mu4 = "mu4"
 doses = { means = [0.2, 0.6], names = ["5 mg", "10 mg"] }
 ratings = { law = "beta", a = [2, 3], b = [2, 2] }
 easy = [0.8, 0.5, 0.3]
-sites = { means = [0.2, 0.6], drift = { kind = "sites", size = 0.1, block = 5 } }
 
 [[strategies]]
 preset = "bet-se"
@@ -204,12 +203,10 @@ def read(tmp_path: Path, text: str) -> Study:
 class TestFile:
     def test_a_grid(self, tmp_path: Path) -> None:
         study = read(tmp_path, FILE)
-        assert list(study.instances) == ["mu4", "doses", "ratings", "easy", "sites"]
+        assert list(study.instances) == ["mu4", "doses", "ratings", "easy"]
         assert study.instances["mu4"] == MU4
         assert study.instances["doses"].names == ("5 mg", "10 mg")
         assert isinstance(study.instances["ratings"], discreet.Beta)
-        drift = discreet.Drift.sites(0.1, block=5)
-        assert study.instances["sites"] == discreet.Drifting(discreet.Bernoulli((0.2, 0.6)), drift)
         found = [(s.name, s.epsilon, s.trust, s.threshold) for s in study.strategies]
         assert sorted(map(str, found)) == sorted(
             str(("bet-se", epsilon, trust, "proved"))
@@ -283,7 +280,9 @@ class TestFile:
     def test_the_one_in_the_docs(self, tmp_path: Path) -> None:
         page = (Path(__file__).parents[2] / "docs" / "sweeps.md").read_text()
         study = read(tmp_path, page.partition("```toml\n")[2].partition("```")[0])
-        assert len(study.cells) == 4 * (2 * 3 + 3 + 2)
+        assert len(study.cells) == 5 * (2 * 3 + 3 + 2)
+        drift = discreet.Drift.sites(0.2, block=5)
+        assert study.instances["sites"] == discreet.Drifting(discreet.Bernoulli((0.5, 0.6)), drift)
         assert len(study.left_out) == 3
         assert all("dp-se" in words for words in study.left_out)
 
