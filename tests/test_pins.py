@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from discreet import Strategy, Trial
+from discreet import DiscreetError, Trial
 from tests.support import pins
 
 RUNS: dict[str, dict[str, str]] = json.loads((pins.PINS / "runs.json").read_text())
@@ -52,24 +52,33 @@ def test_a_document_that_differs_is_seen() -> None:
 
 
 @pytest.fixture(scope="module")
-def trials(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return Path(
-        shutil.copy(pins.PINS / "trials-v1.db", tmp_path_factory.mktemp("pins") / "trials.db")
-    )
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("pins")
+    for name in ("trials-v1.db", "bets-v1.db"):
+        shutil.copy(pins.PINS / name, folder / name)
+    return folder
 
 
-@pytest.mark.parametrize(("name", "strategy"), pins.LIVE.items(), ids=list(pins.LIVE))
-def test_a_stored_trial_is_read_and_written_as_it_was(
-    trials: Path, name: str, strategy: Strategy
-) -> None:
+PINNED = {**dict.fromkeys(pins.LIVE, "trials-v1.db"), **dict.fromkeys(pins.BETS, "bets-v1.db")}
+
+
+@pytest.mark.parametrize("name", PINNED)
+def test_a_stored_trial_is_read_and_written_as_it_was(files: Path, name: str) -> None:
     """Its record replays to the very text of its state, that text is read and written
     again the same, it goes on.
     """
-    before = pins.stored(trials)[name]
-    trial = Trial.open(f"sqlite:///{trials}", name)
+    path, strategy = files / PINNED[name], {**pins.LIVE, **pins.BETS}[name]
+    before = pins.stored(path)[name]
+    trial = Trial.open(f"sqlite:///{path}", name)
     assert trial.protocol.strategy == strategy
     assert trial.verify().problems == ()
     trial.status()
     assert trial._now.dump() == before
-    pins.fill(trials, name, strategy, trial.status().people + 30)
+    pins.fill(path, name, strategy, trial.status().people + 30)
     assert trial.verify().problems == ()
+
+
+@pytest.mark.parametrize("name", ["bet-se", "bet-se local", "bet-se zeta"])
+def test_a_stored_trial_of_the_first_edition_says_what_to_do(files: Path, name: str) -> None:
+    with pytest.raises(DiscreetError, match=r"first edition of bet-se.*begin it anew"):
+        Trial.open(f"sqlite:///{files}/trials-v1.db", name).status()

@@ -21,6 +21,25 @@ PAPER_NAMES = {
 }
 
 
+def hint_words(hint: float) -> str:
+    """What a plan with a hint asks of the trial."""
+    return (
+        f"Planned with the hint {hint:g}, the difference that bet-se then expects: begin the trial "
+        f"with it too (--hint {hint:g}). If the true difference may be much larger, plan without, "
+        "with --hint 0"
+    )
+
+
+def lead_words(name: str, over: Sequence[str], better_by: float, people: int) -> str:
+    """What was released in place of means."""
+    how = "better" if better_by >= 0 else "worse"
+    others = over[0] if len(over) == 1 else f"the best of {', '.join(over)}"
+    return (
+        f"Released in place of means: {name} did {how} than {others} by {abs(better_by):.4g} on "
+        f"average, with noise, over {people} people each"
+    )
+
+
 def short(number: float) -> str:
     """Three figures: 1234567 is 1.23M."""
     if not math.isfinite(number):

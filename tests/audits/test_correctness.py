@@ -37,7 +37,7 @@ def divided(divisor: float, delta: float = DELTA) -> Strategy:
 @pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
 def test_the_honest_strategy_is_not_accused(epsilon: float) -> None:
-    found = audit_correctness(bet_se(DELTA, epsilon), runs=200)
+    found = audit_correctness(bet_se(DELTA, epsilon), runs=400)
     assert not found.violated
     assert {case.verdict for case in found.cases} == {"held"}
     assert len(found.cases) == len(hard_instances()) == 9

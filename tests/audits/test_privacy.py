@@ -34,7 +34,8 @@ from discreet.audits.rehearsal import Live, Rehearsal, Silent, Simulated, Transc
 from discreet.cli import main
 from discreet.statistics import clopper_pearson
 from discreet.strategies.phased.run import PhasedRun
-from discreet.strategies.run import Place
+from discreet.strategies.run import Place, in_order
+from discreet.trials import desk
 from discreet.trials import mechanisms as wall
 from discreet.trials.record import Release
 from discreet.trials.trial import Trial
@@ -198,6 +199,22 @@ def test_without_the_mistakes_nothing_is_found(strategy: Strategy, part: str, ru
     assert honest.worst.low < 1
 
 
+class Doubled(Rehearsal):
+    """A margin that counts every person twice, with the noise of one."""
+
+    def noisy(self, total: int) -> int:
+        return super().noisy(2 * total)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("mechanism", "leaks"), [(Rehearsal, False), (Doubled, True)])
+def test_a_margin_is_audited_too(mechanism: type[Rehearsal], leaks: bool) -> None:
+    """Two arms at ε = 1/4 release their difference in the first round."""
+    strategy = bet_se(0.1, 0.25)
+    assert Rehearsal(strategy, 200, Silent()).live.now.margin  # type: ignore[attr-defined]
+    assert audited(strategy, mechanism, "first", 4000).violated == leaks
+
+
 @pytest.mark.slow
 def test_raw_means_are_found_with_the_proved_threshold() -> None:
     """257 people, of whom one is enough: on one table the trial stops, on its neighbour
@@ -309,6 +326,7 @@ def test_a_rehearsal_is_the_live_trial(
     monkeypatch.setattr(
         wall, "noisy_sum", lambda total, epsilon, grid: (noise.noisy_sum(total, epsilon, grid), 1.0)
     )
+    monkeypatch.setattr(desk, "deal", in_order)
     trial = Trial.create(f"sqlite:///{tmp_path}/trial.db", "twin", ["a", "b"], strategy, people)
     arms: list[int] = []
     while batch := trial.ask(1 if strategy.name == "ttucb" else 1000).assignments:

@@ -92,7 +92,7 @@ class TestRows:
         assert row.unstopped_probability == late.mean()
         assert row.samples.q90 is not None
         assert row.samples.q90 <= most
-        assert row.correct <= 1 - late.mean()
+        assert row.correct <= 1 - late.mean() + 1e-12
         assert row.privacy_cost == whole.privacy_cost  # the maximum hides people, not the price
 
     def test_of_several_strategies_and_scenarios(self) -> None:

@@ -16,7 +16,8 @@ import pytest
 from discreet import Bernoulli, Strategy, bet_se
 from discreet.simulation.laws import bernoulli
 from discreet.simulation.loops import betting as play
-from discreet.strategies.betting.bets import betting_rules
+from discreet.strategies.betting.run import BettingRun
+from discreet.strategies.betting.tilts import betting_rules
 from discreet.strategies.run import Run, new_run
 from discreet.strategies.stream.run import StreamRun
 from discreet.theory import thresholds as threshold
@@ -30,6 +31,8 @@ BETS = [
     bet_se(0.1, epsilon=1.0),
     bet_se(0.1, epsilon=1.0, sampling="top-two"),
     bet_se(0.1, epsilon=1.0, zeta=0.1),
+    bet_se(0.1, epsilon=0.1),
+    bet_se(0.1, epsilon=0.1, hint=0.5),
     bet_se(0.1, epsilon=1.0, trust="local"),
     bet_se(0.1, trust="none"),
 ]
@@ -56,7 +59,7 @@ def played(
     arms: list[int] = []
     bits: dict[tuple[int, int], list[int]] = {}
     while True:
-        place = live.take()
+        place = live.take(lambda left: int(rng.choice(len(left), p=np.array(left) / sum(left))))
         if place is not None:
             arms.append(place.arm)
             bit = int(rng.random() < MEANS[place.arm])
@@ -79,6 +82,9 @@ def answer(live: StreamRun, arm: int, bit: int, noise: float | None, rng: Any, t
 
 
 def release(live: Run, strategy: Strategy, grid: int, bits: Any, rng: Any, tape: Tape) -> None:
+    if isinstance(live, BettingRun):
+        release_round(live, bits, rng, tape)
+        return
     sums = []
     for arm, phase, size in live.due():
         drawn = bits.pop((arm, phase))
@@ -92,6 +98,22 @@ def release(live: Run, strategy: Strategy, grid: int, bits: Any, rng: Any, tape:
         tape.sums.append((size, float(sum(drawn))))
         tape.noise.append(units / (grid * size))
         sums.append((sum(drawn) * grid + units) / grid)
+    live.release(sums)
+
+
+def release_round(live: BettingRun, bits: Any, rng: Any, tape: Tape) -> None:
+    totals = [sum(bits[arm, phase]) for arm, phase, _ in live.due()]
+    tape.dealt([len(bits.pop((arm, phase))) for arm, phase, _ in live.due()], totals)
+    sums = []
+    for total in live.combine(totals):
+        if total is not None:
+            noise = 0
+            if live.strategy.trust == "global":
+                p = -math.expm1(-float(live.strategy.epsilon or 0))
+                up, down = int(rng.geometric(p)), int(rng.geometric(p))
+                tape.jumps += [up, down]
+                noise = up - down
+            sums.append(float(total + noise))
     live.release(sums)
 
 
@@ -120,16 +142,19 @@ def test_same_decisions_as_the_simulator(
     assert stops or options.get("sampling") == "lucb" or options.get("episodes") == "global"
 
 
-@pytest.mark.parametrize("strategy", BETS, ids=lambda s: f"{s.trust} {s.sampling} {s.zeta}")
+@pytest.mark.parametrize(
+    "strategy", BETS, ids=lambda s: f"{s.label} {s.epsilon} {s.zeta} {s.sampling} {s.hint}"
+)
 def test_same_decisions_as_the_simulated_gambler(strategy: Strategy) -> None:
     rules, laws = betting_rules(strategy, len(MEANS)), bernoulli(np.array(MEANS))
     for seed in range(3):
         live, arms, tape = played(strategy, seed)
         pulls = np.zeros(len(MEANS), np.int64)
-        arguments: Any = (tape, laws.mean, rules, CAP, pulls, np.zeros((0, 8)))
+        arguments: Any = (tape, laws, rules, CAP, pulls, np.zeros((0, 8)))
         samples, best, stopped, rounds = play.run_betting(*arguments)
         assert (live.samples, live.recommendation, live.stopped) == (samples, best, stopped)
-        assert live.rounds == rounds  # type: ignore[attr-defined]
+        assert isinstance(live, BettingRun)
+        assert live.now.number == rounds
         assert [arms.count(arm) for arm in range(len(MEANS))] == list(pulls)
         assert [arm.pulls for arm in live.table()] == list(pulls)
 
@@ -158,10 +183,13 @@ def test_a_planted_mistake_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     assert any(differs(strategy, seed) for seed in range(8))
 
 
-@pytest.mark.parametrize("name", ["ttucb", "ttucb-batched", "ctb-tt", "adap-tt-star", "dp-se"])
-def test_a_course_goes_on_from_what_it_wrote(name: str) -> None:
-    strategy = make(name, {"threshold": "proved"})
-    assert strategy is not None
+NAMES = ("ttucb", "ttucb-batched", "ctb-tt", "adap-tt-star", "dp-se")
+
+
+@pytest.mark.parametrize(
+    "strategy", [*(make(name, {"threshold": "proved"}) for name in NAMES), *BETS]
+)
+def test_a_run_goes_on_from_what_it_wrote(strategy: Strategy) -> None:
     one = new_run(strategy, 3, 500, strategy.delta)
     rng = np.random.default_rng(5)
     for _ in range(40):
@@ -175,7 +203,8 @@ def test_a_course_goes_on_from_what_it_wrote(name: str) -> None:
             assert due == two.due()
             if not due:
                 break
-            sums = [float(rng.integers(0, batch.size + 1)) for batch in due]
+            totals = one.combine([int(rng.integers(0, batch.size + 1)) for batch in due])
+            sums = [float(total) for total in totals if total is not None]
             one.release(sums)
             two.release(sums)
         elif isinstance(one, StreamRun) and isinstance(two, StreamRun):

@@ -14,6 +14,7 @@ from discreet.strategies.stream.run import StreamRun
 
 ALWAYS = ["samples", "stopped", "recommendation"]
 BOARD = ["board.pulls", "board.due", "board.led", "board.led_pulls", "board.share"]
+BOOK = ["wealth", "total", "mean", "precision", "money", "out", "active", "slot", "pair", "met"]
 STORED: dict[str, tuple[Strategy, list[str], list[str]]] = {
     "phased": (
         discreet.adap_tt(1, 0.1),
@@ -32,8 +33,8 @@ STORED: dict[str, tuple[Strategy, list[str], list[str]]] = {
     ),
     "betting": (
         discreet.bet_se(0.1, 1),
-        [*ALWAYS, "rounds", "n", "length", "place"],
-        ["total", "own", "rival", "money", "out", "active"],
+        [*ALWAYS, "margins", "round"],
+        [*BOOK, "sigma", "pick", "left"],
     ),
 }
 
@@ -92,3 +93,24 @@ def test_what_an_older_file_lacks_has_its_default() -> None:
     again = LaterRun(discreet.ttucb(0.1), 3, 100)
     again.load(run.dump())
     assert (again.reached, again.seen.tolist()) == (9, [1, 5, 5])
+
+
+def test_the_names_of_an_announced_round() -> None:
+    state = new_run(discreet.bet_se(0.1, 1), 3, 100, 0.1).dump()
+    names = "number leader second odds weight length centre dear margin n samples winner"
+    assert list(state["round"]) == names.split()
+
+
+def test_a_round_without_one_of_its_names_is_missed() -> None:
+    for name in new_run(discreet.bet_se(0.1, 1), 3, 100, 0.1).dump()["round"]:
+        state = new_run(discreet.bet_se(0.1, 1), 3, 100, 0.1).dump()
+        del state["round"][name]
+        with pytest.raises(KeyError, match=name):
+            new_run(discreet.bet_se(0.1, 1), 3, 100, 0.1).load(state)
+
+
+def test_a_trial_of_the_first_edition_of_bet_se_is_refused() -> None:
+    state = new_run(discreet.bet_se(0.1, 1), 3, 100, 0.1).dump()
+    state["arrays"]["own"] = []
+    with pytest.raises(discreet.DiscreetError, match="begin it anew"):
+        new_run(discreet.bet_se(0.1, 1), 3, 100, 0.1).load(state)

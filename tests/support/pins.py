@@ -18,12 +18,15 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from click.testing import CliRunner
 
 import discreet
 from discreet import Bernoulli, Beta, Discrete, Instance, InvalidInputError, Strategy, Trial
+from discreet.strategies.run import in_order
+from discreet.trials import desk
 
 PINS = Path(__file__).parent.parent / "assets" / "pins"
 PRESETS: dict[str, tuple[Callable[..., Strategy], dict[str, float]]] = {
@@ -164,14 +167,13 @@ def documents(folder: Path) -> dict[str, str]:
     found = {}
     for name, line in COMMANDS.items():
         if name == "trial tell":
-            asked = json.loads(
-                CliRunner()
-                .invoke(discreet_main(), shlex.split(f"{COMMANDS['trial ask']} --json"))
-                .stdout
-            )
+            with patch.object(desk, "deal", in_order):
+                asking = shlex.split(f"{COMMANDS['trial ask']} --json")
+                asked = json.loads(CliRunner().invoke(discreet_main(), asking).stdout)
             rows = [f"{one['id']},{int(one['arm'] == 'a')}" for one in asked["assignments"]]
             (folder / "told.csv").write_text("\n".join(rows))
-        result = CliRunner().invoke(discreet_main(), [*shlex.split(line), "--json"])
+        with patch.object(desk, "deal", in_order):
+            result = CliRunner().invoke(discreet_main(), [*shlex.split(line), "--json"])
         assert result.exit_code == 0, (name, result.output)
         found[name] = CHANGING.sub(r'"\1": null', result.stdout)
     return found
@@ -211,14 +213,20 @@ LIVE: dict[str, Strategy] = {
     "adap-tt-star": discreet.adap_tt_star(2, 0.05),
     "adap-tt-star elimination": discreet.adap_tt_star(2, 0.05, sampling="elimination"),
     "dp-se": discreet.dp_se(2, 0.5),
+}
+"""Trials in the pinned file, one of every family and way to sample but `bet-se`; some
+under way, some over.
+"""
+BETS: dict[str, Strategy] = {
     "bet-se": discreet.bet_se(0.05, 1.0),
     "bet-se local": discreet.bet_se(0.05, 2.0, trust="local"),
     "bet-se none": discreet.bet_se(0.05, trust="none"),
     "bet-se zeta": discreet.bet_se(0.05, 1.0, zeta=0.1),
     "bet-se top-two": discreet.bet_se(0.05, 1.0, sampling="top-two"),
+    "bet-se dear": discreet.bet_se(0.05, 0.3, hint=0.5),
 }
-"""Trials in the pinned file, one of every family and way to sample; some under way,
-some over.
+"""Those of `bet-se`, in a file of their own: the file of version 1 of the schema has
+trials of its first edition, which cannot be continued.
 """
 
 
@@ -265,9 +273,9 @@ def stored(path: Path) -> dict[str, str]:
         return dict(connection.execute("select name, state from discreet_trials"))
 
 
-def write_trials(path: Path) -> None:
-    """Make the file of trials."""
-    for name, strategy in LIVE.items():
+def write_trials(path: Path, strategies: dict[str, Strategy]) -> None:
+    """Make a file of trials."""
+    for name, strategy in strategies.items():
         fill(path, name, strategy, 1600 if name == "dp-se" else 100)
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("pragma journal_mode = delete")
@@ -275,8 +283,8 @@ def write_trials(path: Path) -> None:
 
 
 def main() -> None:
-    """Write all pins; the file of trials only if there is none of this version of the
-    schema.
+    """Write all pins; the files of trials only if there are none of this version of
+    the schema.
     """
     import os
     import tempfile
@@ -290,9 +298,10 @@ def main() -> None:
         os.chdir(folder)
         found = documents(Path(folder))
     (PINS / "documents.json").write_text(json.dumps(found, indent=0, ensure_ascii=False) + "\n")
-    path = PINS / f"trials-v{schema.SCHEMA}.db"
-    if not path.exists():
-        write_trials(path)
+    for kind, strategies_of in (("trials", LIVE), ("bets", BETS)):
+        path = PINS / f"{kind}-v{schema.SCHEMA}.db"
+        if not path.exists():
+            write_trials(path, strategies_of)
 
 
 if __name__ == "__main__":

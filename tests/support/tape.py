@@ -12,6 +12,17 @@ class Tape:
         self.bits: list[float] = []
         self.jumps: list[int] = []
 
+    def dealt(self, sizes: list[int], totals: list[float]) -> None:
+        """A round of bet-se: how many people each arm was dealt, the last what was
+        left, and the sum of their bits.
+        """
+        left = sum(sizes)
+        for size, total in zip(sizes, totals, strict=True):
+            if size < left:
+                self.sums.append((left, float(size)))
+            self.sums.append((size, float(total)))
+            left -= size
+
     def binomial(self, count: int, _mean: float) -> float:
         wanted, total = self.sums.pop(0)
         assert wanted == count

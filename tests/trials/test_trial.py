@@ -32,7 +32,7 @@ from discreet import ttucb_batched as batched
 from discreet.errors import TamperedError
 from discreet.simulation.laws import bernoulli
 from discreet.simulation.loops import betting as play
-from discreet.strategies.betting.bets import betting_rules
+from discreet.strategies.betting.tilts import betting_rules
 from discreet.theory import thresholds as threshold
 from discreet.trials import mechanisms as privacy
 from discreet.trials import outcomes
@@ -438,17 +438,31 @@ def taped(record: dict[str, Any], bits: list[int], strategy: Strategy) -> Tape:
             local = strategy.estimator == "ctb"
             tape.bits.append(units if local else bits[number - 1])
             tape.noise.append(0.0 if local else (units * event["unit"] - bits[number - 1]) / scale)
-        for one in event.get("releases", []):
+        releases, totals = event.get("releases", []), []
+        for one in releases:
             arm, count = one["arm"], one["count"]
             own = [bit for bit, other in zip(bits, arms, strict=False) if other == arm]
             total = sum(own[taken[arm] : taken[arm] + count])
             taken[arm] += count
-            noise = one["sum"] * event["unit"] - total
-            if strategy.trust == "local":
-                total, noise = one["sum"], 0.0
-            tape.sums.append((count, float(total)))
-            tape.noise.append(noise / count)
-            tape.jumps += [10**6 + round(noise), 10**6]
+            totals.append(float(total))
+            if "margin" not in event:
+                noise = one["sum"] * event["unit"] - total
+                if strategy.trust == "local":
+                    totals[-1], noise = one["sum"], 0.0
+                tape.noise.append(noise / count)
+                tape.jumps += [10**6 + round(noise), 10**6]
+        if "margin" in event:
+            by_arm = {one["arm"]: total for one, total in zip(releases, totals, strict=True)}
+            lead = by_arm.pop(event["margin"])
+            least = min(lead - other for other in by_arm.values())
+            (shown,) = [one["sum"] for one in releases if one["sum"] is not None]
+            tape.jumps += [10**6 + round(shown - least), 10**6]
+        if strategy.estimator == "bets":
+            tape.dealt([one["count"] for one in releases], totals)
+        else:
+            tape.sums += [
+                (one["count"], total) for one, total in zip(releases, totals, strict=True)
+            ]
     return tape
 
 
@@ -478,7 +492,7 @@ def test_a_trial_decides_as_the_simulator(
     exact = strategy.with_(delta=outcomes.payable_delta(strategy))
     if strategy.estimator == "bets":
         laws = bernoulli(np.full(3, 0.5))
-        arguments: Any = (tape, laws.mean, betting_rules(exact, 3), 3000, pulls, np.zeros((0, 7)))
+        arguments: Any = (tape, laws, betting_rules(exact, 3), 3000, pulls, np.zeros((0, 7)))
         samples, best, stopped, _ = play.run_betting(*arguments)
     else:
         if strategy.gamma:

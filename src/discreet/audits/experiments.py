@@ -123,7 +123,8 @@ def short_trial(strategy: Strategy) -> int:
             if people and live.samples > SHORT:
                 return people
         people = live.samples
-        live.release([0.0] * len(live.due()))
+        shown = [total for total in live.combine([0] * len(live.due())) if total is not None]
+        live.release([float(total) for total in shown])
         if live.stopped:
             break
     return people
@@ -179,7 +180,8 @@ def features(transcript: Transcript, grid: int) -> list[float]:
     """
     sums: list[list[float]] = [[], []]
     for release in transcript.releases:
-        sums[release.arm].append(release.sum / grid)
+        if release.sum is not None:
+            sums[release.arm].append(release.sum / grid)
     values = [sums[arm][place] if place < len(sums[arm]) else math.nan for arm, place in PLACES]
     best = math.nan if transcript.recommendation is None else transcript.recommendation + 1.0
     arms = [

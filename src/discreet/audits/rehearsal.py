@@ -187,8 +187,8 @@ class Rehearsal:
 
     def release(self, due: list[Place]) -> list[Release]:
         """Publish what is due, and decide."""
-        totals = [self.total(arm, phase) for arm, phase, _ in due]
-        raw = [total / self.grid for total in totals]
+        totals = self.live.combine([self.total(arm, phase) for arm, phase, _ in due])
+        raw = [total / self.grid for total in totals if total is not None]
         return release(due, totals, self.grid, self.noisy, lambda sums: self.decide(sums, raw))
 
     def decide(self, released: list[float], raw: list[float]) -> None:

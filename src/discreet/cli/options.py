@@ -123,6 +123,11 @@ def design_options(command: Any) -> Any:
             help="bet-se: an arm within ζ of the best is good enough.  [default: 0]",
         ),
         click.option(
+            "--hint",
+            type=float,
+            help="bet-se: the difference you expect to find; a wrong one only costs people.",
+        ),
+        click.option(
             "--beta",
             default="0.5",
             show_default=True,

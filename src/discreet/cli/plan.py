@@ -39,6 +39,11 @@ if TYPE_CHECKING:
 @click.option(
     "--trust", default="global", show_default=True, help="Who may see outcomes: global or local."
 )
+@click.option(
+    "--hint",
+    type=float,
+    help="bet-se: the difference you expect to find.  [default: --gap if given, else none]",
+)
 @click.option("--max-people", type=int, help="Trials end here, with or without an answer.")
 @click.option("--budget", type=int, help="Find the smallest ε for which this many people suffice …")
 @click.option(

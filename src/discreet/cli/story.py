@@ -86,7 +86,7 @@ def one_trial() -> RunPath:
         "of patients; nobody knows that. At each look the mean of every dose still in question is "
         "released, with noise. '±' is half of a 95 % confidence interval for all looks together.\n"
     )
-    path = run_path(DOSES, recommended(EPSILON, DELTA).strategy, SEED)
+    path = run_path(DOSES, recommended(EPSILON, DELTA, hint=GAP).strategy, SEED)
     show_grid(HEAD, looks(path))
     for words in story(path):
         say(words)
@@ -131,8 +131,8 @@ def story(path: RunPath) -> list[str]:
 def without_privacy(path: RunPath) -> tuple[Results, Results]:
     """What such trials take on average, private and not."""
     _heading(3, "What it would have taken without privacy")
-    trials = engine.simulate(DOSES, bet_se(DELTA, EPSILON), RUNS, SEED)
-    free = engine.simulate(DOSES, bet_se(DELTA, trust="none"), RUNS, SEED)
+    trials = engine.simulate(DOSES, bet_se(DELTA, EPSILON, hint=GAP), RUNS, SEED)
+    free = engine.simulate(DOSES, bet_se(DELTA, trust="none", hint=GAP), RUNS, SEED)
     for words in comparison(path, trials, free):
         say(words)
     return trials, free
@@ -165,7 +165,7 @@ def live_trial(folder: Path) -> None:
         "releases noisy sums, erases the outcomes, and stops by itself. Its noise comes from the "
         "system and cannot be repeated, so each time it ends otherwise.\n"
     )
-    strategy = recommended(EPSILON, DELTA).strategy
+    strategy = recommended(EPSILON, DELTA, hint=GAP).strategy
     trial = Trial.create(
         f"sqlite:///{file}", "dose-finding", DOSES.names, strategy, max_people=20_000
     )
@@ -187,13 +187,14 @@ def transcript_lines(transcript: dict[str, Any]) -> list[str]:
     lines, assigned = ["Its transcript, which may be published:"], 0
     for event in transcript["events"]:
         assigned += len(event.get("arms", ()))
-        for one in event.get("releases", ()):
-            mean = one["sum"] * event["unit"] / one["count"]
+        releases = event.get("releases", ())
+        what = "lead" if any(one["sum"] is None for one in releases) else "mean"
+        for one in releases:
             words = f"{one['count']:>5} outcomes of {transcript['protocol']['arms'][one['arm']]}"
-            lines.append(
-                f"  {event['seq']:>3}  after {assigned:>5} people: {words:<26} mean {mean:6.3f}  "
-                f"ε = {one['epsilon']:g}"
-            )
+            if one["sum"] is not None:
+                value = one["sum"] * event["unit"] / one["count"]
+                words = f"{words:<26} {what} {value:6.3f}  ε = {one['epsilon']:g}"
+            lines.append(f"  {event['seq']:>3}  after {assigned:>5} people: {words}")
     return [*lines, ""]
 
 

@@ -108,6 +108,7 @@ class PlanRow:
             "correct_interval": list(self.correct_interval),
             "unstopped_interval": list(self.unstopped_interval),
             "unstopped_probability": self.unstopped_probability,
+            "hint": self.strategy.hint,
         }
 
 
@@ -134,6 +135,13 @@ class Plan:
     affordable: tuple[Affordable, ...] = ()
     """With a budget: an entry for each private strategy."""
     version: str = __version__
+
+    @property
+    def hint(self) -> float:
+        """The difference that the recommended strategy is planned to expect; 0 for
+        none.
+        """
+        return self.recommended.strategy.hint
 
     @property
     def affordable_epsilon(self) -> float | None:
@@ -174,16 +182,18 @@ def plan(
     budget: int | None = None,
     probability: float = 0.9,
     progress: Progress | None = None,
+    hint: float | None = None,
 ) -> Plan:
     """How many people it takes to find the best arm, for each privacy level, simulated.
 
     `scenarios` is an instance, several, or what `gap_scenarios` returns, of which the
-    hardest is taken. `strategies` are presets by name, or strategies of your own
-    (planned at each ε and at this δ); without them the recommended one. `trust` says
-    who may see outcomes: the collector (`global`) or nobody (`local`). Trials end
-    without an answer at `max_people`. With a `budget`, the smallest ε is searched for
-    which that many people lead to the right answer with this `probability`, in every
-    scenario.
+    hardest is taken and whose gap is the hint of strategies that take one, unless you
+    give another `hint` (0 for none). `strategies` are presets by name, or strategies of
+    your own (planned at each ε and at this δ); without them the recommended one.
+    `trust` says who may see outcomes: the collector (`global`) or nobody (`local`).
+    Trials end without an answer at `max_people`. With a `budget`, the smallest ε is
+    searched for which that many people lead to the right answer with this
+    `probability`, in every scenario.
     """
     levels = _levels(epsilons)
     check_delta(delta)
@@ -199,14 +209,16 @@ def plan(
     arms = max(instance.arms for instance in cases.values())
     _check_people("max_people", max_people, arms)
     _check_people("budget", budget, arms)
-    choices = _choices(strategies, delta, trust)
+    if hint is None:
+        hint = scenarios.gap if isinstance(scenarios, GapScenarios) else 0.0
+    choices = _choices(strategies, delta, trust, hint)
     private = [at for at in choices if at(levels[0]).epsilon is not None]
     planned = [at(level) for level in levels for at in private]
     planned += [at(levels[0]) for at in choices if at not in private]
     searched = private if budget is not None else []
     expected = len(cases) * (len(planned) + 1 + SEARCH * len(searched))
     simulations = Simulations(runs, seed, progress, expected)
-    plain = bet_se(delta, trust="none")
+    plain = bet_se(delta, trust="none", hint=hint)
     rows = [
         _row(simulations, name, cases[name], each, max_people) for name in cases for each in planned
     ]
@@ -221,7 +233,7 @@ def plan(
         trust=trust,
         per_epsilon=tuple(rows),
         no_privacy=tuple(free),
-        recommended=recommended(levels[0], delta, trust),
+        recommended=recommended(levels[0], delta, trust, hint),
         runs=runs,
         seed=seed,
         max_people=max_people,
@@ -249,13 +261,13 @@ def _check_people(what: str, number: int | None, arms: int) -> None:
 
 
 def _choices(
-    strategies: Sequence[str | Strategy] | None, delta: float, trust: str
+    strategies: Sequence[str | Strategy] | None, delta: float, trust: str, hint: float
 ) -> list[Callable[[float], Strategy]]:
     """The strategies to plan, each as a function of ε; the recommended one if none are
     named.
     """
     wanted = ["bet-se"] if strategies is None else strategies
-    choices = [_choice(each, delta, trust) for each in wanted]
+    choices = [_choice(each, delta, trust, hint) for each in wanted]
     if not choices:
         raise InvalidInputError(
             "say at least one strategy, or leave strategies out for the recommended one"
@@ -263,7 +275,9 @@ def _choices(
     return choices
 
 
-def _choice(each: str | Strategy, delta: float, trust: str) -> Callable[[float], Strategy]:
+def _choice(
+    each: str | Strategy, delta: float, trust: str, hint: float
+) -> Callable[[float], Strategy]:
     """A strategy as a function of ε; those without privacy do not mind."""
     if isinstance(each, Strategy):
         own = each
@@ -285,7 +299,8 @@ def _choice(each: str | Strategy, delta: float, trust: str) -> Callable[[float],
             )
 
         def at(epsilon: float) -> Strategy:
-            return preset(delta=delta, **dict.fromkeys(needed, epsilon), **chosen)
+            made = preset(delta=delta, **dict.fromkeys(needed, epsilon), **chosen)
+            return made.with_(hint=hint) if "hint" in made.part.options else made
 
     if TRUSTS[trust].randomised and at(1.0).trust_model.noised:
         raise InvalidInputError(

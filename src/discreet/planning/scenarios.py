@@ -19,7 +19,7 @@ class GapScenarios:
     `base`" may mean.
 
     `shapes` are instances that fit these words, by name. Which is hardest is for
-    `hardest` to say.
+    `hardest` to say. Strategies that take a hint are planned with the gap for hint.
     """
 
     arms: int

@@ -10,7 +10,7 @@ from discreet.planning.plan import Plan, PlanRow
 from discreet.reports import charts
 from discreet.reports.page import Bullets, Part, Picture, Pictures, Section, Table, Text, page
 from discreet.simulation.paths import RunPath, run_path
-from discreet.words import known, level, listed, people, price, trusted
+from discreet.words import hint_words, known, level, listed, people, price, trusted
 
 MOST_LINES = 6
 """Lines in a picture of distributions: more are hard to tell apart."""
@@ -45,7 +45,9 @@ def _answer(plan: Plan) -> Section:
         if entry.epsilon:
             found = f"{plan.budget:,} people suffice down to ε ≈ {entry.epsilon:.3g}"
         items.append(f"Budget, {entry.strategy}: {found}.")
-    return Section("The answer", [Bullets(items), Text(f"Take {plan.recommended.reason}.")])
+    hint = [Text(f"{hint_words(plan.hint)}.")] if plan.hint > 0 else []
+    take = Text(f"Take {plan.recommended.reason}.")
+    return Section("The answer", [Bullets(items), take, *hint])
 
 
 def _answer_words(plan: Plan, row: PlanRow) -> str:

@@ -11,7 +11,19 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from discreet.words import cut, full_people, known, level, listed, people, price, ratio, trusted
+from discreet.words import (
+    cut,
+    full_people,
+    hint_words,
+    known,
+    lead_words,
+    level,
+    listed,
+    people,
+    price,
+    ratio,
+    trusted,
+)
 
 if TYPE_CHECKING:
     from discreet.audits.correctness import Correctness
@@ -241,6 +253,8 @@ def show_plan(found: "Plan") -> None:
     )
     _say_once(words for row in found.per_epsilon for words in row.strategy.label.values())
     say(f"Take {found.recommended.reason}.")
+    if found.hint > 0:
+        say(f"\n{hint_words(found.hint)}.")
     for entry in found.affordable:
         say(f"\nBudget, {entry.strategy}: {_affordable_words(found, entry)}.")
 
@@ -358,10 +372,12 @@ def show_trial(found: "Status") -> None:
         f"in{waits}."
     )
     _show_arms(found)
-    say(
-        f"Privacy: {found.privacy}; {found.retain}.\nError rate: {found.correctness}.\nHead: "
-        f"{found.head}"
-    )
+    for lead in found.leads:
+        say(f"{lead_words(lead.name, lead.over, lead.better_by, lead.people)}.")
+    say(f"Privacy: {found.privacy}; {found.retain}.\nError rate: {found.correctness}.")
+    if found.assignment:
+        say(f"Assignment: {found.assignment}.")
+    say(f"Head: {found.head}")
 
 
 def _show_arms(found: "Status") -> None:

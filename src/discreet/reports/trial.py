@@ -17,6 +17,7 @@ from discreet.trials.protocol import MISSING, RETAIN
 from discreet.trials.record import BROKEN, Event, Replay
 from discreet.trials.status import Verification
 from discreet.trials.verify import check_transcript, read_transcript
+from discreet.words import lead_words
 
 SHOWN = 400
 """Points of the picture; with more releases some are left out."""
@@ -103,7 +104,12 @@ def checked_page(transcript: Transcript) -> tuple[str, Verification]:
 
 def _sections(said: dict[str, Any], path: TrialPath, found: Verification) -> list[Section]:
     status = said["status"]
-    result = [Bullets(_result(status)), _arms(status), *_pictures(path, said)]
+    leads = [
+        lead_words(lead["name"], lead["over"], lead["better_by"], lead["people"]) + "."
+        for lead in status.get("leads", ())
+    ]
+    shown = [Bullets(leads)] if leads else []
+    result = [Bullets(_result(status)), _arms(status), *shown, *_pictures(path, said)]
     return [
         Section("Result", result),
         Section("What is promised", [Bullets(_promises(said))]),
@@ -154,6 +160,8 @@ def _arms(status: dict[str, Any]) -> Table:
 def _pictures(path: TrialPath, transcript: dict[str, Any]) -> list[Picture | Text]:
     if not len(path.people):
         return [Text("There is no release to draw yet.")]
+    if np.isnan(path.means).all():
+        return [Text("No mean was released that could be drawn: see above.")]
     protocol = transcript["protocol"]
     better = "more is better" if protocol["direction"] == "max" else "less is better"
     span = (protocol["low"], protocol["high"])
@@ -175,6 +183,8 @@ def _promises(transcript: dict[str, Any]) -> list[str]:
         if one["epsilon"]
     ]
     found = [f"Privacy: {status['privacy']}.", f"Error rate: {status['correctness']}."]
+    if status.get("assignment"):
+        found.append(f"Assignment: {status['assignment']}.")
     if spent and status["epsilon"]:
         found.append(
             f"{status['releases']} releases, each of at most ε = {max(spent):.6g}; each person is "
@@ -191,6 +201,7 @@ def _protocol(transcript: dict[str, Any]) -> Table:
         ["arms", ", ".join(protocol["arms"])],
         ["strategy", f"{strategy['name']}, threshold {strategy['threshold']}"],
         ["ε, δ", f"{strategy['epsilon']}, {strategy['delta']}"],
+        *_design(strategy),
         ["most people", str(protocol["max_people"])],
         [
             "outcomes",
@@ -201,6 +212,15 @@ def _protocol(transcript: dict[str, Any]) -> Table:
         ["discreet", protocol["version"]],
     ]
     return Table(["setting", "value"], rows)
+
+
+def _design(strategy: dict[str, Any]) -> list[list[str]]:
+    """What else was chosen of the strategy."""
+    from discreet.strategies.strategy import Strategy
+    from discreet.studies.study import extras
+
+    chosen = extras(Strategy.from_dict(strategy))
+    return [["design", chosen]] if chosen else []
 
 
 def _record(transcript: dict[str, Any], found: Verification) -> list[str]:

@@ -24,15 +24,10 @@ from discreet.simulation.loops import stream as stream_loop
 from discreet.simulation.outcome import Outcome
 from discreet.simulation.runner import BLOCK
 from discreet.simulation.workers import generator
-from discreet.strategies.betting.bets import betting_rules
-from discreet.strategies.betting.evidence import interval
-from discreet.strategies.betting.rounds import (
-    first_round,
-    front_runner,
-    mean_of,
-    new_book,
-    next_round,
-)
+from discreet.strategies.betting.book import COUNT, SUM, front_runner, new_book
+from discreet.strategies.betting.interval import interval
+from discreet.strategies.betting.rounds import first_round, next_round
+from discreet.strategies.betting.tilts import betting_rules
 from discreet.strategies.epochs.decide import new_epochs, settle
 from discreet.strategies.phased.tables import (
     LOW,
@@ -311,23 +306,24 @@ def _betting(instance: Instance, strategy: Strategy, rng: np.random.Generator, c
     """bet-se, round by round with the functions that its loop calls."""
     arms, means = instance.arms, np.array(instance.means)
     bets, setting = betting_rules(strategy, arms)
-    book, half, rows = new_book(arms), np.zeros(arms), list[_Row]()
-    now = first_round(setting, cap, book)
+    book, pulls = new_book(arms, bets.tilt.size), np.zeros(arms, np.int64)
+    half, rows = np.full(arms, math.nan), list[_Row]()
+    now = first_round(bets, setting, cap, book)
     while now.winner < 0 and now.length >= 1:
-        played = book.active.copy()
-        betting_loop.draw_round(rng, means, now, setting, book)
-        now = next_round(now, bets, setting, cap, book)
-        released = np.array([mean_of(arm, book.total, setting) for arm in range(arms)])
-        released = (
-            0.5 + (released - 0.5) / setting.scale
-        )  # behind randomised response: back to the scale of rewards
-        for arm in np.flatnonzero(played):
+        played = book.active & (not now.margin)
+        betting_loop.draw_round(rng, means, now, setting, pulls, book)
+        now, book = next_round(now, bets, setting, cap, book)
+        known = book.total[:, COUNT] > 0
+        means_of_sums = book.total[:, SUM] / np.maximum(book.total[:, COUNT], 1)
+        clipped = np.clip(np.where(known, means_of_sums, math.nan), setting.low, setting.high)
+        released = 0.5 + (clipped - 0.5) / setting.scale  # back to the scale of rewards
+        for arm in np.flatnonzero(played & known):
             half[arm] = np.ptp(interval(book.total[arm], strategy.delta, bets, setting)) / 2
         share = np.where(book.out, 1.0, np.clip(book.money / setting.target, 0.0, 0.999))
         leader = (
             now.winner
             if now.winner >= 0
-            else int(np.argmax(np.where(book.out, -math.inf, released)))
+            else int(np.argmax(np.where(book.out, -math.inf, book.mean)))
         )
         share[leader] = math.nan
         rows.append(_Row(now.samples, released, half.copy(), share, played))

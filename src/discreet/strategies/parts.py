@@ -67,6 +67,10 @@ class Estimator:
     """
     freezes: bool = False
     """A first noisy mean far below zero can freeze an arm."""
+    dealing: str = ""
+    """How a live trial deals people to arms, and what its error rate then rests on,
+    where chance has a part in it.
+    """
     own: bool = False
     """Somebody's own code decides, of which nothing is known here; one class for all of
     them, see `simulation.own`.
@@ -146,11 +150,17 @@ ESTIMATORS = {
         "(local) or bare",
         "betting",
         ("global", "local", "none"),
-        frozenset({"zeta"}),
+        frozenset({"zeta", "hint"}),
         samplings=("elimination", "top-two"),
         thresholds=("proved",),
         bits=True,
         prices_noise=True,
+        dealing=(
+            "the places of a round are dealt in random order. The error rate is proved for "
+            "outcomes that are independent, with means that may change from round to round but not "
+            "within one, where sites and seasons must be mixed, if nobody can guess who gets which "
+            "arm"
+        ),
         refusals={
             "threshold": "bet-se has one threshold, 1/δ, and it is proved: leave threshold out",
             "sampling": "bet-se samples by elimination or top-two; got {value!r}",
@@ -199,6 +209,15 @@ def _check_zeta(zeta: Any) -> None:
         )
 
 
+def _check_hint(hint: Any) -> None:
+    number = isinstance(hint, int | float) and not isinstance(hint, bool)
+    if not number or not (hint == 0 or 1e-6 <= hint <= 1):
+        raise InvalidInputError(
+            "hint is the difference between arms that one expects to find, a number from 1e-6 to "
+            f"1, or 0 for none; got {hint!r}"
+        )
+
+
 def _larger_than_one(what: str) -> Callable[[Any], None]:
     def check(value: Any) -> None:
         if not isinstance(value, int | float) or not 1 < value < math.inf:
@@ -214,6 +233,9 @@ OPTIONS = {
         _check_share,
     ),
     "zeta": Option(0.0, "zeta, the indifference gap, is a part of bet-se only", _check_zeta),
+    "hint": Option(
+        0.0, "hint, the difference one expects to find, is a part of bet-se only", _check_hint
+    ),
     "episodes": Option("arm", "episodes and grid are for the phased estimators dpa and daf"),
     "grid": Option("doubling", "episodes and grid are for the phased estimators dpa and daf"),
     "s": Option(

@@ -88,6 +88,7 @@ def bet_se(
     trust: str = "global",
     zeta: float = 0.0,
     sampling: str = "elimination",
+    hint: float = 0.0,
     **parts: Any,
 ) -> Strategy:
     """Betting elimination: an arm is out once a gambler has turned 1 into 1/δ by
@@ -96,9 +97,11 @@ def bet_se(
     `trust` is global (noisy sums), local (randomised responses) or none (no privacy,
     and no epsilon). With `zeta` > 0 an arm within ζ of the best is good enough, and
     ties end. `sampling="top-two"` spends each round on the leader and one challenger
-    instead of all arms in question; the stopping rule is the same.
+    instead of all arms in question; the stopping rule is the same. `hint` is the
+    difference between the best arm and the next that you expect or want to find: it
+    sizes batches and stakes, enters no guarantee, and a wrong one only costs people.
     """
-    own = {"epsilon": epsilon, "trust": trust, "zeta": zeta, "sampling": sampling}
+    own = {"epsilon": epsilon, "trust": trust, "zeta": zeta, "sampling": sampling, "hint": hint}
     return _preset("bet-se", parts, delta=delta, **own)
 
 
@@ -111,13 +114,14 @@ class Recommendation:
 
 
 def recommended(
-    epsilon: float | None = None, delta: float = 0.05, trust: str = "global"
+    epsilon: float | None = None, delta: float = 0.05, trust: str = "global", hint: float = 0.0
 ) -> Recommendation:
     """The strategy to take, and why: the one with a proved error rate that needs the
     fewest samples.
 
     Without an epsilon nothing is private. `trust` says who may see outcomes: the
-    collector (global) or nobody (local).
+    collector (global) or nobody (local). `hint` is the difference you expect to find,
+    if you do.
     """
     if epsilon is None and check_trust(trust).noised:
         trust = "none"
@@ -138,7 +142,7 @@ def recommended(
         ),
     }
     proofs = "its error rate is proved, and that it stops whenever the best arm is unique"
-    strategy = bet_se(delta=delta, epsilon=epsilon, trust=trust)
+    strategy = bet_se(delta=delta, epsilon=epsilon, trust=trust, hint=hint)
     return Recommendation(strategy, f"{strategy.name}: {reason[trust]}; {proofs}")
 
 

@@ -13,7 +13,7 @@ place until a release is due (`due`), the cap is reached or the run has stopped;
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass
 from importlib import import_module
@@ -28,6 +28,17 @@ REQUIRED: Any = object()
 """The default of a stored field that every file has: where it is missing, the file was
 changed.
 """
+
+
+Deal = Callable[[list[int]], int]
+"""Draws one of the places that are left, given by their number for each arm; returns
+the arm.
+"""
+
+
+def in_order(left: list[int]) -> int:
+    """Deals without chance: the first arm that has a place left."""
+    return next(arm for arm, places in enumerate(left) if places > 0)
 
 
 class Place(NamedTuple):
@@ -49,6 +60,18 @@ class ArmView:
     """Outcomes behind the mean."""
     mean: float | None
     interval: tuple[float, float] | None
+
+
+class Lead(NamedTuple):
+    """A number released in place of means: how much better an arm did than the best of
+    others, a person.
+    """
+
+    arm: int
+    over: tuple[int, ...]
+    people: int
+    """Of the arm, and as many of each other."""
+    value: float
 
 
 class Run(ABC):
@@ -81,17 +104,29 @@ class Run(ABC):
         self.recommendation: int | None = None
 
     @abstractmethod
-    def take(self) -> Place | None:
+    def take(self, deal: Deal = in_order) -> Place | None:
         """The next person's arm and phase (size 1), or None: a release is due, or
-        nobody else is needed.
+        nobody else is needed. `deal` draws it where the strategy leaves it to chance.
         """
+
+    def to_deal(self) -> int:
+        """How many places are dealt by chance before the next release; none where the
+        order is the strategy's.
+        """
+        return 0
 
     @abstractmethod
     def due(self) -> list[Place]:
         """The batches to be released before anyone else is assigned; mostly none."""
 
+    def combine(self, totals: list[int]) -> list[int | None]:
+        """What is released of the sums of what is due, before noise: mostly each of
+        them; None for a batch that only enters the number of another.
+        """
+        return list(totals)
+
     def release(self, sums: list[float]) -> None:
-        """Go on with the released sums of what was due, in that order."""
+        """Go on with the numbers that were released of what was due, in that order."""
         raise DiscreetError(f"{self.strategy.name} learns from every answer: use answer")
 
     def answer(self, arm: int, value: float) -> None:
@@ -103,6 +138,10 @@ class Run(ABC):
     @abstractmethod
     def table(self) -> list[ArmView]:
         """What is public about each arm."""
+
+    def leads(self) -> list[Lead]:
+        """What was released in place of means; mostly nothing."""
+        return []
 
     @abstractmethod
     def would_stop(self, delta: float) -> bool:

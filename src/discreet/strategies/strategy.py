@@ -17,9 +17,9 @@ from discreet.trust import TRUSTS, Trust
 from discreet.validate import check_delta
 from discreet.words import NO_GUARANTEE
 
-OPTIONS = {"sampling", "threshold", *parts.OPTIONS} - {"zeta"}
+OPTIONS = {"sampling", "threshold", *parts.OPTIONS} - {"zeta", "hint"}
 """What a preset lets one choose beside its levels."""
-LEVELS = {"delta", "epsilon", "gamma", "trust", "zeta"}
+LEVELS = {"delta", "epsilon", "gamma", "trust", "zeta", "hint"}
 CUSTOM = (CustomThreshold, CustomBonus, CustomGrid)
 
 
@@ -54,16 +54,20 @@ class Strategy:
     """Indifference gap of the estimator bets: an arm at most ζ below the best is good
     enough.
     """
+    hint: float = 0.0
+    """The difference that the estimator bets expects to find: it plans with it, and no
+    guarantee depends on it. 0: nothing is expected.
+    """
 
     def __post_init__(self) -> None:
         """Refuse parts that do not fit together, with the reason."""
         check_delta(self.delta)
-        for name in ("delta", "epsilon", "gamma", "beta", "zeta", "s", "alpha"):
+        for name in ("delta", "epsilon", "gamma", "beta", "zeta", "hint", "s", "alpha"):
             value = getattr(self, name)
             if isinstance(value, numbers.Real) and not isinstance(value, bool):
                 object.__setattr__(
-                    self, name, float(value)
-                )  # 1 and 1.0 are the same ε, also when written down
+                    self, name, float(value) + 0.0
+                )  # 1 and 1.0 are the same ε, also when written down, and so are 0 and -0
         self._check_parts()
 
     def _check_parts(self) -> None:
@@ -173,8 +177,11 @@ class Strategy:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What a study's folder knows it by."""
-        return self.to_dict()
+        """What a study's folder knows it by; no hint is not written, as in folders
+        older than hints.
+        """
+        known = self.to_dict()
+        return known if self.hint else {key: known[key] for key in known if key != "hint"}
 
     def describe(self) -> dict[str, Any]:
         """Plain types for people; parts that are Python functions by their names."""

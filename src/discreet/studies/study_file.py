@@ -32,6 +32,7 @@ OPTIONS: dict[str, Any] = {
     "episodes": EPISODES,
     "beta": _check_share,
     "zeta": None,
+    "hint": None,
     "s": None,
     "alpha": None,
 }

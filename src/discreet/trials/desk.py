@@ -10,13 +10,14 @@ import secrets
 import time
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from discreet.errors import DiscreetError, InvalidInputError
 from discreet.strategies.run import Place, Run
 from discreet.trials import mechanisms
+from discreet.trials.dealing import deal
 from discreet.trials.protocol import Protocol, digest
-from discreet.trials.record import Head, Public, Seat, first_event, fresh, release
+from discreet.trials.record import Head, Public, Release, Seat, first_event, fresh, release
 from discreet.trials.status import Assignment, Tally
 from discreet.trials.store import schema
 from discreet.trials.store.database import Store
@@ -72,18 +73,23 @@ class Desk:
         return hashes
 
     def _places(self, count: int) -> list[Next]:
-        """Those of people who are replaced come first."""
+        """Places of people who are replaced come first; where a strategy's places are
+        dealt by chance they are dealt among those, and only written first.
+        """
         room = min(count, self.protocol.max_people - self.session.look_again().people)
-        found: list[Next] = []
+        vacant, found = list[Next](), list[Next]()
         for batch in sorted(self.session.batches().values()):
-            vacant = min(batch.vacant, room - len(found))
-            found += [Next(batch.arm, batch.phase, True)] * vacant
+            vacant += [Next(batch.arm, batch.phase, True)] * batch.vacant
         while len(found) < room:
-            place = self.now.run.take()
-            if place is None:
+            left = self.now.run.to_deal()
+            drawn = secrets.randbelow(len(vacant) + left) if left else 0
+            if drawn < len(vacant):
+                found.append(vacant.pop(drawn))
+            elif (place := self.now.run.take(deal)) is not None:
+                found.append(Next(place.arm, place.phase, False))
+            else:
                 break
-            found.append(Next(place.arm, place.phase, False))
-        return found
+        return sorted(found, key=lambda place: not place.replaces)
 
     def _enter(self, places: list[Next]) -> list[Assignment]:
         """Enter the people in these places."""
@@ -202,21 +208,17 @@ class Desk:
             raise DiscreetError(
                 "the outcomes of a batch do not match its assignments: run `discreet trial verify`"
             )
-        totals = [total for total, _ in sealed]
+        totals = self.now.run.combine([total for total, _ in sealed])
         grid = self.protocol.grid
         spent = self._spent()
         made = release(due, totals, grid, self._noisy, self.now.run.release)
-        self.now.releases += len(made)
+        self.now.releases += sum(one.sum is not None for one in made)
         for batch in due:
             self.session.close_batch(batch.arm, batch.phase)
             if self.protocol.retain != "forever":
                 self.session.erase(batch.arm, batch.phase)
                 self.erased = not self.protocol.strategy.trust_model.randomised
-        releases = [
-            {"arm": arm, "phase": phase, "count": size, "sum": total, "epsilon": spent}
-            for arm, phase, size, total in made
-        ]
-        self.session.append("released", {"releases": releases, "unit": 1 / grid})
+        self.session.append("released", released(made, spent, 1 / grid))
 
     def _noisy(self, total: int) -> int:
         """What is released of a sum of outcomes, in units."""
@@ -329,6 +331,26 @@ def identifiers(people: Sequence[str]) -> list[bytes]:
         raise InvalidInputError(
             "people must be a list of identifiers, each a text that can be written down"
         ) from None
+
+
+def released(made: Sequence[Release], spent: float | None, unit: float) -> dict[str, Any]:
+    """What the record says about a release; a batch that only enters the margin of
+    another arm has no number and costs nothing of its own.
+    """
+    releases = [
+        {
+            "arm": arm,
+            "phase": phase,
+            "count": size,
+            "sum": total,
+            "epsilon": None if total is None else spent,
+        }
+        for arm, phase, size, total in made
+    ]
+    says: dict[str, Any] = {"releases": releases, "unit": unit}
+    if any(one.sum is None for one in made):
+        says["margin"] = next(one.arm for one in made if one.sum is not None)
+    return says
 
 
 def id_of(row: Assigned) -> str:

@@ -11,8 +11,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from discreet.errors import InvalidInputError, NoConvergenceError
-from discreet.strategies.run import Place, Run, new_run
+from discreet.strategies.run import Deal, Place, Run, new_run
 from discreet.strategies.strategy import Strategy
 from discreet.trials.outcomes import largest_response, payable_delta
 from discreet.trials.protocol import Protocol, canonical
@@ -171,21 +173,26 @@ class Release(NamedTuple):
     arm: int
     phase: int
     size: int
-    sum: int
+    sum: int | None
+    """None if the batch only entered the number of another arm, its margin."""
 
 
 def release(
     due: Sequence[Place],
-    totals: Sequence[int],
+    totals: Sequence[int | None],
     grid: int,
     noisy: Callable[[int], int],
     decide: Callable[[list[float]], None],
 ) -> list[Release]:
-    """One release, live or rehearsed: noise on each total, and decisions from the noisy
-    sums alone.
+    """One release, live or rehearsed, of what a run has combined: noise on each total,
+    and decisions from the noisy numbers alone.
     """
-    released = [Release(*batch, noisy(total)) for batch, total in zip(due, totals, strict=True)]
-    decide([one.sum / grid for one in released])
+    released = [
+        Release(*batch, None if total is None else noisy(total))
+        for batch, total in zip(due, totals, strict=True)
+    ]
+    with np.errstate(all="ignore"):  # no warning, made an error, may follow a draw
+        decide([one.sum / grid for one in released if one.sum is not None])
     return released
 
 
@@ -209,6 +216,8 @@ SAYS = {
     "stopped": {"conclusive", "recommendation"},
 }
 """What an event of each kind says, and nothing else."""
+MAY_SAY = {"released": {"margin"}}
+"""What an event of some kinds says beside, where there is such a thing."""
 RELEASE = {"arm", "phase", "count", "sum", "epsilon"}
 """What it says about each batch that was released."""
 
@@ -245,7 +254,7 @@ class Replay:
             return "the strategy had stopped before"
         try:
             says = event.says
-            if set(says) != SAYS[event.kind]:
+            if set(says) - MAY_SAY.get(event.kind, set()) != SAYS[event.kind]:
                 return "it does not say what such an event says"
             return kinds[event.kind](says)
         except BROKEN:
@@ -270,7 +279,7 @@ class Replay:
             return "nobody is replaced by this protocol"
         for offset, arm in enumerate(arms):
             if offset >= replacing:
-                place = self.now.run.take()
+                place = self.now.run.take(_dealt(arm))
                 if place is None or place.arm != arm:
                     return "the strategy would not have assigned this arm"
                 self.open[arm] = place.phase
@@ -288,16 +297,22 @@ class Replay:
             raise ValueError
         if not due or due != [[one["arm"], one["phase"], one["count"]] for one in releases]:
             return "no such release was due"
-        if not self._in_units(body["unit"], [one["sum"] for one in releases]):
+        silent = [total is None for total in self.now.run.combine([0] * len(due))]
+        shown = [one for one in releases if one["sum"] is not None]
+        margin = shown[0]["arm"] if any(silent) and shown else None
+        if silent != [one["sum"] is None for one in releases] or body.get("margin") != margin:
+            return "not the numbers that were to be released"
+        if not self._in_units(body["unit"], [one["sum"] for one in shown]):
             return "not in the units of the protocol"
-        if not all(self._payable(one["epsilon"]) for one in releases):
+        unnoised = [one["epsilon"] for one in releases if one["sum"] is None]
+        if any(unnoised) or not all(self._payable(one["epsilon"]) for one in shown):
             return "not of the ε that the protocol promises"
-        if not all(self._possible(one["sum"], one["count"]) for one in releases):
+        if not all(self._possible(one["sum"], one["count"]) for one in shown):
             return "no outcomes in the range of the protocol have this sum"
         for one in releases:
             self.released[one["arm"]] = one["phase"]
-        self.now.releases += len(due)
-        self.now.run.release([one["sum"] * body["unit"] for one in releases])
+        self.now.releases += len(shown)
+        self.now.run.release([one["sum"] * body["unit"] for one in shown])
         return None
 
     def _answered(self, body: dict[str, Any]) -> str | None:
@@ -356,6 +371,11 @@ class Replay:
         if promised is None or epsilon is None:
             return promised is epsilon
         return type(epsilon) is float and 0 < epsilon <= promised
+
+
+def _dealt(arm: int) -> Deal:
+    """Deals what was dealt."""
+    return lambda left: arm
 
 
 def _wholes(values: Sequence[Any]) -> bool:

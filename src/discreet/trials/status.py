@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
-from discreet.strategies.run import ArmView
+from discreet.strategies.run import ArmView, Lead
 from discreet.trials.outcomes import Scale
 from discreet.trials.protocol import MISSING, RETAIN, Protocol
 from discreet.trials.record import Head, Public
@@ -53,6 +53,20 @@ class ArmStatus:
 
 
 @dataclass(frozen=True)
+class LeadStatus:
+    """How much better an arm did than the best of others, released with noise in place
+    of means.
+    """
+
+    name: str
+    over: tuple[str, ...]
+    people: int
+    """Of each of these arms."""
+    better_by: float
+    """On average, in the experimenter's units; below 0 if it did worse."""
+
+
+@dataclass(frozen=True)
 class Status:
     """The trial as anyone may see it."""
 
@@ -88,6 +102,12 @@ class Status:
     a restore.
     """
     protocol_hash: str
+    leads: tuple["LeadStatus", ...]
+    """What was released in place of means."""
+    assignment: str
+    """How people are dealt to arms, and what the error rate then rests on; empty where
+    chance has no part in it.
+    """
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types."""
@@ -143,6 +163,12 @@ def _arm(name: str, arm: ArmView, scale: Scale) -> ArmStatus:
     return ArmStatus(name, arm.pulls, arm.count, mean, (low, high))
 
 
+def _lead(lead: Lead, protocol: Protocol) -> LeadStatus:
+    over = tuple(protocol.arms[arm] for arm in lead.over)
+    span = protocol.scale.high - protocol.scale.low
+    return LeadStatus(protocol.arms[lead.arm], over, lead.people, lead.value * span)
+
+
 def make_status(
     protocol: Protocol,
     protocol_hash: str,
@@ -179,4 +205,6 @@ def make_status(
         arms=figures.arms,
         head=str(head),
         protocol_hash=protocol_hash,
+        leads=tuple(_lead(lead, protocol) for lead in now.run.leads()),
+        assignment=strategy.part.dealing,
     )

@@ -18,6 +18,8 @@ from discreet.trials.record import BROKEN, Event, Head, Replay, first_event, lin
 from discreet.trials.status import Tally, Verification, make_figures, make_status
 from discreet.version import __version__
 
+YOUNGER = ("leads", "assignment")
+"""Of a status: what older transcripts do not say, where it is empty."""
 PARTS = ("protocol", "protocol_hash", "events", "status")
 """Of a transcript."""
 Watch = Callable[[Event, Replay], None]
@@ -148,6 +150,9 @@ def _status_problems(followed: Followed, said: dict[str, Any], protocol_hash: st
         protocol, protocol_hash, replay.now, figures, Tally(0, 0), people, followed.head
     ).to_dict()
     found |= {name: said.get(name) for name in NOT_PUBLIC}
+    for name in YOUNGER:
+        if name not in said and not found[name]:
+            del found[name]
     hint = ""
     if protocol.version != __version__:
         hint = f" (by discreet {__version__}; the trial was started with {protocol.version})"

@@ -65,9 +65,14 @@ def _draw_means(axes: "Axes", path: "RunPath", dense: bool) -> None:
             x = path.samples[fresh]
             size = 2 if dense else 4
             axes.plot(x, mean[fresh], ls="", marker=look.marker, ms=size, color=look.color)
-        ends.append(End(name + (" ← named" if chosen else ""), float(mean[-1]), look.color))
+        if not np.isnan(mean[-1]):
+            ends.append(End(name + (" ← named" if chosen else ""), float(mean[-1]), look.color))
     _mean_limits(axes, path)
-    label_ends(axes, ends, False)
+    if ends:
+        label_ends(axes, ends, False)
+    else:
+        words = "no means: only differences between arms were released"
+        axes.annotate(words, (0.5, 0.5), xycoords="axes fraction", ha="center", color=GREY)
     axes.set_ylabel("private mean")
     words = f"thin lines: with {path.bonus_words}"
     axes.annotate(words, (0, 1.01), xycoords="axes fraction", fontsize=8, color=GREY)
@@ -90,8 +95,8 @@ def _draw_bonus(axes: "Axes", path: "RunPath", arm: int, dense: bool) -> None:
 def _mean_limits(axes: "Axes", path: "RunPath") -> None:
     """Show [0, 1]; the first noisy means and bonuses may leave the picture."""
     later = path.means[len(path.samples) // 3 :]
-    low = float(np.nanmin(later))
-    high = float(np.nanmax(later))
+    low = float(np.min(later, initial=1.0, where=~np.isnan(later)))
+    high = float(np.max(later, initial=0.0, where=~np.isnan(later)))
     axes.set_ylim(max(min(0.0, low) - 0.05, -0.6), min(max(1.0, high) + 0.05, 1.6))
 
 

@@ -222,6 +222,9 @@ def people_axis(axes: "Axes") -> None:
 
     short_numbers(axes.xaxis)
     low, high = axes.get_xlim()
+    if high < 2 * low:  # one look: no tick would fall into the picture
+        low, high = low / 2, 2 * high
+        axes.set_xlim(low, high)
     near = high < 300 * low
     steps = (1.0, 2.0, 5.0) if near else (1.0,)
     axes.xaxis.set_major_locator(LogLocator(subs=steps, numticks=20 if near else 7))

@@ -1,86 +1,143 @@
-"""A simulated run of betting elimination: where its outcomes and noise are drawn.
+"""A simulated run of betting elimination: where its coins, outcomes and noise are
+drawn.
 
 A reward of any law on [0, 1] is rounded at random to a bit, so the sum of a batch is
-binomial, whatever the law. Drawn in each round, for each active arm in turn: the sum of
-its batch, then two geometric variables for the noise.
+binomial, whatever the law. Drawn in each round, for each active arm in turn: the number
+of people that the coins deal it, the sum of their bits, then two geometric variables
+for the noise (for a margin: once, at the end). Under a drift, for each person in turn:
+the coin and the bit; then the noise of each arm.
 """
 
 import math
 
 from discreet.arrays import Floats, Ints
+from discreet.drift import STEADY
 from discreet.leaf import leaf
-from discreet.simulation.laws import Generator, Laws
+from discreet.simulation.laws import Generator, Laws, success
 from discreet.simulation.outcome import Outcome, no_trace
 from discreet.simulation.runner import Runner, one_by_one
-from discreet.strategies.betting.bets import BettingRules, Setting, betting_rules
-from discreet.strategies.betting.evidence import PULLS, RELEASES, SUM
-from discreet.strategies.betting.rounds import (
+from discreet.strategies.betting.book import (
+    COUNT,
+    SUM,
     Book,
     Round,
-    batch_of,
-    first_round,
+    count,
     front_runner,
     new_book,
-    next_round,
+    odds_of,
 )
+from discreet.strategies.betting.rounds import first_round, next_round, release_margin
+from discreet.strategies.betting.tilts import BettingRules, Setting, betting_rules
 from discreet.strategies.strategy import Strategy
 
-
-@leaf(allocates=True)
-def draw_release(rng: Generator, length: int, mean: float, setting: Setting) -> float:
-    """What is released about a batch: its sum of bits, behind randomised response or
-    discrete Laplace noise.
-    """
-    total = rng.binomial(length, min(max(0.5 + setting.scale * (mean - 0.5), 0.0), 1.0))
-    if setting.epsilon < math.inf:
-        p = -math.expm1(-setting.epsilon)
-        total += rng.geometric(p) - rng.geometric(p)
-    return float(total)
+BY_PERSON = True
+"""Arms may drift, see `engine.runner_of`."""
 
 
-@leaf(allocates=True)
-def draw_round(rng: Generator, means: Floats, now: Round, setting: Setting, book: Book) -> None:
+@leaf
+def draw_noise(rng: Generator, setting: Setting) -> float:
+    """Discrete Laplace noise; none without a collector who adds it."""
+    if setting.epsilon == math.inf:
+        return 0.0
+    p = -math.expm1(-setting.epsilon)
+    return float(rng.geometric(p) - rng.geometric(p))
+
+
+@leaf
+def draw_round(
+    rng: Generator, means: Floats, now: Round, setting: Setting, pulls: Ints, book: Book
+) -> None:
     """The releases of a round into `book.fresh`."""
+    people, weight = now.length * now.weight, now.weight
     for a in range(means.size):
         if book.active[a]:
-            batch = batch_of(a, now)
-            book.fresh[a, SUM] = draw_release(rng, batch, means[a], setting)
-            book.fresh[a, PULLS], book.fresh[a, RELEASES] = batch, 1
+            odds = odds_of(a, now)
+            dealt = people if odds == weight else rng.binomial(people, odds / weight)
+            people -= dealt
+            weight -= odds
+            book.fresh[a, SUM] = rng.binomial(dealt, sent(means[a], setting))
+            book.fresh[a, COUNT] = dealt
+            pulls[a] += dealt
+            if not now.margin:
+                book.fresh[a, SUM] += draw_noise(rng, setting)
+    if now.margin:
+        release_margin(draw_noise(rng, setting), now, book)
 
 
-@leaf(allocates=True)
+@leaf
+def sent(chance: float, setting: Setting) -> float:
+    """The chance of a bit that a person sends: randomised where nobody is trusted."""
+    return min(max(0.5 + setting.scale * (chance - 0.5), 0.0), 1.0)
+
+
+@leaf
+def draw_people(
+    rng: Generator, laws: Laws, now: Round, setting: Setting, pulls: Ints, book: Book
+) -> None:
+    """The same person by person, for arms that drift."""
+    for a in range(pulls.size):
+        book.fresh[a, SUM] = 0.0
+        book.fresh[a, COUNT] = 0.0
+    for person in range(now.samples, now.samples + now.length * now.weight):
+        arm = flip(rng.random() * now.weight, now, book)
+        book.fresh[arm, COUNT] += 1
+        pulls[arm] += 1
+        if rng.random() < sent(success(laws, arm, person), setting):
+            book.fresh[arm, SUM] += 1
+    if now.margin:
+        release_margin(draw_noise(rng, setting), now, book)
+        return
+    for a in range(pulls.size):
+        if book.active[a]:
+            book.fresh[a, SUM] += draw_noise(rng, setting)
+
+
+@leaf
+def flip(coin: float, now: Round, book: Book) -> int:
+    """The arm on which a coin between 0 and the sum of all odds falls."""
+    arm = now.leader
+    for a in range(book.active.size):
+        if book.active[a]:
+            arm = a
+            coin -= odds_of(a, now)
+            if coin < 0:
+                break
+    return arm
+
+
+@leaf
 def note(trace: Floats, rounds: int, samples: int, length: int, book: Book) -> None:
     """State after a round, as far as `trace` has rows: samples, arms not out, batch,
     rounds, then released means.
     """
     if rounds <= trace.shape[0]:
         trace[rounds - 1, 0] = samples
-        trace[rounds - 1, 1] = book.out.size - book.out.sum()
+        trace[rounds - 1, 1] = book.out.size - count(book.out)
         trace[rounds - 1, 2] = length
         trace[rounds - 1, 3] = rounds
         for a in range(book.out.size):
-            trace[rounds - 1, 4 + a] = book.total[a, SUM] / book.total[a, PULLS]
+            trace[rounds - 1, 4 + a] = book.mean[a]
 
 
 @leaf(allocates=True)
 def run_betting(
-    rng: Generator, means: Floats, rules: BettingRules, cap: int, pulls: Ints, trace: Floats
+    rng: Generator, laws: Laws, rules: BettingRules, cap: int, pulls: Ints, trace: Floats
 ) -> Outcome:
     """One run; writes `pulls` and `trace`.
 
     The last batch before the cap is shortened to fit. A run that the cap ends names its
     front runner.
     """
-    book = new_book(pulls.size)
+    book = new_book(pulls.size, rules.bets.tilt.size)
     pulls[:] = 0
-    now = first_round(rules.setting, cap, book)
+    now = first_round(rules.bets, rules.setting, cap, book)
     while now.winner < 0 and now.length >= 1:
-        draw_round(rng, means, now, rules.setting, book)
-        for a in range(pulls.size):
-            if book.active[a]:
-                pulls[a] += batch_of(a, now)
+        if laws.drift.kind == STEADY:
+            draw_round(rng, laws.mean, now, rules.setting, pulls, book)
+        else:
+            draw_people(rng, laws, now, rules.setting, pulls, book)
         length = now.length
-        now = next_round(now, rules.bets, rules.setting, cap, book)
+        now, book = next_round(now, rules.bets, rules.setting, cap, book)
         note(trace, now.number, now.samples, length, book)
     stopped = now.winner >= 0
     return Outcome(now.samples, now.winner if stopped else front_runner(book), stopped, now.number)
@@ -94,4 +151,4 @@ def runner(strategy: Strategy, laws: Laws, cap: int, blocks: bool) -> Runner:
 
     arms = laws.mean.size
     rules, run, none = betting_rules(strategy, arms), compiled(run_betting), no_trace(arms)
-    return one_by_one(lambda rng, pulls: run(rng, laws.mean, rules, cap, pulls, none))
+    return one_by_one(lambda rng, pulls: run(rng, laws, rules, cap, pulls, none))

@@ -1,140 +1,177 @@
-"""The mixture of bets and the public setting of a run of bet-se. The docs page "Betting
-elimination" has the proofs.
+"""Bets against "arm a is best", each a small pure function beside the lemma that makes
+it fair. The docs page "Betting elimination" has the lemmas by the same numbers.
+
+Every bet is made from one number, the *score* T of an arm and its rival: a weighted sum
+of what was released about both. Its noise is paid for either by its moment or by its
+tail.
 """
 
 import math
 from typing import NamedTuple
 
-import numpy as np
+from discreet.leaf import leaf
 
-from discreet.arrays import Floats
-from discreet.errors import InvalidInputError
-from discreet.strategies.strategy import Strategy
-from discreet.trust import check_trust
-
-OCTAVES = 5
-"""The leader is pulled up to 2**4 times as often as the others."""
-LONGEST = 2**50
-"""Of a first batch; beyond every cap."""
+POCKET, KAPPA = 0.2, 0.4
+"""Of a tail bet: the share kept, and the power of the calibrator."""
 
 
-class Bets(NamedTuple):
-    """The mixture of bets: tilt[j], largest first; the last three [i, j] for lead
-    octave i.
+class Slopes(NamedTuple):
+    """How a score weighs the releases about an arm (own) and its rival."""
+
+    own: float
+    """l_a: minus the weight of the arm's sum."""
+    own_count: float
+    """c_a: the weight of the number of its people."""
+    rival: float
+    """l_c: the weight of the rival's sum."""
+    rival_count: float
+    """c_c: the weight of the number of its people."""
+    step: float
+    """d: what a person of the arm stakes; odds times d is the same for both."""
+    own_swing: float
+    """4 sinh(l_a / 2)^2, for the price of the noise in the arm's sum."""
+    rival_swing: float
+    """4 sinh(l_c / 2)^2"""
+
+
+@leaf
+def slopes(fall: float, rise: float, centre: float, ratio: float) -> Slopes:
+    """The score's weights (Lemma 1) at tilt lambda, for odds of the arm that are
+    `ratio` times its rival's; fall = 1 - exp(-lambda), rise = exp(lambda) - 1.
+
+    A person of the arm multiplies money by 1 - d (r - centre), one of the rival by 1 +
+    d' (r - centre), d' = ratio d: the centre cancels in the mean over coins. Both
+    slopes are at most lambda.
     """
-
-    tilt: Floats
-    """lambda_j"""
-    stake: Floats
-    """The log of its share of the stake."""
-    fall: Floats
-    """exp(-lambda_j / 2**i) - 1"""
-    rise: Floats
-    """exp(+lambda_j / 2**i) - 1"""
-    price: Floats
-    """m(lambda_j / 2**i): what the noise of one release costs."""
-
-
-class Setting(NamedTuple):
-    """Everything public that a run is played with."""
-
-    epsilon: float
-    """Of the noise in a release; infinity without noise."""
-    scale: float
-    """tanh(epsilon/2) for randomised response, else 1: released means lie in [low,
-    high] = 1/2 -+ scale/2.
-    """
-    low: float
-    high: float
-    zeta: float
-    """Indifference gap, on that scale."""
-    target: float
-    """The log of the money that puts an arm out."""
-    zeta_target: float
-    """The log of the money that shows an arm less than zeta better than the leader."""
-    first: int
-    """Length of the first batch."""
-    top_two: bool
-    """Whether a round is for the leader and one challenger only."""
-
-
-def make_setting(
-    arms: int,
-    epsilon: float,
-    delta: float,
-    trust: str = "global",
-    zeta: float = 0.0,
-    top_two: bool = False,
-) -> Setting:
-    """The setting for K arms; `trust` is global (noisy sums), local (randomised
-    response) or none (epsilon unused).
-    """
-    model = check_trust(trust)
-    scale = model.shrink(epsilon)
-    share = 0.5 if zeta > 0 else 1.0  # half of delta for each of the two ways to stop
-    first = 12 / epsilon if model.noised else 2 / max(scale, 1e-9) ** 2
-    return Setting(
-        epsilon=model.noise(epsilon),
-        scale=scale,
-        low=0.5 - scale / 2,
-        high=0.5 + scale / 2,
-        zeta=zeta * scale,
-        target=-math.log(share * delta),
-        zeta_target=math.log(arms - 1) - math.log(0.5 * delta),
-        first=math.ceil(min(first, LONGEST)) + 2,
-        top_two=top_two,
+    d = min(fall / (1 - centre * fall), rise / (1 + centre * rise) / ratio)
+    e, rest = d * ratio, 1 - centre
+    own_fail, own_hit = 1 + centre * d, 1 - rest * d
+    rival_fail, rival_hit = 1 - centre * e, 1 + rest * e
+    own_count, rival_count = log_of(centre * d), log_of(-centre * e)
+    return Slopes(
+        own_count - log_of(-rest * d),
+        own_count,
+        log_of(rest * e) - rival_count,
+        rival_count,
+        d,
+        d * d / (own_fail * own_hit),
+        e * e / (rival_fail * rival_hit),
     )
 
 
-def make_bets(epsilon: float, trust: str = "global", grid: int = 1) -> Bets:
-    """Two tilts an octave, down to where no count can feel them; the share of octave o
-    falls off like 1/o**2.
+@leaf
+def log_of(gain: float) -> float:
+    """log(1 + gain) to 1e-9 of itself and to 1e-15, the quicker way where that does."""
+    return math.log(1 + gain) if abs(gain) > 1e-6 else math.log1p(gain)
 
-    Noise allows tilts below epsilon only. The larger ones pass their share to 0.8 and
-    0.6 epsilon, which is right if the gaps are large against epsilon. `grid` is the g
-    of rewards rounded to multiples of 1/g (1: bits).
+
+@leaf
+def noise_price(slope: float, epsilon: float) -> float:
+    """m(slope) = log E exp(slope Z) for discrete Laplace Z of parameter epsilon (Lemma
+    2): log[(cosh eps - 1) / (cosh eps - cosh slope)].
     """
-    model = check_trust(trust)
-    if grid < 1:
-        raise InvalidInputError(f"grid must be 1 or more; got {grid!r}")
-    octave = (np.arange(120) + 0.5) / 2
-    tilt = 3.0 * model.shrink(epsilon) * 0.5**octave
-    stake = 1 / (1 + ((octave - 3.5) / 1.5) ** 2)
-    stake /= stake.sum()
-    if model.noised:
-        high = tilt >= epsilon / 2
-        if high.any():
-            tilt = np.r_[0.8 * epsilon, 0.6 * epsilon, tilt[~high]]
-            stake = np.r_[np.full(2, stake[high].sum() / 2), stake[~high]]
-    tilts = tilt / 2.0 ** np.arange(OCTAVES)[:, np.newaxis]
-    price = noise_price(tilts / grid, epsilon / grid) if model.noised else np.zeros_like(tilts)
-    return Bets(tilt, np.log(stake), np.expm1(-tilts), np.expm1(tilts), price)
+    if epsilon == math.inf:
+        return 0.0
+    ratio = math.exp((slope - epsilon) / 2) * math.expm1(-slope) / math.expm1(-epsilon)
+    return -math.log1p(-ratio * ratio)
 
 
-def noise_price(tilt: Floats, epsilon: float) -> Floats:
-    """m(tilt) = log E exp(tilt Z) for discrete Laplace Z: log[(cosh eps - 1) / (cosh
-    eps - cosh tilt)].
+@leaf
+def price_of_two(swing: float, other: float, level: float) -> float:
+    """m(l) + m(l') from 4 sinh(l / 2)^2 and 4 sinh(l' / 2)^2, with `level` = 4
+    sinh(epsilon / 2)^2; 0 for a second noise that is not there.
     """
+    return -math.log((1 - swing / level) * (1 - other / level))
 
-    def log_sinh(z: Floats | float) -> Floats:
-        return np.asarray(z + np.log(-np.expm1(-2 * np.asarray(z))))
 
-    cost = (
-        2 * log_sinh(epsilon / 2) - log_sinh((epsilon + tilt) / 2) - log_sinh((epsilon - tilt) / 2)
+@leaf
+def log_tail_one(beta: float, epsilon: float) -> float:
+    """log A of one noise with slope beta epsilon (Lemma 4): A = sup_u e^u P(slope Z >=
+    u).
+    """
+    rest = 1 / (1 + math.exp(epsilon))
+    if beta >= math.exp(-epsilon):
+        return math.log1p(-rest)
+    turn = beta / (1 + beta)
+    return beta * math.log(turn / rest) + math.log1p(-turn)
+
+
+@leaf
+def log_tail_two(one: float, other: float, epsilon: float) -> float:
+    """log A of two noises with slopes one epsilon and other epsilon (Lemma 4); infinite
+    where no A is enough.
+    """
+    high, low, rest = max(one, other), min(one, other), 1 / (1 + math.exp(epsilon))
+    top = 1 - rest
+    if low > 0.98 * high:
+        return _log_tail_equal(high, low, top, rest)
+    apart, sums = high - low, high + low
+    a = top * top * high / apart + top * rest * high / sums
+    c = top * top * low / apart - top * rest * low / sums
+    k, q = 1 / high - 1, 1 / low - 1
+    if c * q >= a * k:
+        if k == 0:
+            return math.log(a)
+        u = math.log(c * q / (a * k)) / (q - k)
+        return math.log(a * math.exp(-k * u) - c * math.exp(-q * u))
+    a = rest * rest * high / apart + top * rest * high / sums
+    c = rest * rest * low / apart - top * rest * low / sums
+    left, right = 0.0, 1.0
+    for _ in range(12):
+        t = (left + right) / 2
+        x, y = a * math.exp(-t / high), c * math.exp(-t / low)
+        if x / high - y / low > 1 - x + y:
+            left = t
+        else:
+            right = t
+    return math.log1p(-a * math.exp(-right / high) + c * math.exp(-right / low)) - left
+
+
+@leaf
+def _log_tail_equal(high: float, low: float, top: float, rest: float) -> float:
+    """The same for two nearly equal slopes: the larger for both above zero, the smaller
+    for both below.
+    """
+    if high >= 1:
+        return math.inf
+    k = 1 / high - 1
+    u = max(0.0, 1 / k - high / top)
+    best = math.log(top * top * (1 + u / high) + top * rest) - k * u
+    if rest <= low:
+        return best
+    left, right = 0.0, 1.0
+    for _ in range(12):
+        t = (left + right) / 2
+        x = math.exp(-t / low)
+        below = x * (rest * rest * (1 + t / low) + top * rest)
+        if x * (rest * rest * t / low + top * rest) / low > 1 - below:
+            left = t
+        else:
+            right = t
+    x = math.exp(-right / low)
+    below = x * (rest * rest * (1 + right / low) + top * rest)
+    return max(best, math.log1p(-below) - left)
+
+
+@leaf
+def tail_bet(log_p: float, sigma: float, log_alpha: float) -> float:
+    """The log of what a stake becomes that bets on the p-value exp(log_p) (Lemma 5).
+
+    The share sigma is won 1/alpha times over if p <= alpha; of the rest a pocket is
+    kept and the other part grows with kappa p^(kappa - 1).
+    """
+    log_p = min(log_p, 0.0)
+    value = log_sum(
+        math.log((1 - sigma) * POCKET),
+        math.log((1 - sigma) * (1 - POCKET) * KAPPA) + (KAPPA - 1) * log_p,
     )
-    return np.asarray(np.maximum(cost, 0.0))
+    if sigma > 0 and log_p <= log_alpha:
+        value = log_sum(value, math.log(sigma) - log_alpha)
+    return value
 
 
-class BettingRules(NamedTuple):
-    """Everything public that a run is played with."""
-
-    bets: Bets
-    setting: Setting
-
-
-def betting_rules(strategy: Strategy, arms: int) -> BettingRules:
-    """The bets and the setting of bet-se."""
-    epsilon = math.inf if strategy.epsilon is None else strategy.epsilon
-    top_two = strategy.sampling == "top-two"
-    setting = make_setting(arms, epsilon, strategy.delta, strategy.trust, strategy.zeta, top_two)
-    return BettingRules(make_bets(epsilon, strategy.trust), setting)
+@leaf
+def log_sum(x: float, y: float) -> float:
+    """log(e^x + e^y)"""
+    high = max(x, y)
+    return high + math.log(math.exp(x - high) + math.exp(y - high))

@@ -1,369 +1,210 @@
-"""A round of betting elimination: announced, played, settled; all from released sums
-and public counts.
+"""A round of betting elimination: announced, played, settled; all from releases and
+public counts.
 
-Evidence against "arm a is best" is money won by betting, round after round, that a's
-release is low and that of an announced rival is high. An arm is *out* while the money,
-at the value x of its mean that is worst for the gambler, is at least 1/delta. The docs
-page "Betting elimination" has the proofs.
-
-An arm keeps
-
-* total     one row: everything released about it                                 -> its
-  mean, its interval
-* own[i]    its releases of rounds that were bet on, at lead octave i             -> the
-  `down` factor
-* rival[i]  those of the rivals announced for it in the same rounds               -> the
-  `up` factor
+Evidence against "arm a is best" is money won by betting, round after round, that a does
+worse than an announced rival. An arm is *out* while its money is at least 1/delta. The
+docs page "Betting elimination" has the proofs.
 
 Simulated runs, live runs and the way of a run all go through `first_round`, the
 releases into `book.fresh`, and `next_round`.
 """
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 
-from discreet.arrays import Flags, Floats
 from discreet.leaf import leaf
-from discreet.strategies.betting.bets import OCTAVES, Bets, Setting
-from discreet.strategies.betting.evidence import PULLS, SUM, felt, infimum, log_evidence, rounding
+from discreet.strategies.betting.bets import log_tail_one, log_tail_two, slopes
+from discreet.strategies.betting.book import (
+    COST,
+    COUNT,
+    LEADER,
+    OWN,
+    OWN_COUNT,
+    PULLS,
+    RIVAL,
+    RIVAL_COUNT,
+    SUM,
+    Book,
+    Round,
+    copy,
+    count,
+    leaders,
+    loud_money,
+    rival_of,
+    side_of,
+    write,
+)
+from discreet.strategies.betting.plan import (
+    HINTED,
+    Plan,
+    first_plan,
+    next_plan,
+    spread_of,
+    stake_of,
+)
+from discreet.strategies.betting.settle import FIRST_STAKE, HINTED_STAKE, settle, winner
+from discreet.strategies.betting.tilts import Bets, Setting
+from discreet.strategies.betting.who import pair_up, who_plays
 
-WAKE = 32
-"""An arm that just went out is pulled again once the others have 32 times its pulls."""
-
-
-class Book(NamedTuple):
-    """What a run remembers: released sums, counts, and what was decided from them."""
-
-    total: Floats
-    """[arm, column]"""
-    own: Floats
-    """[arm, octave, column]"""
-    rival: Floats
-    """[arm, octave, column]"""
-    fresh: Floats
-    """[arm, column]: the releases of this round."""
-    money: Floats
-    """log E of each arm, between its mean and the leader's, when it was last judged."""
-    out: Flags
-    active: Flags
-    """Who plays the next round."""
-
-
-@leaf(allocates=True)
-def new_book(arms: int) -> Book:
-    """Nothing released yet, everyone plays."""
-    return Book(
-        np.zeros((arms, 3)),
-        np.zeros((arms, OCTAVES, 3)),
-        np.zeros((arms, OCTAVES, 3)),
-        np.zeros((arms, 3)),
-        np.zeros(arms),
-        np.zeros(arms, np.bool_),
-        np.ones(arms, np.bool_),
-    )
-
-
-class Round(NamedTuple):
-    """A round as it is announced, before anybody is asked; one whose `winner` is an arm
-    is the end.
-    """
-
-    number: int
-    """Rounds played before."""
-    leader: int
-    second: int
-    """The runner-up: the leader's own rival."""
-    octave: int
-    """The leader is pulled 2**octave times as often as each other arm that plays."""
-    weight: int
-    """Pulls of all together for each pull of one."""
-    length: int
-    """Pulls of each arm but the leader; below 1 if no round fits below the cap any
-    more.
-    """
-    n: int
-    """Pulls, before, of an arm that played every round."""
-    samples: int
-    """Pulls of all arms before."""
-    winner: int
-    """The arm to stop with; -1 if the round is to be played."""
+TAILS = 6
+"""Tilts to choose from for a tail bet: epsilon (1, 0.87, ..., 0.35)."""
+UP = 1e-7
+"""Added to every log A, far more than floating point can have taken off."""
 
 
 @leaf(allocates=True)
-def first_round(setting: Setting, cap: int, book: Book) -> Round:
-    """The first round of a run of at most `cap` samples."""
-    return announce(0, 0, 0, setting.first, cap, book)
+def first_round(bets: Bets, setting: Setting, cap: int, book: Book) -> Round:
+    """The first round of a run of at most `cap` people."""
+    plan = first_plan(book.active.size, setting, book)
+    return announce(0, 0, 0, plan, -1, bets, setting, cap, book)
 
 
 @leaf(allocates=True)
-def next_round(now: Round, bets: Bets, setting: Setting, cap: int, book: Book) -> Round:
+def next_round(
+    now: Round, bets: Bets, setting: Setting, cap: int, book: Book
+) -> tuple[Round, Book]:
     """Settle the bets of a round with the releases in `book.fresh`, and announce the
-    next one.
+    next one; the book may have grown.
     """
+    book = settle(now, bets, setting, book)
     n, samples = now.n + now.length, now.samples + now.length * now.weight
-    winner = settle(now, n, bets, setting, book)
-    if winner >= 0:
-        return Round(
-            now.number + 1, now.leader, now.second, now.octave, now.weight, 0, n, samples, winner
-        )
-    return announce(now.number + 1, n, samples, plan(n, setting, book), cap, book)
+    found = winner(bets, setting, book)
+    plan = Plan(1, 0, 0.5, False, False)
+    if found < 0:
+        pulls = n
+        if setting.top_two:
+            pulls = max(int(book.total[pair_up(n, setting, book), PULLS]), 1)
+        else:
+            who_plays(n, setting, book)
+        leader, second = leaders(book.active, True, book)
+        playing = count(book.active)
+        plan = next_plan(leader, second, playing, pulls, now.margin, setting, book)
+    return announce(now.number + 1, n, samples, plan, found, bets, setting, cap, book), book
 
 
 @leaf(allocates=True)
-def announce(number: int, n: int, samples: int, length: int, cap: int, book: Book) -> Round:
+def announce(
+    number: int,
+    n: int,
+    samples: int,
+    plan: Plan,
+    found: int,
+    bets: Bets,
+    setting: Setting,
+    cap: int,
+    book: Book,
+) -> Round:
     """A round fixed before it is played; the last one before the cap is shortened to
     fit.
     """
-    leader, second = leaders(book.active, True, book.total)
-    playing = 0
-    for a in range(book.active.size):
-        if book.active[a]:
-            playing += 1
-    octave = lead_octave(playing) if number > 0 else 0
-    weight = playing - 1 + 2**octave
-    return Round(
+    arms, leader_second = book.active.size, leaders(book.active, True, book)
+    weight, loud = count(book.active) - 1 + plan.odds, bets.loud > 0
+    dear = plan.dear and loud
+    now = Round(
         number,
-        leader,
-        second,
-        octave,
+        leader_second[0],
+        leader_second[1],
+        plan.odds,
         weight,
-        min(length, (cap - samples) // weight),
+        min(plan.length, (cap - samples) // weight),
+        plan.centre,
+        dear,
+        plan.margin and loud,
+        np.zeros(arms if dear else 0),
+        np.zeros(arms if dear else 0, np.int64),
+        np.zeros((2, TAILS if dear else 0, 6)),
         n,
         samples,
-        -1,
+        found,
     )
+    if now.dear and now.length > 0:
+        fill_tails(now, setting)
+        stake_tails(now, bets, setting, book)
+    return now
 
 
-@leaf(allocates=True)
-def batch_of(arm: int, now: Round) -> int:
-    """How many outcomes of an arm that plays a round asks for."""
-    return now.length * 2**now.octave if arm == now.leader else now.length
+@leaf
+def fill_tails(now: Round, setting: Setting) -> None:
+    """The scores of the tail bets of a dear round, for both sides."""
+    e, centre = setting.epsilon, 0.5 if now.margin else now.centre
+    for side in range(2):
+        ratio = float(now.odds) if side == LEADER else 1 / now.odds
+        for i in range(TAILS):
+            if side == LEADER and now.odds == 1:
+                copy(now.tails, i)
+                continue
+            tilt = e * (1 - 0.13 * i)
+            score = slopes(-math.expm1(-tilt), math.expm1(tilt), centre, ratio)
+            write(score, now.tails, side, i)
+            own, rival = min(score.own / e, 1.0), min(score.rival / e, 1.0)
+            cost = log_tail_one(own, e) if now.margin else log_tail_two(own, rival, e)
+            now.tails[side, i, COST] = cost + UP
 
 
-@leaf(allocates=True)
-def mean_of(arm: int, total: Floats, setting: Setting) -> float:
-    """The arm's released mean, clipped to where means can lie."""
-    return float(min(max(total[arm, SUM] / total[arm, PULLS], setting.low), setting.high))
-
-
-@leaf(allocates=True)
-def leaders(marks: Flags, wanted: bool, total: Floats) -> tuple[int, int]:
-    """The two arms marked as wanted with the largest released means (ties: lowest
-    index; unpulled arms count as 0).
+@leaf
+def stake_tails(now: Round, bets: Bets, setting: Setting, book: Book) -> None:
+    """Every arm's share all in, and its tilt: the one that needs the smallest gap for a
+    hit.
     """
-    first, second, best, next_best = -1, -1, -math.inf, -math.inf
-    for a in range(total.shape[0]):
-        if marks[a] == wanted:
-            mean = total[a, SUM] / max(total[a, PULLS], 1.0)
-            if mean > best:
-                first, second, best, next_best = a, first, mean, best
-            elif mean > next_best:
-                second, next_best = a, mean
-    return first, second
-
-
-@leaf(allocates=True)
-def lead_octave(active: int) -> int:
-    """i such that pulling the leader 2**i times as often is best, roughly 2**i =
-    sqrt(rivals).
-    """
-    return min(max(math.floor(0.5 * math.log2(active - 1.0) + 0.3), 0), OCTAVES - 1)
-
-
-@leaf(allocates=True)
-def enter(a: int, other: int, octave: int, octave_other: int, book: Book) -> None:
-    """Write this round's releases into arm a's bets against its announced rival."""
-    for column in range(3):
-        book.own[a, octave, column] += book.fresh[a, column]
-        book.rival[a, octave_other, column] += book.fresh[other, column]
-
-
-@leaf(allocates=True)
-def settle(now: Round, n: int, bets: Bets, setting: Setting, book: Book) -> int:
-    """Enter the releases in `book.fresh`, judge the arms that played; the arm to stop
-    with, or -1.
-
-    n counts this round's batch too. No bet was made on the first round: nobody knew a
-    rival.
-    """
+    two = now.weight == 2
+    variance = spread_of(now.centre) * (1 + 1 / now.odds)
     for a in range(book.active.size):
         if book.active[a]:
-            for column in range(3):
-                book.total[a, column] += book.fresh[a, column]
-            if now.number > 0 and a != now.leader:
-                enter(a, now.leader, 0, now.octave, book)
-    if now.number > 0:
-        enter(now.leader, now.second, now.octave, 0, book)
-    judge(n, bets, setting, book)
-    return winner(n, bets, setting, book)
+            rival = rival_of(a, now)
+            now.sigma[a] = FIRST_STAKE
+            if now.number > 0:
+                now.sigma[a] = stake_of(a, rival, now.length, variance, two, setting, book)
+            if now.margin and not two:
+                now.sigma[a] = HINTED
+            elif now.number == 0 and two and setting.hint > 0:
+                now.sigma[a] = HINTED_STAKE
+            nats = setting.target - loud_money(book.wealth, a, bets)
+            nats -= math.log(max(now.sigma[a], 0.1))
+            now.pick[a] = best_tail(side_of(a, now), nats, now)
 
 
-@leaf(allocates=True)
-def judge(n: int, bets: Bets, setting: Setting, book: Book) -> None:
-    """Set out[a] and money[a] of every arm that played.
-
-    Money that is not enough between the arm's mean and the leader's is not enough: the
-    infimum is computed only if it is.
+@leaf
+def best_tail(side: int, nats: float, now: Round) -> int:
+    """The tail bet that wins so many nats at the smallest gap, if counts are as the
+    odds say and the mean of all is at the centre.
     """
-    count = felt(bets, n)
-    leader, _ = leaders(book.active, True, book.total)
+    x, found, least = 0.5 if now.margin else now.centre, 0, math.inf
+    own, rival = (now.odds, 1) if side == LEADER else (1, now.odds)
+    for i in range(TAILS):
+        down, up = now.tails[side, i, OWN], now.tails[side, i, RIVAL]
+        level = own * (now.tails[side, i, OWN_COUNT] - down * x)
+        level += rival * (now.tails[side, i, RIVAL_COUNT] + up * x)
+        need = now.tails[side, i, COST] + nats - now.length * level
+        need /= own * down + rival * up
+        if need < least:
+            found, least = i, need
+    return found
+
+
+@leaf
+def handicap(arm: int, now: Round, book: Book) -> int:
+    """What a margin allows an arm for the people that the leader was dealt more."""
+    return int(book.fresh[now.leader, COUNT] - book.fresh[arm, COUNT]) // 2
+
+
+@leaf
+def release_margin(noise: float, now: Round, book: Book) -> None:
+    """The sums in `book.fresh` become one number, the least lead of the leader over any
+    other arm, with noise; written so that a score reads it like sums.
+    """
+    least = math.inf
     for a in range(book.active.size):
-        if book.active[a]:
-            x = (mean_of(a, book.total, setting) + mean_of(leader, book.total, setting)) / 2
-            own, rival = book.own[a], book.rival[a]
-            book.money[a], _, _ = log_evidence(x, own, rival, 0.0, count, bets)
-            target = setting.target + rounding(own, rival)
-            lower = -math.inf
-            if book.money[a] >= target:
-                lower, _ = infimum(
-                    x, setting.low, setting.high, own, rival, 0.0, count, bets, target, 0.0
-                )
-            book.out[a] = lower >= target
+        if book.active[a] and a != now.leader:
+            lead = book.fresh[now.leader, SUM] - book.fresh[a, SUM] - handicap(a, now, book)
+            least = min(least, lead)
+    set_margin(least + noise, now, book)
 
 
-@leaf(allocates=True)
-def winner(n: int, bets: Bets, setting: Setting, book: Book) -> int:
-    """The arm to stop with, or -1: the only arm left, or one that no arm left beats by
-    zeta.
-    """
-    leader, second = leaders(book.out, False, book.total)
-    if second < 0 or setting.zeta == 0:
-        return leader if second < 0 else -1
-    count = felt(bets, n)
-    low = min(setting.low + setting.zeta, setting.high)
-    for a in range(book.out.size):
-        if not book.out[a] and a != leader:
-            own, other = book.own[a], book.own[leader]
-            target = setting.zeta_target + rounding(own, other)
-            middle = (low + setting.high) / 2
-            lower, _ = infimum(
-                middle, low, setting.high, own, other, setting.zeta, count, bets, target, 0.0
-            )
-            if lower < target:
-                return -1
-    return leader
-
-
-@leaf(allocates=True)
-def plan(n: int, setting: Setting, book: Book) -> int:
-    """Set who plays the next round; the length of its batch."""
-    if setting.top_two:
-        challenger = pair_up(n, setting, book)
-        return next_batch(int(book.total[challenger, PULLS]), book.active, True, setting, book)
-    who_plays(n, setting, book)
-    return next_batch(n, book.out, False, setting, book)
-
-
-@leaf(allocates=True)
-def front_runner(book: Book) -> int:
-    """Whom an unfinished run would name: the largest mean of the arms that are in, of
-    all if all are out.
-    """
-    leader, _ = leaders(book.out, False, book.total)
-    return leader if leader >= 0 else leaders(book.out, True, book.total)[0]
-
-
-@leaf(allocates=True)
-def overslept(a: int, n: int, setting: Setting, book: Book) -> bool:
-    """Whether an arm that is out has slept too long.
-
-    The more money was won against it the longer it sleeps (root of the surplus): a
-    mistake has barely crossed.
-    """
-    sleep = WAKE * math.exp(min(book.money[a] - setting.target, 700.0) / 2)
-    return bool(book.total[a, PULLS] * sleep < n)
-
-
-@leaf(allocates=True)
-def everyone_out(book: Book) -> bool:
-    """Whether no arm is left, which starts all over with everybody."""
-    left = 0
-    for a in range(book.out.size):
-        if not book.out[a]:
-            left += 1
-    return left == 0
-
-
-@leaf(allocates=True)
-def who_plays(n: int, setting: Setting, book: Book) -> None:
-    """Elimination: all arms that are not out, those that overslept, and everyone if
-    everyone is out.
-    """
-    everyone = everyone_out(book)
-    for a in range(book.out.size):
-        book.active[a] = everyone or not book.out[a] or overslept(a, n, setting, book)
-
-
-@leaf(allocates=True)
-def pair_up(n: int, setting: Setting, book: Book) -> int:
-    """Top Two: the leader and a challenger play; returns the challenger.
-
-    Of the arms that are in (of all if none is), the leader has the largest mean and the
-    challenger the smallest transportation cost gap^2 / (1/N + 1/N_leader). Arms that
-    overslept, or are in and have less than about half their share n/K of the pulls, go
-    first, the least pulled of them before the others.
-    """
-    everyone, leader = everyone_out(book), front_runner(book)
-    challenger, overdue, fewest, least = -1, -1, math.inf, math.inf
-    for a in range(book.out.size):
-        book.active[a] = a == leader
-        if a != leader:
-            pulls, asleep = book.total[a, PULLS], book.out[a] and not everyone
-            late = overslept(a, n, setting, book) if asleep else pulls * 2 * book.out.size < n
-            if late and pulls < fewest:
-                overdue, fewest = a, pulls
-            if not asleep:
-                gap = (
-                    book.total[leader, SUM] / book.total[leader, PULLS] - book.total[a, SUM] / pulls
-                )
-                cost = gap * gap / (1 / pulls + 1 / book.total[leader, PULLS])
-                if cost < least:
-                    challenger, least = a, cost
-    challenger = overdue if overdue >= 0 else challenger
-    book.active[challenger] = True
-    return challenger
-
-
-@leaf(allocates=True)
-def gain(length: float, gap: float, variance: float, setting: Setting) -> float:
-    """Nats a batch should win for an arm that lies `gap` below the leader: sampling and
-    noise in series.
-    """
-    sampling = length * gap * gap / (8 * variance)
-    if setting.epsilon == math.inf:
-        return 2 * sampling
-    pull = setting.epsilon * length * gap / 2
-    noise = pull - 1 + math.exp(-pull)
-    return 2 * sampling * noise / max(sampling + noise, 1e-300)
-
-
-@leaf(allocates=True)
-def next_batch(n: int, marks: Flags, wanted: bool, setting: Setting, book: Book) -> int:
-    """Length of the next batch, with an eye on the arms marked as wanted. No guarantee
-    depends on it.
-
-    While noise dominates (eps^2 n < 50) a release is dear: a batch is as long as it
-    takes, with a margin, to finish the arm nearest to going out, within [n/5, 2n].
-    Later batches are short: 3 % of n, but not below 40/eps^2.
-    """
-    information = setting.epsilon**2 * n
-    dear = 1 / (1 + information / 50)
-    shortest = min(max(40 / information, 0.03), 0.2) * n
-    goal = setting.target + 8 * dear - 4
-    leader, _ = leaders(marks, wanted, book.total)
-    length = shortest
-    while length < 2 * n:
-        for a in range(marks.size):
-            if marks[a] == wanted and a != leader:
-                top, own = mean_of(leader, book.total, setting), mean_of(a, book.total, setting)
-                middle = (top + own) / 2
-                variance = max(middle * (1 - middle), 0.01)
-                if (
-                    book.money[a] + gain(length, top - own + setting.zeta, variance, setting)
-                    >= goal
-                ):
-                    return math.ceil(length)
-        length *= 1.1
-    return 2 * n
+@leaf
+def set_margin(margin: float, now: Round, book: Book) -> None:
+    """Write a released margin so that a score reads it like sums."""
+    for a in range(book.active.size):
+        if book.active[a] and a != now.leader:
+            book.fresh[a, SUM] = -handicap(a, now, book)
+    book.fresh[now.leader, SUM] = margin

@@ -1,5 +1,8 @@
-"""A live run of bet-se: rounds of batches, the leader pulled more often, arms out by
-betting.
+"""A live run of bet-se: rounds announced, dealt and settled, arms out by betting.
+
+The sizes of a round are announced, length times odds for each arm that plays; in which
+order its places are dealt is drawn by the caller. What that covers, and what coins
+would cover, stands on the docs page "Betting elimination".
 """
 
 import math
@@ -7,104 +10,171 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from discreet.strategies.betting.bets import betting_rules
-from discreet.strategies.betting.evidence import PULLS, SUM, interval, log_p_value
-from discreet.strategies.betting.rounds import (
-    announce,
-    batch_of,
-    first_round,
+from discreet.arrays import Ints
+from discreet.errors import DiscreetError
+from discreet.strategies.betting.book import (
+    COUNT,
+    PULLS,
+    SUM,
+    Book,
+    Round,
     front_runner,
     new_book,
-    next_round,
+    odds_of,
 )
-from discreet.strategies.run import REQUIRED, ArmView, Place, Run
+from discreet.strategies.betting.interval import interval, log_p_value
+from discreet.strategies.betting.rounds import (
+    TAILS,
+    fill_tails,
+    first_round,
+    next_round,
+    set_margin,
+)
+from discreet.strategies.betting.tilts import betting_rules
+from discreet.strategies.run import REQUIRED, ArmView, Deal, Lead, Place, Run, in_order
 from discreet.strategies.strategy import Strategy
+
+ANNOUNCED: dict[str, type] = {
+    "number": int,
+    "leader": int,
+    "second": int,
+    "odds": int,
+    "weight": int,
+    "length": int,
+    "centre": float,
+    "dear": bool,
+    "margin": bool,
+    "n": int,
+    "samples": int,
+    "winner": int,
+}
+"""What is stored of the announced round, under these names for ever."""
 
 
 class BettingRun(Run):
     """A round at a time: announced, filled, settled."""
 
-    fields: ClassVar = {
-        **Run.fields,
-        "rounds": REQUIRED,
-        "n": REQUIRED,
-        "length": REQUIRED,
-        "place": REQUIRED,
-    }
+    fields: ClassVar = {**Run.fields, "margins": REQUIRED}
 
     def __init__(self, strategy: Strategy, arms: int, cap: int) -> None:
         super().__init__(strategy, arms, cap)
+        self.margins: list[list[Any]] = []
+        """Of each margin: the leader, the others, people of each, what was released."""
         self.bets, self.setting = betting_rules(strategy, arms)
-        self.book = new_book(arms)
-        self.now = first_round(self.setting, cap, self.book)
-        self.place = 0
-        """How many people are in the round."""
-        self.rounds = 0
-        self.n = 0
-        self.length = self.now.length
-        """These three are what is stored of the round; the rest of it follows from the
-        book.
-        """
+        self.book = new_book(arms, self.bets.tilt.size)
+        self.now = first_round(self.bets, self.setting, cap, self.book)
+        self.left = self._sizes()
+        """[arm]: places of the round that nobody has yet."""
+
+    # --- stored -----------------------------------------------------------------------
 
     def arrays(self) -> dict[str, Any]:
-        """The released sums, and what was decided from them."""
-        book = self.book
-        return {
-            "total": book.total,
-            "own": book.own,
-            "rival": book.rival,
-            "money": book.money,
-            "out": book.out,
-            "active": book.active,
-        }
+        """The book, what was announced for each arm, and who is still to come."""
+        book = {name: getattr(self.book, name) for name in BOOK}
+        return {**book, "sigma": self.now.sigma, "pick": self.now.pick, "left": self.left}
+
+    def dump(self) -> dict[str, Any]:
+        """The round as it was announced, and the book."""
+        state = super().dump()
+        state["round"] = {name: kind(getattr(self.now, name)) for name, kind in ANNOUNCED.items()}
+        state["arrays"] = state.pop("arrays")
+        return state
 
     def load(self, state: dict[str, Any]) -> None:
-        """The book, and what was announced from it."""
-        super().load(state)
-        before = self.samples - self.place
-        self.now = announce(self.rounds, self.n, before, self.length, self.cap, self.book)
+        """The book, and the round as it was announced."""
+        if "own" in state["arrays"]:
+            raise DiscreetError(
+                "this trial was begun with the first edition of bet-se, which no release of "
+                "discreet had; it cannot be continued: begin it anew"
+            )
+        arrays = {name: np.array(value) for name, value in state["arrays"].items()}
+        tilts = self.bets.tilt.size
+        shapes = {"total": (-1, 4), "wealth": (-1, tilts), "pair": (-1, tilts)}
+        flags = {"out", "active"}
+        whole = {"slot", "pick", "left"}
+        for name, array in arrays.items():
+            kind = np.bool_ if name in flags else np.int64 if name in whole else np.float64
+            arrays[name] = array.astype(kind).reshape(shapes.get(name, (-1,)))
+        self.samples, self.stopped = state["samples"], state["stopped"]
+        self.recommendation = state["recommendation"]
+        self.margins = [list(margin) for margin in state["margins"]]
+        book = {name: arrays[name] for name in BOOK}
+        self.book = Book(**book, fresh=np.zeros((self.arms, 2)))
+        announced = {name: kind(state["round"][name]) for name, kind in ANNOUNCED.items()}
+        tails = np.zeros((2, TAILS if announced["dear"] else 0, 6))
+        self.now = Round(**announced, sigma=arrays["sigma"], pick=arrays["pick"], tails=tails)
+        self.left = arrays["left"]
+        if self.now.dear:
+            fill_tails(self.now, self.setting)
+
+    # --- played -----------------------------------------------------------------------
 
     @property
     def finished(self) -> bool:
-        """Stopped, or no whole cycle fits below the cap."""
+        """Stopped, or no whole round fits below the cap."""
         return self.stopped or self.now.length < 1
 
-    def _cycle(self) -> list[int]:
-        """The arms of a round in the order of assignment, to be repeated `length`
-        times.
-        """
-        playing = [int(arm) for arm in np.flatnonzero(self.book.active)]
-        return playing + [int(self.now.leader)] * (2**self.now.octave - 1)
+    def _size(self, arm: int) -> int:
+        """How many places of the round are an arm's."""
+        return int(self.now.length * odds_of(arm, self.now)) if self.book.active[arm] else 0
 
-    def take(self) -> Place | None:
-        """The next arm of the round."""
-        cycle = self._cycle()
-        if self.finished or self.place == len(cycle) * self.now.length:
+    def _sizes(self) -> Ints:
+        return np.array([self._size(arm) for arm in range(self.arms)])
+
+    def take(self, deal: Deal = in_order) -> Place | None:
+        """One of the places of the round that are left."""
+        if self.finished or not self.left.any():
             return None
-        arm = cycle[self.place % len(cycle)]
-        self.place += 1
+        arm = deal(self.left.tolist())
+        if not 0 <= arm < self.arms or self.left[arm] < 1:
+            return None
+        self.left[arm] -= 1
         self.samples += 1
         return Place(arm, self.now.number + 1, 1)
 
+    def to_deal(self) -> int:
+        """The places of the round that nobody has yet."""
+        return 0 if self.finished else int(self.left.sum())
+
+    def _playing(self) -> list[int]:
+        return [int(arm) for arm in np.flatnonzero(self.book.active)]
+
     def due(self) -> list[Place]:
         """Every arm that plays, when the round is full."""
-        if self.finished or self.place < self.now.weight * self.now.length:
+        if self.finished or self.left.any():
             return []
-        playing = [int(arm) for arm in np.flatnonzero(self.book.active)]
-        return [Place(arm, self.now.number + 1, int(batch_of(arm, self.now))) for arm in playing]
+        return [Place(arm, self.now.number + 1, self._size(arm)) for arm in self._playing()]
+
+    def combine(self, totals: list[int]) -> list[int | None]:
+        """A sum an arm; or the leader's margin over the best of the others, and of them
+        nothing.
+        """
+        if not self.now.margin:
+            return list(totals)
+        by_arm = dict(zip(self._playing(), totals, strict=True))
+        lead = by_arm.pop(self.now.leader)
+        margin = min(lead - other for other in by_arm.values())
+        return [margin if arm == self.now.leader else None for arm in self._playing()]
 
     def release(self, sums: list[float]) -> None:
         """Settle the bets, and announce the next round."""
-        for (arm, _, count), total in zip(self.due(), sums, strict=True):
-            self.book.fresh[arm] = (total, count, 1)
-        self.now = next_round(self.now, self.bets, self.setting, self.cap, self.book)
-        self.place = 0
-        self.stopped = self.now.winner >= 0
-        self.recommendation = int(self.now.winner) if self.stopped else int(front_runner(self.book))
-        self.rounds = self.now.number
-        self.n = self.now.n
-        if not self.stopped:
-            self.length = self.now.length
+        for arm, _, count in self.due():
+            self.book.fresh[arm, COUNT] = count
+        if self.now.margin:
+            (margin,) = sums
+            leader = int(self.now.leader)
+            others = [arm for arm in self._playing() if arm != leader]
+            self.margins.append([leader, others, self._size(leader), float(margin)])
+            set_margin(margin, self.now, self.book)
+        else:
+            for arm, total in zip(self._playing(), sums, strict=True):
+                self.book.fresh[arm, SUM] = total
+        self.now, self.book = next_round(self.now, self.bets, self.setting, self.cap, self.book)
+        self.stopped = bool(self.now.winner >= 0)
+        self.left = self._sizes()
+        self.recommendation = int(self.now.winner if self.stopped else front_runner(self.book))
+
+    # --- shown ------------------------------------------------------------------------
 
     def would_stop(self, delta: float) -> bool:
         """Whether at this δ all other arms would be out, with the bets made so far."""
@@ -115,32 +185,34 @@ class BettingRun(Run):
         """The largest p-value of "this arm is best" among the other arms."""
         if self.recommendation is None:
             return None
-        own, rival, others = (
-            self.book.own,
-            self.book.rival,
-            set(range(self.arms)) - {self.recommendation},
-        )
-        logs = [
-            log_p_value(own[arm], rival[arm], self.n, self.bets, self.setting) for arm in others
-        ]
-        value = math.exp(max(logs)) * (2 if self.strategy.zeta > 0 else 1)
+        others = set(range(self.arms)) - {self.recommendation}
+        worst = max(log_p_value(arm, self.book) for arm in others)
+        value = math.exp(worst) * (2 if self.strategy.zeta > 0 else 1)
         return value if value < 1 else None
 
     def table(self) -> list[ArmView]:
-        """Means of everything released, with anytime-valid intervals of level 1 - δ."""
-        cycle = self._cycle()
-        cycles, rest = divmod(self.place, self.now.weight)
-        waiting = [cycles * cycle.count(arm) + cycle[:rest].count(arm) for arm in range(self.arms)]
-        return [self._view(arm, waiting[arm]) for arm in range(self.arms)]
+        """Means of every sum released, with anytime-valid intervals of level 1 - δ."""
+        return [self._view(arm) for arm in range(self.arms)]
 
-    def _view(self, arm: int, waiting: int) -> ArmView:
-        total = self.book.total[arm]
-        count = int(total[PULLS])
+    def leads(self) -> list[Lead]:
+        """The margins, a person of the leader."""
+        return [
+            Lead(arm, tuple(over), people, margin / people / self.setting.scale)
+            for arm, over, people, margin in self.margins
+        ]
+
+    def _view(self, arm: int) -> ArmView:
+        total, dealt = self.book.total[arm], self._size(arm) - int(self.left[arm])
+        pulls, count = int(total[PULLS]) + dealt, int(total[COUNT])
         if not count:
-            return ArmView(waiting, 0, None, None)
+            return ArmView(pulls, 0, None, None)
         within = interval(total, self.strategy.delta, self.bets, self.setting)
         mean = 0.5 + (float(total[SUM] / count) - 0.5) / self.setting.scale
-        return ArmView(count + waiting, count, mean, within)
+        return ArmView(pulls, count, mean, within)
+
+
+BOOK = ("wealth", "total", "mean", "precision", "money", "out", "active", "slot", "pair", "met")
+"""What is stored of the book, under these names for ever."""
 
 
 def new_run(strategy: Strategy, arms: int, cap: int, noise: float | None) -> Run:

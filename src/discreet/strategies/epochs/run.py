@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from discreet.strategies.epochs.decide import new_epochs, settle
-from discreet.strategies.run import REQUIRED, ArmView, Place, Run
+from discreet.strategies.run import REQUIRED, ArmView, Deal, Place, Run, in_order
 from discreet.strategies.strategy import Strategy
 from discreet.strategies.top_two import best_arm
 from discreet.theory.thresholds import epoch_length
@@ -48,7 +48,7 @@ class EpochsRun(Run):
         left = int(self.state.active.sum())
         return int(epoch_length(left, self.epoch, self._epsilon, self.strategy.delta))
 
-    def take(self) -> Place | None:
+    def take(self, deal: Deal = in_order) -> Place | None:
         """Round robin; an epoch that would pass the cap is cut off there and releases
         nothing.
         """

@@ -14,7 +14,7 @@ from discreet.strategies.phased.global_episode import (
     whole_rules,
 )
 from discreet.strategies.phased.tables import phased_rules
-from discreet.strategies.run import REQUIRED, ArmView, Place, Run
+from discreet.strategies.run import REQUIRED, ArmView, Deal, Place, Run, in_order
 from discreet.strategies.strategy import Strategy
 
 
@@ -51,7 +51,7 @@ class PhasedRun(Run):
             "sums": state.sums,
         }
 
-    def take(self) -> Place | None:
+    def take(self, deal: Deal = in_order) -> Place | None:
         """Every arm once, then one step of `advance`."""
         if self.stopped or self.ended >= 0 or self.samples >= self.cap:
             return None

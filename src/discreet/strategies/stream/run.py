@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from discreet.strategies.run import REQUIRED, ArmView, Place, Run
+from discreet.strategies.run import REQUIRED, ArmView, Deal, Place, Run, in_order
 from discreet.strategies.strategy import Strategy
 from discreet.strategies.stream.decide import choose, decide, new_stream
 from discreet.strategies.stream.tables import stream_rules
@@ -43,7 +43,7 @@ class StreamRun(Run):
             "sums": state.sums,
         }
 
-    def take(self) -> Place | None:
+    def take(self, deal: Deal = in_order) -> Place | None:
         """The arm that the simulated loop would pull."""
         if self.stopped or self.samples >= self.cap:
             return None

@@ -1,0 +1,87 @@
+"""What the releases of bet-se say beside the winner: p-values, and intervals for means.
+
+All are functions of what was released, valid at any time. The docs page "Betting
+elimination" has the proofs.
+"""
+
+import math
+
+from discreet.arrays import Floats
+from discreet.errors import InvalidInputError
+from discreet.strategies.betting.bets import noise_price
+from discreet.strategies.betting.book import COUNT, PULLS, RELEASES, SUM, Book
+from discreet.strategies.betting.settle import ROUNDING, how_many
+from discreet.strategies.betting.tilts import Bets, Setting
+
+
+def log_p_value(arm: int, book: Book) -> float:
+    """The log of the smallest delta at which the arm would be out now (keep the running
+    minimum).
+    """
+    return float(min(0.0, ROUNDING * book.total[arm, PULLS] - book.money[arm]))
+
+
+def log_doubt(
+    x: float, total: Floats, count: int, bets: Bets, epsilon: float, drift: bool
+) -> tuple[float, float]:
+    """(log of the money against "the mean is x", slope): half bets on below, half on
+    above. Convex in x.
+
+    With drift, x is the average over the arm's people of the mean that each had.
+    """
+    top, money, pull = -math.inf, 0.0, 0.0
+    for j in range(count):
+        for sign in (-1.0, 1.0):
+            tilt = sign * float(bets.tilt[j])
+            rise = math.expm1(tilt)
+            grown = tilt * x + tilt * tilt / 8 if drift else math.log1p(x * rise)
+            slope = tilt if drift else rise / (1 + x * rise)
+            log = float(bets.stake[j]) - math.log(2.0) + tilt * total[SUM] - total[COUNT] * grown
+            log -= total[RELEASES] * noise_price(abs(tilt), epsilon)
+            if log > top:
+                shrink = math.exp(top - log)
+                money, pull, top = money * shrink, pull * shrink, log
+            money += math.exp(log - top)
+            pull -= total[COUNT] * slope * math.exp(log - top)
+    return float(top + math.log(money)), pull / money
+
+
+def interval(
+    total: Floats, alpha: float, bets: Bets, setting: Setting, drift: bool = False
+) -> tuple[float, float]:
+    """Anytime-valid confidence interval (level 1 - alpha) for an arm's mean, from every
+    sum released about it; with `drift` for the average of a mean that may move.
+
+    The values of x that nobody has won 1/alpha against: an interval because the money
+    is convex in x. Bisection rounds outwards. Behind randomised response it is mapped
+    back to the scale of rewards.
+    """
+    if not 0 < alpha < 1:
+        raise InvalidInputError(f"alpha must lie strictly between 0 and 1; got {alpha!r}")
+    count = how_many(int(total[COUNT]), bets)
+    target = -math.log(alpha) + ROUNDING * float(total[COUNT])
+
+    def doubt(x: float) -> tuple[float, float]:
+        return log_doubt(x, total, count, bets, setting.epsilon, drift)
+
+    low, high = setting.low, setting.high
+    for _ in range(60):  # the minimum of a convex function, by its slope
+        x = (low + high) / 2
+        if doubt(x)[1] > 0:
+            high = x
+        else:
+            low = x
+    ends = [low, high]  # what is left if no value survives: only noise beyond alpha does this
+    if doubt(low)[0] < target:
+        for side, end in enumerate((setting.low, setting.high)):
+            inside, ends[side] = low, end
+            if doubt(end)[0] >= target:
+                for _ in range(50):
+                    x = (inside + ends[side]) / 2
+                    if doubt(x)[0] >= target:
+                        ends[side] = x
+                    else:
+                        inside = x
+    low = 0.0 if ends[0] <= setting.low else 0.5 + (ends[0] - 0.5) / setting.scale
+    high = 1.0 if ends[1] >= setting.high else 0.5 + (ends[1] - 0.5) / setting.scale
+    return max(low, 0.0), min(high, 1.0)

@@ -1,0 +1,238 @@
+"""A round is settled: money is multiplied by what the bets have won, releases are
+booked, arms judged.
+"""
+
+import math
+
+import numpy as np
+
+from discreet.arrays import Floats
+from discreet.leaf import leaf
+from discreet.strategies.betting.bets import KAPPA, log_sum, price_of_two, slopes, tail_bet
+from discreet.strategies.betting.book import (
+    COST,
+    COUNT,
+    FOLLOWER,
+    LEADER,
+    OWN,
+    OWN_COUNT,
+    PULLS,
+    RELEASES,
+    RIVAL,
+    RIVAL_COUNT,
+    STEP,
+    SUM,
+    Book,
+    Round,
+    copy,
+    leaders,
+    learn,
+    learn_apart,
+    loud_money,
+    money_of,
+    odds_of,
+    pair_row,
+    rival_of,
+    side_of,
+    with_pair,
+    write,
+)
+from discreet.strategies.betting.plan import spread_of
+from discreet.strategies.betting.tilts import Bets, Setting
+
+ROUNDING = 1e-14
+"""Nats a person that floating point may have invented: never counted as evidence."""
+FIRST_STAKE, HINTED_STAKE = 0.1, 0.35
+"""What goes all in on a dear first round, and with a hint."""
+FEELS = 0.2
+"""Tilts below FEELS / sqrt(n) have nothing to say about n people: they bet from later
+rounds on.
+"""
+
+
+@leaf(allocates=True)
+def settle(now: Round, bets: Bets, setting: Setting, book: Book) -> Book:
+    """Bet, book, judge; the book, which has got more room if a new pair has met."""
+    felt = how_many(now.n + now.length, bets)
+    if now.number == 0 and now.weight > 2:
+        if now.dear:
+            bet_on_all(now, bets, book)
+    elif now.number > 0 or now.dear:
+        table = np.empty((2, felt, 6))
+        fill_moments(table, now, bets, setting)
+        if setting.zeta > 0:
+            book = with_pair(now.second, with_pair(now.leader, book))
+        bet_on_rivals(table, now, bets, setting, book)
+    book_releases(now, setting, book)
+    for a in range(book.active.size):
+        if book.active[a]:
+            book.money[a] = money_of(book.wealth, a, felt, bets)
+            book.out[a] = book.money[a] >= setting.target + ROUNDING * book.total[a, PULLS]
+    return book
+
+
+@leaf
+def how_many(n: int, bets: Bets) -> int:
+    """How many tilts, from the largest, can say something about so many people."""
+    count = min(max(bets.loud, 4), bets.tilt.size)
+    while count < bets.tilt.size and bets.tilt[count] ** 2 * n >= FEELS**2:
+        count += 1
+    return count
+
+
+# --- bets -----------------------------------------------------------------------------
+
+
+@leaf
+def fill_moments(table: Floats, now: Round, bets: Bets, setting: Setting) -> None:
+    """The scores of moment bets, for both sides; equal odds make them equal."""
+    centre = 0.5 if now.margin else now.centre
+    for side in range(2):
+        ratio = float(now.odds) if side == LEADER else 1 / now.odds
+        for j in range(table.shape[1]):
+            if side == LEADER and now.odds == 1:
+                copy(table, j)
+            else:
+                score = slopes(bets.fall[j], bets.rise[j], centre, ratio)
+                write(score, table, side, j)
+                second = 0.0 if now.margin else score.rival_swing
+                table[side, j, COST] = price_of_two(score.own_swing, second, setting.level)
+
+
+@leaf
+def bet_on_rivals(table: Floats, now: Round, bets: Bets, setting: Setting, book: Book) -> None:
+    """Every arm that plays is bet on against its rival; the leader not in a margin over
+    many, which says nothing against him.
+    """
+    for a in range(book.active.size):
+        if book.active[a] and not (a == now.leader and now.margin and now.weight > 2):
+            rival = rival_of(a, now)
+            bet(book.wealth, a, 0.0, setting.target, a, rival, table, now, bets, book)
+            if setting.zeta > 0:
+                row, target = pair_row(a, rival, book), setting.zeta_target
+                shift = setting.zeta * now.length * odds_of(a, now)
+                bet(book.pair, row, shift, target, a, rival, table, now, bets, book)
+                book.met[row] += book.fresh[a, COUNT]
+
+
+@leaf
+def bet(
+    accounts: Floats,
+    row: int,
+    shift: float,
+    target: float,
+    a: int,
+    rival: int,
+    table: Floats,
+    now: Round,
+    bets: Bets,
+    book: Book,
+) -> None:
+    """Multiply one account by its bets on arm a against its rival: by moments (Lemma
+    2), in dear rounds the loud tilts by tails (Lemmas 3 and 5).
+
+    `shift` is what an indifference gap adds to a score, for each d.
+    """
+    side, loud = side_of(a, now), 0
+    if now.dear:
+        loud, tail = bets.loud, now.pick[a]
+        log_p = now.tails[side, tail, COST] - now.tails[side, tail, STEP] * shift
+        log_p += worth(now.tails, side, tail, a, book) - praise(now.tails, side, tail, rival, book)
+        alpha = math.log(now.sigma[a]) - target + loud_money(accounts, row, bets)
+        factor = tail_bet(log_p, now.sigma[a], alpha)
+        for j in range(loud):
+            accounts[row, j] += factor
+    for j in range(loud, table.shape[1]):
+        score = praise(table, side, j, rival, book) - worth(table, side, j, a, book)
+        accounts[row, j] += score + table[side, j, STEP] * shift - table[side, j, COST]
+
+
+@leaf
+def praise(table: Floats, side: int, j: int, rival: int, book: Book) -> float:
+    """What a score says for the rival."""
+    return float(
+        table[side, j, RIVAL] * book.fresh[rival, SUM]
+        + table[side, j, RIVAL_COUNT] * book.fresh[rival, COUNT]
+    )
+
+
+@leaf
+def worth(table: Floats, side: int, j: int, a: int, book: Book) -> float:
+    """What a score says for the arm."""
+    return float(
+        table[side, j, OWN] * book.fresh[a, SUM] - table[side, j, OWN_COUNT] * book.fresh[a, COUNT]
+    )
+
+
+@leaf
+def bet_on_all(now: Round, bets: Bets, book: Book) -> None:
+    """A dear first round of more than two arms: no rival was announced, so the tail bet
+    on each arm is the mean over all others (Lemma 5). One sum over all serves all.
+    """
+    power, arms, tail = 1 - KAPPA, book.active.size, now.pick[0]
+    best, top, second = 0, -math.inf, -math.inf
+    for a in range(arms):
+        log = power * praise(now.tails, FOLLOWER, tail, a, book)
+        if log > top:
+            best, top, second = a, log, top
+        else:
+            second = max(second, log)
+    rest = 0.0
+    for a in range(arms):
+        if a != best:
+            rest += math.exp(power * praise(now.tails, FOLLOWER, tail, a, book) - second)
+    whole = 1 + rest * math.exp(second - top)
+    for a in range(arms):
+        log = second + math.log(rest)
+        if a != best:
+            own = math.exp(power * praise(now.tails, FOLLOWER, tail, a, book) - top)
+            log = top + math.log(whole - own)
+        price = worth(now.tails, FOLLOWER, tail, a, book) + now.tails[FOLLOWER, tail, COST]
+        log += math.log(FIRST_STAKE * KAPPA / (arms - 1)) - power * price
+        factor = log_sum(math.log(1 - FIRST_STAKE), log)
+        for j in range(bets.loud):
+            book.wealth[a, j] += factor
+
+
+# --- the book -------------------------------------------------------------------------
+
+
+@leaf
+def book_releases(now: Round, setting: Setting, book: Book) -> None:
+    """Totals, and means for planning; a margin over many says nothing about means."""
+    spread = spread_of(now.centre)
+    noise = 2 / setting.epsilon**2
+    for a in range(book.active.size):
+        if book.active[a]:
+            n = book.fresh[a, COUNT]
+            book.total[a, PULLS] += n
+            if not now.margin:
+                book.total[a, SUM] += book.fresh[a, SUM]
+                book.total[a, COUNT] += n
+                book.total[a, RELEASES] += 1
+                if n > 0:
+                    learn(a, book.fresh[a, SUM] / n, 0.8 * spread / n + noise / n**2, book)
+    if now.margin and now.weight == 2:
+        one, other = now.leader, now.second
+        n = (book.fresh[one, COUNT] + book.fresh[other, COUNT]) / 2
+        more = book.fresh[one, COUNT] - book.fresh[other, COUNT]
+        apart = book.fresh[one, SUM] - book.fresh[other, SUM] - now.centre * more
+        if n > 0:
+            learn_apart(now.leader, now.second, apart / n, 2 * spread / n + noise / n**2, book)
+
+
+@leaf
+def winner(bets: Bets, setting: Setting, book: Book) -> int:
+    """The arm to stop with, or -1: the only arm left, or one that no arm left beats by
+    zeta.
+    """
+    leader, second = leaders(book.out, False, book)
+    if second < 0 or setting.zeta == 0:
+        return leader if second < 0 else -1
+    for a in range(book.out.size):
+        if not book.out[a] and a != leader:
+            target = setting.zeta_target + ROUNDING * book.total[a, PULLS]
+            row = pair_row(a, leader, book)
+            if row < 0 or not money_of(book.pair, row, bets.tilt.size, bets) >= target:
+                return -1
+    return leader

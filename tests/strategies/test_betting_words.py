@@ -1,0 +1,133 @@
+"""bet-se as a strategy: its words, what it refuses, the command line."""
+
+import json
+import math
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from discreet import Bernoulli, InvalidInputError, TiedBestArmError
+from discreet.cli import main
+from discreet.simulation.engine import simulate
+from discreet.strategies.presets import bet_se, ctb_tt, recommended, ttucb
+from discreet.strategies.strategy import Strategy
+
+
+def test_words_and_json() -> None:
+    for strategy in (
+        bet_se(0.1, 1.0),
+        bet_se(0.1, 0.5, "local", 0.05),
+        bet_se(0.1, trust="none", sampling="top-two"),
+        bet_se(0.1, 1.0, hint=0.2),
+    ):
+        assert Strategy.from_json(strategy.to_json()) == strategy
+        assert strategy.proved
+        assert "Betting elimination" in strategy.reference
+    assert bet_se(0.1, 1.0).privacy == "1-global DP: every release is noised"
+    assert (
+        bet_se(0.1, 1.0, "local").privacy
+        == "1-local DP: every answer is randomised before it is sent"
+    )
+    assert bet_se(0.1, trust="none").privacy.startswith("none")
+    assert "probability at most 0.1" in bet_se(0.1, 1.0).correctness
+    assert "more than 0.05 below the best" in bet_se(0.1, 1.0, zeta=0.05).correctness
+    assert bet_se(0.1, 1.0).with_(trust="local", delta=0.2) == bet_se(0.2, 1.0, "local")
+
+
+def test_the_trust_of_the_others_follows_from_the_estimator() -> None:
+    assert (ttucb(0.1).trust, ctb_tt(1.0, 0.1).trust) == ("none", "local")
+    assert Strategy(name="mine", estimator="ctb", delta=0.1, epsilon=1.0).trust == "local"
+    assert Strategy.from_dict({"name": "ttucb", "estimator": "mle", "delta": 0.1}) == ttucb(0.1)
+    with pytest.raises(InvalidInputError, match="only bet-se has a choice"):
+        ttucb(0.1).with_(trust="global")
+    with pytest.raises(InvalidInputError, match="a part of bet-se only"):
+        ttucb(0.1).with_(zeta=0.1)
+    with pytest.raises(InvalidInputError, match="a part of bet-se only"):
+        ttucb(0.1).with_(hint=0.1)
+
+
+@pytest.mark.parametrize(
+    ("parts", "words"),
+    [
+        ({}, "say how private.*trust='none'"),
+        ({"trust": "local"}, "say how private"),
+        ({"trust": "none", "epsilon": 1.0}, "no privacy: leave epsilon out"),
+        ({"trust": "everyone", "epsilon": 1.0}, "trust must be one of global, local, none"),
+        ({"trust": "", "epsilon": 1.0}, "trust must be one of"),
+        ({"epsilon": -1.0}, "epsilon must be"),
+        ({"epsilon": 1.0, "zeta": 1.0}, r"zeta must lie in \[0, 1\)"),
+        ({"epsilon": 1.0, "zeta": -0.1}, "zeta must lie"),
+        ({"epsilon": 1.0, "zeta": math.nan}, "zeta must lie"),
+        ({"epsilon": 1.0, "hint": -0.1}, "hint is the difference.*a number from"),
+        ({"epsilon": 1.0, "hint": 1.5}, "hint is the difference"),
+        ({"epsilon": 1.0, "hint": math.nan}, "hint is the difference"),
+        ({"epsilon": 1.0, "hint": True}, "hint is the difference"),
+        ({"epsilon": 1.0, "threshold": "printed"}, "one threshold, 1/δ"),
+        ({"epsilon": 1.0, "threshold": "empirical"}, "one threshold, 1/δ"),
+        ({"epsilon": 1.0, "sampling": "lucb"}, "by elimination or top-two"),
+        ({"epsilon": 1.0, "sampling": "top-two", "beta": 0.3}, "takes no beta"),
+        ({"epsilon": 1.0, "episodes": "global"}, "phased"),
+        ({"epsilon": 1.0, "gamma": 0.1}, "no option 'gamma'"),
+        ({"epsilon": 1.0, "cost": "private"}, "no option 'cost'"),
+    ],
+)
+def test_refusals(parts: dict[str, Any], words: str) -> None:
+    with pytest.raises(InvalidInputError, match=words):
+        bet_se(0.1, **parts)
+
+
+def test_ties_are_refused_without_zeta() -> None:
+    with pytest.raises(TiedBestArmError):
+        simulate(Bernoulli([0.5, 0.5]), bet_se(0.1, 1.0), 1)
+
+
+def test_recommended() -> None:
+    assert recommended(1.0, 0.01).strategy == bet_se(0.01, 1.0)
+    assert recommended(1.0, 0.01, "local").strategy == bet_se(0.01, 1.0, "local")
+    assert recommended(delta=0.01).strategy == bet_se(0.01, trust="none")
+    assert "fewer samples than dp-se" in recommended(1.0).reason
+    with pytest.raises(InvalidInputError, match="say how private"):
+        recommended(trust="local")
+
+
+def test_the_command_line() -> None:
+    arguments = ["simulate", "--strategy", "bet-se", "--runs", "20", "--json"]
+    means = ["--means", "0.5,0.5,0.4", "--zeta", "0.1"]
+    result = CliRunner().invoke(
+        main, [*arguments, *means, "--epsilon", "1", "--trust", "local", "--sampling", "top-two"]
+    )
+    found = json.loads(result.stdout)
+    assert (found["strategy"], found["trust"], found["errors"], found["unstopped"]) == (
+        "bet-se",
+        "local",
+        0,
+        0,
+    )
+    assert found["spec"]["strategy"]["zeta"] == 0.1
+    assert "more than 0.1 below the best" in found["correctness"]
+    free = CliRunner().invoke(main, [*arguments, "--instance", "mu5", "--trust", "none"])
+    assert json.loads(free.stdout)["epsilon"] is None
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ([], "say how private, with --epsilon"),
+        (["--epsilon", "1", "--trust", "none"], "takes no --epsilon"),
+        (["--epsilon", "1", "--trust", "all"], "trust must be one of"),
+        (["--epsilon", "1", "--zeta", "2"], "zeta must lie"),
+        (["--epsilon", "1", "--threshold", "empirical"], "one threshold"),
+        (
+            ["--epsilon", "1", "--strategy", "dp-se", "--trust", "global"],
+            "dp-se has no option 'trust'",
+        ),
+    ],
+)
+def test_the_command_line_refuses(options: list[str], words: str) -> None:
+    result = CliRunner().invoke(
+        main, ["simulate", "--means", "0.6,0.5", "--strategy", "bet-se", *options]
+    )
+    assert result.exit_code == 2
+    assert result.stderr.count("\n") == 1
+    assert words in result.stderr

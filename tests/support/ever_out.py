@@ -1,0 +1,117 @@
+"""How often bet-se ever puts out arm 0, in rounds that are dealt here and otherwise
+played with the package's leaves: by sums as the simulator does, or person by person, as
+coins, a fixed cycle or permuted blocks deal them, whatever drifts.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from discreet.arrays import Floats, Ints
+from discreet.leaf import leaf
+from discreet.simulation.laws import Generator
+from discreet.simulation.loops.betting import draw_noise, draw_round
+from discreet.strategies.betting.book import COUNT, SUM, Book, Round, new_book, odds_of
+from discreet.strategies.betting.rounds import first_round, next_round, release_margin
+from discreet.strategies.betting.tilts import BettingRules, Setting
+
+SUMS, COINS, CYCLE, BLOCKS = 0, 1, 2, 3
+"""How people are dealt; a block has one place for each 1 of the odds."""
+STEADY, LINE, STEP, SEASON, SITES, STAFF = 0, 1, 2, 3, 4, 5
+"""What moves the means of all arms alike. Staff guess the next arm, the one of two that
+has had fewer people, and pick better people for arm 1.
+"""
+
+
+class Field(NamedTuple):
+    """Where people come from and how they are dealt."""
+
+    dealing: int = SUMS
+    drift: int = STEADY
+    size: float = 0.0
+    span: float = 1.0
+    """In people."""
+
+
+@leaf
+def shift(person: int, guess: int, field: Field) -> float:
+    """What a person adds to the mean of every arm."""
+    phase, sign = person / field.span, 1.0
+    if field.drift == LINE:
+        sign = 2 * min(phase, 1.0) - 1
+    elif field.drift == STEP:
+        sign = -1.0 if phase < 1 else 1.0
+    elif field.drift == SEASON:
+        sign = math.sin(2 * math.pi * phase)
+    elif field.drift == SITES:
+        sign = -1.0 if phase % 2 < 1 else 1.0
+    elif field.drift == STAFF:
+        sign = 1.0 if guess == 1 else -1.0
+    return sign * field.size
+
+
+@leaf(allocates=True)
+def places_of(now: Round, book: Book) -> Ints:
+    """One arm for each 1 of the odds, in order."""
+    places, k = np.zeros(now.weight, np.int64), 0
+    for a in range(book.active.size):
+        if book.active[a]:
+            for _ in range(odds_of(a, now)):
+                places[k] = a
+                k += 1
+    return places
+
+
+@leaf
+def deal(rng: Generator, i: int, places: Ints, dealing: int) -> int:
+    """The arm of person i of a round; blocks are shuffled where they stand."""
+    k = i % places.size
+    if dealing == COINS:
+        k = int(rng.random() * places.size)
+    elif dealing == BLOCKS:
+        other = k + int(rng.random() * (places.size - k))
+        places[k], places[other] = places[other], places[k]
+    return int(places[k])
+
+
+@leaf(allocates=True)
+def deal_round(
+    rng: Generator, means: Floats, field: Field, now: Round, setting: Setting, book: Book
+) -> None:
+    """The releases of a round into `book.fresh`, person by person."""
+    places, arm = places_of(now, book), 1
+    book.fresh[:] = 0
+    for i in range(now.length * now.weight):
+        more = book.fresh[1, COUNT] - book.fresh[0, COUNT]
+        guess = 1 - arm if more == 0 else (0 if more > 0 else 1)
+        arm = deal(rng, i, places, field.dealing)
+        mean = means[arm] + shift(now.samples + i, guess, field)
+        mean = 0.5 + setting.scale * (mean - 0.5)
+        book.fresh[arm, SUM] += 1 if rng.random() < mean else 0
+        book.fresh[arm, COUNT] += 1
+    if now.margin:
+        release_margin(draw_noise(rng, setting), now, book)
+    else:
+        for a in range(means.size):
+            if book.active[a]:
+                book.fresh[a, SUM] += draw_noise(rng, setting)
+
+
+@leaf(allocates=True)
+def runs_with_best_out(
+    rng: Generator, means: Floats, field: Field, rules: BettingRules, cap: int, runs: int
+) -> int:
+    """Of so many runs, those in which arm 0 is out after some round."""
+    found, pulls = 0, np.zeros(means.size, np.int64)
+    for _ in range(runs):
+        book = new_book(means.size, rules.bets.tilt.size)
+        now = first_round(rules.bets, rules.setting, cap, book)
+        while now.winner < 0 and now.length >= 1 and not book.out[0]:
+            if field.dealing == SUMS:
+                draw_round(rng, means, now, rules.setting, pulls, book)
+            else:
+                deal_round(rng, means, field, now, rules.setting, book)
+            now, book = next_round(now, rules.bets, rules.setting, cap, book)
+        found += book.out[0]
+    return found
