@@ -139,6 +139,23 @@ def oracle(rng: np.random.Generator) -> Outcome:
     return Outcome(found.samples, found.recommendation, found.stopped, found.rounds)
 
 
+def rounds_of_bets() -> None:
+    """Cost of a round of bet-se for each arm: it should hardly depend on K."""
+    arms = (5, 100, 1000, 10_000)
+    print("\nA round of bet-se, for each arm (ns)   " + "".join(f"{f'K = {k}':>12}" for k in arms))
+    for epsilon in (0.01, 1.0, 10.0):
+        row = ""
+        for k in arms:
+            instance = Bernoulli((0.7, *(0.5,) * (k - 1)))
+            strategy, runs = discreet.bet_se(0.01, epsilon), max(20_000 // k, 2)
+            discreet.simulate(instance, strategy, 1, threads=1)
+            start = time.process_time()
+            found = discreet.simulate(instance, strategy, runs, 1, threads=1)
+            cost = (time.process_time() - start) / (found.rounds.sum() * k)
+            row += f"{cost * 1e9:>12.0f}"
+        print(f"{f'ε = {epsilon:g}':38}{row}")
+
+
 def against_the_oracle() -> None:
     instance, strategy = discreet.benchmarks.mu2, discreet.adap_tt(0.001, 0.01)
     slow = best(oracle, 5) / 30_000
@@ -188,5 +205,6 @@ def run() -> None:
     samples_one_by_one()
     leaps()
     whole_runs()
+    rounds_of_bets()
     against_the_oracle()
     start_up_and_memory()

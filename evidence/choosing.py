@@ -2,7 +2,9 @@
 [runs]
 
 Measures into choosing.json beside this file, then prints the page's tables and draws
-its picture. With 0 runs it only prints and draws what was measured before.
+its picture. With 0 runs it only prints and draws what was measured before; with a name
+after the runs (`1000 bet-se`) it measures the strategies that begin so, the others were
+measured before.
 """
 
 import json
@@ -62,8 +64,17 @@ def row(
     return {**keep, "median": median if median < math.inf else None}
 
 
-def measure(runs: int) -> dict[str, Any]:
-    """All simulations of the page."""
+def measure(runs: int, again: str = "", before: Any = None) -> dict[str, Any]:
+    """All simulations of the page; with `again`, only those of strategies that begin
+    so, the others from `before`.
+    """
+
+    def cell_of(key: str, table: str, *simulation: Any) -> dict[str, Any]:
+        if key.startswith(again):
+            return row(*simulation)
+        found: dict[str, Any] = before[table][len(data[table])][key]
+        return found
+
     data: dict[str, Any] = {
         "delta": DELTA,
         "runs": runs,
@@ -76,9 +87,9 @@ def measure(runs: int) -> dict[str, Any]:
     for name in NAMES:
         instance: Bernoulli = getattr(benchmarks, name)
         free = {
-            "bet-se": row(instance, bet_se(DELTA, trust="none"), runs),
-            "ttucb": row(instance, ttucb(DELTA), runs),
-            "ttucb-batched": row(instance, ttucb_batched(DELTA), some),
+            "bet-se": cell_of("bet-se", "none", instance, bet_se(DELTA, trust="none"), runs),
+            "ttucb": cell_of("ttucb", "none", instance, ttucb(DELTA), runs),
+            "ttucb-batched": cell_of("ttucb-batched", "none", instance, ttucb_batched(DELTA), some),
         }
         data["none"].append(
             {"instance": name, "lower_bound": bounds(instance, [1.0], DELTA).lower_bound, **free}
@@ -88,11 +99,21 @@ def measure(runs: int) -> dict[str, Any]:
             cell["lower_bound"] = (
                 bounds(instance, [epsilon], DELTA).per_epsilon[0].lower_bound_global
             )
-            cell["bet-se"] = row(instance, bet_se(DELTA, epsilon), runs)
-            cell["bet-se top-two"] = row(instance, bet_se(DELTA, epsilon, sampling="top-two"), some)
-            cell["dp-se"] = row(instance, dp_se(epsilon, DELTA), runs)
-            cell["adap-tt"] = row(instance, adap_tt(epsilon, DELTA), some, CAP)
-            cell["adap-tt-star"] = row(instance, adap_tt_star(epsilon, DELTA), some, CAP)
+            cell["bet-se"] = cell_of("bet-se", "cells", instance, bet_se(DELTA, epsilon), runs)
+            cell["bet-se top-two"] = cell_of(
+                "bet-se top-two",
+                "cells",
+                instance,
+                bet_se(DELTA, epsilon, sampling="top-two"),
+                some,
+            )
+            cell["dp-se"] = cell_of("dp-se", "cells", instance, dp_se(epsilon, DELTA), runs)
+            cell["adap-tt"] = cell_of(
+                "adap-tt", "cells", instance, adap_tt(epsilon, DELTA), some, CAP
+            )
+            cell["adap-tt-star"] = cell_of(
+                "adap-tt-star", "cells", instance, adap_tt_star(epsilon, DELTA), some, CAP
+            )
             data["cells"].append(cell)
             print(name, epsilon, file=sys.stderr, flush=True)
         for epsilon in LOCAL_EPSILONS:
@@ -102,8 +123,10 @@ def measure(runs: int) -> dict[str, Any]:
             cell["lower_bound"] = (
                 bounds(instance, [epsilon], DELTA).per_epsilon[0].lower_bound_local_both
             )
-            cell["bet-se"] = row(instance, bet_se(DELTA, epsilon, "local"), some)
-            cell["ctb-tt"] = row(instance, ctb_tt(epsilon, DELTA), count)
+            cell["bet-se"] = cell_of(
+                "bet-se", "local", instance, bet_se(DELTA, epsilon, "local"), some
+            )
+            cell["ctb-tt"] = cell_of("ctb-tt", "local", instance, ctb_tt(epsilon, DELTA), count)
             data["local"].append(cell)
             print(name, "local", epsilon, file=sys.stderr, flush=True)
     for means in ((0.52, 0.5), (0.6, 0.5, 0.5), (0.55, *(0.5,) * 19)):
@@ -304,8 +327,11 @@ def draw(data: dict[str, Any], name: str = "mu2", picture: Path = PICTURE) -> No
 
 def main() -> None:
     runs = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
+    again = sys.argv[2] if len(sys.argv) > 2 else ""
     if runs:
-        lines = [f"{json.dumps(key)}: {listed(value)}" for key, value in measure(runs).items()]
+        before = json.loads(DATA.read_text()) if again else None
+        found = measure(runs, again, before)
+        lines = [f"{json.dumps(key)}: {listed(value)}" for key, value in found.items()]
         DATA.write_text("{\n" + ",\n".join(lines) + "\n}\n")
     data = json.loads(DATA.read_text())
     show(data)

@@ -23,7 +23,7 @@ NUMBERS = [
     "eleven",
     "twelve",
 ]
-FRACTIONS = {2: "a half", 5: "a fifth", 30: "a thirtieth"}
+FRACTIONS = {2: "a half", 3: "a third", 5: "a fifth", 30: "a thirtieth"}
 
 
 def evidence(name: str) -> Any:
@@ -33,6 +33,7 @@ def evidence(name: str) -> Any:
 CHOOSING = evidence("choosing")
 CELLS = CHOOSING["cells"]
 LOCAL = CHOOSING["local"]
+EDITIONS = evidence("editions")
 AUTHORS = evidence("authors")
 THEIRS = AUTHORS["cells"]
 THRESHOLDS = evidence("thresholds")
