@@ -255,12 +255,19 @@ def pair_row(a: int, rival: int, book: Book) -> int:
 
 @leaf(allocates=True)
 def with_pair(rival: int, book: Book) -> Book:
-    """The book with room for bets that have this arm for rival, each from 1."""
+    """The book with room for bets that have this arm for rival, each from 1; room grows
+    by doubling.
+    """
     if book.slot[rival] >= 0:
         return book
-    rows, arms = book.met.size, book.slot.size
-    book.slot[rival] = rows // arms
-    pair, met = np.zeros((rows + arms, book.pair.shape[1])), np.zeros(rows + arms)
+    used, arms, rows = 0, book.slot.size, book.met.size
+    for arm in range(arms):
+        used = max(used, book.slot[arm] + 1)
+    book.slot[rival] = used
+    if (used + 1) * arms <= rows:
+        return book
+    more = max(2 * rows, arms)
+    pair, met = np.zeros((more, book.pair.shape[1])), np.zeros(more)
     for row in range(rows):
         met[row] = book.met[row]
         for j in range(pair.shape[1]):
