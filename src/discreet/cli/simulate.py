@@ -108,8 +108,9 @@ def simulate(
         show_json(found)
     else:
         from discreet.reports.terminal import show_simulation
+        from discreet.studies.study import extras
 
-        show_simulation(found, instance)
+        show_simulation(found, instance, extras(strategy))
 
 
 def simulation_report(strategy: "Strategy", results: "Results") -> dict[str, Any]:

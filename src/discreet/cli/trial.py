@@ -79,6 +79,7 @@ def create(
     **options: Any,
 ) -> None:
     """Start a trial; its protocol is frozen. The same command again changes nothing."""
+    from discreet.studies.study import extras
     from discreet.trials.trial import Trial
 
     names = [arm.strip() for arm in arms.split(",")]
@@ -107,6 +108,8 @@ def create(
         )
         return
     click.echo(f"{trial_name}: {len(names)} arms, at most {max_people} people, {status.privacy}.")
+    if design := extras(strategy):
+        click.echo(f"Design: {design}.")
     click.echo(
         f"Error rate: {status.correctness}.\nMissing: {status.missing}.\nRetention: "
         f"{status.retain}."

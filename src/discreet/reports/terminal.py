@@ -144,12 +144,15 @@ def _show_allocation(found: "Bounds") -> None:
 # --- simulations and sweeps -----------------------------------------------------------
 
 
-def show_simulation(found: dict[str, Any], instance: "Bernoulli") -> None:
-    """What a simulation came to, with what the strategy promises."""
+def show_simulation(found: dict[str, Any], instance: "Bernoulli", design: str = "") -> None:
+    """What a simulation came to, with what the strategy promises; `design` is what else
+    was chosen of it.
+    """
     cut_short = "interrupted; the runs done so far, which are the shorter ones"
     done = cut_short if found["interrupted"] else "all done"
     say(
-        f"{found['strategy']} with the {found['threshold']} threshold, {found['runs']} runs "
+        f"{found['strategy']} with the {found['threshold']} threshold"
+        f"{f' ({design})' if design else ''}, {found['runs']} runs "
         f"({done}), {found['seconds']:.2f} s\nprivacy: {found['privacy']}\nerror rate: "
         f"{found['correctness']}"
     )
