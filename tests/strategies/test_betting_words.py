@@ -131,3 +131,21 @@ def test_the_command_line_refuses(options: list[str], words: str) -> None:
     assert result.exit_code == 2
     assert result.stderr.count("\n") == 1
     assert words in result.stderr
+
+
+@pytest.mark.parametrize("hint", [1e-320, 1e-9, -1e-9, 1.5, math.nan, True, "0.1"])
+def test_a_hint_is_a_difference_that_can_be_found(hint: Any) -> None:
+    with pytest.raises(InvalidInputError, match="a number from 1e-6 to 1, or 0 for none"):
+        bet_se(0.1, 1.0, hint=hint)
+
+
+def test_no_hint_is_written_in_one_way() -> None:
+    assert bet_se(0.1, 1.0, hint=-0.0).to_json() == bet_se(0.1, 1.0).to_json()
+    assert "hint" not in bet_se(0.1, 1.0).identity
+    assert bet_se(0.1, 1.0, hint=0.2).identity["hint"] == 0.2
+
+
+def test_a_first_round_beyond_all_numbers_is_cut_to_the_cap() -> None:
+    found = simulate(Bernoulli([0.9, 0.1]), bet_se(0.01, 1e-10, hint=1e-6), 2, 1)
+    assert found.rounds.tolist() == [1, 1]
+    assert found.samples.tolist() == [10**12, 10**12]

@@ -11,8 +11,9 @@ from click.testing import CliRunner
 from discreet import Trial, bet_se, verify_transcript
 from discreet.cli import main
 from discreet.reports.trial import trial_page
-from discreet.strategies.run import in_order
+from discreet.strategies.run import Place, in_order
 from discreet.trials import desk, mechanisms
+from discreet.trials.record import release
 from tests.support.forge import rechained
 
 RATES = {"a": 0.8, "b": 0.2, "c": 0.2, "d": 0.2}
@@ -142,3 +143,15 @@ def test_a_vacated_place_is_dealt_again_by_chance(
         arms.append(person.arm)
     assert set(arms) == {"a", "b"}
     assert trial.verify().problems == ()
+
+
+def test_nothing_that_a_warning_could_stop_follows_a_draw() -> None:
+    """Warnings are errors in these tests, as they may be anywhere."""
+    done = []
+
+    def decide(sums: list[float]) -> None:
+        done.append(np.float64(1e308) * np.float64(10) + sums[0])
+
+    made = release([Place(0, 1, 3)], [2], 1, lambda total: total, decide)
+    assert made[0].sum == 2
+    assert len(done) == 1
