@@ -37,6 +37,7 @@ from tests.support.measured import (
     fraction,
     gaussian,
     half_sigma,
+    hint_costs,
     losses,
     of_mu2,
     percents,
@@ -77,6 +78,16 @@ CLAIMS = [
         "docs/betting.md",
         r"In no cell did the second edition take more than (\d+) % more people than the first",
         lambda: [str(math.ceil(100 * editions_study.changes(EDITIONS)[0][0] - 100))],
+    ),
+    Claim(
+        "docs/betting.md",
+        r"half the true difference costs (\d+) % more people than no hint, twice that difference (\d+) %, and the right one (\d+) %",
+        lambda: [f"{100 * max(hint_costs(hint)) - 100:.0f}" for hint in (0.5, 2.0, 1.0)],
+    ),
+    Claim(
+        "docs/planning.md",
+        r"at strong privacy a trial without it takes up to (\d+) % more people than planned",
+        lambda: [f"{100 / min(hint_costs(1.0)) - 100:.0f}"],
     ),
     Claim(
         "docs/betting.md",
