@@ -197,14 +197,7 @@ def plan(
     """
     levels = _levels(epsilons)
     check_delta(delta)
-    if trust not in TRUSTS or not TRUSTS[trust].private:
-        raise InvalidInputError(
-            f"trust must be global (the collector may see outcomes) or local; got {trust!r}"
-        )
-    if not 0 < probability < 1:
-        raise InvalidInputError(
-            f"probability must lie strictly between 0 and 1; got {probability!r}"
-        )
+    _check_words(trust, probability)
     cases = named_scenarios(scenarios, levels, trust)
     arms = max(instance.arms for instance in cases.values())
     _check_people("max_people", max_people, arms)
@@ -241,6 +234,17 @@ def plan(
         probability=probability,
         affordable=affordable,
     )
+
+
+def _check_words(trust: str, probability: float) -> None:
+    if trust not in TRUSTS or not TRUSTS[trust].private:
+        raise InvalidInputError(
+            f"trust must be global (the collector may see outcomes) or local; got {trust!r}"
+        )
+    if not 0 < probability < 1:
+        raise InvalidInputError(
+            f"probability must lie strictly between 0 and 1; got {probability!r}"
+        )
 
 
 def _levels(epsilons: float | Sequence[float]) -> list[float]:

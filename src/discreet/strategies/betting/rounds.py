@@ -98,13 +98,13 @@ def announce(
     """A round fixed before it is played; the last one before the cap is shortened to
     fit.
     """
-    arms, leader_second = book.active.size, leaders(book.active, True, book)
+    arms, (leader, second) = book.active.size, leaders(book.active, True, book)
     weight, loud = count(book.active) - 1 + plan.odds, bets.loud > 0
     dear = plan.dear and loud
     now = Round(
         number,
-        leader_second[0],
-        leader_second[1],
+        leader,
+        second,
         plan.odds,
         weight,
         min(plan.length, (cap - samples) // weight),

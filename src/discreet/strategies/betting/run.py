@@ -49,6 +49,8 @@ ANNOUNCED: dict[str, type] = {
     "winner": int,
 }
 """What is stored of the announced round, under these names for ever."""
+BOOK = ("wealth", "total", "mean", "precision", "money", "out", "active", "slot", "pair", "met")
+"""What is stored of the book, under these names for ever."""
 
 
 class BettingRun(Run):
@@ -209,10 +211,6 @@ class BettingRun(Run):
         within = interval(total, self.strategy.delta, self.bets, self.setting)
         mean = 0.5 + (float(total[SUM] / count) - 0.5) / self.setting.scale
         return ArmView(pulls, count, mean, within)
-
-
-BOOK = ("wealth", "total", "mean", "precision", "money", "out", "active", "slot", "pair", "met")
-"""What is stored of the book, under these names for ever."""
 
 
 def new_run(strategy: Strategy, arms: int, cap: int, noise: float | None) -> Run:
