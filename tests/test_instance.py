@@ -11,6 +11,8 @@ from discreet import (
     Bernoulli,
     Beta,
     Discrete,
+    Drift,
+    Drifting,
     Instance,
     InvalidInputError,
     TiedBestArmError,
@@ -52,6 +54,21 @@ def test_frozen_equal_by_value_and_json_there_and_back(instance: Any) -> None:
         instance.names = ("no", "no")
     with pytest.raises(ValueError, match="read-only"):
         instance.gaps[0] = 1
+
+
+@pytest.mark.parametrize(
+    ("instance", "outcomes"),
+    [
+        (Bernoulli([0.1, 0.2]), "yes-no"),
+        (Drifting(Bernoulli([0.1, 0.2]), Drift.step(0.1, at=5)), "yes-no"),
+        (Discrete([0, 1], [[0.5, 0.5], [0.1, 0.9]]), "yes-no"),
+        (Discrete([0, 0.5, 1], [[0.5, 0, 0.5], [0.1, 0, 0.9]]), "yes-no"),
+        (Discrete([0, 0.5, 1], [[0.5, 0, 0.5], [0.1, 0.1, 0.8]]), "numbers"),
+        (Beta([1, 2], [2, 2]), "numbers"),
+    ],
+)
+def test_outcomes_are_yes_no_or_numbers(instance: Instance, outcomes: str) -> None:
+    assert instance.outcomes == outcomes
 
 
 def test_other_names_make_another_instance() -> None:

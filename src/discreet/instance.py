@@ -2,7 +2,7 @@
 
 `Bernoulli`, `Discrete` and `Beta` are the three kinds of law; each is an `Instance`,
 frozen and equal by value. `Drifting` is a Bernoulli instance that moves from person to
-person.
+person; arms that are given by data are in `discreet.sampled`.
 """
 
 import math
@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 from discreet.arrays import Floats
 from discreet.drift import Drift
 from discreet.errors import InvalidInputError, TiedBestArmError
+from discreet.scale import NUMBERS, YES_NO
 
 RESCALE = "rescale outcomes to [0, 1] with (outcome - lowest) / (highest - lowest)"
 NO_THEORY = (
@@ -40,12 +41,16 @@ class Instance(ABC):
         instance.
         """
 
+    def describe(self) -> dict[str, Any]:
+        """Plain types for people: `to_dict`, but for data, which is not written out."""
+        return self.to_dict()
+
     @staticmethod
     def from_dict(description: Mapping[str, Any]) -> "Instance":
         """The instance that `to_dict` described."""
         parts = dict(description)
         law = parts.pop("law", None)
-        if law not in LAWS:
+        if not isinstance(law, str) or law not in LAWS:
             raise InvalidInputError(f"unknown law {law!r}: use one of {', '.join(LAWS)}")
         try:
             instance: Instance = LAWS[law](**parts)
@@ -54,6 +59,13 @@ class Instance(ABC):
                 f"the description of a {law} instance does not fit: {error}"
             ) from None
         return instance
+
+    @property
+    def outcomes(self) -> str:
+        """What outcomes are, `yes-no` (0 or 1) or `numbers`: what `bet_se` is to
+        expect.
+        """
+        return YES_NO
 
     @property
     def arms(self) -> int:
@@ -110,8 +122,8 @@ class Bernoulli(Instance):
         K".
         """
         values = _vector("means", means)
-        _require_unit("a mean", values)
-        _freeze(self, means=tuple(values.tolist()), names=_names(names, len(values)))
+        require_unit("a mean", values)
+        freeze(self, means=tuple(values.tolist()), names=arm_names(names, len(values)))
 
     def to_dict(self) -> dict[str, Any]:
         """See `Instance.to_dict`."""
@@ -136,7 +148,7 @@ class Discrete(Instance):
         to one.
         """
         points = _vector("values", values, least=1)
-        _require_unit("a value", points)
+        require_unit("a value", points)
         table = _array("probabilities", probabilities)
         if table.ndim != 2 or table.shape[1] != len(points) or table.shape[0] < 2:
             raise InvalidInputError(
@@ -146,13 +158,19 @@ class Discrete(Instance):
         if (table < 0).any() or (np.abs(table.sum(axis=1) - 1) > 1e-9).any():
             raise InvalidInputError("each arm's probabilities must be at least 0 and sum to 1")
         rows = table / table.sum(axis=1, keepdims=True)
-        _freeze(
+        freeze(
             self,
             values=tuple(points.tolist()),
             probabilities=tuple(tuple(row) for row in rows.tolist()),
-            names=_names(names, len(rows)),
+            names=arm_names(names, len(rows)),
             means=tuple(min(1.0, math.fsum(row)) for row in (rows * points).tolist()),
         )
+
+    @property
+    def outcomes(self) -> str:
+        """`yes-no` if only 0 and 1 have a chance, else `numbers`."""
+        possible = np.array(self.values)[np.array(self.probabilities).max(axis=0) > 0]
+        return YES_NO if np.isin(possible, (0.0, 1.0)).all() else NUMBERS
 
     def to_dict(self) -> dict[str, Any]:
         """See `Instance.to_dict`."""
@@ -182,13 +200,18 @@ class Beta(Instance):
             )
         if (first <= 0).any() or (second <= 0).any():
             raise InvalidInputError("the shape parameters a and b of a Beta arm must be positive")
-        _freeze(
+        freeze(
             self,
             a=tuple(first.tolist()),
             b=tuple(second.tolist()),
-            names=_names(names, len(first)),
+            names=arm_names(names, len(first)),
             means=tuple((first / (first + second)).tolist()),
         )
+
+    @property
+    def outcomes(self) -> str:
+        """`numbers`."""
+        return NUMBERS
 
     def to_dict(self) -> dict[str, Any]:
         """See `Instance.to_dict`."""
@@ -224,7 +247,7 @@ class Drifting(Instance):
                 f"Drift.trend; got {drift!r}"
             )
         known = Drift.from_dict(drift.to_dict())
-        _freeze(self, instance=instance, drift=known, means=instance.means, names=instance.names)
+        freeze(self, instance=instance, drift=known, means=instance.means, names=instance.names)
 
     def to_dict(self) -> dict[str, Any]:
         """See `Instance.to_dict`."""
@@ -247,15 +270,24 @@ def _drifting(
     return Drifting(Bernoulli(means, names), Drift.from_dict(drift))
 
 
+def _sampled(rewards: Sequence[ArrayLike], names: Sequence[str] | None = None) -> Instance:
+    """The instance that `Sampled.to_dict` described."""
+    from discreet.sampled import Sampled
+
+    return Sampled(rewards, names)
+
+
 LAWS: dict[str, Any] = {
     "bernoulli": Bernoulli,
     "discrete": Discrete,
     "beta": Beta,
     "drifting": _drifting,
+    "sampled": _sampled,
 }
 
 
-def _freeze(instance: Instance, /, **fields: object) -> None:
+def freeze(instance: Instance, /, **fields: object) -> None:
+    """Set the fields of an instance that is being made."""
     for name, value in fields.items():
         object.__setattr__(instance, name, value)
 
@@ -263,7 +295,7 @@ def _freeze(instance: Instance, /, **fields: object) -> None:
 def _array(what: str, values: ArrayLike) -> Floats:
     try:
         array = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InvalidInputError(f"{what} must be numbers, and rows of equal length") from None
     if not np.isfinite(array).all():
         raise InvalidInputError(f"{what} must be finite numbers: found NaN or infinity")
@@ -283,13 +315,15 @@ def _vector(what: str, values: ArrayLike, least: int = 2) -> Floats:
     return array
 
 
-def _require_unit(what: str, values: Floats) -> None:
+def require_unit(what: str, values: Floats) -> None:
+    """Refuse values outside [0, 1]."""
     outside = values[(values < 0) | (values > 1)]
     if len(outside):
         raise InvalidInputError(f"{what} lies outside [0, 1]: {outside[0]:g}; {RESCALE}")
 
 
-def _names(names: Sequence[str] | None, arms: int) -> tuple[str, ...]:
+def arm_names(names: Sequence[str] | None, arms: int) -> tuple[str, ...]:
+    """The arms' names, the usual ones if none are given."""
     if names is None:
         return tuple(f"arm {i}" for i in range(1, arms + 1))
     if isinstance(names, str) or len(names) != arms:

@@ -5,12 +5,15 @@ terminal.
 import math
 from collections.abc import Sequence
 
+from discreet.scale import NUMBERS, YES_NO
 from discreet.trust import TRUSTS
 
 LONGEST_NAME = 24
 """Characters of an arm's name that are shown where room is scarce."""
 NO_GUARANTEE = "no guarantee of ours"
 """How everything is labelled that only its author can vouch for."""
+FLOOR = " (for arms not Bernoulli: the floor of all laws on [0, 1])"
+"""What is added where a lower bound may be one."""
 PAPER_NAMES = {
     "adap-tt": "AdaP-TT",
     "adap-tt-star": "AdaP-TT*",
@@ -28,6 +31,49 @@ def hint_words(hint: float) -> str:
         f"with it too (--hint {hint:g}). If the true difference may be much larger, plan without, "
         "with --hint 0"
     )
+
+
+def outcomes_words(outcomes: str, bits: Sequence[float] = (), levels_from: float = 0.0) -> str:
+    """What a plan for such outcomes asks of the trial; `bits` are the ε at which
+    numbers leave people as bits, `levels_from` the one from which on they do not.
+    """
+    how = "numbers, of which bet-se uses the variance" if outcomes == NUMBERS else "yes or no"
+    if bits:
+        how = (
+            f"numbers. With local trust, at ε = {listed([f'{each:g}' for each in bits])} each is "
+            "sent as a randomised bit, which says nothing of the variance (one of three levels, "
+            f"which does, begins at ε = {levels_from:g})"
+        )
+    return f"Planned for outcomes that are {how}: begin the trial so too (--outcomes {outcomes})"
+
+
+RANGE_WORDS = (
+    "A range that is wider than need be costs people; one that is too narrow refuses outcomes or "
+    "clips them. Choose it by past data, as here: chosen by the trial's own outcomes it would tell "
+    "of them, without privacy"
+)
+
+
+TIGHTEST_WORDS = (
+    "'Tightest round one': round numbers that hold all outcomes in the data and leave no room"
+)
+"""What is said where there is such a row."""
+
+
+def range_heading(epsilon: float | None) -> str:
+    """The title of a table of ranges."""
+    private = "without privacy" if epsilon is None else f"at ε = {epsilon:g}"
+    return f"What the range of outcomes costs, {private}"
+
+
+def range_name(name: str, low: float, high: float) -> str:
+    """A range in a table, and which one it is."""
+    return f"{low:.12g} to {high:.12g} ({name})"
+
+
+def mean_words(outcomes: str) -> str:
+    """What the means of such outcomes are called."""
+    return "success rates" if outcomes == YES_NO else "mean rewards"
 
 
 def lead_words(name: str, over: Sequence[str], better_by: float, people: int) -> str:

@@ -1,0 +1,167 @@
+"""What outcomes are: yes or no, or numbers; and how they become rewards in [0, 1]."""
+
+import math
+import numbers
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from discreet.arrays import Floats
+from discreet.errors import InvalidInputError
+
+YES_NO, NUMBERS = "yes-no", "numbers"
+REFUSE, CLIP = "refuse", "clip"
+OUTSIDE = {
+    REFUSE: "an outcome outside the range is refused",
+    CLIP: "an outcome outside the range counts as the nearer end of it",
+}
+CLIP_WORDS = f'--outside {CLIP} on the command line (outside="{CLIP}" in Python)'
+LARGEST = 1e100
+"""Of an end of the range of outcomes."""
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How an experimenter's outcomes become rewards in [0, 1], where more is better,
+    and back.
+    """
+
+    low: float = 0.0
+    high: float = 1.0
+    direction: str = "max"
+
+    def __post_init__(self) -> None:
+        """Refuse a range or a direction that makes no sense."""
+        numbers_only = _is_number(self.low) and _is_number(self.high)
+        within = numbers_only and -LARGEST <= self.low < self.high <= LARGEST
+        if not within or self.high - self.low < 1 / LARGEST:
+            raise InvalidInputError(
+                f"range must be two numbers (low, high) with low < high, not beyond ±{LARGEST:g} "
+                f"nor closer than {1 / LARGEST:g}"
+            )
+        if self.direction not in ("max", "min"):
+            raise InvalidInputError(f"direction must be max or min; got {self.direction!r}")
+        object.__setattr__(self, "low", float(self.low))
+        object.__setattr__(self, "high", float(self.high))
+
+    def reward(self, outcome: float, outside: str = REFUSE) -> float:
+        """The reward of an outcome; one outside the range is refused, or counts as the
+        nearer end. The error does not repeat the outcome: errors end up in logs.
+        """
+        try:
+            value = math.nan if isinstance(outcome, str) or np.ndim(outcome) else float(outcome)
+        except (TypeError, ValueError, ArithmeticError):
+            value = math.nan
+        if outside == CLIP and not math.isnan(value):
+            value = min(max(value, self.low), self.high)
+        if not self.low <= value <= self.high:
+            raise InvalidInputError(
+                f"the outcome must be a number from {self.low:g} to {self.high:g}, the range in "
+                "the protocol"
+            )
+        share = min(max((value - self.low) / (self.high - self.low), 0.0), 1.0)
+        return share if self.direction == "max" else 1.0 - share
+
+    def rewards(self, outcomes: Floats, outside: str = REFUSE) -> Floats:
+        """The rewards of past outcomes, none of them NaN; what lies outside the range
+        is refused or counts as the nearer end.
+        """
+        beyond = self.beyond(outcomes)
+        if beyond and outside != CLIP:
+            finite = outcomes[np.isfinite(outcomes)]
+            wider = f", such as {_pair(finite)}," if len(finite) == len(outcomes) else ""
+            raise InvalidInputError(
+                f"{beyond} of {len(outcomes)} outcomes lie outside the range {self.low:.12g} to "
+                f"{self.high:.12g}: give a wider range{wider} or have them count as the nearer end "
+                f"with {CLIP_WORDS}"
+            )
+        within = np.clip(outcomes, self.low, self.high)
+        share = np.clip((within - self.low) / (self.high - self.low), 0.0, 1.0)
+        return share if self.direction == "max" else 1.0 - share
+
+    def beyond(self, outcomes: Floats) -> int:
+        """How many outcomes lie outside the range."""
+        return int(((outcomes < self.low) | (outcomes > self.high)).sum())
+
+    def shown(self, reward: float) -> float:
+        """A mean reward in the experimenter's units."""
+        share = reward if self.direction == "max" else 1.0 - reward
+        return self.low + share * (self.high - self.low)
+
+
+def ends_of(range: Any) -> tuple[float, float]:
+    """The two ends of a range."""
+    try:
+        low, high = range
+    except (TypeError, ValueError):
+        raise InvalidInputError("range must be two numbers (low, high)") from None
+    return low, high
+
+
+def check_outside(outside: Any) -> str:
+    """What becomes of outcomes outside the range."""
+    if not isinstance(outside, str) or outside not in OUTSIDE:
+        raise InvalidInputError(f"outside must be one of {', '.join(OUTSIDE)}; got {outside!r}")
+    return outside
+
+
+def suggest_range(values: ArrayLike, room: float = 0.1) -> tuple[float, float]:
+    """Round numbers between which all these outcomes lie, with some room beyond them:
+    a range for a trial with people like these.
+
+    `room` is a share of the difference between the largest and the smallest, on either
+    side. Outcomes that are never below 0 get no range that is. Take it from *past*
+    outcomes: a range that was chosen by the trial's own would tell of them, without
+    privacy.
+    """
+    try:
+        outcomes = np.asarray(values, dtype=np.float64).ravel()
+    except (TypeError, ValueError):
+        raise InvalidInputError("a range is suggested of numbers: some of these are none") from None
+    if not len(outcomes) or not np.isfinite(outcomes).all():
+        raise InvalidInputError("a range is suggested of one finite number or more")
+    if not _is_number(room) or not 0 <= room <= 100:
+        raise InvalidInputError(f"room must be a number from 0 to 100; got {room!r}")
+    least, most = float(outcomes.min()), float(outcomes.max())
+    span = most - least or abs(most) or 1.0
+    step = _round_step(span / 5)
+    low = math.floor(round((least - room * span) / step, 9)) * step
+    high = math.ceil(round((most + room * span) / step, 9)) * step
+    low = max(low, 0.0) if least >= 0 else low
+    digits = -math.floor(math.log10(step))
+    low, high = round(low, digits), round(high, digits)
+    # without room the rounding above may have cut off what lies at an end
+    low = low if low <= least else round(low - step, digits)
+    return low, high if high >= most else round(high + step, digits)
+
+
+def range_words(values: Floats) -> str:
+    """What is said where a range is needed and none was given."""
+    if not np.isfinite(values).all():
+        return f"there are infinite outcomes: give the range of outcomes, and {CLIP_WORDS}"
+    return (
+        "the outcomes do not all lie in [0, 1]: give the range of outcomes that the trial is to "
+        f"have, such as {_pair(values)}, which holds all of these with some room (suggest_range); "
+        "if the scale has ends of its own, such as 0,100, give these. If a few outcomes lie far "
+        "beyond the others, a narrower range takes fewer people, and they count as its nearer end "
+        f"with {CLIP_WORDS}. Choose it by past data, never by the trial's own, which would not be "
+        "private"
+    )
+
+
+def _pair(values: Floats) -> str:
+    """A suggested range as an option takes it."""
+    return ",".join(f"{end:.12g}" for end in suggest_range(values))
+
+
+def _round_step(most: float) -> float:
+    """The largest of 1, 2 and 5 times a power of ten that is not larger."""
+    power = 10.0 ** math.floor(math.log10(most))
+    steps = (power * times for times in (0.5, 1.0, 2.0, 5.0))
+    return max(step for step in steps if step <= most * (1 + 1e-9))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
