@@ -1,7 +1,8 @@
 """Formulas: what is possible, for an instance and a privacy level. Knows instances
 only, never a strategy or a run.
 
-Characteristic times, lower and upper bounds, switch points; thresholds are in
+Characteristic times, lower and upper bounds, switch points, the floor of all laws on
+[0, 1]; thresholds are in
 `discreet.theory.thresholds`, divergences in `discreet.theory.divergences`, everything
 of one instance at once is `discreet.bounds`.
 """
@@ -18,6 +19,7 @@ from discreet.theory.constants import (
     upper_constant_ctb_tt,
     upper_constants,
 )
+from discreet.theory.floor import floor_bound, floor_by_arm, least_samples
 from discreet.theory.times import (
     CharacteristicTime,
     free_epsilon,
@@ -46,11 +48,14 @@ from discreet.theory.times import (
 __all__ = [
     "CharacteristicTime",
     "complexity",
+    "floor_bound",
+    "floor_by_arm",
     "free_epsilon",
     "g1",
     "g2",
     "harder",
     "inverse_local_factor",
+    "least_samples",
     "local_factor",
     "lower_bound",
     "lower_bound_paper",

@@ -10,9 +10,13 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import InvalidInputError
-from discreet.instance import Instance
+from discreet.instance import Bernoulli, Instance
+from discreet.scale import YES_NO
 from discreet.theory import constants, times
+from discreet.theory.floor import floor_bound
 from discreet.theory.times import CharacteristicTime
+
+FLOORS = ("floor", "floor_global", "floor_local")
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,6 +27,9 @@ class PrivateBounds:
     `lower_bound_local` is T*_ℓ's own; as ε-local DP implies ε-global DP, a local
     strategy also obeys the global bound, and `lower_bound_local_both` is the larger of
     the two. The costs are ratios to no privacy.
+
+    All but the floors are for Bernoulli arms, or for strategies that round each outcome
+    to a bit. The floors, of arms that are not Bernoulli, hold for every strategy.
     """
 
     epsilon: float
@@ -42,6 +49,8 @@ class PrivateBounds:
     regime_global: str
     upper_constant: dict[str, float]
     private_complexity: float
+    floor_global: float | None = None
+    floor_local: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types for JSON; times as numbers, their allocations under
@@ -54,6 +63,11 @@ class PrivateBounds:
 class Bounds:
     """The characteristic times of an instance, and its bounds at an error rate δ and
     some privacy levels.
+
+    If the arms are not Bernoulli, `floor` is the lower bound of all strategies that are
+    right for all laws on [0, 1]. Times and other bounds are then those of the arms
+    after each outcome is rounded at random to a bit, `rounded_to_bits`: they hold for
+    strategies that round so, and others may stay below.
     """
 
     instance: Instance
@@ -72,16 +86,25 @@ class Bounds:
     switch_epsilon: dict[str, float]
     free_epsilon: float
     per_epsilon: tuple[PrivateBounds, ...]
+    floor: float | None = None
+
+    @property
+    def rounded_to_bits(self) -> bool:
+        """Whether all but the floors is about outcomes rounded to bits."""
+        return self.floor is not None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types for JSON; an infinite `free_epsilon` (privacy is never free)
-        becomes null.
+        becomes null. Floors, and that the rest is about bits, are there if the arms are
+        not Bernoulli.
         """
         fields = dict(vars(self))
-        fields["instance"] = self.instance.to_dict()
+        fields["instance"] = self.instance.describe()
         fields["best"] = self.instance.names[self.instance.best]
         fields["free_epsilon"] = self.free_epsilon if math.isfinite(self.free_epsilon) else None
         fields["per_epsilon"] = [row.to_dict() for row in self.per_epsilon]
+        if self.rounded_to_bits:
+            fields["rounded_to_bits"] = True
         return _plain(fields)
 
 
@@ -92,21 +115,19 @@ def bounds(
     beta: float = 0.5,
     sigma: float = 0.5,
 ) -> Bounds:
-    """All quantities of `theory` for a Bernoulli instance: without privacy, and for
-    each ε of `epsilons`.
+    """All quantities of `theory` for an instance: without privacy, and for each ε of
+    `epsilons`.
 
     β is the leader's share in the β-times, σ the standard deviation of the Gaussian
-    ones.
+    ones. Of arms that are not Bernoulli the floor is what holds for every strategy, the
+    rest what holds once each outcome is rounded to a bit.
     """
     if isinstance(epsilons, str) or not isinstance(epsilons, Sequence | np.ndarray):
         raise InvalidInputError(
             f"epsilons must be a list of privacy levels, for one as [1.0]; got {epsilons!r}"
         )
-    t_kl, t_tv, t_gaussian = (
-        times.t_kl(instance),
-        times.t_tv(instance),
-        times.t_gaussian(instance, sigma),
-    )
+    arms = _arms(instance)
+    t_kl, t_tv, t_gaussian = times.t_kl(arms), times.t_tv(arms), times.t_gaussian(arms, sigma)
     t_tv2 = t_gaussian.scaled(1 / (2 * sigma**2))
     switch = {
         "local": times.inverse_local_factor(t_tv2.value / t_kl.value),
@@ -118,30 +139,40 @@ def bounds(
         beta=beta,
         sigma=sigma,
         t_kl=t_kl,
-        t_kl_beta=times.t_kl_beta(instance, beta),
+        t_kl_beta=times.t_kl_beta(arms, beta),
         t_gaussian=t_gaussian,
-        t_gaussian_beta=times.t_gaussian_beta(instance, beta, sigma),
+        t_gaussian_beta=times.t_gaussian_beta(arms, beta, sigma),
         t_tv=t_tv,
         t_tv2=t_tv2,
-        complexity=constants.complexity(instance, sigma),
+        complexity=constants.complexity(arms, sigma),
         lower_bound=times.lower_bound(t_kl, delta),
         lower_bound_paper=times.lower_bound_paper(t_kl, delta),
         switch_epsilon=switch,
-        free_epsilon=times.free_epsilon(instance),
+        free_epsilon=times.free_epsilon(arms),
         per_epsilon=(),
+        floor=None if instance.outcomes == YES_NO else floor_bound(instance, delta),
     )
     rows = tuple(_at(plain, epsilon) for epsilon in epsilons)
     return Bounds(**{**vars(plain), "per_epsilon": rows})
 
 
+def _arms(instance: Instance) -> Bernoulli:
+    """The arms that the times are for."""
+    return instance if isinstance(instance, Bernoulli) else instance.as_bernoulli()
+
+
 def _at(plain: Bounds, epsilon: float) -> PrivateBounds:
-    instance, delta, beta, sigma = plain.instance, plain.delta, plain.beta, plain.sigma
+    instance, delta, beta, sigma = _arms(plain.instance), plain.delta, plain.beta, plain.sigma
     t_local, t_global, t_epsilon = (
         time(instance, epsilon, plain.t_kl)
         for time in (times.t_local, times.t_global, times.t_epsilon)
     )
     t_relaxed_beta = times.t_relaxed_beta(instance, epsilon, beta, sigma)
     hardest = times.harder(t_local, t_epsilon)
+    floors: dict[str, float] = {}
+    if plain.rounded_to_bits:
+        for trust in ("global", "local"):
+            floors[f"floor_{trust}"] = floor_bound(plain.instance, delta, epsilon, trust)
     return PrivateBounds(
         epsilon=float(epsilon),
         t_local=t_local,
@@ -162,6 +193,7 @@ def _at(plain: Bounds, epsilon: float) -> PrivateBounds:
             instance, epsilon, plain.t_gaussian_beta, t_relaxed_beta, beta, sigma
         ),
         private_complexity=constants.private_complexity(instance, epsilon, sigma),
+        **floors,
     )
 
 
@@ -172,7 +204,10 @@ def _global_regime(epsilon: float, plain: Bounds) -> str:
 
 
 def _plain(fields: dict[str, Any]) -> dict[str, Any]:
-    """Times as numbers, and their allocations gathered under one key."""
+    """Times as numbers, their allocations gathered under one key, and no floors where
+    there are none.
+    """
+    fields = {key: value for key, value in fields.items() if value is not None or key not in FLOORS}
     times = {key: value for key, value in fields.items() if isinstance(value, CharacteristicTime)}
     result = {key: value.value if key in times else value for key, value in fields.items()}
     return {**result, "allocation": {key: time.allocation.tolist() for key, time in times.items()}}
