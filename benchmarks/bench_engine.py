@@ -156,6 +156,27 @@ def rounds_of_bets() -> None:
         print(f"{f'ε = {epsilon:g}':38}{row}")
 
 
+def numbers_by_person() -> None:
+    """A run of bet-se on outcomes that are numbers beside one on bits, of as many
+    people: laws drawn person by person cost more, discrete ones hardly.
+    """
+    laws = {
+        "five values": discreet.Discrete(np.linspace(0, 1, 5), [[0.2] * 5, [0.19] * 4 + [0.24]]),
+        "Beta": discreet.Beta([50, 51], [50, 49]),
+        "data": discreet.Sampled([np.linspace(0, 0.9, 1000), np.linspace(0, 0.92, 1000)]),
+    }
+    print("\nbet-se, ε = 1, 20 000 people: a person, bits and numbers (ns)")
+    for name, instance in laws.items():
+        costs = []
+        for outcomes in ("yes-no", "numbers"):
+            strategy = discreet.bet_se(1e-90, 1.0, outcomes=outcomes)
+            discreet.simulate(instance, strategy, 1, max_samples=20_000, threads=1)
+            start = time.process_time()
+            found = discreet.simulate(instance, strategy, 50, max_samples=20_000, threads=1)
+            costs.append((time.process_time() - start) / found.samples.sum() * 1e9)
+        print(f"  {name:14}{costs[0]:>8.1f}{costs[1]:>8.1f}   times {costs[1] / costs[0]:.1f}")
+
+
 def against_the_oracle() -> None:
     instance, strategy = discreet.benchmarks.mu2, discreet.adap_tt(0.001, 0.01)
     slow = best(oracle, 5) / 30_000
@@ -206,5 +227,6 @@ def run() -> None:
     leaps()
     whole_runs()
     rounds_of_bets()
+    numbers_by_person()
     against_the_oracle()
     start_up_and_memory()

@@ -23,13 +23,14 @@ from discreet import (
     InvalidInputError,
     OwnStrategy,
     Results,
+    Sampled,
     Study,
     plan,
     run_study,
     simulate,
 )
 from discreet.cli.simulate import simulation_report
-from discreet.reports import charts, terminal
+from discreet.reports import charts, plan_text, terminal
 from discreet.reports.plan import plan_page
 from discreet.simulation.own import code_of
 from discreet.simulation.paths import run_path
@@ -174,8 +175,9 @@ class TestRuns:
             Bernoulli([0.8, 0.3, 0.2]),
             Discrete([0.0, 0.5, 1.0], [[0.1, 0.2, 0.7], [0.6, 0.2, 0.2]]),
             Beta([4.0, 2.0], [2.0, 4.0]),
+            Sampled([[0.9, 0.5, 0.6], [0.1, 0.7]]),
         ],
-        ids=["bernoulli", "discrete", "beta"],
+        ids=["bernoulli", "discrete", "beta", "data"],
     )
     def test_the_same_runs_as_the_engine(self, instance: discreet.Instance) -> None:
         """TTUCB in plain Python meets the rewards that the compiled one meets, run by
@@ -357,7 +359,8 @@ class TestLabel:
         assert discreet.ttucb(0.1).shown == "ttucb"
 
     def test_a_simulation_in_a_terminal(self, capsys: pytest.CaptureFixture[str]) -> None:
-        terminal.show_simulation(simulation_report(UNIFORM, simulate(EASY, UNIFORM, runs=5)), EASY)
+        found = simulation_report(EASY, UNIFORM, simulate(EASY, UNIFORM, runs=5))
+        terminal.show_simulation(found, EASY)
         assert LABEL in capsys.readouterr().out
 
     def test_a_plan(self, capsys: pytest.CaptureFixture[str]) -> None:
@@ -374,7 +377,7 @@ class TestLabel:
         assert bounds[0] > bounds[1] > bounds[2] > 0
         assert "correctness" not in found.to_dict()["no_privacy"][0]
         assert all(LABEL in entry.strategy for entry in found.affordable)
-        terminal.show_plan(found)
+        plan_text.show_plan(found)
         shown = " ".join(capsys.readouterr().out.split())
         for name in ("noisy", "uniform"):
             assert f"{LABEL}: the strategy '{name}' is your own" in shown.lower()

@@ -312,7 +312,7 @@ def margin_round(arms: int, epsilon: float = 0.01) -> tuple[Round, Book]:
     bets, setting = make_bets(epsilon), make_setting(arms, epsilon, 0.1, hint=0.1)
     book = new_book(arms, bets.tilt.size)
     book.mean[-1] = 0.9
-    plan = Plan(1, 10, 0.3, True, True)
+    plan = Plan(1, 10, 0.3, True, True, False)
     now = announce(1, 10, 10 * arms, plan, -1, bets, setting, 10**9, book)
     assert now.leader == arms - 1
     return now, book
@@ -320,7 +320,7 @@ def margin_round(arms: int, epsilon: float = 0.01) -> tuple[Round, Book]:
 
 def deal(book: Book, bits: list[Floats]) -> None:
     for a, people in enumerate(bits):
-        book.fresh[a] = people.sum(), people.size
+        book.fresh[a] = people.sum(), people.size, 0
 
 
 @pytest.mark.parametrize("arms", [2, 3, 5])
@@ -332,14 +332,14 @@ def test_one_person_moves_a_margin_by_at_most_one(arms: int) -> None:
     for _ in range(100):
         bits = [rng.integers(0, 2, rng.integers(0, 7)).astype(float) for _ in range(arms)]
         deal(book, bits)
-        release_margin(0.0, now, book)
+        release_margin(0.0, 0.0, now, book)
         before = float(book.fresh[now.leader, SUM])
         assert before == int(before)
         for people in bits:
             for i in range(people.size):
                 people[i] = 1 - people[i]
                 deal(book, bits)
-                release_margin(0.0, now, book)
+                release_margin(0.0, 0.0, now, book)
                 moved.add(float(book.fresh[now.leader, SUM]) - before)
                 people[i] = 1 - people[i]
     assert moved == ({-1, 1} if arms == 2 else {-1, 0, 1})
@@ -368,7 +368,7 @@ def test_a_margin_never_says_more_than_the_sums(arms: int) -> None:
         sums = [[score(i, a, leader) for a in range(leader)] for i in tilts]
         back = [score(i, leader, 0) for i in tilts]
         deal(book, bits)
-        release_margin(noise, now, book)
+        release_margin(noise, 0.0, now, book)
         lost = np.array(sums) - [[score(i, a, leader) for a in range(leader)] for i in tilts]
         assert np.all(lost > -1e-12)
         assert np.all(lost.min(axis=1) < 1e-12)

@@ -314,7 +314,7 @@ def test_a_margin_is_private_and_never_flatters(arms: int) -> None:
         for arm in (-1, *np.flatnonzero(sums < counts).tolist()):
             book.fresh[:, SUM], book.fresh[:, COUNT] = sums, counts
             book.fresh[arm, SUM] += arm >= 0
-            release_margin(3.0, now, book)
+            release_margin(3.0, 0.0, now, book)
             released.append(book.fresh[1, SUM])
             if arm < 0:
                 leads = [book.fresh[1, SUM] - book.fresh[a, SUM] - 3 for a in range(arms) if a != 1]

@@ -18,10 +18,11 @@ from discreet.simulation.laws import bernoulli
 from discreet.simulation.loops import betting as play
 from discreet.strategies.betting.run import BettingRun
 from discreet.strategies.betting.tilts import betting_rules
-from discreet.strategies.run import Run, new_run
+from discreet.strategies.run import Run, Totals, new_run
 from discreet.strategies.stream.run import StreamRun
+from discreet.strategies.units import grid_of
 from discreet.theory import thresholds as threshold
-from discreet.trials import mechanisms, outcomes
+from discreet.trials import mechanisms
 from tests.support.oracle import OPTIONS, make, oracle
 from tests.support.tape import Tape
 
@@ -54,7 +55,7 @@ def played(
     """A live run on random bits, the arms in the order of assignment, and the tape of
     it.
     """
-    rng, tape, grid = np.random.default_rng(seed), Tape(), outcomes.grid_of(strategy)
+    rng, tape, grid = np.random.default_rng(seed), Tape(), grid_of(strategy)
     live = new_run(strategy, len(MEANS), CAP, strategy.delta, noise)
     arms: list[int] = []
     bits: dict[tuple[int, int], list[int]] = {}
@@ -102,8 +103,9 @@ def release(live: Run, strategy: Strategy, grid: int, bits: Any, rng: Any, tape:
 
 
 def release_round(live: BettingRun, bits: Any, rng: Any, tape: Tape) -> None:
-    totals = [sum(bits[arm, phase]) for arm, phase, _ in live.due()]
-    tape.dealt([len(bits.pop((arm, phase))) for arm, phase, _ in live.due()], totals)
+    totals = [live.totals(bits[arm, phase]) for arm, phase, _ in live.due()]
+    sizes = [len(bits.pop((arm, phase))) for arm, phase, _ in live.due()]
+    tape.dealt(sizes, [total.sum for total in totals])
     sums = []
     for total in live.combine(totals):
         if total is not None:
@@ -113,7 +115,7 @@ def release_round(live: BettingRun, bits: Any, rng: Any, tape: Tape) -> None:
                 up, down = int(rng.geometric(p)), int(rng.geometric(p))
                 tape.jumps += [up, down]
                 noise = up - down
-            sums.append(float(total + noise))
+            sums.append(float(total.sum + noise))
     live.release(sums)
 
 
@@ -203,8 +205,8 @@ def test_a_run_goes_on_from_what_it_wrote(strategy: Strategy) -> None:
             assert due == two.due()
             if not due:
                 break
-            totals = one.combine([int(rng.integers(0, batch.size + 1)) for batch in due])
-            sums = [float(total) for total in totals if total is not None]
+            drawn = [Totals(int(rng.integers(0, batch.size + 1))) for batch in due]
+            sums = [float(total.sum) for total in one.combine(drawn) if total is not None]
             one.release(sums)
             two.release(sums)
         elif isinstance(one, StreamRun) and isinstance(two, StreamRun):

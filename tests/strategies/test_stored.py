@@ -36,6 +36,11 @@ STORED: dict[str, tuple[Strategy, list[str], list[str]]] = {
         [*ALWAYS, "margins", "round"],
         [*BOOK, "sigma", "pick", "left"],
     ),
+    "numbers": (
+        discreet.bet_se(0.1, 1, outcomes="numbers"),
+        [*ALWAYS, "margins", "round"],
+        [*BOOK, "sigma", "pick", "left", "close", "aside", "lift"],
+    ),
 }
 
 

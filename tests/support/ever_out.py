@@ -10,7 +10,7 @@ import numpy as np
 
 from discreet.arrays import Floats, Ints
 from discreet.leaf import leaf
-from discreet.simulation.laws import Generator
+from discreet.simulation.laws import Generator, Laws
 from discreet.simulation.loops.betting import draw_noise, draw_round
 from discreet.strategies.betting.book import COUNT, SUM, Book, Round, new_book, odds_of
 from discreet.strategies.betting.rounds import first_round, next_round, release_margin
@@ -91,27 +91,27 @@ def deal_round(
         book.fresh[arm, SUM] += 1 if rng.random() < mean else 0
         book.fresh[arm, COUNT] += 1
     if now.margin:
-        release_margin(draw_noise(rng, setting), now, book)
+        release_margin(draw_noise(rng, now, setting), 0.0, now, book)
     else:
         for a in range(means.size):
             if book.active[a]:
-                book.fresh[a, SUM] += draw_noise(rng, setting)
+                book.fresh[a, SUM] += draw_noise(rng, now, setting)
 
 
 @leaf(allocates=True)
 def runs_with_best_out(
-    rng: Generator, means: Floats, field: Field, rules: BettingRules, cap: int, runs: int
+    rng: Generator, laws: Laws, field: Field, rules: BettingRules, cap: int, runs: int
 ) -> int:
     """Of so many runs, those in which arm 0 is out after some round."""
-    found, pulls = 0, np.zeros(means.size, np.int64)
+    found, pulls = 0, np.zeros(laws.mean.size, np.int64)
     for _ in range(runs):
-        book = new_book(means.size, rules.bets.tilt.size)
+        book = new_book(pulls.size, rules.bets.tilt.size)
         now = first_round(rules.bets, rules.setting, cap, book)
         while now.winner < 0 and now.length >= 1 and not book.out[0]:
             if field.dealing == SUMS:
-                draw_round(rng, means, now, rules.setting, pulls, book)
+                draw_round(rng, laws, now, rules.setting, pulls, book)
             else:
-                deal_round(rng, means, field, now, rules.setting, book)
+                deal_round(rng, laws.mean, field, now, rules.setting, book)
             now, book = next_round(now, rules.bets, rules.setting, cap, book)
         found += book.out[0]
     return found

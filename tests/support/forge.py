@@ -1,9 +1,16 @@
 """Transcripts as somebody would forge them who can compute a hash."""
 
+from collections.abc import Iterator
+from copy import deepcopy
 from typing import Any
 
+from discreet.trials.chain import link
 from discreet.trials.protocol import canonical, digest
-from discreet.trials.record import link
+
+UNKNOWN = {("status", "pending"), ("status", "waiting")}
+"""How many outcomes are not in is not in the record: of these only the limits follow
+from it.
+"""
 
 
 def rechained(transcript: Any) -> Any:
@@ -15,3 +22,32 @@ def rechained(transcript: Any) -> Any:
     transcript["status"]["head"] = f"{len(transcript['events'])}:{previous}"
     transcript["status"]["protocol_hash"] = transcript["protocol_hash"]
     return transcript
+
+
+def leaves(part: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    """Every value of a document that holds no others, with the way to it."""
+    if isinstance(part, dict | list):
+        for key, value in part.items() if isinstance(part, dict) else enumerate(part):
+            yield from leaves(value, (*path, key))
+    else:
+        yield path, part
+
+
+def changed(transcript: Any, path: tuple[Any, ...], value: Any) -> Any:
+    other = deepcopy(transcript)
+    part = other
+    for key in path[:-1]:
+        part = part[key]
+    part[path[-1]] = value
+    return other
+
+
+def others(value: Any) -> list[Any]:
+    """Values that somebody might put in its place, also of another type."""
+    if isinstance(value, bool):
+        return [not value, int(value)]
+    if isinstance(value, int):
+        return [value + 1, float(value), None]
+    if isinstance(value, float):
+        return [value * (1 + 1e-6) + 1e-9, str(value)]
+    return [f"{value} ", None] if isinstance(value, str) else [0, "x"]

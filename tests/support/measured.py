@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from evidence import authors as authors_study
+from evidence import numbers as numbers_study
 
 ROOT = Path(__file__).parents[2]
 NUMBERS = [
@@ -34,6 +35,7 @@ CHOOSING = evidence("choosing")
 CELLS = CHOOSING["cells"]
 LOCAL = CHOOSING["local"]
 EDITIONS = evidence("editions")
+OUTCOMES = evidence("numbers")
 AUTHORS = evidence("authors")
 THEIRS = AUTHORS["cells"]
 THRESHOLDS = evidence("thresholds")
@@ -74,6 +76,25 @@ def spaced(number: int) -> str:
 
 def samples(number: float) -> str:
     return f"{number / 1e6:.3g} M" if number >= 1e6 else f"{number / 1e3:.0f} k"
+
+
+# --- outcomes that are numbers --------------------------------------------------------
+
+
+def cost_of_numbers(part: str) -> list[float]:
+    """People with `numbers` for each with `yes-no`, where outcomes are yes or no."""
+    cells = numbers_study.cells_of(OUTCOMES, part)
+    return [1 / numbers_study.gain(cell) for cell in cells if "bern" in cell["instance"]]
+
+
+def cost_of_twice_the_range(way: str) -> list[float]:
+    """People with a range twice as wide for each with the narrower one."""
+    ratios = []
+    for epsilon in numbers_study.RANGE_EPSILONS:
+        cells = numbers_study.cells_of(OUTCOMES, "ranges", epsilon=epsilon)
+        means = [cell[way]["mean"] for cell in cells]
+        ratios += [means[1] / means[0], means[2] / means[1]]
+    return ratios
 
 
 # --- what the evidence says -----------------------------------------------------------

@@ -12,21 +12,29 @@ def log_of_sum(logs: list[float]) -> float:
     return top + math.log(sum(math.exp(x - top) for x in logs))
 
 
+Told = tuple[float, ...]
+"""What was released of an arm: sum and people; of numbers also how close they were."""
+
+
 @dataclass
 class Weights:
     """What a person does to money, in logs: of the arm with outcome 0 or 1, of the
-    rival with outcome 0 or 1; `step` is d.
+    rival with outcome 0 or 1; `step` is d. What one who is close to the centre does
+    more: one of the arm, one of the rival.
     """
 
     own: tuple[float, float]
     rival: tuple[float, float]
     step: float
+    close: tuple[float, float] = (0.0, 0.0)
 
-    def score(self, own: tuple[float, float], rival: tuple[float, float]) -> float:
-        """T, of (sum, people) of the arm and of its rival."""
+    def score(self, own: Told, rival: Told) -> float:
+        """T of an arm and its rival."""
         value = 0.0
-        for (no, yes), (total, people) in ((self.own, own), (self.rival, rival)):
-            value += (yes - no) * total + no * people
+        for (no, yes), close, (total, people, *near) in zip(
+            (self.own, self.rival), self.close, (own, rival), strict=True
+        ):
+            value += (yes - no) * total + no * people + close * sum(near)
         return value
 
     @property
@@ -44,6 +52,26 @@ def weights(tilt: float, centre: float, own_odds: int, rival_odds: int) -> Weigh
         (math.log1p(-e * centre), math.log1p(e * (1 - centre))),
         d,
     )
+
+
+def mixture(shrink: float, e: float | None, hint: float) -> tuple[list[float], list[float]]:
+    """Tilts falling, and what each has of the stake."""
+    octaves = [(j + 0.5) / 2 for j in range(40)]
+    tilts = [3 * shrink * 2**-o for o in octaves]
+    shares = [1 / (1 + ((o - 3.5) / 1.5) ** 2) for o in octaves]
+    shares = [share / sum(shares) for share in shares]
+    if hint:
+        near = []
+        for tilt in tilts:
+            off = math.log2(tilt / (2 * hint))
+            near.append(1 / (1 + (off / (0.7 if off < 0 else 2)) ** 2) ** 2)
+        shares = [0.6 * x + 0.4 * y / sum(near) for x, y in zip(shares, near, strict=True)]
+    high = sum(tilt >= e / 2 for tilt in tilts) if e is not None else 0
+    if e is not None and high:
+        whole = sum(shares[:high])
+        tilts = [0.8 * e, 0.6 * e, *tilts[high:]]
+        shares = [whole / 2, whole / 2, *shares[high:]]
+    return tilts, shares
 
 
 # --- what noise costs -----------------------------------------------------------------
@@ -127,6 +155,7 @@ class Announced:
     centre: float
     dear: bool = False
     single: bool = False
+    fine: bool = False
     tails: dict[int, tuple[float, Weights, float]] = field(default_factory=dict)
     """sigma, score, log A"""
 
@@ -134,15 +163,12 @@ class Announced:
     def kind(self) -> str:
         if self.single and len(self.odds) > 2:
             return "margin over many"
-        return ("dear " if self.dear else "") + ("difference" if self.single else "sums")
+        kind = ("dear " if self.dear else "") + ("difference" if self.single else "sums")
+        return kind + (" of numbers" if self.fine else "")
 
     def rival(self, a: int) -> int:
         return self.second if a == self.leader else self.leader
 
-    def weigh(self, tilt: float, a: int) -> Weights:
-        x = 0.5 if self.single else self.centre
+    def weigh(self, tilt: float, a: int, centre: float) -> Weights:
+        x = 0.5 if self.single else centre
         return weights(tilt, x, self.odds[a], self.odds[self.rival(a)])
-
-
-def spread_at(centre: float) -> float:
-    return max(centre * (1 - centre), 0.001)

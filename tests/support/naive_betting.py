@@ -10,10 +10,20 @@ from typing import Any
 
 import numpy as np
 
-from tests.support.naive_bets import Announced, log_of_sum, moment, one_tail, spread_at, two_tails
+from tests.support.naive_bets import (
+    Announced,
+    Told,
+    Weights,
+    log_of_sum,
+    mixture,
+    moment,
+    one_tail,
+    two_tails,
+)
+from tests.support.naive_plans import NaivePlans
 
 
-class NaiveBetting:
+class NaiveBetting(NaivePlans):
     """One setting; `run` plays it."""
 
     def __init__(
@@ -27,34 +37,55 @@ class NaiveBetting:
         hint: float = 0.0,
     ) -> None:
         self.means, self.arms, self.top_two = means, range(len(means)), sampling == "top-two"
-        self.shrink = math.tanh((epsilon or 0) / 2) if trust == "local" else 1.0
+        self.shrink = self.shrinks(epsilon or 0) if trust == "local" else 1.0
         self.e = epsilon if trust == "global" else None
         self.zeta, self.hint = zeta * self.shrink, hint * self.shrink
         self.need = math.log((2 if zeta else 1) / delta)
         self.zeta_need = math.log(2 * (len(means) - 1) / delta)
-        self.tilts, self.shares = self.mixture()
+        self.tilts, self.shares = mixture(self.shrink, self.e, self.hint)
         self.loud = 0 if self.e is None else sum(tilt >= self.e / 4 for tilt in self.tilts)
         self.kinds: list[str] = []
         """Of the rounds of the last run."""
+        self.story: list[list[float]] = []
+        """The money of all arms after each of them."""
 
-    def mixture(self) -> tuple[list[float], list[float]]:
-        """Tilts falling, and what each has of the stake."""
-        octaves = [(j + 0.5) / 2 for j in range(40)]
-        tilts = [3 * self.shrink * 2**-o for o in octaves]
-        shares = [1 / (1 + ((o - 3.5) / 1.5) ** 2) for o in octaves]
-        shares = [share / sum(shares) for share in shares]
-        if self.hint:
-            near = []
-            for tilt in tilts:
-                off = math.log2(tilt / (2 * self.hint))
-                near.append(1 / (1 + (off / (0.7 if off < 0 else 2)) ** 2) ** 2)
-            shares = [0.6 * x + 0.4 * y / sum(near) for x, y in zip(shares, near, strict=True)]
-        high = sum(tilt >= self.e / 2 for tilt in tilts) if self.e is not None else 0
-        if self.e is not None and high:
-            whole = sum(shares[:high])
-            tilts = [0.8 * self.e, 0.6 * self.e, *tilts[high:]]
-            shares = [whole / 2, whole / 2, *shares[high:]]
-        return tilts, shares
+    # --- what differs if outcomes are numbers -----------------------------------------
+
+    def shrinks(self, epsilon: float) -> float:
+        """What randomised response leaves of a difference."""
+        return math.tanh(epsilon / 2)
+
+    def level_of(self, now: Announced, n: int, seen: float) -> float:
+        """A sum as if randomised response had been used."""
+        return seen
+
+    def weigh(self, now: Announced, tilt: float, a: int) -> Weights:
+        return now.weigh(tilt, a, now.centre)
+
+    def told(self, a: int, seen: dict[int, float], people: dict[int, int]) -> Told:
+        """What a score is told about an arm: sum, people."""
+        return seen[a], people[a]
+
+    def expected(self, now: Announced, a: int) -> Told:
+        """The same if all is as the plan has it and nobody is better."""
+        people = now.length * now.odds[a]
+        return people * (0.5 if now.single else now.centre), people
+
+    def moments(self, now: Announced, w: Weights) -> float:
+        """What noise costs a moment bet."""
+        own, rival = (moment(slope, self.e) for slope in w.slopes)
+        return own if now.single else own + rival
+
+    def tail(self, now: Announced, w: Weights) -> float:
+        """What noise costs a tail bet."""
+        return self.tail_of_sums(now, w, self.e or 0.0)
+
+    def tail_of_sums(self, now: Announced, w: Weights, tick: float) -> float:
+        """The same of the noise in sums, if a unit of it costs `tick`."""
+        own, rival = (min(slope / (self.e or 1.0), 1.0) for slope in w.slopes)
+        return (one_tail(own, tick) if now.single else two_tails(own, rival, tick)) + 1e-7
+
+    # --- a run ------------------------------------------------------------------------
 
     def run(
         self, rng: np.random.Generator, cap: int = 10**12
@@ -67,8 +98,8 @@ class NaiveBetting:
         self.pulls = dict.fromkeys(self.arms, 0)
         self.mean, self.sure = dict.fromkeys(self.arms, 0.5), dict.fromkeys(self.arms, 12.0)
         self.money, self.out = dict.fromkeys(self.arms, 0.0), set[int]()
-        self.n, self.rounds, self.kinds = 0, 0, []
-        now = self.first()
+        self.n, self.rounds, self.kinds, self.story = 0, 0, [], []
+        now = self.finish(self.first())
         while True:
             used = sum(self.pulls.values())
             now.length = min(now.length, (cap - used) // sum(now.odds.values()))
@@ -81,12 +112,13 @@ class NaiveBetting:
             self.bet(now, seen, people)
             self.learn(now, seen, people)
             self.judge(now)
+            self.story.append(list(self.money.values()))
             self.rounds += 1
             found = self.winner()
             if found is not None:
                 pulls = list(self.pulls.values())
                 return sum(pulls), found, True, self.rounds, pulls
-            now = self.next(now)
+            now = self.finish(self.next(now))
 
     def draw(
         self, now: Announced, rng: np.random.Generator
@@ -127,7 +159,7 @@ class NaiveBetting:
         e = self.e
         if not now.dear or e is None:
             return
-        two, spread = sum(now.odds.values()) == 2, spread_at(now.centre)
+        two, spread = sum(now.odds.values()) == 2, self.spread(now.centre, now.fine)
         for a in now.odds:
             c, b = now.rival(a), now.length
             if self.rounds == 0:
@@ -143,12 +175,11 @@ class NaiveBetting:
             nats = self.need - self.loud_money(self.wealth[a]) - math.log(max(sigma, 0.1))
             found = []
             for share in (1, 0.87, 0.74, 0.61, 0.48, 0.35):
-                w = now.weigh(e * share, a)
-                down, up = (min(slope / e, 1.0) for slope in w.slopes)
-                price = (one_tail(down, e) if now.single else two_tails(down, up, e)) + 1e-7
-                mid, mine, its = 0.5 if now.single else now.centre, now.odds[a], now.odds[c]
-                level = w.score((b * mine * mid, b * mine), (b * its * mid, b * its))
-                gap = (price + nats - level) / (w.slopes[0] * mine + w.slopes[1] * its)
+                w = self.weigh(now, e * share, a)
+                price = self.tail(now, w)
+                level = w.score(self.expected(now, a), self.expected(now, c))
+                pull = w.slopes[0] * now.odds[a] + w.slopes[1] * now.odds[c]
+                gap = (price + nats - level) / pull
                 found.append((gap, -share, w, price))
             _, _, w, price = min(found, key=lambda x: x[:2])
             now.tails[a] = sigma, w, price
@@ -170,7 +201,7 @@ class NaiveBetting:
                 logs = []
                 for c in now.odds:
                     if c != a:
-                        score = w.score((seen[a], people[a]), (seen[c], people[c]))
+                        score = w.score(self.told(a, seen, people), self.told(c, seen, people))
                         logs.append(math.log(0.4) - 0.6 * (price - score))
                 factor = log_of_sum([math.log(0.9), math.log(0.1 / len(logs)) + log_of_sum(logs)])
                 for j in range(self.loud):
@@ -199,7 +230,7 @@ class NaiveBetting:
     ) -> None:
         """One account, tilt by tilt; `worth` is what the null grants the arm, in d."""
         c = now.rival(a)
-        own, rival = (seen[a], people[a]), (seen[c], people[c])
+        own, rival = self.told(a, seen, people), self.told(c, seen, people)
         tail = 0.0
         if now.dear:
             sigma, w, price = now.tails[a]
@@ -216,25 +247,26 @@ class NaiveBetting:
             if now.dear and j < self.loud:
                 account[j] += tail
             elif j < max(4, self.loud) or tilt**2 * self.n >= 0.2**2:
-                w = now.weigh(tilt, a)
-                account[j] += w.score(own, rival) + w.step * worth - moment(w.slopes[0], self.e)
-                if not now.single:
-                    account[j] -= moment(w.slopes[1], self.e)
+                w = self.weigh(now, tilt, a)
+                account[j] += w.score(own, rival) + w.step * worth - self.moments(now, w)
 
     # --- what is known ----------------------------------------------------------------
 
     def learn(self, now: Announced, seen: dict[int, float], people: dict[int, int]) -> None:
-        spread, noise = spread_at(now.centre), 0.0 if self.e is None else 2 / self.e**2
+        spread, noise = self.spread(now.centre, now.fine), 0.0
+        if self.e is not None:
+            noise = 2 / self.e**2
         for a in now.odds:
             n = people[a]
             self.pulls[a] += n
             if not now.single:
-                self.sums[a] += seen[a]
+                level = self.level_of(now, n, seen[a])
+                self.sums[a] += level
                 self.counts[a] += n
                 if n:
                     more = 1 / (0.8 * spread / n + noise / n**2)
                     whole = self.sure[a] + more
-                    self.mean[a] += more / whole * (seen[a] / n - self.mean[a])
+                    self.mean[a] += more / whole * (level / n - self.mean[a])
                     self.sure[a] = whole
         if now.single and len(now.odds) == 2:
             b, c = now.leader, now.second
@@ -258,15 +290,6 @@ class NaiveBetting:
             if self.money[a] >= self.need + 1e-14 * self.pulls[a]:
                 self.out.add(a)
 
-    def ranking(self, arms: list[int]) -> list[int]:
-        return sorted(arms, key=lambda a: (-self.mean[a], a))
-
-    def inside(self) -> list[int]:
-        return [a for a in self.arms if a not in self.out]
-
-    def front(self) -> int:
-        return self.ranking(self.inside() or list(self.arms))[0]
-
     def winner(self) -> int | None:
         left = self.ranking(self.inside())
         if len(left) == 1:
@@ -278,136 +301,3 @@ class NaiveBetting:
             if self.all_money(self.pairs.get((a, left[0]), [-1e9] * len(self.tilts))) < need:
                 return None
         return left[0]
-
-    def gap(self, a: int, c: int) -> tuple[float, float]:
-        return self.mean[c] - self.mean[a], 1 / self.sure[c] + 1 / self.sure[a]
-
-    # --- plans ------------------------------------------------------------------------
-
-    def rate(self, gap: float, variance: float) -> float:
-        if gap <= 0:
-            return 0.0
-        if self.e is None or gap / variance <= self.e:
-            return gap**2 / variance / 2
-        return self.e * (gap - self.e * variance / 2)
-
-    def hinted(self) -> float:
-        return (self.need + 1.2) / self.rate(self.hint, 0.5)
-
-    def first(self) -> Announced:
-        e, two = self.e, len(self.means) == 2
-        if e is None:
-            length = 2 + math.ceil(min(2 / max(self.shrink, 1e-9) ** 2, 2**50))
-        elif self.hint:
-            wanted = max(0.9 * self.hinted(), 3 / e) if two else max(0.3 * self.hinted(), 10 / e)
-            length = math.ceil(min(wanted, max(6 / e**2, 10 / e)))
-        else:
-            length = 2 + math.ceil((13 if two else 10) / e)
-        info = math.inf if e is None else e**2 * length
-        return Announced(0, 1, dict.fromkeys(self.arms, 1), length, 0.5, info < 8, two and info < 4)
-
-    def overslept(self, a: int) -> bool:
-        return self.pulls[a] * 32 * math.exp(min(self.money[a] - self.need, 700) / 2) < self.n
-
-    def who(self) -> tuple[list[int], int]:
-        """The arms that play, and the people behind each."""
-        inside = self.inside() or list(self.arms)
-        if not self.top_two:
-            return [a for a in self.arms if a in inside or self.overslept(a)], self.n
-        boss = self.ranking(inside)[0]
-        late, costs = [], []
-        for a in self.arms:
-            if a != boss and a in inside:
-                met = self.met.get((a, boss), 0) if self.zeta else self.pulls[a]
-                gap, error = self.gap(a, boss)
-                costs.append((gap**2 / error, a))
-                if 2 * len(self.means) * met < self.n:
-                    late.append((met, a))
-            elif a != boss and self.overslept(a):
-                late.append((self.pulls[a], a))
-        other = min(late or costs)[1]
-        return sorted([boss, other]), max(self.pulls[other], 1)
-
-    def next(self, before: Announced) -> Announced:
-        active, n = self.who()
-        leader, second = self.ranking(active)[:2]
-        pull, two = 2 + (0 if self.e is None else 1 / self.e), len(active) == 2
-        levels = [(self.sums[a] + pull / 2) / (self.counts[a] + pull) for a in (leader, second)]
-        centre = max(sum(levels) / 2, 0.5 - self.shrink / 2, 1 / 64)
-        centre = min(centre, 0.5 + self.shrink / 2, 63 / 64)
-        rivals = len(active) - 1
-        lead = 2 ** min(4, max(0, math.floor(math.log2(math.sqrt(rivals)) + 0.3)))
-        now = Announced(leader, second, {a: lead if a == leader else 1 for a in active}, 0, centre)
-        spread = spread_at(centre)
-        if self.e is not None:
-            gap, error = self.gap(second, leader)
-            if self.hint and not two and not before.single and gap**2 > error:
-                length = self.over_many(now, n)
-                if self.e**2 * length < 0.5:
-                    now.odds = dict.fromkeys(active, 1)
-                    now.length, now.dear, now.single = math.ceil(length), True, True
-                    return now
-            length = self.dear(now, n, spread * (1 + 1 / lead))
-            if self.e**2 * length * 4 * spread < 8:
-                now.length, now.dear = math.ceil(length), True
-                known = self.counts[leader] + self.counts[second]
-                excess = 1 - 4 * centre * (1 - centre) if known else 1.0
-                now.single = two and self.e**2 * length * excess < 4
-                return now
-        now.length = self.cheap(now, n, spread)
-        return now
-
-    def believe(self, a: int, leader: int, hint: float) -> float:
-        gap, error = self.gap(a, leader)
-        gap = max(gap, 0.0)
-        seen = gap**3 / (gap**2 + 0.4 * error)
-        return max(seen, min(hint, gap + math.sqrt(error) / 2)) if hint else seen
-
-    def dear(self, now: Announced, n: int, variance: float) -> float:
-        two = len(now.odds) == 2
-        longest = 2.7 * n if two else 2.0 * n
-        hint = self.hint if two else 0.0
-        if hint:
-            longest = max(longest, self.hinted())
-        needs = []
-        for a in now.odds:
-            if a != now.leader:
-                rate = self.rate(self.believe(a, now.leader, hint) + self.zeta, variance)
-                lack = self.need - self.money[a] + math.log(1 / 0.6) + (0.5 if two else 2)
-                needs.append(min(max(lack, 0.5) / max(rate, 1e-300), longest))
-        return min(max(math.sqrt(min(needs) * max(needs)), n / 5), longest)
-
-    def over_many(self, now: Announced, n: int) -> float:
-        needs = []
-        for a in now.odds:
-            if a != now.leader:
-                rate = self.rate(self.believe(a, now.leader, self.hint), 0.5)
-                needs.append(max(self.need - self.money[a] + 1.2, 0.5) / max(rate, 1e-300))
-        if max(needs) > 3 * min(needs):
-            return math.inf
-        return min(max(*needs, n / 5), max(2 * n, self.hinted()))
-
-    def cheap(self, now: Announced, n: int, spread: float) -> int:
-        info = math.inf if self.e is None else self.e**2 * n * 4 * spread
-        shortest = min(max(40 / info, 0.03), 0.2) * n
-        goal, boss = self.need + 10 / (1 + info / 50) - 6, self.front()
-
-        def enough(length: float) -> bool:
-            for a in now.odds:
-                gap = max(self.mean[boss] - self.mean[a], 0.0) + self.zeta
-                sampling = length * gap**2 / (8 * spread)
-                nats = 2 * sampling
-                if self.e is not None:
-                    z = self.e * length * gap / 2
-                    noise = z - 1 + math.exp(-z)
-                    nats = nats * noise / max(sampling + noise, 1e-300)
-                if a != boss and self.money[a] + nats >= goal:
-                    return True
-            return False
-
-        if enough(shortest):
-            return math.ceil(shortest)
-        length = 2.0 * n
-        while enough(length / 1.1):
-            length /= 1.1
-        return math.ceil(length)

@@ -47,6 +47,7 @@ OPTIONS: dict[str, tuple[Any, ...]] = {
     "trust": (None, "local", "none"),
     "zeta": (None, 0.1),
     "s": (None, 2.0),
+    "outcomes": (None, "numbers"),
 }
 ARMS: dict[str, Instance] = {
     "bernoulli": Bernoulli([0.55, 0.8, 0.5, 0.3]),
@@ -230,6 +231,16 @@ trials of its first edition, which cannot be continued.
 """
 
 
+NUMBERS: dict[str, Strategy] = {
+    "numbers": discreet.bet_se(0.05, 1.0, outcomes="numbers"),
+    "numbers bold": discreet.bet_se(0.05, 8.0, outcomes="numbers"),
+    "numbers dear": discreet.bet_se(0.05, 0.3, outcomes="numbers", hint=0.5),
+    "numbers local": discreet.bet_se(0.05, 2.0, trust="local", outcomes="numbers"),
+    "numbers none": discreet.bet_se(0.05, trust="none", outcomes="numbers", zeta=0.1),
+}
+"""Those of outcomes that are numbers."""
+
+
 def fill(path: Path, name: str, strategy: Strategy, people: int) -> None:
     """A trial with so many people, the last of whom have not told."""
     most = 40 if name.endswith(("ids", "none")) else 5000
@@ -240,10 +251,12 @@ def fill(path: Path, name: str, strategy: Strategy, people: int) -> None:
             id: int(rng.random() < (0.3, 0.8, 0.3)[arm]) for id, arm in open_people(path, name)
         }
         if strategy.trust == "local":
-            level = float(strategy.epsilon or 0)
-            trial.answer_many(
-                {id: discreet_respond()(bit, level, strategy.gamma) for id, bit in outcomes.items()}
-            )
+            level, middle = float(strategy.epsilon or 0), trial.status().middle
+            answers = {
+                id: discreet_respond()(bit, level, strategy.gamma, middle=middle)
+                for id, bit in outcomes.items()
+            }
+            trial.answer_many(answers)
         else:
             trial.tell_many(outcomes)
     trial.ask(3)
@@ -298,7 +311,7 @@ def main() -> None:
         os.chdir(folder)
         found = documents(Path(folder))
     (PINS / "documents.json").write_text(json.dumps(found, indent=0, ensure_ascii=False) + "\n")
-    for kind, strategies_of in (("trials", LIVE), ("bets", BETS)):
+    for kind, strategies_of in (("trials", LIVE), ("bets", BETS), ("numbers", NUMBERS)):
         path = PINS / f"{kind}-v{schema.SCHEMA}.db"
         if not path.exists():
             write_trials(path, strategies_of)

@@ -23,7 +23,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from discreet import Strategy, adap_tt_star, ttucb_batched
+from discreet import Strategy, adap_tt_star, bet_se, ttucb_batched
 from discreet.trials import outcomes
 from discreet.trials.store import schema
 from discreet.trials.trial import Trial
@@ -34,6 +34,7 @@ ARMS = ("red", "green", "blue")
 STRATEGIES: dict[str, Callable[[], Strategy]] = {
     "noisy": lambda: adap_tt_star(epsilon=1.0, delta=1e-9),
     "exact": lambda: ttucb_batched(delta=1e-9),
+    "numbers": lambda: bet_se(delta=1e-9, epsilon=5.0, outcomes="numbers"),
 }
 """Sums released without noise can be compared with the outcomes themselves."""
 

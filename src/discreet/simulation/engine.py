@@ -20,11 +20,13 @@ from discreet.drift import STEADY
 from discreet.errors import InvalidInputError
 from discreet.instance import Beta, Drifting, Instance
 from discreet.results import Results
+from discreet.sampled import Sampled
 from discreet.simulation.outcome import new_outcomes
 from discreet.simulation.runner import BLOCK, Runner
 from discreet.simulation.workers import play_all
 from discreet.strategies.phased.tables import check_grid
 from discreet.strategies.strategy import Strategy
+from discreet.strategies.units import to_bits
 from discreet.validate import check_whole
 from discreet.version import __version__
 
@@ -34,6 +36,8 @@ MAX_SAMPLES_SLOW = 10**7
 """Unless told otherwise: a strategy of your own takes half a minute for them. Arms that
 drift have the same cap, as their rewards are drawn one by one.
 """
+ONE_BY_ONE = (Beta, Sampled)
+"""Arms whose rewards are drawn one by one."""
 
 
 class MayNotStopWarning(UserWarning):
@@ -56,9 +60,9 @@ def simulate(
 
     Phased strategies, dp-se and bet-se go from release to release, so that a run of
     1e12 samples costs little more than one of 1e6; the others take each sample. A run
-    that reaches `max_samples` (1e12; 1e9 for Beta arms, whose rewards are drawn one by
-    one except by bet-se; 1e7 for strategies of your own and for arms that drift) counts
-    as unstopped.
+    that reaches `max_samples` (1e12; 1e9 for Beta arms and arms given by data, whose
+    rewards are drawn one by one except by bet-se; 1e7 for strategies of your own and
+    for arms that drift) counts as unstopped.
     `progress(done, runs)` is called now and then. Ctrl-C returns the runs done so far.
     With `first_run` the runs of that seed are numbered from there, so that blocks of
     runs put together are one whole simulation; for strategies that leap and dp-se it
@@ -166,7 +170,7 @@ def check(
         )
     drifts = isinstance(instance, Drifting)
     one_by_one = drifts or (
-        isinstance(instance, Beta) and (strategy.part.each_answer or not strategy.part.bits)
+        isinstance(instance, ONE_BY_ONE) and (strategy.part.each_answer or not to_bits(strategy))
     )
     most = MAX_SAMPLES_BETA if one_by_one else MAX_SAMPLES
     usual = MAX_SAMPLES_SLOW if strategy.part.own or drifts else most
@@ -186,7 +190,7 @@ def in_blocks(instance: Instance, strategy: Strategy) -> bool:
     if isinstance(instance, Drifting):
         return False
     leaps = strategy.part.leaps and strategy.episodes == "arm" and strategy.beta != "ids"
-    return (leaps and not isinstance(instance, Beta)) or strategy.part.short
+    return (leaps and not isinstance(instance, ONE_BY_ONE)) or strategy.part.short
 
 
 def reasons_not_to_stop(instance: Instance, strategy: Strategy) -> list[str]:

@@ -5,20 +5,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from discreet.arrays import Floats
+from discreet.arrays import Floats, Ints
 from discreet.drift import NO_DRIFT, STEADY, Drift, shift
 from discreet.errors import InvalidInputError
 from discreet.instance import Bernoulli, Beta, Discrete, Drifting, Instance
 from discreet.leaf import leaf
+from discreet.sampled import Sampled
 
 Generator = np.random.Generator
 
-BERNOULLI, DISCRETE, BETA = 0, 1, 2
+BERNOULLI, DISCRETE, BETA, SAMPLED = 0, 1, 2, 3
 
 
 class Laws(NamedTuple):
-    """The arms' reward laws, all of one kind. Make them with `bernoulli`, `discrete` or
-    `beta`.
+    """The arms' reward laws, all of one kind. Make them with `bernoulli`, `discrete`,
+    `beta` or `sampled`.
     """
 
     kind: int
@@ -39,6 +40,10 @@ class Laws(NamedTuple):
     """
     least: float = 0.0
     most: float = 1.0
+    pool: Floats = np.zeros(1)
+    """Sampled: the rewards of all arms, one arm after the other."""
+    start: Ints = np.zeros(1, np.int64)
+    """Sampled: where each arm begins in `pool`, and where the last one ends."""
 
 
 def bernoulli(means: Floats) -> Laws:
@@ -75,6 +80,12 @@ def discrete(values: Floats, probabilities: Floats) -> Laws:
     )
 
 
+def sampled(means: Floats, pool: Floats, start: Ints) -> Laws:
+    """Arms given by data; drawn sample by sample."""
+    none = np.zeros((len(means), 1))
+    return Laws(SAMPLED, means, none, none, none, none, pool=np.array(pool), start=start)
+
+
 def laws_of(instance: Instance) -> Laws:
     """The instance as the loops draw from it."""
     if isinstance(instance, Bernoulli):
@@ -86,6 +97,8 @@ def laws_of(instance: Instance) -> Laws:
         return discrete(values, np.array(instance.probabilities))
     if isinstance(instance, Beta):
         return beta(np.array([instance.a, instance.b]).T)
+    if isinstance(instance, Sampled):
+        return sampled(np.array(instance.means), instance.flat, np.array(instance.starts))
     raise InvalidInputError(f"there is no simulation of {type(instance).__name__} arms")
 
 
@@ -107,6 +120,13 @@ def responses(laws: Laws, epsilon: float) -> Laws:
 
 
 @leaf
+def pick(rng: Generator, laws: Laws, arm: int) -> float:
+    """One of an arm's rewards, each as likely as the others."""
+    first = laws.start[arm]
+    return float(laws.pool[first + int(rng.random() * (laws.start[arm + 1] - first))])
+
+
+@leaf
 def draw_sum(rng: Generator, laws: Laws, arm: int, count: int) -> float:
     """The sum of `count` rewards of an arm, with one draw where the law allows it."""
     if laws.kind == BERNOULLI:
@@ -115,6 +135,10 @@ def draw_sum(rng: Generator, laws: Laws, arm: int, count: int) -> float:
     if laws.kind == BETA:
         for _ in range(count):
             total += rng.beta(laws.shapes[arm, 0], laws.shapes[arm, 1])
+        return total
+    if laws.kind == SAMPLED:
+        for _ in range(count):
+            total += pick(rng, laws, arm)
         return total
     left = count
     for index in range(laws.values.shape[1]):
@@ -132,6 +156,8 @@ def draw_one(rng: Generator, laws: Laws, arm: int) -> float:
         return 1.0 if rng.random() < laws.mean[arm] else 0.0
     if laws.kind == BETA:
         return float(rng.beta(laws.shapes[arm, 0], laws.shapes[arm, 1]))
+    if laws.kind == SAMPLED:
+        return pick(rng, laws, arm)
     chance = rng.random()
     index = 0
     while chance >= laws.cumulative[arm, index]:

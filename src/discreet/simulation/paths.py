@@ -25,7 +25,7 @@ from discreet.simulation.outcome import Outcome
 from discreet.simulation.runner import BLOCK
 from discreet.simulation.workers import generator
 from discreet.strategies.betting.book import COUNT, SUM, front_runner, new_book
-from discreet.strategies.betting.interval import interval
+from discreet.strategies.betting.interval import interval, new_beside, set_aside
 from discreet.strategies.betting.rounds import first_round, next_round
 from discreet.strategies.betting.tilts import betting_rules
 from discreet.strategies.epochs.decide import new_epochs, settle
@@ -42,6 +42,7 @@ from discreet.strategies.strategy import Strategy
 from discreet.strategies.stream.decide import stream_bonus, stream_threshold
 from discreet.strategies.stream.tables import StreamRules, stream_rules
 from discreet.strategies.top_two import best_arm
+from discreet.strategies.units import BITS, to_bits
 from discreet.theory.costs import GAUSSIAN, PRIVATE, gap_is_large, numerator, transport_cost
 from discreet.theory.thresholds import epoch_length
 
@@ -181,7 +182,7 @@ def _traced(
     thinned: bool,
 ) -> RunPath:
     """Top Two and its kin, on the scale of rewards."""
-    scale = strategy.trust_model.shrink(strategy.epsilon) if strategy.part.bits else 1.0
+    scale = strategy.trust_model.shrink(strategy.epsilon) if to_bits(strategy) else 1.0
     return RunPath(
         strategy=strategy.name,
         threshold=_threshold_name(strategy),
@@ -304,21 +305,26 @@ def _epochs(instance: Instance, strategy: Strategy, rng: np.random.Generator, ca
 
 def _betting(instance: Instance, strategy: Strategy, rng: np.random.Generator, cap: int) -> RunPath:
     """bet-se, round by round with the functions that its loop calls."""
-    arms, means = instance.arms, np.array(instance.means)
+    arms, laws = instance.arms, laws_of(instance)
     bets, setting = betting_rules(strategy, arms)
     book, pulls = new_book(arms, bets.tilt.size), np.zeros(arms, np.int64)
+    beside = None if setting.kind == BITS else new_beside(arms, bets)
     half, rows = np.full(arms, math.nan), list[_Row]()
     now = first_round(bets, setting, cap, book)
     while now.winner < 0 and now.length >= 1:
         played = book.active & (not now.margin)
-        betting_loop.draw_round(rng, means, now, setting, pulls, book)
+        betting_loop.draw_round(rng, laws, now, setting, pulls, book)
+        if beside is not None:
+            set_aside(now, bets, setting, book, beside)
         now, book = next_round(now, bets, setting, cap, book)
         known = book.total[:, COUNT] > 0
         means_of_sums = book.total[:, SUM] / np.maximum(book.total[:, COUNT], 1)
         clipped = np.clip(np.where(known, means_of_sums, math.nan), setting.low, setting.high)
         released = 0.5 + (clipped - 0.5) / setting.scale  # back to the scale of rewards
         for arm in np.flatnonzero(played & known):
-            half[arm] = np.ptp(interval(book.total[arm], strategy.delta, bets, setting)) / 2
+            more = None if beside is None else beside.of(int(arm))
+            within = interval(book.total[arm], strategy.delta, bets, setting, beside=more)
+            half[arm] = np.ptp(within) / 2
         share = np.where(book.out, 1.0, np.clip(book.money / setting.target, 0.0, 0.999))
         leader = (
             now.winner

@@ -16,6 +16,7 @@ from discreet.simulation.runner import Runner, one_by_one
 from discreet.strategies.run import new_run
 from discreet.strategies.scales import noise_scale
 from discreet.strategies.strategy import Strategy
+from discreet.strategies.units import to_bits
 
 
 def run_people(strategy: Strategy, rng: Generator, laws: Laws, cap: int, pulls: Ints) -> Outcome:
@@ -44,7 +45,7 @@ def sender(strategy: Strategy, rng: Generator, laws: Laws) -> Callable[[int, int
     """What a person, given by number, sends of an arm's reward: the reward, or a
     randomised response to it.
     """
-    answers = strategy.part.bits and strategy.trust_model.randomised
+    answers = to_bits(strategy) and strategy.trust_model.randomised
     sent = responses(laws, float(strategy.epsilon or 0)) if answers else laws
     spread = noise_scale(strategy)
 
@@ -62,7 +63,7 @@ def release_noise(strategy: Strategy, rng: Generator) -> Callable[[], float]:
     epsilon = strategy.trust_model.noise(strategy.epsilon)
     if epsilon == math.inf:
         return lambda: 0.0
-    if strategy.part.bits:
+    if to_bits(strategy):
         p = -math.expm1(-epsilon)
         return lambda: float(rng.geometric(p) - rng.geometric(p))
     return lambda: rng.laplace(0.0, 1.0 / epsilon)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from discreet import scale
 from discreet.errors import InvalidInputError
 from discreet.strategies.custom import CustomBonus, CustomGrid, CustomThreshold
 from discreet.trust import TRUSTS
@@ -23,6 +24,8 @@ SAMPLINGS = ("top-two", "uniform", "lucb", "elimination")
 THRESHOLDS = ("printed", "proved", "empirical")
 COSTS = ("gaussian", "private")
 EPISODES = ("arm", "global")
+YES_NO, NUMBERS = scale.YES_NO, scale.NUMBERS
+OUTCOMES = (YES_NO, NUMBERS)
 CUSTOM = "custom"
 """Stands for a function of your own where values of an option are listed."""
 
@@ -150,7 +153,7 @@ ESTIMATORS = {
         "(local) or bare",
         "betting",
         ("global", "local", "none"),
-        frozenset({"zeta", "hint"}),
+        frozenset({"zeta", "hint", "outcomes"}),
         samplings=("elimination", "top-two"),
         thresholds=("proved",),
         bits=True,
@@ -218,6 +221,13 @@ def _check_hint(hint: Any) -> None:
         )
 
 
+def _check_outcomes(outcomes: Any) -> None:
+    if outcomes not in OUTCOMES:
+        raise InvalidInputError(
+            f"outcomes must be {YES_NO} or {NUMBERS} (any number in [0, 1]); got {outcomes!r}"
+        )
+
+
 def _larger_than_one(what: str) -> Callable[[Any], None]:
     def check(value: Any) -> None:
         if not isinstance(value, int | float) or not 1 < value < math.inf:
@@ -235,6 +245,12 @@ OPTIONS = {
     "zeta": Option(0.0, "zeta, the indifference gap, is a part of bet-se only", _check_zeta),
     "hint": Option(
         0.0, "hint, the difference one expects to find, is a part of bet-se only", _check_hint
+    ),
+    "outcomes": Option(
+        YES_NO,
+        "outcomes, what bet-se expects outcomes to be, is a part of bet-se only: {name} takes any "
+        "number in [0, 1] as it is",
+        _check_outcomes,
     ),
     "episodes": Option("arm", "episodes and grid are for the phased estimators dpa and daf"),
     "grid": Option("doubling", "episodes and grid are for the phased estimators dpa and daf"),

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from discreet.errors import InvalidInputError
-from discreet.strategies.parts import ESTIMATORS
+from discreet.strategies.parts import ESTIMATORS, NUMBERS, YES_NO
 from discreet.strategies.strategy import OPTIONS, Strategy
+from discreet.strategies.units import to_bits
 from discreet.trust import TRUSTS, check_trust
 
 PAPER = "Differentially Private Best-Arm Identification, JMLR 2026"
@@ -89,6 +90,7 @@ def bet_se(
     zeta: float = 0.0,
     sampling: str = "elimination",
     hint: float = 0.0,
+    outcomes: str = YES_NO,
     **parts: Any,
 ) -> Strategy:
     """Betting elimination: an arm is out once a gambler has turned 1 into 1/δ by
@@ -100,9 +102,11 @@ def bet_se(
     instead of all arms in question; the stopping rule is the same. `hint` is the
     difference between the best arm and the next that you expect or want to find: it
     sizes batches and stakes, enters no guarantee, and a wrong one only costs people.
+    `outcomes="numbers"` uses the variance of outcomes that are not just 0 or 1, at no
+    further ε; the guarantees are the same.
     """
-    own = {"epsilon": epsilon, "trust": trust, "zeta": zeta, "sampling": sampling, "hint": hint}
-    return _preset("bet-se", parts, delta=delta, **own)
+    own = {"epsilon": epsilon, "trust": trust, "zeta": zeta, "sampling": sampling}
+    return _preset("bet-se", parts, delta=delta, hint=hint, outcomes=outcomes, **own)
 
 
 @dataclass(frozen=True)
@@ -114,14 +118,18 @@ class Recommendation:
 
 
 def recommended(
-    epsilon: float | None = None, delta: float = 0.05, trust: str = "global", hint: float = 0.0
+    epsilon: float | None = None,
+    delta: float = 0.05,
+    trust: str = "global",
+    hint: float = 0.0,
+    outcomes: str = YES_NO,
 ) -> Recommendation:
     """The strategy to take, and why: the one with a proved error rate that needs the
     fewest samples.
 
     Without an epsilon nothing is private. `trust` says who may see outcomes: the
     collector (global) or nobody (local). `hint` is the difference you expect to find,
-    if you do.
+    if you do, and `outcomes` whether outcomes are `yes-no` or `numbers`.
     """
     if epsilon is None and check_trust(trust).noised:
         trust = "none"
@@ -142,8 +150,15 @@ def recommended(
         ),
     }
     proofs = "its error rate is proved, and that it stops whenever the best arm is unique"
-    strategy = bet_se(delta=delta, epsilon=epsilon, trust=trust, hint=hint)
+    strategy = bet_se(delta=delta, epsilon=epsilon, trust=trust, hint=hint, outcomes=outcomes)
+    if outcomes == NUMBERS and not to_bits(strategy):
+        proofs += "; of outcomes that are numbers it uses the variance, at no further ε"
     return Recommendation(strategy, f"{strategy.name}: {reason[trust]}; {proofs}")
+
+
+def expecting(strategy: Strategy, outcomes: str) -> Strategy:
+    """The strategy for such outcomes, where that is a choice; else as it is."""
+    return strategy.with_(outcomes=outcomes) if "outcomes" in strategy.part.options else strategy
 
 
 PRESETS: dict[str, Callable[..., Strategy]] = {

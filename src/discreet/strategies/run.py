@@ -13,7 +13,7 @@ place until a release is due (`due`), the cap is reached or the run has stopped;
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from importlib import import_module
@@ -39,6 +39,14 @@ the arm.
 def in_order(left: list[int]) -> int:
     """Deals without chance: the first arm that has a place left."""
     return next(arm for arm, places in enumerate(left) if places > 0)
+
+
+class Totals(NamedTuple):
+    """What is summed of the outcomes of a batch, in units."""
+
+    sum: int
+    near: int | None = None
+    """How close they are to an announced centre, where that is released beside."""
 
 
 class Place(NamedTuple):
@@ -119,14 +127,20 @@ class Run(ABC):
     def due(self) -> list[Place]:
         """The batches to be released before anyone else is assigned; mostly none."""
 
-    def combine(self, totals: list[int]) -> list[int | None]:
+    def totals(self, units: Sequence[int]) -> Totals:
+        """What is summed of the outcomes of a batch that is due; see `sums_only`."""
+        return Totals(sum(units))
+
+    def combine(self, totals: list[Totals]) -> list[Totals | None]:
         """What is released of the sums of what is due, before noise: mostly each of
-        them; None for a batch that only enters the number of another.
+        them; None for a batch that only enters the numbers of another.
         """
         return list(totals)
 
-    def release(self, sums: list[float]) -> None:
-        """Go on with the numbers that were released of what was due, in that order."""
+    def release(self, sums: list[float], near: list[float] | None = None) -> None:
+        """Go on with the numbers that were released of what was due, in that order;
+        `near` where closeness is released.
+        """
         raise DiscreetError(f"{self.strategy.name} learns from every answer: use answer")
 
     def answer(self, arm: int, value: float) -> None:
@@ -150,6 +164,29 @@ class Run(ABC):
     @abstractmethod
     def arrays(self) -> dict[str, Any]:
         """The arrays that are stored, by their stored names."""
+
+    @property
+    def sums_only(self) -> bool:
+        """Whether outcomes are added up as they are, and nothing else is released."""
+        return True
+
+    @property
+    def fine(self) -> bool:
+        """Whether closeness is released beside sums when the next release comes."""
+        return False
+
+    @property
+    def middle(self) -> float | None:
+        """The middle one of the three levels that people are to send, if they are."""
+        return None
+
+    def due_grid(self, grid: int) -> int:
+        """The units of what is due, if those of outcomes are `grid`."""
+        return grid
+
+    def possible(self, total: Totals, count: int, grid: int) -> bool:
+        """Whether so many outcomes can have these sums, where no noise is added."""
+        return 0 <= total.sum <= count * grid
 
     @property
     def learns_always(self) -> bool:

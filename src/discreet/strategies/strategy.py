@@ -17,9 +17,11 @@ from discreet.trust import TRUSTS, Trust
 from discreet.validate import check_delta
 from discreet.words import NO_GUARANTEE
 
-OPTIONS = {"sampling", "threshold", *parts.OPTIONS} - {"zeta", "hint"}
+OPTIONS = {"sampling", "threshold", *parts.OPTIONS} - {"zeta", "hint", "outcomes"}
 """What a preset lets one choose beside its levels."""
-LEVELS = {"delta", "epsilon", "gamma", "trust", "zeta", "hint"}
+LEVELS = {"delta", "epsilon", "gamma", "trust", "zeta", "hint", "outcomes"}
+YOUNGER = {"hint": 0.0, "outcomes": parts.YES_NO}
+"""Options that older folders know nothing of, with what that means."""
 CUSTOM = (CustomThreshold, CustomBonus, CustomGrid)
 
 
@@ -57,6 +59,10 @@ class Strategy:
     hint: float = 0.0
     """The difference that the estimator bets expects to find: it plans with it, and no
     guarantee depends on it. 0: nothing is expected.
+    """
+    outcomes: str = parts.YES_NO
+    """What the estimator bets expects outcomes to be: `yes-no`, or `numbers`, of which
+    it uses the variance. Both are right for any outcomes in [0, 1].
     """
 
     def __post_init__(self) -> None:
@@ -159,6 +165,11 @@ class Strategy:
         return self.threshold in ("printed", "proved") and isinstance(self.grid, str)
 
     @property
+    def shown_outcomes(self) -> str | None:
+        """What it expects outcomes to be; None where that is no choice."""
+        return self.outcomes if "outcomes" in self.part.options else None
+
+    @property
     def shown(self) -> str:
         """The name for people, with what must be said wherever it stands."""
         return self.name
@@ -177,11 +188,12 @@ class Strategy:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What a study's folder knows it by; no hint is not written, as in folders
-        older than hints.
+        """What a study's folder knows it by; no hint and yes-no outcomes are not
+        written, as in folders older than these.
         """
         known = self.to_dict()
-        return known if self.hint else {key: known[key] for key in known if key != "hint"}
+        usual = {key for key, value in YOUNGER.items() if known[key] == value}
+        return {key: known[key] for key in known if key not in usual}
 
     def describe(self) -> dict[str, Any]:
         """Plain types for people; parts that are Python functions by their names."""

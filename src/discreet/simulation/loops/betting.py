@@ -1,11 +1,12 @@
 """A simulated run of betting elimination: where its coins, outcomes and noise are
 drawn.
 
-A reward of any law on [0, 1] is rounded at random to a bit, so the sum of a batch is
-binomial, whatever the law. Drawn in each round, for each active arm in turn: the number
-of people that the coins deal it, the sum of their bits, then two geometric variables
-for the noise (for a margin: once, at the end). Under a drift, for each person in turn:
-the coin and the bit; then the noise of each arm.
+Where a reward is rounded at random to a bit, the sum of a batch is binomial, whatever
+the law. Drawn in each round, for each active arm in turn: the number of people that the
+coins deal it, the sum of their bits, then two geometric variables for the noise (for a
+margin: once, at the end). Outcomes that are numbers have their sum and closeness drawn
+by `discreet.simulation.numbers`, and a noise for each of the two. Under a drift, for
+each person in turn: the coin and the outcome; then the noise of each arm.
 """
 
 import math
@@ -13,11 +14,13 @@ import math
 from discreet.arrays import Floats, Ints
 from discreet.drift import STEADY
 from discreet.leaf import leaf
-from discreet.simulation.laws import Generator, Laws, success
+from discreet.simulation.laws import Generator, Laws, draw_for, success
+from discreet.simulation.numbers import draw_sent, send
 from discreet.simulation.outcome import Outcome, no_trace
 from discreet.simulation.runner import Runner, one_by_one
 from discreet.strategies.betting.book import (
     COUNT,
+    NEAR,
     SUM,
     Book,
     Round,
@@ -26,6 +29,7 @@ from discreet.strategies.betting.book import (
     new_book,
     odds_of,
 )
+from discreet.strategies.betting.near import bump_of
 from discreet.strategies.betting.rounds import first_round, next_round, release_margin
 from discreet.strategies.betting.tilts import BettingRules, Setting, betting_rules
 from discreet.strategies.strategy import Strategy
@@ -35,33 +39,61 @@ BY_PERSON = True
 
 
 @leaf
-def draw_noise(rng: Generator, setting: Setting) -> float:
-    """Discrete Laplace noise; none without a collector who adds it."""
+def draw_noise(rng: Generator, now: Round, setting: Setting) -> float:
+    """Discrete Laplace noise in units; none without a collector who adds it."""
     if setting.epsilon == math.inf:
         return 0.0
-    p = -math.expm1(-setting.epsilon)
+    p = -math.expm1(-setting.tick if now.fine else -setting.epsilon)
     return float(rng.geometric(p) - rng.geometric(p))
 
 
 @leaf
 def draw_round(
-    rng: Generator, means: Floats, now: Round, setting: Setting, pulls: Ints, book: Book
+    rng: Generator, laws: Laws, now: Round, setting: Setting, pulls: Ints, book: Book
 ) -> None:
     """The releases of a round into `book.fresh`."""
     people, weight = now.length * now.weight, now.weight
-    for a in range(means.size):
+    for a in range(pulls.size):
         if book.active[a]:
             odds = odds_of(a, now)
             dealt = people if odds == weight else rng.binomial(people, odds / weight)
             people -= dealt
             weight -= odds
-            book.fresh[a, SUM] = rng.binomial(dealt, sent(means[a], setting))
             book.fresh[a, COUNT] = dealt
             pulls[a] += dealt
+            if not now.fine:
+                book.fresh[a, SUM] = rng.binomial(dealt, sent(laws.mean[a], setting))
+            else:
+                total, near = draw_sent(rng, laws, a, dealt, now, setting)
+                book.fresh[a, SUM], book.fresh[a, NEAR] = total, near
             if not now.margin:
-                book.fresh[a, SUM] += draw_noise(rng, setting)
+                add_noise(rng, a, now, setting, book)
     if now.margin:
-        release_margin(draw_noise(rng, setting), now, book)
+        release_one(rng, now, setting, book)
+
+
+@leaf
+def add_noise(rng: Generator, a: int, now: Round, setting: Setting, book: Book) -> None:
+    """What is released about an arm, from the sums in units."""
+    book.fresh[a, SUM] += draw_noise(rng, now, setting)
+    if now.fine:
+        book.fresh[a, NEAR] += draw_noise(rng, now, setting)
+        book.fresh[a, SUM] /= setting.grid
+        book.fresh[a, NEAR] /= setting.grid
+
+
+@leaf
+def release_one(rng: Generator, now: Round, setting: Setting, book: Book) -> None:
+    """One number for all arms, or two, from the sums in units."""
+    noise, near = draw_noise(rng, now, setting), 0.0
+    if now.fine:
+        for a in range(book.active.size):
+            if book.active[a]:
+                book.fresh[a, SUM] /= setting.grid
+                near += book.fresh[a, NEAR]
+        near = (near + draw_noise(rng, now, setting)) / setting.grid
+        noise /= setting.grid
+    release_margin(noise, near, now, book)
 
 
 @leaf
@@ -78,18 +110,24 @@ def draw_people(
     for a in range(pulls.size):
         book.fresh[a, SUM] = 0.0
         book.fresh[a, COUNT] = 0.0
+        book.fresh[a, NEAR] = 0.0
+    bump = bump_of(now.centre, setting.grid)
     for person in range(now.samples, now.samples + now.length * now.weight):
         arm = flip(rng.random() * now.weight, now, book)
         book.fresh[arm, COUNT] += 1
         pulls[arm] += 1
-        if rng.random() < sent(success(laws, arm, person), setting):
+        if now.fine:
+            units, near = send(rng, draw_for(rng, laws, arm, person), bump, setting)
+            book.fresh[arm, SUM] += units
+            book.fresh[arm, NEAR] += near
+        elif rng.random() < sent(success(laws, arm, person), setting):
             book.fresh[arm, SUM] += 1
     if now.margin:
-        release_margin(draw_noise(rng, setting), now, book)
+        release_one(rng, now, setting, book)
         return
     for a in range(pulls.size):
         if book.active[a]:
-            book.fresh[a, SUM] += draw_noise(rng, setting)
+            add_noise(rng, a, now, setting, book)
 
 
 @leaf
@@ -133,7 +171,7 @@ def run_betting(
     now = first_round(rules.bets, rules.setting, cap, book)
     while now.winner < 0 and now.length >= 1:
         if laws.drift.kind == STEADY:
-            draw_round(rng, laws.mean, now, rules.setting, pulls, book)
+            draw_round(rng, laws, now, rules.setting, pulls, book)
         else:
             draw_people(rng, laws, now, rules.setting, pulls, book)
         length = now.length
@@ -144,9 +182,7 @@ def run_betting(
 
 
 def runner(strategy: Strategy, laws: Laws, cap: int, blocks: bool) -> Runner:
-    """bet-se on these laws. Rewards are rounded to bits, so their means are all that a
-    law has to say.
-    """
+    """bet-se on these laws."""
     from discreet.simulation.compile import compiled
 
     arms = laws.mean.size

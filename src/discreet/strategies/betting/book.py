@@ -8,17 +8,20 @@ import numpy as np
 from discreet.arrays import Flags, Floats, Ints
 from discreet.leaf import leaf
 from discreet.strategies.betting.bets import Slopes
-from discreet.strategies.betting.tilts import Bets
+from discreet.strategies.betting.tilts import Bets, Setting
+from discreet.strategies.units import LEVELS
 
 SUM, COUNT, RELEASES, PULLS = 0, 1, 2, 3
 """Columns of `Book.total`: a sum, the people behind it, the releases it came in, and
-all people of the arm. `Book.fresh` has the first two.
+all people of the arm. `Book.fresh` has the first two, and NEAR.
 """
+NEAR = 2
+"""Column of `Book.fresh`: how close the outcomes behind a sum are to the centre."""
 FOLLOWER, LEADER = 0, 1
 """The two sides of a round; all followers share the weights of their scores."""
-OWN, OWN_COUNT, RIVAL, RIVAL_COUNT, STEP, COST = 0, 1, 2, 3, 4, 5
+OWN, OWN_COUNT, RIVAL, RIVAL_COUNT, STEP, COST, OWN_NEAR, RIVAL_NEAR = 0, 1, 2, 3, 4, 5, 6, 7
 """A score's weights in a table, and what its noise costs: for moment bets m of each
-slope, for tail bets log A.
+slope, for tail bets log A. The last two are there if closeness is released.
 """
 LOST = 50.0
 """Nats behind the best tilt after which a tilt's money counts for nothing."""
@@ -39,6 +42,10 @@ class Book(NamedTuple):
     """[arm]: one over the variance of `mean`."""
     fresh: Floats
     """[arm, column]: the releases of this round."""
+    close: Floats
+    """Of all releases of closeness: their sum, what it would be with all outcomes at
+    their centres, and their number.
+    """
     money: Floats
     """[arm]: log of all its money, when it was last judged."""
     out: Flags
@@ -64,7 +71,8 @@ def new_book(arms: int, tilts: int) -> Book:
         np.zeros((arms, 4)),
         np.full(arms, 0.5),
         np.full(arms, PRIOR),
-        np.zeros((arms, 2)),
+        np.zeros((arms, 3)),
+        np.zeros(3),
         np.zeros(arms),
         np.zeros(arms, np.bool_),
         np.ones(arms, np.bool_),
@@ -97,6 +105,10 @@ class Round(NamedTuple):
     margin: bool
     """Whether one number is released, the leader's margin over the best of the others,
     in place of a sum an arm.
+    """
+    fine: bool
+    """Whether outcomes are summed as the numbers they are, with their closeness to the
+    centre; otherwise each is rounded to a bit.
     """
     sigma: Floats
     """[arm]: the share of a tail bet that goes all in."""
@@ -149,6 +161,30 @@ def copy(table: Floats, j: int) -> None:
     """
     for column in range(table.shape[2]):
         table[LEADER, j, column] = table[FOLLOWER, j, column]
+
+
+@leaf
+def columns(fine: bool) -> int:
+    """How many columns the scores of a round have."""
+    return RIVAL_NEAR + 1 if fine else COST + 1
+
+
+@leaf
+def bet_centre(now: Round, setting: Setting) -> float:
+    """x0 of the scores: the announced centre where people send three levels is one of
+    these levels, and what is sent lies around another value; a margin forces 1/2.
+    """
+    if now.margin:
+        return 0.5
+    return sent_centre(now.centre, setting)
+
+
+@leaf
+def sent_centre(centre: float, setting: Setting) -> float:
+    """The mean of what is sent if that of outcomes is the centre."""
+    if setting.kind != LEVELS:
+        return centre
+    return setting.scale * centre + setting.slip * (1 + centre)
 
 
 @leaf
@@ -278,6 +314,7 @@ def with_pair(rival: int, book: Book) -> Book:
         book.mean,
         book.precision,
         book.fresh,
+        book.close,
         book.money,
         book.out,
         book.active,

@@ -5,13 +5,20 @@ elimination" has the proofs.
 """
 
 import math
+from typing import NamedTuple
+
+import numpy as np
 
 from discreet.arrays import Floats
 from discreet.errors import InvalidInputError
 from discreet.strategies.betting.bets import noise_price
-from discreet.strategies.betting.book import COUNT, PULLS, RELEASES, SUM, Book
-from discreet.strategies.betting.settle import ROUNDING, how_many
+from discreet.strategies.betting.book import COUNT, NEAR, PULLS, RELEASES, SUM, Book, Round
+from discreet.strategies.betting.near import fine_price, near_weight
+from discreet.strategies.betting.settle import ROUNDING, how_many, sent_shift
 from discreet.strategies.betting.tilts import Bets, Setting
+
+SIGNS = (-1.0, 1.0)
+"""Of the two sides on which a mean is bet on: below and above."""
 
 
 def log_p_value(arm: int, book: Book) -> float:
@@ -21,8 +28,56 @@ def log_p_value(arm: int, book: Book) -> float:
     return float(min(0.0, ROUNDING * book.total[arm, PULLS] - book.money[arm]))
 
 
+class Beside(NamedTuple):
+    """What intervals need beside the book where outcomes are numbers."""
+
+    aside: Floats
+    """[arm, side, tilt]: log money that does not depend on the mean: what closeness has
+    won, less what all noise has cost.
+    """
+    lift: Floats
+    """[arm]: by how much what was sent lies above the usual scale, over all people."""
+
+    def of(self, arm: int) -> "Beside":
+        """What belongs to one arm."""
+        return Beside(self.aside[arm], self.lift[arm])
+
+
+def new_beside(arms: int, bets: Bets) -> Beside:
+    """Nothing released yet."""
+    return Beside(np.zeros((arms, 2, bets.tilt.size)), np.zeros(arms))
+
+
+def set_aside(now: Round, bets: Bets, setting: Setting, book: Book, beside: Beside) -> None:
+    """Book the releases of a round, in `book.fresh`, before they are settled; a margin
+    says nothing about one mean.
+    """
+    if now.margin:
+        return
+    weight, cost = np.zeros((2, bets.tilt.size)), np.zeros((2, bets.tilt.size))
+    for side, sign in enumerate(SIGNS):
+        for j in range(bets.tilt.size):
+            tilt = float(bets.tilt[j])
+            if now.fine:
+                near = near_weight(sign * tilt, now.centre, setting.kind, setting.epsilon)
+                weight[side, j] = near
+                cost[side, j] = fine_price(tilt, setting.epsilon)
+                cost[side, j] += fine_price(near, setting.epsilon)
+            else:
+                cost[side, j] = noise_price(tilt, setting.epsilon)
+    for arm in np.flatnonzero(book.active):
+        beside.aside[arm] += weight * book.fresh[arm, NEAR] - cost
+        beside.lift[arm] += sent_shift(now, setting) * book.fresh[arm, COUNT]
+
+
 def log_doubt(
-    x: float, total: Floats, count: int, bets: Bets, epsilon: float, drift: bool
+    x: float,
+    total: Floats,
+    count: int,
+    bets: Bets,
+    epsilon: float,
+    drift: bool,
+    beside: Beside | None = None,
 ) -> tuple[float, float]:
     """(log of the money against "the mean is x", slope): half bets on below, half on
     above. Convex in x.
@@ -30,14 +85,20 @@ def log_doubt(
     With drift, x is the average over the arm's people of the mean that each had.
     """
     top, money, pull = -math.inf, 0.0, 0.0
+    sums, lift = float(total[SUM]), 0.0 if beside is None else float(beside.lift)
+    y = x if beside is None else x + lift / float(total[COUNT])
     for j in range(count):
-        for sign in (-1.0, 1.0):
+        for side, sign in enumerate(SIGNS):
             tilt = sign * float(bets.tilt[j])
             rise = math.expm1(tilt)
-            grown = tilt * x + tilt * tilt / 8 if drift else math.log1p(x * rise)
-            slope = tilt if drift else rise / (1 + x * rise)
-            log = float(bets.stake[j]) - math.log(2.0) + tilt * total[SUM] - total[COUNT] * grown
-            log -= total[RELEASES] * noise_price(abs(tilt), epsilon)
+            grown = tilt * y + tilt * tilt / 8 if drift else math.log1p(y * rise)
+            slope = tilt if drift else rise / (1 + y * rise)
+            log = float(bets.stake[j]) - math.log(2.0) + tilt * (sums + lift)
+            log -= total[COUNT] * grown
+            if beside is None:
+                log -= total[RELEASES] * noise_price(abs(tilt), epsilon)
+            else:
+                log += float(beside.aside[side, j])
             if log > top:
                 shrink = math.exp(top - log)
                 money, pull, top = money * shrink, pull * shrink, log
@@ -47,10 +108,16 @@ def log_doubt(
 
 
 def interval(
-    total: Floats, alpha: float, bets: Bets, setting: Setting, drift: bool = False
+    total: Floats,
+    alpha: float,
+    bets: Bets,
+    setting: Setting,
+    drift: bool = False,
+    beside: Beside | None = None,
 ) -> tuple[float, float]:
     """Anytime-valid confidence interval (level 1 - alpha) for an arm's mean, from every
-    sum released about it; with `drift` for the average of a mean that may move.
+    sum released about it; with `drift` for the average of a mean that may move. Of
+    outcomes that are numbers `beside` has the rest: the closer they are, the narrower.
 
     The values of x that nobody has won 1/alpha against: an interval because the money
     is convex in x. Bisection rounds outwards. Behind randomised response it is mapped
@@ -62,7 +129,7 @@ def interval(
     target = -math.log(alpha) + ROUNDING * float(total[COUNT])
 
     def doubt(x: float) -> tuple[float, float]:
-        return log_doubt(x, total, count, bets, setting.epsilon, drift)
+        return log_doubt(x, total, count, bets, setting.epsilon, drift, beside)
 
     low, high = setting.low, setting.high
     for _ in range(60):  # the minimum of a convex function, by its slope

@@ -6,8 +6,9 @@ import math
 from typing import NamedTuple
 
 from discreet.leaf import leaf
-from discreet.strategies.betting.book import COUNT, SUM, Book, front_runner, gap_of
+from discreet.strategies.betting.book import COUNT, SUM, Book, front_runner, gap_of, sent_centre
 from discreet.strategies.betting.tilts import LONGEST, Setting
+from discreet.strategies.units import BITS, LEVELS, PLACES
 
 DEAR = 8.0
 """Noise is dear in a round with epsilon^2 length 4 spread below this."""
@@ -33,6 +34,11 @@ leader AHEAD standard errors ahead, and no rival needs ALIKE times as many peopl
 another.
 """
 
+SURE = 1.0
+"""Standard errors above what was released that outcomes may be close to their
+centre.
+"""
+
 
 class Plan(NamedTuple):
     """A round before it is announced."""
@@ -42,6 +48,7 @@ class Plan(NamedTuple):
     centre: float
     dear: bool
     margin: bool
+    fine: bool
 
 
 # --- what is believed -----------------------------------------------------------------
@@ -58,13 +65,28 @@ def level(arm: int, setting: Setting, book: Book) -> float:
 def centre_of(leader: int, second: int, setting: Setting, book: Book) -> float:
     """The middle of the two leaders' means, away from 0 and 1, where means can lie."""
     middle = (level(leader, setting, book) + level(second, setting, book)) / 2
-    return min(max(middle, setting.low, 1 / 64), setting.high, 63 / 64)
+    if setting.kind == BITS:
+        return min(max(middle, setting.low, 1 / 64), setting.high, 63 / 64)
+    if setting.kind == LEVELS:
+        middle = 0.5 + (middle - 0.5) / setting.scale
+    return round(min(max(middle, 1 / 64), 63 / 64) * PLACES) / PLACES
 
 
 @leaf
-def spread_of(centre: float) -> float:
-    """The variance of an outcome."""
-    return max(centre * (1 - centre), 0.001)
+def spread_of(centre: float, fine: bool, setting: Setting, book: Book) -> float:
+    """The variance of an outcome; where closeness counts, what is close to its centre
+    has less.
+    """
+    middle, near = sent_centre(centre, setting), near_share(book) if fine else 0.0
+    return max(middle * (1 - middle) * (1 - near), 0.001)
+
+
+@leaf
+def near_share(book: Book) -> float:
+    """How close outcomes were, between 0 (bits) and nearly 1 (all at their centre)."""
+    if book.close[1] <= 0:
+        return 0.0
+    return float(min(max(book.close[0] / book.close[1], 0.0), 0.999))
 
 
 @leaf
@@ -96,7 +118,7 @@ def first_plan(playing: int, setting: Setting, book: Book) -> Plan:
     length = first_length(playing, setting)
     dear = setting.epsilon**2 * length < DEAR
     one = dear and playing == 2 and difference(0, 1, length, 0.5, setting, book)
-    return Plan(1, length, 0.5, dear, one)
+    return Plan(1, length, 0.5, dear, one, setting.kind != BITS)
 
 
 @leaf
@@ -107,18 +129,22 @@ def next_plan(
     margin.
     """
     centre, odds = centre_of(leader, second, setting, book), lead_odds(playing)
-    spread = spread_of(centre)
+    numbers = setting.kind != BITS
+    spread = spread_of(centre, numbers, setting, book)
     if setting.epsilon < math.inf:
-        if setting.hint > 0 and playing > 2 and not again and ahead(leader, second, book):
+        if margins(playing, again, setting) and ahead(leader, second, book):
             length = margin_length(leader, n, setting, book)
             if setting.epsilon**2 * length < MARGIN:
-                return Plan(1, math.ceil(min(length, LONGEST)), centre, True, True)
+                return Plan(1, math.ceil(min(length, LONGEST)), centre, True, True, False)
         variance = spread * (1 + 1 / odds)
         length = dear_length(leader, variance, playing == 2, n, setting, book)
         if setting.epsilon**2 * 4 * spread * length < DEAR:
             one = playing == 2 and difference(leader, second, length, centre, setting, book)
-            return Plan(odds, math.ceil(min(length, LONGEST)), centre, True, one)
-    return Plan(odds, cheap_length(n, spread, setting, book), centre, False, False)
+            return Plan(odds, math.ceil(min(length, LONGEST)), centre, True, one, numbers)
+    length = cheap_length(n, spread, setting, book)
+    return Plan(
+        odds, length, centre, False, False, numbers and finer(length, centre, setting, book)
+    )
 
 
 # --- how long -------------------------------------------------------------------------
@@ -209,7 +235,8 @@ def cheap_length(n: int, spread: float, setting: Setting, book: Book) -> int:
     least 3 % of n, more while noise counts, and at most 2n.
     """
     information = setting.epsilon**2 * n * 4 * spread
-    shortest = min(max(40 / information, 0.03), 0.2) * n
+    looks = 40 if setting.kind == BITS else 40 + 6 * min(setting.epsilon, 5.0)
+    shortest = min(max(looks / information, 0.03), 0.2) * n
     goal = setting.target + 10 / (1 + information / 50) - 6
     leader, length = front_runner(book), 2.0 * n
     for a in range(book.active.size):
@@ -234,6 +261,27 @@ def difference(
     if book.total[leader, COUNT] + book.total[second, COUNT] > 0:
         excess = 1 - 4 * centre * (1 - centre)
     return setting.epsilon**2 * length * excess < ONE
+
+
+@leaf
+def finer(length: int, centre: float, setting: Setting, book: Book) -> bool:
+    """Whether the numbers themselves tell more than bits: noise on bits is smaller,
+    which counts more if outcomes are hardly closer to their centre than bits are.
+    """
+    if setting.epsilon == math.inf or book.close[1] <= 0:
+        return True
+    error = math.sqrt(2 * book.close[2]) / (setting.epsilon * book.close[1])
+    near = near_share(book) + SURE * error
+    noise = 2 / setting.epsilon**2 - 2 / setting.level
+    return bool(length * centre * (1 - centre) * near > noise)
+
+
+@leaf
+def margins(playing: int, again: bool, setting: Setting) -> bool:
+    """Whether a margin over many may be played: with a hint, not twice in a row, of
+    bits.
+    """
+    return setting.hint > 0 and playing > 2 and not again and setting.kind == BITS
 
 
 @leaf

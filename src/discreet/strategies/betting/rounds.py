@@ -19,14 +19,19 @@ from discreet.strategies.betting.book import (
     COST,
     COUNT,
     LEADER,
+    NEAR,
     OWN,
     OWN_COUNT,
+    OWN_NEAR,
     PULLS,
     RIVAL,
     RIVAL_COUNT,
+    RIVAL_NEAR,
     SUM,
     Book,
     Round,
+    bet_centre,
+    columns,
     copy,
     count,
     leaders,
@@ -35,15 +40,23 @@ from discreet.strategies.betting.book import (
     side_of,
     write,
 )
+from discreet.strategies.betting.near import most_near
 from discreet.strategies.betting.plan import (
     HINTED,
     Plan,
     first_plan,
+    near_share,
     next_plan,
     spread_of,
     stake_of,
 )
-from discreet.strategies.betting.settle import FIRST_STAKE, HINTED_STAKE, settle, winner
+from discreet.strategies.betting.settle import (
+    FIRST_STAKE,
+    HINTED_STAKE,
+    settle,
+    weigh_near,
+    winner,
+)
 from discreet.strategies.betting.tilts import Bets, Setting
 from discreet.strategies.betting.who import pair_up, who_plays
 
@@ -70,7 +83,7 @@ def next_round(
     book = settle(now, bets, setting, book)
     n, samples = now.n + now.length, now.samples + now.length * now.weight
     found = winner(bets, setting, book)
-    plan = Plan(1, 0, 0.5, False, False)
+    plan = Plan(1, 0, 0.5, False, False, False)
     if found < 0:
         pulls = n
         if setting.top_two:
@@ -111,9 +124,10 @@ def announce(
         plan.centre,
         dear,
         plan.margin and loud,
+        plan.fine,
         np.zeros(arms if dear else 0),
         np.zeros(arms if dear else 0, np.int64),
-        np.zeros((2, TAILS if dear else 0, 6)),
+        np.zeros((2, TAILS if dear else 0, columns(plan.fine))),
         n,
         samples,
         found,
@@ -127,7 +141,7 @@ def announce(
 @leaf
 def fill_tails(now: Round, setting: Setting) -> None:
     """The scores of the tail bets of a dear round, for both sides."""
-    e, centre = setting.epsilon, 0.5 if now.margin else now.centre
+    e, centre = setting.epsilon, bet_centre(now, setting)
     for side in range(2):
         ratio = float(now.odds) if side == LEADER else 1 / now.odds
         for i in range(TAILS):
@@ -138,8 +152,9 @@ def fill_tails(now: Round, setting: Setting) -> None:
             score = slopes(-math.expm1(-tilt), math.expm1(tilt), centre, ratio)
             write(score, now.tails, side, i)
             own, rival = min(score.own / e, 1.0), min(score.rival / e, 1.0)
-            cost = log_tail_one(own, e) if now.margin else log_tail_two(own, rival, e)
-            now.tails[side, i, COST] = cost + UP
+            tick = setting.tick if now.fine else e
+            cost = log_tail_one(own, tick) if now.margin else log_tail_two(own, rival, tick)
+            now.tails[side, i, COST] = cost + UP + weigh_near(now.tails, side, i, now, setting)
 
 
 @leaf
@@ -147,8 +162,8 @@ def stake_tails(now: Round, bets: Bets, setting: Setting, book: Book) -> None:
     """Every arm's share all in, and its tilt: the one that needs the smallest gap for a
     hit.
     """
-    two = now.weight == 2
-    variance = spread_of(now.centre) * (1 + 1 / now.odds)
+    two, near = now.weight == 2, near_share(book) * most_near(now.centre, setting.kind)
+    variance = spread_of(now.centre, now.fine, setting, book) * (1 + 1 / now.odds)
     for a in range(book.active.size):
         if book.active[a]:
             rival = rival_of(a, now)
@@ -161,20 +176,23 @@ def stake_tails(now: Round, bets: Bets, setting: Setting, book: Book) -> None:
                 now.sigma[a] = HINTED_STAKE
             nats = setting.target - loud_money(book.wealth, a, bets)
             nats -= math.log(max(now.sigma[a], 0.1))
-            now.pick[a] = best_tail(side_of(a, now), nats, now)
+            now.pick[a] = best_tail(side_of(a, now), nats, near, now, setting)
 
 
 @leaf
-def best_tail(side: int, nats: float, now: Round) -> int:
+def best_tail(side: int, nats: float, near: float, now: Round, setting: Setting) -> int:
     """The tail bet that wins so many nats at the smallest gap, if counts are as the
-    odds say and the mean of all is at the centre.
+    odds say, the mean of all is at the centre and outcomes are so `near` to it.
     """
-    x, found, least = 0.5 if now.margin else now.centre, 0, math.inf
+    x, found, least = bet_centre(now, setting), 0, math.inf
     own, rival = (now.odds, 1) if side == LEADER else (1, now.odds)
     for i in range(TAILS):
         down, up = now.tails[side, i, OWN], now.tails[side, i, RIVAL]
         level = own * (now.tails[side, i, OWN_COUNT] - down * x)
         level += rival * (now.tails[side, i, RIVAL_COUNT] + up * x)
+        if now.fine:
+            level += own * now.tails[side, i, OWN_NEAR] * near
+            level += rival * now.tails[side, i, RIVAL_NEAR] * near
         need = now.tails[side, i, COST] + nats - now.length * level
         need /= own * down + rival * up
         if need < least:
@@ -189,22 +207,25 @@ def handicap(arm: int, now: Round, book: Book) -> int:
 
 
 @leaf
-def release_margin(noise: float, now: Round, book: Book) -> None:
+def release_margin(noise: float, near: float, now: Round, book: Book) -> None:
     """The sums in `book.fresh` become one number, the least lead of the leader over any
-    other arm, with noise; written so that a score reads it like sums.
+    other arm, with noise, beside the released closeness of all; written so that a score
+    reads it like sums.
     """
     least = math.inf
     for a in range(book.active.size):
         if book.active[a] and a != now.leader:
             lead = book.fresh[now.leader, SUM] - book.fresh[a, SUM] - handicap(a, now, book)
             least = min(least, lead)
-    set_margin(least + noise, now, book)
+    set_margin(least + noise, near, now, book)
 
 
 @leaf
-def set_margin(margin: float, now: Round, book: Book) -> None:
-    """Write a released margin so that a score reads it like sums."""
+def set_margin(margin: float, near: float, now: Round, book: Book) -> None:
+    """Write a released margin and closeness so that a score reads them like sums."""
     for a in range(book.active.size):
         if book.active[a] and a != now.leader:
             book.fresh[a, SUM] = -handicap(a, now, book)
+            book.fresh[a, NEAR] = 0.0
     book.fresh[now.leader, SUM] = margin
+    book.fresh[now.leader, NEAR] = near

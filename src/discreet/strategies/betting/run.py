@@ -6,6 +6,7 @@ would cover, stands on the docs page "Betting elimination".
 """
 
 import math
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,15 +15,24 @@ from discreet.arrays import Ints
 from discreet.errors import DiscreetError
 from discreet.strategies.betting.book import (
     COUNT,
+    NEAR,
     PULLS,
     SUM,
     Book,
     Round,
+    columns,
     front_runner,
     new_book,
     odds_of,
 )
-from discreet.strategies.betting.interval import interval, log_p_value
+from discreet.strategies.betting.interval import (
+    Beside,
+    interval,
+    log_p_value,
+    new_beside,
+    set_aside,
+)
+from discreet.strategies.betting.near import bump_of, closeness
 from discreet.strategies.betting.rounds import (
     TAILS,
     fill_tails,
@@ -31,8 +41,9 @@ from discreet.strategies.betting.rounds import (
     set_margin,
 )
 from discreet.strategies.betting.tilts import betting_rules
-from discreet.strategies.run import REQUIRED, ArmView, Deal, Lead, Place, Run, in_order
+from discreet.strategies.run import REQUIRED, ArmView, Deal, Lead, Place, Run, Totals, in_order
 from discreet.strategies.strategy import Strategy
+from discreet.strategies.units import BITS, LEVELS
 
 ANNOUNCED: dict[str, type] = {
     "number": int,
@@ -48,9 +59,13 @@ ANNOUNCED: dict[str, type] = {
     "samples": int,
     "winner": int,
 }
-"""What is stored of the announced round, under these names for ever."""
+"""What is stored of the announced round, under these names for ever; of outcomes that
+are numbers also whether it is fine.
+"""
 BOOK = ("wealth", "total", "mean", "precision", "money", "out", "active", "slot", "pair", "met")
-"""What is stored of the book, under these names for ever."""
+"""What is stored of the book, under these names for ever; of outcomes that are numbers
+also `close`, and what intervals need beside the book.
+"""
 
 
 class BettingRun(Run):
@@ -64,6 +79,7 @@ class BettingRun(Run):
         """Of each margin: the leader, the others, people of each, what was released."""
         self.bets, self.setting = betting_rules(strategy, arms)
         self.book = new_book(arms, self.bets.tilt.size)
+        self.beside = new_beside(arms, self.bets)
         self.now = first_round(self.bets, self.setting, cap, self.book)
         self.left = self._sizes()
         """[arm]: places of the round that nobody has yet."""
@@ -73,12 +89,17 @@ class BettingRun(Run):
     def arrays(self) -> dict[str, Any]:
         """The book, what was announced for each arm, and who is still to come."""
         book = {name: getattr(self.book, name) for name in BOOK}
-        return {**book, "sigma": self.now.sigma, "pick": self.now.pick, "left": self.left}
+        plan = {"sigma": self.now.sigma, "pick": self.now.pick, "left": self.left}
+        if not self.numbers:
+            return {**book, **plan}
+        beside = {"aside": self.beside.aside, "lift": self.beside.lift}
+        return {**book, **plan, "close": self.book.close, **beside}
 
     def dump(self) -> dict[str, Any]:
         """The round as it was announced, and the book."""
         state = super().dump()
-        state["round"] = {name: kind(getattr(self.now, name)) for name, kind in ANNOUNCED.items()}
+        names = self._announced
+        state["round"] = {name: kind(getattr(self.now, name)) for name, kind in names.items()}
         state["arrays"] = state.pop("arrays")
         return state
 
@@ -91,7 +112,8 @@ class BettingRun(Run):
             )
         arrays = {name: np.array(value) for name, value in state["arrays"].items()}
         tilts = self.bets.tilt.size
-        shapes = {"total": (-1, 4), "wealth": (-1, tilts), "pair": (-1, tilts)}
+        shapes: dict[str, tuple[int, ...]] = {"total": (-1, 4), "aside": (-1, 2, tilts)}
+        shapes |= {"wealth": (-1, tilts), "pair": (-1, tilts)}
         flags = {"out", "active"}
         whole = {"slot", "pick", "left"}
         for name, array in arrays.items():
@@ -101,13 +123,31 @@ class BettingRun(Run):
         self.recommendation = state["recommendation"]
         self.margins = [list(margin) for margin in state["margins"]]
         book = {name: arrays[name] for name in BOOK}
-        self.book = Book(**book, fresh=np.zeros((self.arms, 2)))
-        announced = {name: kind(state["round"][name]) for name, kind in ANNOUNCED.items()}
-        tails = np.zeros((2, TAILS if announced["dear"] else 0, 6))
-        self.now = Round(**announced, sigma=arrays["sigma"], pick=arrays["pick"], tails=tails)
+        close = arrays["close"] if self.numbers else np.zeros(3)
+        self.book = Book(**book, fresh=np.zeros((self.arms, 3)), close=close)
+        if self.numbers:
+            self.beside = Beside(arrays["aside"], arrays["lift"])
+        announced = {name: kind(state["round"][name]) for name, kind in self._announced.items()}
+        announced.setdefault("fine", False)
+        shape = (2, TAILS if announced["dear"] else 0, columns(announced["fine"]))
+        per_arm: dict[str, Any] = {
+            "sigma": arrays["sigma"],
+            "pick": arrays["pick"],
+            "tails": np.zeros(shape),
+        }
+        self.now = Round(**announced, **per_arm)
         self.left = arrays["left"]
         if self.now.dear:
             fill_tails(self.now, self.setting)
+
+    @property
+    def numbers(self) -> bool:
+        """Whether outcomes are taken as numbers."""
+        return self.setting.kind != BITS
+
+    @property
+    def _announced(self) -> dict[str, type]:
+        return {**ANNOUNCED, "fine": bool} if self.numbers else ANNOUNCED
 
     # --- played -----------------------------------------------------------------------
 
@@ -147,30 +187,78 @@ class BettingRun(Run):
             return []
         return [Place(arm, self.now.number + 1, self._size(arm)) for arm in self._playing()]
 
-    def combine(self, totals: list[int]) -> list[int | None]:
-        """A sum an arm; or the leader's margin over the best of the others, and of them
-        nothing.
+    @property
+    def sums_only(self) -> bool:
+        """Whether outcomes are yes or no."""
+        return not self.numbers
+
+    @property
+    def fine(self) -> bool:
+        """As announced."""
+        return bool(self.now.fine)
+
+    @property
+    def middle(self) -> float | None:
+        """The announced centre, where people send levels."""
+        return float(self.now.centre) if self.setting.kind == LEVELS else None
+
+    def due_grid(self, grid: int) -> int:
+        """Bits in a round that is not fine."""
+        return grid if self.now.fine else 1
+
+    def totals(self, units: Sequence[int]) -> Totals:
+        """The sum of the outcomes, and in a fine round how close they are."""
+        if not self.now.fine:
+            return Totals(sum(units))
+        if self.setting.kind == LEVELS:
+            middle = round(self.now.centre * self.setting.grid)
+            return Totals(sum(units), self.setting.grid * sum(one == middle for one in units))
+        bump = bump_of(self.now.centre, self.setting.grid)
+        return Totals(sum(units), sum(closeness(one, bump) for one in units))
+
+    def possible(self, total: Totals, count: int, grid: int) -> bool:
+        """Closeness is at most that of the mean, as the bump is concave (with slopes up
+        to 1, and two roundings); of levels it is the number at the middle, and with
+        those at the top not more than there are.
+        """
+        within, near = super().possible(total, count, grid), total.near
+        if not within or near is None:
+            return within
+        if self.setting.kind != LEVELS:
+            mean = closeness(total.sum // count, bump_of(self.now.centre, grid))
+            return 0 <= near <= min(total.sum, count * grid - total.sum, count * (mean + 2))
+        top = total.sum - round(self.now.centre * near)
+        return near % grid == top % grid == 0 <= min(near, top) and near + top <= count * grid
+
+    def combine(self, totals: list[Totals]) -> list[Totals | None]:
+        """A sum an arm; or the leader's margin over the best of the others with the
+        closeness of all, and of them nothing.
         """
         if not self.now.margin:
             return list(totals)
-        by_arm = dict(zip(self._playing(), totals, strict=True))
+        by_arm = dict(zip(self._playing(), [total.sum for total in totals], strict=True))
         lead = by_arm.pop(self.now.leader)
         margin = min(lead - other for other in by_arm.values())
-        return [margin if arm == self.now.leader else None for arm in self._playing()]
+        near = sum(total.near or 0 for total in totals) if self.now.fine else None
+        one = Totals(margin, near)
+        return [one if arm == self.now.leader else None for arm in self._playing()]
 
-    def release(self, sums: list[float]) -> None:
+    def release(self, sums: list[float], near: list[float] | None = None) -> None:
         """Settle the bets, and announce the next round."""
         for arm, _, count in self.due():
             self.book.fresh[arm, COUNT] = count
+        close = near if near is not None else [0.0] * len(sums)
         if self.now.margin:
             (margin,) = sums
             leader = int(self.now.leader)
             others = [arm for arm in self._playing() if arm != leader]
             self.margins.append([leader, others, self._size(leader), float(margin)])
-            set_margin(margin, self.now, self.book)
+            set_margin(margin, close[0], self.now, self.book)
         else:
-            for arm, total in zip(self._playing(), sums, strict=True):
-                self.book.fresh[arm, SUM] = total
+            for arm, *about in zip(self._playing(), sums, close, strict=True):
+                self.book.fresh[arm, SUM], self.book.fresh[arm, NEAR] = about
+        if self.numbers:
+            set_aside(self.now, self.bets, self.setting, self.book, self.beside)
         self.now, self.book = next_round(self.now, self.bets, self.setting, self.cap, self.book)
         self.stopped = bool(self.now.winner >= 0)
         self.left = self._sizes()
@@ -208,7 +296,8 @@ class BettingRun(Run):
         pulls, count = int(total[PULLS]) + dealt, int(total[COUNT])
         if not count:
             return ArmView(pulls, 0, None, None)
-        within = interval(total, self.strategy.delta, self.bets, self.setting)
+        beside = self.beside.of(arm) if self.numbers else None
+        within = interval(total, self.strategy.delta, self.bets, self.setting, beside=beside)
         mean = 0.5 + (float(total[SUM] / count) - 0.5) / self.setting.scale
         return ArmView(pulls, count, mean, within)
 

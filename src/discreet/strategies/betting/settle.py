@@ -8,22 +8,34 @@ import numpy as np
 
 from discreet.arrays import Floats
 from discreet.leaf import leaf
-from discreet.strategies.betting.bets import KAPPA, log_sum, price_of_two, slopes, tail_bet
+from discreet.strategies.betting.bets import (
+    KAPPA,
+    Slopes,
+    log_sum,
+    price_of_two,
+    slopes,
+    tail_bet,
+)
 from discreet.strategies.betting.book import (
     COST,
     COUNT,
     FOLLOWER,
     LEADER,
+    NEAR,
     OWN,
     OWN_COUNT,
+    OWN_NEAR,
     PULLS,
     RELEASES,
     RIVAL,
     RIVAL_COUNT,
+    RIVAL_NEAR,
     STEP,
     SUM,
     Book,
     Round,
+    bet_centre,
+    columns,
     copy,
     leaders,
     learn,
@@ -37,8 +49,10 @@ from discreet.strategies.betting.book import (
     with_pair,
     write,
 )
+from discreet.strategies.betting.near import fine_price, most_near, near_weight
 from discreet.strategies.betting.plan import spread_of
 from discreet.strategies.betting.tilts import Bets, Setting
+from discreet.strategies.units import LEVELS
 
 ROUNDING = 1e-14
 """Nats a person that floating point may have invented: never counted as evidence."""
@@ -58,7 +72,7 @@ def settle(now: Round, bets: Bets, setting: Setting, book: Book) -> Book:
         if now.dear:
             bet_on_all(now, bets, book)
     elif now.number > 0 or now.dear:
-        table = np.empty((2, felt, 6))
+        table = np.empty((2, felt, columns(now.fine)))
         fill_moments(table, now, bets, setting)
         if setting.zeta > 0:
             book = with_pair(now.second, with_pair(now.leader, book))
@@ -86,7 +100,7 @@ def how_many(n: int, bets: Bets) -> int:
 @leaf
 def fill_moments(table: Floats, now: Round, bets: Bets, setting: Setting) -> None:
     """The scores of moment bets, for both sides; equal odds make them equal."""
-    centre = 0.5 if now.margin else now.centre
+    centre = bet_centre(now, setting)
     for side in range(2):
         ratio = float(now.odds) if side == LEADER else 1 / now.odds
         for j in range(table.shape[1]):
@@ -95,8 +109,35 @@ def fill_moments(table: Floats, now: Round, bets: Bets, setting: Setting) -> Non
             else:
                 score = slopes(bets.fall[j], bets.rise[j], centre, ratio)
                 write(score, table, side, j)
-                second = 0.0 if now.margin else score.rival_swing
-                table[side, j, COST] = price_of_two(score.own_swing, second, setting.level)
+                cost = weigh_near(table, side, j, now, setting)
+                table[side, j, COST] = cost + price_of(score, now, setting)
+
+
+@leaf
+def price_of(score: Slopes, now: Round, setting: Setting) -> float:
+    """What the noise in sums costs a moment bet (Lemma 2); a margin has one noise."""
+    if now.fine:
+        second = 0.0 if now.margin else fine_price(score.rival, setting.epsilon)
+        return fine_price(score.own, setting.epsilon) + second
+    second = 0.0 if now.margin else score.rival_swing
+    return price_of_two(score.own_swing, second, setting.level)
+
+
+@leaf
+def weigh_near(table: Floats, side: int, j: int, now: Round, setting: Setting) -> float:
+    """Write a score's weights of closeness beside those of sums, and say what the noise
+    in them costs. A difference has one closeness, of both, and one weight.
+    """
+    if not now.fine:
+        return 0.0
+    down, up, e = table[side, j, OWN], table[side, j, RIVAL], setting.epsilon
+    own = near_weight(-down, now.centre, setting.kind, e)
+    rival = near_weight(up, now.centre, setting.kind, e)
+    if now.margin:
+        own = rival = min(own, rival)
+    table[side, j, OWN_NEAR] = own
+    table[side, j, RIVAL_NEAR] = rival
+    return fine_price(own, e) + (0.0 if now.margin else fine_price(rival, e))
 
 
 @leaf
@@ -150,18 +191,21 @@ def bet(
 @leaf
 def praise(table: Floats, side: int, j: int, rival: int, book: Book) -> float:
     """What a score says for the rival."""
-    return float(
-        table[side, j, RIVAL] * book.fresh[rival, SUM]
-        + table[side, j, RIVAL_COUNT] * book.fresh[rival, COUNT]
-    )
+    said = table[side, j, RIVAL] * book.fresh[rival, SUM]
+    said += table[side, j, RIVAL_COUNT] * book.fresh[rival, COUNT]
+    if table.shape[2] > RIVAL_NEAR:
+        said += table[side, j, RIVAL_NEAR] * book.fresh[rival, NEAR]
+    return float(said)
 
 
 @leaf
 def worth(table: Floats, side: int, j: int, a: int, book: Book) -> float:
     """What a score says for the arm."""
-    return float(
-        table[side, j, OWN] * book.fresh[a, SUM] - table[side, j, OWN_COUNT] * book.fresh[a, COUNT]
-    )
+    said = table[side, j, OWN] * book.fresh[a, SUM]
+    said -= table[side, j, OWN_COUNT] * book.fresh[a, COUNT]
+    if table.shape[2] > OWN_NEAR:
+        said -= table[side, j, OWN_NEAR] * book.fresh[a, NEAR]
+    return float(said)
 
 
 @leaf
@@ -200,18 +244,21 @@ def bet_on_all(now: Round, bets: Bets, book: Book) -> None:
 @leaf
 def book_releases(now: Round, setting: Setting, book: Book) -> None:
     """Totals, and means for planning; a margin over many says nothing about means."""
-    spread = spread_of(now.centre)
-    noise = 2 / setting.epsilon**2
+    spread = spread_of(now.centre, now.fine, setting, book)
+    noise, shift = 2 / setting.epsilon**2, sent_shift(now, setting)
     for a in range(book.active.size):
         if book.active[a]:
             n = book.fresh[a, COUNT]
             book.total[a, PULLS] += n
             if not now.margin:
+                book.fresh[a, SUM] -= shift * n
                 book.total[a, SUM] += book.fresh[a, SUM]
                 book.total[a, COUNT] += n
                 book.total[a, RELEASES] += 1
                 if n > 0:
                     learn(a, book.fresh[a, SUM] / n, 0.8 * spread / n + noise / n**2, book)
+    if now.fine:
+        book_closeness(now, setting, book)
     if now.margin and now.weight == 2:
         one, other = now.leader, now.second
         n = (book.fresh[one, COUNT] + book.fresh[other, COUNT]) / 2
@@ -219,6 +266,27 @@ def book_releases(now: Round, setting: Setting, book: Book) -> None:
         apart = book.fresh[one, SUM] - book.fresh[other, SUM] - now.centre * more
         if n > 0:
             learn_apart(now.leader, now.second, apart / n, 2 * spread / n + noise / n**2, book)
+
+
+@leaf
+def book_closeness(now: Round, setting: Setting, book: Book) -> None:
+    """How close outcomes were, for planning."""
+    top = most_near(now.centre, setting.kind)
+    for a in range(book.active.size):
+        if book.active[a]:
+            book.close[0] += book.fresh[a, NEAR]
+            book.close[1] += top * book.fresh[a, COUNT]
+            book.close[2] += 0 if now.margin and a != now.leader else 1
+
+
+@leaf
+def sent_shift(now: Round, setting: Setting) -> float:
+    """How far the mean of what is sent lies above the usual scale, on which the means
+    of all rounds are compared.
+    """
+    if setting.kind != LEVELS:
+        return 0.0
+    return setting.slip * (1 + now.centre) - setting.low
 
 
 @leaf

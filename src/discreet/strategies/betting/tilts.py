@@ -9,6 +9,7 @@ import numpy as np
 
 from discreet.arrays import Floats
 from discreet.strategies.strategy import Strategy
+from discreet.strategies.units import BITS, LEVELS, grid_of, kind_of
 from discreet.trust import check_trust
 
 TILTS = 40
@@ -44,7 +45,9 @@ class Setting(NamedTuple):
     epsilon: float
     """Of the noise in a release; infinity without noise."""
     level: float
-    """4 sinh(epsilon / 2)^2, by which noise is priced; infinity without noise."""
+    """4 sinh(epsilon / 2)^2, by which noise on bits is priced; infinity without
+    noise.
+    """
     scale: float
     """tanh(epsilon/2) for randomised response, else 1: released means lie in [low,
     high] = 1/2 -+ scale/2.
@@ -63,6 +66,14 @@ class Setting(NamedTuple):
     """Length of the first batch."""
     top_two: bool
     """Whether a round is for the leader and one challenger only."""
+    kind: int
+    """What outcomes become, see `discreet.strategies.units`."""
+    grid: int
+    """Units of an outcome."""
+    tick: float
+    """epsilon / grid: what one unit of noise costs."""
+    slip: float
+    """The chance of each level that is not the true one; 0 but for levels."""
 
 
 def make_setting(
@@ -73,19 +84,21 @@ def make_setting(
     zeta: float = 0.0,
     top_two: bool = False,
     hint: float = 0.0,
+    kind: int = BITS,
+    grid: int = 1,
 ) -> Setting:
     """The setting for K arms; `trust` is global (noisy sums), local (randomised
     response) or none (epsilon unused).
     """
-    model = check_trust(trust)
-    scale = model.shrink(epsilon)
+    model, noise = check_trust(trust), check_trust(trust).noise(epsilon)
+    scale = scale_of(epsilon, trust, kind)
     share = 0.5 if zeta > 0 else 1.0  # half of delta for each of the two ways to stop
     first = (
         (FIRST_TWO if arms == 2 else FIRST) / epsilon if model.noised else 2 / max(scale, 1e-9) ** 2
     )
     return Setting(
-        epsilon=model.noise(epsilon),
-        level=4 * math.sinh(epsilon / 2) ** 2 if model.noise(epsilon) < 700 else math.inf,
+        epsilon=noise,
+        level=4 * math.sinh(epsilon / 2) ** 2 if noise < 700 else math.inf,
         scale=scale,
         low=0.5 - scale / 2,
         high=0.5 + scale / 2,
@@ -95,23 +108,39 @@ def make_setting(
         zeta_target=math.log(arms - 1) - math.log(0.5 * delta),
         first=math.ceil(min(first, LONGEST)) + 2,
         top_two=top_two,
+        kind=kind,
+        grid=grid,
+        tick=noise / grid,
+        slip=slip_of(epsilon) if kind == LEVELS else 0.0,
     )
 
 
-def make_bets(epsilon: float, trust: str = "global", hint: float = 0.0) -> Bets:
+def slip_of(epsilon: float) -> float:
+    """1/(e^epsilon + 2): the chance with which a level is sent that is not the true
+    one.
+    """
+    return math.exp(-epsilon) / (1 + 2 * math.exp(-epsilon))
+
+
+def scale_of(epsilon: float, trust: str, kind: int) -> float:
+    """What is left of a difference of means in what is collected."""
+    return 1 - 3 * slip_of(epsilon) if kind == LEVELS else check_trust(trust).shrink(epsilon)
+
+
+def make_bets(epsilon: float, trust: str = "global", hint: float = 0.0, kind: int = BITS) -> Bets:
     """Two tilts an octave; the share of octave o falls off like 1/o**2.
 
     Noise allows tilts below epsilon only. The larger ones pass their share to 0.8 and
     0.6 epsilon, which is right if the gaps are large against epsilon. A hint draws two
     fifths of the stake to the tilts that suit it.
     """
-    model = check_trust(trust)
+    model, scale = check_trust(trust), scale_of(epsilon, trust, kind)
     octave = (np.arange(TILTS) + 0.5) / 2
-    tilt = 3.0 * model.shrink(epsilon) * 0.5**octave
+    tilt = 3.0 * scale * 0.5**octave
     stake = 1 / (1 + ((octave - 3.5) / 1.5) ** 2)
     stake /= stake.sum()
     if hint > 0:
-        off = np.log2(tilt / (2 * hint * model.shrink(epsilon)))
+        off = np.log2(tilt / (2 * hint * scale))
         near = (1 + (off / np.where(off < 0, 0.7, 2.0)) ** 2) ** -2.0
         stake = 0.6 * stake + 0.4 * near / near.sum()
     loud = 0
@@ -136,7 +165,8 @@ def betting_rules(strategy: Strategy, arms: int) -> BettingRules:
     """The bets and the setting of bet-se."""
     epsilon = math.inf if strategy.epsilon is None else strategy.epsilon
     top_two, hint = strategy.sampling == "top-two", strategy.hint
+    kind, grid = kind_of(strategy), grid_of(strategy)
     setting = make_setting(
-        arms, epsilon, strategy.delta, strategy.trust, strategy.zeta, top_two, hint
+        arms, epsilon, strategy.delta, strategy.trust, strategy.zeta, top_two, hint, kind, grid
     )
-    return BettingRules(make_bets(epsilon, strategy.trust, hint), setting)
+    return BettingRules(make_bets(epsilon, strategy.trust, hint, kind), setting)

@@ -67,7 +67,7 @@ class EpochsRun(Run):
         full = not self.stopped and self.place == len(playing) * length
         return [Place(arm, self.epoch, length) for arm in playing] if full else []
 
-    def release(self, sums: list[float]) -> None:
+    def release(self, sums: list[float], near: list[float] | None = None) -> None:
         """Renew the means, drop the arms that are far below the best."""
         length, playing = self._length(), self._playing()
         for arm, total in zip(playing, sums, strict=True):

@@ -80,7 +80,7 @@ class PhasedRun(Run):
             Place(arm, int(self.state.phase[arm]) + 1, int(pulls[arm] - begun[arm])) for arm in arms
         ]
 
-    def release(self, sums: list[float]) -> None:
+    def release(self, sums: list[float], near: list[float] | None = None) -> None:
         """Publish means and counts, then decide."""
         for (arm, _, fresh), total in zip(self.due(), sums, strict=True):
             publish(self.state, self.rules.forget, arm, fresh, total)

@@ -1,0 +1,54 @@
+"""What is summed of an outcome, and in which units: bits, fine units, or three levels.
+
+A function of the strategy alone, so of the protocol: simulations and live trials ask
+the same.
+"""
+
+import math
+
+from discreet.strategies.parts import NUMBERS
+from discreet.strategies.strategy import Strategy
+
+BITS, BUMP, LEVELS = 0, 1, 2
+"""What outcomes become: bits; fine units with their closeness to a centre; one of the
+levels 0, centre and 1, randomised where the person is.
+"""
+LEVELS_FROM = 1.5
+"""From this epsilon on numbers are sent as one of three levels; below, a bit says
+more.
+"""
+FINE = 20
+"""Outcomes are in units of 2^-20 where noise need not be on bits: a billion people add
+up to 2^50.
+"""
+PLACES = 1024
+"""Centres are multiples of 1/1024, so that they can be announced in a few digits."""
+
+
+def kind_of(strategy: Strategy) -> int:
+    """What outcomes become where means are bet on; BITS for what knows bits only."""
+    if not strategy.part.bits or strategy.outcomes != NUMBERS:
+        return BITS
+    if strategy.trust_model.randomised:
+        return LEVELS if (strategy.epsilon or 0) >= LEVELS_FROM else BITS
+    return BUMP
+
+
+def to_bits(strategy: Strategy) -> bool:
+    """Whether outcomes are rounded at random to bits, so that means are all that a law
+    of rewards has to say.
+    """
+    return strategy.part.bits and kind_of(strategy) == BITS
+
+
+def grid_of(strategy: Strategy) -> int:
+    """Units of an outcome behind the wall: 1 for bits, else fine.
+
+    The units of noise at the smallest ε must still fit a 64-bit number.
+    """
+    if to_bits(strategy):
+        return 1
+    if kind_of(strategy) == LEVELS:
+        return PLACES
+    epsilon = strategy.epsilon if strategy.trust_model.noised and strategy.epsilon else 1.0
+    return int(2 ** min(max(40 + math.floor(math.log2(epsilon)), 0), FINE))

@@ -1,0 +1,295 @@
+"""Closeness: the pair (outcome, closeness) moves no further than the outcome alone, the
+bump fits under what rounding costs at every tilt, and its noise is paid for. Planted
+mistakes turn the same checks red.
+"""
+
+import math
+
+import mpmath
+import numpy as np
+import pytest
+from scipy.signal import fftconvolve
+
+from discreet.arrays import Ints
+from discreet.strategies.betting import settle
+from discreet.strategies.betting.bets import log_tail_one, slopes
+from discreet.strategies.betting.book import COST, OWN, OWN_NEAR, RIVAL, RIVAL_NEAR, new_book
+from discreet.strategies.betting.near import (
+    Bump,
+    bump_of,
+    closeness,
+    fine_price,
+    height,
+    near_weight,
+    rho,
+)
+from discreet.strategies.betting.plan import Plan
+from discreet.strategies.betting.rounds import announce
+from discreet.strategies.betting.tilts import make_bets, make_setting
+from discreet.strategies.units import BUMP, FINE, LEVELS, PLACES
+
+CENTRES = [i / PLACES for i in range(PLACES // 64, PLACES - PLACES // 64 + 1)]
+"""All that can be announced."""
+FEW = [1 / 64, 17 / PLACES, 0.0625, 0.125, 0.25, 341 / PLACES, 0.5, 0.625, 0.75, 0.9375, 63 / 64]
+SIZES = [1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.1, 0.5, 0.99, 1.0, 1.0001, 1.1, 1.5, 2, 3, 5, 8, 12, 20]
+TILTS = [sign * size for size in SIZES for sign in (1, -1)]
+
+
+# --- privacy: whole numbers -----------------------------------------------------------
+
+
+def moves(units: Ints, close: Ints) -> int:
+    """The farthest that one person can move (sum, closeness), by trying all pairs."""
+    apart = np.abs(units[:, None] - units) + np.abs(close[:, None] - close)
+    return int(apart.max())
+
+
+def private(units: Ints, close: Ints, grid: int) -> bool:
+    fits = (close >= 0).all() and (close <= np.minimum(units, grid - units)).all()
+    return bool(fits) and moves(units, close) <= grid
+
+
+def table(bump: Bump) -> tuple[Ints, Ints]:
+    units = np.arange(bump.grid + 1)
+    return units, np.array([closeness(k, bump) for k in units.tolist()])
+
+
+@pytest.mark.parametrize("grid", [1, 2, 3, 4, 7, 16, 33, 64])
+def test_a_person_moves_the_pair_by_one_at_most(grid: int) -> None:
+    for centre in CENTRES[::31] + FEW:
+        assert private(*table(bump_of(centre, grid)), grid)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("grids", [range(i, i + 16) for i in (1, 17, 33, 49)], ids=str)
+def test_a_person_moves_the_pair_by_one_at_most_on_every_small_grid(grids: range) -> None:
+    for grid in grids:
+        for centre in CENTRES:
+            assert private(*table(bump_of(centre, grid)), grid)
+
+
+@pytest.mark.parametrize("places", [10, 16, FINE])
+def test_a_person_moves_the_pair_by_one_at_most_on_fine_grids(places: int) -> None:
+    """At random, at both ends and around the centre, in all pairs."""
+    rng, grid = np.random.default_rng(places), 2**places
+    for centre in CENTRES[::67] + FEW:
+        some = [rng.integers(0, grid + 1, 60), np.arange(12), grid - np.arange(12)]
+        units = np.concatenate([*some, np.arange(-6, 7) + int(centre * grid)])
+        bump = bump_of(centre, grid)
+        assert private(units, np.array([closeness(k, bump) for k in units.tolist()]), grid)
+
+
+@pytest.mark.parametrize("grid", [16, 64])
+def test_privacy_does_not_rest_on_the_height_of_the_bump(grid: int) -> None:
+    """A bump that floating point, or a mistake, has made too tall is cut down; without
+    the cut the check finds it.
+    """
+    for centre in FEW:
+        bump = bump_of(centre, grid)
+        tall = bump._replace(below=3 * bump.below, above=3 * bump.above)
+        units, close = table(tall)
+        assert private(units, close, grid)
+        bare = [
+            math.floor(tall.below * rho(-1, k / grid))
+            if k / grid < centre
+            else math.floor(tall.above * rho(1, k / grid))
+            for k in range(grid + 1)
+        ]
+        assert not private(units, np.array(bare), grid)
+        assert moves(units, np.array(bare)) > grid
+    deep = bump_of(0.5, grid)._replace(below=-1.0, above=-1.0)
+    assert private(*table(deep), grid)
+
+
+def test_the_pair_uses_all_the_room_there_is() -> None:
+    """The bump is as tall as its slope at 0 and 1 allows: a hundredth more and a unit
+    near an end would have to be cut.
+    """
+    grid = 2**FINE
+    for centre in FEW:
+        bump = bump_of(centre, grid)
+        tall = bump._replace(below=1.01 * bump.below, above=1.01 * bump.above)
+        units = (1000, grid - 1000)
+        assert all(closeness(k, bump) < min(k, grid - k) for k in units)
+        assert any(closeness(k, tall) == min(k, grid - k) for k in units)
+        assert closeness(int(centre * grid), bump) == pytest.approx(grid * height(centre), abs=2)
+
+
+# --- a bump that fits under every rho -------------------------------------------------
+
+
+def exact_rho(tilt: float, y: mpmath.mpf) -> mpmath.mpf:
+    with mpmath.workdps(60):
+        return mpmath.log1p(y * mpmath.expm1(mpmath.mpf(tilt))) - mpmath.mpf(tilt) * y
+
+
+def excess(tilt: float, centre: float, more: float = 1.0) -> float:
+    """By how much B q exceeds rho, as a share of rho, at worst over outcomes in fine
+    units; a tiny absolute error is forgiven as the docs say.
+    """
+    grid, worst = 2**FINE, -math.inf
+    bump, weight = bump_of(centre, grid), near_weight(tilt, centre, BUMP, math.inf)
+    middle = int(centre * grid)
+    places = [1, 2, 3, 100, 10_000, middle // 2, middle - 1, middle, middle + 1]
+    places += [(middle + grid) // 2, grid - 10_000, grid - 100, grid - 2, grid - 1]
+    for k in places:
+        y = mpmath.mpf(k) / grid
+        q = bump.below * rho(-1, k / grid) if k / grid < centre else bump.above * rho(1, k / grid)
+        with mpmath.workdps(60):
+            exact = exact_rho(tilt, y)
+            slack = mpmath.mpf(1e-15 * abs(tilt)) if abs(tilt) < 1e-4 else mpmath.mpf(0)
+            high = mpmath.mpf(more) * mpmath.mpf(weight) * mpmath.mpf(max(q, 0.0)) / grid
+            assert closeness(k, bump) <= max(q, 0.0)
+            worst = max(worst, float((high - slack) / exact) - 1)
+    return worst
+
+
+@pytest.mark.parametrize("centre", FEW)
+def test_the_bump_fits_under_what_rounding_costs(centre: float) -> None:
+    """Lemma 2, with what is computed in place of what is meant, in sixty digits."""
+    assert all(excess(tilt, centre) <= 0 for tilt in TILTS)
+
+
+@pytest.mark.slow
+def test_the_bump_fits_wherever_one_looks() -> None:
+    rng = np.random.default_rng(2)
+    for _ in range(1500):
+        tilt = float(10 ** rng.uniform(-6, 1.3) * rng.choice([-1, 1]))
+        assert excess(tilt, float(rng.choice(CENTRES))) <= 0
+
+
+@pytest.mark.parametrize("centre", FEW)
+def test_a_bump_a_hundred_millionth_too_tall_is_found(centre: float) -> None:
+    """Up to a tilt of 1 the bump touches rho at the centre."""
+    for tilt in TILTS:
+        if 1e-3 <= abs(tilt) <= 1:
+            assert excess(tilt, centre, more=1 + 1e-8) > 0
+
+
+@pytest.mark.parametrize("centre", FEW)
+def test_steep_tilts_leave_little_room(centre: float) -> None:
+    """Beyond a tilt of 1 the bump touches rho at an end, unless its other side is the
+    lower one there.
+    """
+    for size in (1.1, 2.0, 5.0, 20.0):
+        assert max(excess(tilt, centre, more=1.001) for tilt in (size, -size)) > 0
+
+
+def test_weights_of_closeness() -> None:
+    """Even in (tilt, centre), from 0, growing, below epsilon; for levels rho itself."""
+    for centre in FEW:
+        assert near_weight(0.0, centre, BUMP, 1.0) == 0
+        weights = [near_weight(size, centre, BUMP, math.inf) for size in SIZES]
+        assert (np.diff(weights) > 0).all()
+        for tilt in TILTS:
+            found = near_weight(tilt, centre, BUMP, math.inf)
+            assert found == pytest.approx(near_weight(-tilt, 1 - centre, BUMP, math.inf), rel=1e-4)
+            assert near_weight(tilt, centre, BUMP, 0.5) == min(found, 0.4)
+            assert near_weight(tilt, centre, LEVELS, math.inf) == rho(tilt, centre)
+
+
+@pytest.mark.parametrize("odds", [(1, 1), (1, 4), (16, 1)])
+@pytest.mark.parametrize("level", [1 / 64, 0.25, 0.5, 1000 / PLACES])
+def test_levels_are_bet_on_by_straight_lines(level: float, odds: tuple[int, int]) -> None:
+    """Theorem 5: with rho for weight each message multiplies money by 1 - d (M - x0),
+    one of the rival by 1 + d' (M - x0).
+    """
+    ratio = odds[0] / odds[1]
+    for tilt in (1e-3, 0.3, 2.5):
+        for x in (0.1, level, 0.9):
+            score = slopes(-math.expm1(-tilt), math.expm1(tilt), x, ratio)
+            for sent in (0.0, level, 1.0):
+                near = float(sent == level)
+                own = score.own_count - score.own * sent
+                own += near * near_weight(-score.own, level, LEVELS, math.inf)
+                rival = score.rival_count + score.rival * sent
+                rival += near * near_weight(score.rival, level, LEVELS, math.inf)
+                assert math.exp(own) == pytest.approx(1 - score.step * (sent - x), rel=1e-9)
+                line = 1 + ratio * score.step * (sent - x)
+                assert math.exp(rival) == pytest.approx(line, rel=1e-9)
+
+
+# --- noise ----------------------------------------------------------------------------
+
+
+def exact_price(slope: float, epsilon: float, grid: int) -> float:
+    """log E exp(slope Z / grid), Z discrete Laplace of parameter epsilon / grid."""
+    with mpmath.workdps(60):
+        tick, lift = mpmath.mpf(epsilon) / grid, mpmath.mpf(slope) / grid
+        ratio = (mpmath.cosh(tick) - 1) / (mpmath.cosh(tick) - mpmath.cosh(lift))
+        return float(mpmath.log(ratio))
+
+
+@pytest.mark.parametrize("epsilon", [0.001, 0.1, 1.0, 5.0])
+def test_the_price_of_fine_noise_is_enough(epsilon: float) -> None:
+    """Lemma 5: for every grid, and on fine ones not too much: a thousandth less would
+    not do.
+    """
+    for share in (1e-5, 0.01, 0.3, 0.6, 0.8, 0.99):
+        price = fine_price(share * epsilon, epsilon)
+        for grid in (1, 2, 3, 64, 1000, 2**FINE):
+            assert price >= exact_price(share * epsilon, epsilon, grid) * (1 - 1e-14)
+        assert 0.999 * price < exact_price(share * epsilon, epsilon, 2**FINE)
+    assert fine_price(1.0, math.inf) == 0
+
+
+STEP = 0.002
+"""Nats by which the values of a noise are rounded down where laws are added up."""
+
+
+def exact_tail(lifts: list[float], tick: float) -> float:
+    """log sup_u e^u P(sum of lift Z >= u), by adding up the noises; STEP too low for
+    each of them at most.
+    """
+    z, law = np.arange(-int(30 / tick), int(30 / tick) + 1), np.ones(1)
+    chances, start = math.tanh(tick / 2) * np.exp(-tick * np.abs(z)), 0
+    for lift in lifts:
+        places = np.floor(lift * z / STEP).astype(int)
+        law = fftconvolve(law, np.bincount(places - places[0], chances))
+        start += int(places[0])
+    values = STEP * (np.arange(law.size) + start)
+    seen = np.abs(values) <= 12  # beyond it, what was left out counts
+    tails = np.maximum(np.cumsum(law[::-1])[::-1][seen], 1e-300)
+    return float((values[seen] + np.log(tails)).max())
+
+
+def short_of(plan: Plan, epsilon: float, grid: int, finer: float = 1.0) -> float:
+    """By how much the log A of a dear round's tail bets is too small, at worst; planted
+    mistake: ticks that are `finer`.
+    """
+    setting = make_setting(2, epsilon, 0.1, kind=BUMP, grid=grid)
+    bets, told = make_bets(epsilon, kind=BUMP), setting._replace(tick=setting.tick / finer)
+    book = new_book(2, bets.tilt.size)
+    now, lacks = announce(0, 0, 0, plan, -1, bets, told, 10**9, book), [-math.inf]
+    for row in now.tails[0]:
+        sums, near = row[[OWN, RIVAL]].tolist(), row[[OWN_NEAR, RIVAL_NEAR]].tolist()
+        assert 0 < min(near) <= max(near) < 0.8 * epsilon
+        noises = [sums[0], near[0]] if now.margin else sums + near
+        lacks.append(exact_tail([slope / grid for slope in noises], setting.tick) - row[COST])
+    return float(max(lacks))
+
+
+@pytest.mark.parametrize("margin", [True, False], ids=["difference", "sums"])
+@pytest.mark.parametrize("centre", [0.5, 0.125])
+@pytest.mark.parametrize(("epsilon", "grid"), [(0.3, 1), (1.0, 8), (0.7, 64)])
+def test_tail_bets_pay_for_all_noise(
+    monkeypatch: pytest.MonkeyPatch, epsilon: float, grid: int, centre: float, margin: bool
+) -> None:
+    """Lemma 6: log A as announced is enough for the noise of sums and closeness. It is
+    not if the price of closeness is left out, nor, on a grid that is coarse, if its
+    ticks are.
+    """
+    plan = Plan(1, 50, centre, True, margin, True)
+    assert short_of(plan, epsilon, grid) <= 1e-9
+    if grid == 1:
+        assert short_of(plan, epsilon, grid, finer=1e6) > 0.002
+        return
+    monkeypatch.setattr(settle, "fine_price", lambda slope, e: 0.0)
+    assert short_of(plan, epsilon, grid) > 0.05
+
+
+def test_tail_constants_have_a_limit_on_fine_grids() -> None:
+    """That of Laplace noise: one half of it is above 0."""
+    for beta in (0.2, 0.5, 1.0):
+        below = beta * math.log(2 * beta / (1 + beta)) - math.log(1 + beta)
+        assert log_tail_one(beta, 1e-9) == pytest.approx(below, abs=1e-8)

@@ -1,0 +1,328 @@
+"""bet-se with outcomes that are numbers: equal to its oracle, run by run; and a mistake
+planted in the package makes some run differ.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from discreet import Bernoulli, Beta, Discrete, Drift, Drifting, Instance, Sampled
+from discreet.arrays import Floats
+from discreet.simulation import numbers
+from discreet.simulation.engine import simulate
+from discreet.simulation.laws import laws_of
+from discreet.simulation.loops import betting as loop
+from discreet.simulation.loops.betting import draw_noise
+from discreet.simulation.numbers import hat
+from discreet.strategies.betting import book as books
+from discreet.strategies.betting import near, plan, rounds, settle
+from discreet.strategies.betting.bets import log_tail_two
+from discreet.strategies.betting.book import NEAR, OWN_NEAR, Book, Round
+from discreet.strategies.betting.near import (
+    Bump,
+    bump_of,
+    closeness,
+    fine_price,
+    height,
+    near_weight,
+    rho,
+)
+from discreet.strategies.betting.settle import book_releases, weigh_near
+from discreet.strategies.betting.tilts import Setting, betting_rules
+from discreet.strategies.presets import bet_se
+from discreet.strategies.units import LEVELS
+from tests.support.naive_betting import NaiveBetting
+from tests.support.naive_numbers import NaiveNumbers
+
+LOCAL, NONE, TOP_TWO = {"trust": "local"}, {"trust": "none"}, {"sampling": "top-two"}
+ARMS: dict[str, Instance] = {
+    "five values": Discrete(
+        [0, 0.25, 0.5, 0.75, 1], [[0.05, 0.2, 0.5, 0.2, 0.05], [0.02, 0.13, 0.5, 0.27, 0.08]]
+    ),
+    "off the grid": Discrete(
+        [1 / 3, 0.6, 0.1, 1.0], [[0.5, 0.2, 0.3, 0.0], [0.0, 1.0, 0.0, 0.0], [0.3, 0.3, 0.3, 0.1]]
+    ),
+    "constants": Discrete([0.45, 0.5, 0.55], np.eye(3)),
+    "rare ones": Discrete([0.02, 0.1, 1.0], [[0.95, 0.0, 0.05], [0.0, 1.0, 0.0], [1.0, 0.0, 0.0]]),
+    "coins": Bernoulli([0.7, 0.5, 0.45]),
+    "two coins": Bernoulli([0.6, 0.5]),
+    "near ties": Discrete([0, 0.3, 0.5, 1], [[0.1, 0.4, 0.4, 0.1], [0.1, 0.38, 0.42, 0.1]]),
+    "beta": Beta([50, 55], [50, 45]),
+    "four betas": Beta([50, 55, 52, 47], [50, 45, 48, 53]),
+    "low betas": Beta([4, 8], [76, 72]),
+    "lowest": Beta([1, 4], [60, 60]),
+    "data": Sampled([[0.3, 0.5, 0.71, 0.5], [0.35, 0.6, 0.8], [0.0, 0.4, 0.6, 0.65, 1.0]]),
+    "six": Discrete([0.2, 0.5, 0.9], [[0.2, 0.4, 0.4]] + [[0.4, 0.4, 0.2]] * 5),
+    "twelve": Discrete([0.7, 0.9], [[0.0, 1.0]] + [[1.0, 0.0]] * 11),
+    "sites": Drifting(Bernoulli([0.65, 0.35, 0.3]), Drift.sites(0.3, 5)),
+}
+Cell = tuple[str, float | None, float, dict[str, Any], int]
+CELLS: list[Cell] = [
+    ("five values", 1e-7, 0.1, {}, 10**12),
+    ("five values", 0.01, 0.1, {}, 10**9),
+    ("five values", 0.3, 0.01, {}, 10**6),
+    ("five values", 1.0, 0.1, {}, 10**6),
+    ("five values", 5.0, 0.1, {}, 10**6),
+    ("five values", None, 0.1, NONE, 10**6),
+    ("five values", 1.5, 0.1, LOCAL, 10**6),
+    ("five values", 1.0, 0.1, {"hint": 0.1}, 10**6),
+    ("five values", 0.05, 0.1, {"hint": 0.1}, 10**6),
+    ("off the grid", 0.01, 0.1, {}, 10**7),
+    ("off the grid", 0.3, 0.1, {}, 10**6),
+    ("off the grid", 1.0, 0.1, {"zeta": 0.1}, 10**6),
+    ("off the grid", 4.0, 0.05, TOP_TWO, 10**6),
+    ("off the grid", None, 0.05, {**NONE, "zeta": 0.02}, 10**6),
+    ("off the grid", 3.0, 0.1, LOCAL, 10**6),
+    ("constants", 0.1, 0.1, {}, 10**6),
+    ("constants", 2.0, 0.1, {}, 10**6),
+    ("constants", None, 0.1, {**NONE, **TOP_TWO}, 10**6),
+    ("constants", 50.0, 0.1, LOCAL, 10**6),
+    ("rare ones", 1.0, 0.1, {}, 20_000),
+    ("rare ones", 5.0, 0.1, {"hint": 0.05}, 20_000),
+    ("rare ones", 2.0, 0.1, {**LOCAL, "zeta": 0.1}, 20_000),
+    ("coins", 0.1, 0.1, {}, 10**6),
+    ("coins", 1.0, 0.1, {}, 10**6),
+    ("coins", 5.0, 0.1, {}, 10**6),
+    ("coins", None, 0.1, NONE, 10**6),
+    ("coins", 2.0, 0.1, LOCAL, 10**6),
+    ("two coins", 0.3, 0.1, {}, 10**6),
+    ("two coins", 2.0, 0.1, TOP_TWO, 10**6),
+    ("two coins", 4.0, 0.1, {"zeta": 0.05, "hint": 0.1}, 10**6),
+    ("near ties", 0.2, 0.2, {}, 30_000),
+    ("near ties", 3.0, 0.2, {}, 10_000),
+    ("near ties", 5.0, 0.2, LOCAL, 10_000),
+    ("beta", 0.1, 0.1, {}, 10**5),
+    ("beta", 1.0, 0.1, {"zeta": 0.02}, 10**5),
+    ("beta", 5.0, 0.1, LOCAL, 10**5),
+    ("four betas", 0.3, 0.1, {}, 10**5),
+    ("four betas", 1.0, 0.1, {**TOP_TWO, "hint": 0.03}, 10**5),
+    ("four betas", None, 0.1, {**NONE, "hint": 0.05}, 10**5),
+    ("low betas", 0.3, 0.1, {}, 10**5),
+    ("low betas", 2.0, 0.1, {}, 10**5),
+    ("low betas", 10.0, 0.1, {}, 10**5),
+    ("lowest", 4.0, 0.1, {}, 10**5),
+    ("lowest", 2.0, 0.1, LOCAL, 10**5),
+    ("data", 0.1, 0.1, {}, 10**5),
+    ("data", 1.0, 0.1, {}, 10**5),
+    ("data", None, 0.1, {**NONE, "zeta": 0.01}, 10**5),
+    ("data", 2.0, 0.1, {**LOCAL, **TOP_TWO}, 10**5),
+    ("six", 0.05, 0.1, {}, 10**7),
+    ("six", 1.0, 0.1, {"zeta": 0.1}, 10**6),
+    ("six", 0.5, 0.1, {**TOP_TWO, "zeta": 0.05}, 10**6),
+    ("six", 0.05, 0.1, {"hint": 0.2}, 10**7),
+    ("twelve", 5.0, 0.001, {}, 10**5),
+    ("sites", 0.1, 0.1, {}, 20_000),
+    ("sites", 2.0, 0.1, TOP_TWO, 20_000),
+    ("sites", 5.0, 0.1, {}, 20_000),
+    ("sites", 2.0, 0.1, LOCAL, 20_000),
+    ("sites", None, 0.1, NONE, 20_000),
+]
+Found = tuple[int, int, bool, int, list[int]]
+Story = list[list[float]]
+"""The money of all arms after each round."""
+
+
+def child(seed: int, run: int) -> np.random.Generator:
+    """The generator the engine gives to a run."""
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(run,))))
+
+
+def plain(cell: Cell, run: int) -> tuple[Found, Story]:
+    """What the package's leaves, as plain Python, make of a run."""
+    name, epsilon, delta, options, cap = cell
+    rng, laws, arms = child(7, run), laws_of(ARMS[name]), ARMS[name].arms
+    bets, setting = betting_rules(bet_se(delta, epsilon, outcomes="numbers", **options), arms)
+    pulls, book, story = np.zeros(arms, np.int64), books.new_book(arms, bets.tilt.size), []
+    draw = loop.draw_people if isinstance(ARMS[name], Drifting) else loop.draw_round
+    now = rounds.first_round(bets, setting, cap, book)
+    while now.winner < 0 and now.length >= 1:
+        draw(rng, laws, now, setting, pulls, book)
+        now, book = rounds.next_round(now, bets, setting, cap, book)
+        story.append(book.money.tolist())
+    arm = now.winner if now.winner >= 0 else books.front_runner(book)
+    return (now.samples, arm, now.winner >= 0, now.number, pulls.tolist()), story
+
+
+def told(cell: Cell, run: int) -> tuple[Found, Story]:
+    """What the oracle makes of it."""
+    oracle = oracle_of(cell)
+    return oracle.run(child(7, run), cell[-1]), oracle.story
+
+
+def alike(one: tuple[Found, Story], other: tuple[Found, Story]) -> bool:
+    """The same run to the last person, and the same money to a millionth of a nat."""
+    return one[0] == other[0] and np.allclose(one[1], other[1], rtol=0, atol=1e-6)
+
+
+def oracle_of(cell: Cell) -> NaiveNumbers:
+    name, epsilon, delta, options, _ = cell
+    return NaiveNumbers(ARMS[name], epsilon, delta, **options)
+
+
+# --- the same runs three ways ---------------------------------------------------------
+
+
+@pytest.mark.parametrize("cell", CELLS)
+def test_plain_python_and_oracle_agree(cell: Cell) -> None:
+    slow = told(cell, 0)
+    assert alike(plain(cell, 0), slow)
+    assert sum(slow[0][4]) == slow[0][0] <= cell[-1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cell", CELLS)
+def test_engine_and_oracle_agree(cell: Cell) -> None:
+    name, epsilon, delta, options, cap = cell
+    strategy = bet_se(delta, epsilon, outcomes="numbers", **options)
+    fast = simulate(ARMS[name], strategy, 6, 7, cap)
+    for i in range(6):
+        slow = told(cell, i)
+        found = fast.samples[i], fast.recommendation[i], fast.stopped[i], fast.rounds[i]
+        assert (*found, fast.pulls[i].tolist()) == slow[0]
+        assert i > 2 or alike(plain(cell, i), slow)
+
+
+def test_every_kind_of_round_is_played() -> None:
+    kinds = Counter[str]()
+    for cell in CELLS:
+        oracle = oracle_of(cell)
+        oracle.run(child(7, 0), cell[-1])
+        kinds.update(oracle.kinds)
+    assert set(kinds) == {
+        "sums",
+        "sums of numbers",
+        "dear sums of numbers",
+        "dear difference of numbers",
+    }
+    assert min(kinds.values()) > 20
+
+
+@pytest.mark.parametrize("options", [{}, {"zeta": 0.1}, TOP_TWO])
+def test_little_privacy_is_left_to_bits_where_nobody_is_trusted(options: dict[str, Any]) -> None:
+    """Below epsilon 1.5 numbers are sent as bits: the run is that of the other
+    oracle.
+    """
+    arms = ARMS["off the grid"]
+    strategy = bet_se(0.1, 1.4999, "local", outcomes="numbers", **options)
+    fast = simulate(arms, strategy, 3, 7, 10**6)
+    for i in range(3):
+        slow = NaiveBetting(tuple(arms.means), 1.4999, 0.1, "local", **options)
+        found = fast.samples[i], fast.recommendation[i], fast.stopped[i], fast.rounds[i]
+        assert (*found, fast.pulls[i].tolist()) == slow.run(child(7, i), 10**6)
+
+
+# --- planted mistakes -----------------------------------------------------------------
+
+Plant = Callable[[pytest.MonkeyPatch], None]
+
+
+def swap(module: Any, name: str, value: Any) -> Plant:
+    return lambda patch: patch.setattr(module, name, value)
+
+
+def all_of(*plants: Plant) -> Plant:
+    def plant(patch: pytest.MonkeyPatch) -> None:
+        for one in plants:
+            one(patch)
+
+    return plant
+
+
+def everywhere(name: str, value: Any) -> Plant:
+    """A leaf exchanged in all rooms that call it."""
+    rooms = (numbers, loop, books, near, plan, rounds, settle)
+    return all_of(*[swap(room, name, value) for room in rooms if hasattr(room, name)])
+
+
+def one_weight(table: Floats, side: int, j: int, now: Round, setting: Setting) -> float:
+    """A difference weighed by the arm's own B alone."""
+    price = weigh_near(table, side, j, now._replace(margin=False), setting)
+    return fine_price(table[side, j, OWN_NEAR], setting.epsilon) if now.margin else price
+
+
+def booked_anyway(now: Round, setting: Setting, book: Book) -> None:
+    """Outcomes that were rounded to bits count as far from the centre."""
+    book_releases(now, setting, book)
+    if not now.fine:
+        book.fresh[:, NEAR] = 0
+        settle.book_closeness(now, setting, book)
+
+
+def smooth_only(tilt: float, centre: float, kind: int, epsilon: float) -> float:
+    """B as if the case of steep tilts were not there."""
+    weight = rho(tilt, centre) if kind == LEVELS else rho(tilt, centre) / height(centre)
+    return min(weight, 0.8 * epsilon)
+
+
+def too_large(tilt: float, centre: float, kind: int, epsilon: float) -> float:
+    return min(1.5 * near_weight(tilt, centre, kind, epsilon), 0.8 * epsilon)
+
+
+def bump_by_half(units: int, bump: Bump) -> int:
+    """The sides of a bump change at 1/2, not at its centre."""
+    y = units / bump.grid
+    q = bump.below * rho(-1.0, y) if y < 0.5 else bump.above * rho(1.0, y)
+    return max(0, min(math.floor(q), units, bump.grid - units))
+
+
+def half_noise(rng: np.random.Generator, now: Round, setting: Setting) -> float:
+    return draw_noise(rng, now, setting._replace(tick=2 * setting.tick))
+
+
+def whole_numbers(own: float, rival: float, tick: float) -> float:
+    """The tail constant of noise on whole numbers."""
+    return log_tail_two(own, rival, 2**20 * tick)
+
+
+PLANTED: dict[str, Plant] = {
+    "B 1.5 times too large": swap(settle, "near_weight", too_large),
+    "B lowered by a tenth": swap(settle, "near_weight", lambda *args: 0.9 * near_weight(*args)),
+    "B not less for steep tilts": swap(settle, "near_weight", smooth_only),
+    "B of the other side": swap(
+        settle, "near_weight", lambda tilt, *rest: near_weight(-tilt, *rest)
+    ),
+    "B up to .9 epsilon": swap(near, "SHARE", 0.9),
+    "B of a difference from one arm": all_of(
+        swap(settle, "weigh_near", one_weight), swap(rounds, "weigh_near", one_weight)
+    ),
+    "no price": swap(settle, "fine_price", lambda slope, epsilon: 0.0),
+    "no price for closeness": swap(rounds, "weigh_near", lambda *args: 0.0 * weigh_near(*args)),
+    "price a tenth less": swap(settle, "fine_price", lambda *args: 0.9 * fine_price(*args)),
+    "height 5 % less": swap(near, "height", lambda centre: 0.95 * height(centre)),
+    "bump at 1/2": swap(numbers, "bump_of", lambda centre, grid: bump_of(0.5, grid)),
+    "bump turns over at 1/2": swap(numbers, "closeness", bump_by_half),
+    "bump 1/64 higher": swap(numbers, "closeness", lambda *args: closeness(*args) + 2**14),
+    "bits booked as far from the centre": swap(settle, "book_releases", booked_anyway),
+    "noise of half the size": swap(loop, "draw_noise", half_noise),
+    "tail constants of whole numbers": swap(rounds, "log_tail_two", whole_numbers),
+    "numbers in all rounds": swap(plan, "finer", lambda *args: True),
+    "bits unless noise is dear": swap(plan, "finer", lambda *args: False),
+    "plans without closeness": everywhere("near_share", lambda book: 0.0),
+    "centres of finer places": swap(plan, "PLACES", 2**20),
+    "levels: bets at the announced one": everywhere("sent_centre", lambda centre, setting: centre),
+    "levels: their shift kept": swap(settle, "sent_shift", lambda now, setting: 0.0),
+    "levels: less often the middle": swap(numbers, "hat", lambda *args: 0.9 * hat(*args)),
+}
+
+
+@pytest.fixture(scope="module")
+def expected() -> list[list[tuple[Found, Story]]]:
+    """The oracle's runs of every cell."""
+    return [[told(cell, run) for run in range(2)] for cell in CELLS]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mistake", PLANTED)
+def test_planted_mistakes_are_seen(
+    monkeypatch: pytest.MonkeyPatch, mistake: str, expected: list[list[tuple[Found, Story]]]
+) -> None:
+    PLANTED[mistake](monkeypatch)
+    assert not all(
+        alike(plain(cell, run), runs[run])
+        for run in range(2)
+        for cell, runs in zip(CELLS, expected, strict=True)
+    )
