@@ -17,7 +17,6 @@ from click.testing import CliRunner, Result
 from discreet import (
     CustomThreshold,
     InvalidInputError,
-    PrivacyAudit,
     Strategy,
     adap_tt,
     adap_tt_star,
@@ -28,19 +27,20 @@ from discreet import (
     gauss_tt,
     ttucb,
 )
+from discreet.audits import rehearsal
 from discreet.audits.experiments import RELEASES, critical_tables, features, short_trial
 from discreet.audits.privacy import epsilon_low
 from discreet.audits.rehearsal import Live, Rehearsal, Silent, Simulated, Transcript
 from discreet.cli import main
 from discreet.statistics import clopper_pearson
 from discreet.strategies.phased.run import PhasedRun
-from discreet.strategies.run import Place, in_order
-from discreet.trials import desk
+from discreet.strategies.run import Place, Totals, in_order
+from discreet.trials import desk, releases
 from discreet.trials import mechanisms as wall
 from discreet.trials.record import Release
 from discreet.trials.trial import Trial
+from tests.support.audits import SURE, audited, said_in_the_docs
 
-SURE = 1 - 1e-6
 ADAPTIVE = adap_tt(epsilon=1, delta=0.1)
 QUICK = adap_tt(
     epsilon=1, delta=0.1, threshold=CustomThreshold("quick", lambda a, b: 3.0 + 0.0 * (a + b))
@@ -58,7 +58,7 @@ class TooQuiet(Rehearsal):
     def noisy(self, total: int) -> int:
         return self.source.noisy_sum(total, self.epsilon / 0.8, self.grid)
 
-    def respond(self, outcome: int) -> int:
+    def respond(self, outcome: float) -> int:
         if self.strategy.trust == "local":
             return self.source.respond(outcome, self.epsilon / 0.8, self.strategy.gamma)
         return super().respond(outcome)
@@ -135,13 +135,9 @@ class BareFirstAnswers(Rehearsal):
         self.sent = 0
         return super().restart()
 
-    def respond(self, outcome: int) -> int:
+    def respond(self, outcome: float) -> int:
         self.sent += 1
-        return outcome if self.sent <= 2 else super().respond(outcome)
-
-
-def audited(strategy: Strategy, mistake: type[Rehearsal], part: str, runs: int) -> PrivacyAudit:
-    return audit_privacy(strategy, runs, SURE, "numpy", seed=1, parts=(part,), rehearsal=mistake)
+        return int(outcome) if self.sent <= 2 else super().respond(outcome)
 
 
 MISTAKES = {
@@ -157,13 +153,6 @@ MISTAKES = {
 """Each with the beginning of its row in the docs, where part, runs and the bound that
 is found are said.
 """
-
-
-def said_in_the_docs(mistake: str) -> tuple[str, int, str]:
-    page = (Path(__file__).parents[2] / "docs" / "auditing.md").read_text()
-    (row,) = [line for line in page.splitlines() if line.startswith(f"| {mistake}")]
-    _, _, part, _, runs, low, _ = (cell.strip() for cell in row.split("|"))
-    return part.strip("`"), int(runs.partition("(")[0].replace(" ", "")), low
 
 
 @pytest.mark.slow
@@ -303,7 +292,16 @@ def test_numpy_draws_the_law_of_live_responses() -> None:
 
 
 @pytest.mark.parametrize(
-    "strategy", [ADAPTIVE, adap_tt_star(1, 0.1), dp_se(5.0, 0.5), bet_se(0.1, 1.0), ttucb(0.1)]
+    "strategy",
+    [
+        ADAPTIVE,
+        adap_tt_star(1, 0.1),
+        dp_se(5.0, 0.5),
+        bet_se(0.1, 1.0),
+        ttucb(0.1),
+        *(bet_se(0.1, epsilon, outcomes="numbers") for epsilon in (0.2, 1.0, 5.0)),
+    ],
+    ids=lambda strategy: f"{strategy.name} {strategy.outcomes} {strategy.epsilon}",
 )
 def test_a_rehearsal_is_the_live_trial(
     strategy: Strategy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -312,7 +310,11 @@ def test_a_rehearsal_is_the_live_trial(
     recommendation.
     """
     people = short_trial(strategy)
-    table = np.random.default_rng(3).integers(0, 2, (people, 2))
+    table = np.random.default_rng(3).integers(0, 2, (people, 2)) / 1.0
+    if strategy.outcomes == "numbers":
+        table[::3] = 0.75
+    for room in (releases, rehearsal):
+        monkeypatch.setattr(room, "to_units", lambda y, grid: round(y))
 
     class Counted(Silent):
         def __init__(self) -> None:
@@ -321,11 +323,14 @@ def test_a_rehearsal_is_the_live_trial(
         def noisy_sum(self, total: int, epsilon: float, grid: int) -> int:
             return total + next(self.steps) * grid // 3
 
+        def noisy_totals(self, total: Totals, epsilon: float, grid: int) -> Totals:
+            made = self.noisy_sum(total.sum, epsilon, grid)
+            near = None if total.near is None else self.noisy_sum(total.near, epsilon, grid)
+            return Totals(made, near)
+
     mine = Rehearsal(strategy, people, Counted()).run(table)
     noise = Counted()
-    monkeypatch.setattr(
-        wall, "noisy_sum", lambda total, epsilon, grid: (noise.noisy_sum(total, epsilon, grid), 1.0)
-    )
+    monkeypatch.setattr(wall, "noisy_totals", noise.noisy_totals)
     monkeypatch.setattr(desk, "deal", in_order)
     trial = Trial.create(f"sqlite:///{tmp_path}/trial.db", "twin", ["a", "b"], strategy, people)
     arms: list[int] = []
@@ -341,8 +346,8 @@ def test_a_rehearsal_is_the_live_trial(
         units = [units for event in record["events"] for _, units in event.get("answers", [])]
         assert [release.sum for release in mine.releases] == units
     else:
-        keys = ("arm", "phase", "count", "sum")
-        assert mine.releases == [tuple(one[key] for key in keys) for one in published]
+        keys = ("arm", "phase", "count", "sum", "near")
+        assert mine.releases == [tuple(one.get(key) for key in keys) for one in published]
     assert mine.arms == arms
     assert mine.recommendation is not None
     assert mine.stopped == record["status"]["conclusive"]
@@ -350,7 +355,15 @@ def test_a_rehearsal_is_the_live_trial(
 
 
 @pytest.mark.parametrize(
-    "strategy", [ADAPTIVE, dp_se(5.0, 0.5), bet_se(0.1, 1.0), ctb_tt(1.0, 0.1)]
+    "strategy",
+    [
+        ADAPTIVE,
+        dp_se(5.0, 0.5),
+        bet_se(0.1, 1.0),
+        ctb_tt(1.0, 0.1),
+        bet_se(0.1, 5.0, outcomes="numbers"),
+        bet_se(0.1, 2.0, trust="local", outcomes="numbers"),
+    ],
 )
 def test_runs_know_nothing_of_each_other(strategy: Strategy) -> None:
     people = short_trial(strategy)
@@ -361,7 +374,8 @@ def test_runs_know_nothing_of_each_other(strategy: Strategy) -> None:
 
 
 def test_one_person_decides_on_critical_tables() -> None:
-    for strategy in (QUICK, bet_se(0.1, 1.0), dp_se(1.0, 0.1)):
+    numbers = bet_se(0.1, 1.0, outcomes="numbers")
+    for strategy in (QUICK, bet_se(0.1, 1.0), dp_se(1.0, 0.1), numbers):
         tables = critical_tables(strategy)
         assert tables is not None
         assert (tables[0] != tables[1]).any(axis=1).sum() == 1
@@ -378,6 +392,10 @@ def test_features() -> None:
     )
     assert values[len(RELEASES)] == -2
     assert values[-10:] == pytest.approx([3, 3, 1, 2, 1, *[math.nan] * 5], nan_ok=True)
+    mixed = [Release(0, 1, 1, 2, 1), Release(1, 1, 1, -4, 0), Release(0, 2, 1, 6)]
+    values = features(Transcript([0, 1, 0], mixed, True, 1), 2, numbers=True)
+    assert values[:2] == [1, 6]  # the last one is a sum of bits
+    assert values[4] == -2
 
 
 def test_bounds_are_bonferroni() -> None:

@@ -9,6 +9,8 @@ import math
 import os
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,10 +26,13 @@ from discreet import (
     gauss_tt,
     ttucb,
 )
+from discreet.scale import Scale
+from discreet.strategies.run import Totals
+from discreet.strategies.units import grid_of
 from discreet.trials import mechanisms as privacy
 from discreet.trials import outcomes
 from discreet.trials.mechanisms import respond
-from discreet.trials.outcomes import Response, Scale
+from discreet.trials.outcomes import Response
 
 ALARM = 1e-9
 EPSILONS = (1e-6, 0.003, 0.1, 0.3, 0.7, 1.0, math.log(3), 3.0, 7.7, 30.0, 1000.0)
@@ -99,7 +104,7 @@ def test_discrete_noise_keeps_the_error_rate() -> None:
     pay for.
     """
     for strategy in (adap_tt(1, 0.1), adap_tt_star(0.01, 0.1), dp_se(50, 0.01), adap_tt(1e6, 0.1)):
-        eta = float(strategy.epsilon or 0) / outcomes.grid_of(strategy)
+        eta = float(strategy.epsilon or 0) / grid_of(strategy)
         k = np.arange(1, 50)
         tails = 2 * np.exp(-eta * k) / (1 + math.exp(-eta))
         worst = (tails / np.exp(-eta * k)).max()
@@ -190,3 +195,184 @@ def test_scales() -> None:
     ):
         with pytest.raises(InvalidInputError):
             Scale(low, high, direction)
+
+
+# --- a sum and closeness from one mechanism -------------------------------------------
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_a_pair_costs_one_epsilon(epsilon: float) -> None:
+    """By its own map: for two numbers that move by a grid together, not each."""
+    for grid in (1, 2**10, 2**20):
+        mechanism, spent = privacy._laplace_pair(epsilon, grid)
+        assert epsilon * (1 - 1e-9) < spent <= epsilon
+        assert spent == mechanism.map(grid) == privacy.sum_epsilon(epsilon, grid, pairs=True)
+        assert mechanism.map(2 * grid) == pytest.approx(2 * epsilon)
+    assert grid_of(bet_se(0.1, epsilon, outcomes="numbers")) <= 2**20
+
+
+def test_the_law_of_a_pair() -> None:
+    """Each of the two has discrete Laplace noise, chi-squared with tails pooled, and
+    their signs are independent; false alarm 1e-9 each.
+    """
+    epsilon, draws = 0.5, 4000
+    pairs = [privacy.noisy_totals(Totals(100, 40), epsilon, 1) for _ in range(draws)]
+    noise = np.array([(one.sum - 100, (one.near or 0) - 40) for one in pairs])
+    inner = range(-8, 9)
+    law = [math.tanh(epsilon / 2) * math.exp(-epsilon * abs(k)) for k in inner]
+    for column in noise.T:
+        seen = [int((column == k).sum()) for k in inner]
+        expected = [draws * chance for chance in law]
+        both = [*seen, draws - sum(seen)], [*expected, draws - sum(expected)]
+        assert stats.chisquare(*both).pvalue > ALARM
+    none = law[8]
+    sides = np.array([(1 - none) / 2, none, (1 - none) / 2])
+    cells = Counter(map(tuple, np.sign(noise).tolist()))
+    table = [cells[one, other] for one in (-1, 0, 1) for other in (-1, 0, 1)]
+    assert stats.chisquare(table, draws * np.outer(sides, sides).ravel()).pvalue > ALARM
+
+
+def test_a_pair_on_the_fine_grid_has_the_scale_of_its_epsilon() -> None:
+    """Mean absolute noise of both within normal limits, and of their difference, which
+    is 3/2 with a standard deviation of sqrt(7)/2 if they are independent; false alarm
+    1e-9 each.
+    """
+    epsilon, draws, grid = 2.0, 3000, 2**20
+    pairs = [privacy.noisy_totals(Totals(0, 0), epsilon, grid) for _ in range(draws)]
+    noise = np.array([(one.sum, one.near or 0) for one in pairs]) / grid * epsilon
+    limit = stats.norm.isf(ALARM / 2) / math.sqrt(draws)
+    assert (np.abs(np.abs(noise).mean(axis=0) - 1) < limit).all()
+    apart = np.abs(noise[:, 0] - noise[:, 1]).mean()
+    assert abs(apart - 1.5) < limit * math.sqrt(7) / 2
+
+
+def test_a_sum_alone_has_no_closeness() -> None:
+    assert privacy.noisy_totals(Totals(5), 1.0, 1).near is None
+    assert privacy.noisy_totals(Totals(5, 0), 1.0, 1).near is not None
+
+
+# --- three levels ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_a_level_costs_no_more_than_promised(epsilon: float) -> None:
+    spent = privacy.response_epsilon(epsilon, middle=0.5)
+    assert spent <= epsilon
+    if 0.003 <= epsilon < 30:
+        assert spent > epsilon * (1 - 1e-6)
+
+
+@pytest.mark.parametrize("outcome", [0.0, 0.1, 0.25, 0.7, 1.0])
+def test_levels_have_their_law(outcome: float) -> None:
+    """e^ε/(e^ε + 2) for the true one; chi-squared, false alarm 1e-9."""
+    epsilon, middle, draws = 2.0, 0.25, 3000
+    seen = Counter(respond(outcome, epsilon, middle=middle).value for _ in range(draws))
+    slip = 1 / (math.exp(epsilon) + 2)
+    low, high = max(0, 1 - outcome / middle), max(0, (outcome - middle) / (1 - middle))
+    rounded = np.array([low, 1 - low - high, high])
+    chances = slip + (1 - 3 * slip) * rounded
+    assert set(seen) <= {0, 256, 1024}
+    counts = [seen[units] for units in (0, 256, 1024)]
+    assert stats.chisquare(counts, draws * chances).pvalue > ALARM
+
+
+def exact_mean(reward: float, middle: float, patch: pytest.MonkeyPatch) -> Fraction:
+    """Of `to_level`: it goes up for the first so many of equally likely cases."""
+    cases = list[int]()
+
+    def up_with(case: int) -> int:
+        def draw(below: int) -> int:
+            cases.append(below)
+            return min(case, below - 1)
+
+        patch.setattr("discreet.trials.outcomes.secrets.randbelow", draw)
+        return outcomes.to_level(reward, middle)
+
+    least, most = up_with(10**40), up_with(0)
+    low, high = 0, cases[-1]
+    while low < high:  # the first case in which it does not go up
+        case = (low + high) // 2
+        low, high = (case + 1, high) if up_with(case) > least else (low, case)
+    share = Fraction(low, cases[-1])
+    levels = (Fraction(0), Fraction(middle), Fraction(1))
+    assert most - least in (0, 1)
+    up = share if most > least else Fraction(0)
+    return levels[least] + up * (levels[most] - levels[least])
+
+
+def test_rounding_to_a_level_is_without_any_bias(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In fractions: the mean is the reward, to the last bit."""
+    for middle in (1 / 64, 0.25, 333 / 1024, 0.5, 63 / 64):
+        for reward in (0.0, 5e-324, 1 / 64, 0.1, 0.25, 1 / 3, 0.5, 0.7, 1 - 2**-53, 1.0, middle):
+            assert exact_mean(reward, middle, monkeypatch) == Fraction(reward)
+
+
+def test_rounding_that_is_biased_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outcomes, "Fraction", lambda x: Fraction(round(x * 2**30), 2**30))
+    assert exact_mean(0.1, 0.25, monkeypatch) != Fraction(0.1)
+
+
+def test_a_level_is_one_word() -> None:
+    for value in (0, 333, 1024):
+        for scale in (Scale(), Scale(-3, 1e5, "min")):
+            response = Response("levels", 3.0, None, value, scale, 333 / 1024)
+            assert Response.parse(str(response)) == response
+            assert str(response).startswith(f"levels/3.0/0.3251953125/{value}")
+
+
+@pytest.mark.parametrize("value", ["7", "1", "-1", "512.0", "True", str(10**30), "256", ""])
+def test_what_is_no_level_is_no_response(value: str) -> None:
+    assert Response.parse("levels/3.0/0.5/512").value == 512
+    with pytest.raises(InvalidInputError, match="not a randomised response"):
+        Response.parse(f"levels/3.0/0.5/{value}")
+
+
+BAD_MIDDLES: list[Any] = [
+    0.3,
+    1 / 3,
+    15 / 1024,
+    1009 / 1024,
+    0.0,
+    1.0,
+    -0.5,
+    512.0,
+    math.nan,
+    math.inf,
+    1e308,
+    10**400,
+    True,
+    "0.5",
+    [0.5],
+]
+
+
+@pytest.mark.parametrize("middle", BAD_MIDDLES, ids=lambda middle: str(middle)[:9])
+def test_what_is_never_announced_is_no_middle(middle: Any) -> None:
+    with pytest.raises(InvalidInputError, match=r"middle must be the level .* from 1/64"):
+        respond(0.5, 3.0, middle=middle)
+    with pytest.raises(InvalidInputError):
+        Response("levels", 3.0, None, 0, Scale(), middle)
+    with pytest.raises(InvalidInputError, match="not a randomised response"):
+        Response.parse(f"levels/3.0/{middle!r}/0")
+
+
+def test_a_response_is_of_one_kind() -> None:
+    with pytest.raises(InvalidInputError, match="a middle level or a gamma, not both"):
+        respond(0.5, 3.0, 0.1, middle=0.5)
+    for kind, gamma, middle in (
+        ("rr", None, 0.5),
+        ("rr", 0.1, None),
+        ("gauss", 0.1, 0.5),
+        ("gauss", None, None),
+        ("levels", None, None),
+        ("levels", 0.1, 0.5),
+        ("bits", None, None),
+    ):
+        with pytest.raises(InvalidInputError, match="make one with discreet"):
+            Response(kind, 3.0, gamma, 0, Scale(), middle)
+    for word in ("levels/3.0/0", "rr/3.0/0.5/0", "levels/3.0/0.5/0.5/0", "levels/x/0.5/0"):
+        with pytest.raises(InvalidInputError):
+            Response.parse(word)
+    for value in (True, 512.0, "512"):
+        with pytest.raises(InvalidInputError):
+            Response("levels", 3.0, None, value, Scale(), 0.5)  # type: ignore[arg-type]

@@ -30,6 +30,7 @@ from discreet import (
 )
 from discreet import ttucb_batched as batched
 from discreet.errors import TamperedError
+from discreet.scale import Scale
 from discreet.simulation.laws import bernoulli
 from discreet.simulation.loops import betting as play
 from discreet.strategies.betting.tilts import betting_rules
@@ -556,12 +557,12 @@ def test_a_response_must_be_on_the_scale_of_the_protocol(tmp_path: Path) -> None
 def test_what_no_mechanism_gives_is_no_response(tmp_path: Path) -> None:
     for value in (0.3, 7, True, 10**30):
         with pytest.raises(InvalidInputError):
-            outcomes.Response("rr", 1.0, None, value, outcomes.Scale())  # type: ignore[arg-type]
+            outcomes.Response("rr", 1.0, None, value, Scale())  # type: ignore[arg-type]
     trial = start(tmp_path, gauss_tt(1, 0.01, 0.1))
     one = trial.ask().assignments[0]
     for value in (2**60, -(2**62), 10**30):
         with pytest.raises(InvalidInputError, match="larger than noise"):
-            trial.answer(one.id, outcomes.Response("gauss", 1.0, 0.01, value, outcomes.Scale()))
+            trial.answer(one.id, outcomes.Response("gauss", 1.0, 0.01, value, Scale()))
 
 
 def test_an_object_refuses_a_record_older_than_it_has_seen(tmp_path: Path) -> None:
@@ -750,8 +751,9 @@ def test_a_record_that_promises_too_much_is_found(tmp_path: Path) -> None:
     """Rewritten with its whole chain, a record must still be one that the protocol
     allows.
     """
+    from discreet.trials.chain import Event
     from discreet.trials.protocol import canonical
-    from discreet.trials.record import Event, Replay
+    from discreet.trials.record import Replay
 
     trial = start(tmp_path, adap_tt_star(10, 0.1))
     tell(trial, trial.ask(3), np.random.default_rng(1))

@@ -10,8 +10,10 @@ from typing import NamedTuple
 import numpy as np
 
 from discreet.audits.rehearsal import Rehearsal, Silent, Source, Table, Transcript
+from discreet.strategies.run import Totals
 from discreet.strategies.strategy import Strategy
-from discreet.trials.record import live_run
+from discreet.strategies.units import BITS, kind_of
+from discreet.trials.record import in_rewards, live_run
 
 LOOKS = 5
 """Releases after which a short trial is cut off …"""
@@ -26,6 +28,12 @@ SHARE = 10
 DEEP = 4
 """Releases of an arm that are looked at."""
 PARTS = ("single", "first", "later", "stop")
+ONE_PERSON = [("0, or of 1", 0.0, 1.0)]
+"""An outcome, and another one."""
+CLOSE = [*ONE_PERSON, ("0, or of 1/2", 0.0, 0.5), ("1/2, or of 1", 0.5, 1.0)]
+"""Where the closeness to the centre, first 1/2, is released too: both move."""
+ZEROS, HALVES = (0.0, 1.0, "0, or 1"), (0.5, 0.0, "1/2, or 0")
+"""What everybody has, what one person may have instead, and that in words."""
 
 
 class Experiment(NamedTuple):
@@ -42,22 +50,42 @@ class Experiment(NamedTuple):
     """The features of a run on the first (0) or the second input (1)."""
 
 
-def make_experiment(
+def make_experiments(
     part: str, strategy: Strategy, runs: int, rehearsal: type[Rehearsal], source: Source
-) -> Experiment | str:
-    """The experiment of a part, or why there is none."""
+) -> list[Experiment | str]:
+    """The experiments of a part, or why there is none."""
     if part == "single":
-        return _single(rehearsal(strategy, 2, source), runs)
+        pairs = ONE_PERSON if kind_of(strategy) == BITS else CLOSE
+        return [_single(rehearsal(strategy, 2, source), runs, *pair) for pair in pairs]
     if part == "stop":
-        return _stop(strategy, runs, rehearsal, source)
+        return [_stop(strategy, runs, rehearsal, source)]
+    close = part == "first" and kind_of(strategy) != BITS
+    tables = [ZEROS, HALVES] if close else [ZEROS]
+    return [_short(part, strategy, runs, rehearsal, source, *table) for table in tables]
+
+
+def _short(
+    part: str,
+    strategy: Strategy,
+    runs: int,
+    rehearsal: type[Rehearsal],
+    source: Source,
+    usual: float,
+    other: float,
+    shown: str,
+) -> Experiment | str:
+    """Short trials in which everybody has the usual outcome, and one person that or
+    another.
+    """
     people = short_trial(strategy)
     person = _first_of_a_second_batch(strategy, people) if part == "later" else 0
     if person is None:
         return f"a person of a second batch: it comes after the {people} people of short trials"
-    tables = np.zeros((2, people, 2), np.int64)
-    tables[1, person] = 1
-    name = f"transcript, person {person + 1}"
-    words = f"{people} people with outcomes of 0; person {person + 1} has 0, or 1"
+    tables = np.full((2, people, 2), usual)
+    tables[1, person] = other
+    name = f"transcript, person {person + 1}{'' if usual == 0 else f' has {shown}'}"
+    usually = shown.partition(",")[0]
+    words = f"{people} people with outcomes of {usually}; person {person + 1} has {shown}"
     return _whole(name, words, rehearsal(strategy, people, source), tables, runs)
 
 
@@ -68,19 +96,27 @@ def _first_of_a_second_batch(strategy: Strategy, people: int) -> int | None:
     return min(later, default=None)
 
 
-def _single(mechanism: Rehearsal, runs: int) -> Experiment:
-    """One release, or with local trust one response."""
-    local = mechanism.strategy.trust_model.randomised
+def _single(mechanism: Rehearsal, runs: int, words: str, one: float, other: float) -> Experiment:
+    """One release, or with local trust one response, of an outcome or of another."""
+    local, pairs = mechanism.strategy.trust_model.randomised, mechanism.live.fine
 
     def sample(which: int) -> list[float]:
-        sent = mechanism.respond(which)
-        return [(sent if local else mechanism.noisy(sent)) / mechanism.grid]
+        sent = mechanism.respond(other if which else one)
+        if local:
+            return [sent / mechanism.grid]
+        if not pairs:
+            return [mechanism.noisy(sent) / mechanism.grid]
+        shown = mechanism.noisy_totals(mechanism.live.totals([sent]))
+        total, near = shown.sum / mechanism.grid, (shown.near or 0) / mechanism.grid
+        return [total, near, total - near]
 
+    sums = ["the released sum", "the released closeness", "the sum minus the closeness"]
+    name = "response" if local else "release"
     return Experiment(
-        name="response" if local else "release",
-        neighbours="an outcome of 0, or of 1",
-        features=["the response" if local else "the released sum"],
-        scored=0,
+        name=name if (one, other) == (0.0, 1.0) else f"{name} of {words}",
+        neighbours=f"an outcome of {words}",
+        features=["the response"] if local else sums if pairs else sums[:1],
+        scored=2 if pairs and not local else 0,
         runs=runs,
         noise=mechanism.source.name,
         sample=sample,
@@ -106,10 +142,15 @@ def _stop(
 
 
 def _whole(name: str, words: str, trial: Rehearsal, tables: Table, runs: int) -> Experiment:
-    def sample(which: int) -> list[float]:
-        return features(trial.run(tables[which]), trial.grid)
+    numbers = not trial.live.sums_only
 
-    return Experiment(name, words, FEATURES, 2 * DEEP, runs, trial.source.name, sample)
+    def sample(which: int) -> list[float]:
+        transcript = trial.run(tables[which])
+        found = features(transcript, trial.grid, numbers)
+        return [*found, *near_features(transcript, trial.grid)] if numbers else found
+
+    seen = [*FEATURES, *CLOSENESS] if numbers else FEATURES
+    return Experiment(name, words, seen, 2 * DEEP, runs, trial.source.name, sample)
 
 
 def short_trial(strategy: Strategy) -> int:
@@ -123,8 +164,9 @@ def short_trial(strategy: Strategy) -> int:
             if people and live.samples > SHORT:
                 return people
         people = live.samples
-        shown = [total for total in live.combine([0] * len(live.due())) if total is not None]
-        live.release([float(total) for total in shown])
+        empty = [Totals(0, 0 if live.fine else None)] * len(live.due())
+        shown = [total for total in live.combine(empty) if total is not None]
+        live.release(*in_rewards(shown, 1.0))
         if live.stopped:
             break
     return people
@@ -163,6 +205,7 @@ def critical_tables(strategy: Strategy) -> Table | None:
 
 PLACES = [(arm, place) for arm in range(2) for place in range(DEEP)]
 RELEASES = [f"release {place + 1} of arm {arm + 1}" for arm, place in PLACES]
+CLOSENESS = [f"closeness {place + 1} of arm {arm + 1}" for arm, place in PLACES]
 FEATURES = [
     *RELEASES,
     *(f"{one} minus {other}" for one, other in combinations(RELEASES, 2)),
@@ -174,15 +217,16 @@ FEATURES = [
 ]
 
 
-def features(transcript: Transcript, grid: int) -> list[float]:
+def features(transcript: Transcript, grid: int, numbers: bool = False) -> list[float]:
     """What is looked at in a transcript, in the order of `FEATURES`; nan for what did
-    not happen.
+    not happen. Of `numbers` a sum without closeness is one of bits.
     """
     sums: list[list[float]] = [[], []]
     for release in transcript.releases:
         if release.sum is not None:
-            sums[release.arm].append(release.sum / grid)
-    values = [sums[arm][place] if place < len(sums[arm]) else math.nan for arm, place in PLACES]
+            unit = 1 if numbers and release.near is None else grid
+            sums[release.arm].append(release.sum / unit)
+    values = _at_places(sums)
     best = math.nan if transcript.recommendation is None else transcript.recommendation + 1.0
     arms = [
         transcript.arms[person] + 1.0 if person < len(transcript.arms) else math.nan
@@ -197,3 +241,16 @@ def features(transcript: Transcript, grid: int) -> list[float]:
         best,
         *arms,
     ]
+
+
+def near_features(transcript: Transcript, grid: int) -> list[float]:
+    """What is looked at beside, where closeness is released: see `CLOSENESS`."""
+    near: list[list[float]] = [[], []]
+    for release in transcript.releases:
+        if release.near is not None:
+            near[release.arm].append(release.near / grid)
+    return _at_places(near)
+
+
+def _at_places(values: list[list[float]]) -> list[float]:
+    return [values[arm][at] if at < len(values[arm]) else math.nan for arm, at in PLACES]

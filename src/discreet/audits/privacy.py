@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from discreet.arrays import Floats, Ints, Progress
-from discreet.audits.experiments import PARTS, SHARE, Experiment, make_experiment
+from discreet.audits.experiments import PARTS, SHARE, Experiment, make_experiments
 from discreet.audits.rehearsal import Live, Rehearsal, Simulated, Source
 from discreet.errors import InvalidInputError
 from discreet.statistics import bonferroni, one_sided
@@ -146,9 +146,10 @@ def audit_privacy(
     sources = dict.fromkeys(PARTS, Live() if noise == "opendp" else drawn)
     sources["single"] = drawn if noise == "numpy" else Live()
     planned = [
-        make_experiment(part, strategy, runs, rehearsal, sources[part])
+        experiment
         for part in PARTS
         if part in parts
+        for experiment in make_experiments(part, strategy, runs, rehearsal, sources[part])
     ]
     experiments = [one for one in planned if isinstance(one, Experiment)]
     if not experiments:

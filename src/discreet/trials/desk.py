@@ -10,14 +10,16 @@ import secrets
 import time
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from discreet.errors import DiscreetError, InvalidInputError
 from discreet.strategies.run import Place, Run
 from discreet.trials import mechanisms
+from discreet.trials.chain import Head, first_event
 from discreet.trials.dealing import deal
 from discreet.trials.protocol import Protocol, digest
-from discreet.trials.record import Head, Public, Release, Seat, first_event, fresh, release
+from discreet.trials.record import Public, Seat, fresh, release
+from discreet.trials.releases import noise_of, released, spent, totals_of
 from discreet.trials.status import Assignment, Tally
 from discreet.trials.store import schema
 from discreet.trials.store.database import Store
@@ -25,6 +27,8 @@ from discreet.trials.store.schema import Assigned, Row
 from discreet.trials.store.session import Session
 from discreet.trials.verify import Followed
 
+Middles = Mapping[str, float | None]
+"""The middle levels that answers were randomised with, by id."""
 Slot = tuple[int, int]
 """(arm, phase) of the batch in which people are counted."""
 
@@ -130,14 +134,16 @@ class Desk:
             found[id] = row
         return found
 
-    def take_in(self, units: Mapping[str, int]) -> None:
+    def take_in(self, units: Mapping[str, int], middles: Middles | None = None) -> None:
         """Seal outcomes by id, and release what is complete with them; those told
-        before stay.
+        before stay. `middles` are the levels that answers were randomised with.
         """
         rows = self.find(list(units))
         told = [(row, units[id]) for id, row in rows.items() if row.state == schema.OPEN]
         if not told:
             return
+        if middles is not None:
+            self._check_middles(middles[id] for id in rows if rows[id].state == schema.OPEN)
         news = [row for row, _ in told]
         self.session.mark(news, schema.TOLD)
         self.session.seal(told)
@@ -146,6 +152,18 @@ class Desk:
             changes.count(self._slot(row.arm, row.phase), open=-1, told=1)
         self.session.add(changes.by_slot)
         self._settle(news)
+
+    def _check_middles(self, middles: Iterable[float | None]) -> None:
+        """Refuse answers that were randomised with another middle level than the one
+        announced.
+        """
+        wanted = self.now.run.middle
+        if any(middle != wanted for middle in middles):
+            raise InvalidInputError(
+                "the response was not randomised with the middle level that was announced with "
+                f"the assignment: --middle {wanted!r}. If it has left the person's place, do not "
+                "randomise the outcome again, which would spend ε twice: say that it is missing"
+            )
 
     def amend(self, id: str, units: int) -> None:
         """Put another outcome in the place of one that is not released."""
@@ -186,7 +204,8 @@ class Desk:
         strategy = self.protocol.strategy
         if not strategy.trust_model.randomised:
             return 0
-        return mechanisms.respond(0.0, float(strategy.epsilon or 0), strategy.gamma).value
+        epsilon, middle = float(strategy.epsilon or 0), self.now.run.middle
+        return mechanisms.respond(0.0, epsilon, strategy.gamma, middle=middle).value
 
     # --- release, and end -------------------------------------------------------------
 
@@ -203,41 +222,22 @@ class Desk:
 
     def _release(self, due: list[Place]) -> None:
         """Draw the noise, publish the sums, erase the outcomes."""
-        sealed = [self.session.unseal_sum(batch.arm, batch.phase) for batch in due]
+        run, protocol = self.now.run, self.protocol
+        sealed = [totals_of(batch, run, protocol.grid, self.session) for batch in due]
         if [count for _, count in sealed] != [batch.size for batch in due]:
             raise DiscreetError(
                 "the outcomes of a batch do not match its assignments: run `discreet trial verify`"
             )
-        totals = self.now.run.combine([total for total, _ in sealed])
-        grid = self.protocol.grid
-        spent = self._spent()
-        made = release(due, totals, grid, self._noisy, self.now.run.release)
+        totals, grid = run.combine([total for total, _ in sealed]), run.due_grid(protocol.grid)
+        pairs, cost = run.fine, spent(protocol, run)
+        made = release(due, totals, grid, noise_of(protocol, grid), run.release)
         self.now.releases += sum(one.sum is not None for one in made)
         for batch in due:
             self.session.close_batch(batch.arm, batch.phase)
             if self.protocol.retain != "forever":
                 self.session.erase(batch.arm, batch.phase)
                 self.erased = not self.protocol.strategy.trust_model.randomised
-        self.session.append("released", released(made, spent, 1 / grid))
-
-    def _noisy(self, total: int) -> int:
-        """What is released of a sum of outcomes, in units."""
-        strategy = self.protocol.strategy
-        if not strategy.trust_model.noised:
-            return total
-        return mechanisms.noisy_sum(total, float(strategy.epsilon or 0), self.protocol.grid)[0]
-
-    def _spent(self) -> float | None:
-        """The ε that a release states: that of its noise, or of the answers it is made
-        of.
-        """
-        strategy = self.protocol.strategy
-        epsilon = float(strategy.epsilon or 0)
-        if strategy.trust_model.noised:
-            return mechanisms.sum_epsilon(epsilon, self.protocol.grid)
-        if strategy.trust_model.randomised:
-            return mechanisms.response_epsilon(epsilon, strategy.gamma)
-        return None
+        self.session.append("released", released(made, cost, 1 / grid, pairs))
 
     def _take_answers(self, run: Run, arms: Iterable[int]) -> None:
         """Take in answers, each arm's in the order of its assignments.
@@ -331,26 +331,6 @@ def identifiers(people: Sequence[str]) -> list[bytes]:
         raise InvalidInputError(
             "people must be a list of identifiers, each a text that can be written down"
         ) from None
-
-
-def released(made: Sequence[Release], spent: float | None, unit: float) -> dict[str, Any]:
-    """What the record says about a release; a batch that only enters the margin of
-    another arm has no number and costs nothing of its own.
-    """
-    releases = [
-        {
-            "arm": arm,
-            "phase": phase,
-            "count": size,
-            "sum": total,
-            "epsilon": None if total is None else spent,
-        }
-        for arm, phase, size, total in made
-    ]
-    says: dict[str, Any] = {"releases": releases, "unit": unit}
-    if any(one.sum is None for one in made):
-        says["margin"] = next(one.arm for one in made if one.sum is not None)
-    return says
 
 
 def id_of(row: Assigned) -> str:

@@ -12,7 +12,10 @@ from functools import lru_cache
 from typing import Any
 
 from discreet.errors import InvalidInputError, MissingExtraError
-from discreet.trials.outcomes import FINE, Response, Scale, to_units
+from discreet.scale import REFUSE, Scale, check_outside
+from discreet.strategies.run import Totals
+from discreet.strategies.units import FINE, PLACES
+from discreet.trials.outcomes import Response, middle_units, to_level, to_units
 from discreet.validate import check_epsilon, check_gamma
 
 
@@ -22,17 +25,26 @@ def respond(
     gamma: float | None = None,
     range: tuple[float, float] = (0.0, 1.0),
     direction: str = "max",
+    outside: str = REFUSE,
+    middle: float | None = None,
 ) -> Response:
     """Randomise one outcome where the person is: ε-DP, or (ε, γ)-DP with Gaussian noise
     if gamma is given.
 
     An outcome in [0, 1] becomes a bit with that chance, then the bit is flipped with
-    probability 1/(1 + e^ε). Call it once for each outcome, and send only what it
-    returns.
+    probability 1/(1 + e^ε). With the `middle` level that a trial of numbers announces,
+    it becomes one of the levels 0, middle and 1 in place of a bit, then one of the
+    others with probability 1/(2 + e^ε) each. Call it once for each outcome, and send
+    only what it returns. With `outside="clip"` an outcome outside the range counts as
+    the nearer end, and the response does not say so.
     """
     scale = Scale(*range, direction)
-    reward = scale.reward(outcome)
+    reward = scale.reward(outcome, check_outside(outside))
     check_epsilon(epsilon)
+    if middle is not None:
+        if gamma is not None:
+            raise InvalidInputError("give a middle level or a gamma, not both")
+        return _respond_level(reward, float(epsilon), middle, scale)
     if gamma is None:
         bit = _answerer(float(epsilon))(bool(to_units(reward, 1)))
         return Response("rr", float(epsilon), None, int(bit), scale)
@@ -40,6 +52,12 @@ def respond(
     noise = _gaussian(float(epsilon), float(gamma))
     value = int(noise(to_units(reward, 2**FINE)))
     return Response("gauss", float(epsilon), float(gamma), value, scale)
+
+
+def _respond_level(reward: float, epsilon: float, middle: float, scale: Scale) -> Response:
+    units = (0, middle_units(middle), PLACES)
+    sent = _level_answerer(epsilon)(to_level(reward, middle))
+    return Response("levels", epsilon, None, units[int(sent)], scale, float(middle))
 
 
 def ready() -> None:
@@ -55,9 +73,22 @@ def noisy_sum(total: int, epsilon: float, grid: int) -> tuple[int, float]:
     return int(mechanism(total)), spent
 
 
-def sum_epsilon(epsilon: float, grid: int) -> float:
-    """The ε that one noisy sum costs by its mechanism's own map."""
-    return _laplace(epsilon, grid)[1]
+def noisy_totals(total: Totals, epsilon: float, grid: int) -> Totals:
+    """A noisy sum; and where closeness is released beside it, both from one mechanism:
+    one person moves the two by `grid` units together at most.
+    """
+    if total.near is None:
+        return Totals(noisy_sum(total.sum, epsilon, grid)[0])
+    mechanism, _ = _laplace_pair(epsilon, grid)
+    noisy, near = mechanism([total.sum, total.near])
+    return Totals(int(noisy), int(near))
+
+
+def sum_epsilon(epsilon: float, grid: int, pairs: bool = False) -> float:
+    """The ε that one noisy sum, alone or with closeness, costs by its mechanism's own
+    map.
+    """
+    return (_laplace_pair if pairs else _laplace)(epsilon, grid)[1]
 
 
 def gaussian_noise_scale(epsilon: float, gamma: float) -> float:
@@ -65,8 +96,12 @@ def gaussian_noise_scale(epsilon: float, gamma: float) -> float:
     return float(_gaussian_scale(epsilon, gamma) / 2**FINE)
 
 
-def response_epsilon(epsilon: float, gamma: float | None = None) -> float:
+def response_epsilon(
+    epsilon: float, gamma: float | None = None, middle: float | None = None
+) -> float:
     """The ε that one response costs by its mechanism's own map."""
+    if middle is not None:
+        return float(_level_answerer(epsilon).map(1))
     if gamma is None:
         return float(_answerer(epsilon).map(1))
     return _gaussian_cost(_gaussian_scale(epsilon, gamma), gamma)
@@ -93,11 +128,25 @@ def _integers() -> tuple[Any, Any]:
     return dp.atom_domain(T=dp.i64), dp.absolute_distance(T=dp.i64)
 
 
+def _pairs() -> tuple[Any, Any]:
+    dp = _opendp()
+    return dp.vector_domain(dp.atom_domain(T=dp.i64)), dp.l1_distance(T=dp.i64)
+
+
 @lru_cache(maxsize=64)
 def _laplace(epsilon: float, grid: int) -> tuple[Any, float]:
+    return _calibrated(_integers(), epsilon, grid)
+
+
+@lru_cache(maxsize=64)
+def _laplace_pair(epsilon: float, grid: int) -> tuple[Any, float]:
+    return _calibrated(_pairs(), epsilon, grid)
+
+
+def _calibrated(space: tuple[Any, Any], epsilon: float, grid: int) -> tuple[Any, float]:
     scale = grid / epsilon
     while True:
-        mechanism = _opendp().m.make_laplace(*_integers(), scale=scale)
+        mechanism = _opendp().m.make_laplace(*space, scale=scale)
         spent = float(mechanism.map(grid))
         if spent <= epsilon:
             return mechanism, spent
@@ -112,6 +161,19 @@ def _answerer(epsilon: float) -> Any:
     truth = min(1.0 / (1.0 + math.exp(-epsilon)), math.nextafter(1.0, 0.0))
     while True:
         mechanism = _opendp().m.make_randomized_response_bool(prob=truth)
+        if float(mechanism.map(1)) <= epsilon:
+            return mechanism
+        truth = math.nextafter(truth, 0.0)
+
+
+@lru_cache(maxsize=64)
+def _level_answerer(epsilon: float) -> Any:
+    """Randomised response on three levels: the truth with the largest probability its
+    map allows, e^ε/(2 + e^ε) nearly.
+    """
+    truth = min(1.0 / (1.0 + 2.0 * math.exp(-epsilon)), math.nextafter(1.0, 0.0))
+    while True:
+        mechanism = _opendp().m.make_randomized_response([0, 1, 2], prob=truth)
         if float(mechanism.map(1)) <= epsilon:
             return mechanism
         truth = math.nextafter(truth, 0.0)

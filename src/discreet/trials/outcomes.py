@@ -1,73 +1,19 @@
-"""What outcomes are: their scale, their units, and the answers that were randomised
-before they came.
+"""Outcomes of a live trial: their units, and the answers that were randomised before
+they came.
 
 Outcomes are rounded at random to a grid of whole units, without bias, so that sums are
 whole numbers. Nothing here makes noise, and nothing needs OpenDP.
 """
 
 import math
-import numbers
 import secrets
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
+from fractions import Fraction
 
 from discreet.errors import InvalidInputError
+from discreet.scale import Scale
 from discreet.strategies.strategy import Strategy
-
-LARGEST = 1e100
-"""Of an end of the range of outcomes."""
-FINE = 20
-"""Outcomes are in units of 2^-20 where noise need not be on bits: a billion people add
-up to 2^50.
-"""
-
-
-@dataclass(frozen=True)
-class Scale:
-    """How an experimenter's outcomes become rewards in [0, 1], where more is better,
-    and back.
-    """
-
-    low: float = 0.0
-    high: float = 1.0
-    direction: str = "max"
-
-    def __post_init__(self) -> None:
-        """Refuse a range or a direction that makes no sense."""
-        numbers_only = _is_number(self.low) and _is_number(self.high)
-        within = numbers_only and -LARGEST <= self.low < self.high <= LARGEST
-        if not within or self.high - self.low < 1 / LARGEST:
-            raise InvalidInputError(
-                f"range must be two numbers (low, high) with low < high, not beyond ±{LARGEST:g} "
-                f"nor closer than {1 / LARGEST:g}"
-            )
-        if self.direction not in ("max", "min"):
-            raise InvalidInputError(f"direction must be max or min; got {self.direction!r}")
-        object.__setattr__(self, "low", float(self.low))
-        object.__setattr__(self, "high", float(self.high))
-
-    def reward(self, outcome: float) -> float:
-        """The reward of an outcome. The error does not repeat the outcome: errors end
-        up in logs.
-        """
-        try:
-            value = math.nan if isinstance(outcome, str) or np.ndim(outcome) else float(outcome)
-        except (TypeError, ValueError, ArithmeticError):
-            value = math.nan
-        if not self.low <= value <= self.high:
-            raise InvalidInputError(
-                f"the outcome must be a number from {self.low:g} to {self.high:g}, the range in "
-                "the protocol"
-            )
-        share = min(max((value - self.low) / (self.high - self.low), 0.0), 1.0)
-        return share if self.direction == "max" else 1.0 - share
-
-    def shown(self, reward: float) -> float:
-        """A mean reward in the experimenter's units."""
-        share = reward if self.direction == "max" else 1.0 - reward
-        return self.low + share * (self.high - self.low)
+from discreet.strategies.units import FINE, LEVELS, PLACES, grid_of, kind_of
 
 
 @dataclass(frozen=True)
@@ -77,26 +23,32 @@ class Response:
     """
 
     mechanism: str
-    """`rr`, randomised response on a bit; `gauss`, a sum of the outcome and discrete
-    Gaussian noise.
+    """`rr`, randomised response on a bit; `levels`, on one of three levels; `gauss`, a
+    sum of the outcome and discrete Gaussian noise.
     """
     epsilon: float
     gamma: float | None
     value: int
-    """The bit, or the noisy outcome in units of the grid."""
+    """The bit, or the level or noisy outcome in units of the grid."""
     scale: Scale
     """Which outcomes there are and which are better, as it was randomised."""
+    middle: float | None = None
+    """The middle one of three levels, in rewards."""
 
     def __post_init__(self) -> None:
         """Refuse what no mechanism of ours gives."""
+        values = {"rr": (0, 1), "levels": (0, PLACES, middle_units(self.middle))}
         whole = isinstance(self.value, int) and not isinstance(self.value, bool)
-        no_bit = self.mechanism == "rr" and self.value not in (0, 1)
-        if self.mechanism not in ("rr", "gauss") or not whole or no_bit:
+        known = self.mechanism in values and self.value in values[self.mechanism]
+        extra = {"rr": (), "levels": ("middle",), "gauss": ("gamma",)}.get(self.mechanism)
+        given = tuple(name for name in ("middle", "gamma") if getattr(self, name) is not None)
+        if extra != given or not whole or not (known or self.mechanism == "gauss"):
             raise InvalidInputError("not a randomised response: make one with discreet.respond")
 
     def __str__(self) -> str:
         """The response as one word, to be sent; `Response.parse` reads it."""
-        levels = f"{self.epsilon!r}" if self.gamma is None else f"{self.epsilon!r}/{self.gamma!r}"
+        more = self.gamma if self.middle is None else self.middle
+        levels = f"{self.epsilon!r}" if more is None else f"{self.epsilon!r}/{more!r}"
         span = f"@{self.scale.low!r}:{self.scale.high!r}:{self.scale.direction}"
         if self.scale == Scale():
             span = ""
@@ -111,17 +63,48 @@ class Response:
             answer, _, span = word.strip().partition("@")
             low, high, direction = span.split(":") if span else ("0", "1", "max")
             mechanism, *levels, value = answer.split("/")
-            if (mechanism, len(levels)) not in (("rr", 1), ("gauss", 2)):
+            if (mechanism, len(levels)) not in (("rr", 1), ("levels", 2), ("gauss", 2)):
                 raise ValueError
-            epsilon = float(levels[0])
-            gamma = float(levels[1]) if levels[1:] else None
+            epsilon, more = float(levels[0]), float(levels[1]) if levels[1:] else None
             scale = Scale(float(low), float(high), direction)
-            return Response(mechanism, epsilon, gamma, int(value), scale)
+            if mechanism == "levels":
+                return Response(mechanism, epsilon, None, int(value), scale, more)
+            return Response(mechanism, epsilon, more, int(value), scale)
         except ValueError:
             raise InvalidInputError(
                 "not a randomised response: have the outcome randomised where the person is, with "
                 "`discreet respond`"
             ) from None
+
+
+def middle_units(middle: float | None) -> int:
+    """A middle level in units; refuses what is never announced as one."""
+    if middle is None:
+        return 0
+    units = middle * PLACES if isinstance(middle, float | int) else math.nan
+    if not PLACES / 64 <= units <= PLACES * 63 / 64 or units != round(units):
+        raise InvalidInputError(
+            "middle must be the level that was announced with the assignment, on the scale from "
+            f"0 (worst) to 1 (best) and a multiple of 1/{PLACES} from 1/64 to 63/64; got {middle!r}"
+        )
+    return round(units)
+
+
+def to_level(reward: float, middle: float) -> int:
+    """A reward rounded at random to one of the levels 0, middle and 1, numbered from 0,
+    so that its mean is the reward exactly.
+    """
+    low, high = (0, Fraction(middle)) if reward < middle else (Fraction(middle), 1)
+    share = (Fraction(reward) - low) / (high - low)
+    up = secrets.randbelow(share.denominator) < share.numerator
+    return int(reward >= middle) + up
+
+
+def response_kind(strategy: Strategy) -> str:
+    """The mechanism by which answers to this strategy are randomised."""
+    if strategy.gamma is not None:
+        return "gauss"
+    return "levels" if kind_of(strategy) == LEVELS else "rr"
 
 
 def chance(probability: float) -> bool:
@@ -141,18 +124,6 @@ def to_units(reward: float, grid: int) -> int:
     return whole + chance(exact - whole)
 
 
-def grid_of(strategy: Strategy) -> int:
-    """Units of an outcome behind the wall: 1 (bits) for bet-se and randomised response,
-    else fine.
-
-    The units of noise at the smallest ε must still fit a 64-bit number.
-    """
-    if strategy.part.bits:
-        return 1
-    epsilon = strategy.epsilon if strategy.trust_model.noised and strategy.epsilon else 1.0
-    return int(2 ** min(max(40 + math.floor(math.log2(epsilon)), 0), FINE))
-
-
 def payable_delta(strategy: Strategy) -> float:
     """The δ to compute thresholds with, so that discrete noise keeps the promised one.
 
@@ -166,15 +137,11 @@ def payable_delta(strategy: Strategy) -> float:
     return float(strategy.delta * (1.0 + math.exp(-eta)) / 2.0)
 
 
-def largest_response(noise: float | None) -> float:
-    """No response lies beyond, in units: a bit, or 40 standard deviations of noise
-    (chance below e^-800).
+def largest_response(noise: float | None, grid: int) -> float:
+    """No response lies beyond, in units: the best outcome, or 40 standard deviations of
+    noise (chance below e^-800).
 
     `noise` is the standard deviation, in rewards, of a Gaussian response, None of
     randomised response.
     """
-    return 1.0 if noise is None else 2.0**FINE * (1 + 40 * noise)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, numbers.Real) and not isinstance(value, bool)
+    return grid if noise is None else 2.0**FINE * (1 + 40 * noise)

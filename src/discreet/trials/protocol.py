@@ -8,8 +8,10 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from discreet.errors import InvalidInputError
+from discreet.scale import CLIP, OUTSIDE, REFUSE, Scale
 from discreet.strategies.strategy import Strategy
-from discreet.trials.outcomes import Scale, grid_of, payable_delta
+from discreet.strategies.units import BITS, LEVELS, grid_of, kind_of
+from discreet.trials.outcomes import payable_delta
 from discreet.validate import check_whole
 from discreet.version import __version__
 
@@ -44,6 +46,8 @@ class Protocol:
     lease: float | None = None
     """Seconds after which an outcome counts as missing; None: never by itself."""
     version: str = __version__
+    outside: str = REFUSE
+    """What an outcome outside the range is: refused, or the nearer end."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot be carried out."""
@@ -57,6 +61,7 @@ class Protocol:
             raise InvalidInputError("version must be the text of a version of discreet")
         _check_word("missing", self.missing, MISSING)
         _check_word("retain", self.retain, RETAIN)
+        _check_word("outside", self.outside, OUTSIDE)
         most = check_whole("max_people", self.max_people, least=len(self.arms), most=MOST_PEOPLE)
         object.__setattr__(self, "arms", tuple(self.arms))
         object.__setattr__(self, "max_people", most)
@@ -72,15 +77,28 @@ class Protocol:
 
     @property
     def respond_options(self) -> str:
-        """How `discreet respond` must be called for this trial, if it has local
-        trust.
+        """How `discreet respond` must be called for this trial, if it has local trust;
+        with the middle level that `ask` announces, where there is one.
         """
         words = f"--epsilon {self.strategy.epsilon!r}"
         if self.strategy.gamma is not None:
             words += f" --gamma {self.strategy.gamma!r}"
+        if kind_of(self.strategy) == LEVELS:
+            words += " --middle MIDDLE"
         if self.scale != Scale():
             words += f" --range {self.low!r},{self.high!r} --direction {self.direction}"
+        if self.outside == CLIP:
+            words += f" --outside {CLIP}"
         return words
+
+    @property
+    def outcome_words(self) -> str:
+        """Which outcomes there are, and which are better."""
+        better = "more" if self.direction == "max" else "less"
+        if kind_of(self.strategy) != BITS or not self.strategy.part.bits:
+            return f"numbers from {self.low:g} to {self.high:g}, {better} is better"
+        ends = f"{self.low:g} or {self.high:g}"
+        return f"{ends}, {better} is better; those between are rounded at random to one of the two"
 
     def shown_delta(self, smallest: float | None) -> float | None:
         """The smallest δ of an inconclusive end: with what discrete noise costs; none

@@ -1,11 +1,9 @@
-"""The public record of a live trial: events, the chain that ties them, and the state
-that follows from them.
+"""The public record of a live trial, and the state that follows from its events.
 
 Nothing here knows a database, and nothing makes noise: whoever has the record can
 follow it.
 """
 
-import hashlib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -13,9 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from discreet.errors import InvalidInputError, NoConvergenceError
-from discreet.strategies.run import Deal, Place, Run, new_run
+from discreet.errors import NoConvergenceError
+from discreet.strategies.run import Deal, Place, Run, Totals, new_run
 from discreet.strategies.strategy import Strategy
+from discreet.trials.chain import Event
 from discreet.trials.outcomes import largest_response, payable_delta
 from discreet.trials.protocol import Protocol, canonical
 
@@ -29,57 +28,6 @@ BROKEN = (
     NoConvergenceError,
 )
 """What reading something raises that is not what we wrote."""
-
-
-class Event(NamedTuple):
-    """One line of the public record."""
-
-    seq: int
-    kind: str
-    body: str
-    """What it says, as JSON: the very text that was hashed."""
-    hash: str
-
-    @property
-    def says(self) -> dict[str, Any]:
-        """The body in plain types."""
-        found: dict[str, Any] = json.loads(self.body)
-        return found
-
-
-class Head(NamedTuple):
-    """How long a record is, and the hash of its last event: who knows it knows the
-    whole record.
-    """
-
-    seq: int
-    hash: str
-
-    def __str__(self) -> str:
-        """As `status` shows it."""
-        return f"{self.seq}:{self.hash}"
-
-    @staticmethod
-    def parse(text: str) -> "Head":
-        """The head that was shown as this text."""
-        try:
-            length, known = text.split(":")
-            if not (length.isascii() and length.isdigit() and len(length) < 10):
-                raise ValueError
-            return Head(int(length), known)
-        except (AttributeError, ValueError):
-            raise InvalidInputError("head must look like 17:5f2c…, as status shows it") from None
-
-
-def link(previous: str, seq: int, kind: str, body: str) -> str:
-    """The hash of an event: of all before it, its place, and what it says."""
-    return hashlib.sha256(f"{previous}\n{seq}\n{kind}\n{body}".encode()).hexdigest()
-
-
-def first_event(protocol_hash: str) -> Event:
-    """With which every record begins."""
-    body = canonical({"protocol": protocol_hash})
-    return Event(1, "created", body, link(protocol_hash, 1, "created", body))
 
 
 # --- the state ------------------------------------------------------------------------
@@ -175,25 +123,36 @@ class Release(NamedTuple):
     size: int
     sum: int | None
     """None if the batch only entered the number of another arm, its margin."""
+    near: int | None = None
+    """How close its outcomes are to the announced centre, where that is released."""
 
 
 def release(
     due: Sequence[Place],
-    totals: Sequence[int | None],
+    totals: Sequence[Totals | None],
     grid: int,
-    noisy: Callable[[int], int],
-    decide: Callable[[list[float]], None],
+    noisy: Callable[[Totals], Totals],
+    decide: Callable[..., None],
 ) -> list[Release]:
     """One release, live or rehearsed, of what a run has combined: noise on each total,
     and decisions from the noisy numbers alone.
     """
-    released = [
-        Release(*batch, None if total is None else noisy(total))
-        for batch, total in zip(due, totals, strict=True)
-    ]
+    shown = [None if total is None else noisy(total) for total in totals]
     with np.errstate(all="ignore"):  # no warning, made an error, may follow a draw
-        decide([one.sum / grid for one in released if one.sum is not None])
-    return released
+        decide(*in_rewards([total for total in shown if total is not None], 1 / grid))
+    return [
+        Release(*batch, None) if total is None else Release(*batch, *total)
+        for batch, total in zip(due, shown, strict=True)
+    ]
+
+
+def in_rewards(totals: Sequence[Totals], unit: float) -> list[list[float]]:
+    """What was released, on the scale of rewards: sums, and beside them closeness where
+    it is released.
+    """
+    sums = [total.sum * unit for total in totals]
+    near = [total.near * unit for total in totals if total.near is not None]
+    return [sums, near] if near else [sums]
 
 
 # --- replay ---------------------------------------------------------------------------
@@ -220,6 +179,8 @@ MAY_SAY = {"released": {"margin"}}
 """What an event of some kinds says beside, where there is such a thing."""
 RELEASE = {"arm", "phase", "count", "sum", "epsilon"}
 """What it says about each batch that was released."""
+NEAR = {"near"}
+"""And where closeness is released beside sums."""
 
 
 class Replay:
@@ -293,26 +254,43 @@ class Replay:
         due = [[*batch] for batch in self.now.run.due()]
         releases = body["releases"]
         whole = all(_wholes([one["arm"], one["phase"], one["count"]]) for one in releases)
-        if not whole or any(set(one) != RELEASE for one in releases):
+        says = RELEASE | NEAR if self.now.run.fine else RELEASE
+        if not whole or any(set(one) != says for one in releases):
             raise ValueError
         if not due or due != [[one["arm"], one["phase"], one["count"]] for one in releases]:
             return "no such release was due"
-        silent = [total is None for total in self.now.run.combine([0] * len(due))]
+        run = self.now.run
+        empty = Totals(0, 0 if run.fine else None)
+        silent = [total is None for total in run.combine([empty] * len(due))]
         shown = [one for one in releases if one["sum"] is not None]
         margin = shown[0]["arm"] if any(silent) and shown else None
-        if silent != [one["sum"] is None for one in releases] or body.get("margin") != margin:
+        named = body.get("margin")
+        same = type(named) is type(margin) and named == margin
+        if silent != [one["sum"] is None for one in releases] or not same:
             return "not the numbers that were to be released"
-        if not self._in_units(body["unit"], [one["sum"] for one in shown]):
+        numbers = [one[name] for one in shown for name in ("sum", "near") if name in one]
+        grid = run.due_grid(self.protocol.grid)
+        hidden = [one.get("near") for one in releases if one["sum"] is None]
+        if any(near is not None for near in hidden) or not self._in_units(
+            body["unit"], numbers, grid
+        ):
             return "not in the units of the protocol"
         unnoised = [one["epsilon"] for one in releases if one["sum"] is None]
-        if any(unnoised) or not all(self._payable(one["epsilon"]) for one in shown):
+        if unnoised != [None] * len(unnoised) or not all(
+            self._payable(one["epsilon"]) for one in shown
+        ):
             return "not of the ε that the protocol promises"
-        if not all(self._possible(one["sum"], one["count"]) for one in shown):
+        totals = [Totals(one["sum"], one.get("near")) for one in shown]
+        sizes = [one["count"] for one in shown]
+        noised = self.protocol.strategy.trust_model.noised
+        if not noised and not all(
+            run.possible(total, size, grid) for total, size in zip(totals, sizes, strict=True)
+        ):
             return "no outcomes in the range of the protocol have this sum"
         for one in releases:
             self.released[one["arm"]] = one["phase"]
         self.now.releases += len(shown)
-        self.now.run.release([one["sum"] * body["unit"] for one in shown])
+        run.release(*in_rewards(totals, body["unit"]))
         return None
 
     def _answered(self, body: dict[str, Any]) -> str | None:
@@ -326,7 +304,10 @@ class Replay:
             skipped = passed and self.protocol.missing != "replace"
             if number < 1 or passed < 0 or skipped or run.stopped:
                 return "an answer that was taken before, or out of turn"
-            if not self._in_units(body["unit"], [units]) or abs(units) > largest:
+            if (
+                not self._in_units(body["unit"], [units], self.protocol.grid)
+                or abs(units) > largest
+            ):
                 return "not in the units of the protocol"
             self.now.cursor[arm] = place
             run.answer(arm, units * body["unit"])
@@ -346,31 +327,22 @@ class Replay:
             return "an end before a release that was to come"
         return None
 
-    def _possible(self, total: int, count: int) -> bool:
-        """Whether so many outcomes can have this sum, where no noise is added to it."""
-        noised = self.protocol.strategy.trust_model.noised
-        return noised or 0 <= total <= count * self.protocol.grid
-
     def _largest(self) -> float:
         """No answer lies beyond, in units."""
-        strategy = self.protocol.strategy
-        if not strategy.trust_model.randomised:
-            return self.protocol.grid
-        return largest_response(live_noise(strategy))
+        noise = live_noise(self.protocol.strategy)
+        return largest_response(noise, self.protocol.grid)
 
-    def _in_units(self, unit: Any, values: list[Any]) -> bool:
-        """Whether these are whole numbers of the protocol's units, of 64 bits as noise
-        is.
-        """
+    def _in_units(self, unit: Any, values: list[Any], grid: int) -> bool:
+        """Whether these are whole numbers of such units, of 64 bits as noise is."""
         whole = _wholes(values) and all(abs(value) < 2**63 for value in values)
-        return whole and type(unit) is float and unit == 1 / self.protocol.grid
+        return whole and type(unit) is float and unit == 1 / grid
 
     def _payable(self, epsilon: float | None) -> bool:
-        """Whether a release may state this ε."""
+        """Whether a release may state this ε: the promised one, but for rounding."""
         promised = self.protocol.strategy.epsilon
         if promised is None or epsilon is None:
             return promised is epsilon
-        return type(epsilon) is float and 0 < epsilon <= promised
+        return type(epsilon) is float and promised * (1 - 1e-6) <= epsilon <= promised
 
 
 def _dealt(arm: int) -> Deal:

@@ -6,10 +6,11 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
+from discreet.scale import OUTSIDE, REFUSE, Scale
 from discreet.strategies.run import ArmView, Lead
-from discreet.trials.outcomes import Scale
+from discreet.trials.chain import Head
 from discreet.trials.protocol import MISSING, RETAIN, Protocol
-from discreet.trials.record import Head, Public
+from discreet.trials.record import Public
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,8 @@ class Batch:
     assignments: tuple[Assignment, ...]
     waiting: int
     stopped: bool
+    middle: float | None = None
+    """Where people send one of three levels: the middle one, for `respond`."""
 
 
 @dataclass(frozen=True)
@@ -108,6 +111,12 @@ class Status:
     """How people are dealt to arms, and what the error rate then rests on; empty where
     chance has no part in it.
     """
+    outside: str
+    """What outcomes outside the range count as; empty if they are refused. Whether
+    there were any is nowhere said.
+    """
+    middle: float | None
+    """Where people send one of three levels: the middle one of those who are in now."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types."""
@@ -207,4 +216,6 @@ def make_status(
         protocol_hash=protocol_hash,
         leads=tuple(_lead(lead, protocol) for lead in now.run.leads()),
         assignment=strategy.part.dealing,
+        middle=None if now.stopped else now.run.middle,
+        outside="" if protocol.outside == REFUSE else OUTSIDE[protocol.outside],
     )

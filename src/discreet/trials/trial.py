@@ -14,12 +14,14 @@ from itertools import islice
 from typing import Any
 
 from discreet.errors import InvalidInputError, TamperedError
+from discreet.scale import REFUSE, ends_of
 from discreet.strategies.strategy import Strategy
 from discreet.trials import mechanisms
-from discreet.trials.desk import Desk, disagreements, enter, identifiers
-from discreet.trials.outcomes import Response, largest_response, to_units
+from discreet.trials.chain import Head, first_event
+from discreet.trials.desk import Desk, Middles, disagreements, enter, identifiers
+from discreet.trials.outcomes import Response, largest_response, response_kind, to_units
 from discreet.trials.protocol import Protocol, digest
-from discreet.trials.record import BROKEN, Head, Replay, first_event, fresh, live_noise
+from discreet.trials.record import BROKEN, Replay, fresh, live_noise
 from discreet.trials.status import Batch, Figures, Status, Verification, make_figures, make_status
 from discreet.trials.store import schema
 from discreet.trials.store.database import Store
@@ -65,6 +67,7 @@ class Trial:
         range: tuple[float, float] = (0.0, 1.0),
         direction: str = "max",
         lease: float | None = None,
+        outside: str = REFUSE,
     ) -> "Trial":
         """Start a trial, or go on with one of this name and these settings; other
         settings are refused.
@@ -73,14 +76,12 @@ class Trial:
         outcome that stays missing counts as (`failure` or `replace`), `retain` how long
         outcomes are kept (`until-release` or `forever`), `range` and `direction` (`max`
         or `min`) which outcomes there are and which are better, `lease` after how many
-        seconds an outcome counts as missing.
+        seconds an outcome counts as missing, `outside` whether an outcome beyond the
+        range is refused or counts as the nearer end (`clip`). That outcomes are numbers
+        is for the strategy to say: `bet_se(outcomes="numbers")`.
         """
-        try:
-            low, high = range
-        except (TypeError, ValueError):
-            raise InvalidInputError("range must be two numbers (low, high)") from None
-        settings = (max_people, missing, retain, low, high, direction, lease)
-        protocol = Protocol(name, arms, strategy, *settings)  # type: ignore[arg-type]
+        settings = (max_people, missing, retain, *ends_of(range), direction, lease)
+        protocol = Protocol(name, arms, strategy, *settings, outside=outside)  # type: ignore[arg-type]
         if strategy.trust_model.private:
             mechanisms.ready()
         home = Store(url)
@@ -162,7 +163,9 @@ class Trial:
         with self._writing() as desk:
             made = desk.assign(count, names)
             desk.end_if_over()
-            batch = Batch(tuple(made), desk.tally().waiting, self._now.stopped)
+            now = self._now
+            middle = None if now.stopped else now.run.middle
+            batch = Batch(tuple(made), desk.tally().waiting, now.stopped, middle)
         return batch
 
     def tell(self, id: str, outcome: float) -> None:
@@ -193,7 +196,8 @@ class Trial:
             raise InvalidInputError(
                 "this trial has no local trust: tell it the outcomes themselves"
             )
-        self._take_in({id: self._response(response) for id, response in responses.items()})
+        units = {id: self._response(response) for id, response in responses.items()}
+        self._take_in(units, {id: response.middle for id, response in responses.items()})
 
     def amend(self, id: str, outcome: float) -> None:
         """Correct an outcome that was told (or counts as a failure), until it is
@@ -222,13 +226,14 @@ class Trial:
             lost = desk.lose(desk.session.late(time.time()), schema.EXPIRED)
         return lost
 
-    def _take_in(self, units: Mapping[str, int]) -> None:
+    def _take_in(self, units: Mapping[str, int], middles: Middles | None = None) -> None:
         if units:
             with self._writing() as desk:
-                desk.take_in(units)
+                desk.take_in(units, middles)
 
     def _units(self, outcome: float) -> int:
-        return to_units(self.protocol.scale.reward(outcome), self.protocol.grid)
+        protocol = self.protocol
+        return to_units(protocol.scale.reward(outcome, protocol.outside), protocol.grid)
 
     def _response(self, response: Response) -> int:
         """The units of a response; refuses one that was not made as the protocol
@@ -239,14 +244,13 @@ class Trial:
                 "this trial takes randomised responses only: make one with discreet.respond"
             )
         strategy = self.protocol.strategy
-        mechanism = "rr" if strategy.gamma is None else "gauss"
-        wanted = (mechanism, strategy.epsilon, strategy.gamma, self.protocol.scale)
+        wanted = (response_kind(strategy), strategy.epsilon, strategy.gamma, self.protocol.scale)
         if (response.mechanism, response.epsilon, response.gamma, response.scale) != wanted:
             raise InvalidInputError(
                 "the response was not randomised as the protocol says: "
                 f"{self.protocol.respond_options}"
             )
-        if abs(response.value) > largest_response(live_noise(strategy)):
+        if abs(response.value) > largest_response(live_noise(strategy), self.protocol.grid):
             raise InvalidInputError(
                 "the response is larger than noise can make it: it was not made by respond"
             )

@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from discreet.errors import InvalidInputError
+from discreet.trials.chain import Event, Head, first_event, link
 from discreet.trials.protocol import Protocol, canonical, digest
-from discreet.trials.record import BROKEN, Event, Head, Replay, first_event, link
+from discreet.trials.record import BROKEN, Replay
 from discreet.trials.status import Tally, Verification, make_figures, make_status
 from discreet.version import __version__
 
-YOUNGER = ("leads", "assignment")
+YOUNGER = ("leads", "assignment", "outside", "middle")
 """Of a status: what older transcripts do not say, where it is empty."""
 PARTS = ("protocol", "protocol_hash", "events", "status")
 """Of a transcript."""

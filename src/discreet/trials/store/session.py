@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 
 from discreet.errors import StoreError
+from discreet.trials.chain import Event, link
 from discreet.trials.protocol import canonical
-from discreet.trials.record import Event, link
 from discreet.trials.store import schema
 from discreet.trials.store.schema import (
     OPEN,
@@ -64,6 +64,7 @@ _stored = sa.type_coerce(sealed.c.units, sa.BigInteger)
 _unseal_sum = sa.select(sa.func.sum(_stored - schema.OFFSET), sa.func.count()).where(
     _at(sealed, "arm", "phase")
 )
+_unseal = sa.select(_stored - schema.OFFSET).where(_at(sealed, "arm", "phase"))
 _erase = sealed.update().where(_at(sealed, "arm", "phase")).values(units=schema.ERASED)
 _answers = sa.select(sealed.c.phase, sealed.c.number, sealed.c.units).where(
     _at(sealed, "arm"), sealed.c.phase > sa.bindparam("after")
@@ -250,6 +251,12 @@ class Session:
         """
         total, count = self._run(_unseal_sum, at_arm=arm, at_phase=phase).one()
         return int(total or 0), int(count)
+
+    def unseal(self, arm: int, phase: int) -> list[int]:
+        """The outcomes of a batch in units: for what is summed of each of them before
+        the noise, and nobody else.
+        """
+        return [int(units) for (units,) in self._run(_unseal, at_arm=arm, at_phase=phase)]
 
     def erase(self, arm: int, phase: int) -> None:
         """Overwrite the outcomes of a batch; `Store.scrub` makes old copies unreadable

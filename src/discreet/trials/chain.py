@@ -1,0 +1,59 @@
+"""The events of a public record, and the chain of hashes that ties them."""
+
+import hashlib
+import json
+from typing import Any, NamedTuple
+
+from discreet.errors import InvalidInputError
+from discreet.trials.protocol import canonical
+
+
+class Event(NamedTuple):
+    """One line of the public record."""
+
+    seq: int
+    kind: str
+    body: str
+    """What it says, as JSON: the very text that was hashed."""
+    hash: str
+
+    @property
+    def says(self) -> dict[str, Any]:
+        """The body in plain types."""
+        found: dict[str, Any] = json.loads(self.body)
+        return found
+
+
+class Head(NamedTuple):
+    """How long a record is, and the hash of its last event: who knows it knows the
+    whole record.
+    """
+
+    seq: int
+    hash: str
+
+    def __str__(self) -> str:
+        """As `status` shows it."""
+        return f"{self.seq}:{self.hash}"
+
+    @staticmethod
+    def parse(text: str) -> "Head":
+        """The head that was shown as this text."""
+        try:
+            length, known = text.split(":")
+            if not (length.isascii() and length.isdigit() and len(length) < 10):
+                raise ValueError
+            return Head(int(length), known)
+        except (AttributeError, ValueError):
+            raise InvalidInputError("head must look like 17:5f2c…, as status shows it") from None
+
+
+def link(previous: str, seq: int, kind: str, body: str) -> str:
+    """The hash of an event: of all before it, its place, and what it says."""
+    return hashlib.sha256(f"{previous}\n{seq}\n{kind}\n{body}".encode()).hexdigest()
+
+
+def first_event(protocol_hash: str) -> Event:
+    """With which every record begins."""
+    body = canonical({"protocol": protocol_hash})
+    return Event(1, "created", body, link(protocol_hash, 1, "created", body))
