@@ -37,10 +37,14 @@ if (
     from discreet.instance import benchmarks as benchmarks
     from discreet.planning.plan import Plan as Plan
     from discreet.planning.plan import plan as plan
+    from discreet.planning.ranges import RangeCost as RangeCost
+    from discreet.planning.ranges import plan_ranges as plan_ranges
     from discreet.planning.scenarios import GapScenarios as GapScenarios
     from discreet.planning.scenarios import gap_scenarios as gap_scenarios
     from discreet.reports.trial import trial_page as trial_page
     from discreet.results import Results as Results
+    from discreet.sampled import Sampled as Sampled
+    from discreet.scale import suggest_range as suggest_range
     from discreet.simulation.engine import MayNotStopWarning as MayNotStopWarning
     from discreet.simulation.engine import simulate as simulate
     from discreet.simulation.own import OwnStrategy as OwnStrategy

@@ -34,12 +34,12 @@ def read(*words: str, stdin: str | None = None) -> Any:
 
 def test_a_whole_trial(folder: Path) -> None:
     made = read(*CREATE, "--strategy", "bet-se", "--epsilon", "2")
-    assert set(made) == {"name", "protocol_hash", "head", "url"}
+    assert set(made) == {"name", "protocol_hash", "head", "url", "outcomes"}
     assert (folder / "discreet-trials.db").exists()
     assert read(*CREATE, "--strategy", "bet-se", "--epsilon", "2") == made
     while True:
         batch = read("ask", "dose", "-n", "200")
-        assert set(batch) == {"assignments", "waiting", "stopped"}
+        assert set(batch) == {"assignments", "waiting", "stopped", "middle"}
         if batch["stopped"]:
             break
         lines = [f"{one['id']},{int(one['arm'] == 'b')}" for one in batch["assignments"]]

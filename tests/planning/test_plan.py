@@ -30,6 +30,7 @@ from discreet import (
 from discreet.cli import main
 from discreet.planning.budget import TOLERANCE
 from discreet.reports.plan import plan_page
+from discreet.reports.plan_text import show_plan
 
 EASY = Bernoulli((0.3, 0.7, 0.5))
 KEYS = {
@@ -129,9 +130,17 @@ class TestRows:
         assert row.lower_bound == theory.lower_bound(theory.t_kl(Bernoulli((0.1, 0.9))), 0.2)
 
     def test_of_arms_that_are_not_bernoulli(self) -> None:
-        (row,) = plan(Beta([1, 6], [6, 1]), 1.0, 0.1, runs=5).per_epsilon
-        assert row.lower_bound is None
+        found = plan([Beta([1, 6], [6, 1]), EASY], 1.0, 0.1, runs=5)
+        row, other = found.per_epsilon
+        assert found.floored
+        assert not plan(EASY, 1.0, 0.1, runs=5).floored
+        assert other.lower_bound == bounds(EASY, [1.0], 0.1).per_epsilon[0].lower_bound_global
+        assert row.lower_bound == theory.floor_bound(Beta([1, 6], [6, 1]), 0.1, 1.0)
         assert row.samples.mean is not None
+
+    def test_with_an_indifference_gap_have_no_lower_bound(self) -> None:
+        (row,) = plan(EASY, 1.0, 0.1, [bet_se(0.1, 1.0, zeta=0.1)], runs=2).per_epsilon
+        assert row.lower_bound is None
 
     def test_that_do_not_end_count_as_longest(self) -> None:
         tied = Bernoulli((0.9, 0.1, 0.1, 0.1))
@@ -282,7 +291,7 @@ class TestCommand:
         ("arguments", "words"),
         [
             ([], "--arms 5 --gap 0.1"),
-            (["--means", "0.5,0.4", "--arms", "3"], "give either --means or --instance"),
+            (["--means", "0.5,0.4", "--arms", "3"], "give either --means, --instance or --data"),
             (["--arms", "3"], "--arms and --gap"),
             (["--arms", "1", "--gap", "0.1"], "arms must be a whole number, 2 or more"),
             (["--arms", "3", "--gap", "0"], "gap must lie strictly between 0 and 1"),
@@ -380,10 +389,21 @@ class TestThePage:
         assert "scenario 2" in html
         assert ("may go" in html) == (strategies != ["ttucb"])
 
-    def test_of_arms_that_are_not_bernoulli(self) -> None:
-        html = plan_page(plan(Beta([2, 5], [2, 2]), [1.0], 0.1, runs=20))
-        assert "may go" not in html
-        assert html.count("<svg") == 2
+    def test_of_arms_that_are_not_bernoulli(
+        self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        found = plan(Beta([2, 5], [2, 2]), [1.0], 0.1, runs=20)
+        html = plan_page(found)
+        assert "How a trial at ε = 1 may go" in html
+        assert "Its means are rewards" in html
+        assert "Where the people go" not in html  # the ideal spread is one of bits
+        monkeypatch.setattr("discreet.reports.plan.LONGEST_WAY", 3)
+        assert "may go" not in plan_page(found)
+        assert html.count("for arms not Bernoulli: the floor of all laws on [0, 1]") == 2
+        show_plan(found)
+        shown = " ".join(capsys.readouterr().out.split())
+        assert "(for arms not Bernoulli: the floor of all laws on [0, 1])." in shown
+        assert html.count("<svg") == 3
 
     def test_that_cannot_be_written_is_refused_before_the_work(
         self, monkeypatch: pytest.MonkeyPatch

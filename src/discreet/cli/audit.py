@@ -20,6 +20,11 @@ level_option = click.option(
 )
 
 
+audited_outcomes_option = click.option(
+    "--outcomes", help="bet-se: what it expects, yes-no or numbers.  [default: yes-no]"
+)
+
+
 @click.group(no_args_is_help=False)
 def audit() -> None:
     """Check empirically what a strategy promises."""
@@ -27,6 +32,7 @@ def audit() -> None:
 
 @audit.command()
 @strategy_options
+@audited_outcomes_option
 @level_option
 @click.option(
     "--runs", type=int, default=1000, show_default=True, help="Simulated trials for each instance."
@@ -73,6 +79,7 @@ def _whole(option: str, number: float | None) -> int | None:
 
 @audit.command()
 @strategy_options
+@audited_outcomes_option
 @level_option
 @click.option(
     "--runs",

@@ -25,6 +25,10 @@ seed_option = click.option(
 threads_option = click.option(
     "--threads", type=int, help="Threads to run on.  [default: one per processor]"
 )
+outcomes_option = click.option(
+    "--outcomes",
+    help="bet-se: what it is to expect, yes-no or numbers.  [default: as the arms or --range say]",
+)
 
 
 def show_json(found: dict[str, Any]) -> None:
@@ -53,7 +57,7 @@ class Numbers(click.ParamType[tuple[float, ...]]):
             )
 
 
-def _all(command: Any, *options: Any) -> Any:
+def all_options(command: Any, *options: Any) -> Any:
     """The command with these options, shown in this order."""
     for option in reversed(options):
         command = option(command)
@@ -62,7 +66,7 @@ def _all(command: Any, *options: Any) -> Any:
 
 def instance_options(command: Any) -> Any:
     """--means or --instance, and --names: the arms a command is about."""
-    return _all(
+    return all_options(
         command,
         click.option(
             "--means", type=Numbers(), help="The arms' success probabilities, such as 0.75,0.7,0.7."
@@ -93,7 +97,7 @@ def read_instance(
 
 def strategy_options(command: Any) -> Any:
     """A preset with its levels, for `read_strategy`."""
-    return _all(
+    return all_options(
         command,
         click.option(
             "--strategy",
@@ -115,7 +119,7 @@ def strategy_options(command: Any) -> Any:
 
 def design_options(command: Any) -> Any:
     """What else can be chosen of a strategy, for `read_strategy`."""
-    return _all(
+    return all_options(
         command,
         click.option(
             "--zeta",
@@ -127,6 +131,7 @@ def design_options(command: Any) -> Any:
             type=float,
             help="bet-se: the difference you expect to find; a wrong one only costs people.",
         ),
+        outcomes_option,
         click.option(
             "--beta",
             default="0.5",

@@ -1,16 +1,17 @@
 """`discreet plan`."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from discreet.cli.data import Arms, arms_options, read_arms, take_arms
 from discreet.cli.options import (
     Numbers,
     check_page,
     delta_option,
-    instance_options,
     json_option,
-    read_instance,
+    outcomes_option,
     seed_option,
     show_json,
 )
@@ -18,12 +19,13 @@ from discreet.cli.progress import progress_bar, quiet_warnings, tell
 from discreet.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from discreet.instance import Bernoulli
+    from discreet.instance import Instance
+    from discreet.planning.plan import Plan
     from discreet.planning.scenarios import GapScenarios
 
 
 @click.command()
-@instance_options
+@arms_options
 @click.option(
     "--arms", type=int, help="In place of the arms' rates: their number, with --gap and --base."
 )
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
     type=float,
     help="bet-se: the difference you expect to find.  [default: --gap if given, else none]",
 )
+@outcomes_option
 @click.option("--max-people", type=int, help="Trials end here, with or without an answer.")
 @click.option("--budget", type=int, help="Find the smallest ε for which this many people suffice …")
 @click.option(
@@ -58,9 +61,6 @@ if TYPE_CHECKING:
 )
 @json_option
 def plan(
-    means: tuple[float, ...] | None,
-    benchmark: str | None,
-    names: str | None,
     arms: int | None,
     gap: float | None,
     base: float | None,
@@ -75,18 +75,19 @@ def plan(
     """
     from discreet.planning.plan import plan as compute
 
-    scenarios: Bernoulli | GapScenarios
+    scenarios: Instance | GapScenarios
+    known = take_arms(options)
     if arms is None and gap is None and base is None:
-        other = " or as --arms 5 --gap 0.1 --base 0.5"
-        scenarios = read_instance(means, benchmark, names, other)
+        scenarios = read_arms(known, " or as --arms 5 --gap 0.1 --base 0.5")
     else:
-        given = means is not None or benchmark is not None or names is not None
-        scenarios = _read_gap(arms, gap, base, given)
+        scenarios = _read_gap(arms, gap, base, known.any)
     chosen = None if strategies is None else [name.strip() for name in strategies.split(",")]
     if html is not None:
         check_page(html)
     with quiet_warnings(), progress_bar("simulating trials") as progress:
         found = compute(scenarios, epsilon, strategies=chosen, progress=progress, **options)
+    if known.ends is not None:
+        found = with_ranges(found, known)
     if html is not None:
         from discreet.files import write
         from discreet.reports.plan import plan_page
@@ -96,9 +97,27 @@ def plan(
     if as_json:
         show_json(found.to_dict())
     else:
-        from discreet.reports.terminal import show_plan
+        from discreet.reports.plan_text import show_plan
 
         show_plan(found)
+
+
+def with_ranges(found: "Plan", arms: Arms) -> "Plan":
+    """The plan, with what other ranges of the past outcomes would take."""
+    from discreet.planning.ranges import RUNS, plan_ranges
+
+    with quiet_warnings(), progress_bar("other ranges") as progress:
+        ranges = plan_ranges(
+            arms.past,
+            arms.ends or (0.0, 1.0),
+            found.recommended.strategy,
+            *arms.how,
+            runs=min(found.runs, RUNS),
+            seed=found.seed,
+            max_people=found.max_people,
+            progress=progress,
+        )
+    return replace(found, ranges=ranges)
 
 
 def _read_gap(
@@ -111,7 +130,7 @@ def _read_gap(
 
     if instance or arms is None or gap is None:
         raise InvalidInputError(
-            "give either --means or --instance, or else --arms and --gap (and --base), without "
-            "--names"
+            "give either --means, --instance or --data, or else --arms and --gap (and --base), "
+            "without --names"
         )
     return gap_scenarios(arms, gap, 0.5 if base is None else base)

@@ -13,6 +13,12 @@ range_option = click.option(
 direction_option = click.option(
     "--direction", default="max", show_default=True, help="Better outcomes: max or min."
 )
+outside_option = click.option(
+    "--outside",
+    default="refuse",
+    show_default=True,
+    help="An outcome outside the range: refuse, or clip to the nearer end.",
+)
 
 
 @click.command()
@@ -21,11 +27,22 @@ direction_option = click.option(
     "--outcome", type=str, required=True, help="The person's outcome; - reads it from stdin."
 )
 @click.option("--gamma", type=float, help="γ of gauss-tt's (ε, γ)-local privacy.")
+@click.option(
+    "--middle", type=float, help="The middle level that a trial of numbers announces with ask."
+)
 @range_option
 @direction_option
+@outside_option
 @json_option
 def respond(
-    epsilon: float, outcome: str, gamma: float | None, ends: str, direction: str, as_json: bool
+    epsilon: float,
+    outcome: str,
+    gamma: float | None,
+    middle: float | None,
+    ends: str,
+    direction: str,
+    outside: str,
+    as_json: bool,
 ) -> None:
     """Randomise one outcome where the person is; only what this prints may leave the
     place.
@@ -33,12 +50,14 @@ def respond(
     from discreet.trials.mechanisms import respond as randomise
 
     word = sys.stdin.readline() if outcome == "-" else outcome
-    response = randomise(read_number(word), epsilon, gamma, read_ends(ends), direction)
+    scale = (read_ends(ends), direction, outside)
+    response = randomise(read_number(word), epsilon, gamma, *scale, middle)
     if as_json:
         levels = {
             "mechanism": response.mechanism,
             "epsilon": response.epsilon,
             "gamma": response.gamma,
+            "middle": response.middle,
         }
         show_json({"response": str(response), **levels, "value": response.value})
     else:

@@ -4,14 +4,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from discreet.cli.data import arms_options, read_arms, take_arms
 from discreet.cli.options import (
     Numbers,
     check_writable,
     delta_option,
     design_options,
-    instance_options,
     json_option,
-    read_instance,
     read_strategy,
     seed_option,
     show_json,
@@ -22,12 +21,13 @@ from discreet.cli.progress import progress_bar, quiet_warnings
 from discreet.errors import DiscreetError
 
 if TYPE_CHECKING:
+    from discreet.instance import Instance
     from discreet.results import Results
     from discreet.strategies.strategy import Strategy
 
 
 @click.command()
-@instance_options
+@arms_options
 @click.option(
     "--epsilon", type=Numbers(), default="0.01,0.1,1,10", show_default=True, help="Privacy levels."
 )
@@ -40,45 +40,45 @@ if TYPE_CHECKING:
 )
 @json_option
 def bounds(
-    means: tuple[float, ...] | None,
-    benchmark: str | None,
-    names: str | None,
     epsilon: tuple[float, ...],
     delta: float,
     beta: float,
     sigma: float,
     as_json: bool,
+    **options: Any,
 ) -> None:
     """How many samples any strategy must use, how to spread them, and when privacy is
     free.
     """
     from discreet.theory.bounds import bounds as compute
 
-    found = compute(read_instance(means, benchmark, names), epsilon, delta, beta, sigma)
+    instance = read_arms(take_arms(options))
+    found = compute(instance, epsilon, delta, beta, sigma)
     if as_json:
         show_json(found.to_dict())
     else:
-        from discreet.reports.terminal import show_bounds
+        from discreet.reports.bounds import show_bounds
 
         show_bounds(found)
 
 
 @click.command()
-@instance_options
+@arms_options
 @strategy_options
 @design_options
 @click.option("--runs", type=int, default=1000, show_default=True, help="Simulated trials.")
 @seed_option
-@click.option("--max-samples", type=float, help="Cap of a run.  [default: 1e12]")
+@click.option(
+    "--max-samples",
+    type=float,
+    help="Cap of a run.  [default: 1e12; 1e9 where outcomes are drawn person by person]",
+)
 @threads_option
 @click.option(
     "--out", type=click.Path(dir_okay=False), help="Write every run to this Parquet file."
 )
 @json_option
 def simulate(
-    means: tuple[float, ...] | None,
-    benchmark: str | None,
-    names: str | None,
     name: str,
     runs: int,
     seed: int,
@@ -92,9 +92,12 @@ def simulate(
     stop.
     """
     from discreet.simulation import engine
+    from discreet.strategies.presets import expecting
 
-    instance = read_instance(means, benchmark, names)
+    instance = read_arms(take_arms(options))
     strategy = read_strategy(name, options)
+    if options["outcomes"] is None:
+        strategy = expecting(strategy, instance.outcomes)
     if out is not None:
         check_writable(out)
     with quiet_warnings(), progress_bar(f"{strategy.name} on {instance.arms} arms") as progress:
@@ -103,7 +106,7 @@ def simulate(
         raise DiscreetError("interrupted before the first run was done")
     if out is not None:
         results.save(out)
-    found = simulation_report(strategy, results)
+    found = simulation_report(instance, strategy, results)
     if as_json:
         show_json(found)
     else:
@@ -113,8 +116,10 @@ def simulate(
         show_simulation(found, instance, extras(strategy))
 
 
-def simulation_report(strategy: "Strategy", results: "Results") -> dict[str, Any]:
-    """What `discreet simulate --json` prints."""
+def simulation_report(
+    instance: "Instance", strategy: "Strategy", results: "Results"
+) -> dict[str, Any]:
+    """What `discreet simulate --json` prints; data is not written out."""
     return {
         "strategy": strategy.name,
         "threshold": strategy.threshold,
@@ -124,5 +129,6 @@ def simulation_report(strategy: "Strategy", results: "Results") -> dict[str, Any
         "privacy": strategy.privacy,
         "correctness": strategy.correctness,
         **results.summary(),
-        "spec": results.spec,
+        "spec": {**results.spec, "instance": instance.describe()},
+        "outcomes": strategy.shown_outcomes,
     }

@@ -19,7 +19,8 @@ from discreet.planning.scenarios import gap_scenarios
 from discreet.reports import charts
 from discreet.reports.page import Part, Picture, Section, Table, Text, page
 from discreet.reports.plan import path_picture, path_words, plan_sections
-from discreet.reports.terminal import say, show_grid, show_plan, show_trial
+from discreet.reports.plan_text import show_plan
+from discreet.reports.terminal import say, show_grid, show_trial
 from discreet.results import Results
 from discreet.simulation import engine
 from discreet.simulation.paths import RunPath, run_path

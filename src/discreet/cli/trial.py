@@ -18,11 +18,18 @@ from discreet.cli.options import (
     show_json,
     strategy_options,
 )
-from discreet.cli.respond import direction_option, range_option, read_ends, read_number
+from discreet.cli.respond import (
+    direction_option,
+    outside_option,
+    range_option,
+    read_ends,
+    read_number,
+)
 from discreet.cli.transcript import head_option, show_verification
 from discreet.errors import InvalidInputError
 
 if TYPE_CHECKING:
+    from discreet.trials.protocol import Protocol
     from discreet.trials.trial import Trial
 
 HERE = "sqlite:///discreet-trials.db"
@@ -57,6 +64,7 @@ def trial() -> None:
 )
 @range_option
 @direction_option
+@outside_option
 @click.option(
     "--lease",
     type=float,
@@ -73,17 +81,22 @@ def create(
     retain: str,
     ends: str,
     direction: str,
+    outside: str,
     lease: float | None,
     url: str,
     as_json: bool,
     **options: Any,
 ) -> None:
     """Start a trial; its protocol is frozen. The same command again changes nothing."""
+    from discreet.scale import NUMBERS, YES_NO
+    from discreet.strategies.presets import expecting
     from discreet.studies.study import extras
     from discreet.trials.trial import Trial
 
     names = [arm.strip() for arm in arms.split(",")]
     strategy = read_strategy(name, options)
+    if options["outcomes"] is None:
+        strategy = expecting(strategy, YES_NO if read_ends(ends) == (0, 1) else NUMBERS)
     made = Trial.create(
         url,
         trial_name,
@@ -95,6 +108,7 @@ def create(
         read_ends(ends),
         direction,
         lease,
+        outside,
     )
     status = made.status()
     if as_json:
@@ -104,20 +118,25 @@ def create(
                 "protocol_hash": made.protocol_hash,
                 "head": status.head,
                 "url": made.place,
+                "outcomes": strategy.shown_outcomes,
             }
         )
         return
     click.echo(f"{trial_name}: {len(names)} arms, at most {max_people} people, {status.privacy}.")
-    if design := extras(strategy):
+    if design := extras(expecting(strategy, YES_NO)):
         click.echo(f"Design: {design}.")
+    chosen = f" (--outcomes {strategy.outcomes})" if strategy.shown_outcomes else ""
+    click.echo(f"Outcomes: {made.protocol.outcome_words}{chosen}.")
     click.echo(
         f"Error rate: {status.correctness}.\nMissing: {status.missing}.\nRetention: "
         f"{status.retain}."
     )
+    if status.outside:
+        click.echo(f"Outside the range: {status.outside}.")
     if strategy.trust_model.randomised:
         click.echo(
             "Outcomes are randomised where people are: discreet respond "
-            f"{made.protocol.respond_options}"
+            f"{made.protocol.respond_options} --outcome -"
         )
     click.echo(f"Protocol {made.protocol_hash}\nNext: discreet trial ask {shlex.quote(trial_name)}")
 
@@ -141,13 +160,19 @@ def ask(
     if people is not None:
         with reading(people) as file:
             wanted = [line.strip() for line in file if line.strip()]
-    batch = opened(url, name, head).ask(count, wanted)
+    place = opened(url, name, head)
+    batch = place.ask(count, wanted)
     if as_json:
         assignments = [{"id": one.id, "arm": one.arm} for one in batch.assignments]
-        show_json({"assignments": assignments, "waiting": batch.waiting, "stopped": batch.stopped})
+        state = {"waiting": batch.waiting, "stopped": batch.stopped, "middle": batch.middle}
+        show_json({"assignments": assignments, **state})
         return
     for one in batch.assignments:
         click.echo(f"{one.id}  {one.arm}")
+    if batch.assignments and place.protocol.strategy.trust_model.randomised:
+        options = place.protocol.respond_options.replace("MIDDLE", repr(batch.middle))
+        words = "Their outcomes are randomised where they are: discreet respond"
+        click.echo(f"{words} {options} --outcome -")
     if batch.stopped:
         click.echo(f"The trial is over: discreet trial status {shlex.quote(name)}")
     elif batch.waiting:
@@ -194,7 +219,7 @@ def tell(
 
         place.answer_many({id: Response.parse(word) for id, word in told.items()})
     else:
-        place.tell_many({id: read_number(word) for id, word in told.items()})
+        place.tell_many({id: _outcome(id, word, place.protocol) for id, word in told.items()})
     show_json({"accepted": len(told)}) if as_json else click.echo(f"Accepted: {len(told)}.")
 
 
@@ -217,13 +242,14 @@ def miss(name: str, id: str, head: str | None, url: str, as_json: bool) -> None:
 @json_option
 def status(name: str, head: str | None, url: str, as_json: bool) -> None:
     """The trial as anyone may see it."""
-    found = opened(url, name, head).status()
+    place = opened(url, name, head)
+    found = place.status()
     if as_json:
         show_json(found.to_dict())
     else:
         from discreet.reports.terminal import show_trial
 
-        show_trial(found)
+        show_trial(found, place.protocol.outcome_words)
 
 
 @trial.command()
@@ -296,6 +322,16 @@ def reading(path: str) -> Iterator[TextIO]:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not a text file in UTF-8"
         raise InvalidInputError(f"cannot read {path}: {reason}") from None
+
+
+def _outcome(id: str, word: str, protocol: "Protocol") -> float:
+    """An outcome that the protocol takes; the error says whose, not which."""
+    try:
+        value = read_number(word)
+        protocol.scale.reward(value, protocol.outside)
+    except InvalidInputError as error:
+        raise InvalidInputError(f"of {id}: {error}; nothing was told") from None
+    return value
 
 
 def read_outcomes(file: TextIO) -> Iterator[tuple[str, str]]:

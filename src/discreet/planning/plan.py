@@ -1,7 +1,6 @@
 """plan(scenarios, epsilons, delta): how many people it will take, simulated."""
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,23 +9,21 @@ import numpy as np
 from discreet import theory
 from discreet.arrays import Progress
 from discreet.errors import InvalidInputError
-from discreet.instance import Bernoulli, Instance
+from discreet.instance import Instance
 from discreet.planning.budget import Affordable, Budget
+from discreet.planning.choices import strategies_of
+from discreet.planning.people import People, people_of
+from discreet.planning.ranges import RangeCost
 from discreet.planning.scenarios import GapScenarios, named_scenarios
 from discreet.planning.simulations import Simulations, right
 from discreet.results import Results
+from discreet.sampled import Sampled
+from discreet.scale import NUMBERS, YES_NO
 from discreet.simulation.engine import MAX_SAMPLES
 from discreet.statistics import clopper_pearson
-from discreet.strategies.presets import (
-    Recommendation,
-    bet_se,
-    levels_of,
-    preset_of,
-    recommended,
-    trusts_of,
-    ttucb,
-)
+from discreet.strategies.presets import Recommendation, bet_se, recommended, ttucb
 from discreet.strategies.strategy import Strategy
+from discreet.strategies.units import to_bits
 from discreet.trust import TRUSTS
 from discreet.validate import check_delta, check_epsilon
 from discreet.version import __version__
@@ -36,20 +33,6 @@ REFERENCE_RUNS = 100
 """Of ttucb, which is simulated sample by sample and only tells the price of privacy."""
 SEARCH = 9
 """About so many simulations find an affordable ε."""
-
-
-@dataclass(frozen=True)
-class People:
-    """How many people a trial takes; None where too many runs did not stop to say."""
-
-    mean: float | None
-    median: float | None
-    q10: float | None
-    q90: float | None
-    longest: float | None
-    """The longest of the simulated trials, which now and then is far beyond the
-    others.
-    """
 
 
 @dataclass(frozen=True)
@@ -76,15 +59,17 @@ class PlanRow:
     releases: float | None
     """Rounds with a release, interim looks, on average over the runs that stopped."""
     unstopped: int
-    """Runs that hit `max_people`, or without it the simulation's cap of 1e12."""
+    """Runs that hit `max_people`, or without it the simulation's cap: 1e12, or 1e9 for
+    data and Beta arms whose outcomes are drawn person by person.
+    """
     unstopped_interval: tuple[float, float]
     privacy_cost: float | None
     """Mean samples relative to no privacy: of bet-se to bet-se, of others to ttucb,
     whatever `max_people`.
     """
     lower_bound: float | None
-    """No strategy with this privacy and error rate takes fewer people on average; None
-    for arms not Bernoulli.
+    """No strategy with this privacy and error rate takes fewer people on average; for
+    arms not Bernoulli the floor of all laws on [0, 1]; None with an indifference gap.
     """
     results: Results = field(repr=False, compare=False)
     """The simulated trials."""
@@ -109,6 +94,7 @@ class PlanRow:
             "unstopped_interval": list(self.unstopped_interval),
             "unstopped_probability": self.unstopped_probability,
             "hint": self.strategy.hint,
+            "outcomes": self.strategy.shown_outcomes,
         }
 
 
@@ -134,6 +120,8 @@ class Plan:
     probability: float = 0.9
     affordable: tuple[Affordable, ...] = ()
     """With a budget: an entry for each private strategy."""
+    ranges: tuple[RangeCost, ...] = ()
+    """What other ranges of outcomes would take, if `plan_ranges` was asked."""
     version: str = __version__
 
     @property
@@ -142,6 +130,32 @@ class Plan:
         none.
         """
         return self.recommended.strategy.hint
+
+    @property
+    def floored(self) -> bool:
+        """Whether some arms are not Bernoulli: their lower bound is a floor."""
+        return any(arms.outcomes == NUMBERS for arms in self.scenarios.values())
+
+    @property
+    def outcomes(self) -> str:
+        """What the recommended strategy is planned to expect outcomes to be."""
+        return self.recommended.strategy.outcomes
+
+    @property
+    def as_bits(self) -> list[float]:
+        """The ε at which outcomes that are numbers leave people as randomised bits."""
+        every = (self.recommended.strategy, *(row.strategy for row in self.per_epsilon))
+        found = {each.epsilon for each in every if each.outcomes == NUMBERS and to_bits(each)}
+        return sorted(epsilon for epsilon in found if epsilon is not None)
+
+    @property
+    def clipped(self) -> int | None:
+        """Past outcomes that count as an end of their range; None without data in known
+        units.
+        """
+        data = [arms for arms in self.scenarios.values() if isinstance(arms, Sampled)]
+        counts = [arms.clipped for arms in data if arms.scale is not None]
+        return sum(counts) if counts else None
 
     @property
     def affordable_epsilon(self) -> float | None:
@@ -155,18 +169,22 @@ class Plan:
         """Plain types for JSON."""
         fields = dict(vars(self))
         fields["scenarios"] = {
-            name: instance.to_dict() for name, instance in self.scenarios.items()
+            name: instance.describe() for name, instance in self.scenarios.items()
         }
         fields["recommended"] = {
             "strategy": self.recommended.strategy.name,
             "reason": self.recommended.reason,
         }
-        for rows in ("per_epsilon", "no_privacy", "affordable"):
+        for rows in ("per_epsilon", "no_privacy", "affordable", "ranges"):
             fields[rows] = [row.to_dict() for row in fields[rows]]
+        if not self.ranges:
+            del fields["ranges"]
         if self.budget is None:
             del fields["affordable"]
         else:
             fields["affordable_epsilon"] = self.affordable_epsilon
+        if self.clipped is not None:
+            fields["clipped"] = self.clipped
         return fields
 
 
@@ -183,6 +201,7 @@ def plan(
     probability: float = 0.9,
     progress: Progress | None = None,
     hint: float | None = None,
+    outcomes: str | None = None,
 ) -> Plan:
     """How many people it takes to find the best arm, for each privacy level, simulated.
 
@@ -191,6 +210,8 @@ def plan(
     give another `hint` (0 for none). `strategies` are presets by name, or strategies of
     your own (planned at each ε and at this δ); without them the recommended one.
     `trust` says who may see outcomes: the collector (`global`) or nobody (`local`).
+    `outcomes`, what strategies that mind it expect outcomes to be, is `numbers` if
+    those of a scenario are, else `yes-no`, unless you say otherwise.
     Trials end without an answer at `max_people`. With a `budget`, the smallest ε is
     searched for which that many people lead to the right answer with this
     `probability`, in every scenario.
@@ -204,14 +225,17 @@ def plan(
     _check_people("budget", budget, arms)
     if hint is None:
         hint = scenarios.gap if isinstance(scenarios, GapScenarios) else 0.0
-    choices = _choices(strategies, delta, trust, hint)
+    if outcomes is None:
+        numbers = any(instance.outcomes == NUMBERS for instance in cases.values())
+        outcomes = NUMBERS if numbers else YES_NO
+    choices = strategies_of(strategies, delta, trust, hint, outcomes)
     private = [at for at in choices if at(levels[0]).epsilon is not None]
     planned = [at(level) for level in levels for at in private]
     planned += [at(levels[0]) for at in choices if at not in private]
     searched = private if budget is not None else []
     expected = len(cases) * (len(planned) + 1 + SEARCH * len(searched))
     simulations = Simulations(runs, seed, progress, expected)
-    plain = bet_se(delta, trust="none", hint=hint)
+    plain = bet_se(delta, trust="none", hint=hint, outcomes=outcomes)
     rows = [
         _row(simulations, name, cases[name], each, max_people) for name in cases for each in planned
     ]
@@ -226,7 +250,7 @@ def plan(
         trust=trust,
         per_epsilon=tuple(rows),
         no_privacy=tuple(free),
-        recommended=recommended(levels[0], delta, trust, hint),
+        recommended=recommended(levels[0], delta, trust, hint, outcomes),
         runs=runs,
         seed=seed,
         max_people=max_people,
@@ -264,76 +288,18 @@ def _check_people(what: str, number: int | None, arms: int) -> None:
         )
 
 
-def _choices(
-    strategies: Sequence[str | Strategy] | None, delta: float, trust: str, hint: float
-) -> list[Callable[[float], Strategy]]:
-    """The strategies to plan, each as a function of ε; the recommended one if none are
-    named.
-    """
-    wanted = ["bet-se"] if strategies is None else strategies
-    choices = [_choice(each, delta, trust, hint) for each in wanted]
-    if not choices:
-        raise InvalidInputError(
-            "say at least one strategy, or leave strategies out for the recommended one"
-        )
-    return choices
-
-
-def _choice(
-    each: str | Strategy, delta: float, trust: str, hint: float
-) -> Callable[[float], Strategy]:
-    """A strategy as a function of ε; those without privacy do not mind."""
-    if isinstance(each, Strategy):
-        own = each
-
-        def at(epsilon: float) -> Strategy:
-            return (
-                own.with_(delta=delta)
-                if own.epsilon is None
-                else own.with_(delta=delta, epsilon=epsilon)
-            )
-    else:
-        preset = preset_of(each)
-        needed = levels_of(each, trust)
-        chosen = {"trust": trust} if len(trusts_of(each)) > 1 else {}
-        if "gamma" in needed:
-            raise InvalidInputError(
-                f"{each} needs a γ of your choice: plan it from Python, with a "
-                f"{preset.__name__}(…) of your own"
-            )
-
-        def at(epsilon: float) -> Strategy:
-            made = preset(delta=delta, **dict.fromkeys(needed, epsilon), **chosen)
-            return made.with_(hint=hint) if "hint" in made.part.options else made
-
-    if TRUSTS[trust].randomised and at(1.0).trust_model.noised:
-        raise InvalidInputError(
-            f"{at(1.0).name} needs a trusted collector: with trust=local take bet-se or ctb-tt, "
-            "or leave it out"
-        )
-    return at
-
-
 def _row(
     simulations: Simulations, name: str, instance: Instance, strategy: Strategy, most: int | None
 ) -> PlanRow:
     results = simulations(instance, strategy, most)
     good = right(results)
     stopped = results.stopped.any()
-    bound = None
-    if isinstance(instance, Bernoulli):
-        epsilon = (
-            strategy.epsilon if strategy.gamma is None else None
-        )  # (ε, γ)-privacy is not ε-privacy
-        bound = theory.lower_bound(
-            theory.tightest(instance, epsilon, strategy.trust), strategy.delta
-        )
     return PlanRow(
         scenario=name,
         epsilon=strategy.epsilon,
         strategy=strategy,
         runs=results.runs,
-        samples=_people(results, most is not None),
+        samples=people_of(results, most is not None),
         correct=good / results.runs,
         correct_interval=clopper_pearson(good, results.runs),
         wrong=results.errors,
@@ -342,21 +308,20 @@ def _row(
         unstopped=results.unstopped,
         unstopped_interval=clopper_pearson(results.unstopped, results.runs),
         privacy_cost=_price(simulations, instance, strategy, most),
-        lower_bound=bound,
+        lower_bound=_lower_bound(instance, strategy),
         results=results,
     )
 
 
-def _people(results: Results, capped: bool) -> People:
-    samples = results.samples.astype(np.float64)
-    if capped or results.stopped.all():
-        quantiles = np.quantile(samples, [0.5, 0.1, 0.9, 1.0]).tolist()
-        return People(float(samples.mean()), *quantiles)
-    longest = np.where(results.stopped, samples, np.inf)
-    found = np.quantile(longest, [0.5, 0.1, 0.9, 1.0], method="inverted_cdf").tolist()
-    quantiles = [q if q < math.inf else None for q in found]
-    mean = float(samples[results.stopped].mean()) if results.stopped.any() else None
-    return People(mean, *quantiles)
+def _lower_bound(instance: Instance, strategy: Strategy) -> float | None:
+    """What no strategy with that privacy and error rate can beat; None with ζ, of which
+    nothing is known.
+    """
+    if strategy.zeta > 0:
+        return None
+    # (ε, γ)-privacy is not ε-privacy
+    epsilon = strategy.epsilon if strategy.gamma is None else None
+    return theory.least_samples(instance, strategy.delta, epsilon, strategy.trust)
 
 
 def _price(

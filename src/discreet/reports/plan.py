@@ -7,11 +7,32 @@ import math
 from discreet.errors import InvalidInputError
 from discreet.instance import Bernoulli
 from discreet.planning.plan import Plan, PlanRow
+from discreet.planning.ranges import TIGHTEST
 from discreet.reports import charts
 from discreet.reports.page import Bullets, Part, Picture, Pictures, Section, Table, Text, page
+from discreet.reports.past import past_notes, past_people, past_words
+from discreet.scale import NUMBERS
 from discreet.simulation.paths import RunPath, run_path
-from discreet.words import hint_words, known, level, listed, people, price, trusted
+from discreet.strategies.units import LEVELS_FROM, to_bits
+from discreet.words import (
+    FLOOR,
+    RANGE_WORDS,
+    TIGHTEST_WORDS,
+    hint_words,
+    known,
+    level,
+    listed,
+    mean_words,
+    outcomes_words,
+    people,
+    price,
+    range_heading,
+    range_name,
+    trusted,
+)
 
+LONGEST_WAY = 1_000_000
+"""People of a trial that is drawn, where their outcomes are drawn one by one."""
 MOST_LINES = 6
 """Lines in a picture of distributions: more are hard to tell apart."""
 
@@ -34,6 +55,8 @@ def plan_sections(plan: Plan, trial: bool = True) -> list[Section]:
         one = len(plan.scenarios) == 1
         title = "People and privacy" if one else f"People and privacy, scenario {number}"
         sections.append(_scenario(plan, name, title))
+    if plan.ranges:
+        sections.append(_ranges(plan))
     way = one_trial(plan) if trial else None
     return [*sections, *([way] if way else []), _reading(plan)]
 
@@ -47,7 +70,10 @@ def _answer(plan: Plan) -> Section:
         items.append(f"Budget, {entry.strategy}: {found}.")
     hint = [Text(f"{hint_words(plan.hint)}.")] if plan.hint > 0 else []
     take = Text(f"Take {plan.recommended.reason}.")
-    return Section("The answer", [Bullets(items), take, *hint])
+    numbers = NUMBERS in (plan.outcomes, *(arms.outcomes for arms in plan.scenarios.values()))
+    expected = outcomes_words(plan.outcomes, plan.as_bits, LEVELS_FROM)
+    outcomes = [Text(f"{expected}.")] if numbers else []
+    return Section("The answer", [Bullets(items), take, *hint, *outcomes])
 
 
 def _answer_words(plan: Plan, row: PlanRow) -> str:
@@ -80,19 +106,22 @@ def _scenario(plan: Plan, name: str, title: str) -> Section:
     several = len({row.strategy.name for row in rows}) > 1
     arms = zip(instance.names, instance.means, strict=True)
     shown = listed([f"{arm} {mean:g}" for arm, mean in arms])
-    about = f"{name}. Success rates: {shown}." if "arms" in name else f"Success rates: {shown}."
+    rates = f"{mean_words(instance.outcomes).capitalize()}: {shown}{past_people(instance)}"
+    facts = [past_words(instance) or rates, *past_notes(instance)]
+    about = " ".join(f"{fact}." for fact in ([name, *facts] if "arms" in name else facts))
     pictures = Pictures([_people_picture(plan, rows, several), _done_picture(plan, rows, several)])
     return Section(title, [Text(about), pictures, _table(plan, rows, several)])
 
 
 def _people_picture(plan: Plan, rows: list[PlanRow], several: bool) -> Picture:
     bars = [_people_row(row, several) for row in rows]
+    floor = FLOOR if plan.floored else ""
     return Picture(
         charts.render(charts.draw_people(bars, limit=plan.max_people)),
         "People by privacy level: median, the range of eight of ten trials, and the lower bound; "
         "numbers below",
         "Median, the range in which eight of ten trials end, and what no strategy can beat on "
-        "average (diamond).",
+        f"average (diamond){floor}.",
     )
 
 
@@ -145,20 +174,44 @@ def _cells(row: PlanRow, several: bool, capped: bool) -> list[str]:
     ]
 
 
+def _ranges(plan: Plan) -> Section:
+    rows = [
+        [
+            range_name(row.name, row.low, row.high),
+            people(row.samples.mean),
+            people(row.samples.median),
+            f"{people(row.samples.q10)} … {people(row.samples.q90)}",
+            f"{row.correct:.1%}",
+            known(row.times, ".2f"),
+        ]
+        for row in plan.ranges
+    ]
+    head = ["range", "mean", "median", "10 … 90 %", "right", "times the given one"]
+    caption = f"People a trial takes; {plan.ranges[0].runs} simulated trials a row."
+    title = range_heading(plan.ranges[0].strategy.epsilon)
+    tightest = f"{TIGHTEST_WORDS}. " if TIGHTEST in {row.name for row in plan.ranges} else ""
+    return Section(title, [Text(f"{tightest}{RANGE_WORDS}."), Table(head, rows, caption)])
+
+
 def one_trial(plan: Plan) -> Section | None:
     """The way of one simulated trial of the first private row; None if it cannot be
     drawn.
     """
     chosen = next((row for row in plan.per_epsilon if row.epsilon is not None), None)
-    if chosen is None or not isinstance(plan.scenarios[chosen.scenario], Bernoulli):
+    if chosen is None:
         return None
     instance = plan.scenarios[chosen.scenario]
+    bits = isinstance(instance, Bernoulli)
+    if not bits and not to_bits(chosen.strategy) and chosen.results.samples[0] > LONGEST_WAY:
+        return None
     try:
         path = run_path(instance, chosen.strategy, plan.seed, max_samples=plan.max_people)
     except InvalidInputError:  # every sample a release and too many of them, or one global episode
         return None
     parts: list[Part] = [Text(path_words(path)), path_picture(path)]
-    if chosen.results.stopped.any():
+    if not bits:
+        parts.insert(1, Text("Its means are rewards: 0 to 1 for the range, 1 for its better end."))
+    if bits and chosen.results.stopped.any():
         parts.append(_allocation_picture(chosen))
     return Section(f"How a trial at ε = {chosen.epsilon:g} may go", parts)
 
@@ -192,13 +245,23 @@ def path_picture(path: RunPath) -> Picture:
     )
 
 
+def _end_words(plan: Plan) -> str:
+    """What the column of trials without an answer says, where there is one."""
+    if plan.max_people is not None:
+        return f" Hits {people(plan.max_people)}: trials that end there without an answer."
+    capped = any(row.unstopped for row in (*plan.no_privacy, *plan.per_epsilon))
+    return " No end: trials that go on to the cap of simulations." if capped else ""
+
+
 def _reading(plan: Plan) -> Section:
     items = [
         "Right: trials that end (in time) with the right answer. On best: share of the people who "
-        "get the best arm. Looks: times at which results are released.",
+        "get the best arm. Looks: times at which results are released."
+        f"{_end_words(plan)}",
         "Price: people for each one without privacy; of bet-se against bet-se, of others against "
         "ttucb.",
-        "At least: what no strategy with this privacy and error rate can beat on average.",
+        "At least: what no strategy with this privacy and error rate can beat on average"
+        f"{FLOOR if plan.floored else ''}.",
         "A plan holds for its scenarios: true success rates nearer to each other take more people.",
         f"Simulated with seed {plan.seed}, the same for all rows; the same command gives the same "
         "numbers.",

@@ -1,8 +1,7 @@
-"""What the commands show to people in a terminal: bounds, simulations, plans, audits,
-sweeps, trials.
+"""What the commands show to people in a terminal: simulations, audits, sweeps, trials.
+Bounds and plans have rooms of their own.
 """
 
-import math
 import sys
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -11,28 +10,18 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from discreet.reports.past import past_notes, past_words
 from discreet.words import (
-    cut,
     full_people,
-    hint_words,
     known,
     lead_words,
-    level,
     listed,
-    people,
-    price,
-    ratio,
-    trusted,
 )
 
 if TYPE_CHECKING:
     from discreet.audits.correctness import Correctness
     from discreet.audits.privacy import PrivacyAudit
-    from discreet.instance import Bernoulli
-    from discreet.planning.budget import Affordable
-    from discreet.planning.plan import Plan, PlanRow
-    from discreet.theory.bounds import Bounds
-    from discreet.theory.times import CharacteristicTime
+    from discreet.instance import Instance
     from discreet.trials.status import Status
 
 NARROWEST = 64
@@ -74,77 +63,16 @@ def _sentence(phrase: str) -> str:
     return f"{phrase[0].upper()}{phrase[1:]}."
 
 
-def _say_once(phrases: Iterable[str]) -> None:
+def say_once(phrases: Iterable[str]) -> None:
     """Each of them in a line, once."""
     for phrase in dict.fromkeys(phrases):
         say(_sentence(phrase))
 
 
-# --- bounds ---------------------------------------------------------------------------
-
-
-def show_bounds(found: "Bounds") -> None:
-    """Samples at this δ, regimes, what privacy costs, and how samples are spread."""
-    instance = found.instance
-    least = "An error rate of 1/2 or more asks for nothing: the lower bounds are empty."
-    if found.delta < 0.5:
-        count = full_people(found.lower_bound)
-        least = f"Without privacy every strategy needs at least {count} samples on average."
-    best = instance.names[instance.best]
-    say(f"{instance.arms} arms, {best} is best; error rate δ = {found.delta:g}\n{least}\n")
-    _show_lower_bounds(found)
-    _show_allocation(found)
-    switch = found.switch_epsilon
-    free = found.free_epsilon
-    cost = f"is free from ε = {free:.4g} on" if free < math.inf else "is never quite free"
-    say(
-        "With a trusted collector (global DP) privacy matters most below ε ≈ "
-        f"{switch['global']:.4g} and {cost}; with nobody trusted (local DP) it matters most below "
-        f"ε ≈ {switch['local']:.4g}. The price is the ratio to no privacy. All of this is what no "
-        "strategy can beat, T · kl(1−δ, δ); --json has every quantity, and the docs page 'Theory "
-        "and proofs' says where each comes from.",
-    )
-
-
-def _show_lower_bounds(found: "Bounds") -> None:
-    """Regimes only where there is room for them."""
-    shown = 3 if plain_console().width >= 76 else 2
-    heads = ["\nε"]
-    for trust in ("collector\ntrusted", "nobody\ntrusted"):
-        heads += [trust, "\nprice", "privacy\nregime"][:shown]
-    rows = []
-    for row in found.per_epsilon:
-        collector = (full_people(row.lower_bound_global), ratio(row.cost_global), row.regime_global)
-        nobody = (full_people(row.lower_bound_local_both), ratio(row.cost_local), row.regime_local)
-        rows.append([f"{row.epsilon:g}", *collector[:shown], *nobody[:shown]])
-    title = "At least this many samples on average under ε-privacy"
-    show_grid(heads, rows, title, left=["privacy\nregime"])
-
-
-def _show_allocation(found: "Bounds") -> None:
-    """As many levels of ε as fit, and the best arms if there are many."""
-    instance = found.instance
-    times: list[tuple[str, CharacteristicTime]] = [("no\nprivacy", found.t_kl)]
-    times += [(f"global\nε = {row.epsilon:g}", row.t_epsilon) for row in found.per_epsilon]
-    names = [cut(name) for name in instance.names]
-    fitting = max(1, (plain_console().width - 14 - max(map(len, names))) // 13)
-    shown = sorted(range(instance.arms), key=lambda arm: -instance.means[arm])[:MOST_ARMS]
-    rows = []
-    for arm in sorted(shown):
-        shares = [f"{time.allocation[arm]:.1%}" for _, time in times[:fitting]]
-        rows.append([names[arm], f"{instance.means[arm]:g}", *shares])
-    heads = ["\narm", "\nmean", *(head for head, _ in times[:fitting])]
-    show_grid(heads, rows, "How an ideal strategy spreads its samples", left=["\narm"])
-    if len(times) > fitting:
-        say(f"(for {len(times) - fitting} more levels of ε a wider window is needed, or --json)\n")
-    if len(shown) < instance.arms:
-        say(f"(the best {len(shown)} of {instance.arms} arms)\n")
-
-
 # --- simulations and sweeps -----------------------------------------------------------
 
 
-def show_simulation(found: dict[str, Any], instance: "Bernoulli", design: str = "") -> None:
+def show_simulation(found: dict[str, Any], instance: "Instance", design: str = "") -> None:
     """What a simulation came to, with what the strategy promises; `design` is what else
     was chosen of it.
     """
@@ -156,6 +84,8 @@ def show_simulation(found: dict[str, Any], instance: "Bernoulli", design: str = 
         f"({done}), {found['seconds']:.2f} s\nprivacy: {found['privacy']}\nerror rate: "
         f"{found['correctness']}"
     )
+    if past := past_words(instance):
+        say_once([f"data: {past}", *past_notes(instance)])
     table = Table(box=box.SIMPLE_HEAD, show_header=False)
     table.add_column()
     table.add_column(justify="right")
@@ -208,7 +138,7 @@ def show_sweep(rows: list[dict[str, Any]], out: str) -> None:
         say(f"(the first {len(shown)} of {len(rows)} cells)\n")
     if any(row["threshold"] == "empirical" for row in rows):
         say("The empirical thresholds have no guarantee: the error rate may exceed δ.")
-    _say_once(row["correctness"] for row in rows if row["threshold"] == "own")
+    say_once(row["correctness"] for row in rows if row["threshold"] == "own")
     bound = ", 'at least' is what no strategy with that privacy can beat" if wide else ""
     say(
         f"{rows[0]['runs']} runs in each cell; samples are means over the runs that "
@@ -228,81 +158,6 @@ def _sweep_row(row: dict[str, Any], wide: bool) -> list[str]:
         str(row["errors"]),
         str(row["unstopped"]),
     ]
-
-
-# --- plans ----------------------------------------------------------------------------
-
-
-def show_plan(found: "Plan") -> None:
-    """A plan as a trialist wants it: a table a scenario, what to take, what a budget
-    affords.
-    """
-    every = (*found.no_privacy, *found.per_epsilon)
-    several = len({row.strategy.name for row in every}) > 1
-    against = " (of bet-se against bet-se, of others against ttucb)" if several else ""
-    for name, instance in found.scenarios.items():
-        more = ", …" if instance.arms > 6 else ""
-        means = ", ".join(f"{mean:g}" for mean in instance.means[:6]) + more
-        about = f"{name}\n" if name != means else ""
-        best = instance.names[instance.best]
-        say(f"{about}{instance.arms} arms with success rates {means}; {best} is best")
-        _show_rows(found, [row for row in every if row.scenario == name], several)
-    say(
-        f"{found.runs} simulated trials a row, error rate δ = {found.delta:g}, "
-        f"{trusted(found.trust)}. '10 … 90 %': eight of ten trials end in this range. 'right': "
-        "trials that end with the right answer. 'on best': share of the people who get the best "
-        "arm. 'looks': times at which results are released. 'price': people for each one without "
-        f"privacy{against}. 'at least': what no strategy with this privacy can beat on average.\n"
-    )
-    _say_once(words for row in found.per_epsilon for words in row.strategy.label.values())
-    say(f"Take {found.recommended.reason}.")
-    if found.hint > 0:
-        say(f"\n{hint_words(found.hint)}.")
-    for entry in found.affordable:
-        say(f"\nBudget, {entry.strategy}: {_affordable_words(found, entry)}.")
-
-
-def _affordable_words(found: "Plan", entry: "Affordable") -> str:
-    if entry.epsilon is None:
-        return entry.reason
-    return (
-        f"{found.budget:,} people suffice down to ε ≈ {entry.epsilon:.3g} (found to "
-        f"{entry.tolerance:.0%}; right and in time in {entry.correct:.1%} of the trials there, "
-        f"{found.probability:.0%} wanted)"
-    )
-
-
-def _show_rows(found: "Plan", rows: "list[PlanRow]", several: bool) -> None:
-    """All columns that fit, the more important ones first."""
-    columns = _columns(found, rows, several)
-    for head in ("\nlooks", "on\nbest", "at\nleast", "\nprice"):
-        widths = (
-            max(map(len, [*title.split("\n"), *cells])) + 3 for title, cells in columns.items()
-        )
-        if sum(widths) + 2 > plain_console().width:
-            del columns[head]
-    cells = zip(*columns.values(), strict=True)
-    show_grid(list(columns), list(cells), "People it takes", left=["\nstrategy"])
-
-
-def _columns(found: "Plan", rows: "list[PlanRow]", several: bool) -> dict[str, list[str]]:
-    """The cells of each column that has something to say."""
-    most = found.max_people
-    ends = most is not None or any(row.unstopped for row in rows)
-    unstopped = "no\nend" if most is None else f"hits\n{people(most)}"
-    columns = {
-        "\nε": [level(row.epsilon) for row in rows],
-        "\nstrategy": [row.strategy.name for row in rows] if several else [],
-        "\nmean": [people(row.samples.mean) for row in rows],
-        "\n10 … 90 %": [f"{people(row.samples.q10)} … {people(row.samples.q90)}" for row in rows],
-        "\nright": [f"{row.correct:.1%}" for row in rows],
-        unstopped: [f"{row.unstopped_probability:.1%}" for row in rows] if ends else [],
-        "on\nbest": [f"{row.best_share:.0%}" for row in rows],
-        "\nlooks": [known(row.releases, ",.0f") for row in rows],
-        "\nprice": [price(row.privacy_cost) for row in rows],
-        "at\nleast": ["–" if row.lower_bound is None else people(row.lower_bound) for row in rows],
-    }
-    return {head: cells for head, cells in columns.items() if cells}
 
 
 # --- audits ---------------------------------------------------------------------------
@@ -355,7 +210,7 @@ def show_privacy(found: "PrivacyAudit") -> None:
 # --- live trials ----------------------------------------------------------------------
 
 
-def show_trial(found: "Status") -> None:
+def show_trial(found: "Status", outcomes: str = "") -> None:
     """A live trial: where it stands, what was released about each arm, what is
     promised.
     """
@@ -374,12 +229,16 @@ def show_trial(found: "Status") -> None:
         f"{found.people} of at most {found.max_people} people; {found.pending} outcomes are not "
         f"in{waits}."
     )
+    if outcomes:
+        say(f"Outcomes: {outcomes}.")
     _show_arms(found)
     for lead in found.leads:
         say(f"{lead_words(lead.name, lead.over, lead.better_by, lead.people)}.")
     say(f"Privacy: {found.privacy}; {found.retain}.\nError rate: {found.correctness}.")
     if found.assignment:
         say(f"Assignment: {found.assignment}.")
+    if found.outside:
+        say(_sentence(found.outside))
     say(f"Head: {found.head}")
 
 

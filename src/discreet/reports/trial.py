@@ -13,8 +13,9 @@ import numpy as np
 from discreet.arrays import Floats, Ints
 from discreet.reports import charts
 from discreet.reports.page import Bullets, Picture, Section, Table, Text, page
+from discreet.trials.chain import Event
 from discreet.trials.protocol import MISSING, RETAIN
-from discreet.trials.record import BROKEN, Event, Replay
+from discreet.trials.record import BROKEN, Replay
 from discreet.trials.status import Verification
 from discreet.trials.verify import check_transcript, read_transcript
 from discreet.words import lead_words
@@ -207,11 +208,17 @@ def _protocol(transcript: dict[str, Any]) -> Table:
             "outcomes",
             f"{protocol['low']:g} to {protocol['high']:g}, best is the {protocol['direction']}imum",
         ],
+        *_outside(transcript["status"]),
         ["missing outcomes", MISSING[protocol["missing"]]],
         ["retention", RETAIN[protocol["retain"]]],
         ["discreet", protocol["version"]],
     ]
     return Table(["setting", "value"], rows)
+
+
+def _outside(status: dict[str, Any]) -> list[list[str]]:
+    """What outcomes outside the range count as, if they are not refused."""
+    return [["outside of these", status["outside"]]] if status.get("outside") else []
 
 
 def _design(strategy: dict[str, Any]) -> list[list[str]]:

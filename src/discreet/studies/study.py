@@ -13,6 +13,7 @@ from typing import Any
 
 from discreet.errors import InvalidInputError
 from discreet.instance import Instance
+from discreet.scale import YES_NO
 from discreet.simulation import engine
 from discreet.strategies.presets import PARTS
 from discreet.strategies.strategy import Strategy
@@ -129,7 +130,7 @@ def extras(strategy: Strategy) -> str:
     words.
     """
     usual = {"gamma": None, "beta": 0.5, "episodes": "arm", "s": 1.2, "alpha": 1.2}
-    usual |= {"zeta": 0.0, "hint": 0.0}
+    usual |= {"zeta": 0.0, "hint": 0.0, "outcomes": YES_NO}
     usual["cost"] = PARTS.get(strategy.name, {}).get("cost", "gaussian")
     usual["sampling"] = strategy.part.samplings[0]
     usual["trust"] = strategy.part.trusts[0]

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from discreet.errors import InvalidInputError
 from discreet.instance import Bernoulli, Instance, benchmarks
-from discreet.strategies.parts import EPISODES, SAMPLINGS, THRESHOLDS
+from discreet.strategies.parts import EPISODES, OUTCOMES, SAMPLINGS, THRESHOLDS
 from discreet.strategies.presets import PRESETS, levels_of
 from discreet.strategies.strategy import Strategy
 from discreet.studies.study import Study
@@ -33,6 +33,7 @@ OPTIONS: dict[str, Any] = {
     "beta": _check_share,
     "zeta": None,
     "hint": None,
+    "outcomes": OUTCOMES,
     "s": None,
     "alpha": None,
 }

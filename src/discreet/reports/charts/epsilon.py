@@ -25,6 +25,7 @@ from discreet.reports.charts.style import (
     styled,
     write_title,
 )
+from discreet.scale import YES_NO
 from discreet.words import NO_GUARANTEE, shown_name
 
 if TYPE_CHECKING:
@@ -83,14 +84,13 @@ def bound_curve(
     points: int = 40,
 ) -> tuple[tuple[float, float], ...]:
     """(ε, lower bound on the expected samples) from the smallest ε to the largest, even
-    in log ε.
+    in log ε; of arms not Bernoulli the floor of all laws on [0, 1].
     """
-    arms = instance.as_bernoulli()
     count = points if len(set(epsilons)) > 1 else 1
     found = []
     for epsilon in np.geomspace(min(epsilons), max(epsilons), count):
-        time = theory.tightest(arms, float(epsilon), trust)
-        found.append((float(epsilon), theory.lower_bound(time, delta)))
+        least = theory.least_samples(instance, delta, float(epsilon), trust)
+        found.append((float(epsilon), least))
     return tuple(found)
 
 
@@ -120,8 +120,8 @@ def samples_by_epsilon(
     curves = tuple(_curve(table, name, levels, statistic) for name in names)
     switch = None
     if instance is not None:
-        arms = instance.as_bernoulli()
-        switch = theory.switch_epsilon(arms, trust)
+        if instance.outcomes == YES_NO:
+            switch = theory.switch_epsilon(instance.as_bernoulli(), trust)
         if bound is None:
             bound = bound_curve(instance, levels, float(table[0]["delta"]), trust)
     return EpsilonData(title, statistic, curves, bound or (), switch)

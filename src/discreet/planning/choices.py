@@ -1,0 +1,63 @@
+"""The strategies that a plan is made for, each as a function of ε."""
+
+from collections.abc import Callable, Sequence
+
+from discreet.errors import InvalidInputError
+from discreet.strategies.presets import expecting, levels_of, preset_of, trusts_of
+from discreet.strategies.strategy import Strategy
+from discreet.trust import TRUSTS
+
+
+def strategies_of(
+    strategies: Sequence[str | Strategy] | None,
+    delta: float,
+    trust: str,
+    hint: float,
+    outcomes: str,
+) -> list[Callable[[float], Strategy]]:
+    """The strategies to plan, each as a function of ε; the recommended one if none are
+    named.
+    """
+    wanted = ["bet-se"] if strategies is None else strategies
+    choices = [_choice(each, delta, trust, hint, outcomes) for each in wanted]
+    if not choices:
+        raise InvalidInputError(
+            "say at least one strategy, or leave strategies out for the recommended one"
+        )
+    return choices
+
+
+def _choice(
+    each: str | Strategy, delta: float, trust: str, hint: float, outcomes: str
+) -> Callable[[float], Strategy]:
+    """A strategy as a function of ε; those without privacy do not mind."""
+    if isinstance(each, Strategy):
+        own = each
+
+        def at(epsilon: float) -> Strategy:
+            return (
+                own.with_(delta=delta)
+                if own.epsilon is None
+                else own.with_(delta=delta, epsilon=epsilon)
+            )
+    else:
+        preset = preset_of(each)
+        needed = levels_of(each, trust)
+        chosen = {"trust": trust} if len(trusts_of(each)) > 1 else {}
+        if "gamma" in needed:
+            raise InvalidInputError(
+                f"{each} needs a γ of your choice: plan it from Python, with a "
+                f"{preset.__name__}(…) of your own"
+            )
+
+        def at(epsilon: float) -> Strategy:
+            made = preset(delta=delta, **dict.fromkeys(needed, epsilon), **chosen)
+            made = expecting(made, outcomes)
+            return made.with_(hint=hint) if "hint" in made.part.options else made
+
+    if TRUSTS[trust].randomised and at(1.0).trust_model.noised:
+        raise InvalidInputError(
+            f"{at(1.0).name} needs a trusted collector: with trust=local take bet-se or ctb-tt, "
+            "or leave it out"
+        )
+    return at

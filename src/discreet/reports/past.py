@@ -1,0 +1,66 @@
+"""What a report says of past data: means in the experimenter's units and how many
+people there are, never a single outcome.
+"""
+
+import math
+
+from discreet.instance import Instance
+from discreet.sampled import Sampled
+from discreet.scale import Scale
+from discreet.words import listed
+
+FEW = 5
+"""Past outcomes of an arm below which a plan hardly knows it."""
+
+
+def past_words(arms: Instance) -> str | None:
+    """The means of data in its units, with its range and direction, so that a mistake
+    in them is seen; None where these are not known.
+    """
+    if not isinstance(arms, Sampled) or arms.scale is None:
+        return None
+    scale = arms.scale
+    means = zip(arms.names, arms.means, strict=True)
+    return (
+        f"{listed([f'{name} {_shown(mean, scale)}' for name, mean in means])} on average"
+        f"{past_people(arms)}, range {scale.low:.12g} to {scale.high:.12g}, "
+        f"{'more' if scale.direction == 'max' else 'less'} is better"
+    )
+
+
+def past_people(arms: Instance) -> str:
+    """How many people there are in the data of each arm, in brackets; empty without
+    data.
+    """
+    if not isinstance(arms, Sampled):
+        return ""
+    if len(set(arms.counts)) == 1:
+        return f" ({arms.counts[0]} people each)"
+    return f" ({listed([str(count) for count in arms.counts])} people)"
+
+
+def past_notes(arms: Instance) -> list[str]:
+    """What else to know of data, in sentences."""
+    if not isinstance(arms, Sampled):
+        return []
+    notes = []
+    if arms.clipped:
+        every = len(arms.flat)
+        notes.append(
+            f"{arms.clipped} of {every} past outcomes ({arms.clipped / every:.1%}) lie outside the "
+            "range and count as the nearer end"
+        )
+    few = [name for name, count in zip(arms.names, arms.counts, strict=True) if count < FEW]
+    if few:
+        have = "has" if len(few) == 1 else "have"
+        notes.append(
+            f"{listed(few)} {have} fewer than {FEW} past outcomes, which are drawn again and "
+            "again: such a plan is hardly more than a guess"
+        )
+    return notes
+
+
+def _shown(mean: float, scale: Scale) -> str:
+    """A mean in the experimenter's units, to a few thousandths of the range."""
+    digits = max(0, 3 - math.floor(math.log10(scale.high - scale.low)))
+    return f"{round(scale.shown(mean), digits):.12g}"
