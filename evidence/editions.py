@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from discreet import Bernoulli, bet_se, bounds, simulate
 from discreet.instance import benchmarks
+from discreet.results import Results
 
 DATA = Path(__file__).parent / "editions.json"
 DELTA = 0.01
@@ -64,9 +65,14 @@ def measured(cell: dict[str, Any], runs: int) -> dict[str, Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = simulate(Bernoulli(means), strategy, runs, 1)
+    return figures(found)
+
+
+def figures(found: Results) -> dict[str, Any]:
+    """What is kept of simulated runs."""
     return {
         "mean": float(f"{found.samples.mean():.6g}"),
-        "sem": float(f"{found.samples.std() / math.sqrt(runs):.3g}"),
+        "sem": float(f"{found.samples.std() / math.sqrt(found.runs):.3g}"),
         "errors": int(found.errors),
         "unstopped": int(found.unstopped),
         "rounds": round(float(found.rounds.mean()), 1),

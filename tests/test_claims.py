@@ -14,6 +14,7 @@ from typing import NamedTuple
 import pytest
 from evidence import choosing as choosing_study
 from evidence import editions as editions_study
+from evidence import numbers as numbers_study
 
 from discreet import recommended
 from discreet.reports.paper import METHOD
@@ -23,6 +24,7 @@ from tests.support.measured import (
     CHOOSING,
     EDITIONS,
     LOCAL,
+    OUTCOMES,
     ROOT,
     THEIRS,
     THRESHOLDS,
@@ -30,6 +32,8 @@ from tests.support.measured import (
     adap_tt,
     below,
     cell,
+    cost_of_numbers,
+    cost_of_twice_the_range,
     dp_se_handicap,
     dp_se_row,
     empirical_rates,
@@ -96,6 +100,33 @@ CLAIMS = [
             spaced(sum(cell["runs"] for cell in EDITIONS["cells"])),
             str(sum(cell["second"]["errors"] for cell in EDITIONS["cells"])),
             f"{EDITIONS['delta'] * sum(cell['runs'] for cell in EDITIONS['cells']):.0f}",
+        ],
+    ),
+    Claim(
+        "docs/numbers.md",
+        r"was wrong in (\d+) of these ([\d ]+) runs",
+        lambda: [
+            str(
+                sum(cell["numbers"]["errors"] for cell in numbers_study.cells_of(OUTCOMES, "cells"))
+            ),
+            spaced(OUTCOMES["runs"] * len(numbers_study.cells_of(OUTCOMES, "cells"))),
+        ],
+    ),
+    Claim(
+        "docs/numbers.md",
+        r"saying `numbers` cost up to (\d+) % more people",
+        lambda: [f"{100 * max(cost_of_numbers('cells')) - 100:.0f}"],
+    ),
+    Claim(
+        "docs/numbers.md",
+        r"a third level costs up to (\d+) % more people",
+        lambda: [str(math.ceil(100 * max(cost_of_numbers("local")) - 100))],
+    ),
+    Claim(
+        "docs/numbers.md",
+        rf"took {N} to {N} times the people with numbers, and {N} to {N} times with bits",
+        lambda: [
+            end for way in ("numbers", "yes-no") for end in ends(cost_of_twice_the_range(way))
         ],
     ),
     Claim(
@@ -428,6 +459,23 @@ def test_the_second_edition_keeps_what_was_asked_of_it() -> None:
             assert values[1].value <= values[0].value
     assert editions_study.changes(EDITIONS)[0][0] <= 1.06
     assert not any(cell["second"]["unstopped"] for cell in EDITIONS["cells"])
+
+
+def test_the_tables_of_numbers_are_the_measurements(capsys: pytest.CaptureFixture[str]) -> None:
+    numbers_study.show(OUTCOMES)
+    page = table_lines((ROOT / "docs" / "numbers.md").read_text())
+    assert set(table_lines(capsys.readouterr().out)) <= set(page)
+
+
+def test_numbers_take_as_few_people_as_was_asked() -> None:
+    """At most 1.1 times the better prototype in every cell, and yes-no outcomes at most
+    4 % dearer; misleading arms are wrong less often than δ; never unstopped.
+    """
+    assert max(ratio for ratio, _, _ in numbers_study.against(OUTCOMES)) <= 1.1
+    assert max(cost_of_numbers("cells")) <= 1.04
+    for row in OUTCOMES["errors"]:
+        assert row["wrong"] < row["delta"] * 2 * OUTCOMES["runs"]
+    assert not any(cell["numbers"]["unstopped"] for cell in OUTCOMES["cells"])
 
 
 def test_the_other_empirical_thresholds_never_erred() -> None:

@@ -54,12 +54,16 @@ def test_a_document_that_differs_is_seen() -> None:
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("pins")
-    for name in ("trials-v1.db", "bets-v1.db"):
+    for name in set(PINNED.values()):
         shutil.copy(pins.PINS / name, folder / name)
     return folder
 
 
-PINNED = {**dict.fromkeys(pins.LIVE, "trials-v1.db"), **dict.fromkeys(pins.BETS, "bets-v1.db")}
+PINNED = {
+    **dict.fromkeys(pins.LIVE, "trials-v1.db"),
+    **dict.fromkeys(pins.BETS, "bets-v1.db"),
+    **dict.fromkeys(pins.NUMBERS, "numbers-v1.db"),
+}
 
 
 @pytest.mark.parametrize("name", PINNED)
@@ -67,7 +71,7 @@ def test_a_stored_trial_is_read_and_written_as_it_was(files: Path, name: str) ->
     """Its record replays to the very text of its state, that text is read and written
     again the same, it goes on.
     """
-    path, strategy = files / PINNED[name], {**pins.LIVE, **pins.BETS}[name]
+    path, strategy = files / PINNED[name], {**pins.LIVE, **pins.BETS, **pins.NUMBERS}[name]
     before = pins.stored(path)[name]
     trial = Trial.open(f"sqlite:///{path}", name)
     assert trial.protocol.strategy == strategy

@@ -44,6 +44,7 @@ from discreet.strategies.custom import CustomThreshold
 from discreet.studies import folder as study_folder
 from discreet.studies.folder import cell_key
 from discreet.studies.run import Step, dask_executor
+from discreet.studies.study import extras
 
 MU4 = discreet.benchmarks.mu4
 EASY = discreet.Bernoulli((0.8, 0.5, 0.3))
@@ -214,6 +215,29 @@ class TestFile:
             for trust in ("global", "local")
         ) + [str(("ttucb", None, "none", threshold)) for threshold in ("empirical", "proved")]
         assert (study.runs, study.seed, study.max_samples, study.left_out) == (70, 5, 10**9, ())
+
+    def test_outcomes(self, tmp_path: Path) -> None:
+        text = (
+            'delta = 0.1\nepsilon = 1\ninstances = ["mu4"]\n[[strategies]]\n'
+            'preset = "bet-se"\noutcomes = ["yes-no", "numbers"]\n'
+        )
+        study = read(tmp_path, text)
+        assert [strategy.outcomes for strategy in study.strategies] == ["yes-no", "numbers"]
+        assert [extras(strategy) for strategy in study.strategies] == ["", "outcomes = numbers"]
+        assert Study.from_dict(study.to_dict()) == study
+        with pytest.raises(InvalidInputError, match="outcomes must be one of yes-no, numbers"):
+            read(tmp_path, text.replace('"numbers"', '"bits"'))
+        with pytest.raises(InvalidInputError, match="dp-se has no option 'outcomes'"):
+            read(tmp_path, text.replace("bet-se", "dp-se"))
+
+    def test_data_of_its_own(self, tmp_path: Path) -> None:
+        text = (
+            'delta = 0.1\nepsilon = 1\n[instances]\npast = { law = "sampled", rewards = [[0.1, '
+            '0.2], [0.9]] }\n[[strategies]]\npreset = "bet-se"\n'
+        )
+        study = read(tmp_path, text)
+        assert study.instances["past"] == discreet.Sampled([[0.1, 0.2], [0.9]])
+        assert Study.from_dict(study.to_dict()) == study
 
     def test_unfit_combinations(self, tmp_path: Path) -> None:
         text = (
