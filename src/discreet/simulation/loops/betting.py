@@ -38,7 +38,7 @@ BY_PERSON = True
 """Arms may drift, see `engine.runner_of`."""
 
 
-@leaf
+@leaf(inlined=True)
 def draw_noise(rng: Generator, now: Round, setting: Setting) -> float:
     """Discrete Laplace noise in units; none without a collector who adds it."""
     if setting.epsilon == math.inf:
@@ -72,7 +72,7 @@ def draw_round(
         release_one(rng, now, setting, book)
 
 
-@leaf
+@leaf(inlined=True)
 def add_noise(rng: Generator, a: int, now: Round, setting: Setting, book: Book) -> None:
     """What is released about an arm, from the sums in units."""
     book.fresh[a, SUM] += draw_noise(rng, now, setting)

@@ -154,7 +154,9 @@ def fill_tails(now: Round, setting: Setting) -> None:
             own, rival = min(score.own / e, 1.0), min(score.rival / e, 1.0)
             tick = setting.tick if now.fine else e
             cost = log_tail_one(own, tick) if now.margin else log_tail_two(own, rival, tick)
-            now.tails[side, i, COST] = cost + UP + weigh_near(now.tails, side, i, now, setting)
+            now.tails[side, i, COST] = cost + UP
+            if now.fine:
+                now.tails[side, i, COST] += weigh_near(now.tails, side, i, now, setting)
 
 
 @leaf

@@ -10,7 +10,6 @@ from discreet.arrays import Floats
 from discreet.leaf import leaf
 from discreet.strategies.betting.bets import (
     KAPPA,
-    Slopes,
     log_sum,
     price_of_two,
     slopes,
@@ -109,18 +108,14 @@ def fill_moments(table: Floats, now: Round, bets: Bets, setting: Setting) -> Non
             else:
                 score = slopes(bets.fall[j], bets.rise[j], centre, ratio)
                 write(score, table, side, j)
-                cost = weigh_near(table, side, j, now, setting)
-                table[side, j, COST] = cost + price_of(score, now, setting)
-
-
-@leaf
-def price_of(score: Slopes, now: Round, setting: Setting) -> float:
-    """What the noise in sums costs a moment bet (Lemma 2); a margin has one noise."""
-    if now.fine:
-        second = 0.0 if now.margin else fine_price(score.rival, setting.epsilon)
-        return fine_price(score.own, setting.epsilon) + second
-    second = 0.0 if now.margin else score.rival_swing
-    return price_of_two(score.own_swing, second, setting.level)
+                if now.fine:
+                    second = 0.0 if now.margin else fine_price(score.rival, setting.epsilon)
+                    cost = fine_price(score.own, setting.epsilon) + second
+                    cost = weigh_near(table, side, j, now, setting) + cost
+                else:
+                    second = 0.0 if now.margin else score.rival_swing
+                    cost = price_of_two(score.own_swing, second, setting.level)
+                table[side, j, COST] = cost
 
 
 @leaf
@@ -128,8 +123,6 @@ def weigh_near(table: Floats, side: int, j: int, now: Round, setting: Setting) -
     """Write a score's weights of closeness beside those of sums, and say what the noise
     in them costs. A difference has one closeness, of both, and one weight.
     """
-    if not now.fine:
-        return 0.0
     down, up, e = table[side, j, OWN], table[side, j, RIVAL], setting.epsilon
     own = near_weight(-down, now.centre, setting.kind, e)
     rival = near_weight(up, now.centre, setting.kind, e)
