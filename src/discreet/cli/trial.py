@@ -90,7 +90,6 @@ def create(
     """Start a trial; its protocol is frozen. The same command again changes nothing."""
     from discreet.scale import NUMBERS, YES_NO
     from discreet.strategies.presets import expecting
-    from discreet.studies.study import extras
     from discreet.trials.trial import Trial
 
     names = [arm.strip() for arm in arms.split(",")]
@@ -110,23 +109,34 @@ def create(
         lease,
         outside,
     )
-    status = made.status()
     if as_json:
         show_json(
             {
                 "name": trial_name,
                 "protocol_hash": made.protocol_hash,
-                "head": status.head,
+                "head": made.status().head,
                 "url": made.place,
                 "outcomes": strategy.shown_outcomes,
             }
         )
-        return
-    click.echo(f"{trial_name}: {len(names)} arms, at most {max_people} people, {status.privacy}.")
+    else:
+        _show_created(made)
+
+
+def _show_created(made: "Trial") -> None:
+    """What was frozen, and what to do next."""
+    from discreet.scale import YES_NO
+    from discreet.strategies.presets import expecting
+    from discreet.studies.study import extras
+
+    kept, status = made.protocol, made.status()
+    strategy = kept.strategy
+    people = f"{len(kept.arms)} arms, at most {kept.max_people} people"
+    click.echo(f"{kept.name}: {people}, {status.privacy}.")
     if design := extras(expecting(strategy, YES_NO)):
         click.echo(f"Design: {design}.")
     chosen = f" (--outcomes {strategy.outcomes})" if strategy.shown_outcomes else ""
-    click.echo(f"Outcomes: {made.protocol.outcome_words}{chosen}.")
+    click.echo(f"Outcomes: {kept.outcome_words}{chosen}.")
     click.echo(
         f"Error rate: {status.correctness}.\nMissing: {status.missing}.\nRetention: "
         f"{status.retain}."
@@ -136,9 +146,9 @@ def create(
     if strategy.trust_model.randomised:
         click.echo(
             "Outcomes are randomised where people are: discreet respond "
-            f"{made.protocol.respond_options} --outcome -"
+            f"{kept.respond_options} --outcome -"
         )
-    click.echo(f"Protocol {made.protocol_hash}\nNext: discreet trial ask {shlex.quote(trial_name)}")
+    click.echo(f"Protocol {made.protocol_hash}\nNext: discreet trial ask {shlex.quote(kept.name)}")
 
 
 @trial.command()

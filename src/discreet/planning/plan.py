@@ -1,6 +1,6 @@
 """plan(scenarios, epsilons, delta): how many people it will take, simulated."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -134,7 +134,7 @@ class Plan:
     @property
     def floored(self) -> bool:
         """Whether some arms are not Bernoulli: their lower bound is a floor."""
-        return any(arms.outcomes == NUMBERS for arms in self.scenarios.values())
+        return any_numbers(self.scenarios)
 
     @property
     def outcomes(self) -> str:
@@ -188,6 +188,11 @@ class Plan:
         return fields
 
 
+def any_numbers(scenarios: Mapping[str, Instance]) -> bool:
+    """Whether outcomes of some arms are more than yes or no."""
+    return any(arms.outcomes == NUMBERS for arms in scenarios.values())
+
+
 def plan(
     scenarios: Instance | Sequence[Instance] | GapScenarios,
     epsilons: float | Sequence[float],
@@ -226,8 +231,7 @@ def plan(
     if hint is None:
         hint = scenarios.gap if isinstance(scenarios, GapScenarios) else 0.0
     if outcomes is None:
-        numbers = any(instance.outcomes == NUMBERS for instance in cases.values())
-        outcomes = NUMBERS if numbers else YES_NO
+        outcomes = NUMBERS if any_numbers(cases) else YES_NO
     choices = strategies_of(strategies, delta, trust, hint, outcomes)
     private = [at for at in choices if at(levels[0]).epsilon is not None]
     planned = [at(level) for level in levels for at in private]
@@ -236,20 +240,23 @@ def plan(
     expected = len(cases) * (len(planned) + 1 + SEARCH * len(searched))
     simulations = Simulations(runs, seed, progress, expected)
     plain = bet_se(delta, trust="none", hint=hint, outcomes=outcomes)
-    rows = [
-        _row(simulations, name, cases[name], each, max_people) for name in cases for each in planned
-    ]
+
+    def rows_of(some: list[Strategy]) -> tuple[PlanRow, ...]:
+        return tuple(
+            _row(simulations, name, cases[name], each, max_people)
+            for name in cases
+            for each in some
+        )
+
+    rows = rows_of(planned)
     purse = Budget(simulations, cases, int(budget or 0), probability)
     affordable = tuple(purse.affordable(at) for at in searched)
-    free = [
-        _row(simulations, name, instance, plain, max_people) for name, instance in cases.items()
-    ]
     return Plan(
         scenarios=cases,
         delta=delta,
         trust=trust,
-        per_epsilon=tuple(rows),
-        no_privacy=tuple(free),
+        per_epsilon=rows,
+        no_privacy=rows_of([plain]),
         recommended=recommended(levels[0], delta, trust, hint, outcomes),
         runs=runs,
         seed=seed,

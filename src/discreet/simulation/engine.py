@@ -61,8 +61,8 @@ def simulate(
     Phased strategies, dp-se and bet-se go from release to release, so that a run of
     1e12 samples costs little more than one of 1e6; the others take each sample. A run
     that reaches `max_samples` (1e12; 1e9 for Beta arms and arms given by data, whose
-    rewards are drawn one by one except by bet-se; 1e7 for strategies of your own and
-    for arms that drift) counts as unstopped.
+    rewards are drawn one by one unless they are rounded to bits; 1e7 for strategies of
+    your own and for arms that drift) counts as unstopped.
     `progress(done, runs)` is called now and then. Ctrl-C returns the runs done so far.
     With `first_run` the runs of that seed are numbered from there, so that blocks of
     runs put together are one whole simulation; for strategies that leap and dp-se it
