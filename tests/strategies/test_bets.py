@@ -313,7 +313,7 @@ def margin_round(arms: int, epsilon: float = 0.01) -> tuple[Round, Book]:
     book = new_book(arms, bets.tilt.size)
     book.mean[-1] = 0.9
     plan = Plan(1, 10, 0.3, True, True, False)
-    now = announce(1, 10, 10 * arms, plan, -1, bets, setting, 10**9, book)
+    now = announce(1, 10, 10 * arms, plan, -1, -1, bets, setting, 10**9, book)
     assert now.leader == arms - 1
     return now, book
 

@@ -65,10 +65,8 @@ def rules(trust: str, outcomes: str = "numbers") -> BettingRules:
 
 def fine_round(centre: float, fine: bool = True) -> Round:
     none = np.zeros(0)
-    tails = np.zeros((2, 0, 8))
-    return Round(
-        1, 0, 1, 1, 2, 1, centre, False, False, fine, none, none.astype(int), tails, 0, 0, -1
-    )
+    per_arm = (none, none.astype(int), np.zeros((2, 0, 8)), np.zeros((0, 0)))
+    return Round(1, 0, 1, 0, 1, 2, 1, centre, False, False, fine, *per_arm, 0, 0, -1)
 
 
 def in_units(rng: np.random.Generator, rewards: Floats, grid: int) -> Ints:

@@ -260,7 +260,7 @@ def short_of(plan: Plan, epsilon: float, grid: int, finer: float = 1.0) -> float
     setting = make_setting(2, epsilon, 0.1, kind=BUMP, grid=grid)
     bets, told = make_bets(epsilon, kind=BUMP), setting._replace(tick=setting.tick / finer)
     book = new_book(2, bets.tilt.size)
-    now, lacks = announce(0, 0, 0, plan, -1, bets, told, 10**9, book), [-math.inf]
+    now, lacks = announce(0, 0, 0, plan, -1, -1, bets, told, 10**9, book), [-math.inf]
     for row in now.tails[0]:
         sums, near = row[[OWN, RIVAL]].tolist(), row[[OWN_NEAR, RIVAL_NEAR]].tolist()
         assert 0 < min(near) <= max(near) < 0.8 * epsilon

@@ -6,7 +6,6 @@ again with the counts of those people and that noise as its draws. Some values l
 between two units, so that rounding is drawn too.
 """
 
-import math
 from typing import Any
 
 import numpy as np
@@ -22,8 +21,7 @@ from discreet.strategies.betting.near import Bump
 from discreet.strategies.betting.run import BettingRun
 from discreet.strategies.betting.tilts import betting_rules
 from discreet.strategies.run import Totals
-from discreet.strategies.units import LEVELS
-from tests.support.tape import Tape
+from tests.support.crowd import Crowd
 
 VALUES = [0.0, 0.25, 0.3, 0.5, 0.7, 1.0]
 NARROW = Discrete(
@@ -51,8 +49,8 @@ CASES = [
     (numbers(2.0), NEARLY_BITS, {"fine", "bits"}),
     (numbers(5.0), NEARLY_BITS, {"fine", "bits"}),
     (numbers(0.1), NARROW, {"fine", "dear"}),
-    (numbers(0.1, hint=0.2), NARROW, {"fine", "dear", "difference"}),
-    (numbers(0.3, sampling="top-two"), NARROW, {"fine", "difference"}),
+    (numbers(0.1, hint=0.2), NARROW, {"fine", "dear", "margin"}),
+    (numbers(0.3, sampling="top-two"), NARROW, {"fine", "margin"}),
     (numbers(1.0, zeta=0.1), NEARLY_BITS, {"fine"}),
     (numbers(2.0, trust="local"), NARROW, {"fine"}),
     (numbers(4.0, trust="local"), NEARLY_BITS, {"fine"}),
@@ -62,99 +60,21 @@ CASES = [
 """With the kinds of rounds that must have been played."""
 
 
-class Player:
-    """A live run on people drawn from an instance, and the tape of it."""
+class Player(Crowd):
+    """A run of fixed sizes, as in trials from before rounds were opened."""
 
     def __init__(self, strategy: Strategy, instance: Discrete, seed: int) -> None:
-        self.live = BettingRun(strategy, instance.arms, CAP)
-        self.chances = np.array(instance.probabilities)
-        self.rng, self.tape = np.random.default_rng(seed), Tape()
-        self.kinds: set[str] = set()
-        self.rounds: list[list[float]] = []
-        """Of each round what `loops.betting.note` says."""
+        super().__init__(BettingRun(strategy, instance.arms, CAP), instance, seed)
 
     def play(self) -> None:
-        while self.live.take(self._deal) is not None or self.live.due():
+        while self.live.take(self.deal) is not None or self.live.due():
             if self.live.due():
-                self._release()
+                self.release()
 
-    def _deal(self, left: list[int]) -> int:
-        return int(self.rng.choice(len(left), p=np.array(left) / sum(left)))
-
-    def _release(self) -> None:
-        live, now = self.live, self.live.now
-        marks = {"fine": now.fine, "bits": not now.fine, "dear": now.dear, "difference": now.margin}
-        self.kinds |= {name for name, mark in marks.items() if mark}
-        left = sum(batch.size for batch in live.due())
-        totals, jumps = [], list[int]()
-        for arm, _, size in live.due():
-            if size < left:
-                self.tape.sums.append((left, size))
-            left -= size
-            totals.append(live.totals(self._people(arm, size)))
-        shown = [total for total in live.combine(totals) if total is not None]
-        grid = live.due_grid(live.setting.grid)
-        noisy = [self._noisy(total, grid, jumps) for total in shown]
-        self.tape.jumps += jumps
-        close = [total.near / grid for total in noisy if total.near is not None]
-        live.release([total.sum / grid for total in noisy], close if now.fine else None)
-        self._note(now.length)
-
-    def _note(self, length: int) -> None:
-        book, now = self.live.book, self.live.now
-        public = [now.samples, book.out.size - book.out.sum(), length, now.number]
-        self.rounds.append([*public, *book.mean])
-
-    def _people(self, arm: int, size: int) -> list[int]:
-        """What the people of a batch come to, in units of what is due."""
-        values = self.rng.choice(len(VALUES), size, p=self.chances[arm]).tolist()
-        if self.live.setting.kind == LEVELS:
-            return self._levels([VALUES[one] for one in values])
-        if not self.live.now.fine:
-            bits = [int(self.rng.random() < VALUES[one]) for one in values]
-            self.tape.sums.append((size, sum(bits)))
-            return bits
-        units, left = list[int](), size
-        for index, value in enumerate(VALUES):
-            hits = values.count(index)
-            if left > 0:
-                self.tape.sums.append((left, hits))
-            left -= hits
-            exact = value * self.live.setting.grid
-            ups = [int(self.rng.random() < exact - math.floor(exact)) for _ in range(hits)]
-            if hits:
-                self.tape.sums.append((hits, sum(ups)))
-            units += [math.floor(exact) + up for up in ups]
-        return units
-
-    def _levels(self, values: list[float]) -> list[int]:
-        """One of three levels, then with some chance another."""
-        middle, slip = self.live.middle, self.live.setting.slip
-        assert middle is not None
-        levels = (0, round(middle * self.live.setting.grid), self.live.setting.grid)
-        sent = []
-        for value in values:
-            share = value / middle if value < middle else (value - middle) / (1 - middle)
-            level = int(value >= middle) + int(self.rng.random() < share)
-            turn = int(self.rng.choice(3, p=[1 - 2 * slip, slip, slip]))
-            sent.append((level + turn) % 3)
-        self.tape.sums.append((len(sent), sent.count(1)))
-        if sent.count(1) < len(sent):
-            self.tape.sums.append((len(sent) - sent.count(1), sent.count(2)))
-        return [levels[one] for one in sent]
-
-    def _noisy(self, total: Totals, grid: int, jumps: list[int]) -> Totals:
-        strategy = self.live.strategy
-        if strategy.trust != "global":
-            return total
-        p = -math.expm1(-float(strategy.epsilon or 0) / grid)
-        noise = []
-        for _ in range(1 if total.near is None else 2):
-            up, down = int(self.rng.geometric(p)), int(self.rng.geometric(p))
-            jumps += [up, down]
-            noise.append(up - down)
-        close = None if total.near is None else total.near + noise[1]
-        return Totals(total.sum + noise[0], close)
+    def release(self) -> None:
+        length = self.live.now.length
+        super().release()
+        self.note(self.live.now.samples, length, self.live.now.number)
 
 
 def simulated(player: Player, instance: Discrete) -> tuple[Any, Floats, list[int]]:
@@ -232,9 +152,9 @@ def test_a_run_goes_on_from_what_it_wrote(strategy: Strategy, instance: Discrete
     """Stopped and begun again at every seventh person, it comes to the same end."""
     whole, broken = Player(strategy, instance, 3), Player(strategy, instance, 3)
     whole.play()
-    while broken.live.take(broken._deal) is not None or broken.live.due():
+    while broken.live.take(broken.deal) is not None or broken.live.due():
         if broken.live.due():
-            broken._release()
+            broken.release()
         state = broken.live.dump()
         if broken.live.samples % 7 == 0:
             broken.live = BettingRun(strategy, instance.arms, CAP)

@@ -91,14 +91,7 @@ class NaiveBetting(NaivePlans):
         self, rng: np.random.Generator, cap: int = 10**12
     ) -> tuple[int, int, bool, int, list[int]]:
         """Samples, recommendation, stopped, rounds, pulls."""
-        self.wealth = {a: [0.0] * len(self.tilts) for a in self.arms}
-        self.pairs: dict[tuple[int, int], list[float]] = {}
-        self.met: dict[tuple[int, int], int] = {}
-        self.sums, self.counts = dict.fromkeys(self.arms, 0.0), dict.fromkeys(self.arms, 0)
-        self.pulls = dict.fromkeys(self.arms, 0)
-        self.mean, self.sure = dict.fromkeys(self.arms, 0.5), dict.fromkeys(self.arms, 12.0)
-        self.money, self.out = dict.fromkeys(self.arms, 0.0), set[int]()
-        self.n, self.rounds, self.kinds, self.story = 0, 0, [], []
+        self.begin()
         now = self.finish(self.first())
         while True:
             used = sum(self.pulls.values())
@@ -108,17 +101,32 @@ class NaiveBetting(NaivePlans):
             self.stake(now)
             self.kinds.append(now.kind)
             seen, people = self.draw(now, rng)
-            self.n += now.length
-            self.bet(now, seen, people)
-            self.learn(now, seen, people)
-            self.judge(now)
-            self.story.append(list(self.money.values()))
-            self.rounds += 1
+            self.settle(now, seen, people)
             found = self.winner()
             if found is not None:
                 pulls = list(self.pulls.values())
                 return sum(pulls), found, True, self.rounds, pulls
             now = self.finish(self.next(now))
+
+    def begin(self) -> None:
+        """Nobody has been asked."""
+        self.wealth = {a: [0.0] * len(self.tilts) for a in self.arms}
+        self.pairs: dict[tuple[int, int], list[float]] = {}
+        self.met: dict[tuple[int, int], int] = {}
+        self.sums, self.counts = dict.fromkeys(self.arms, 0.0), dict.fromkeys(self.arms, 0)
+        self.pulls = dict.fromkeys(self.arms, 0)
+        self.mean, self.sure = dict.fromkeys(self.arms, 0.5), dict.fromkeys(self.arms, 12.0)
+        self.money, self.out = dict.fromkeys(self.arms, 0.0), set[int]()
+        self.n, self.rounds, self.kinds, self.story = 0, 0, [], []
+
+    def settle(self, now: Announced, seen: dict[int, float], people: dict[int, int]) -> None:
+        """A round is over."""
+        self.n += now.length
+        self.bet(now, seen, people)
+        self.learn(now, seen, people)
+        self.judge(now)
+        self.story.append(list(self.money.values()))
+        self.rounds += 1
 
     def draw(
         self, now: Announced, rng: np.random.Generator

@@ -105,6 +105,12 @@ class NaivePlans:
 
     def next(self, before: Announced) -> Announced:
         active, n = self.who()
+        return self.plan(active, n, before.single)
+
+    def plan(self, active: list[int], n: int, again: bool) -> Announced:
+        """A round of these arms, with n people behind each; `again` if the last one
+        was a margin.
+        """
         leader, second = self.ranking(active)[:2]
         pull, two = 2 + (0 if self.e is None else 1 / self.e), len(active) == 2
         levels = [(self.sums[a] + pull / 2) / (self.counts[a] + pull) for a in (leader, second)]
@@ -115,7 +121,7 @@ class NaivePlans:
         spread = self.spread(centre, True)
         if self.e is not None:
             gap, error = self.gap(second, leader)
-            if self.margins and self.hint and not two and not before.single and gap**2 > error:
+            if self.margins and self.hint and not two and not again and gap**2 > error:
                 length = self.over_many(now, n)
                 if self.e**2 * length < 0.5:
                     now.odds = dict.fromkeys(active, 1)

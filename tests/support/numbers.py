@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 from discreet import Strategy, Trial, bet_se, respond
-from discreet.audits.rehearsal import Simulated
+from discreet.audits.sources import Simulated
 from discreet.strategies.run import in_order
 from discreet.trials import desk, mechanisms, releases
 from discreet.trials.status import Batch
+from tests.support.keys import seeded_keys
 
 FINE = 2**20
 Law = Callable[[str], float]
@@ -60,8 +61,11 @@ def released(transcript: Any) -> list[dict[str, Any]]:
 
 
 def without_chance(patch: pytest.MonkeyPatch, seed: int = 7) -> None:
-    """Noise and roundings at the release with a seed, places in order."""
+    """Noise, roundings at the release and keys of rounds with a seed; places in order
+    where there are no keys.
+    """
     source, rng = Simulated(seed), np.random.default_rng(seed)
     patch.setattr(mechanisms, "noisy_totals", source.noisy_totals)
     patch.setattr(releases, "to_units", lambda y, grid: int(rng.random() < y))
     patch.setattr(desk, "deal", in_order)
+    seeded_keys(patch, seed)

@@ -16,9 +16,9 @@ class Tape:
         """A round of bet-se: how many people each arm was dealt, the last what was
         left, and the sum of their bits.
         """
-        left = sum(sizes)
-        for size, total in zip(sizes, totals, strict=True):
-            if size < left:
+        left, last = sum(sizes), len(sizes) - 1
+        for place, (size, total) in enumerate(zip(sizes, totals, strict=True)):
+            if place < last:
                 self.sums.append((left, float(size)))
             self.sums.append((size, float(total)))
             left -= size

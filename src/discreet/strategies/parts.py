@@ -30,6 +30,10 @@ CUSTOM = "custom"
 """Stands for a function of your own where values of an option are listed."""
 
 
+COINS, BLOCKS, SHUFFLED, ORDER = "coins", "blocks", "shuffled", "order"
+"""How a live trial deals people to arms; what each means is in `trials.dealing`."""
+
+
 @dataclass(frozen=True)
 class Estimator:
     """One row: what is released, by whom it is decided, and what goes with it."""
@@ -70,9 +74,9 @@ class Estimator:
     """
     freezes: bool = False
     """A first noisy mean far below zero can freeze an arm."""
-    dealing: str = ""
-    """How a live trial deals people to arms, and what its error rate then rests on,
-    where chance has a part in it.
+    dealings: tuple[str, ...] = (SHUFFLED,)
+    """How a live trial may deal people to arms, the usual way first: see
+    `trials.dealing`.
     """
     own: bool = False
     """Somebody's own code decides, of which nothing is known here; one class for all of
@@ -93,6 +97,7 @@ ESTIMATORS = {
         ("none",),
         TOP_TWO,
         each_answer=True,
+        dealings=(ORDER,),
     ),
     "dpa": Estimator(
         "the mean of all samples, renewed when an arm's pulls have doubled",
@@ -107,6 +112,7 @@ ESTIMATORS = {
         ("local",),
         TOP_TWO,
         each_answer=True,
+        dealings=(ORDER,),
         bits=True,
     ),
     "gauss": Estimator(
@@ -116,6 +122,7 @@ ESTIMATORS = {
         TOP_TWO,
         gamma=True,
         each_answer=True,
+        dealings=(ORDER,),
     ),
     "daf": Estimator(
         "the mean of the last phase with Laplace noise, renewed when an arm's pulls have doubled",
@@ -158,12 +165,7 @@ ESTIMATORS = {
         thresholds=("proved",),
         bits=True,
         prices_noise=True,
-        dealing=(
-            "the places of a round are dealt in random order. The error rate is proved for "
-            "outcomes that are independent, with means that may change from round to round but not "
-            "within one, where sites and seasons must be mixed, if nobody can guess who gets which "
-            "arm"
-        ),
+        dealings=(COINS, BLOCKS),
         refusals={
             "threshold": "bet-se has one threshold, 1/δ, and it is proved: leave threshold out",
             "sampling": "bet-se samples by elimination or top-two; got {value!r}",

@@ -21,7 +21,8 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from discreet.errors import DiscreetError
+from discreet.errors import DiscreetError, InvalidInputError
+from discreet.strategies.parts import SHUFFLED
 from discreet.strategies.strategy import Strategy
 
 REQUIRED: Any = object()
@@ -31,14 +32,36 @@ changed.
 
 
 Deal = Callable[[list[int]], int]
-"""Draws one of the places that are left, given by their number for each arm; returns
-the arm.
-"""
+"""Draws an arm, given the weight of each: its odds, or how many places it has left."""
 
 
-def in_order(left: list[int]) -> int:
-    """Deals without chance: the first arm that has a place left."""
-    return next(arm for arm, places in enumerate(left) if places > 0)
+def in_order(weights: list[int]) -> int:
+    """Deals without chance: the first arm that may be dealt."""
+    return next(arm for arm, weight in enumerate(weights) if weight > 0)
+
+
+class Dealing(NamedTuple):
+    """How a live run deals people to arms."""
+
+    kind: str = ""
+    """Coins, blocks, shuffled or order; empty for runs from before that was said."""
+    block: int = 0
+    """People of a permuted block, at least; 0 where there are none."""
+    continuous: bool = False
+    """Whether rounds are opened ahead, so that nobody waits for a release."""
+
+
+class Opening(NamedTuple):
+    """A round as it is opened, before anybody is dealt in it."""
+
+    round: int
+    """From 1 on."""
+    odds: list[list[int]]
+    """[arm, weight] of each arm that may be dealt: its odds, or its places."""
+    people: int
+    """How many it is planned for."""
+    middle: float | None = None
+    """The middle one of the three levels that its people send, if they do."""
 
 
 class Totals(NamedTuple):
@@ -103,6 +126,9 @@ class Run(ABC):
     begun.
     """
 
+    dealing = Dealing()
+    """How people are dealt; see `dealt`."""
+
     def __init__(self, strategy: Strategy, arms: int, cap: int) -> None:
         self.strategy = strategy
         self.arms = arms
@@ -111,11 +137,56 @@ class Run(ABC):
         self.stopped = False
         self.recommendation: int | None = None
 
+    def dealt(self, dealing: Dealing) -> "Run":
+        """The run with people dealt so; before anybody is."""
+        made = self
+        if dealing.kind == SHUFFLED:
+            made = import_module("discreet.strategies.shuffled").ShuffledRun(self)
+        made.dealing = dealing
+        return made
+
     @abstractmethod
     def take(self, deal: Deal = in_order) -> Place | None:
         """The next person's arm and phase (size 1), or None: a release is due, or
         nobody else is needed. `deal` draws it where the strategy leaves it to chance.
         """
+
+    def take_all(self) -> list[Place]:
+        """Take every place up to the next release, or the cap, without chance: of each
+        arm how many, and in which phase. Families with long phases have a quick way.
+        """
+        sizes: dict[tuple[int, int], int] = {}
+        while (place := self.take()) is not None:
+            key = (place.arm, place.phase)
+            sizes[key] = sizes.get(key, 0) + place.size
+        return [Place(arm, phase, size) for (arm, phase), size in sorted(sizes.items())]
+
+    @property
+    def closed(self) -> bool:
+        """Whether a round has to be opened before anybody else can be dealt."""
+        return False
+
+    def open(self) -> Opening:
+        """Open the next round: what is announced before anybody is dealt in it."""
+        raise DiscreetError(f"{self.strategy.name} is not dealt in rounds here")
+
+    def maximum(self, people: int) -> None:
+        """The operator's new cap."""
+        self.cap = people
+
+    def drop(self, arm: int) -> None:
+        """The operator takes an arm out of the trial."""
+        raise InvalidInputError(
+            f"no arm can be dropped from a trial of {self.strategy.name}: what its error rate "
+            "would mean then is proved for bet-se only. Stop the trial, and begin another"
+        )
+
+    def add(self) -> None:
+        """The operator adds an arm, the last one from now on."""
+        raise InvalidInputError(
+            f"no arm can be added to a trial of {self.strategy.name}: what its error rate would "
+            "mean then is proved for bet-se only. Stop the trial, and begin another"
+        )
 
     def to_deal(self) -> int:
         """How many places are dealt by chance before the next release; none where the
@@ -126,6 +197,12 @@ class Run(ABC):
     @abstractmethod
     def due(self) -> list[Place]:
         """The batches to be released before anyone else is assigned; mostly none."""
+
+    def under_way(self, arm: int, phase: int) -> bool:
+        """Whether people of an arm in a phase that is not released will be: not if the
+        arm was taken off its round.
+        """
+        return True
 
     def totals(self, units: Sequence[int]) -> Totals:
         """What is summed of the outcomes of a batch that is due; see `sums_only`."""
@@ -179,6 +256,10 @@ class Run(ABC):
     def middle(self) -> float | None:
         """The middle one of the three levels that people are to send, if they are."""
         return None
+
+    def middle_of(self, phase: int) -> float | None:
+        """The same for those who are in a phase that is not released."""
+        return self.middle
 
     def due_grid(self, grid: int) -> int:
         """The units of what is due, if those of outcomes are `grid`."""
@@ -236,11 +317,16 @@ class Run(ABC):
 
 
 def new_run(
-    strategy: Strategy, arms: int, cap: int, delta: float, noise: float | None = None
+    strategy: Strategy,
+    arms: int,
+    cap: int,
+    delta: float,
+    noise: float | None = None,
+    dealing: Dealing | None = None,
 ) -> Run:
     """The run of a strategy; its thresholds are computed with `delta` and the `noise`
     of Gaussian responses.
     """
     family = import_module(f"discreet.strategies.{strategy.part.family}.run")
     made: Run = family.new_run(strategy.with_(delta=delta), arms, cap, noise)
-    return made
+    return made if dealing is None else made.dealt(dealing)

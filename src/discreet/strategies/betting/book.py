@@ -17,8 +17,11 @@ all people of the arm. `Book.fresh` has the first two, and NEAR.
 """
 NEAR = 2
 """Column of `Book.fresh`: how close the outcomes behind a sum are to the centre."""
-FOLLOWER, LEADER = 0, 1
-"""The two sides of a round; all followers share the weights of their scores."""
+FOLLOWER, LEADER, EVEN = 0, 1, 2
+"""The scores of a round, by the odds of an arm and of its rival: all followers of a
+leader with larger odds share one, the leader has another. Where the arm with the larger
+odds is not the leader, most have the odds 1 to 1.
+"""
 OWN, OWN_COUNT, RIVAL, RIVAL_COUNT, STEP, COST, OWN_NEAR, RIVAL_NEAR = 0, 1, 2, 3, 4, 5, 6, 7
 """A score's weights in a table, and what its noise costs: for moment bets m of each
 slope, for tail bets log A. The last two are there if closeness is released.
@@ -92,8 +95,12 @@ class Round(NamedTuple):
     leader: int
     second: int
     """The runner-up: the leader's own rival."""
+    heavy: int
+    """The arm with the larger odds: the leader, but for rounds that were opened ahead.
+    With equal odds always the leader.
+    """
     odds: int
-    """The leader's coin, against 1 for each other arm that plays."""
+    """Its coin, against 1 for each other arm that plays."""
     weight: int
     """The sum of all odds."""
     length: int
@@ -116,6 +123,10 @@ class Round(NamedTuple):
     """[arm]: the tilt of its tail bet, a row of `tails`."""
     tails: Floats
     """[side, tilt, column]: the tail bets to choose from."""
+    price: Floats
+    """[side, tilt]: what moment bets pay for the way people were dealt; empty for
+    coins, which cost nothing.
+    """
     n: int
     """Sum of all lengths before."""
     samples: int
@@ -127,7 +138,7 @@ class Round(NamedTuple):
 @leaf
 def odds_of(a: int, now: Round) -> int:
     """The odds of an arm that plays."""
-    return now.odds if a == now.leader else 1
+    return now.odds if a == now.heavy else 1
 
 
 @leaf
@@ -141,7 +152,25 @@ def rival_of(a: int, now: Round) -> int:
 @leaf
 def side_of(a: int, now: Round) -> int:
     """Which scores an arm that plays is bet on with."""
-    return LEADER if a == now.leader else FOLLOWER
+    if now.heavy == now.leader:
+        return LEADER if a == now.leader else FOLLOWER
+    if a == now.heavy:
+        return LEADER
+    return FOLLOWER if rival_of(a, now) == now.heavy else EVEN
+
+
+@leaf
+def sides_of(now: Round) -> int:
+    """How many kinds of scores a round has."""
+    return 2 if now.heavy == now.leader else 3
+
+
+@leaf
+def ratio_of(side: int, now: Round) -> float:
+    """The odds of an arm over those of its rival."""
+    if side == EVEN:
+        return 1.0
+    return float(now.odds) if side == LEADER else 1 / now.odds
 
 
 @leaf

@@ -147,6 +147,42 @@ def next_plan(
     )
 
 
+@leaf
+def kind_of(
+    length: int,
+    odds: int,
+    leader: int,
+    second: int,
+    playing: int,
+    number: int,
+    n: int,
+    again: bool,
+    setting: Setting,
+    book: Book,
+) -> Plan:
+    """The kind of a round that was opened ahead and has become this long. A dear one is
+    long against n, as termination asks.
+    """
+    e, numbers = setting.epsilon, setting.kind != BITS
+    if number == 0:
+        dear = e**2 * length < DEAR
+        one = dear and playing == 2 and difference(leader, second, length, 0.5, setting, book)
+        return Plan(1, length, 0.5, dear, one, numbers)
+    centre = centre_of(leader, second, setting, book)
+    if e < math.inf:
+        if odds == 1 and margins(playing, again, setting) and ahead(leader, second, book):
+            enough = length >= margin_length(leader, n, setting, book)
+            if enough and e**2 * length < MARGIN:
+                return Plan(1, length, centre, True, True, False)
+        spread = spread_of(centre, numbers, setting, book)
+        if 5 * length >= n and e**2 * 4 * spread * length < DEAR:
+            one = odds == 1 and playing == 2
+            one = one and difference(leader, second, length, centre, setting, book)
+            return Plan(odds, length, centre, True, one, numbers)
+    fine = numbers and finer(length, centre, setting, book)
+    return Plan(odds, length, centre, False, False, fine)
+
+
 # --- how long -------------------------------------------------------------------------
 
 

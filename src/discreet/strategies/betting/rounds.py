@@ -18,6 +18,7 @@ from discreet.strategies.betting.bets import log_tail_one, log_tail_two, slopes
 from discreet.strategies.betting.book import (
     COST,
     COUNT,
+    FOLLOWER,
     LEADER,
     NEAR,
     OWN,
@@ -36,8 +37,11 @@ from discreet.strategies.betting.book import (
     count,
     leaders,
     loud_money,
+    odds_of,
+    ratio_of,
     rival_of,
     side_of,
+    sides_of,
     write,
 )
 from discreet.strategies.betting.near import most_near
@@ -70,7 +74,7 @@ UP = 1e-7
 def first_round(bets: Bets, setting: Setting, cap: int, book: Book) -> Round:
     """The first round of a run of at most `cap` people."""
     plan = first_plan(book.active.size, setting, book)
-    return announce(0, 0, 0, plan, -1, bets, setting, cap, book)
+    return announce(0, 0, 0, plan, -1, -1, bets, setting, cap, book)
 
 
 @leaf(allocates=True)
@@ -85,15 +89,22 @@ def next_round(
     found = winner(bets, setting, book)
     plan = Plan(1, 0, 0.5, False, False, False)
     if found < 0:
-        pulls = n
-        if setting.top_two:
-            pulls = max(int(book.total[pair_up(n, setting, book), PULLS]), 1)
-        else:
-            who_plays(n, setting, book)
-        leader, second = leaders(book.active, True, book)
-        playing = count(book.active)
-        plan = next_plan(leader, second, playing, pulls, now.margin, setting, book)
-    return announce(now.number + 1, n, samples, plan, found, bets, setting, cap, book), book
+        plan = plan_next(n, now.margin, setting, book)
+    return announce(now.number + 1, n, samples, plan, -1, found, bets, setting, cap, book), book
+
+
+@leaf
+def plan_next(n: int, again: bool, setting: Setting, book: Book) -> Plan:
+    """The round after those with the lengths n, and in `book.active` who plays it;
+    `again` if the last one was a margin.
+    """
+    pulls = n
+    if setting.top_two:
+        pulls = max(int(book.total[pair_up(n, setting, book), PULLS]), 1)
+    else:
+        who_plays(n, setting, book)
+    leader, second = leaders(book.active, True, book)
+    return next_plan(leader, second, count(book.active), pulls, again, setting, book)
 
 
 @leaf(allocates=True)
@@ -102,6 +113,7 @@ def announce(
     n: int,
     samples: int,
     plan: Plan,
+    heavy: int,
     found: int,
     bets: Bets,
     setting: Setting,
@@ -109,15 +121,17 @@ def announce(
     book: Book,
 ) -> Round:
     """A round fixed before it is played; the last one before the cap is shortened to
-    fit.
+    fit. `heavy` is the arm with the larger odds; -1: the leader.
     """
     arms, (leader, second) = book.active.size, leaders(book.active, True, book)
+    heavy = heavy if heavy >= 0 else leader
     weight, loud = count(book.active) - 1 + plan.odds, bets.loud > 0
     dear = plan.dear and loud
     now = Round(
         number,
         leader,
         second,
+        heavy,
         plan.odds,
         weight,
         min(plan.length, (cap - samples) // weight),
@@ -127,7 +141,8 @@ def announce(
         plan.fine,
         np.zeros(arms if dear else 0),
         np.zeros(arms if dear else 0, np.int64),
-        np.zeros((2, TAILS if dear else 0, columns(plan.fine))),
+        np.zeros((2 if heavy == leader else 3, TAILS if dear else 0, columns(plan.fine))),
+        np.zeros((0, 0)),
         n,
         samples,
         found,
@@ -140,10 +155,10 @@ def announce(
 
 @leaf
 def fill_tails(now: Round, setting: Setting) -> None:
-    """The scores of the tail bets of a dear round, for both sides."""
+    """The scores of the tail bets of a dear round, for all sides."""
     e, centre = setting.epsilon, bet_centre(now, setting)
-    for side in range(2):
-        ratio = float(now.odds) if side == LEADER else 1 / now.odds
+    for side in range(sides_of(now)):
+        ratio = ratio_of(side, now)
         for i in range(TAILS):
             if side == LEADER and now.odds == 1:
                 copy(now.tails, i)
@@ -165,7 +180,7 @@ def stake_tails(now: Round, bets: Bets, setting: Setting, book: Book) -> None:
     hit.
     """
     two, near = now.weight == 2, near_share(book) * most_near(now.centre, setting.kind)
-    variance = spread_of(now.centre, now.fine, setting, book) * (1 + 1 / now.odds)
+    variance = spread_of(now.centre, now.fine, setting, book) * (1 + 1 / odds_of(now.leader, now))
     for a in range(book.active.size):
         if book.active[a]:
             rival = rival_of(a, now)
@@ -187,7 +202,8 @@ def best_tail(side: int, nats: float, near: float, now: Round, setting: Setting)
     odds say, the mean of all is at the centre and outcomes are so `near` to it.
     """
     x, found, least = bet_centre(now, setting), 0, math.inf
-    own, rival = (now.odds, 1) if side == LEADER else (1, now.odds)
+    own = now.odds if side == LEADER else 1
+    rival = now.odds if side == FOLLOWER else 1
     for i in range(TAILS):
         down, up = now.tails[side, i, OWN], now.tails[side, i, RIVAL]
         level = own * (now.tails[side, i, OWN_COUNT] - down * x)

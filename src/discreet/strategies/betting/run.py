@@ -1,8 +1,9 @@
 """A live run of bet-se: rounds announced, dealt and settled, arms out by betting.
 
-The sizes of a round are announced, length times odds for each arm that plays; in which
-order its places are dealt is drawn by the caller. What that covers, and what coins
-would cover, stands on the docs page "Betting elimination".
+Here the sizes of a round are announced, length times odds for each arm that plays, and
+its places dealt in an order that the caller draws: so were trials dealt before coins
+were. With coins, or permuted blocks, it is a `discreet.strategies.betting.opened`. What
+each covers stands on the docs page "Betting elimination".
 """
 
 import math
@@ -11,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from discreet.arrays import Ints
+from discreet.arrays import Floats, Ints
 from discreet.errors import DiscreetError
 from discreet.strategies.betting.book import (
     COUNT,
@@ -41,7 +42,17 @@ from discreet.strategies.betting.rounds import (
     set_margin,
 )
 from discreet.strategies.betting.tilts import betting_rules
-from discreet.strategies.run import REQUIRED, ArmView, Deal, Lead, Place, Run, Totals, in_order
+from discreet.strategies.run import (
+    REQUIRED,
+    ArmView,
+    Deal,
+    Dealing,
+    Lead,
+    Place,
+    Run,
+    Totals,
+    in_order,
+)
 from discreet.strategies.strategy import Strategy
 from discreet.strategies.units import BITS, LEVELS
 
@@ -83,6 +94,16 @@ class BettingRun(Run):
         self.now = first_round(self.bets, self.setting, cap, self.book)
         self.left = self._sizes()
         """[arm]: places of the round that nobody has yet."""
+        self.rows = list(range(arms))
+        """The arm of each row of the book."""
+
+    def dealt(self, dealing: Dealing) -> Run:
+        """Another run where rounds are opened."""
+        from discreet.strategies.betting.opened import OpenedRun
+
+        if not dealing.kind:
+            return self
+        return OpenedRun(self.strategy, self.arms, self.cap, dealing)
 
     # --- stored -----------------------------------------------------------------------
 
@@ -110,27 +131,13 @@ class BettingRun(Run):
                 "this trial was begun with the first edition of bet-se, which no release of "
                 "discreet had; it cannot be continued: begin it anew"
             )
-        arrays = {name: np.array(value) for name, value in state["arrays"].items()}
-        tilts = self.bets.tilt.size
-        shapes: dict[str, tuple[int, ...]] = {"total": (-1, 4), "aside": (-1, 2, tilts)}
-        shapes |= {"wealth": (-1, tilts), "pair": (-1, tilts)}
-        flags = {"out", "active"}
-        whole = {"slot", "pick", "left"}
-        for name, array in arrays.items():
-            kind = np.bool_ if name in flags else np.int64 if name in whole else np.float64
-            arrays[name] = array.astype(kind).reshape(shapes.get(name, (-1,)))
-        self.samples, self.stopped = state["samples"], state["stopped"]
-        self.recommendation = state["recommendation"]
-        self.margins = [list(margin) for margin in state["margins"]]
-        book = {name: arrays[name] for name in BOOK}
-        close = arrays["close"] if self.numbers else np.zeros(3)
-        self.book = Book(**book, fresh=np.zeros((self.arms, 3)), close=close)
-        if self.numbers:
-            self.beside = Beside(arrays["aside"], arrays["lift"])
+        arrays = self._load_book(state)
         announced = {name: kind(state["round"][name]) for name, kind in self._announced.items()}
         announced.setdefault("fine", False)
         shape = (2, TAILS if announced["dear"] else 0, columns(announced["fine"]))
         per_arm: dict[str, Any] = {
+            "heavy": announced["leader"],
+            "price": np.zeros((0, 0)),
             "sigma": arrays["sigma"],
             "pick": arrays["pick"],
             "tails": np.zeros(shape),
@@ -139,6 +146,26 @@ class BettingRun(Run):
         self.left = arrays["left"]
         if self.now.dear:
             fill_tails(self.now, self.setting)
+
+    def _load_book(self, state: dict[str, Any]) -> dict[str, Any]:
+        """The book, and the arrays it was made of."""
+        tilts = self.bets.tilt.size
+        shapes: dict[str, tuple[int, ...]] = {"total": (-1, 4), "aside": (-1, 2, tilts)}
+        shapes |= {"wealth": (-1, tilts), "pair": (-1, tilts)}
+        flags, whole = {"out", "active"}, {"slot", "pick", "left"}
+        arrays: dict[str, Any] = {}
+        for name, value in state["arrays"].items():
+            kind = np.bool_ if name in flags else np.int64 if name in whole else np.float64
+            arrays[name] = np.array(value).astype(kind).reshape(shapes.get(name, (-1,)))
+        self.samples, self.stopped = state["samples"], state["stopped"]
+        self.recommendation = state["recommendation"]
+        self.margins = [list(margin) for margin in state["margins"]]
+        rest: dict[str, Any] = {"fresh": np.zeros((arrays["out"].size, 3)), "close": np.zeros(3)}
+        if self.numbers:
+            self.beside = Beside(arrays["aside"], arrays["lift"])
+            rest["close"] = arrays["close"]
+        self.book = Book(**{name: arrays[name] for name in BOOK}, **rest)
+        return arrays
 
     @property
     def numbers(self) -> bool:
@@ -224,6 +251,8 @@ class BettingRun(Run):
         within, near = super().possible(total, count, grid), total.near
         if not within or near is None:
             return within
+        if not count:
+            return near == 0
         if self.setting.kind != LEVELS:
             mean = closeness(total.sum // count, bump_of(self.now.centre, grid))
             return 0 <= near <= min(total.sum, count * grid - total.sum, count * (mean + 2))
@@ -236,33 +265,44 @@ class BettingRun(Run):
         """
         if not self.now.margin:
             return list(totals)
-        by_arm = dict(zip(self._playing(), [total.sum for total in totals], strict=True))
-        lead = by_arm.pop(self.now.leader)
-        margin = min(lead - other for other in by_arm.values())
+        by_row = dict(zip(self._playing(), [total.sum for total in totals], strict=True))
+        lead = by_row.pop(self.now.leader)
+        margin = min(lead - other - self._allowed(row) for row, other in by_row.items())
         near = sum(total.near or 0 for total in totals) if self.now.fine else None
         one = Totals(margin, near)
-        return [one if arm == self.now.leader else None for arm in self._playing()]
+        return [one if row == self.now.leader else None for row in self._playing()]
+
+    def _allowed(self, row: int) -> int:
+        """What a margin allows an arm, in units, for the people that the leader was
+        dealt more.
+        """
+        return 0
 
     def release(self, sums: list[float], near: list[float] | None = None) -> None:
         """Settle the bets, and announce the next round."""
         for arm, _, count in self.due():
             self.book.fresh[arm, COUNT] = count
-        close = near if near is not None else [0.0] * len(sums)
-        if self.now.margin:
-            (margin,) = sums
-            leader = int(self.now.leader)
-            others = [arm for arm in self._playing() if arm != leader]
-            self.margins.append([leader, others, self._size(leader), float(margin)])
-            set_margin(margin, close[0], self.now, self.book)
-        else:
-            for arm, *about in zip(self._playing(), sums, close, strict=True):
-                self.book.fresh[arm, SUM], self.book.fresh[arm, NEAR] = about
-        if self.numbers:
-            set_aside(self.now, self.bets, self.setting, self.book, self.beside)
+        self._take_in(sums, near)
         self.now, self.book = next_round(self.now, self.bets, self.setting, self.cap, self.book)
         self.stopped = bool(self.now.winner >= 0)
         self.left = self._sizes()
         self.recommendation = int(self.now.winner if self.stopped else front_runner(self.book))
+
+    def _take_in(self, sums: list[float], near: list[float] | None) -> None:
+        """What was released goes into `book.fresh`, and beside the book."""
+        close = near if near is not None else [0.0] * len(sums)
+        if self.now.margin:
+            (margin,) = sums
+            leader = int(self.now.leader)
+            others = [self.rows[row] for row in self._playing() if row != leader]
+            length = int(self.now.length)
+            self.margins.append([self.rows[leader], others, length, float(margin)])
+            set_margin(margin, close[0], self.now, self.book)
+        else:
+            for row, *about in zip(self._playing(), sums, close, strict=True):
+                self.book.fresh[row, SUM], self.book.fresh[row, NEAR] = about
+        if self.numbers:
+            set_aside(self.now, self.bets, self.setting, self.book, self.beside)
 
     # --- shown ------------------------------------------------------------------------
 
@@ -275,8 +315,8 @@ class BettingRun(Run):
         """The largest p-value of "this arm is best" among the other arms."""
         if self.recommendation is None:
             return None
-        others = set(range(self.arms)) - {self.recommendation}
-        worst = max(log_p_value(arm, self.book) for arm in others)
+        others = [row for row, arm in enumerate(self.rows) if arm != self.recommendation]
+        worst = max(log_p_value(row, self.book) for row in others)
         value = math.exp(worst) * (2 if self.strategy.zeta > 0 else 1)
         return value if value < 1 else None
 
@@ -293,11 +333,15 @@ class BettingRun(Run):
 
     def _view(self, arm: int) -> ArmView:
         total, dealt = self.book.total[arm], self._size(arm) - int(self.left[arm])
+        return self._shown(total, self.beside.of(arm), dealt)
+
+    def _shown(self, total: Floats, beside: Beside, dealt: int) -> ArmView:
+        """An arm with these totals, and people dealt who are not released."""
         pulls, count = int(total[PULLS]) + dealt, int(total[COUNT])
         if not count:
             return ArmView(pulls, 0, None, None)
-        beside = self.beside.of(arm) if self.numbers else None
-        within = interval(total, self.strategy.delta, self.bets, self.setting, beside=beside)
+        known = beside if self.numbers else None
+        within = interval(total, self.strategy.delta, self.bets, self.setting, beside=known)
         mean = 0.5 + (float(total[SUM] / count) - 0.5) / self.setting.scale
         return ArmView(pulls, count, mean, within)
 

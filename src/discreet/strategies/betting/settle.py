@@ -43,8 +43,10 @@ from discreet.strategies.betting.book import (
     money_of,
     odds_of,
     pair_row,
+    ratio_of,
     rival_of,
     side_of,
+    sides_of,
     with_pair,
     write,
 )
@@ -65,13 +67,15 @@ rounds on.
 
 @leaf(allocates=True)
 def settle(now: Round, bets: Bets, setting: Setting, book: Book) -> Book:
-    """Bet, book, judge; the book, which has got more room if a new pair has met."""
+    """Bet, book, judge; the book, which has got more room if a new pair has met. On a
+    round without length nobody bets.
+    """
     felt = how_many(now.n + now.length, bets)
     if now.number == 0 and now.weight > 2:
         if now.dear:
             bet_on_all(now, bets, book)
-    elif now.number > 0 or now.dear:
-        table = np.empty((2, felt, columns(now.fine)))
+    elif now.length > 0 and (now.number > 0 or now.dear):
+        table = np.empty((sides_of(now), felt, columns(now.fine)))
         fill_moments(table, now, bets, setting)
         if setting.zeta > 0:
             book = with_pair(now.second, with_pair(now.leader, book))
@@ -98,10 +102,10 @@ def how_many(n: int, bets: Bets) -> int:
 
 @leaf
 def fill_moments(table: Floats, now: Round, bets: Bets, setting: Setting) -> None:
-    """The scores of moment bets, for both sides; equal odds make them equal."""
+    """The scores of moment bets, for all sides; equal odds make them equal."""
     centre = bet_centre(now, setting)
-    for side in range(2):
-        ratio = float(now.odds) if side == LEADER else 1 / now.odds
+    for side in range(table.shape[0]):
+        ratio = ratio_of(side, now)
         for j in range(table.shape[1]):
             if side == LEADER and now.odds == 1:
                 copy(table, j)
@@ -115,6 +119,8 @@ def fill_moments(table: Floats, now: Round, bets: Bets, setting: Setting) -> Non
                 else:
                     second = 0.0 if now.margin else score.rival_swing
                     cost = price_of_two(score.own_swing, second, setting.level)
+                if now.price.shape[0] > 0:
+                    cost += now.price[side, j]
                 table[side, j, COST] = cost
 
 
@@ -204,22 +210,27 @@ def worth(table: Floats, side: int, j: int, a: int, book: Book) -> float:
 @leaf
 def bet_on_all(now: Round, bets: Bets, book: Book) -> None:
     """A dear first round of more than two arms: no rival was announced, so the tail bet
-    on each arm is the mean over all others (Lemma 5). One sum over all serves all.
+    on each arm is the mean over all others (Lemma 5). One sum over all serves all. (An
+    arm that was added meanwhile does not play.)
     """
-    power, arms, tail = 1 - KAPPA, book.active.size, now.pick[0]
+    power, arms, tail = 1 - KAPPA, now.weight, now.pick[0]
     best, top, second = 0, -math.inf, -math.inf
-    for a in range(arms):
+    for a in range(book.active.size):
+        if not book.active[a]:
+            continue
         log = power * praise(now.tails, FOLLOWER, tail, a, book)
         if log > top:
             best, top, second = a, log, top
         else:
             second = max(second, log)
     rest = 0.0
-    for a in range(arms):
-        if a != best:
+    for a in range(book.active.size):
+        if book.active[a] and a != best:
             rest += math.exp(power * praise(now.tails, FOLLOWER, tail, a, book) - second)
     whole = 1 + rest * math.exp(second - top)
-    for a in range(arms):
+    for a in range(book.active.size):
+        if not book.active[a]:
+            continue
         log = second + math.log(rest)
         if a != best:
             own = math.exp(power * praise(now.tails, FOLLOWER, tail, a, book) - top)

@@ -61,6 +61,22 @@ class EpochsRun(Run):
         self.place += 1
         return Place(arm, self.epoch, 1)
 
+    def take_all(self) -> list[Place]:
+        """The rest of the epoch, as far as the cap allows, in one step."""
+        playing, length = self._playing(), self._length()
+        rest = min(len(playing) * length - self.place, self.cap - self.samples)
+        if self.stopped or rest <= 0:
+            return []
+        # A turn of everybody is one place more for each; turns count from the arm next.
+        turn = [(arm - self.place) % len(playing) for arm in range(len(playing))]
+        sizes = [max(rest - wait + len(playing) - 1, 0) // len(playing) for wait in turn]
+        self.state.pulls[playing] += sizes
+        self.samples += rest
+        self.place += rest
+        return [
+            Place(arm, self.epoch, size) for arm, size in zip(playing, sizes, strict=True) if size
+        ]
+
     def due(self) -> list[Place]:
         """Every arm that is left, when the epoch is full."""
         playing, length = self._playing(), self._length()

@@ -1,0 +1,179 @@
+"""bet-se dealt by coins: rounds are opened, coins decide how many people each arm gets,
+and the same coins, outcomes and noise lead the simulator to the same decisions.
+"""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from discreet import DiscreetError, Discrete, Strategy, bet_se
+from discreet.simulation.laws import laws_of
+from discreet.simulation.loops import betting as play
+from discreet.strategies.betting import opened as room
+from discreet.strategies.betting.tilts import betting_rules
+from tests.support.coins import AHEAD, COINS, Player, opened
+
+BITS = Discrete([0.0, 1.0], [[0.1, 0.9], [0.6, 0.4], [0.7, 0.3], [0.8, 0.2]])
+TWO = Discrete([0.0, 1.0], [[0.1, 0.9], [0.6, 0.4]])
+VALUES = [0.0, 0.25, 0.3, 0.5, 0.7, 1.0]
+NARROW = Discrete(
+    VALUES,
+    [
+        [0, 0.02, 0.08, 0.3, 0.55, 0.05],
+        [0.05, 0.2, 0.3, 0.4, 0.04, 0.01],
+        [0.1, 0.3, 0.4, 0.2, 0, 0],
+    ],
+)
+NARROW_TWO = Discrete(VALUES, NARROW.probabilities[:2])
+NEARLY_BITS = Discrete(
+    VALUES, [[0.45, 0, 0.05, 0, 0, 0.5], [0.6, 0, 0.05, 0, 0, 0.35], [0.7, 0, 0, 0.05, 0, 0.25]]
+)
+CAP = 4000
+
+
+def bets(**options: Any) -> Strategy:
+    return bet_se(0.1, **options)
+
+
+CASES = {
+    "ε = 1": (bets(epsilon=1.0), BITS, {"bits"}),
+    "pairs": (bets(epsilon=1.0, sampling="top-two"), BITS, {"bits"}),
+    "ζ": (bets(epsilon=1.0, zeta=0.1), BITS, {"bits"}),
+    "dear": (bets(epsilon=0.1), BITS, {"dear"}),
+    "margins": (bets(epsilon=0.05, hint=0.5), BITS, {"dear", "margin"}),
+    "differences": (bets(epsilon=0.1), TWO, {"dear", "margin"}),
+    "local": (bets(epsilon=1.0, trust="local"), BITS, {"bits"}),
+    "open": (bets(trust="none"), BITS, {"bits"}),
+    "numbers": (bets(epsilon=1.0, outcomes="numbers"), NARROW, {"fine"}),
+    "numbers or bits": (bets(epsilon=2.0, outcomes="numbers"), NEARLY_BITS, {"fine", "bits"}),
+    "differences of numbers": (
+        bets(epsilon=0.1, outcomes="numbers"),
+        NARROW_TWO,
+        {"fine", "dear", "margin"},
+    ),
+    "levels": (bets(epsilon=2.0, trust="local", outcomes="numbers"), NARROW, {"fine"}),
+}
+"""With the kinds of rounds that must have been played."""
+
+
+def simulated(player: Player, instance: Discrete) -> tuple[Any, list[list[float]], list[int]]:
+    """The simulator's run with these draws, its rounds, and who was dealt what."""
+    rules = betting_rules(player.live.strategy, instance.arms)
+    pulls, trace = np.zeros(instance.arms, np.int64), np.zeros((400, 4 + instance.arms))
+    tape: Any = player.tape
+    outcome = play.run_betting(tape, laws_of(instance), rules, CAP, pulls, trace)
+    return outcome, trace[: outcome.rounds].tolist(), pulls.tolist()
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_same_decisions_as_the_simulator(case: str) -> None:
+    """Run for run: samples, stop, arm, and after each round the means and who is in."""
+    strategy, instance, kinds = CASES[case]
+    seen, stops = set[str](), 0
+    for seed in range(4):
+        player = Player(strategy, instance, seed, CAP)
+        player.play()
+        live, seen = player.live, seen | player.kinds
+        outcome, rounds, pulls = simulated(player, instance)
+        assert (live.samples, live.stopped) == (outcome.samples, outcome.stopped)
+        assert live.recommendation == outcome.recommendation
+        assert rounds == player.rounds
+        assert [arm.pulls for arm in live.table()] == pulls
+        assert not player.tape.sums + player.tape.jumps
+        stops += live.stopped
+    assert kinds <= seen
+    assert stops > 0
+
+
+def test_a_margin_without_its_handicap_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    strategy, instance, _ = CASES["differences"]
+    monkeypatch.setattr(room.OpenedRun, "_allowed", lambda *_: 0)
+    differ = 0
+    for seed in range(4):
+        player = Player(strategy, instance, seed, CAP)
+        player.play()
+        try:
+            differ += simulated(player, instance)[1] != player.rounds
+        except (IndexError, AssertionError):
+            differ += 1
+    assert differ > 0
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("dealing", [COINS, AHEAD], ids=["waiting", "ahead"])
+def test_a_run_goes_on_from_what_it_wrote(case: str, dealing: Any) -> None:
+    """Written and read back again and again, it comes to the same end."""
+    strategy, instance, _ = CASES[case]
+    whole, broken = (Player(strategy, instance, 3, 1500, dealing) for _ in range(2))
+    whole.play()
+    steps = 0
+    while not broken.live.finished:
+        broken.step()
+        steps += 1
+        if steps % 7 == 0 or broken.live.due():
+            state = broken.live.dump()
+            broken.live = opened(strategy, instance.arms, 1500, dealing)
+            broken.live.load(state)
+            assert broken.live.dump() == state
+    assert broken.live.dump() == whole.live.dump()
+    assert broken.live.table() == whole.live.table()
+
+
+def test_a_round_is_opened_before_anybody_is_dealt() -> None:
+    live = opened(bets(epsilon=1.0), 3, 1000)
+    assert live.closed
+    assert live.take() is None
+    first = live.open()
+    assert first.round == 1
+    assert first.odds == [[0, 1], [1, 1], [2, 1]]
+    assert first.people == live.to_deal() == 36
+    assert not live.closed
+    with pytest.raises(DiscreetError, match="closed"):
+        live.open()
+    assert [live.take(lambda _: 1) for _ in range(36)][-1] == (1, 1, 1)
+    assert live.take() is None
+    assert live.due() == [(0, 1, 0), (1, 1, 36), (2, 1, 0)]
+    live.release([0.0, 18.0, -1.0])
+    assert live.closed
+    assert live.open().round == 2
+    assert live.take(lambda _: 7) is None
+
+
+NAMES = {
+    "": "samples stopped recommendation margins rounds flights arrays",
+    "rounds": "arms opened lengths settled again rows dropped",
+    "arrays": "wealth total mean precision money out slot pair met",
+}
+FLIGHT = "number heavy planned lasted since closed void odds length centre dear margin fine"
+
+
+def test_the_names_of_a_stored_run() -> None:
+    """Files of people's trials hold these names."""
+    live = opened(bets(epsilon=1.0), 3, 1000, AHEAD)
+    live.open()
+    live.take(lambda _: 1)
+    live.drop(0)
+    state = live.dump()
+    assert " ".join(state) == NAMES[""]
+    assert " ".join(state["rounds"]) == NAMES["rounds"]
+    assert " ".join(state["arrays"]) == NAMES["arrays"]
+    assert [" ".join(flight) for flight in state["flights"]] == [f"{FLIGHT} playing dealt"]
+    assert [" ".join(one) for one in state["rounds"]["dropped"]] == ["arm total aside lift"]
+    numbers = opened(bets(epsilon=1.0, outcomes="numbers"), 3, 1000).dump()
+    assert " ".join(numbers["arrays"]) == NAMES["arrays"] + " close aside lift"
+
+
+@pytest.mark.parametrize("part", ["", "rounds", "arrays", "flight"])
+def test_a_name_that_should_be_there_is_missed(part: str) -> None:
+    def state() -> tuple[Any, Any]:
+        live = opened(bets(epsilon=1.0), 3, 1000)
+        live.open()
+        whole = live.dump()
+        return whole, whole["flights"][0] if part == "flight" else whole[part] if part else whole
+
+    for name in list(state()[1]):
+        whole, some = state()
+        del some[name]
+        with pytest.raises(KeyError, match=name):
+            opened(bets(epsilon=1.0), 3, 1000).load(whole)

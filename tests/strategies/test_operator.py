@@ -1,0 +1,257 @@
+"""What an operator may do to a run of bet-se: another maximum, an arm less, one more;
+and everything again from the record of the calls.
+"""
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from discreet import InvalidInputError, Strategy, bet_se
+from discreet.strategies.betting.opened import OpenedRun
+from discreet.strategies.run import Dealing
+from tests.support.coins import AHEAD, COINS, opened
+
+DEALINGS = {"waiting": COINS, "ahead": AHEAD}
+MEANS = (0.6, 0.5, 0.4, 0.55, 0.7)
+CAP = 1500
+STRATEGIES = {
+    "ε = 1": bet_se(1e-3, epsilon=1.0),
+    "dear": bet_se(1e-3, epsilon=0.1),
+    "numbers": bet_se(1e-3, epsilon=1.0, outcomes="numbers"),
+    "levels": bet_se(1e-3, epsilon=2.0, outcomes="numbers", trust="local"),
+    "pairs": bet_se(1e-3, epsilon=1.0, sampling="top-two"),
+    "open": bet_se(1e-3, trust="none"),
+}
+
+
+class Operated:
+    """A run on which an operator acts now and then; every call is written down."""
+
+    def __init__(self, strategy: Strategy, dealing: Dealing, seed: int) -> None:
+        self.strategy, self.dealing = strategy, dealing
+        self.live = opened(strategy, 3, CAP, dealing)
+        self.rng, self.calls = np.random.default_rng(seed), list[list[Any]]()
+
+    def step(self) -> None:
+        live, turn = self.live, self.rng.random()
+        if turn < 0.004:
+            self.do("maximum", int(self.rng.integers(live.samples, 2 * CAP)))
+        elif turn < 0.008 and len(live.rows) > 2:
+            self.do("drop", int(self.rng.choice(live.rows)))
+        elif turn < 0.012 and live.arms < 5 and not live.stopped:
+            self.do("add")
+        elif live.due() and (self.rng.random() < 0.02 or not self.free()):
+            self.do("release", *self.drawn())
+        elif live.closed:
+            self.do("open")
+        elif live.to_deal():
+            self.do("take", int(self.rng.choice(live.arms, p=self.odds())))
+
+    def free(self) -> bool:
+        return self.live.closed or self.live.to_deal() > 0
+
+    def odds(self) -> Any:
+        flight = self.live.flights[-1]
+        weights = np.zeros(self.live.arms)
+        for row, arm in enumerate(self.live.rows):
+            odds = flight.plan.odds if row == flight.heavy else 1
+            weights[arm] = odds * flight.playing[row]
+        return weights / weights.sum()
+
+    def drawn(self) -> tuple[list[float], list[float] | None]:
+        """Noisy sums, from bits."""
+        live = self.live
+        sums = [float(self.rng.binomial(size, MEANS[arm])) for arm, _, size in live.due()]
+        if live.now.margin:
+            sums = [max(sums) - min(sums)]
+        return sums, [0.1 * one for one in sums] if live.fine else None
+
+    def do(self, name: str, *about: Any) -> None:
+        self.calls.append([name, *about])
+        repeat(self.live, name, *about)
+
+
+def repeat(live: OpenedRun, name: str, *about: Any) -> None:
+    """A call from the record."""
+    if name == "take":
+        assert live.take(lambda _: about[0]) is not None
+    else:
+        getattr(live, name)(*about)
+
+
+def played(case: str, dealing: str, seed: int, steps: int = 900) -> Operated:
+    operated = Operated(STRATEGIES[case], DEALINGS[dealing], seed)
+    for _ in range(steps):
+        if not operated.live.stopped:
+            operated.step()
+    return operated
+
+
+@pytest.mark.parametrize("dealing", DEALINGS)
+@pytest.mark.parametrize("case", STRATEGIES)
+def test_the_same_calls_lead_to_the_same_state(case: str, dealing: str) -> None:
+    """Read back from the record, and every few calls from what was stored."""
+    names = set[str]()
+    for seed in range(4):
+        one = played(case, dealing, seed)
+        two, three = (opened(one.strategy, 3, CAP, one.dealing) for _ in range(2))
+        for number, call in enumerate(json.loads(json.dumps(one.calls))):
+            repeat(two, *call)
+            repeat(three, *call)
+            if number % 5 == 0 or call[0] in ("drop", "add", "release", "maximum"):
+                again, cap = opened(one.strategy, 3, CAP, one.dealing), three.cap
+                again.cap = cap
+                again.load(json.loads(json.dumps(three.dump())))
+                assert again.dump() == three.dump() == two.dump()
+                assert (again.due(), again.closed) == (two.due(), two.closed)
+                assert (again.middle, again.finished) == (two.middle, two.finished)
+                three = again
+        assert two.dump() == three.dump() == one.live.dump()
+        assert two.table() == three.table()
+        names |= {call[0] for call in one.calls}
+    assert names == {"maximum", "drop", "add", "release", "open", "take"}
+
+
+@pytest.mark.parametrize("dealing", DEALINGS)
+@pytest.mark.parametrize("case", STRATEGIES)
+def test_everybody_is_counted(case: str, dealing: str) -> None:
+    """Whatever the operator does, each person stays with the arm they were dealt."""
+    for seed in range(4):
+        one = played(case, dealing, seed)
+        dealt = [call[1] for call in one.calls if call[0] == "take"]
+        assert len(dealt) == one.live.samples
+        views = one.live.table()
+        assert [view.pulls for view in views] == [dealt.count(a) for a in range(len(views))]
+        for arm, over, *_ in one.live.leads():
+            assert set(over) | {arm} <= set(range(one.live.arms))
+
+
+def started(dealing: Dealing = COINS, **options: Any) -> OpenedRun:
+    """A run of four arms after two rounds, the third one half dealt."""
+    live = opened(bet_se(0.01, **{"epsilon": 1.0, **options}), 4, 10_000, dealing)
+    for sums in ([40.0, 5.0, 6.0, 30.0], [44.0, 5.0, 6.0, 33.0]):
+        if live.closed:
+            live.open()
+        while not live.due():
+            take(live)
+        live.release([min(x, batch.size) for x, batch in zip(sums, live.due(), strict=False)])
+    if live.closed:
+        live.open()
+    for _ in range(max(live.to_deal() // 2, 1)):
+        take(live)
+    return live
+
+
+def take(live: OpenedRun) -> None:
+    """One after the other."""
+    assert live.take(lambda weights: max(_dealable(weights), key=_fewest(live))) is not None
+
+
+def _dealable(weights: list[int]) -> list[int]:
+    return [arm for arm, weight in enumerate(weights) if weight]
+
+
+def _fewest(live: OpenedRun) -> Any:
+    return lambda arm: -int(live.flights[-1].dealt[live.rows.index(arm)])
+
+
+@pytest.mark.parametrize("dealing", DEALINGS)
+def test_a_dropped_arm_is_gone_and_bets_begin_anew(dealing: str) -> None:
+    live = started(DEALINGS[dealing])
+    assert live.book.money.any()
+    before, pulls = live.table(), [view.pulls for view in live.table()]
+    means = live.book.mean.copy()
+    live.drop(0)
+    assert not live.book.money.any()
+    assert not live.book.wealth.any()
+    assert not live.book.out.any()
+    assert live.book.mean.tolist() == means[1:].tolist()
+    assert live.recommendation != 0
+    assert live.smallest_delta() is None
+    assert live.table()[0] == before[0]
+    assert [view.pulls for view in live.table()] == pulls
+    assert live.take() is None or dealing == "ahead"
+    while live.due():
+        assert 0 not in [batch.arm for batch in live.due()]
+        assert live.now.length == 0
+        live.release([batch.size / 2 for batch in live.due()])
+        assert not live.book.wealth.any()
+    opening = live.open()
+    assert [arm for arm, _ in opening.odds] == [1, 2, 3]
+    assert live.take(lambda _: 0) is None
+    while not live.due():
+        take(live)
+    live.release([5.0, 6.0, 33.0])
+    assert live.book.wealth.any()
+
+
+@pytest.mark.parametrize("dealing", DEALINGS)
+def test_an_added_arm_plays_from_the_next_round_on(dealing: str) -> None:
+    live = started(DEALINGS[dealing])
+    money = live.book.money.tolist()
+    live.add()
+    assert live.book.money.tolist() == [*money, 0.0]
+    assert live.take(lambda _: 4) is None
+    assert live.table()[4].pulls == 0
+    while not live.due():
+        take(live)
+    assert 4 not in [batch.arm for batch in live.due()]
+    live.release([float(batch.size // 2) for batch in live.due()])
+    while not live.closed:
+        take(live)
+        if live.due():
+            live.release([float(batch.size // 2) for batch in live.due()])
+    assert 4 in [arm for arm, _ in live.open().odds]
+    assert live.take(lambda _: 4) == (4, live.opened, 1)
+
+
+def test_an_arm_added_in_a_dear_first_round_has_no_part_in_it() -> None:
+    """The bets of that round are those of the arms that it was opened with."""
+    one, two = (opened(bet_se(0.01, epsilon=0.1), 4, 10_000) for _ in range(2))
+    for live in (one, two):
+        live.open()
+        while not live.due():
+            take(live)
+            if live.samples == 17 and live is two:
+                live.add()
+        live.release([30.0, 5.0, 20.0, 10.0])
+    assert one.book.wealth.any()
+    assert two.book.wealth[:4].tolist() == one.book.wealth.tolist()
+    assert not two.book.wealth[4].any()
+
+
+def test_a_lower_maximum_cuts_a_round_before_its_next_coin() -> None:
+    for dealing in DEALINGS.values():
+        live = started(dealing)
+        people = live.samples
+        live.maximum(people + 3)
+        for _ in range(3):
+            take(live)
+        assert live.take() is None
+        assert not live.closed
+        while live.due():
+            live.release([float(batch.size // 2) for batch in live.due()])
+        assert live.finished
+        assert live.samples == people + 3
+        live.maximum(people + 500)
+        assert live.closed
+        assert not live.finished
+
+
+def test_what_an_operator_may_not_do() -> None:
+    live = started()
+    with pytest.raises(InvalidInputError, match="not in the trial"):
+        live.drop(7)
+    live.drop(1)
+    with pytest.raises(InvalidInputError, match="not in the trial"):
+        live.drop(1)
+    live.drop(2)
+    with pytest.raises(InvalidInputError, match="two arms must be left"):
+        live.drop(0)
+    with pytest.raises(InvalidInputError, match="zeta"):
+        started(zeta=0.1).add()
+    live.stopped = True
+    with pytest.raises(InvalidInputError, match="has stopped"):
+        live.add()
