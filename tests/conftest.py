@@ -7,6 +7,7 @@ import pytest
 from hypothesis import settings
 
 from tests.support import postgres as postgres_server
+from tests.support.clock import Clock
 
 # The same examples in every run: a failure is never a matter of luck.
 settings.register_profile("fixed", derandomize=True, deadline=None, max_examples=60, database=None)
@@ -43,3 +44,11 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
         return f"sqlite:///{tmp_path}/trials.db"
     server: postgres_server.Server = request.getfixturevalue("postgres")
     return server.new_url()
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """The time of all databases, for the test to turn."""
+    made = Clock()
+    monkeypatch.setattr("discreet.trials.store.session.Session.clock", lambda _session: made.now)
+    return made

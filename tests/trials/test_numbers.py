@@ -21,7 +21,9 @@ from discreet.trials import mechanisms
 from discreet.trials.protocol import Protocol
 from discreet.trials.status import Batch
 from discreet.trials.store import schema
+from tests.support.before import create_before
 from tests.support.forge import rechained
+from tests.support.keys import seeded_keys
 from tests.support.numbers import (
     FINE,
     narrow,
@@ -57,8 +59,8 @@ def bump(y: float, centre: float) -> float:
 
 @pytest.fixture
 def no_chance(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same trial every time."""
-    without_chance(monkeypatch)
+    """The same trial every time; with this seed one that has both kinds of rounds."""
+    without_chance(monkeypatch, 1)
 
 
 # --- whole trials ---------------------------------------------------------------------
@@ -108,10 +110,11 @@ def test_what_is_released_without_privacy_is_the_sum_and_the_bumps(tmp_path: Pat
     trial = start(f"sqlite:///{tmp_path}/t.db", numbers(trust="none", delta=1e-30))
     rng = np.random.default_rng(4)
     for _ in range(4):
+        batch, told = trial.ask(400), dict[str, list[float]](a=[], b=[])
+        assert batch.waiting == len(batch.assignments)
         centre = trial._now.run.now.centre  # type: ignore[attr-defined]
-        batch, told = trial.ask(400), dict[str, list[float]]()
         for one in batch.assignments:
-            told.setdefault(one.arm, []).append(rng.integers(FINE + 1) / FINE)
+            told[one.arm].append(rng.integers(FINE + 1) / FINE)
         queue = {arm: list(values) for arm, values in told.items()}
         tell(trial, batch, lambda arm, queue=queue: queue[arm].pop())  # type: ignore[misc]
         event = released(trial.transcript())[-1]
@@ -133,11 +136,18 @@ def test_a_difference_has_the_closeness_of_both(
     (event,) = released(trial.transcript())
     shown, silent = sorted(event["releases"], key=lambda one: one["sum"] is None)
     assert (silent["sum"], silent["near"], silent["epsilon"]) == (None, None, None)
-    near = sum(math.floor(bump(y, 0.5) * FINE) for y in (0.5, 0.25))
-    assert shown["near"] == near * shown["count"]
-    assert abs(shown["sum"]) == shown["count"] * FINE / 4
-    (lead,) = trial.status().leads
-    assert abs(lead.better_by) == pytest.approx(0.25)
+    values, people = (0.5, 0.25), [0, 0]
+    for one in (shown, silent):
+        people[one["arm"]] = one["count"]
+    near = [math.floor(bump(y, 0.5) * FINE) for y in values]
+    assert shown["near"] == sum(count * one for count, one in zip(people, near, strict=True))
+    leader, other = shown["arm"], silent["arm"]
+    allowed = (people[leader] - people[other]) // 2
+    lead = people[leader] * values[leader] - people[other] * values[other] - allowed
+    assert shown["sum"] == lead * FINE
+    (status,) = trial.status().leads
+    assert status.better_by == pytest.approx(lead / status.people)
+    assert sum(people) == 2 * status.people
 
 
 @pytest.mark.parametrize("name", ["noise", "differences", "little noise", "no privacy"])
@@ -147,8 +157,8 @@ def test_a_trial_that_is_opened_for_every_call_is_the_same(tmp_path: Path, name:
     found = []
     for place in ("one", "many"):
         with pytest.MonkeyPatch.context() as patch:
-            without_chance(patch)
-            patch.setattr("discreet.trials.trial.to_units", lambda y, grid: math.floor(y * grid))
+            without_chance(patch, 1)
+            patch.setattr("discreet.trials.intake.to_units", lambda y, grid: math.floor(y * grid))
             url, draw = f"sqlite:///{tmp_path}/{place}.db", law(3)
             trial = start(url, EVERY[name], 3000)
             while (batch := trial.ask(90)).assignments:
@@ -157,6 +167,8 @@ def test_a_trial_that_is_opened_for_every_call_is_the_same(tmp_path: Path, name:
                     trial = Trial.open(url, "sleep")
                 tell(trial, batch, draw)
             found.append((trial.status(), trial._now.dump(), trial.transcript()["events"]))
+            units = {event["unit"] for event in released(trial.transcript())}
+            assert len(units) == (2 if name == "little noise" else 1)
             trial.close()
     assert found[0] == found[1]
 
@@ -195,7 +207,8 @@ def first_release(trial: Trial) -> dict[str, dict[str, Any]]:
     return {"ab"[one["arm"]]: one for one in released(trial.transcript())[0]["releases"]}
 
 
-def test_amended_until_the_release(url: str) -> None:
+def test_amended_until_the_release(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    seeded_keys(monkeypatch)  # so that both arms have people
     trial = start(url, numbers(trust="none"))
     people = trial.ask(400).assignments
     *most, last = people
@@ -212,8 +225,11 @@ def test_amended_until_the_release(url: str) -> None:
     assert trial.verify().intact
 
 
-def test_missing_is_the_worst_and_close_to_nothing(url: str) -> None:
+def test_missing_is_the_worst_and_close_to_nothing(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """On a scale where less is better; 25 is clipped to it as well."""
+    seeded_keys(monkeypatch)  # so that both arms have people
     options: dict[str, Any] = {"range": (10, 20), "direction": "min", "outside": "clip"}
     trial = start(url, numbers(trust="none"), **options)
     people = trial.ask(400).assignments
@@ -248,7 +264,11 @@ def test_a_missing_level_is_a_randomised_worst_one(url: str) -> None:
 
 @pytest.mark.parametrize("name", ["noise", "levels", "no privacy"])
 def test_a_missing_person_is_replaced_in_the_same_round(url: str, name: str) -> None:
-    trial, law = start(url, EVERY[name], 900, missing="replace"), narrow()
+    """In a trial from before: nobody is replaced who is dealt by coins."""
+    with pytest.raises(InvalidInputError, match="who is missing may depend on the arm"):
+        start(url, EVERY[name], 900, missing="replace")
+    trial = create_before(url, "sleep", ["a", "b"], EVERY[name], 900, missing="replace")
+    law = narrow()
     while (batch := trial.ask(30)).assignments:
         gone, *rest = batch.assignments
         trial.miss(gone.id)

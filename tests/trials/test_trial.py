@@ -29,17 +29,21 @@ from discreet import (
     ttucb,
 )
 from discreet import ttucb_batched as batched
+from discreet.audits.sources import Simulated
 from discreet.errors import TamperedError
 from discreet.scale import Scale
 from discreet.simulation.laws import bernoulli
 from discreet.simulation.loops import betting as play
 from discreet.strategies.betting.tilts import betting_rules
+from discreet.strategies.run import Totals
 from discreet.theory import thresholds as threshold
 from discreet.trials import mechanisms as privacy
 from discreet.trials import outcomes
 from discreet.trials.protocol import Protocol
 from discreet.trials.status import Batch
 from discreet.trials.trial import Trial
+from tests.support.before import create_before
+from tests.support.keys import seeded_keys
 from tests.support.oracle import oracle
 from tests.support.tape import Tape
 
@@ -63,6 +67,18 @@ def start(folder: Path, strategy: Strategy, max_people: int = 3000, **options: A
     return Trial.create(
         f"sqlite:///{folder / 'trial.db'}", "dose", ARMS, strategy, max_people, **options
     )
+
+
+def start_before(folder: Path, strategy: Strategy, people: int, **options: Any) -> Trial:
+    """As it was made before rounds had keys."""
+    return create_before(
+        f"sqlite:///{folder / 'trial.db'}", "dose", ARMS, strategy, people, **options
+    )
+
+
+def means(trial: Trial) -> dict[str, float | None]:
+    """What was released of each arm."""
+    return {arm.name: arm.mean for arm in trial.status().arms}
 
 
 def tell(trial: Trial, batch: Batch, rng: np.random.Generator) -> None:
@@ -129,16 +145,16 @@ def test_every_release_states_its_epsilon_and_nobody_is_in_two(tmp_path: Path) -
 def test_people_are_in_the_trial_at_once_up_to_the_next_release(tmp_path: Path) -> None:
     trial = start(tmp_path, adap_tt_star(10, 0.1))
     first = trial.ask(50)
-    assert [one.arm for one in first.assignments] == list(ARMS)
+    assert sorted(one.arm for one in first.assignments) == sorted(ARMS)
     assert first.waiting == 3
     assert trial.ask(50) == Batch((), 3, False)
     trial.tell(first.assignments[2].id, 1)
     assert trial.ask(50) == Batch((), 2, False)
     assert trial.status().waiting == 2
-    assert trial.status().arms[0].mean is None
+    assert set(means(trial).values()) == {None}
     trial.tell_many({first.assignments[0].id: 0, first.assignments[1].id: 0.5})
     assert trial.status().waiting == 0
-    assert trial.status().arms[0].mean is not None
+    assert None not in means(trial).values()
     assert trial.ask(50).assignments
 
 
@@ -154,6 +170,8 @@ def test_local_trust_never_waits_and_takes_no_raw_outcome(tmp_path: Path) -> Non
         with pytest.raises(InvalidInputError, match="randomised"):
             trial.answer(one.id, wrong)  # type: ignore[arg-type]
     trial.answer(other.id, privacy.respond(1, 2.0))
+    assert trial.status().arms[1].count == 0, "the first person has not answered"
+    trial.answer(one.id, privacy.respond(1, 2.0))
     assert trial.status().arms[1].count == 1
     with pytest.raises(InvalidInputError, match="amend"):
         trial.amend(other.id, 1)
@@ -162,16 +180,19 @@ def test_local_trust_never_waits_and_takes_no_raw_outcome(tmp_path: Path) -> Non
 
 
 def test_answers_count_in_the_order_of_assignment(tmp_path: Path) -> None:
-    """An arm's mean is over its first people: whoever answers sooner when all went well
-    would tilt it otherwise.
+    """An answer counts when all before it are in, on whatever arm: whoever answers
+    sooner when all went well would tilt means otherwise.
     """
     trial = start(tmp_path, ttucb(0.1), 60)
-    people = [one for one in trial.ask(30).assignments if one.arm == "5 mg"]
-    for one in people[1:]:
+    people = trial.ask(30).assignments
+    for one in people[:0:-1]:
         trial.tell(one.id, 1)
-    assert trial.status().arms[0].count == 0
+    assert {arm.count for arm in trial.status().arms} == {0}
     trial.tell(people[0].id, 0)
-    assert trial.status().arms[0].count == len(people)
+    assert sum(arm.count for arm in trial.status().arms) == len(people)
+    (answered,) = [event for event in trial.transcript()["events"] if event["kind"] == "answered"]
+    assert [number for number, _ in answered["answers"]] == list(range(1, 31))
+    assert trial.verify().intact
 
 
 def test_a_second_tell_changes_nothing_and_amend_does_until_the_release(tmp_path: Path) -> None:
@@ -184,11 +205,11 @@ def test_a_second_tell_changes_nothing_and_amend_does_until_the_release(tmp_path
     with pytest.raises(InvalidInputError, match="no outcome to amend"):
         trial.amend(three.id, 1)
     trial.tell(three.id, 0)
-    assert [arm.mean for arm in trial.status().arms] == [1.0, 0.25, 0.0]
+    assert means(trial) == {one.arm: 1.0, two.arm: 0.25, three.arm: 0.0}
     with pytest.raises(InvalidInputError, match="has been released"):
         trial.amend(one.id, 0)
     trial.tell(one.id, 0)
-    assert trial.status().arms[0].mean == 1.0
+    assert means(trial)[one.arm] == 1.0
 
 
 @pytest.mark.parametrize("strategy", [batched(0.1), ttucb(0.1)], ids=lambda s: s.name)
@@ -198,32 +219,32 @@ def test_a_missing_outcome_counts_as_a_failure(strategy: Strategy, tmp_path: Pat
     trial.tell_many({one.id: 0, two.id: 10})
     trial.miss(three.id)
     trial.tell(three.id, 0)
-    assert [arm.mean for arm in trial.status().arms] == [0.0, 10.0, 10.0]
+    assert means(trial) == {one.arm: 0.0, two.arm: 10.0, three.arm: 10.0}
     assert "missed" not in json.dumps(trial.transcript())
     assert trial.verify().intact
 
 
-def test_a_missing_person_is_replaced(tmp_path: Path) -> None:
+@pytest.mark.parametrize("arm", ARMS)
+def test_a_missing_person_is_replaced(tmp_path: Path, arm: str) -> None:
     trial = start(tmp_path, batched(0.1), missing="replace")
-    first = trial.ask(3).assignments
-    trial.miss(first[1].id)
-    trial.tell_many({first[0].id: 1, first[2].id: 0})
+    gone, one, two = sorted(trial.ask(3).assignments, key=lambda one: one.arm != arm)
+    trial.miss(gone.id)
+    trial.tell_many({one.id: 1, two.id: 0})
     (second,) = trial.ask(9).assignments
-    assert second.arm == first[1].arm
-    trial.tell(first[1].id, 1)
+    assert second.arm == gone.arm == arm
+    trial.tell(gone.id, 1)
     trial.tell(second.id, 0.5)
-    assert [arm.mean for arm in trial.status().arms] == [1.0, 0.5, 0.0]
+    assert means(trial) == {one.arm: 1.0, arm: 0.5, two.arm: 0.0}
     assert trial.verify().intact
 
 
 def test_an_answer_that_will_not_come_is_passed_over(tmp_path: Path) -> None:
     trial = start(tmp_path, ttucb(0.1), missing="replace")
     everyone = trial.ask(9).assignments
-    people = [one for one in everyone if one.arm == "5 mg"]
-    trial.tell_many({people[1].id: 1, people[2].id: 0})
-    assert trial.status().arms[0].count == 0
-    trial.miss(people[0].id)
-    assert (trial.status().arms[0].count, trial.status().arms[0].mean) == (2, 0.5)
+    trial.tell_many({one.id: 0.5 for one in everyone[1:4]})
+    assert {arm.count for arm in trial.status().arms} == {0}
+    trial.miss(everyone[0].id)
+    assert sum(arm.count for arm in trial.status().arms) == 3
     trial.tell_many({one.id: 0.5 for one in everyone})
     run(trial, np.random.default_rng(3))
     assert trial.verify().intact
@@ -234,10 +255,13 @@ def test_an_answer_that_will_not_come_is_passed_over(tmp_path: Path) -> None:
 def test_leases_expire(
     strategy: Strategy, missing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody answers for ever: after the lease the trial goes on by itself."""
+    """Nobody answers for ever: after the lease the trial goes on by itself. People of
+    bet-se are replaced in trials from before only.
+    """
     clock = [1000.0]
-    monkeypatch.setattr("discreet.trials.trial.time.time", lambda: clock[0])
-    trial = start(tmp_path, strategy, 40, lease=60, missing=missing)
+    monkeypatch.setattr("discreet.trials.store.session.time.time", lambda: clock[0])
+    begin = start_before if missing == "replace" and strategy.estimator == "bets" else start
+    trial = begin(tmp_path, strategy, 40, lease=60, missing=missing)
     rng = np.random.default_rng(5)
     for _ in range(200):
         batch = trial.ask(7)
@@ -450,12 +474,16 @@ def taped(record: dict[str, Any], bits: list[int], strategy: Strategy) -> Tape:
                 noise = one["sum"] * event["unit"] - total
                 if strategy.trust == "local":
                     totals[-1], noise = one["sum"], 0.0
-                tape.noise.append(noise / count)
+                if strategy.estimator != "bets":
+                    tape.noise.append(noise / count)
                 tape.jumps += [10**6 + round(noise), 10**6]
         if "margin" in event:
-            by_arm = {one["arm"]: total for one, total in zip(releases, totals, strict=True)}
-            lead = by_arm.pop(event["margin"])
-            least = min(lead - other for other in by_arm.values())
+            by_arm = {
+                one["arm"]: (total, one["count"])
+                for one, total in zip(releases, totals, strict=True)
+            }
+            lead, more = by_arm.pop(event["margin"])
+            least = min(lead - other - (more - size) // 2 for other, size in by_arm.values())
             (shown,) = [one["sum"] for one in releases if one["sum"] is not None]
             tape.jumps += [10**6 + round(shown - least), 10**6]
         if strategy.estimator == "bets":
@@ -467,13 +495,29 @@ def taped(record: dict[str, Any], bits: list[int], strategy: Strategy) -> Tape:
     return tape
 
 
-@pytest.mark.parametrize("strategy", EVERY, ids=lambda s: f"{s.name} {s.trust}")
+@pytest.mark.parametrize(
+    "strategy",
+    [*EVERY, bet_se(0.1, epsilon=0.05, hint=0.5)],
+    ids=lambda s: f"{s.name} {s.trust} {s.epsilon}",
+)
 def test_a_trial_decides_as_the_simulator(
     strategy: Strategy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Played again by the simulator's oracle, a trial's outcomes and noise give its
-    assignments, stop and arm.
+    """Played again by the simulator's oracle, a trial's outcomes, coins and noise give
+    its people, stop and arm. With a hint one of the releases is a margin, so there keys
+    and noise have a seed.
     """
+    if strategy.hint:
+        seeded_keys(monkeypatch)
+        monkeypatch.setattr(privacy, "noisy_totals", Simulated(7).noisy_totals)
+    drawn_noise, honest = list[int](), privacy.noisy_totals
+
+    def noted(total: Totals, epsilon: float, grid: int) -> Totals:
+        made = honest(total, epsilon, grid)
+        drawn_noise.append(made.sum - total.sum)
+        return made
+
+    monkeypatch.setattr(privacy, "noisy_totals", noted)
     trial, rng, bits = start(tmp_path, strategy), np.random.default_rng(21), list[int]()
     while not (
         batch := trial.ask(1 if strategy.estimator in ("mle", "ctb", "gauss") else 50)
@@ -488,10 +532,13 @@ def test_a_trial_decides_as_the_simulator(
         else:
             trial.tell_many({id: float(bit) for id, bit in drawn.items()})
     status, record = trial.status(), trial.transcript()
+    assert not strategy.hint or any("margin" in event for event in record["events"])
     tape: Any = taped(record, bits, strategy)
     pulls = np.zeros(3, np.int64)
     exact = strategy.with_(delta=outcomes.payable_delta(strategy))
     if strategy.estimator == "bets":
+        if strategy.trust == "global":
+            assert [up - 10**6 for up in tape.jumps[::2]] == drawn_noise
         laws = bernoulli(np.full(3, 0.5))
         arguments: Any = (tape, laws, betting_rules(exact, 3), 3000, pulls, np.zeros((0, 7)))
         samples, best, stopped, _ = play.run_betting(*arguments)
@@ -533,7 +580,7 @@ def test_a_refusal_never_follows_a_draw(tmp_path: Path, monkeypatch: pytest.Monk
         return honest(*arguments)
 
     monkeypatch.setattr(privacy, "noisy_sum", counted)
-    monkeypatch.setattr("discreet.trials.trial.time.time", lambda: clock[0])
+    monkeypatch.setattr("discreet.trials.store.session.time.time", lambda: clock[0])
     trial = start(tmp_path, adap_tt_star(1, 0.1), lease=1)
     first = trial.ask(people=["ann", "bob", "cid"]).assignments
     trial.tell_many({one.id: 1 for one in first[:2]})
@@ -699,12 +746,13 @@ def test_an_interrupt_leaves_no_lock(statement: int, tmp_path: Path) -> None:
 
 def test_the_smallest_delta_pays_for_discrete_noise(tmp_path: Path) -> None:
     protocol = Protocol("x", ("a", "b"), adap_tt_star(1e6, 0.1), 100)
-    paid = protocol.shown_delta(0.3)
+    paid = protocol.shown_delta(0.3, 0)
     assert paid is not None
     assert 0.3 < paid <= 0.6
-    assert protocol.shown_delta(0.999) is None
+    assert protocol.shown_delta(0.999, 0) is None
+    assert protocol.shown_delta(0.1, 1) == pytest.approx(2 / 3 * paid)
     empirical = Protocol("x", ("a", "b"), adap_tt_star(1, 0.1, threshold="empirical"), 100)
-    assert empirical.shown_delta(0.3) is None
+    assert empirical.shown_delta(0.3, 0) is None
 
 
 @pytest.mark.parametrize("outcome", [10**400, "0.5", np.array([0.5]), [0.5], None, 1 + 1j, np.nan])
@@ -753,31 +801,39 @@ def test_a_record_that_promises_too_much_is_found(tmp_path: Path) -> None:
     """
     from discreet.trials.chain import Event
     from discreet.trials.protocol import canonical
-    from discreet.trials.record import Replay
+    from discreet.trials.replay import Replay
 
     trial = start(tmp_path, adap_tt_star(10, 0.1))
     tell(trial, trial.ask(3), np.random.default_rng(1))
     events = trial.transcript()["events"]
+    kinds = [event["kind"] for event in events]
+    assert kinds == ["created", "opened", "assigned", "released"]
     wrong: list[tuple[int, str, Any]] = [
-        (1, "replacing", 1),
-        (1, "arms", [0, 1, 1]),
-        (2, "unit", 1.0),
+        (1, "odds", [[0, 1], [1, 2], [2, 1]]),
+        (1, "people", 4),
+        (2, "replacing", 1),
+        (2, "arms", [0, 1, 1]),
+        (3, "unit", 1.0),
+        (3, "keys", [[1, "00" * 32]]),
+        (3, "keys", []),
         *(
-            (2, "releases", [{**one, **change} for one in events[2]["releases"]])
+            (3, "releases", [{**one, **change} for one in events[3]["releases"]])
             for change in CHANGES
         ),
     ]
-    for place, key, value in wrong:
+    honest = (len(events), "", None)
+    for place, key, value in [honest, *wrong]:
         replay = Replay(trial.protocol)
-        found = []
-        for event in events:
+        found = list[str | None]()
+        for event in events[: place + 1]:
             body = {
                 name: part for name, part in event.items() if name not in ("seq", "kind", "hash")
             }
             if event["seq"] == place + 1:
                 body[key] = value
             found.append(replay.follow(Event(event["seq"], event["kind"], canonical(body), "")))
-        assert any(found), key
+        assert not any(found[:place])
+        assert place == len(events) or found[place], key
 
 
 def test_a_trial_that_is_let_go_closes_its_files(tmp_path: Path) -> None:

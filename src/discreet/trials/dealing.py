@@ -1,15 +1,164 @@
-"""Who gets which arm, where the strategy leaves it to chance: by the system's
-randomness, never by a seed.
+"""Who gets which arm: drawn from a key of the round that nobody knows, committed to
+before anybody is dealt, and revealed when it can harm no more.
+
+The key comes from the system's randomness when a round is opened; its hash is public at
+once. Person number i gets the arm that HMAC-SHA256 of the key and i says. Without the
+key that is as good as a coin; with it, anybody can check every assignment.
 """
 
+import hashlib
+import hmac
 import secrets
 from collections.abc import Sequence
 from itertools import accumulate
 
+from discreet.strategies.parts import BLOCKS, COINS, ORDER, SHUFFLED
+from discreet.strategies.strategy import Strategy
+
+DEALING = {
+    COINS: (
+        "each person's arm is drawn by a coin with the announced odds, when the person is in, from "
+        "a key that is revealed with the release of the round. Keep it so: nobody may know an arm "
+        "before its person is in"
+    ),
+    BLOCKS: (
+        "people are dealt in permuted blocks, and every bet pays for what that tells. Towards the "
+        "end of a block the arms that are left can be guessed: what staff do who guess them and "
+        "pick people is NOT covered by the error rate"
+    ),
+    SHUFFLED: (
+        "the places up to each release, which the record tells beforehand, are dealt in random "
+        "order. Sites that differ, trends, and staff who guess the arms that are left can break "
+        "the error rate. bet-se does not have this weakness"
+    ),
+    ORDER: (
+        "whoever can read the record knows the next arm. Sites that differ, trends, and staff who "
+        "pick people for the next arm can break the error rate. bet-se does not have this weakness"
+    ),
+}
+"""How people are dealt, and what that leaves open."""
+GUARANTEE = {
+    COINS: (
+        "if one arm is at least as good as every other for the people of each round, it is lost "
+        "with probability at most δ, whatever the sites, trends and seasons, and however people "
+        "were picked, as long as nobody knows the next coin. If the order of arms changes over "
+        "time, less is promised: an arm that goes out was worse than its rival for the people of "
+        "at least one round up to then. The claim is about the people who were enrolled"
+    ),
+    BLOCKS: (
+        "if one arm is at least as good as every other for the people of each block (where "
+        "outcomes are not yes or no: for each person), it is lost with probability at most δ, "
+        "whatever the sites, trends and seasons, unless somebody guesses arms. The claim is about "
+        "the people who were enrolled"
+    ),
+    SHUFFLED: (
+        "the best arm is lost with probability at most δ if the outcomes of each arm are "
+        "independent with one mean, for all sites and all the time"
+    ),
+}
+GUARANTEE[ORDER] = GUARANTEE[SHUFFLED]
+"""What the answer of a trial means, in short, by how people are dealt."""
+BEFORE = (
+    "the places of a round are dealt in random order. The error rate is proved for outcomes that "
+    "are independent, with means that may change from round to round but not within one, where "
+    "sites and seasons must be mixed, if nobody can guess who gets which arm"
+)
+"""The same of a trial of bet-se from before coins."""
+SHORTEST_BLOCK = 50
+"""People: shorter ones cost too much, and are too easily guessed."""
+KEY_BYTES = 32
+"""No other length: HMAC pads shorter keys and hashes longer ones, so that another key
+would deal the same, or a public hash.
+"""
+
+
+def usual_dealing(strategy: Strategy) -> str:
+    """How people of a strategy are dealt unless somebody wants it otherwise."""
+    return strategy.part.dealings[0] if isinstance(strategy, Strategy) else ""
+
+
+def assignment_words(strategy: Strategy, kind: str) -> str:
+    """How people are dealt, in words; empty for trials from before that was written
+    down, where chance had no part in it.
+    """
+    if kind:
+        return DEALING[kind]
+    return BEFORE if COINS in strategy.part.dealings else ""
+
+
+def new_key() -> bytes:
+    """The key of a round, from the system's randomness."""
+    return secrets.token_bytes(KEY_BYTES)
+
+
+def commitment(key: bytes) -> str:
+    """What is public about a key from the start."""
+    return hashlib.sha256(key).hexdigest()
+
+
+def draw(key: bytes, number: int, weights: Sequence[int]) -> int:
+    """The arm of a person, each as likely as its weight says: a number below the sum of
+    all weights, without bias, from the key and the person's number.
+    """
+    total, attempt = sum(weights), 0
+    while True:
+        said = hmac.digest(key, f"{number}/{attempt}".encode(), "sha256")
+        value = int.from_bytes(said[:16], "big")
+        if value < 2**128 - 2**128 % total:
+            break
+        attempt += 1
+    place = value % total
+    return next(arm for arm, end in enumerate(accumulate(weights)) if place < end)
+
 
 def deal(left: Sequence[int]) -> int:
     """The arm of one of the places that are left, each as likely as any other, by the
-    system's randomness.
+    system's randomness: in trials from before rounds had keys.
     """
     place = secrets.randbelow(sum(left))
     return next(arm for arm, end in enumerate(accumulate(left)) if place < end)
+
+
+class Unrevealed:
+    """Rounds whose key is not public yet: what was committed to, and who was dealt."""
+
+    def __init__(self) -> None:
+        self.commits: dict[int, str] = {}
+        """Of the rounds whose key is not public."""
+        self.ever: set[str] = set()
+        """All that were ever committed to: a key that was revealed predicts."""
+        self.people: dict[int, list[tuple[int, list[int], int]]] = {}
+        """(number, weights, arm) of the people of each of these rounds."""
+
+    def open(self, round: int, commit: str) -> bool:
+        """A round begins; false if its key was committed to before."""
+        if commit in self.ever:
+            return False
+        self.ever.add(commit)
+        self.commits[round] = commit
+        self.people[round] = []
+        return True
+
+    def note(self, round: int, number: int, weights: list[int], arm: int) -> None:
+        """A person was dealt this arm."""
+        dealt = self.people[round]
+        if dealt and dealt[-1][1] == weights:
+            weights = dealt[-1][1]
+        dealt.append((number, weights, arm))
+
+    def reveal(self, said: list[list[int | str]], through: int) -> str | None:
+        """The keys of all rounds up to one are revealed; what is wrong with them, if
+        anything.
+        """
+        rounds = [round for round in self.commits if round <= through]
+        if [round for round, _ in said] != rounds:
+            return "not the keys that were to be revealed"
+        for round, text in said:
+            key = bytes.fromhex(str(text))
+            whole = key.hex() == text and len(key) == KEY_BYTES
+            if not whole or commitment(key) != self.commits.pop(int(round)):
+                return f"the key of round {round} is not the one that was committed to"
+            for number, weights, arm in self.people.pop(int(round)):
+                if draw(key, number, weights) != arm:
+                    return f"person {number} was not dealt by the key of round {round}"
+        return None

@@ -1,5 +1,4 @@
-"""What happens to a live trial inside one transaction: assign, take in, lose, release,
-end.
+"""What happens to a live trial inside one transaction: assign, take in, lose, operate.
 
 A release is drawn in the transaction that closes its batch, once. Nothing that can be
 refused may follow a draw: whoever is refused could try again until the noise suits.
@@ -7,25 +6,24 @@ refused may follow a draw: whoever is refused could try again until the noise su
 
 import hmac
 import secrets
-import time
-import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
 
-from discreet.errors import DiscreetError, InvalidInputError
-from discreet.strategies.run import Place, Run
+from discreet.errors import InvalidInputError
+from discreet.strategies.run import Deal
 from discreet.trials import mechanisms
-from discreet.trials.chain import Head, first_event
-from discreet.trials.dealing import deal
-from discreet.trials.protocol import Protocol, digest
-from discreet.trials.record import Public, Seat, fresh, release
-from discreet.trials.releases import noise_of, released, spent, totals_of
+from discreet.trials.conduct import Act
+from discreet.trials.dealing import commitment, deal, draw, new_key
+from discreet.trials.intake import id_of, number_of, same_id
+from discreet.trials.protocol import Protocol, check_site
+from discreet.trials.record import Public
+from discreet.trials.replay import dealt_in
+from discreet.trials.settling import end_if_over, settle, sweep
 from discreet.trials.status import Assignment, Tally
 from discreet.trials.store import schema
-from discreet.trials.store.database import Store
-from discreet.trials.store.schema import Assigned, Row
+from discreet.trials.store.schema import Assigned
 from discreet.trials.store.session import Session
-from discreet.trials.verify import Followed
 
 Middles = Mapping[str, float | None]
 """The middle levels that answers were randomised with, by id."""
@@ -54,14 +52,69 @@ class Desk:
         database.
         """
 
+    @cached_property
+    def time(self) -> float:
+        """When this happens; where the record tells times, as it tells them: in whole
+        seconds, and never back.
+        """
+        time = self.session.clock()
+        return max(int(time), self.now.conduct.at) if self.protocol.timed else time
+
     # --- assign -----------------------------------------------------------------------
 
-    def assign(self, count: int, names: Sequence[bytes] | None) -> list[Assignment]:
-        """The next people, up to a release; whoever took part before is refused."""
+    def assign(
+        self, count: int, names: Sequence[bytes] | None, site: str | None
+    ) -> list[Assignment]:
+        """The next people of the round that is open, up to its end; whoever took part
+        before is refused.
+        """
+        self._check_site(site)
         hashes = [] if names is None else self._hashes(names)
-        places = [] if self.now.stopped else self._places(count)
+        enrols = not (self.now.stopped or self.now.conduct.paused or self.closed)
+        places = self._places(count) if enrols else []
         self.session.enter_people(hashes[: len(places)])
-        return self._enter(places)
+        return self._enter(places, site) if places else []
+
+    @property
+    def closed(self) -> bool:
+        """Whether somebody may come, and no round is open for them."""
+        conduct = self.now.conduct
+        full = self.session.look_again().people >= conduct.maximum
+        return not (self.now.stopped or conduct.paused or full) and self.now.run.closed
+
+    def open_round(self) -> None:
+        """Open a round: its key is drawn, kept, and committed to, before anybody of it
+        is known.
+        """
+        if not self.closed:
+            return
+        opening, key = self.now.run.open(), new_key()
+        self.session.open_round(opening.round, key)
+        self.session.append(
+            "opened",
+            {
+                "round": opening.round,
+                "odds": opening.odds,
+                "people": opening.people,
+                "commit": commitment(key),
+            },
+        )
+
+    def _check_site(self, site: str | None) -> None:
+        """Refuse people from where nobody may come."""
+        sites = self.now.conduct.sites_of(self.protocol)
+        if sites is not None and site not in sites:
+            got = "" if site is None else f"; got {site!r}"
+            raise InvalidInputError(
+                f"say from which site people come: one of {', '.join(sites)}{got}. Nobody was "
+                "assigned"
+            )
+        if site is not None and not check_site(site):
+            raise InvalidInputError("site must be the name of a site. Nobody was assigned")
+        if site in self.now.conduct.closed:
+            raise InvalidInputError(
+                f"{site} is closed: nobody is enrolled there. Nobody was assigned"
+            )
 
     def _hashes(self, names: Sequence[bytes]) -> list[bytes]:
         """What is kept of identifiers; refuses whoever took part before."""
@@ -77,44 +130,62 @@ class Desk:
         return hashes
 
     def _places(self, count: int) -> list[Next]:
-        """Places of people who are replaced come first; where a strategy's places are
-        dealt by chance they are dealt among those, and only written first.
+        """Up to so many places of one round; those of people who are replaced come
+        first. In trials from before rounds had keys, they are dealt among the others
+        and only written first.
         """
-        room = min(count, self.protocol.max_people - self.session.look_again().people)
+        people = self.session.look_again().people
+        room = min(count, self.now.conduct.maximum - people)
         vacant, found = list[Next](), list[Next]()
         for batch in sorted(self.session.batches().values()):
             vacant += [Next(batch.arm, batch.phase, True)] * batch.vacant
         while len(found) < room:
-            left = self.now.run.to_deal()
-            drawn = secrets.randbelow(len(vacant) + left) if left else 0
+            left = 0 if self.protocol.keyed else self.now.run.to_deal()
+            drawn = secrets.randbelow(len(vacant) + left) if vacant or left else 0
             if drawn < len(vacant):
                 found.append(vacant.pop(drawn))
-            elif (place := self.now.run.take(deal)) is not None:
+            elif (place := self.now.run.take(self._dealer(people + len(found) + 1))) is not None:
                 found.append(Next(place.arm, place.phase, False))
             else:
                 break
         return sorted(found, key=lambda place: not place.replaces)
 
-    def _enter(self, places: list[Next]) -> list[Assignment]:
+    @cached_property
+    def _key(self) -> bytes:
+        """The key of the round that was opened last."""
+        return list(self.session.round_keys().values())[-1]
+
+    def _dealer(self, number: int) -> Deal:
+        """What deals the person of this number."""
+        if not self.protocol.keyed:
+            return deal
+        return lambda weights: draw(self._key, number, weights)
+
+    def _enter(self, places: list[Next], site: str | None) -> list[Assignment]:
         """Enter the people in these places."""
-        if not places:
-            return []
         first = self.session.look_again().people + 1
-        rows = [
-            Assigned(number, secrets.token_hex(8), place.arm, place.phase, schema.OPEN)
-            for number, place in enumerate(places, start=first)
-        ]
-        lease = self.protocol.lease
-        self.session.assign(rows, None if lease is None else time.time() + lease)
-        changes = Changes()
-        for place in places:
+        until = self.protocol.lease if self.protocol.deadline is None else self.protocol.deadline
+        ends = None if until is None else self.time + until
+        one_line = self.now.run.learns_always and self.protocol.dealing
+        rows, changes = list[Assigned](), Changes()
+        for number, place in enumerate(places, start=first):
+            phase = number if one_line else place.phase
+            token = secrets.token_hex(8)
+            rows.append(Assigned(number, token, place.arm, phase, schema.OPEN, ends, site))
             vacant = -1 if place.replaces else 0
             changes.count(self._slot(place.arm, place.phase), open=1, vacant=vacant)
+        self.session.assign(rows)
         self.session.add(changes.by_slot)
-        arms = [place.arm for place in places]
-        replacing = sum(place.replaces for place in places)
-        self.session.append("assigned", {"first": first, "arms": arms, "replacing": replacing})
-        return [Assignment(id_of(row), self.protocol.arms[row.arm]) for row in rows]
+        says: dict[str, Any] = {"first": first, "arms": [place.arm for place in places]}
+        says["replacing"] = sum(place.replaces for place in places)
+        if site is not None:
+            says["site"] = site
+        self.now.conduct.enrol(site, len(places))
+        if self.protocol.timed:
+            says["at"] = self.now.conduct.at = int(self.time)
+            self.now.conduct.came(dealt_in(self.protocol, places[-1].phase))
+        self.session.append("assigned", says)
+        return [Assignment(id_of(row), self.now.conduct.arms[row.arm]) for row in rows]
 
     # --- take in, and lose ------------------------------------------------------------
 
@@ -122,12 +193,12 @@ class Desk:
         """The assignments of these ids; an unknown one is an error, and says nothing
         else.
         """
-        numbers = {id: _number(id) for id in ids}
+        numbers = {id: number_of(id) for id in ids}
         known = self.session.assigned(sorted(set(numbers.values())))
         found = {}
         for id, number in numbers.items():
             row = known.get(number)
-            if row is None or not _same(id_of(row), id):
+            if row is None or not same_id(id_of(row), id):
                 raise InvalidInputError(
                     f"there is no assignment {id!r} in this trial; nothing was told"
                 )
@@ -136,146 +207,134 @@ class Desk:
 
     def take_in(self, units: Mapping[str, int], middles: Middles | None = None) -> None:
         """Seal outcomes by id, and release what is complete with them; those told
-        before stay. `middles` are the levels that answers were randomised with.
+        before stay, those past the deadline count no more. `middles` are the levels
+        that answers were randomised with.
         """
         rows = self.find(list(units))
-        told = [(row, units[id]) for id, row in rows.items() if row.state == schema.OPEN]
-        if not told:
-            return
+        late = self.late() if self.protocol.deadline is not None else []
+        gone = {row.number for row in late}
+        told = {
+            id: row
+            for id, row in rows.items()
+            if row.state == schema.OPEN and row.number not in gone
+        }
         if middles is not None:
-            self._check_middles(middles[id] for id in rows if rows[id].state == schema.OPEN)
-        news = [row for row, _ in told]
+            self._check_middles([(row, middles[id]) for id, row in told.items()])
+        news = list(told.values())
         self.session.mark(news, schema.TOLD)
-        self.session.seal(told)
+        self._seal([(row, units[id]) for id, row in told.items()])
         changes = Changes()
         for row in news:
             changes.count(self._slot(row.arm, row.phase), open=-1, told=1)
         self.session.add(changes.by_slot)
-        self._settle(news)
+        self._give_up(late, schema.EXPIRED)
+        if news or late:
+            settle(self, news + late)
 
-    def _check_middles(self, middles: Iterable[float | None]) -> None:
+    def _check_middles(self, middles: Iterable[tuple[Assigned, float | None]]) -> None:
         """Refuse answers that were randomised with another middle level than the one
         announced.
         """
-        wanted = self.now.run.middle
-        if any(middle != wanted for middle in middles):
-            raise InvalidInputError(
-                "the response was not randomised with the middle level that was announced with "
-                f"the assignment: --middle {wanted!r}. If it has left the person's place, do not "
-                "randomise the outcome again, which would spend ε twice: say that it is missing"
-            )
+        for row, middle in middles:
+            wanted = self.now.run.middle_of(row.phase)
+            if middle != wanted and self.now.run.under_way(row.arm, row.phase):
+                raise InvalidInputError(
+                    "the response was not randomised with the middle level that was announced with "
+                    f"the assignment: --middle {wanted!r}. If it has left the person's place, do "
+                    "not randomise the outcome again, which would spend ε twice: say that it is "
+                    "missing"
+                )
 
     def amend(self, id: str, units: int) -> None:
         """Put another outcome in the place of one that is not released."""
         row = self.find([id])[id]
+        if self.protocol.deadline is not None and (row.deadline or 0) < self.time:
+            raise InvalidInputError(
+                "the deadline of this person has passed: what was told by then counts, and cannot "
+                "be amended any more"
+            )
         if row.state == schema.OPEN:
             raise InvalidInputError("there is no outcome to amend under this id: tell it")
-        if self._slot(row.arm, row.phase) not in self.session.batches() or self._taken(row):
+        released = self._slot(row.arm, row.phase) not in self.session.batches()
+        if released or self._taken(row) or not self.now.run.under_way(row.arm, row.phase):
             raise InvalidInputError(
                 "the outcome under this id has been released: it cannot be amended any more"
             )
-        self.session.reseal(row, units)
+        self.session.reseal(self._sealed(row), units)
 
-    def lose(self, rows: Iterable[Assigned], state: int) -> int:
-        """Outcomes that will not come: the worst one, or a place for another person;
-        how many.
-        """
+    def late(self) -> list[Assigned]:
+        """Open assignments past their deadline, or lease."""
+        return self.session.late(self.time)
+
+    def lose(self, rows: Iterable[Assigned], state: int) -> None:
+        """Outcomes that will not come: the worst one, or a place for another person."""
         lost = [row for row in rows if row.state == schema.OPEN]
-        if not lost:
-            return 0
+        self._give_up(lost, state)
+        if lost:
+            settle(self, lost)
+
+    def expire(self) -> int:
+        """Outcomes past their deadline are given up, and what is released by the clock
+        is; how many numbers were released. (How many were given up is no count to be
+        shown: an outcome that is missing is an outcome.)
+        """
+        late, before = self.late(), self.now.releases
+        self._give_up(late, schema.EXPIRED)
+        settle(self, late, by_clock=True)
+        return self.now.releases - before
+
+    def _give_up(self, lost: Sequence[Assigned], state: int) -> None:
         self.session.mark(lost, state)
         replace = self.protocol.missing == "replace"
         in_turn = self.now.run.learns_always
         if not replace:
-            self.session.seal([(row, self._worst()) for row in lost])
+            self._seal([(row, self._worst(row)) for row in lost])
         elif in_turn:
-            self.session.seal([(row, None) for row in lost])
+            self.session.seal([(self._sealed(row), None) for row in lost])
         vacant = 1 if replace and not in_turn else 0
         changes = Changes()
         for row in lost:
             slot = self._slot(row.arm, row.phase)
             changes.count(slot, open=-1, told=1 - vacant, vacant=vacant)
         self.session.add(changes.by_slot)
-        self._settle(lost)
-        return len(lost)
 
-    def _worst(self) -> int:
+    def _seal(self, outcomes: Iterable[tuple[Assigned, int]]) -> None:
+        """Put outcomes behind the wall; of those that will never be released nothing
+        but that they were told.
+        """
+        going = self.now.run.under_way
+        self.session.seal(
+            [
+                (self._sealed(row), units if going(row.arm, row.phase) else None)
+                for row, units in outcomes
+            ]
+        )
+
+    def _worst(self, row: Assigned) -> int:
         """The worst outcome in units; randomised if that is how outcomes come in."""
         strategy = self.protocol.strategy
         if not strategy.trust_model.randomised:
             return 0
-        epsilon, middle = float(strategy.epsilon or 0), self.now.run.middle
+        epsilon, middle = float(strategy.epsilon or 0), self.now.run.middle_of(row.phase)
         return mechanisms.respond(0.0, epsilon, strategy.gamma, middle=middle).value
 
-    # --- release, and end -------------------------------------------------------------
+    # --- operate ----------------------------------------------------------------------
 
-    def _settle(self, news: Iterable[Assigned]) -> None:
-        """Release what is complete now that these outcomes are in, and decide."""
+    def operate(self, act: Act) -> None:
+        """What an operator does, and what follows from it."""
         if self.now.stopped:
-            return
-        run = self.now.run
-        if run.learns_always:
-            self._take_answers(run, {row.arm for row in news})
-        while not run.stopped and (due := run.due()) and not self.tally().waiting:
-            self._release(due)
-        self.end_if_over()
+            raise InvalidInputError("the trial is over: nothing can be done to it any more")
+        people = self.session.look_again().people
+        self.now.conduct.apply(act, self.now.run, people, self.protocol)
+        about = {} if act.about is None else {"about": act.about}
+        self.session.append("operator", {"action": act.action, "reason": act.reason, **about})
+        if self.now.conduct.ended:
+            end_if_over(self)
+        else:
+            settle(self, [])
+            sweep(self)
 
-    def _release(self, due: list[Place]) -> None:
-        """Draw the noise, publish the sums, erase the outcomes."""
-        run, protocol = self.now.run, self.protocol
-        sealed = [totals_of(batch, run, protocol.grid, self.session) for batch in due]
-        if [count for _, count in sealed] != [batch.size for batch in due]:
-            raise DiscreetError(
-                "the outcomes of a batch do not match its assignments: run `discreet trial verify`"
-            )
-        totals, grid = run.combine([total for total, _ in sealed]), run.due_grid(protocol.grid)
-        pairs, cost = run.fine, spent(protocol, run)
-        made = release(due, totals, grid, noise_of(protocol, grid), run.release)
-        self.now.releases += sum(one.sum is not None for one in made)
-        for batch in due:
-            self.session.close_batch(batch.arm, batch.phase)
-            if self.protocol.retain != "forever":
-                self.session.erase(batch.arm, batch.phase)
-                self.erased = not self.protocol.strategy.trust_model.randomised
-        self.session.append("released", released(made, cost, 1 / grid, pairs))
-
-    def _take_answers(self, run: Run, arms: Iterable[int]) -> None:
-        """Take in answers, each arm's in the order of its assignments.
-
-        The order of arrival may depend on the outcomes.
-        """
-        grid = self.protocol.grid
-        taken = []
-        for arm in sorted(arms):
-            before = self.now.cursor[arm]
-            for place, number, units in self.session.answers(arm, before):
-                if units is not None and not run.stopped:
-                    self.now.cursor[arm] = place
-                    run.answer(arm, units / grid)
-                    taken.append([number, units])
-            if self.protocol.retain != "forever":
-                self.session.erase_answers(arm, before, self.now.cursor[arm])
-        if taken:
-            self.now.releases += len(taken)
-            self.session.append("answered", {"answers": taken, "unit": 1 / grid})
-
-    def end_if_over(self) -> None:
-        """Write the end if the rule has stopped, or no release can come any more."""
-        if not self.now.stopped and (self.now.run.stopped or self._exhausted()):
-            self.session.append("stopped", self.now.end())
-
-    def _exhausted(self) -> bool:
-        """Whether nobody else may be asked, and what is due can never be complete."""
-        run = self.now.run
-        full = self.session.look_again().people >= self.protocol.max_people
-        batches = self.session.batches()
-        if run.learns_always:
-            return full and not any(batch.open for batch in batches.values())
-        due = run.due()
-        if not due:
-            return full or run.finished
-        waited = (batches.get((batch.arm, batch.phase)) for batch in due)
-        return full and any(batch.vacant for batch in waited if batch is not None)
+    # --- where people are counted -----------------------------------------------------
 
     def tally(self) -> Tally:
         """How many outcomes are not in, and how many of them the next release waits
@@ -293,14 +352,28 @@ class Desk:
         told = sum(batch.told for batch in known if batch is not None)
         return Tally(pending, sum(batch.size for batch in due) - told)
 
-    # --- where people are counted -----------------------------------------------------
+    def shown_tally(self) -> Tally:
+        """What anyone may see of it: where rounds are released by the clock, so that
+        nobody sees when outcomes come, all that are not released count as not in.
+        """
+        if not self.protocol.timed:
+            return self.tally()
+        pending = sum(batch.open + batch.told for batch in self.session.batches().values())
+        waiting = 0 if self.now.stopped else sum(batch.size for batch in self.now.run.due())
+        return Tally(pending, waiting)
 
     def _slot(self, arm: int, phase: int) -> Slot:
         """Answers that are taken one by one have one batch for each arm."""
         return (arm, 0) if self.now.run.learns_always else (arm, phase)
 
+    def _sealed(self, row: Assigned) -> Assigned:
+        """Where an outcome is kept: an answer that is taken in turn, in its line."""
+        in_turn = self.now.run.learns_always
+        return row._replace(arm=self.now.line(row.arm)) if in_turn else row
+
     def _taken(self, row: Assigned) -> bool:
-        return self.now.run.learns_always and row.phase <= self.now.cursor[row.arm]
+        in_turn = self.now.run.learns_always
+        return in_turn and row.phase <= self.now.cursor[self.now.line(row.arm)]
 
 
 class Changes:
@@ -314,63 +387,3 @@ class Changes:
         """Add to one of them."""
         now = self.by_slot.get(slot, (0, 0, 0))
         self.by_slot[slot] = (now[0] + open, now[1] + told, now[2] + vacant)
-
-
-def identifiers(people: Sequence[str]) -> list[bytes]:
-    """Identifiers as they are hashed: without spaces around, in one of Unicode's ways
-    to write them.
-    """
-    if not people:
-        raise InvalidInputError("the list of people is empty")
-    texts = all(isinstance(person, str) and person.strip() for person in people)
-    if isinstance(people, str) or not texts:
-        raise InvalidInputError("people must be a list of identifiers, each a text")
-    try:
-        return [unicodedata.normalize("NFC", person.strip()).encode() for person in people]
-    except UnicodeEncodeError:
-        raise InvalidInputError(
-            "people must be a list of identifiers, each a text that can be written down"
-        ) from None
-
-
-def id_of(row: Assigned) -> str:
-    """Under which a person's outcome is told."""
-    return f"{row.number}-{row.token}"
-
-
-def _same(id: str, given: str) -> bool:
-    return secrets.compare_digest(id.encode(), str(given).encode(errors="replace"))
-
-
-def _number(id: str) -> int:
-    number = str(id).partition("-")[0]
-    return int(number) if number.isascii() and number.isdigit() and len(number) < 10 else -1
-
-
-def enter(home: Store, protocol: Protocol) -> None:
-    """Begin the record of a new trial, unless there is one of this name."""
-    text = protocol.text
-    state = fresh(protocol).dump()
-    with home.session(protocol.name) as session:
-        if session.look() is None:
-            key = secrets.token_bytes(32)
-            if session.create(text, digest(text), key, state):
-                begin = first_event(digest(text))
-                session.append(begin.kind, begin.says)
-                session.save(state)
-
-
-def disagreements(followed: Followed, row: Row, session: Session) -> Iterator[str]:
-    """What in the database does not follow from its record."""
-    replay = followed.replay
-    if followed.head != Head(row.seq, row.head):
-        yield "the record is shorter than the trial says"
-    if followed.unfinished:
-        yield followed.unfinished
-    if replay.now.dump() != row.state:
-        yield "the state does not follow from the record"
-    places = [Seat(*place) for place in session.places_assigned()]
-    if replay.places != places or row.people != len(places):
-        yield "the assignments do not follow from the record"
-    if not session.counts_agree():
-        yield "the counts of outcomes do not agree with the outcomes"

@@ -9,8 +9,11 @@ from typing import Any
 
 from discreet.errors import InvalidInputError
 from discreet.scale import CLIP, OUTSIDE, REFUSE, Scale
+from discreet.strategies.parts import BLOCKS, COINS, ORDER
+from discreet.strategies.run import Dealing
 from discreet.strategies.strategy import Strategy
 from discreet.strategies.units import BITS, LEVELS, grid_of, kind_of
+from discreet.trials.dealing import SHORTEST_BLOCK
 from discreet.trials.outcomes import payable_delta
 from discreet.validate import check_whole
 from discreet.version import __version__
@@ -24,6 +27,27 @@ RETAIN = {
     "forever": (
         "OUTCOMES ARE KEPT for ever behind the wall, and whoever can read the database can read "
         "them"
+    ),
+}
+COMPLETE, CLOCK = "complete", "clock"
+RELEASE = {
+    COMPLETE: (
+        "a round is released as soon as its outcomes are in. If how soon people answer depends on "
+        "their outcomes, the moment of a release tells about these, and ε does not cover that"
+    ),
+    CLOCK: (
+        "a round is released by the clock, when the deadline of its last person has passed: the "
+        "moment tells nothing about outcomes"
+    ),
+}
+"""When a round is released, and what that tells."""
+WAITING, CONTINUOUS = "waiting", "continuous"
+ENROLMENT = {
+    WAITING: "nobody is enrolled while a full round waits for its outcomes",
+    CONTINUOUS: (
+        "people are enrolled while earlier rounds wait for their outcomes. The error rate then "
+        "rests also on a pace of people's coming that does not depend on how those fare whose "
+        "outcomes are not released"
     ),
 }
 MOST_PEOPLE = 2**30
@@ -48,6 +72,20 @@ class Protocol:
     version: str = __version__
     outside: str = REFUSE
     """What an outcome outside the range is: refused, or the nearer end."""
+    dealing: str = ""
+    """How people get their arms, a row of `DEALING`; empty in protocols from before
+    that was written down.
+    """
+    block: int = 0
+    """People of a permuted block, at least; 0 where there are none."""
+    sites: tuple[str, ...] | None = None
+    """Where people are enrolled; None: anywhere."""
+    deadline: float | None = None
+    """Seconds from assignment within which an outcome counts; later it is the worst."""
+    release: str = COMPLETE
+    """When a round is released."""
+    enrolment: str = WAITING
+    """Whether people are enrolled while a round waits for its outcomes."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot be carried out."""
@@ -57,7 +95,7 @@ class Protocol:
             )
         self.strategy.to_dict()  # refuses parts that are Python functions
         _check_names(self.name, self.arms)
-        if not _writable(self.version):
+        if not writable(self.version):
             raise InvalidInputError("version must be the text of a version of discreet")
         _check_word("missing", self.missing, MISSING)
         _check_word("retain", self.retain, RETAIN)
@@ -68,7 +106,95 @@ class Protocol:
         object.__setattr__(self, "low", self.scale.low)
         object.__setattr__(self, "high", self.scale.high)
         if self.lease is not None:
-            object.__setattr__(self, "lease", _check_lease(self.lease))
+            object.__setattr__(self, "lease", _check_seconds("lease", self.lease))
+        self._check_field()
+
+    def _check_field(self) -> None:
+        """Refuse ways of coming, dealing and answering that cannot be carried out."""
+        _check_word("release", self.release, RELEASE)
+        _check_word("enrolment", self.enrolment, ENROLMENT)
+        if self.sites is not None:
+            object.__setattr__(self, "sites", _check_sites(self.sites))
+        if self.deadline is not None:
+            object.__setattr__(self, "deadline", _check_seconds("deadline", self.deadline))
+        if refusal := self._field_refusal():
+            raise InvalidInputError(refusal)
+
+    def _field_refusal(self) -> str | None:
+        """Why these settings do not go together, if they do not."""
+        name, ways = self.strategy.name, self.strategy.part.dealings
+        if self.dealing and self.dealing not in ways:
+            return f"people of {name} are dealt by {' or '.join(ways)}; got {self.dealing!r}"
+        if refusal := self._blocks_refusal():
+            return refusal
+        if self.missing == "replace" and self.dealing in (COINS, BLOCKS):
+            return (
+                "missing='replace' is not for people who are dealt by chance: who is missing may "
+                "depend on the arm, and those who stay would be other people on each. Take "
+                "missing='failure': the outcome that counts is then 'did well and answered'"
+            )
+        if self.deadline is None:
+            if self.release == COMPLETE and self.enrolment == WAITING:
+                return None
+            what = f"release={CLOCK!r}" if self.release == CLOCK else f"enrolment={CONTINUOUS!r}"
+            return f"{what} needs a deadline: say after how many seconds an outcome counts no more"
+        return self._deadline_refusal()
+
+    def _blocks_refusal(self) -> str | None:
+        """The same of blocks."""
+        if self.dealing != BLOCKS:
+            return "block is for dealing='blocks' only: leave it out" if self.block else None
+        if type(self.block) is not int or self.block < SHORTEST_BLOCK:
+            return (
+                f"block must be a whole number of people, {SHORTEST_BLOCK} or more: shorter ones "
+                "cost too many people, and are too easily guessed"
+            )
+        arms = len(self.arms)
+        if self.max_people < -(-self.block // arms) * arms:
+            return (
+                f"no block of {self.block} people or more, as many on each of {arms} arms, fits "
+                f"below max_people={self.max_people}: raise it"
+            )
+        if self.strategy.zeta > 0:
+            return "the price of blocks is not proved for an indifference gap: leave zeta out"
+        return None
+
+    def _deadline_refusal(self) -> str | None:
+        """The same of a protocol with a deadline."""
+        if self.lease is not None or self.missing == "replace":
+            other = "lease" if self.lease is not None else "missing='replace'"
+            return (
+                f"a deadline goes with no {other}: what is not told by then counts as the worst "
+                "outcome"
+            )
+        if self.release == CLOCK and self.strategy.part.each_answer:
+            return (
+                f"release='clock' is for rounds, and {self.strategy.name} releases every answer by "
+                "itself"
+            )
+        if self.release == CLOCK and float(self.deadline or 0) % 1:
+            return (
+                "release='clock' goes by whole seconds: give a deadline of whole seconds, so that "
+                "what is told in time counts"
+            )
+        if self.enrolment == CONTINUOUS and self.dealing != COINS:
+            return "enrolment='continuous' is for trials of bet-se that are dealt by coins"
+        return None
+
+    @property
+    def dealt(self) -> Dealing:
+        """How a run of this protocol deals people."""
+        return Dealing(self.dealing, self.block, self.enrolment == CONTINUOUS)
+
+    @property
+    def keyed(self) -> bool:
+        """Whether people are dealt by keys of rounds."""
+        return self.dealing not in ("", ORDER)
+
+    @property
+    def timed(self) -> bool:
+        """Whether the record tells when people came and rounds were released."""
+        return self.release == CLOCK
 
     @property
     def scale(self) -> Scale:
@@ -100,13 +226,13 @@ class Protocol:
         ends = f"{self.low:g} or {self.high:g}"
         return f"{ends}, {better} is better; those between are rounded at random to one of the two"
 
-    def shown_delta(self, smallest: float | None) -> float | None:
-        """The smallest δ of an inconclusive end: with what discrete noise costs; none
-        without a proof.
+    def shown_delta(self, smallest: float | None, added: int) -> float | None:
+        """The smallest δ of an inconclusive end: with what discrete noise costs, and
+        once more for each arm that was added; none without a proof.
         """
         if smallest is None or not self.strategy.proved:
             return None
-        paid = smallest * self.strategy.delta / payable_delta(self.strategy)
+        paid = (1 + added) * smallest * self.strategy.delta / payable_delta(self.strategy)
         return paid if paid < 1 else None
 
     @property
@@ -122,7 +248,9 @@ class Protocol:
     def to_dict(self) -> dict[str, Any]:
         """Plain types from which `from_dict` makes an equal protocol."""
         plain = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {**plain, "arms": list(self.arms), "strategy": asdict(self.strategy)}
+        sites = None if self.sites is None else list(self.sites)
+        lists = {"arms": list(self.arms), "sites": sites}
+        return {**plain, **lists, "strategy": asdict(self.strategy)}
 
     @staticmethod
     def from_dict(description: dict[str, Any]) -> "Protocol":
@@ -150,17 +278,28 @@ def canonical(value: Any) -> str:
     )
 
 
+def as_written(made: dict[str, Any], written: dict[str, Any]) -> dict[str, Any]:
+    """A protocol without the names that there were not when it was written down: with
+    them it would have another hash.
+    """
+    return {
+        name: as_written(part, written[name]) if isinstance(part, dict) else part
+        for name, part in made.items()
+        if name in written
+    }
+
+
 def digest(text: str) -> str:
     """The hash of a protocol as it was written down."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _check_names(name: Any, arms: Any) -> None:
-    if not _writable(name) or len(name) > LONGEST_NAME or name.startswith("-"):
+    if not writable(name) or len(name) > LONGEST_NAME or name.startswith("-"):
         raise InvalidInputError(
             f"name must be a text of 1 to {LONGEST_NAME} characters that does not begin with -"
         )
-    if not isinstance(arms, tuple | list) or not all(_writable(arm) for arm in arms):
+    if not isinstance(arms, tuple | list) or not all(writable(arm) for arm in arms):
         raise InvalidInputError("arms must be a list of names, such as ['5 mg', '10 mg']")
     if max(map(len, arms), default=0) > LONGEST_NAME:
         raise InvalidInputError(f"an arm's name may have {LONGEST_NAME} characters")
@@ -175,14 +314,29 @@ def _check_word(what: str, value: Any, allowed: dict[str, str]) -> None:
         raise InvalidInputError(f"{what} must be one of {', '.join(allowed)}; got {value!r}")
 
 
-def _check_lease(lease: Any) -> float:
-    number = isinstance(lease, int | float) and not isinstance(lease, bool)
-    if not number or not 0 < lease < 1e10:
-        raise InvalidInputError("lease must be a positive number of seconds, or None")
-    return float(lease)
+def _check_seconds(what: str, value: Any) -> float:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not 0 < value < 1e10:
+        raise InvalidInputError(f"{what} must be a positive number of seconds, or None")
+    return float(value)
 
 
-def _writable(text: Any) -> bool:
+def _check_sites(sites: Any) -> tuple[str, ...]:
+    named = isinstance(sites, tuple | list) and all(map(check_site, sites))
+    if not named or not sites or len(set(sites)) < len(sites):
+        raise InvalidInputError(
+            "sites must be a list of different names, such as ['Leeds', 'Lyon'], or None where "
+            "people may come from anywhere"
+        )
+    return tuple(sites)
+
+
+def check_site(name: Any) -> bool:
+    """Whether this can be the name of a site."""
+    return writable(name) and len(name) <= LONGEST_NAME
+
+
+def writable(text: Any) -> bool:
     """Whether it is a text that every database can hold."""
     if not isinstance(text, str) or not text.strip() or "\0" in text:
         return False

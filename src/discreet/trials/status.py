@@ -9,8 +9,11 @@ from typing import Any, NamedTuple
 from discreet.scale import OUTSIDE, REFUSE, Scale
 from discreet.strategies.run import ArmView, Lead
 from discreet.trials.chain import Head
-from discreet.trials.protocol import MISSING, RETAIN, Protocol
+from discreet.trials.conduct import MEANS
+from discreet.trials.dealing import GUARANTEE, assignment_words
+from discreet.trials.protocol import CONTINUOUS, ENROLMENT, MISSING, RELEASE, RETAIN
 from discreet.trials.record import Public
+from discreet.trials.replay import dealt_in
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,8 @@ class Batch:
     stopped: bool
     middle: float | None = None
     """Where people send one of three levels: the middle one, for `respond`."""
+    paused: bool = False
+    """Whether an operator has paused the trial."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +75,25 @@ class LeadStatus:
 
 
 @dataclass(frozen=True)
+class SiteStatus:
+    """The flow of people at a site."""
+
+    name: str
+    people: int
+    closed: bool
+
+
+@dataclass(frozen=True)
+class ActStatus:
+    """What an operator did, why, and what it means for the guarantee."""
+
+    action: str
+    about: str | int | None
+    reason: str
+    means: str
+
+
+@dataclass(frozen=True)
 class Status:
     """The trial as anyone may see it."""
 
@@ -89,7 +113,7 @@ class Status:
     """People assigned whose outcome is not in."""
     waiting: int
     """Outcomes that the next release waits for; then `ask` assigns only people who
-    replace others.
+    replace others, unless enrolment is continuous.
     """
     releases: int
     epsilon: float | None
@@ -117,6 +141,24 @@ class Status:
     """
     middle: float | None
     """Where people send one of three levels: the middle one of those who are in now."""
+    guarantee: str
+    """What the answer means, in short; empty in trials from before coins."""
+    timing: str
+    """When rounds are released, and what that tells."""
+    deadline: float | None
+    """Seconds from assignment within which an outcome counts."""
+    enrolment: str
+    """Whether people are enrolled while rounds wait for outcomes, if they are."""
+    paused: bool
+    sites: tuple[SiteStatus, ...]
+    acts: tuple[ActStatus, ...]
+    """What operators did."""
+    next_release: int | None
+    """When the round that is full is released by the clock, in seconds since 1970."""
+    error_rate: float | None
+    """What holds over the whole trial after what operators did: δ, and once more δ for
+    each arm that was dropped or added; none without a proof.
+    """
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types."""
@@ -155,13 +197,14 @@ class Tally(NamedTuple):
     waiting: int
 
 
-def make_figures(protocol: Protocol, now: Public) -> Figures:
+def make_figures(now: Public) -> Figures:
     """What is public about each arm, and the smallest δ of an inconclusive end."""
-    table = zip(protocol.arms, now.run.table(), strict=True)
-    arms = tuple(_arm(name, arm, protocol.scale) for name, arm in table)
+    table = zip(now.conduct.arms, now.run.table(), strict=True)
+    arms = tuple(_arm(name, arm, now.protocol.scale) for name, arm in table)
     if not now.stopped or now.conclusive:
         return Figures(arms, None)
-    return Figures(arms, protocol.shown_delta(now.run.smallest_delta()))
+    added = sum(act.action == "add-arm" for act in now.conduct.acts)
+    return Figures(arms, now.protocol.shown_delta(now.run.smallest_delta(), added))
 
 
 def _arm(name: str, arm: ArmView, scale: Scale) -> ArmStatus:
@@ -172,35 +215,58 @@ def _arm(name: str, arm: ArmView, scale: Scale) -> ArmStatus:
     return ArmStatus(name, arm.pulls, arm.count, mean, (low, high))
 
 
-def _lead(lead: Lead, protocol: Protocol) -> LeadStatus:
-    over = tuple(protocol.arms[arm] for arm in lead.over)
-    span = protocol.scale.high - protocol.scale.low
-    return LeadStatus(protocol.arms[lead.arm], over, lead.people, lead.value * span)
+def _lead(lead: Lead, now: Public) -> LeadStatus:
+    names, scale = now.conduct.arms, now.protocol.scale
+    over = tuple(names[arm] for arm in lead.over)
+    return LeadStatus(names[lead.arm], over, lead.people, lead.value * (scale.high - scale.low))
+
+
+def _sites(now: Public) -> tuple[SiteStatus, ...]:
+    """The sites of the protocol, then those that people came from."""
+    conduct = now.conduct
+    known = conduct.sites_of(now.protocol) or []
+    names = dict.fromkeys([*known, *conduct.sites, *conduct.closed])
+    return tuple(
+        SiteStatus(name, conduct.sites.get(name, 0), name in conduct.closed) for name in names
+    )
+
+
+def _next_release(now: Public) -> int | None:
+    """Known where the clock releases and a round is full."""
+    deadline, due = now.protocol.deadline, now.run.due()
+    if not now.protocol.timed or deadline is None or not due or now.stopped:
+        return None
+    return now.conduct.ready(dealt_in(now.protocol, due[0].phase), deadline)
+
+
+def _error_rate(now: Public) -> float | None:
+    """Over the whole trial; of trials from before coins the status said δ alone."""
+    strategy = now.protocol.strategy
+    if not now.protocol.dealing or not strategy.proved:
+        return None
+    changes = sum(act.action in ("drop-arm", "add-arm") for act in now.conduct.acts)
+    return min((1 + changes) * strategy.delta, 1.0)
 
 
 def make_status(
-    protocol: Protocol,
-    protocol_hash: str,
-    now: Public,
-    figures: Figures,
-    tally: Tally,
-    people: int,
-    head: Head,
+    protocol_hash: str, now: Public, figures: Figures, tally: Tally, people: int, head: Head
 ) -> Status:
-    """The status that follows from the protocol, the public state, and how many
-    outcomes are not in.
+    """The status that follows from the public state, and how many outcomes are not
+    in.
     """
+    protocol, conduct = now.protocol, now.conduct
     strategy = protocol.strategy
     best = now.run.recommendation
+    waits = bool(protocol.dealing) and not strategy.part.each_answer
     return Status(
         name=protocol.name,
         strategy=strategy.name,
         stopped=now.stopped,
         conclusive=now.conclusive,
-        recommendation=None if best is None else protocol.arms[best],
+        recommendation=None if best is None else conduct.arms[best],
         smallest_delta=figures.smallest_delta,
         people=people,
-        max_people=protocol.max_people,
+        max_people=conduct.maximum,
         pending=tally.pending,
         waiting=tally.waiting,
         releases=now.releases,
@@ -214,8 +280,17 @@ def make_status(
         arms=figures.arms,
         head=str(head),
         protocol_hash=protocol_hash,
-        leads=tuple(_lead(lead, protocol) for lead in now.run.leads()),
-        assignment=strategy.part.dealing,
+        leads=tuple(_lead(lead, now) for lead in now.run.leads()),
+        assignment=assignment_words(strategy, protocol.dealing),
         middle=None if now.stopped else now.run.middle,
         outside="" if protocol.outside == REFUSE else OUTSIDE[protocol.outside],
+        guarantee=GUARANTEE.get(protocol.dealing, ""),
+        timing=RELEASE[protocol.release] if waits else "",
+        deadline=protocol.deadline,
+        enrolment=ENROLMENT[CONTINUOUS] if protocol.enrolment == CONTINUOUS else "",
+        paused=conduct.paused,
+        sites=_sites(now),
+        acts=tuple(ActStatus(*act, MEANS[act.action]) for act in conduct.acts),
+        next_release=_next_release(now),
+        error_rate=_error_rate(now),
     )

@@ -7,10 +7,9 @@ in and never come out.
 """
 
 import json
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import islice
+from dataclasses import replace
 from typing import Any
 
 from discreet.errors import InvalidInputError, TamperedError
@@ -18,16 +17,20 @@ from discreet.scale import REFUSE, ends_of
 from discreet.strategies.strategy import Strategy
 from discreet.trials import mechanisms
 from discreet.trials.chain import Head, first_event
-from discreet.trials.desk import Desk, Middles, disagreements, enter, identifiers
-from discreet.trials.outcomes import Response, largest_response, response_kind, to_units
-from discreet.trials.protocol import Protocol, digest
-from discreet.trials.record import BROKEN, Replay, fresh, live_noise
+from discreet.trials.conduct import Act
+from discreet.trials.dealing import usual_dealing
+from discreet.trials.desk import Desk, Middles
+from discreet.trials.entry import check_head, enter, examine
+from discreet.trials.intake import identifiers, outcome_units, response_units
+from discreet.trials.outcomes import Response
+from discreet.trials.protocol import COMPLETE, WAITING, Protocol, as_written, digest
+from discreet.trials.record import BROKEN, fresh
+from discreet.trials.settling import end_if_over
 from discreet.trials.status import Batch, Figures, Status, Verification, make_figures, make_status
 from discreet.trials.store import schema
 from discreet.trials.store.database import Store
 from discreet.trials.store.schema import Row
 from discreet.trials.store.session import Session
-from discreet.trials.verify import follow
 from discreet.validate import check_whole
 
 MOST_AT_ONCE = 100_000
@@ -68,6 +71,12 @@ class Trial:
         direction: str = "max",
         lease: float | None = None,
         outside: str = REFUSE,
+        dealing: str | None = None,
+        block: int = 0,
+        sites: Sequence[str] | None = None,
+        deadline: float | None = None,
+        release: str = COMPLETE,
+        enrolment: str = WAITING,
     ) -> "Trial":
         """Start a trial, or go on with one of this name and these settings; other
         settings are refused.
@@ -79,14 +88,37 @@ class Trial:
         seconds an outcome counts as missing, `outside` whether an outcome beyond the
         range is refused or counts as the nearer end (`clip`). That outcomes are numbers
         is for the strategy to say: `bet_se(outcomes="numbers")`.
+
+        `sites` names where people are enrolled (None: anywhere). They are dealt in the
+        strategy's usual way: `bet-se` by coins, or with `dealing="blocks"` in permuted
+        blocks of at least `block` people. With a `deadline`, in seconds from
+        assignment, an outcome counts if it is told by then, and else as the worst one;
+        rounds are released when they are `complete`, or by the `clock`; and with
+        `enrolment="continuous"` people are enrolled while rounds wait.
         """
         settings = (max_people, missing, retain, *ends_of(range), direction, lease)
-        protocol = Protocol(name, arms, strategy, *settings, outside=outside)  # type: ignore[arg-type]
+        protocol = Protocol(
+            name,
+            arms,  # type: ignore[arg-type]
+            strategy,
+            *settings,
+            outside=outside,
+            dealing=usual_dealing(strategy) if dealing is None else dealing,
+            block=block,
+            sites=sites,  # type: ignore[arg-type]
+            deadline=deadline,
+            release=release,
+            enrolment=enrolment,
+        )
+        if not protocol.dealing:
+            raise InvalidInputError("dealing must be one of the strategy's ways, or None")
         if strategy.trust_model.private:
             mechanisms.ready()
         home = Store(url)
         enter(home, protocol)
         trial = cls._open(home, name, None)
+        if dealing is None and not trial.protocol.dealing:
+            protocol = replace(protocol, dealing="")  # begun before it was written down
         if differences := trial.protocol.differences(protocol):
             raise InvalidInputError(
                 f"there is a trial {name!r} with other settings: {'; '.join(differences)}. Open "
@@ -120,7 +152,7 @@ class Trial:
             protocol = Protocol.from_dict(json.loads(row.protocol))
             trial = cls(home, protocol, protocol_hash)
             if head is not None:
-                trial._check_head(session, Head.parse(head))
+                check_head(session, Head.parse(head))
             trial._seen = Head(row.seq, row.head)
         trial._erased = (
             protocol.retain != "forever" and not protocol.strategy.trust_model.randomised
@@ -146,27 +178,35 @@ class Trial:
 
     # --- ask and tell -----------------------------------------------------------------
 
-    def ask(self, n: int = 1, people: Sequence[str] | None = None) -> Batch:
-        """Up to n assignments, fewer if a release comes before; none while outcomes are
-        waited for.
+    def ask(
+        self, n: int = 1, people: Sequence[str] | None = None, site: str | None = None
+    ) -> Batch:
+        """Up to n assignments of one round, fewer if it is full before; none while
+        outcomes are waited for, or the trial is paused.
 
-        With `people`, identifiers of the next n people, whoever took part before is
-        refused, and nobody is assigned. Of an identifier only a keyed hash is kept.
-        Outcomes whose lease has ended are given up first, in a transaction of its own:
-        nothing that can fail may follow a release that was drawn, or it could be drawn
-        again.
+        Ask when a person is there: whoever is assigned is in. With `people`,
+        identifiers of the next n people, whoever took part before is refused, and
+        nobody is assigned. Of an identifier only a keyed hash is kept. `site` is where
+        they come from; the record tells it.
+        Late outcomes are given up before, and a round is opened, each in a transaction
+        of its own: nothing that can fail may follow a draw, or it could be drawn again;
+        and a key is committed to before anybody of its round is known.
         """
         names = None if people is None else identifiers(people)
         wanted = n if names is None else len(names)
         count = check_whole("n", wanted, least=1, most=MOST_AT_ONCE)
         self.expire()
-        with self._writing() as desk:
-            made = desk.assign(count, names)
-            desk.end_if_over()
-            now = self._now
-            middle = None if now.stopped else now.run.middle
-            batch = Batch(tuple(made), desk.tally().waiting, now.stopped, middle)
-        return batch
+        while True:
+            with self._writing() as desk:
+                made = desk.assign(count, names, site)
+                end_if_over(desk)
+                now, unopened = self._now, desk.closed and not made
+                middle = None if now.stopped else now.run.middle
+                waiting, paused = desk.shown_tally().waiting, now.conduct.paused
+            if not unopened:
+                return Batch(tuple(made), waiting, now.stopped, middle, paused)
+            with self._writing() as desk:
+                desk.open_round()
 
     def tell(self, id: str, outcome: float) -> None:
         """Tell one outcome. Telling again changes nothing, and looks the same, whatever
@@ -182,7 +222,7 @@ class Trial:
                 "person is, with discreet.respond or `discreet respond`, and pass the response to "
                 "answer"
             )
-        self._take_in({id: self._units(outcome) for id, outcome in outcomes.items()})
+        self._take_in({id: outcome_units(one, self.protocol) for id, one in outcomes.items()})
 
     def answer(self, id: str, response: Response) -> None:
         """Tell one randomised response, in a trial with local trust."""
@@ -196,7 +236,7 @@ class Trial:
             raise InvalidInputError(
                 "this trial has no local trust: tell it the outcomes themselves"
             )
-        units = {id: self._response(response) for id, response in responses.items()}
+        units = {id: response_units(one, self.protocol) for id, one in responses.items()}
         self._take_in(units, {id: response.middle for id, response in responses.items()})
 
     def amend(self, id: str, outcome: float) -> None:
@@ -209,7 +249,7 @@ class Trial:
             raise InvalidInputError(
                 "a randomised response cannot be amended: a second one would spend ε again"
             )
-        units = self._units(outcome)
+        units = outcome_units(outcome, self.protocol)
         with self._writing() as desk:
             desk.amend(id, units)
 
@@ -219,42 +259,28 @@ class Trial:
             desk.lose(desk.find([id]).values(), schema.MISSED)
 
     def expire(self) -> int:
-        """Give up the assignments whose lease has ended (as `ask` does); how many."""
-        if self.protocol.lease is None:
+        """Give up the assignments whose deadline or lease has passed, and release what
+        the clock says (as `ask` does); how many numbers were released.
+        """
+        if self.protocol.lease is None and self.protocol.deadline is None:
             return 0
         with self._writing() as desk:
-            lost = desk.lose(desk.session.late(time.time()), schema.EXPIRED)
-        return lost
+            return desk.expire()
+
+    def operate(self, action: str, reason: str, about: str | int | None = None) -> None:
+        """What an operator does: `pause`, `resume`, `stop`, `maximum` (about how many
+        people), `close-site` and `open-site` (about which), `drop-arm` and `add-arm`.
+
+        All of it stands in the public record, with the reason. What each means for the
+        guarantee is on the docs page "What the guarantee means".
+        """
+        with self._writing() as desk:
+            desk.operate(Act(action, about, reason))
 
     def _take_in(self, units: Mapping[str, int], middles: Middles | None = None) -> None:
         if units:
             with self._writing() as desk:
                 desk.take_in(units, middles)
-
-    def _units(self, outcome: float) -> int:
-        protocol = self.protocol
-        return to_units(protocol.scale.reward(outcome, protocol.outside), protocol.grid)
-
-    def _response(self, response: Response) -> int:
-        """The units of a response; refuses one that was not made as the protocol
-        says.
-        """
-        if not isinstance(response, Response):
-            raise InvalidInputError(
-                "this trial takes randomised responses only: make one with discreet.respond"
-            )
-        strategy = self.protocol.strategy
-        wanted = (response_kind(strategy), strategy.epsilon, strategy.gamma, self.protocol.scale)
-        if (response.mechanism, response.epsilon, response.gamma, response.scale) != wanted:
-            raise InvalidInputError(
-                "the response was not randomised as the protocol says: "
-                f"{self.protocol.respond_options}"
-            )
-        if abs(response.value) > largest_response(live_noise(strategy), self.protocol.grid):
-            raise InvalidInputError(
-                "the response is larger than noise can make it: it was not made by respond"
-            )
-        return response.value
 
     # --- what anyone may see ----------------------------------------------------------
 
@@ -276,8 +302,9 @@ class Trial:
                 {"seq": event.seq, "kind": event.kind, **event.says, "hash": event.hash}
                 for event in desk.session.events()
             ]
+            written = desk.session.look_again().protocol
         return {
-            "protocol": self.protocol.to_dict(),
+            "protocol": as_written(self.protocol.to_dict(), json.loads(written)),
             "protocol_hash": self.protocol_hash,
             "events": events,
             "status": status,
@@ -288,30 +315,18 @@ class Trial:
 
         With `head`, also that the record goes on from there.
         """
-        problems: list[str] = []
         with self._store.lock, self._store.reading(self.protocol.name) as session:
-            row = self._look(session)
-            if head is not None:
-                try:
-                    self._check_head(session, Head.parse(head))
-                except TamperedError as error:
-                    problems.append(str(error))
-            followed = follow(Replay(self.protocol), digest(row.protocol), session.events())
-            if followed.problem:
-                problems.append(followed.problem)
-            if not problems:
-                problems += islice(disagreements(followed, row, session), 1)
-        head_now = Head(row.seq, row.head)
-        return Verification(followed.head.seq, str(head_now), tuple(problems))
+            self._look(session)
+            return examine(self.protocol, session, None if head is None else Head.parse(head))
 
     def _status(self, desk: Desk) -> Status:
         row = desk.session.look_again()
         head = Head(row.seq, row.head)
         if self._figures is None or self._figures[0] != head:
-            self._figures = (head, make_figures(self.protocol, self._now))
+            self._figures = (head, make_figures(self._now))
         figures = self._figures[1]
         return make_status(
-            self.protocol, self.protocol_hash, self._now, figures, desk.tally(), row.people, head
+            self.protocol_hash, self._now, figures, desk.shown_tally(), row.people, head
         )
 
     # --- the store --------------------------------------------------------------------
@@ -373,7 +388,7 @@ class Trial:
         head = Head(row.seq, row.head)
         if head != self._seen:
             if self._seen.seq:
-                self._check_head(session, self._seen)
+                check_head(session, self._seen)
             self._seen = head
         return row
 
@@ -383,17 +398,3 @@ class Trial:
         """
         if self._erased:
             self._erased = not self._store.scrub()
-
-    def _check_head(self, session: Session, known: Head) -> None:
-        row = session.look_again()
-        if known.seq > row.seq:
-            raise TamperedError(
-                f"the record of {self.protocol.name!r} has {row.seq} events, {known.seq} are "
-                "known: it was restored from a backup. Going on would release outcomes a second "
-                "time, with fresh noise, and spend their ε twice"
-            )
-        if session.hash_at(known.seq) != known.hash:
-            raise TamperedError(
-                f"event {known.seq} of {self.protocol.name!r} is not the one that is known: the "
-                "record was changed"
-            )

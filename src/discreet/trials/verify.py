@@ -15,11 +15,15 @@ from typing import Any, NamedTuple
 from discreet.errors import InvalidInputError
 from discreet.trials.chain import Event, Head, first_event, link
 from discreet.trials.protocol import Protocol, canonical, digest
-from discreet.trials.record import BROKEN, Replay
+from discreet.trials.record import BROKEN
+from discreet.trials.replay import Replay
 from discreet.trials.status import Tally, Verification, make_figures, make_status
 from discreet.version import __version__
 
-YOUNGER = ("leads", "assignment", "outside", "middle")
+YOUNGER = (
+    *("leads", "assignment", "outside", "middle", "guarantee", "timing", "deadline"),
+    *("enrolment", "paused", "sites", "acts", "next_release", "error_rate"),
+)
 """Of a status: what older transcripts do not say, where it is empty."""
 PARTS = ("protocol", "protocol_hash", "events", "status")
 """Of a transcript."""
@@ -43,7 +47,8 @@ class Followed(NamedTuple):
         """What must stand in the record and does not."""
         if self.head.seq == 0:
             return "the record has no beginning"
-        if self.replay.now.run.stopped and not self.replay.now.stopped:
+        now = self.replay.now
+        if (now.run.stopped or now.conduct.ended) and not now.stopped:
             return "the strategy had stopped, and the record does not say so"
         return None
 
@@ -145,10 +150,9 @@ def _status_problems(followed: Followed, said: dict[str, Any], protocol_hash: st
     counts: list[Any] = [said.get(name) for name in NOT_PUBLIC]
     if not all(type(count) is int for count in counts) or not _possible(replay, Tally(*counts)):
         yield f"status: {' and '.join(NOT_PUBLIC)} cannot be {counts[0]!r} and {counts[1]!r} here"
-    figures = make_figures(protocol, replay.now)
-    people = len(replay.places)
+    figures, people = make_figures(replay.now), len(replay.places)
     found = make_status(
-        protocol, protocol_hash, replay.now, figures, Tally(0, 0), people, followed.head
+        protocol_hash, replay.now, figures, Tally(0, 0), people, followed.head
     ).to_dict()
     found |= {name: said.get(name) for name in NOT_PUBLIC}
     for name in YOUNGER:
@@ -166,6 +170,9 @@ def _possible(replay: Replay, tally: Tally) -> bool:
     released.
     """
     run = replay.now.run
+    if replay.protocol.timed:
+        waiting = 0 if replay.now.stopped else sum(batch.size for batch in run.due())
+        return tally == Tally(replay.unreleased(), waiting)
     if not 0 <= tally.pending <= replay.unreleased():
         return False
     if replay.now.stopped:

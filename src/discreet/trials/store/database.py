@@ -65,7 +65,7 @@ class Store:
         nothing of it.
         """
         with self._connection() as connection:
-            yield Session(connection, name, lock=self.dialect.locks_rows)
+            yield Session(connection, name, self.dialect.locks_rows, self.dialect.clock)
             try:
                 connection.commit()
             except sa.exc.DBAPIError as error:
@@ -81,7 +81,7 @@ class Store:
     def reading(self, name: str) -> Iterator[Session]:
         """One consistent look at a trial."""
         with self._connection(**self.dialect.reading) as connection:
-            yield Session(connection, name, lock=False)
+            yield Session(connection, name, False, self.dialect.clock)
 
     def names(self) -> list[str]:
         """The trials in this database."""

@@ -46,6 +46,8 @@ class Dialect(ABC):
     """Whether a trial's row is locked by itself; else a writer has the whole
     database.
     """
+    clock: ClassVar[sa.TextClause | None] = None
+    """How the server tells the time; None: the machine's is the one clock."""
     reasons: ClassVar[dict[tuple[str, ...], str]]
     """What the codes of errors that begin so mean, and what to do."""
 
@@ -208,6 +210,7 @@ class PostgreSQL(Dialect):
     }
     reading: ClassVar[dict[str, Any]] = {"isolation_level": "REPEATABLE READ"}
     alone: ClassVar[dict[str, Any]] = {"isolation_level": "AUTOCOMMIT"}
+    clock: ClassVar[sa.TextClause | None] = sa.text("SELECT extract(epoch from clock_timestamp())")
     reasons: ClassVar[dict[tuple[str, ...], str]] = {
         ("55P03",): BUSY,
         ("25006",): READ_ONLY,

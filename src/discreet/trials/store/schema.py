@@ -17,11 +17,13 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeDecorator
 
-SCHEMA = 1
+SCHEMA = 2
 """Version of the tables. Raise it with a step in MIGRATIONS, and keep a file of the
 version before as a test asset.
 """
-MIGRATIONS: dict[int, tuple[str, ...]] = {}
+MIGRATIONS: dict[int, tuple[str, ...]] = {
+    1: ("ALTER TABLE discreet_assignments ADD COLUMN site VARCHAR(200)",),
+}
 """The statements that bring a database of this version to the next one."""
 OPEN = 0
 TOLD = 1
@@ -68,6 +70,7 @@ assignments = Table(
     Column("phase", Integer, nullable=False),
     Column("state", Integer, nullable=False),
     Column("deadline", Float),
+    Column("site", String(200)),
 )
 waiting = sa.and_(assignments.c.state == OPEN, assignments.c.deadline.is_not(None))
 Index(
@@ -132,6 +135,16 @@ keys = Table(
 )
 
 
+rounds = Table(
+    "discreet_rounds",
+    metadata,
+    Column("trial", Integer, primary_key=True),
+    Column("round", Integer, primary_key=True, autoincrement=False),
+    Column("key", LargeBinary(32), nullable=False),
+)
+"""Keys of rounds that are not revealed: whoever reads them knows the next arms."""
+
+
 class Row(NamedTuple):
     """A trial as it is now."""
 
@@ -151,6 +164,9 @@ class Assigned(NamedTuple):
     arm: int
     phase: int
     state: int
+    deadline: float | None = None
+    """When its outcome counts no more."""
+    site: str | None = None
 
 
 class Batched(NamedTuple):

@@ -2,6 +2,7 @@
 desk.py.
 """
 
+import time
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -21,6 +22,7 @@ from discreet.trials.store.schema import (
     events,
     keys,
     people,
+    rounds,
     sealed,
     trials,
     waiting,
@@ -64,6 +66,7 @@ _stored = sa.type_coerce(sealed.c.units, sa.BigInteger)
 _unseal_sum = sa.select(sa.func.sum(_stored - schema.OFFSET), sa.func.count()).where(
     _at(sealed, "arm", "phase")
 )
+_count_sealed = sa.select(sa.func.count()).where(_at(sealed, "arm", "phase"))
 _unseal = sa.select(_stored - schema.OFFSET).where(_at(sealed, "arm", "phase"))
 _erase = sealed.update().where(_at(sealed, "arm", "phase")).values(units=schema.ERASED)
 _answers = sa.select(sealed.c.phase, sealed.c.number, sealed.c.units).where(
@@ -83,16 +86,21 @@ _places = (
     .where(_at(assignments))
     .order_by(assignments.c.number)
 )
+_round_keys = sa.select(rounds.c.round, rounds.c.key).where(_at(rounds)).order_by(rounds.c.round)
+_forget_round = rounds.delete().where(_at(rounds, "round"))
 _open = sa.select(sa.func.count()).where(_at(assignments), assignments.c.state == OPEN)
 
 
 class Session:
     """One transaction on one trial. Every method is a statement or two."""
 
-    def __init__(self, connection: sa.Connection, name: str, lock: bool) -> None:
+    def __init__(
+        self, connection: sa.Connection, name: str, lock: bool, clock: sa.TextClause | None = None
+    ) -> None:
         self.connection = connection
         self.name = name
         self._lock = lock
+        self._clock = clock
         self.row: Row | None = None
         self._counts: dict[tuple[int, int], Batched] | None = None
 
@@ -151,11 +159,17 @@ class Session:
         found: str | None = self._run(_hash_at, at_seq=seq).scalar_one_or_none()
         return found
 
+    def clock(self) -> float:
+        """The time in seconds, by the one clock that all who use this database have."""
+        if self._clock is None:
+            return time.time()
+        return float(self.connection.execute(self._clock).scalar_one())
+
     # --- people -----------------------------------------------------------------------
 
-    def assign(self, rows: Sequence[Assigned], deadline: float | None) -> None:
+    def assign(self, rows: Sequence[Assigned]) -> None:
         """Enter assignments."""
-        self._insert(assignments, [{**row._asdict(), "deadline": deadline} for row in rows])
+        self._insert(assignments, [row._asdict() for row in rows])
         row = self.look_again()
         self.row = row._replace(people=row.people + len(rows))
 
@@ -206,6 +220,23 @@ class Session:
         """Forget the counts of a released batch."""
         self._run(_close_batch, at_arm=arm, at_phase=phase)
         self.batches().pop((arm, phase), None)
+
+    def open_round(self, round: int, key: bytes) -> None:
+        """Keep the key of a round that is opened."""
+        self._insert(rounds, [{"round": round, "key": key}])
+
+    def round_keys(self) -> dict[int, bytes]:
+        """The keys of the rounds that are not revealed, in the order of opening."""
+        return {number: bytes(key) for number, key in self._run(_round_keys)}
+
+    def reveal(self, through: int) -> list[list[int | str]]:
+        """(round, key) of the rounds up to one, to be published; they are kept here no
+        longer.
+        """
+        found = {number: key for number, key in self.round_keys().items() if number <= through}
+        for number in found:
+            self._run(_forget_round, at_round=number)
+        return [[number, key.hex()] for number, key in found.items()]
 
     def key(self) -> bytes:
         """The trial's secret, with which people's identifiers are hashed."""
@@ -264,22 +295,22 @@ class Session:
         """
         self._run(_erase, at_arm=arm, at_phase=phase)
 
-    def answers(self, arm: int, after: int) -> list[tuple[int, int, int | None]]:
-        """(place, number, units) of an arm's answers that follow place `after` without
+    def answers(self, line: int, after: int) -> list[tuple[int, int, int | None]]:
+        """(place, number, units) of a line's answers that follow place `after` without
         a gap.
         """
         found: list[tuple[int, int, int | None]] = []
         for place, number, units in self._run(
-            _answers.order_by(sealed.c.phase), at_arm=arm, after=after
+            _answers.order_by(sealed.c.phase), at_arm=line, after=after
         ):
             if place != after + len(found) + 1:
                 break
             found.append((place, number, units))
         return found
 
-    def erase_answers(self, arm: int, after: int, through: int) -> None:
-        """Overwrite an arm's answers between two places."""
-        self._run(_erase_answers, at_arm=arm, after=after, through=through)
+    def erase_answers(self, line: int, after: int, through: int) -> None:
+        """Overwrite a line's answers between two places."""
+        self._run(_erase_answers, at_arm=line, after=after, through=through)
 
     # --- checks -----------------------------------------------------------------------
 
@@ -296,7 +327,10 @@ class Session:
         """
         known = self.batches()
         for (arm, phase), batch in known.items():
-            if phase and self.unseal_sum(arm, phase)[1] != batch.told:
+            if not phase:
+                continue
+            found = self._run(_count_sealed, at_arm=arm, at_phase=phase).scalar_one()
+            if found != batch.told:
                 return False
         return bool(self._run(_open).scalar_one() == sum(batch.open for batch in known.values()))
 

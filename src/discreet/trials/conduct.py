@@ -1,0 +1,247 @@
+"""The conduct of a trial: what sites and operators have done, all of it public.
+
+An operator may do what the proofs allow, gives a reason, and all of it stands in the
+record. What each action means for the guarantee is on the docs page "What the guarantee
+means".
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from typing import Any, NamedTuple
+
+from discreet.errors import InvalidInputError
+from discreet.strategies.parts import BLOCKS
+from discreet.strategies.run import Run
+from discreet.trials.protocol import LONGEST_NAME, MOST_PEOPLE, Protocol, check_site, writable
+
+LONGEST_REASON = 1000
+
+MEANS = {
+    "maximum": "the error rate holds at every size at once: a maximum only says when to look last",
+    "pause": (
+        "nobody is dealt meanwhile. Deadlines of people who are in run on: go on to tell outcomes"
+    ),
+    "resume": "nobody was dealt meanwhile; deadlines of people who were in ran on",
+    "stop": (
+        "the end is inconclusive; the smallest error rate that is shown for it holds whatever the "
+        "reason was"
+    ),
+    "close-site": (
+        "those who are in stay in; from then on the answer is about the people who still come"
+    ),
+    "open-site": "from then on the answer is about its people, too",
+    "drop-arm": (
+        "all bets began again with the arms that were left. Nothing more is released of the people "
+        "of the dropped arm, and rounds that were open are released without bets. Given everything "
+        "before, the trial ends with an arm that is not the best of those left with probability at "
+        "most δ; over a whole trial with h arms dropped, at most (h + 1) δ"
+    ),
+    "add-arm": (
+        "the new arm is compared with those who are dealt at the same time only. With h arms added "
+        "the error rate is at most (h + 1) δ, and δ if the best of all was there from the start"
+    ),
+}
+"""What an operator may do, and what it means for the guarantee."""
+REFUSED = {
+    "epsilon": (
+        "ε cannot be changed: a larger one breaks the promise that people came with, and a smaller "
+        "one for those to come is a trial of its own"
+    ),
+    "delta": (
+        "δ cannot be changed: raised after a look at the releases it means nothing. At an "
+        "inconclusive end the status shows the smallest error rate that the releases support, "
+        "which may be looked at freely"
+    ),
+    "redo-round": (
+        "a round cannot be redone, cut or left out because of its outcomes: that would choose "
+        "among results, and its people's ε would be spent twice"
+    ),
+    "deadline": "the deadline cannot be changed: it says what the outcome is. Begin another trial",
+    "range": "the range cannot be changed: it says what the outcome is. Begin another trial",
+    "missing": (
+        "what a missing outcome counts as cannot be changed: it says what the outcome is. Begin "
+        "another trial"
+    ),
+    "dealing": "how people are dealt cannot be changed: the error rate rests on it",
+}
+"""What an operator may not do, and why."""
+
+
+class Act(NamedTuple):
+    """What an operator did."""
+
+    action: str
+    about: str | int | None
+    """The arm, the site, or the new maximum."""
+    reason: str
+
+
+@dataclass
+class Conduct:
+    """What sites and operators have done so far."""
+
+    maximum: int
+    arms: list[str]
+    """Their names; those that were added come last."""
+    dropped: list[str] = field(default_factory=list)
+    paused: bool = False
+    ended: bool = False
+    """Stopped by hand."""
+    sites: dict[str, int] = field(default_factory=dict)
+    """People of each site, in the order in which sites came."""
+    closed: list[str] = field(default_factory=list)
+    """Sites that are closed."""
+    joined: list[str] = field(default_factory=list)
+    """Sites that were opened beside those of the protocol."""
+    acts: list[Act] = field(default_factory=list)
+    at: int = 0
+    """The last time that the record tells, in seconds, where it tells any."""
+    last: list[list[int]] = field(default_factory=list)
+    """[round, time] of the last person of each round that is not released, where the
+    record tells times.
+    """
+
+    def dump(self) -> dict[str, Any]:
+        """In plain types; stored for ever, names are only added."""
+        return {**asdict(self), "acts": [list(act) for act in self.acts]}
+
+    @staticmethod
+    def load(state: dict[str, Any]) -> "Conduct":
+        """What `dump` wrote."""
+        return Conduct(**{**state, "acts": [Act(*act) for act in state["acts"]]})
+
+    def sites_of(self, protocol: Protocol) -> list[str] | None:
+        """The sites that people may come from, those that are closed among them; None:
+        anywhere.
+        """
+        return None if protocol.sites is None else [*protocol.sites, *self.joined]
+
+    def enrol(self, site: str | None, people: int) -> None:
+        """Count people of a site."""
+        if site is not None:
+            self.sites[site] = self.sites.get(site, 0) + people
+
+    def came(self, round: int) -> None:
+        """Somebody of a round has come at the last time told."""
+        if self.last and self.last[-1][0] == round:
+            self.last[-1][1] = self.at
+        else:
+            self.last.append([round, self.at])
+
+    def over(self, round: int, deadline: float, now: int) -> bool:
+        """Whether the deadline has passed for all people of a round."""
+        return now >= self.ready(round, deadline)
+
+    def ready(self, round: int, deadline: float) -> int:
+        """From when on it has, in whole seconds."""
+        came = [at for number, at in self.last if number <= round]
+        return math.floor(max(came, default=-deadline) + deadline) + 1
+
+    def released(self, round: int, now: int) -> None:
+        """A round was released at this time."""
+        self.at = now
+        self.last = [entry for entry in self.last if entry[0] > round]
+
+    def apply(self, act: Act, run: Run, people: int, protocol: Protocol) -> None:
+        """Do what an operator wants, or refuse it with the reason and change
+        nothing.
+        """
+        word = act.action if isinstance(act.action, str) else ""
+        if word in REFUSED:
+            raise InvalidInputError(REFUSED[word])
+        if word not in MEANS:
+            raise InvalidInputError(
+                f"an operator may do one of {', '.join(MEANS)}; got {act.action!r}"
+            )
+        if not writable(act.reason) or len(act.reason) > LONGEST_REASON:
+            raise InvalidInputError(
+                f"give a reason, a text of at most {LONGEST_REASON} characters: it stands in the "
+                "public record, so let it name nobody and no outcome"
+            )
+        if act.action in ("drop-arm", "add-arm") and not protocol.dealing:
+            raise InvalidInputError(
+                "this trial was begun before people were dealt by coins: what its error rate would "
+                "mean with other arms is not proved. Stop it, and begin another"
+            )
+        handlers: dict[str, Callable[[], None]] = {
+            "maximum": lambda: self._maximum(act.about, run, people, protocol),
+            "pause": lambda: self._pause(True, act.about),
+            "resume": lambda: self._pause(False, act.about),
+            "stop": lambda: self._stop(act.about),
+            "close-site": lambda: self._site(act.about, False, protocol),
+            "open-site": lambda: self._site(act.about, True, protocol),
+            "drop-arm": lambda: self._drop(act.about, run),
+            "add-arm": lambda: self._add(act.about, run),
+        }
+        handlers[act.action]()
+        self.acts.append(act)
+
+    def _maximum(self, about: Any, run: Run, people: int, protocol: Protocol) -> None:
+        if type(about) is not int or not people <= about <= MOST_PEOPLE or about < 1:
+            raise InvalidInputError(
+                f"the maximum must be a whole number from {max(people, 1)}, the people who are in, "
+                f"to {MOST_PEOPLE}; got {about!r}"
+            )
+        if protocol.dealing == BLOCKS and about < people + run.to_deal():
+            raise InvalidInputError(
+                "a round that is dealt in blocks cannot be cut: what a cut block tells is not paid "
+                f"for. Take a maximum of at least {people + run.to_deal()}"
+            )
+        if about == self.maximum:
+            raise InvalidInputError(f"the maximum is {about} already")
+        run.maximum(about)
+        self.maximum = about
+
+    def _pause(self, wanted: bool, about: Any) -> None:
+        _nothing(about, "pause" if wanted else "resume")
+        if self.paused == wanted:
+            raise InvalidInputError(f"the trial is {'paused already' if wanted else 'not paused'}")
+        self.paused = wanted
+
+    def _stop(self, about: Any) -> None:
+        _nothing(about, "stop")
+        self.ended = True
+
+    def _site(self, about: Any, wanted: bool, protocol: Protocol) -> None:
+        known = self.sites_of(protocol)
+        if not check_site(about) or (known is not None and about not in known and not wanted):
+            names = ", ".join(self.sites if known is None else known) or "none yet"
+            raise InvalidInputError(f"give the name of a site; got {about!r}, sites: {names}")
+        if wanted and known is not None and about not in known:
+            self.joined.append(about)
+        elif (about in self.closed) != wanted:
+            raise InvalidInputError(f"{about} is {'open' if wanted else 'closed'} already")
+        elif wanted:
+            self.closed.remove(about)
+        else:
+            self.closed.append(about)
+
+    def _drop(self, about: Any, run: Run) -> None:
+        left = [arm for arm in self.arms if arm not in self.dropped]
+        if about not in left:
+            raise InvalidInputError(
+                f"give the name of an arm to drop; got {about!r}, arms: {', '.join(left)}"
+            )
+        if len(left) <= 2:
+            raise InvalidInputError("two arms must be left: stop the trial instead")
+        run.drop(self.arms.index(about))
+        self.dropped.append(about)
+
+    def _add(self, about: Any, run: Run) -> None:
+        if not writable(about) or len(about) > LONGEST_NAME or about in self.arms:
+            raise InvalidInputError(
+                f"give the new arm a name of its own, of at most {LONGEST_NAME} characters; got "
+                f"{about!r}"
+            )
+        run.add()
+        if run.finished:
+            raise InvalidInputError(
+                "with another arm no round fits below the maximum: raise the maximum first"
+            )
+        self.arms.append(about)
+
+
+def _nothing(about: Any, action: str) -> None:
+    if about is not None:
+        raise InvalidInputError(f"{action} takes a reason and nothing else; got {about!r}")

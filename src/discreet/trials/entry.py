@@ -1,0 +1,85 @@
+"""How a trial enters its database, and whether what stands there follows from its
+record.
+"""
+
+import secrets
+from collections.abc import Iterator
+from itertools import islice
+
+from discreet.errors import TamperedError
+from discreet.trials.chain import Head, first_event
+from discreet.trials.dealing import KEY_BYTES, commitment
+from discreet.trials.protocol import Protocol, digest
+from discreet.trials.record import fresh
+from discreet.trials.replay import Replay, Seat
+from discreet.trials.status import Verification
+from discreet.trials.store.database import Store
+from discreet.trials.store.schema import Row
+from discreet.trials.store.session import Session
+from discreet.trials.verify import Followed, follow
+
+
+def enter(home: Store, protocol: Protocol) -> None:
+    """Begin the record of a new trial, unless there is one of this name."""
+    text = protocol.text
+    state = fresh(protocol).dump()
+    with home.session(protocol.name) as session:
+        if session.look() is None:
+            key = secrets.token_bytes(32)
+            if session.create(text, digest(text), key, state):
+                begin = first_event(digest(text))
+                session.append(begin.kind, begin.says)
+                session.save(state)
+
+
+def check_head(session: Session, known: Head) -> None:
+    """Refuse a record that is older than one that is known, or another one."""
+    row = session.look_again()
+    if known.seq > row.seq:
+        raise TamperedError(
+            f"the record of {session.name!r} has {row.seq} events, {known.seq} are known: it was "
+            "restored from a backup. Going on would release outcomes a second time, with fresh "
+            "noise, and spend their ε twice"
+        )
+    if session.hash_at(known.seq) != known.hash:
+        raise TamperedError(
+            f"event {known.seq} of {session.name!r} is not the one that is known: the record was "
+            "changed"
+        )
+
+
+def examine(protocol: Protocol, session: Session, known: Head | None) -> Verification:
+    """Follow a record from the start, and compare what stands in the database."""
+    problems, row = list[str](), session.look_again()
+    if known is not None:
+        try:
+            check_head(session, known)
+        except TamperedError as error:
+            problems.append(str(error))
+    followed = follow(Replay(protocol), digest(row.protocol), session.events())
+    if followed.problem:
+        problems.append(followed.problem)
+    if not problems:
+        problems += islice(disagreements(followed, row, session), 1)
+    return Verification(followed.head.seq, str(Head(row.seq, row.head)), tuple(problems))
+
+
+def disagreements(followed: Followed, row: Row, session: Session) -> Iterator[str]:
+    """What in the database does not follow from its record."""
+    replay = followed.replay
+    if followed.head != Head(row.seq, row.head):
+        yield "the record is shorter than the trial says"
+    if followed.unfinished:
+        yield followed.unfinished
+    if replay.now.dump() != row.state:
+        yield "the state does not follow from the record"
+    places = [Seat(*place) for place in session.places_assigned()]
+    if replay.places != places or row.people != len(places):
+        yield "the assignments do not follow from the record"
+    if not session.counts_agree():
+        yield "the counts of outcomes do not agree with the outcomes"
+    keys = session.round_keys()
+    kept = {round: commitment(key) for round, key in keys.items()}
+    whole = all(len(key) == KEY_BYTES for key in keys.values())
+    if kept != replay.unrevealed.commits or not whole:
+        yield "the keys of rounds are not those that were committed to"

@@ -1,0 +1,68 @@
+"""What callers hand in: people, ids, outcomes and randomised responses."""
+
+import secrets
+import unicodedata
+from collections.abc import Sequence
+
+from discreet.errors import InvalidInputError
+from discreet.trials.outcomes import Response, largest_response, response_kind, to_units
+from discreet.trials.protocol import Protocol
+from discreet.trials.record import live_noise
+from discreet.trials.store.schema import Assigned
+
+
+def identifiers(people: Sequence[str]) -> list[bytes]:
+    """Identifiers as they are hashed: without spaces around, in one of Unicode's ways
+    to write them.
+    """
+    if not people:
+        raise InvalidInputError("the list of people is empty")
+    texts = all(isinstance(person, str) and person.strip() for person in people)
+    if isinstance(people, str) or not texts:
+        raise InvalidInputError("people must be a list of identifiers, each a text")
+    try:
+        return [unicodedata.normalize("NFC", person.strip()).encode() for person in people]
+    except UnicodeEncodeError:
+        raise InvalidInputError(
+            "people must be a list of identifiers, each a text that can be written down"
+        ) from None
+
+
+def id_of(row: Assigned) -> str:
+    """Under which a person's outcome is told."""
+    return f"{row.number}-{row.token}"
+
+
+def same_id(id: str, given: str) -> bool:
+    """Whether somebody gave this id."""
+    return secrets.compare_digest(id.encode(), str(given).encode(errors="replace"))
+
+
+def number_of(id: str) -> int:
+    """The person's number that an id claims; -1 for what is no id."""
+    number = str(id).partition("-")[0]
+    return int(number) if number.isascii() and number.isdigit() and len(number) < 10 else -1
+
+
+def outcome_units(outcome: float, protocol: Protocol) -> int:
+    """The units of an outcome; refuses one that the protocol does not take."""
+    return to_units(protocol.scale.reward(outcome, protocol.outside), protocol.grid)
+
+
+def response_units(response: Response, protocol: Protocol) -> int:
+    """The units of a response; refuses one that was not made as the protocol says."""
+    if not isinstance(response, Response):
+        raise InvalidInputError(
+            "this trial takes randomised responses only: make one with discreet.respond"
+        )
+    strategy = protocol.strategy
+    wanted = (response_kind(strategy), strategy.epsilon, strategy.gamma, protocol.scale)
+    if (response.mechanism, response.epsilon, response.gamma, response.scale) != wanted:
+        raise InvalidInputError(
+            f"the response was not randomised as the protocol says: {protocol.respond_options}"
+        )
+    if abs(response.value) > largest_response(live_noise(strategy), protocol.grid):
+        raise InvalidInputError(
+            "the response is larger than noise can make it: it was not made by respond"
+        )
+    return response.value

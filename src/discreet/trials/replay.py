@@ -1,0 +1,333 @@
+"""The state of a trial from public events alone, and whether each is what the strategy,
+the keys and the operators make of the ones before.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from discreet.errors import InvalidInputError
+from discreet.strategies.parts import BLOCKS, COINS
+from discreet.strategies.run import Deal, Place, Totals
+from discreet.trials.chain import Event
+from discreet.trials.conduct import Act
+from discreet.trials.dealing import Unrevealed
+from discreet.trials.outcomes import largest_response
+from discreet.trials.protocol import Protocol, canonical, check_site
+from discreet.trials.record import BROKEN, fresh, in_rewards, live_noise
+
+EVERY_ROUND = 2**62
+"""All keys are revealed, whatever the round."""
+
+
+class Seat(NamedTuple):
+    """Where a person is: the arm's phase, or where answers are taken in turn the place
+    in its line.
+    """
+
+    arm: int
+    phase: int
+
+
+RELEASE = {"arm", "phase", "count", "sum", "epsilon"}
+"""What a release says about each batch."""
+NEAR = {"near"}
+"""And where closeness is released beside sums."""
+
+
+def says(kind: str, protocol: Protocol) -> tuple[set[str], set[str]]:
+    """What an event of a kind says, and what it may say beside."""
+    at = {"at"} if protocol.timed else set()
+    keys = {"keys"} if protocol.keyed else set()
+    return {
+        "created": ({"protocol"}, set()),
+        "opened": ({"round", "odds", "people", "commit"}, set()),
+        "assigned": ({"first", "arms", "replacing"} | at, {"site"}),
+        "released": ({"releases", "unit"} | keys | at, {"margin"}),
+        "answered": ({"answers", "unit"}, set()),
+        "operator": ({"action", "reason"}, {"about"}),
+        "stopped": ({"conclusive", "recommendation"} | keys, set()),
+    }[kind]
+
+
+def dealt_in(protocol: Protocol, phase: int) -> int:
+    """The round that people of a phase were dealt in, where several may be under way;
+    else 0.
+    """
+    return phase if protocol.dealing in (COINS, BLOCKS) else 0
+
+
+def revealed_through(protocol: Protocol, due: Sequence[Place]) -> int:
+    """Up to which round keys are revealed with a release: rounds that are still dealt
+    keep theirs.
+    """
+    return dealt_in(protocol, due[0].phase) or EVERY_ROUND
+
+
+class Replay:
+    """The state, from public events alone."""
+
+    def __init__(self, protocol: Protocol) -> None:
+        self.protocol = protocol
+        self.now = fresh(protocol)
+        self.events = 0
+        self.places: list[Seat] = []
+        """Of each person, in the order of assignment."""
+        self.open: dict[int, int] = {}
+        """The phase that is being filled, by arm: where somebody is replaced."""
+        self.released: set[tuple[int, int]] = set()
+        """(arm, phase) of all batches that were released."""
+        self.unrevealed = Unrevealed()
+        self.round = 0
+        """The round that was opened last."""
+
+    def follow(self, event: Event) -> str | None:
+        """Go on by one event; what is wrong with it, if anything."""
+        kinds = {
+            "created": self._created,
+            "opened": self._opened,
+            "assigned": self._assigned,
+            "released": self._released,
+            "answered": self._answered,
+            "operator": self._operator,
+            "stopped": self._stopped,
+        }
+        self.events += 1
+        if event.kind not in kinds or (event.kind == "created") != (self.events == 1):
+            return "of a kind that does not exist, or not there"
+        if self.now.stopped:
+            return "the trial was over before"
+        if (self.now.run.stopped or self.now.conduct.ended) and event.kind != "stopped":
+            return "the strategy had stopped before"
+        try:
+            body, (must, may) = event.says, says(event.kind, self.protocol)
+            if set(body) - may != must:
+                return "it does not say what such an event says"
+            return kinds[event.kind](body)
+        except BROKEN:
+            return "it does not say what such an event says"
+
+    def unreleased(self) -> int:
+        """People whose outcome is in no release."""
+        if self.now.run.learns_always:
+            line, cursor = self.now.line, self.now.cursor
+            return sum(place.phase > cursor[line(place.arm)] for place in self.places)
+        return sum((place.arm, place.phase) not in self.released for place in self.places)
+
+    def _created(self, body: dict[str, Any]) -> str | None:
+        return None  # the chain begins with the hash of the protocol
+
+    # --- people -----------------------------------------------------------------------
+
+    def _opened(self, body: dict[str, Any]) -> str | None:
+        conduct = self.now.conduct
+        full = len(self.places) >= conduct.maximum
+        if not self.protocol.keyed or not self.now.run.closed or conduct.paused or full:
+            return "no round was to be opened"
+        opening, commit = self.now.run.open(), body["commit"]
+        said = {name: body[name] for name in ("round", "odds", "people")}
+        made = {"round": opening.round, "odds": opening.odds, "people": opening.people}
+        if canonical(said) != canonical(made):
+            return "the strategy would have opened another round"
+        if type(commit) is not str or len(bytes.fromhex(commit)) != 32:
+            raise ValueError
+        self.round = opening.round
+        again = not self.unrevealed.open(self.round, commit)
+        return "its key was committed to before" if again else None
+
+    def _assigned(self, body: dict[str, Any]) -> str | None:
+        first, arms, replacing = body["first"], body["arms"], body["replacing"]
+        if not _wholes([first, replacing, *arms]) or not 0 <= replacing <= len(arms) > 0:
+            raise ValueError
+        run = self.now.run
+        if problem := self._came(body, len(arms)):
+            return problem
+        if replacing and (self.protocol.missing != "replace" or run.learns_always):
+            return "nobody is replaced by this protocol"
+        for offset, arm in enumerate(arms):
+            if offset >= replacing:
+                place = run.take(self._recorded(arm, first + offset))
+                if place is None or place.arm != arm:
+                    return "the strategy would not have assigned this arm"
+                self.open[arm] = self._phase(place, first + offset)
+            elif (arm, self.open[arm]) in self.released:
+                return "somebody is replaced whose batch was released"
+            self.places.append(Seat(arm, self.open[arm]))
+            if self.protocol.timed:
+                self.now.conduct.came(dealt_in(self.protocol, self.open[arm]))
+        over = len(self.places) > self.now.conduct.maximum
+        return "more people than the protocol allows" if over else None
+
+    def _came(self, body: dict[str, Any], people: int) -> str | None:
+        """Whether people may come now, and from there."""
+        conduct, site = self.now.conduct, body.get("site")
+        sites = conduct.sites_of(self.protocol)
+        if body["first"] != len(self.places) + 1:
+            return "people are numbered wrongly"
+        if self.now.run.closed or conduct.paused:
+            return "the trial was paused" if conduct.paused else "no round was opened for them"
+        if ("site" in body and not check_site(site)) or (sites is not None and site not in sites):
+            return "from a site that the protocol does not know"
+        if site in conduct.closed:
+            return "from a site that was closed"
+        conduct.enrol(site, people)
+        return self._time(body)
+
+    def _time(self, body: dict[str, Any]) -> str | None:
+        """Whether the record's time goes on."""
+        if self.protocol.timed:
+            at = body["at"]
+            if type(at) is not int or at < self.now.conduct.at:
+                return "at a time before the last one"
+            self.now.conduct.at = at
+        return None
+
+    def _recorded(self, arm: int, number: int) -> Deal:
+        """Deals what was dealt, and notes it until the key is revealed."""
+
+        def deal(weights: list[int]) -> int:
+            if self.protocol.keyed:
+                self.unrevealed.note(self.round, number, list(weights), arm)
+            return arm
+
+        return deal
+
+    def _phase(self, place: Place, number: int) -> int:
+        """Where answers wait in one line, a person's place in it is the number."""
+        one_line = self.now.run.learns_always and self.protocol.dealing
+        return number if one_line else place.phase
+
+    # --- releases ---------------------------------------------------------------------
+
+    def _released(self, body: dict[str, Any]) -> str | None:
+        run, releases = self.now.run, body["releases"]
+        due = run.due()
+        whole = all(_wholes([one["arm"], one["phase"], one["count"]]) for one in releases)
+        wanted = RELEASE | NEAR if run.fine else RELEASE
+        if not whole or any(set(one) != wanted for one in releases):
+            raise ValueError
+        batches = [[one["arm"], one["phase"], one["count"]] for one in releases]
+        if not due or [[*batch] for batch in due] != batches:
+            return "no such release was due"
+        shown = [one for one in releases if one["sum"] is not None]
+        problem = self._early(body, due) or self._misstated(body, due, shown)
+        if problem is None and self.protocol.keyed:
+            problem = self.unrevealed.reveal(body["keys"], revealed_through(self.protocol, due))
+        if problem is not None:
+            return problem
+        self.released |= {(batch.arm, batch.phase) for batch in due}
+        self.now.releases += len(shown)
+        totals = [Totals(one["sum"], one.get("near")) for one in shown]
+        run.release(*in_rewards(totals, body["unit"]))
+        return None
+
+    def _early(self, body: dict[str, Any], due: list[Place]) -> str | None:
+        """Whether a release by the clock came before its time."""
+        if not self.protocol.timed:
+            return None
+        if problem := self._time(body):
+            return problem
+        round, deadline = dealt_in(self.protocol, due[0].phase), float(self.protocol.deadline or 0)
+        if not self.now.conduct.over(round, deadline, body["at"]):
+            return "a release before the deadline of its last person"
+        self.now.conduct.released(round, body["at"])
+        return None
+
+    def _misstated(
+        self, body: dict[str, Any], due: list[Place], shown: list[dict[str, Any]]
+    ) -> str | None:
+        """What is wrong with the numbers, if anything."""
+        run, releases = self.now.run, body["releases"]
+        empty = Totals(0, 0 if run.fine else None)
+        silent = [total is None for total in run.combine([empty] * len(due))]
+        margin = shown[0]["arm"] if any(silent) and shown else None
+        named = body.get("margin")
+        same = type(named) is type(margin) and named == margin
+        if silent != [one["sum"] is None for one in releases] or not same:
+            return "not the numbers that were to be released"
+        numbers = [one[name] for one in shown for name in ("sum", "near") if name in one]
+        grid = run.due_grid(self.protocol.grid)
+        hidden = [one.get("near") for one in releases if one["sum"] is None]
+        if any(near is not None for near in hidden) or not self._in_units(
+            body["unit"], numbers, grid
+        ):
+            return "not in the units of the protocol"
+        unnoised = [one["epsilon"] for one in releases if one["sum"] is None]
+        if unnoised != [None] * len(unnoised) or not all(
+            self._payable(one["epsilon"]) for one in shown
+        ):
+            return "not of the ε that the protocol promises"
+        sums = [(Totals(one["sum"], one.get("near")), one["count"]) for one in shown]
+        noised = self.protocol.strategy.trust_model.noised
+        if not noised and not all(run.possible(total, size, grid) for total, size in sums):
+            return "no outcomes in the range of the protocol have this sum"
+        return None
+
+    def _answered(self, body: dict[str, Any]) -> str | None:
+        run = self.now.run
+        if not run.learns_always:
+            return "this strategy takes no single answers"
+        largest = self._largest()
+        for number, units in body["answers"]:
+            arm, place = self.places[number - 1]
+            line = self.now.line(arm)
+            passed = place - self.now.cursor[line] - 1
+            skipped = passed and self.protocol.missing != "replace"
+            if number < 1 or passed < 0 or skipped or run.stopped:
+                return "an answer that was taken before, or out of turn"
+            if (
+                not self._in_units(body["unit"], [units], self.protocol.grid)
+                or abs(units) > largest
+            ):
+                return "not in the units of the protocol"
+            self.now.cursor[line] = place
+            run.answer(arm, units * body["unit"])
+        self.now.releases += len(body["answers"])
+        return None
+
+    # --- operators, and the end -------------------------------------------------------
+
+    def _operator(self, body: dict[str, Any]) -> str | None:
+        act = Act(body["action"], body.get("about"), body["reason"])
+        try:
+            self.now.conduct.apply(act, self.now.run, len(self.places), self.protocol)
+        except InvalidInputError as error:
+            return f"what an operator may not do: {error}"
+        return "it does not say what such an event says" if body.get("about", 0) is None else None
+
+    def _stopped(self, body: dict[str, Any]) -> str | None:
+        run = self.now.run
+        keys = body.pop("keys", [])
+        if canonical(body) != canonical(self.now.end()):
+            return "the strategy would have ended otherwise"
+        if problem := self.unrevealed.reveal(keys, EVERY_ROUND):
+            return problem
+        if run.stopped or self.now.conduct.ended:
+            return None
+        if not (run.finished or len(self.places) >= self.now.conduct.maximum):
+            return "an end before the maximum"
+        awaited = self.unreleased() if run.learns_always else len(run.due())
+        if awaited and self.protocol.missing != "replace":
+            return "an end before a release that was to come"
+        return None
+
+    def _largest(self) -> float:
+        """No answer lies beyond, in units."""
+        noise = live_noise(self.protocol.strategy)
+        return largest_response(noise, self.protocol.grid)
+
+    def _in_units(self, unit: Any, values: list[Any], grid: int) -> bool:
+        """Whether these are whole numbers of such units, of 64 bits as noise is."""
+        whole = _wholes(values) and all(abs(value) < 2**63 for value in values)
+        return whole and type(unit) is float and unit == 1 / grid
+
+    def _payable(self, epsilon: float | None) -> bool:
+        """Whether a release may state this ε: the promised one, but for rounding."""
+        promised = self.protocol.strategy.epsilon
+        if promised is None or epsilon is None:
+            return promised is epsilon
+        return type(epsilon) is float and promised * (1 - 1e-6) <= epsilon <= promised
+
+
+def _wholes(values: Sequence[Any]) -> bool:
+    """Whether these are whole numbers, and none a truth value."""
+    return all(type(value) is int for value in values)
