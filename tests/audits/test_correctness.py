@@ -18,6 +18,8 @@ from discreet import (
     ttucb,
     ttucb_batched,
 )
+from discreet.audits.field import fields, lacking
+from discreet.audits.rehearsal import Opened, Transcript
 from discreet.cli import main
 from discreet.statistics import clopper_pearson
 from discreet.theory import thresholds as threshold
@@ -130,6 +132,8 @@ def test_runs_without_an_end_are_open() -> None:
         ({"level": 1.0}, "level must lie"),
         ({"delta": 0.0}, "delta must lie"),
         ({"instances": {}}, "at least one instance"),
+        ({"instances": NEAR, "field": True}, "instances of its own"),
+        ({"runs": 0, "field": True}, "runs must be"),
         ({"runs": 0}, "runs must be"),
         ({"max_samples": 1}, "max_samples must be"),
     ],
@@ -144,6 +148,51 @@ def test_an_indifference_gap_needs_instances_of_its_own() -> None:
         audit_correctness(bet_se(DELTA, 1.0, zeta=0.05))
     wide = {"just above": Bernoulli((0.5, 0.56))}
     assert not audit_correctness(bet_se(DELTA, 1.0, zeta=0.05), runs=50, instances=wide).violated
+
+
+# --- the field ------------------------------------------------------------------------
+
+
+def test_coins_keep_delta_in_the_field() -> None:
+    found = audit_correctness(bet_se(DELTA, 1.0), runs=10, max_samples=200, field=True)
+    assert found.promised
+    assert not found.violated
+    assert {case.verdict for case in found.cases} <= {"held", "open"}
+    assert [case.name for case in found.cases] == list(fields())
+
+
+def test_a_lower_target_is_found_in_the_field() -> None:
+    """The target of 0.6 held to 0.1; false alarms are impossible with this seed."""
+    found = audit_correctness(
+        bet_se(0.6, trust="none"), runs=40, delta=DELTA, max_samples=60, field=True
+    )
+    assert found.violated
+
+
+@pytest.mark.parametrize("strategy", [ttucb(DELTA), adap_tt(1.0, DELTA)], ids=["ttucb", "adap-tt"])
+def test_other_strategies_promise_nothing_there(strategy: Strategy) -> None:
+    found = audit_correctness(strategy, runs=10, max_samples=200, field=True)
+    assert not found.promised
+    assert not found.violated
+    assert {case.verdict for case in found.cases} == {"not promised"}
+    assert "is not promised" in found.rule
+    lost = {case.name: case.errors for case in found.cases}
+    assert lost["hospitals of all and none"] == (10 if strategy.name == "ttucb" else 0)
+
+
+def test_staff_guess_what_a_balanced_deal_gives_next() -> None:
+    opened = Opened(2, [[0, 1], [2, 2]], 6, "", 3)
+    for arms, guess in (([], 0), ([2], 0), ([0], 2), ([0, 2], 2), ([0, 2, 2], 0)):
+        assert lacking(Transcript([1, 1, *arms], openings=[opened])) == guess
+    assert lacking(Transcript([0])) == 1
+
+
+def test_the_field_in_a_terminal() -> None:
+    options = ("--strategy", "ttucb", "--delta", "0.1", "--field", "--runs", "2")
+    words = " ".join(run("correctness", *options, "--max-samples", "40").stdout.split())
+    assert "not promised" in words
+    assert "Not promised; most errors on" in words
+    assert "Bonferroni" not in words
 
 
 def run(*arguments: str) -> Result:

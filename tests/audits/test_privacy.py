@@ -7,8 +7,10 @@ of a million runs of the test.
 import json
 import math
 from collections.abc import Iterator
+from hashlib import sha256
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,13 +30,21 @@ from discreet import (
     ttucb,
 )
 from discreet.audits import rehearsal
-from discreet.audits.experiments import RELEASES, critical_tables, features, short_trial
+from discreet.audits.experiments import (
+    RELEASES,
+    Audited,
+    critical_tables,
+    features,
+    short_trial,
+)
 from discreet.audits.privacy import epsilon_low
-from discreet.audits.rehearsal import Live, Rehearsal, Silent, Simulated, Transcript
+from discreet.audits.rehearsal import Rehearsal, Transcript, fixed_keys
+from discreet.audits.sources import Live, Silent, Simulated
 from discreet.cli import main
 from discreet.statistics import clopper_pearson
 from discreet.strategies.phased.run import PhasedRun
-from discreet.strategies.run import Place, Totals, in_order
+from discreet.strategies.run import Place, Totals
+from discreet.strategies.shuffled import ShuffledRun
 from discreet.trials import desk, releases
 from discreet.trials import mechanisms as wall
 from discreet.trials.record import Release
@@ -45,6 +55,10 @@ ADAPTIVE = adap_tt(epsilon=1, delta=0.1)
 QUICK = adap_tt(
     epsilon=1, delta=0.1, threshold=CustomThreshold("quick", lambda a, b: 3.0 + 0.0 * (a + b))
 )
+
+
+def honest(strategy: Strategy) -> Audited:
+    return Audited(strategy, Rehearsal, Simulated(1), fixed_keys(6))
 
 
 # --- planted mistakes -----------------------------------------------------------------
@@ -72,10 +86,10 @@ class Restarting(Rehearsal):
     image = (0, 0)
     left: Iterator[int]
 
-    def restart(self) -> list[int]:
+    def begin(self, *people: Any) -> None:
         draw = self.source.noisy_sum
         self.image = (draw(0, self.epsilon, self.grid), draw(0, self.epsilon, self.grid))
-        return super().restart()
+        super().begin(*people)
 
     def release(self, due: list[Place]) -> list[Release]:
         self.left = iter(self.image)
@@ -97,19 +111,20 @@ class Remembering(Rehearsal):
 class RawStop(Rehearsal):
     """Releases are noisy, but the rule to stop looks at raw means."""
 
-    def restart(self) -> list[int]:
+    def begin(self, *people: Any) -> None:
         self.raw = np.zeros(2)
-        return super().restart()
+        super().begin(*people)
 
     def decide(self, released: list[float], raw: list[float]) -> None:
-        live = self.live
+        assert isinstance(self.live, ShuffledRun)
+        live = self.live.inner
         assert isinstance(live, PhasedRun)
         for batch, total in zip(live.due(), raw, strict=True):
             self.raw[batch.arm] = total / batch.size
         super().decide(released, raw)
         private = live.state.mean.copy()
         live.state.mean[:] = self.raw
-        live.stopped = live._decide()[1]
+        live.stopped = self.live.stopped = live._decide()[1]
         live.state.mean[:] = private
 
 
@@ -131,13 +146,33 @@ class BareFirstAnswers(Rehearsal):
 
     sent = 0
 
-    def restart(self) -> list[int]:
+    def begin(self, *people: Any) -> None:
         self.sent = 0
-        return super().restart()
+        super().begin(*people)
 
     def respond(self, outcome: float) -> int:
         self.sent += 1
         return int(outcome) if self.sent <= 2 else super().respond(outcome)
+
+
+class GoodNewsLate(Rehearsal):
+    """Successes take long, and rounds are released as soon as they are complete."""
+
+    def delay(self, number: int, outcome: float) -> float:
+        return 500.0 if outcome > 0 else 0.0
+
+
+class ByTheClock(GoodNewsLate):
+    """The same, released by the clock."""
+
+    deadline, by_clock = 600.0, True
+
+
+class KeyOfOutcomes(Rehearsal):
+    """Keys that are made of what was told before."""
+
+    def key(self, round: int) -> bytes:
+        return sha256(repr(self.outcomes).encode()).digest()
 
 
 MISTAKES = {
@@ -149,6 +184,9 @@ MISTAKES = {
     "raw means in the stopping rule": (QUICK, RawStop, "raw means"),
     "an unnoised first sample": (ADAPTIVE, BareFirst, "an unnoised first"),
     "an unnoised first answer": (ctb_tt(1.0, 0.1), BareFirstAnswers, "an unnoised first"),
+    "good news late": (bet_se(0.1, 1.0), GoodNewsLate, "good news late"),
+    "good news late, shuffled": (ADAPTIVE, GoodNewsLate, "good news late"),
+    "a key of outcomes": (bet_se(0.1, 1.0), KeyOfOutcomes, "a key made of outcomes"),
 }
 """Each with the beginning of its row in the docs, where part, runs and the bound that
 is found are said.
@@ -188,6 +226,13 @@ def test_without_the_mistakes_nothing_is_found(strategy: Strategy, part: str, ru
     assert honest.worst.low < 1
 
 
+@pytest.mark.parametrize("strategy", [bet_se(0.1, 1.0), ADAPTIVE], ids=["bet-se", "adap-tt"])
+def test_by_the_clock_the_moment_tells_nothing(strategy: Strategy) -> None:
+    """What is found above where a round is released as soon as it is complete."""
+    found = audited(strategy, ByTheClock, "first", 800)
+    assert not found.violated
+
+
 class Doubled(Rehearsal):
     """A margin that counts every person twice, with the noise of one."""
 
@@ -196,12 +241,14 @@ class Doubled(Rehearsal):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("mechanism", "leaks"), [(Rehearsal, False), (Doubled, True)])
-def test_a_margin_is_audited_too(mechanism: type[Rehearsal], leaks: bool) -> None:
+@pytest.mark.parametrize(
+    ("mechanism", "runs", "leaks"), [(Rehearsal, 1000, False), (Doubled, 4000, True)]
+)
+def test_a_margin_is_audited_too(mechanism: type[Rehearsal], runs: int, leaks: bool) -> None:
     """Two arms at ε = 1/4 release their difference in the first round."""
     strategy = bet_se(0.1, 0.25)
     assert Rehearsal(strategy, 200, Silent()).live.now.margin  # type: ignore[attr-defined]
-    assert audited(strategy, mechanism, "first", 4000).violated == leaks
+    assert audited(strategy, mechanism, "first", runs).violated == leaks
 
 
 @pytest.mark.slow
@@ -309,7 +356,8 @@ def test_a_rehearsal_is_the_live_trial(
     """The same outcomes and noise lead to the same assignments, releases, stop and
     recommendation.
     """
-    people = short_trial(strategy)
+    keys = fixed_keys(6)
+    people = short_trial(honest(strategy))
     table = np.random.default_rng(3).integers(0, 2, (people, 2)) / 1.0
     if strategy.outcomes == "numbers":
         table[::3] = 0.75
@@ -328,10 +376,11 @@ def test_a_rehearsal_is_the_live_trial(
             near = None if total.near is None else self.noisy_sum(total.near, epsilon, grid)
             return Totals(made, near)
 
-    mine = Rehearsal(strategy, people, Counted()).run(table)
+    mine = Rehearsal(strategy, people, Counted(), keys=keys).run(table)
     noise = Counted()
     monkeypatch.setattr(wall, "noisy_totals", noise.noisy_totals)
-    monkeypatch.setattr(desk, "deal", in_order)
+    rounds = count(1)
+    monkeypatch.setattr(desk, "new_key", lambda: keys(next(rounds)))
     trial = Trial.create(f"sqlite:///{tmp_path}/trial.db", "twin", ["a", "b"], strategy, people)
     arms: list[int] = []
     while batch := trial.ask(1 if strategy.name == "ttucb" else 1000).assignments:
@@ -346,8 +395,14 @@ def test_a_rehearsal_is_the_live_trial(
         units = [units for event in record["events"] for _, units in event.get("answers", [])]
         assert [release.sum for release in mine.releases] == units
     else:
-        keys = ("arm", "phase", "count", "sum", "near")
-        assert mine.releases == [tuple(one.get(key) for key in keys) for one in published]
+        parts = ("arm", "phase", "count", "sum", "near")
+        assert mine.releases == [tuple(one.get(part) for part in parts) for one in published]
+    opened = [event for event in record["events"] if event["kind"] == "opened"]
+    said = ("round", "odds", "people", "commit")
+    assert [one[:4] for one in mine.openings] == [tuple(e[name] for name in said) for e in opened]
+    revealed = [key for event in record["events"] for key in event.get("keys", [])]
+    assert [[*key] for key in mine.keys] == revealed
+    assert bool(revealed) == (strategy.name != "ttucb")
     assert mine.arms == arms
     assert mine.recommendation is not None
     assert mine.stopped == record["status"]["conclusive"]
@@ -366,22 +421,23 @@ def test_a_rehearsal_is_the_live_trial(
     ],
 )
 def test_runs_know_nothing_of_each_other(strategy: Strategy) -> None:
-    people = short_trial(strategy)
+    people, keys = short_trial(honest(strategy)), fixed_keys(6)
     tables = np.random.default_rng(4).integers(0, 2, (3, people, 2))
-    trial = Rehearsal(strategy, people, Silent())
+    trial = Rehearsal(strategy, people, Silent(), keys=keys)
     ends = [trial.run(table) for table in tables]
-    assert ends == [Rehearsal(strategy, people, Silent()).run(table) for table in tables]
+    others = [Rehearsal(strategy, people, Silent(), keys=keys) for _ in tables]
+    assert ends == [one.run(table) for one, table in zip(others, tables, strict=True)]
 
 
 def test_one_person_decides_on_critical_tables() -> None:
     numbers = bet_se(0.1, 1.0, outcomes="numbers")
     for strategy in (QUICK, bet_se(0.1, 1.0), dp_se(1.0, 0.1), numbers):
-        tables = critical_tables(strategy)
+        tables = critical_tables(honest(strategy))
         assert tables is not None
         assert (tables[0] != tables[1]).any(axis=1).sum() == 1
-        ends = [Rehearsal(strategy, tables.shape[1], Silent()).run(table) for table in tables]
+        ends = [honest(strategy).silent(tables.shape[1]).run(table) for table in tables]
         assert [(end.stopped, end.recommendation) == (True, 0) for end in ends] == [True, False]
-    assert critical_tables(adap_tt(epsilon=0.01, delta=0.01)) is None
+    assert critical_tables(honest(adap_tt(epsilon=0.01, delta=0.01))) is None
 
 
 def test_features() -> None:
@@ -467,7 +523,7 @@ def test_a_violation_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
         lambda *_, **__: audited(QUICK, BareFirst, "first", 400),
     )
     words = " ".join(run("--strategy", "adap-tt", "--epsilon", "1").stdout.split())
-    assert "VIOLATED: transcript, person 1, ε is at least" in words
+    assert "VIOLATED: transcript, person 2, ε is at least" in words
     assert "Violation: at least" in words
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from discreet import Rehearsal, Strategy, audit_privacy, bet_se
-from discreet.audits.rehearsal import Live, Silent, Simulated
+from discreet.audits.sources import Live, Silent, Simulated
 from discreet.strategies.run import Totals
 from tests.support.audits import SURE, audited, said_in_the_docs
 
@@ -64,7 +64,7 @@ class TooTrue(Rehearsal):
     """Levels as if ε were 1/0.8 times as large."""
 
     def respond(self, outcome: float) -> int:
-        return self.source.respond(outcome, self.epsilon / 0.8, None, self.live.middle)
+        return self.source.respond(outcome, self.epsilon / 0.8, None, self.middle)
 
 
 MISTAKES: dict[str, tuple[Strategy, type[Rehearsal], list[str]]] = {
@@ -95,9 +95,9 @@ def test_closeness_without_noise_is_found_in_transcripts() -> None:
     """Of people who all have 1/2 but one, where closeness moves; where all have 0 it
     says nothing.
     """
-    found = audit_privacy(PAIRS, 1000, SURE, "numpy", 1, ["first"], BareCloseness)
+    found = audit_privacy(PAIRS, 300, SURE, "numpy", 1, ["first"], BareCloseness)
     assert [leak.violated for leak in found.leaks] == [False, True]
-    honest = audit_privacy(PAIRS, 1000, SURE, "numpy", 1, ["first"])
+    honest = audit_privacy(PAIRS, 300, SURE, "numpy", 1, ["first"])
     assert not honest.violated
 
 

@@ -11,17 +11,22 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays import Progress
+from discreet.audits.field import fields, play_field
 from discreet.errors import InvalidInputError
 from discreet.instance import Bernoulli, Drifting, Instance
 from discreet.simulation.engine import simulate
 from discreet.statistics import bonferroni, one_sided
+from discreet.strategies.parts import COINS
 from discreet.strategies.strategy import Strategy
-from discreet.validate import check_delta
+from discreet.trials.dealing import usual_dealing
+from discreet.validate import check_delta, check_whole
 from discreet.version import __version__
 
 RUNS = 1000
 MAX_SAMPLES = 10**9
 MAX_SAMPLES_STREAM = 200_000  # of strategies that are simulated sample by sample
+FIELD_RUNS = 300
+PEOPLE = 500  # of a trial in the field
 
 
 def hard_instances() -> dict[str, Bernoulli]:
@@ -58,9 +63,13 @@ class Case:
     low: float
     """A lower confidence bound on the error rate: unstopped runs count as right."""
     high: float
-    """An upper confidence bound: unstopped runs count as wrong."""
+    """An upper confidence bound: unstopped runs count as wrong (in the field as right:
+    what is counted there is whether arm 1 was lost by then).
+    """
     verdict: str
-    """`violated` (low > δ), `held` (high ≤ δ) or `open`."""
+    """`violated` (low > δ), `held` (high ≤ δ) or `open`; `not promised` in the field
+    where the proof of a strategy does not cover it.
+    """
 
 
 @dataclass(frozen=True)
@@ -74,7 +83,14 @@ class Correctness:
     cases: tuple[Case, ...]
     seed: int
     max_samples: int
+    field: bool = False
+    """Whether these are live trials rehearsed in the field, and not simulations."""
     version: str = __version__
+
+    @property
+    def promised(self) -> bool:
+        """Whether what was audited is promised: of the field, by coins alone."""
+        return not self.field or usual_dealing(self.strategy) == COINS
 
     @property
     def violated(self) -> bool:
@@ -92,8 +108,20 @@ class Correctness:
     def rule(self) -> str:
         """The multiple-testing rule in words."""
         count = len(self.cases)
+        if not self.promised:
+            return (
+                f"what happens to {self.strategy.name} in the field is not promised: its proof is "
+                "for outcomes of an arm that are independent with one mean. Bounds are "
+                f"Clopper–Pearson's, one-sided at level 1 − {1 - self.level:g}/{count}"
+            )
+        counted = (
+            "counted is how often arm 1 of two equally good ones is lost within "
+            f"{self.max_samples} people (a trial that is undecided then has not lost it). "
+            if self.field
+            else ""
+        )
         return (
-            f"Clopper–Pearson bounds on {count} instances, each one-sided at level 1 − "
+            f"{counted}Clopper–Pearson bounds on {count} instances, each one-sided at level 1 − "
             f"{1 - self.level:g}/{count} (Bonferroni); violated if a lower bound exceeds δ: a "
             f"strategy that keeps δ is accused with probability at most {1 - self.level:g}"
         )
@@ -111,6 +139,8 @@ class Correctness:
             "delta": self.delta,
             "level": self.level,
             "rule": self.rule,
+            "field": self.field,
+            "promised": self.promised,
             "violated": self.violated,
             "worst": self.worst.name,
             "cases": [{**vars(case), "means": list(case.means)} for case in self.cases],
@@ -130,6 +160,7 @@ def audit_correctness(
     instances: Mapping[str, Instance] | None = None,
     max_samples: int | None = None,
     progress: Progress | None = None,
+    field: bool = False,
 ) -> Correctness:
     """Simulate a strategy on hard instances and compare its error rates with δ.
 
@@ -140,6 +171,10 @@ def audit_correctness(
     `max_samples` (1e9; 200 000 for what is simulated sample by sample, as arms that
     drift are) is left open: it counts as right for the lower bound, as wrong for the
     upper.
+
+    With `field`, live trials of two equally good arms are rehearsed with whoever comes
+    in `discreet.audits.field.fields()`, and counted is how often arm 1 is lost within
+    `max_samples` people (500). Only dealing by coins promises δ there.
     """
     allowed = check_delta(strategy.delta if delta is None else delta)
     if not 0 < level < 1:
@@ -148,6 +183,12 @@ def audit_correctness(
         raise InvalidInputError(
             "with zeta a near tie has no wrong answer: give instances with gaps just above zeta"
         )
+    if field:
+        if instances is not None:
+            raise InvalidInputError("the field has instances of its own: leave yours out")
+        if strategy.part.own:
+            raise InvalidInputError("a strategy of your own is simulated only: leave field out")
+        return _audit_field(strategy, runs, seed, level, allowed, max_samples, progress)
     family: Mapping[str, Instance] = hard_instances() if instances is None else instances
     if not family:
         raise InvalidInputError(
@@ -176,3 +217,26 @@ def audit_correctness(
         means = tuple(np.array(instance.means).tolist())
         cases.append(Case(name, means, runs, results.errors, results.unstopped, low, high, verdict))
     return Correctness(strategy, allowed, level, tuple(cases), seed, int(cap))
+
+
+def _audit_field(
+    strategy: Strategy,
+    runs: int,
+    seed: int,
+    level: float,
+    allowed: float,
+    max_samples: int | None,
+    progress: Progress | None,
+) -> Correctness:
+    """A trial without an end has not lost the arm: it is right for both bounds."""
+    runs = check_whole("runs", runs, least=1)
+    people = check_whole("max_samples", PEOPLE if max_samples is None else max_samples, least=2)
+    tail = bonferroni(level, len(fields()))
+    promised = usual_dealing(strategy) == COINS
+    cases = []
+    for name, errors, unstopped in play_field(strategy, runs, seed, people, progress):
+        low, high = one_sided(errors, runs, tail)
+        verdict = "violated" if low > allowed else "held" if high <= allowed else "open"
+        verdict = verdict if promised else "not promised"
+        cases.append(Case(name, (0.5, 0.5), runs, errors, unstopped, low, high, verdict))
+    return Correctness(strategy, allowed, level, tuple(cases), seed, people, field=True)

@@ -1,5 +1,9 @@
 """What an audit of ε runs: a release, a response or whole trials, on two inputs that
 differ in one person.
+
+All runs of an experiment are dealt by the same keys: coins know nothing of outcomes, so
+ε must hold given any of them, and given them a person's place is known, where a leak
+would show most. A key or a deal that does depend on outcomes would show as well.
 """
 
 import math
@@ -9,12 +13,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from discreet.audits.rehearsal import Rehearsal, Silent, Source, Table, Transcript
-from discreet.strategies.run import Totals
+from discreet.audits.rehearsal import Keys, Rehearsal, Table, Transcript
+from discreet.audits.sources import Silent, Source
 from discreet.strategies.strategy import Strategy
 from discreet.strategies.units import BITS, kind_of
-from discreet.trials.record import in_rewards, live_run
 
+MANY = 10**9
+"""People: more than ever come."""
 LOOKS = 5
 """Releases after which a short trial is cut off …"""
 SHORT = 100
@@ -50,35 +55,43 @@ class Experiment(NamedTuple):
     """The features of a run on the first (0) or the second input (1)."""
 
 
-def make_experiments(
-    part: str, strategy: Strategy, runs: int, rehearsal: type[Rehearsal], source: Source
-) -> list[Experiment | str]:
+class Audited(NamedTuple):
+    """What is audited."""
+
+    strategy: Strategy
+    rehearsal: type[Rehearsal]
+    source: Source
+    keys: Keys
+
+    def trial(self, people: int) -> Rehearsal:
+        """A trial of at most so many people."""
+        return self.rehearsal(self.strategy, people, self.source, 2, self.keys)
+
+    def silent(self, people: int) -> Rehearsal:
+        """The same with nothing of somebody's own, and without noise."""
+        return Rehearsal(self.strategy, people, Silent(), keys=self.keys)
+
+
+def make_experiments(part: str, runs: int, audited: Audited) -> list[Experiment | str]:
     """The experiments of a part, or why there is none."""
+    bits = kind_of(audited.strategy) == BITS
     if part == "single":
-        pairs = ONE_PERSON if kind_of(strategy) == BITS else CLOSE
-        return [_single(rehearsal(strategy, 2, source), runs, *pair) for pair in pairs]
+        pairs = ONE_PERSON if bits else CLOSE
+        return [_single(audited, runs, *pair) for pair in pairs]
     if part == "stop":
-        return [_stop(strategy, runs, rehearsal, source)]
-    close = part == "first" and kind_of(strategy) != BITS
-    tables = [ZEROS, HALVES] if close else [ZEROS]
-    return [_short(part, strategy, runs, rehearsal, source, *table) for table in tables]
+        return [_stop(audited, runs)]
+    tables = [ZEROS, HALVES] if part == "first" and not bits else [ZEROS]
+    return [_short(part, runs, audited, *table) for table in tables]
 
 
 def _short(
-    part: str,
-    strategy: Strategy,
-    runs: int,
-    rehearsal: type[Rehearsal],
-    source: Source,
-    usual: float,
-    other: float,
-    shown: str,
+    part: str, runs: int, audited: Audited, usual: float, other: float, shown: str
 ) -> Experiment | str:
     """Short trials in which everybody has the usual outcome, and one person that or
     another.
     """
-    people = short_trial(strategy)
-    person = _first_of_a_second_batch(strategy, people) if part == "later" else 0
+    people = short_trial(audited)
+    person = _first_person(audited, people, later=part == "later")
     if person is None:
         return f"a person of a second batch: it comes after the {people} people of short trials"
     tables = np.full((2, people, 2), usual)
@@ -86,18 +99,27 @@ def _short(
     name = f"transcript, person {person + 1}{'' if usual == 0 else f' has {shown}'}"
     usually = shown.partition(",")[0]
     words = f"{people} people with outcomes of {usually}; person {person + 1} has {shown}"
-    return _whole(name, words, rehearsal(strategy, people, source), tables, runs)
+    return _whole(name, words, audited.trial(people), tables, runs)
 
 
-def _first_of_a_second_batch(strategy: Strategy, people: int) -> int | None:
-    silent = Rehearsal(strategy, people, Silent())
+def _first_person(audited: Audited, people: int, later: bool) -> int | None:
+    """The first person of arm 1, or of a later batch, if there is one."""
+    silent = audited.silent(people)
     silent.run(np.zeros((people, 2), np.int64))
-    later = [members[0] for (_, phase), members in silent.batches.items() if phase > 1]
-    return min(later, default=None)
+    found = [
+        members[0]
+        for (arm, phase), members in silent.batches.items()
+        if (phase > 1 if later else arm == 0)
+    ]
+    return min(found, default=None)
 
 
-def _single(mechanism: Rehearsal, runs: int, words: str, one: float, other: float) -> Experiment:
+def _single(audited: Audited, runs: int, words: str, one: float, other: float) -> Experiment:
     """One release, or with local trust one response, of an outcome or of another."""
+    mechanism = audited.trial(MANY)
+    mechanism.begin(np.zeros((1, 2)))
+    mechanism.step()
+    mechanism.middle = mechanism.live.middle
     local, pairs = mechanism.strategy.trust_model.randomised, mechanism.live.fine
 
     def sample(which: int) -> list[float]:
@@ -123,13 +145,11 @@ def _single(mechanism: Rehearsal, runs: int, words: str, one: float, other: floa
     )
 
 
-def _stop(
-    strategy: Strategy, runs: int, rehearsal: type[Rehearsal], source: Source
-) -> Experiment | str:
+def _stop(audited: Audited, runs: int) -> Experiment | str:
     """Trials at whose end raw outcomes would stop or go on by one person alone."""
-    if strategy.trust_model.randomised:
+    if audited.strategy.trust_model.randomised:
         return "a stop by raw outcomes: with local trust nobody has them"
-    tables = critical_tables(strategy)
+    tables = critical_tables(audited)
     if tables is None:
         return f"a stop by raw outcomes: within {LONG} people they lead to none"
     people = tables.shape[1]
@@ -137,8 +157,7 @@ def _stop(
     words = (
         f"{people} people; without noise person {person + 1} alone would decide whether it stops"
     )
-    trial = rehearsal(strategy, people, source)
-    return _whole("transcript, the stop", words, trial, tables, runs // SHARE)
+    return _whole("transcript, the stop", words, audited.trial(people), tables, runs // SHARE)
 
 
 def _whole(name: str, words: str, trial: Rehearsal, tables: Table, runs: int) -> Experiment:
@@ -146,33 +165,29 @@ def _whole(name: str, words: str, trial: Rehearsal, tables: Table, runs: int) ->
 
     def sample(which: int) -> list[float]:
         transcript = trial.run(tables[which])
-        found = features(transcript, trial.grid, numbers)
+        found = [*features(transcript, trial.grid, numbers), *round_features(transcript)]
         return [*found, *near_features(transcript, trial.grid)] if numbers else found
 
-    seen = [*FEATURES, *CLOSENESS] if numbers else FEATURES
+    seen = [*FEATURES, *ROUNDS, *(CLOSENESS if numbers else [])]
     return Experiment(name, words, seen, 2 * DEEP, runs, trial.source.name, sample)
 
 
-def short_trial(strategy: Strategy) -> int:
+def short_trial(audited: Audited) -> int:
     """People in a trial of a few releases."""
-    live = live_run(strategy, 2, 10**9)
-    people = 0
-    if live.learns_always:
+    trial = audited.silent(MANY)
+    if trial.live.learns_always:
         return 2 * DEEP
-    for _ in range(LOOKS):
-        while live.take() is not None:
-            if people and live.samples > SHORT:
-                return people
-        people = live.samples
-        empty = [Totals(0, 0 if live.fine else None)] * len(live.due())
-        shown = [total for total in live.combine(empty) if total is not None]
-        live.release(*in_rewards(shown, 1.0))
-        if live.stopped:
+    trial.begin(lambda number, site, record: (0.0, 0.0))
+    people, looks = 0, 0
+    while looks < LOOKS and not trial.live.stopped and trial.step():
+        if len(trial.record.times) > looks:
+            people, looks = trial.live.samples, looks + 1
+        elif people and trial.live.samples > SHORT:
             break
     return people
 
 
-def critical_tables(strategy: Strategy) -> Table | None:
+def critical_tables(audited: Audited) -> Table | None:
     """Two neighbours on only the first of which the raw outcomes, without noise, would
     stop the trial.
 
@@ -180,13 +195,16 @@ def critical_tables(strategy: Strategy) -> Table | None:
     one; somewhere on the way it happens. None if even the first table stops no trial of
     `LONG` people (or of one batch, if that is longer).
     """
-    least = len(Rehearsal(strategy, 10**9, Silent()).restart())
+    trial = audited.silent(MANY)
+    trial.begin(lambda number, site, record: (0.0, 0.0))
+    while not trial.record.releases and trial.step():
+        least = trial.live.samples
     easy = np.tile(np.array([1, 0]), (max(LONG, least), 1))
-    transcript = Rehearsal(strategy, len(easy), Silent()).run(easy)
+    transcript = audited.silent(len(easy)).run(easy)
     if not transcript.stopped or transcript.recommendation != 0:
         return None
     people = len(transcript.arms)
-    trial = Rehearsal(strategy, people, Silent())
+    trial = audited.silent(people)
 
     def turned(first: int) -> Table:
         return np.array([[0, 1]] * first + [[1, 0]] * (people - first))
@@ -205,6 +223,16 @@ def critical_tables(strategy: Strategy) -> Table | None:
 
 PLACES = [(arm, place) for arm in range(2) for place in range(DEEP)]
 RELEASES = [f"release {place + 1} of arm {arm + 1}" for arm, place in PLACES]
+ROUNDS = [
+    f"{what} {number}"
+    for what in (
+        "the time of release",
+        "the people announced for round",
+        "the largest share announced for round",
+        "the first byte of the key of round",
+    )
+    for number in range(1, DEEP + 1)
+]
 CLOSENESS = [f"closeness {place + 1} of arm {arm + 1}" for arm, place in PLACES]
 FEATURES = [
     *RELEASES,
@@ -241,6 +269,18 @@ def features(transcript: Transcript, grid: int, numbers: bool = False) -> list[f
         best,
         *arms,
     ]
+
+
+def round_features(transcript: Transcript) -> list[float]:
+    """When releases came, what was announced of rounds, and their keys: `ROUNDS`."""
+    opened = transcript.openings[:DEEP]
+    shares = [
+        max(weight for _, weight in one.odds) / sum(weight for _, weight in one.odds)
+        for one in opened
+    ]
+    first_bytes = [float(int(key[:2], 16)) for _, key in transcript.keys[:DEEP]]
+    found = [transcript.times[:DEEP], [float(one.people) for one in opened], shares, first_bytes]
+    return [value for row in found for value in [*row, *[math.nan] * (DEEP - len(row))]]
 
 
 def near_features(transcript: Transcript, grid: int) -> list[float]:

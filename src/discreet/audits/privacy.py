@@ -9,6 +9,7 @@ promise that does not hold; it cannot prove one that does.
 
 import itertools
 import math
+import secrets
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from statistics import NormalDist
@@ -17,8 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from discreet.arrays import Floats, Ints, Progress
-from discreet.audits.experiments import PARTS, SHARE, Experiment, make_experiments
-from discreet.audits.rehearsal import Live, Rehearsal, Simulated, Source
+from discreet.audits.experiments import PARTS, SHARE, Audited, Experiment, make_experiments
+from discreet.audits.rehearsal import Rehearsal, fixed_keys
+from discreet.audits.sources import Live, Simulated, Source
 from discreet.errors import InvalidInputError
 from discreet.statistics import bonferroni, one_sided
 from discreet.strategies.strategy import Strategy
@@ -134,22 +136,25 @@ def audit_privacy(
     inputs; a tenth of that where trials are long. `level` is the confidence of the
     whole audit: a mechanism that keeps its ε is accused with probability at most 1 −
     level. `noise` is `mixed` (releases and responses live, by OpenDP; whole trials by
-    numpy with the same law), `opendp` (all live) or `numpy`, for which `seed` is;
-    Gaussian responses are always live. `parts` are some of `single` (a release or a
-    response), `first` and `later` (transcripts of short trials, for a person of the
-    first or of a later batch) and `stop` (transcripts of trials that raw outcomes would
-    stop or not by one person alone). `rehearsal` is what is audited, if not the
-    mechanisms of this package.
+    numpy with the same law), `opendp` (all live) or `numpy`, for which `seed` is, and
+    for the keys that people are dealt by, the same ones in all runs; Gaussian responses
+    are always live. `parts` are some of `single` (a release or a response), `first` and
+    `later` (transcripts of short trials, for a person of the first or of a later batch)
+    and `stop` (transcripts of trials that raw outcomes would stop or not by one person
+    alone). `rehearsal` is what is audited, if not the mechanisms of this package.
     """
     runs = _check(strategy, runs, level, noise, parts)
     drawn: Source = Simulated(seed) if strategy.gamma is None else Live()
     sources = dict.fromkeys(PARTS, Live() if noise == "opendp" else drawn)
     sources["single"] = drawn if noise == "numpy" else Live()
+    keys = fixed_keys(secrets.randbits(64) if seed is None else seed)
     planned = [
         experiment
         for part in PARTS
         if part in parts
-        for experiment in make_experiments(part, strategy, runs, rehearsal, sources[part])
+        for experiment in make_experiments(
+            part, runs, Audited(strategy, rehearsal, sources[part], keys)
+        )
     ]
     experiments = [one for one in planned if isinstance(one, Experiment)]
     if not experiments:

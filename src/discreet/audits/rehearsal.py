@@ -1,172 +1,144 @@
-"""A trial in memory, for audits: the live run and the live mechanisms on a table of
-outcomes that is known.
+"""A trial in memory, for audits: the live run, the live mechanisms and the live deal,
+on people whose outcomes are known.
 
 It goes through the steps of a live trial without a database, so that a trial can be run
-thousands of times on the same outcomes. A mechanism of your own, or a mistake, is a
-subclass.
+thousands of times. A mechanism of your own, or a mistake, is a subclass.
 """
 
+import hashlib
 import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from discreet.arrays import Floats, Ints
-from discreet.errors import DiscreetError
-from discreet.strategies.betting.tilts import slip_of
-from discreet.strategies.run import Place, Run, Totals
+from discreet.audits.sources import Source
+from discreet.strategies.parts import BLOCKS, COINS, ORDER
+from discreet.strategies.run import Dealing, Place, Run, Totals, in_order
 from discreet.strategies.strategy import Strategy
-from discreet.strategies.units import FINE, PLACES, grid_of
-from discreet.trials import mechanisms
-from discreet.trials.outcomes import middle_units, to_level, to_units
+from discreet.strategies.units import grid_of
+from discreet.trials.dealing import commitment, draw, new_key, usual_dealing
+from discreet.trials.outcomes import to_units
 from discreet.trials.record import Release, live_run, release
 
 Table = Ints | Floats
 """The outcome of each person (row) on each arm (column): 0 or 1, or a number between.
 """
+Keys = Callable[[int], bytes]
+"""Where the key of a round comes from, given its number."""
 
 
-class Source(Protocol):
-    """Where noise comes from."""
-
-    name: str
-
-    def noisy_sum(self, total: int, epsilon: float, grid: int) -> int:
-        """A sum with noise, in units of 1/grid."""
-
-    def noisy_totals(self, total: Totals, epsilon: float, grid: int) -> Totals:
-        """A sum and closeness with noise, in units of 1/grid."""
-
-    def respond(
-        self, outcome: float, epsilon: float, gamma: float | None, middle: float | None = None
-    ) -> int:
-        """A randomised response to an outcome, 0 or 1 but with a middle level."""
+def fresh_keys(round: int) -> bytes:
+    """As in a live trial: from the system's randomness, another one in every run."""
+    return new_key()
 
 
-class Live:
-    """The noise of live trials."""
-
-    name = "opendp"
-
-    def noisy_sum(self, total: int, epsilon: float, grid: int) -> int:
-        """As a live trial releases a sum."""
-        return mechanisms.noisy_sum(total, epsilon, grid)[0]
-
-    def noisy_totals(self, total: Totals, epsilon: float, grid: int) -> Totals:
-        """As a live trial releases both."""
-        return mechanisms.noisy_totals(total, epsilon, grid)
-
-    def respond(
-        self, outcome: float, epsilon: float, gamma: float | None, middle: float | None = None
-    ) -> int:
-        """As a person responds."""
-        return mechanisms.respond(outcome, epsilon, gamma, middle=middle).value
-
-
-class Simulated:
-    """The same laws drawn with numpy, a hundred times as fast, for audits only; not for
-    Gaussian responses.
-
-    Discrete Laplace noise is the difference of two geometric variables with success
-    probability 1 - e^(-ε/grid).
+def fixed_keys(seed: int) -> Keys:
+    """Of a round always the same key: trials are dealt in the same way again, whatever
+    the outcomes.
     """
-
-    name = "numpy"
-    BLOCK = 4096
-
-    def __init__(self, seed: int | None = None) -> None:
-        self.rng = np.random.default_rng(seed)
-        self.ready: dict[float, list[int]] = {}
-
-    def noisy_sum(self, total: int, epsilon: float, grid: int) -> int:
-        """A sum with discrete Laplace noise."""
-        drawn = self.ready.setdefault(epsilon / grid, [])
-        if not drawn:
-            two = self.rng.geometric(-math.expm1(-epsilon / grid), (2, self.BLOCK))
-            drawn += (two[0] - two[1]).tolist()
-        return total + drawn.pop()
-
-    def noisy_totals(self, total: Totals, epsilon: float, grid: int) -> Totals:
-        """Both with noise of their own."""
-        near = None if total.near is None else self.noisy_sum(total.near, epsilon, grid)
-        return Totals(self.noisy_sum(total.sum, epsilon, grid), near)
-
-    def respond(
-        self, outcome: float, epsilon: float, gamma: float | None, middle: float | None = None
-    ) -> int:
-        """Randomised response."""
-        if gamma is not None:
-            raise DiscreetError("Gaussian responses are drawn live only")
-        if middle is not None:
-            level, slip = to_level(float(outcome), middle), slip_of(epsilon)
-            drawn = self.rng.random()
-            turn = (drawn < slip) + (drawn < 2 * slip)  # 1 and 2 as likely as each other
-            return (0, middle_units(middle), PLACES)[(level + turn) % 3]
-        return int(outcome) ^ int(
-            self.rng.random() * (1.0 + math.exp(-epsilon)) < math.exp(-epsilon)
-        )
+    return lambda round: hashlib.sha256(f"{seed}/{round}".encode()).digest()
 
 
-class Silent:
-    """No noise at all: what the raw outcomes would decide, for finding tables on which
-    a leak would show.
-    """
+class Opened(NamedTuple):
+    """What is announced before anybody is dealt in a round."""
 
-    name = "none"
-
-    def noisy_sum(self, total: int, epsilon: float, grid: int) -> int:
-        """The sum itself."""
-        return total
-
-    def noisy_totals(self, total: Totals, epsilon: float, grid: int) -> Totals:
-        """Both themselves."""
-        return total
-
-    def respond(
-        self, outcome: float, epsilon: float, gamma: float | None, middle: float | None = None
-    ) -> int:
-        """The outcome itself, or the level that it is rounded to."""
-        if middle is not None:
-            return (0, middle_units(middle), PLACES)[to_level(float(outcome), middle)]
-        return int(outcome) if gamma is None else int(outcome) * 2**FINE
+    round: int
+    odds: list[list[int]]
+    """[arm, weight] of each arm that may be dealt."""
+    people: int
+    commit: str
+    """The hash of the key."""
+    first: int
+    """The number of the next person."""
 
 
-class Transcript(NamedTuple):
-    """What a trial publishes."""
+@dataclass
+class Transcript:
+    """What a trial publishes, so far."""
 
-    arms: list[int]
+    arms: list[int] = field(default_factory=list)
     """The arm of each person."""
-    releases: list[Release]
-    stopped: bool
+    releases: list[Release] = field(default_factory=list)
+    stopped: bool = False
     """Whether it stopped by the strategy's rule."""
-    recommendation: int | None
+    recommendation: int | None = None
+    openings: list[Opened] = field(default_factory=list)
+    keys: list[tuple[int, str]] = field(default_factory=list)
+    """(round, key) as they were revealed."""
+    sites: list[str | None] = field(default_factory=list)
+    """Where each person came from."""
+    times: list[float] = field(default_factory=list)
+    """When rounds were released: people come one a unit of time."""
+
+
+class Person(Protocol):
+    """Who comes next: what a person's outcome would be on each arm. The arm is drawn
+    after that; the record is what staff know when they choose somebody.
+    """
+
+    def __call__(self, number: int, site: str | None, record: Transcript) -> Sequence[float]:
+        """Person `number`, counted from 1."""
+
+
+@lru_cache(4096)
+def _drawn(key: bytes, number: int, *weights: int) -> int:
+    """What `draw` says, kept: thousands of trials of an audit are dealt by one key."""
+    return draw(key, number, weights)
 
 
 class Rehearsal:
     """A trial of at most so many people that can be run again and again, on any
-    table.
+    table or on whoever comes.
+
+    People are dealt as in a live trial of the strategy unless `dealing` says otherwise;
+    without keys of rounds, in the strategy's own order.
     """
 
-    def __init__(self, strategy: Strategy, people: int, source: Source, arms: int = 2) -> None:
-        self.strategy, self.source = strategy, source
+    deadline: float | None = None
+    """The time within which an outcome counts; later it is 0. None: whenever."""
+    by_clock = False
+    """Whether rounds are released when the deadline of their last person has passed,
+    and not as soon as they are complete.
+    """
+
+    def __init__(
+        self,
+        strategy: Strategy,
+        people: int,
+        source: Source,
+        arms: int = 2,
+        keys: Keys = fresh_keys,
+        dealing: Dealing | None = None,
+    ) -> None:
+        self.strategy, self.source, self.keys = strategy, source, keys
         self.epsilon, self.grid = float(strategy.epsilon or 0), grid_of(strategy)
-        self.live: Run = live_run(strategy, arms, people)
-        self.table: Table = np.zeros((0, arms), np.int64)
-        self.batches: dict[tuple[int, int], list[int]] = {}
-        """The people of each batch, by (arm, phase)."""
-        self._before = [(place.arm, place.phase) for place in self._until_release()]
+        way = Dealing(usual_dealing(strategy)) if dealing is None else dealing
+        self.keyed = way.kind not in ("", ORDER)
+        self.live: Run = live_run(strategy, arms, people, way)
         self._start = self.live.dump()
+        self.middle: float | None = None
+        """The middle level that people send, where they send levels."""
         self.near: list[float] | None = None
         """The closeness that was released last, where it is."""
+        self.begin(np.zeros((0, arms)))
 
-    def _until_release(self) -> list[Place]:
-        """The places before the first release: the same in every run, hence handed out
-        once.
-        """
-        places = []
-        while not self.live.learns_always and (place := self.live.take()) is not None:
-            places.append(place)
-        return places
+    # --- what a mechanism or a mistake of your own may do otherwise -------------------
+
+    def key(self, round: int) -> bytes:
+        """The key of a round, drawn when it is opened."""
+        return self.keys(round)
+
+    def deal(self, number: int, weights: list[int]) -> int:
+        """The arm of a person, by the key of the round that was opened last."""
+        return _drawn(self.hidden[-1][1], number, *weights) if self.keyed else in_order(weights)
+
+    def delay(self, number: int, outcome: float) -> float:
+        """How long after they came a person's outcome is known."""
+        return 0.0
 
     def noisy(self, total: int) -> int:
         """What is released of a sum of outcomes (both in units of what is due)."""
@@ -188,55 +160,143 @@ class Rehearsal:
         randomised response.
         """
         if self.strategy.trust_model.randomised:
-            gamma, middle = self.strategy.gamma, self.live.middle
-            return self.source.respond(outcome, self.epsilon, gamma, middle)
+            gamma = self.strategy.gamma
+            return self.source.respond(outcome, self.epsilon, gamma, self.middle)
         return round(outcome * self.grid)
 
     def total(self, arm: int, phase: int) -> int:
         """What the people of a batch sent, added up."""
-        people = self.batches[arm, phase]
-        if self.strategy.trust_model.randomised:
-            return sum(self.respond(int(self.table[person, arm])) for person in people)
-        return int(self.table[people, arm].sum()) * self.grid
+        return sum(self.respond(self.outcomes[one]) for one in self.batches.get((arm, phase), []))
 
     def totals(self, arm: int, phase: int) -> Totals:
         """What is summed of a batch: with closeness, where that is released."""
+        self.middle = self.live.middle_of(phase)
         if self.live.sums_only:
             return Totals(self.total(arm, phase))
-        units = [self.respond(float(self.table[one, arm])) for one in self.batches[arm, phase]]
+        units = [self.respond(self.outcomes[one]) for one in self.batches.get((arm, phase), [])]
         if self.live.due_grid(self.grid) != self.grid:
             units = [to_units(one / self.grid, 1) for one in units]
         return self.live.totals(units)
 
-    def restart(self) -> list[int]:
-        """Back to the moment before the first release; the arms of the people so
-        far.
-        """
-        self.live.load(self._start)
-        self.batches = {}
-        for person, place in enumerate(self._before):
-            self.batches.setdefault(place, []).append(person)
-        return [arm for arm, _ in self._before]
+    def decide(self, released: list[float], raw: list[float]) -> None:
+        """Go on with the released sums; the raw ones are there for mistakes only."""
+        self.live.release(released, *([] if self.near is None else [self.near]))
 
-    def run(self, table: Table) -> Transcript:
-        """One trial on these outcomes; every run draws noise of its own."""
-        self.table = table
-        arms, live = self.restart(), self.live
-        releases: list[Release] = []
-        while not live.stopped:
-            if (place := live.take()) is not None:
-                person = len(arms)
-                arms.append(place.arm)
-                self.batches.setdefault((place.arm, place.phase), []).append(person)
-                if live.learns_always:
-                    value = self.respond(int(table[person, place.arm]))
-                    live.answer(place.arm, value / self.grid)
-                    releases.append(Release(*place, value))
-            elif due := live.due():
-                releases += self.release(due)
-            else:
-                break
-        return Transcript(arms, releases, live.stopped, live.recommendation)
+    # --- a trial ----------------------------------------------------------------------
+
+    def run(
+        self, people: Table | Person, site: Callable[[int], str | None] | None = None
+    ) -> Transcript:
+        """One trial on these outcomes; every run draws noise of its own. `site` says
+        where a person, counted from 1, comes from.
+        """
+        self.begin(people, site)
+        while not self.live.stopped and self.step():
+            pass
+        return self.end()
+
+    def begin(
+        self, people: Table | Person, site: Callable[[int], str | None] | None = None
+    ) -> None:
+        """Nobody has come yet."""
+        self.live.load(self._start)
+        self.people, self.site = people, site
+        self.record = Transcript()
+        self.batches: dict[tuple[int, int], list[int]] = {}
+        """The people of each batch, by (arm, phase), counted from 0."""
+        self.outcomes: list[float] = []
+        """Of each person, as they count."""
+        self.known: list[float] = []
+        """When they are known."""
+        self.last: dict[int, float] = {}
+        """When the last person of each round came."""
+        self.time = 0.0
+        self.hidden: list[tuple[int, bytes]] = []
+        """The rounds whose key is not public, and the key."""
+
+    def step(self) -> bool:
+        """The next release, or the next person; false if there is neither."""
+        live = self.live
+        if live.dealing.continuous and (due := live.due()) and self._ready(due) <= self.time:
+            self._publish(due)
+            return True
+        if live.closed and live.samples < live.cap:
+            self._open()
+        number = live.samples + 1
+        place = live.take(lambda weights: self.deal(number, weights))
+        if place is not None:
+            self._enter(place)
+        elif due := live.due():
+            self.time = max(self.time, self._ready(due))
+            self._publish(due)
+        return place is not None or bool(due)
+
+    def end(self) -> Transcript:
+        """What was published; keys that were not revealed are."""
+        self._reveal(math.inf)
+        self.record.stopped = self.live.stopped
+        self.record.recommendation = self.live.recommendation
+        return self.record
+
+    def _open(self) -> None:
+        """A round is opened: its key is drawn, and committed to."""
+        opening = self.live.open()
+        key = self.key(opening.round)
+        self.hidden.append((opening.round, key))
+        said = (opening.round, opening.odds, opening.people, commitment(key))
+        self.record.openings.append(Opened(*said, len(self.outcomes) + 1))
+
+    def _enter(self, place: Place) -> None:
+        """A person came, was dealt this place, and will have an outcome."""
+        person = len(self.outcomes)
+        outcome = self._outcome(person, place.arm)
+        wait = self.delay(person + 1, outcome)
+        if self.deadline is not None and wait > self.deadline:
+            outcome, wait = 0.0, self.deadline
+        self.outcomes.append(outcome)
+        self.known.append(self.time + wait)
+        self.last[self._round(place)] = self.time
+        self.batches.setdefault((place.arm, place.phase), []).append(person)
+        self.record.arms.append(place.arm)
+        self.time += 1
+        if self.live.learns_always:
+            value = self.respond(outcome)
+            self.live.answer(place.arm, value / self.grid)
+            self.record.releases.append(Release(*place, value))
+
+    def _outcome(self, person: int, arm: int) -> float:
+        """The person is chosen before the arm is known to anybody."""
+        site = None if self.site is None else self.site(person + 1)
+        if callable(self.people):
+            outcomes = self.people(person + 1, site, self.record)
+        else:
+            outcomes = self.people[person]
+        self.record.sites.append(site)
+        return float(outcomes[arm])
+
+    def _round(self, place: Place) -> int:
+        """The round of a place, where several may be under way."""
+        return place.phase if self.live.dealing.kind in (COINS, BLOCKS) else 0
+
+    def _ready(self, due: list[Place]) -> float:
+        """When what is due may be released."""
+        if self.by_clock:
+            return self.last[self._round(due[0])] + (self.deadline or 0)
+        people = [one for arm, phase, _ in due for one in self.batches.get((arm, phase), [])]
+        return max((self.known[one] for one in people), default=self.time)
+
+    def _publish(self, due: list[Place]) -> None:
+        """A release, its time, and the keys that can harm no more."""
+        through = self._round(due[0]) or math.inf
+        self.record.releases += self.release(due)
+        self.record.times.append(self.time)
+        self._reveal(through)
+
+    def _reveal(self, through: float) -> None:
+        """The keys of all rounds up to one become public."""
+        said = [(round, key.hex()) for round, key in self.hidden if round <= through]
+        self.record.keys += said
+        self.hidden = [one for one in self.hidden if one[0] > through]
 
     def release(self, due: list[Place]) -> list[Release]:
         """Publish what is due, and decide."""
@@ -249,7 +309,3 @@ class Rehearsal:
             self.decide(sums, raw)
 
         return release(due, totals, grid, self.noisy_totals, decide)
-
-    def decide(self, released: list[float], raw: list[float]) -> None:
-        """Go on with the released sums; the raw ones are there for mistakes only."""
-        self.live.release(released, *([] if self.near is None else [self.near]))
