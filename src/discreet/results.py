@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet.arrays import Flags, Ints
+from discreet.arrays import Flags, Floats, Ints
 from discreet.errors import InvalidInputError
 from discreet.statistics import clopper_pearson
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 QUANTILES = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
 FORMAT = 1
 COLUMNS = ("samples", "recommendation", "correct", "stopped", "rounds", "pulls")
+DATED = ("days", "in_flight")
+"""Columns of simulations with a calendar."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +47,10 @@ class Results:
     """Stopped by the user: the runs that were done by then, which are the shorter
     ones.
     """
+    days: Floats | None = None
+    """From the first day of enrolment to the end; only with an accrual."""
+    in_flight: Ints | None = None
+    """People assigned and not released at the end; only with an accrual."""
 
     @property
     def runs(self) -> int:
@@ -106,6 +112,19 @@ class Results:
             "seed": self.seed,
             "version": self.version,
             "interrupted": self.interrupted,
+            **self._dated(),
+        }
+
+    def _dated(self) -> dict[str, Any]:
+        """What the summary says of the calendar, of the runs that stopped."""
+        if self.days is None or self.in_flight is None:
+            return {}
+        days, some = self.days[self.stopped], self.stopped.any()
+        quantiles = {f"{q:g}": float(np.quantile(days, q)) for q in QUANTILES} if some else {}
+        return {
+            "days_mean": float(days.mean()) if some else None,
+            "days_quantiles": quantiles,
+            "in_flight_mean": float(self.in_flight[self.stopped].mean()) if some else None,
         }
 
     def to_frame(self) -> "pl.DataFrame":
@@ -122,6 +141,7 @@ class Results:
                 "stopped": self.stopped,
                 "rounds": self.rounds,
                 "pulls": pl.Series(self.pulls, dtype=pl.Array(pl.Int64, self.pulls.shape[1])),
+                **{name: getattr(self, name) for name in DATED if self.days is not None},
             }
         )
         promise = self.correctness or ""
@@ -151,7 +171,8 @@ class Results:
             meta = json.loads(pl.read_parquet_metadata(path)["discreet"])
             frame = pl.read_parquet(path)
             kept = {key: meta[key] for key in ("spec", "seed", "version", "seconds", "interrupted")}
-            columns: dict[str, Any] = {name: frame[name].to_numpy() for name in COLUMNS}
+            names = [*COLUMNS, *(name for name in DATED if name in frame.columns)]
+            columns: dict[str, Any] = {name: frame[name].to_numpy() for name in names}
         except FileNotFoundError:
             raise InvalidInputError(f"there is no file {path}") from None
         except (

@@ -35,6 +35,7 @@ CHOOSING = evidence("choosing")
 CELLS = CHOOSING["cells"]
 LOCAL = CHOOSING["local"]
 EDITIONS = evidence("editions")
+FIELD = evidence("field")
 OUTCOMES = evidence("numbers")
 AUTHORS = evidence("authors")
 THEIRS = AUTHORS["cells"]

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from discreet.arrays import Flags, Floats
 from discreet.results import Results
 
 
@@ -24,12 +25,20 @@ class People:
 
 def people_of(results: Results, capped: bool) -> People:
     """People of these trials; `capped` if they end at a maximum, as real ones would."""
-    samples = results.samples.astype(np.float64)
-    if capped or results.stopped.all():
-        quantiles = np.quantile(samples, [0.5, 0.1, 0.9, 1.0]).tolist()
-        return People(float(samples.mean()), *quantiles)
-    longest = np.where(results.stopped, samples, np.inf)
+    return spread_of(results.samples.astype(np.float64), results.stopped, capped)
+
+
+def days_of(results: Results, capped: bool) -> People:
+    """Days of these trials, counted as people are."""
+    return spread_of(np.asarray(results.days), results.stopped, capped)
+
+
+def spread_of(values: Floats, stopped: Flags, capped: bool) -> People:
+    """How a number of each trial is spread; trials that do not end have the largest."""
+    if capped or stopped.all():
+        quantiles = np.quantile(values, [0.5, 0.1, 0.9, 1.0]).tolist()
+        return People(float(values.mean()), *quantiles)
+    longest = np.where(stopped, values, np.inf)
     found = np.quantile(longest, [0.5, 0.1, 0.9, 1.0], method="inverted_cdf").tolist()
-    quantiles = [q if q < math.inf else None for q in found]
-    mean = float(samples[results.stopped].mean()) if results.stopped.any() else None
-    return People(mean, *quantiles)
+    mean = float(values[stopped].mean()) if stopped.any() else None
+    return People(mean, *[q if q < math.inf else None for q in found])

@@ -8,6 +8,7 @@ import numpy as np
 
 from discreet import theory
 from discreet.arrays import Progress
+from discreet.calendar import Calendar, Delay, calendar_of
 from discreet.errors import InvalidInputError
 from discreet.instance import Instance
 from discreet.planning.budget import Affordable, Budget
@@ -16,6 +17,7 @@ from discreet.planning.people import People, people_of
 from discreet.planning.ranges import RangeCost
 from discreet.planning.scenarios import GapScenarios, named_scenarios
 from discreet.planning.simulations import Simulations, right
+from discreet.planning.ways import Way, way_of, ways_of
 from discreet.results import Results
 from discreet.sampled import Sampled
 from discreet.scale import NUMBERS, YES_NO
@@ -122,6 +124,10 @@ class Plan:
     """With a budget: an entry for each private strategy."""
     ranges: tuple[RangeCost, ...] = ()
     """What other ranges of outcomes would take, if `plan_ranges` was asked."""
+    calendar: Calendar | None = None
+    """How people come and outcomes are told, if an accrual was given."""
+    ways: tuple[Way, ...] = ()
+    """With an accrual: what each way to enrol takes, for each row of the plan."""
     version: str = __version__
 
     @property
@@ -175,10 +181,14 @@ class Plan:
             "strategy": self.recommended.strategy.name,
             "reason": self.recommended.reason,
         }
-        for rows in ("per_epsilon", "no_privacy", "affordable", "ranges"):
+        for rows in ("per_epsilon", "no_privacy", "affordable", "ranges", "ways"):
             fields[rows] = [row.to_dict() for row in fields[rows]]
         if not self.ranges:
             del fields["ranges"]
+        if self.calendar is None:
+            del fields["calendar"], fields["ways"]
+        else:
+            fields["calendar"] = self.calendar.to_dict()
         if self.budget is None:
             del fields["affordable"]
         else:
@@ -207,6 +217,11 @@ def plan(
     progress: Progress | None = None,
     hint: float | None = None,
     outcomes: str | None = None,
+    accrual: float | None = None,
+    delay: float | Delay | None = None,
+    deadline: float | None = None,
+    enrolment: str | None = None,
+    release: str | None = None,
 ) -> Plan:
     """How many people it takes to find the best arm, for each privacy level, simulated.
 
@@ -220,7 +235,11 @@ def plan(
     Trials end without an answer at `max_people`. With a `budget`, the smallest ε is
     searched for which that many people lead to the right answer with this
     `probability`, in every scenario.
+    With an `accrual`, people a day, trials are simulated with the calendar that it and
+    `delay`, `deadline`, `enrolment` and `release` describe, as in `simulate`, and
+    `ways` says what waiting and continuous enrolment take, people and days.
     """
+    calendar = calendar_of(accrual, delay, deadline, enrolment, release)
     levels = _levels(epsilons)
     check_delta(delta)
     _check_words(trust, probability)
@@ -238,7 +257,8 @@ def plan(
     planned += [at(levels[0]) for at in choices if at not in private]
     searched = private if budget is not None else []
     expected = len(cases) * (len(planned) + 1 + SEARCH * len(searched))
-    simulations = Simulations(runs, seed, progress, expected)
+    simulations = Simulations(runs, seed, progress, expected, calendar)
+    simulations.planned = planned
     plain = bet_se(delta, trust="none", hint=hint, outcomes=outcomes)
 
     def rows_of(some: list[Strategy]) -> tuple[PlanRow, ...]:
@@ -251,12 +271,13 @@ def plan(
     rows = rows_of(planned)
     purse = Budget(simulations, cases, int(budget or 0), probability)
     affordable = tuple(purse.affordable(at) for at in searched)
+    bare = rows_of([plain])
     return Plan(
         scenarios=cases,
         delta=delta,
         trust=trust,
         per_epsilon=rows,
-        no_privacy=rows_of([plain]),
+        no_privacy=bare,
         recommended=recommended(levels[0], delta, trust, hint, outcomes),
         runs=runs,
         seed=seed,
@@ -264,6 +285,23 @@ def plan(
         budget=budget,
         probability=probability,
         affordable=affordable,
+        calendar=calendar,
+        ways=_ways(simulations, cases, [plain, *planned], max_people),
+    )
+
+
+def _ways(
+    simulations: Simulations, cases: dict[str, Instance], some: list[Strategy], most: int | None
+) -> tuple[Way, ...]:
+    """What each way to enrol takes; nothing without a calendar."""
+    calendar = simulations.calendar
+    if calendar is None:
+        return ()
+    return tuple(
+        way_of(simulations, name, cases[name], strategy, most, way)
+        for name in cases
+        for strategy in some
+        for way in ways_of(calendar, strategy)
     )
 
 

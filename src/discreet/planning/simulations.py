@@ -6,6 +6,7 @@ import warnings
 from typing import Any
 
 from discreet.arrays import Progress
+from discreet.calendar import Calendar
 from discreet.instance import Instance
 from discreet.results import Results
 from discreet.simulation.engine import MayNotStopWarning, simulate
@@ -17,27 +18,55 @@ class Simulations:
     a kind.
     """
 
-    def __init__(self, runs: int, seed: int, progress: Progress | None, expected: int) -> None:
+    def __init__(
+        self,
+        runs: int,
+        seed: int,
+        progress: Progress | None,
+        expected: int,
+        calendar: Calendar | None = None,
+    ) -> None:
         self.runs = runs
         self.seed = seed
+        self.calendar = calendar
         self.progress = progress
         self.total = expected * max(runs, 1)
         self.finished = 0
         self.known: dict[Any, Results] = {}
+        self.planned: list[Strategy] = []
+        """What is planned, not only compared with."""
         self.warned: set[str] = set()
 
     def __call__(
-        self, instance: Instance, strategy: Strategy, most: int | None, runs: int | None = None
+        self,
+        instance: Instance,
+        strategy: Strategy,
+        most: int | None,
+        runs: int | None = None,
+        enrolment: str | None = None,
     ) -> Results:
         """Trials of at most so many people; as many trials as all others, unless `runs`
-        says so.
+        says so, and enrolled as all others, unless `enrolment` does. What learns from
+        every answer is only compared with: it has no calendar.
         """
-        key = (instance, strategy, most, runs)
+        calendar = self.calendar
+        if calendar is not None:
+            calendar = calendar.enrolled(enrolment or calendar.enrolment)
+        if strategy.part.each_answer and strategy not in self.planned:
+            calendar = None
+        key = (instance, strategy, most, runs, calendar)
         if key not in self.known:
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always", MayNotStopWarning)
+                days = {} if calendar is None else calendar.to_dict()
                 results = simulate(
-                    instance, strategy, runs or self.runs, self.seed, most, progress=self._tell
+                    instance,
+                    strategy,
+                    runs or self.runs,
+                    self.seed,
+                    most,
+                    progress=self._tell,
+                    **days,
                 )
             for text in {str(warning.message) for warning in caught} - self.warned:
                 self.warned.add(text)

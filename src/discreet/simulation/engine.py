@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from discreet.arrays import Flags, Progress
+from discreet.calendar import Calendar, Delay, calendar_of
 from discreet.drift import STEADY
 from discreet.errors import InvalidInputError
 from discreet.instance import Beta, Drifting, Instance
@@ -23,6 +24,7 @@ from discreet.results import Results
 from discreet.sampled import Sampled
 from discreet.simulation.outcome import new_outcomes
 from discreet.simulation.runner import BLOCK, Runner
+from discreet.simulation.waits import add_days, check_calendar
 from discreet.simulation.workers import play_all
 from discreet.strategies.phased.tables import check_grid
 from discreet.strategies.strategy import Strategy
@@ -55,6 +57,11 @@ def simulate(
     threads: int | None = None,
     progress: Progress | None = None,
     first_run: int = 0,
+    accrual: float | None = None,
+    delay: float | Delay | None = None,
+    deadline: float | None = None,
+    enrolment: str | None = None,
+    release: str | None = None,
 ) -> Results:
     """Simulate a strategy on an instance.
 
@@ -67,15 +74,23 @@ def simulate(
     With `first_run` the runs of that seed are numbered from there, so that blocks of
     runs put together are one whole simulation; for strategies that leap and dp-se it
     must be a multiple of 64.
+
+    With an `accrual`, people a day, the results have days. `delay` is after how many
+    days an outcome is told, a number or a `Delay`; told within the `deadline` it
+    counts, later or never as the worst one. `enrolment` is `waiting` (nobody is
+    assigned until what is due is released) or, for bet-se with a deadline, `continuous`
+    (rounds are opened ahead); `release` is `complete` (with the last outcome) or
+    `clock` (the deadline after the last assignment).
     """
-    cap = check(instance, strategy, runs, seed, max_samples, first_run)
+    calendar = calendar_of(accrual, delay, deadline, enrolment, release)
+    cap = check(instance, strategy, runs, seed, max_samples, first_run, calendar)
     for reason in reasons_not_to_stop(instance, strategy):
         warnings.warn(
             f"some runs may not stop ({reason}); they count as unstopped",
             MayNotStopWarning,
             stacklevel=2,
         )
-    return _simulate(instance, strategy, runs, seed, cap, threads, progress, first_run)
+    return _simulate(instance, strategy, runs, seed, cap, threads, progress, first_run, calendar)
 
 
 def simulate_quietly(
@@ -87,10 +102,11 @@ def simulate_quietly(
     threads: int | None = None,
     progress: Progress | None = None,
     first_run: int = 0,
+    calendar: Calendar | None = None,
 ) -> Results:
     """`simulate` without its warnings, for whoever gave them before."""
-    cap = check(instance, strategy, runs, seed, max_samples, first_run)
-    return _simulate(instance, strategy, runs, seed, cap, threads, progress, first_run)
+    cap = check(instance, strategy, runs, seed, max_samples, first_run, calendar)
+    return _simulate(instance, strategy, runs, seed, cap, threads, progress, first_run, calendar)
 
 
 def _simulate(
@@ -102,15 +118,18 @@ def _simulate(
     threads: int | None,
     progress: Progress | None,
     first_run: int,
+    calendar: Calendar | None,
 ) -> Results:
     workers = (os.cpu_count() or 1) if threads is None else check_whole("threads", threads, least=1)
     outcomes, done = new_outcomes(runs, instance.arms), np.zeros(runs, np.bool_)
     started = time.perf_counter()
-    runner = runner_of(instance, strategy, cap)
+    runner = runner_of(instance, strategy, cap, calendar)
     interrupted = play_all(
         runner, outcomes, done, seed, first_run // runner.block, workers, progress
     )
     found = outcomes.part(done)
+    if calendar is not None and calendar.simple:
+        add_days(strategy, calendar, found)
     return Results(
         samples=found.samples,
         recommendation=found.recommendation,
@@ -118,15 +137,23 @@ def _simulate(
         stopped=found.stopped,
         rounds=found.rounds,
         pulls=found.pulls,
-        spec=spec(instance, strategy, cap, first_run),
+        spec=spec(instance, strategy, cap, first_run, calendar),
         seed=int(seed),
         version=__version__,
         seconds=time.perf_counter() - started,
         interrupted=interrupted,
+        days=None if calendar is None else found.days,
+        in_flight=None if calendar is None else found.in_flight,
     )
 
 
-def spec(instance: Instance, strategy: Strategy, cap: int, first_run: int = 0) -> dict[str, Any]:
+def spec(
+    instance: Instance,
+    strategy: Strategy,
+    cap: int,
+    first_run: int = 0,
+    calendar: Calendar | None = None,
+) -> dict[str, Any]:
     """What is simulated, in plain types."""
     described = {
         "instance": instance.to_dict(),
@@ -134,6 +161,8 @@ def spec(instance: Instance, strategy: Strategy, cap: int, first_run: int = 0) -
         "max_samples": cap,
     }
     described["correctness"] = strategy.correctness
+    if calendar is not None:
+        described["calendar"] = calendar.to_dict()
     return {**described, "first_run": first_run} if first_run else described
 
 
@@ -152,6 +181,7 @@ def check(
     seed: int,
     max_samples: float | None,
     first_run: int = 0,
+    calendar: Calendar | None = None,
 ) -> int:
     """The cap; refuses what cannot be simulated."""
     if not isinstance(instance, Instance) or not isinstance(strategy, Strategy):
@@ -168,12 +198,14 @@ def check(
         raise InvalidInputError(
             f"first_run must be a multiple of {BLOCK} for {strategy.name}; got {first_run}"
         )
-    drifts = isinstance(instance, Drifting)
-    one_by_one = drifts or (
+    if calendar is not None:
+        check_calendar(instance, strategy, calendar)
+    slow = isinstance(instance, Drifting) or (calendar is not None and not calendar.simple)
+    one_by_one = slow or (
         isinstance(instance, ONE_BY_ONE) and (strategy.part.each_answer or not to_bits(strategy))
     )
     most = MAX_SAMPLES_BETA if one_by_one else MAX_SAMPLES
-    usual = MAX_SAMPLES_SLOW if strategy.part.own or drifts else most
+    usual = MAX_SAMPLES_SLOW if strategy.part.own or slow else most
     cap = (
         usual
         if max_samples is None
@@ -216,17 +248,24 @@ def reasons_not_to_stop(instance: Instance, strategy: Strategy) -> list[str]:
     return reasons
 
 
-def runner_of(instance: Instance, strategy: Strategy, cap: int) -> Runner:
+def runner_of(
+    instance: Instance, strategy: Strategy, cap: int, calendar: Calendar | None = None
+) -> Runner:
     """What plays the runs: the loop of the strategy's family. Compiled kernels are
     imported only here.
 
     Arms that drift are for loops that say `BY_PERSON`; the others would draw sums of
     many people as if nothing moved, so their strategies go in the steps of a live run.
+    Outcomes that are late at random, or counted while others wait, have a loop too.
     """
     from discreet.simulation.laws import laws_of
 
     loop = import_module(f"discreet.simulation.loops.{strategy.part.family}")
     laws = laws_of(instance)
+    if calendar is not None and not calendar.simple:
+        from discreet.simulation.late import runner as late_runner
+
+        return late_runner(strategy, laws, cap, calendar)
     if laws.drift.kind != STEADY and not getattr(loop, "BY_PERSON", False):
         from discreet.simulation.people import runner
 

@@ -27,6 +27,10 @@ class Outcomes(NamedTuple):
     rounds: Ints
     pulls: Ints
     """[run, arm]"""
+    days: Floats
+    """From the first day of enrolment to the end, where there is a calendar."""
+    in_flight: Ints
+    """People assigned and not released at the end, where there is a calendar."""
 
     def part(self, rows: slice | Flags) -> "Outcomes":
         """Some of the runs; what is written into a slice is written here."""
@@ -36,6 +40,8 @@ class Outcomes(NamedTuple):
             self.stopped[rows],
             self.rounds[rows],
             self.pulls[rows],
+            self.days[rows],
+            self.in_flight[rows],
         )
 
     def write(self, row: int, found: Outcome) -> None:
@@ -54,6 +60,8 @@ def new_outcomes(runs: int, arms: int) -> Outcomes:
         np.zeros(runs, np.bool_),
         np.zeros(runs, np.int64),
         np.zeros((runs, arms), np.int64),
+        np.zeros(runs),
+        np.zeros(runs, np.int64),
     )
 
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from discreet.errors import DiscreetError, InvalidInputError
 from discreet.files import cannot_write, write
-from discreet.results import Results
+from discreet.results import COLUMNS, DATED, Results
 from discreet.simulation import engine, runner
 from discreet.simulation.own import recalled
 from discreet.strategies.strategy import Strategy
@@ -136,7 +136,7 @@ class StudyFolder:
         each arm.
         """
         blocks = [self.blocks[cell][block] for block in _in_order(self.blocks[cell])]
-        names = ("samples", "recommendation", "correct", "stopped", "rounds", "pulls")
+        names = COLUMNS if self.study.calendar is None else (*COLUMNS, *DATED)
         columns: dict[str, Any] = {
             name: np.concatenate([getattr(block, name) for block in blocks])[: self.study.runs]
             for name in names
@@ -194,10 +194,12 @@ class StudyFolder:
         """What is wrong with a block, in words; empty if nothing."""
         instance = block.cell.instance
         strategy = block.cell.strategy
-        cap = engine.check(instance, strategy, 1, self.study.seed, self.study.max_samples)
+        calendar = self.study.calendar
+        numbers = (1, self.study.seed, self.study.max_samples, 0)
+        cap = engine.check(instance, strategy, *numbers, calendar)
         if results.version != __version__:
             return f"was made by discreet {results.version}"
-        wanted = engine.spec(instance, strategy, cap, block.first)
+        wanted = engine.spec(instance, strategy, cap, block.first, calendar)
         right = _as_json(results.spec) == _as_json(wanted) and results.seed == self.study.seed
         if not right or results.runs != block.last - block.first or results.interrupted:
             return "has other runs than it should"
@@ -239,6 +241,8 @@ def cell_key(study: Study, cell: Cell) -> str:
     """Names a cell's folder: by what is simulated, whatever else is in the study."""
     described = [cell.instance_name, cell.instance.to_dict(), cell.strategy.identity]
     parts = [*described, study.seed, study.max_samples]
+    if study.calendar is not None:
+        parts.append(study.calendar.to_dict())
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -298,9 +302,9 @@ def _differences(there: dict[str, Any], here: dict[str, Any]) -> Iterator[str]:
     for strategy in there["strategies"]:
         if strategy not in here["strategies"]:
             yield f"the strategy {_words(strategy)} is gone"
-    for key in ("seed", "max_samples"):
-        if there[key] != here[key]:
-            yield f"{key} was {there[key]} and is {here[key]}"
+    for key in ("seed", "max_samples", "calendar"):
+        if there.get(key) != here.get(key):
+            yield f"{key} was {there.get(key)} and is {here.get(key)}"
     if here["runs"] < there["runs"]:
         yield f"runs were {there['runs']} and are {here['runs']}: they may grow, not shrink"
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from discreet.calendar import Calendar
 from discreet.errors import DiscreetError, InvalidInputError, MissingExtraError
 from discreet.instance import Instance
 from discreet.results import Results
@@ -76,10 +77,11 @@ def simulate_block(
     last: int,
     seed: int,
     max_samples: int | None,
+    calendar: Calendar | None = None,
 ) -> Results:
     """Runs first … last − 1 of a cell, on one thread: what executors are sent."""
     results = engine.simulate_quietly(
-        instance, strategy, last - first, seed, max_samples, 1, first_run=first
+        instance, strategy, last - first, seed, max_samples, 1, None, first, calendar
     )
     if results.interrupted:
         raise KeyboardInterrupt
@@ -188,7 +190,9 @@ def _run_here(folder: StudyFolder, work: list[Block], meter: _Meter, threads: in
 
         runs = block.last - block.first
         numbers = (runs, study.seed, study.max_samples, threads)
-        results = engine.simulate_quietly(cell.instance, cell.strategy, *numbers, tell, block.first)
+        results = engine.simulate_quietly(
+            cell.instance, cell.strategy, *numbers, tell, block.first, study.calendar
+        )
         if results.interrupted:
             raise KeyboardInterrupt
         folder.add(block, results)
@@ -229,7 +233,7 @@ def _run_there(folder: StudyFolder, work: list[Block], meter: _Meter, executor: 
 
 def _submit(study: Study, block: Block, executor: Executor) -> "Future[Results]":
     cell, first, last = block
-    span = (first, last, study.seed, study.max_samples)
+    span = (first, last, study.seed, study.max_samples, study.calendar)
     return executor.submit(simulate_block, cell.instance, cell.strategy, *span)
 
 

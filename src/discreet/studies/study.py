@@ -11,6 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from discreet.calendar import Calendar, Delay, calendar_of
 from discreet.errors import InvalidInputError
 from discreet.instance import Instance
 from discreet.scale import YES_NO
@@ -46,6 +47,12 @@ class Study:
     max_samples: int | None = None
     left_out: tuple[str, ...] = field(default=(), repr=False)
     """Combinations a file listed that no strategy fits; it said `skip_unfit = true`."""
+    accrual: float | None = None
+    """With it and what follows the study has days, as in `simulate`."""
+    delay: float | Delay | None = None
+    deadline: float | None = None
+    enrolment: str | None = None
+    release: str | None = None
 
     def __post_init__(self) -> None:
         """Refuse what cannot be simulated, naming it."""
@@ -53,16 +60,19 @@ class Study:
         object.__setattr__(self, "instances", MappingProxyType(dict(self.instances)))
         object.__setattr__(self, "strategies", _checked_strategies(self.strategies))
         object.__setattr__(self, "max_samples", _checked_cap(self.max_samples))
+        _ = self.calendar  # refuses days that do not fit together
         for cell in self.cells:
             try:
-                engine.check(cell.instance, cell.strategy, self.runs, self.seed, self.max_samples)
+                numbers = (self.runs, self.seed, self.max_samples, 0)
+                engine.check(cell.instance, cell.strategy, *numbers, self.calendar)
             except InvalidInputError as error:
                 raise InvalidInputError(f"{cell.title}: {error}") from None
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled by its parts."""
         numbers = (self.runs, self.seed, self.max_samples, self.left_out)
-        return Study, (dict(self.instances), self.strategies, *numbers)
+        days = (self.accrual, self.delay, self.deadline, self.enrolment, self.release)
+        return Study, (dict(self.instances), self.strategies, *numbers, *days)
 
     def __eq__(self, other: object) -> bool:
         """Equal if the same cells are simulated in the same order with the same
@@ -73,6 +83,12 @@ class Study:
     def __hash__(self) -> int:
         """Of the digest."""
         return hash(self.digest)
+
+    @property
+    def calendar(self) -> Calendar | None:
+        """How people come and outcomes are told, or None."""
+        days = (self.delay, self.deadline, self.enrolment, self.release)
+        return calendar_of(self.accrual, *days)
 
     @property
     def cells(self) -> tuple[Cell, ...]:
@@ -95,6 +111,7 @@ class Study:
             "runs": self.runs,
             "seed": self.seed,
             "max_samples": self.max_samples,
+            **({} if self.calendar is None else {"calendar": self.calendar.to_dict()}),
         }
 
     @staticmethod
@@ -106,9 +123,10 @@ class Study:
             }
             strategies = [Strategy.from_dict(part) for part in description["strategies"]]
             numbers = {key: description[key] for key in ("runs", "seed", "max_samples")}
+            days = dict(description.get("calendar", {}))
         except (KeyError, TypeError, AttributeError):
             raise InvalidInputError("not the description of a study") from None
-        return Study(instances, strategies, **numbers)
+        return Study(instances, strategies, **numbers, **days)
 
     @staticmethod
     def from_toml(path: str | Path) -> "Study":

@@ -41,7 +41,9 @@ OPTIONS: dict[str, Any] = {
 other option.
 """
 SHARED = ("epsilon", "delta", "threshold")
-KEYS = {"instances", "strategies", "runs", "seed", "max_samples", "skip_unfit", *SHARED}
+DAYS = ("accrual", "delay", "deadline", "enrolment", "release")
+NUMBERS = ("runs", "seed", "max_samples", *DAYS)
+KEYS = {"instances", "strategies", "skip_unfit", *NUMBERS, *SHARED}
 
 
 def read_study(path: str | Path) -> Study:
@@ -77,7 +79,7 @@ def _read(document: dict[str, Any]) -> Study:
     chosen = [_chosen(entry, shared, skip) for entry in entries]
     strategies = [strategy for some in chosen for strategy in some.strategies]
     left_out = [words for some in chosen for words in some.unfit]
-    numbers = {key: document[key] for key in ("runs", "seed", "max_samples") if key in document}
+    numbers = {key: document[key] for key in NUMBERS if key in document}
     return Study(instances, strategies, left_out=tuple(left_out), **numbers)
 
 

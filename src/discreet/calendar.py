@@ -1,0 +1,255 @@
+"""Calendar: how fast people come, how late their outcomes are known, and who waits.
+
+People come one every 1/accrual days while enrolment is open, and are assigned at once.
+An outcome told within the deadline counts; a later one, or one that is never told,
+counts as the worst one once the deadline has passed. A `Calendar` is numbers only, so
+that a compiled loop can ask it for each person.
+"""
+
+import math
+import numbers
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from discreet.errors import InvalidInputError
+
+FIXED, EXPONENTIAL = 0, 1
+KINDS = {"fixed": FIXED, "exponential": EXPONENTIAL}
+ENROLMENTS = ("waiting", "continuous")
+RELEASES = ("complete", "clock")
+MOST_DAYS = 1e9
+
+
+class Delay(NamedTuple):
+    """Days from a person's assignment until the outcome is told; make one with
+    `Delay.fixed` or `Delay.exponential`.
+    """
+
+    kind: int
+    days: float
+    """All of them, or their mean."""
+    failures: float
+    """The same where the outcome is a failure, if that makes a difference."""
+    never: float
+    """The share of people who never answer."""
+
+    @staticmethod
+    def fixed(days: float, never: float = 0.0, failures: float | None = None) -> "Delay":
+        """The same for everybody; for failures another one, if you say so."""
+        return _delay("fixed", days, never, failures)
+
+    @staticmethod
+    def exponential(mean: float, never: float = 0.0, failures: float | None = None) -> "Delay":
+        """Exponential with this mean; for failures with another one, if you say so."""
+        return _delay("exponential", mean, never, failures)
+
+    @staticmethod
+    def read(words: object, never: float = 0.0) -> "Delay":
+        """A delay as commands and files say it: `7`, `exponential:7`, or what `to_dict`
+        gives.
+        """
+        if isinstance(words, Delay):
+            return words
+        if isinstance(words, Mapping):
+            return Delay.from_dict(words)
+        if not isinstance(words, str):
+            return _delay("fixed", words, never, None)
+        kind, _, days = words.rpartition(":")
+        try:
+            number = float(days)
+        except ValueError:
+            raise InvalidInputError(_advice(words)) from None
+        return _delay(kind or "fixed", number, never, None)
+
+    @staticmethod
+    def from_dict(description: Mapping[str, Any]) -> "Delay":
+        """The delay that `to_dict` described."""
+        parts = dict(description)
+        kind, days = parts.pop("kind", None), parts.pop("days", None)
+        never, failures = parts.pop("never", 0.0), parts.pop("failures", None)
+        if parts or days is None:
+            raise InvalidInputError(_advice(dict(description)))
+        return _delay(kind, days, never, failures)
+
+    def to_dict(self) -> dict[str, Any]:
+        """A description in plain types from which `Delay.from_dict` makes an equal
+        delay.
+        """
+        kind = next(word for word, code in KINDS.items() if code == self.kind)
+        found: dict[str, Any] = {"kind": kind, "days": self.days, "never": self.never}
+        return found if self.failures == self.days else {**found, "failures": self.failures}
+
+    @property
+    def words(self) -> str:
+        """In words for people."""
+        days = f"{self.days:g} days"
+        words = days if self.kind == FIXED else f"{days} on average, at random (exponential)"
+        if self.failures != self.days:
+            words += f", {self.failures:g} for failures"
+        return f"{words}, {self.never:.1%} never" if self.never else words
+
+
+class Calendar(NamedTuple):
+    """What a simulation knows of days; make one with `calendar_of`."""
+
+    accrual: float
+    """People a day."""
+    delay: Delay
+    deadline: float
+    """Days; infinite if there is none."""
+    continuous: bool
+    """Whether rounds are opened ahead, so that nobody is turned away."""
+    clock: bool
+    """Whether a round is released at its last assignment plus the deadline, not when
+    its last outcome is known.
+    """
+
+    @property
+    def simple(self) -> bool:
+        """Whether every round waits for the same time, and every outcome counts."""
+        delay = self.delay
+        fixed = delay.kind == FIXED and delay.failures == delay.days and delay.never == 0
+        return fixed and not self.continuous
+
+    @property
+    def wait(self) -> float:
+        """Days from a round's last assignment to its release, where that is simple."""
+        return self.deadline if self.clock else self.delay.days
+
+    @property
+    def lost(self) -> float:
+        """The share of successes that are told too late, or never, and so count as the
+        worst outcome.
+        """
+        delay, late = self.delay, float(self.delay.days > self.deadline)
+        if delay.kind == EXPONENTIAL:
+            late = math.exp(-self.deadline / delay.days) if delay.days else 0.0
+        return delay.never + (1 - delay.never) * late
+
+    @property
+    def enrolment(self) -> str:
+        """In a word."""
+        return ENROLMENTS[self.continuous]
+
+    def enrolled(self, enrolment: str) -> "Calendar":
+        """The same with another way to enrol."""
+        return (
+            calendar_of(self.accrual, self.delay, self.last, enrolment, RELEASES[self.clock])
+            or self
+        )
+
+    @property
+    def last(self) -> float | None:
+        """The deadline, or None."""
+        return self.deadline if self.deadline < math.inf else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain types, by the names of `calendar_of`."""
+        return {
+            "accrual": self.accrual,
+            "delay": self.delay.to_dict(),
+            "deadline": self.last,
+            "enrolment": self.enrolment,
+            "release": RELEASES[self.clock],
+        }
+
+    @property
+    def words(self) -> str:
+        """In words for people."""
+        last = "" if self.last is None else f", deadline {self.last:g} days"
+        when = " on the clock" if self.clock else ""
+        return (
+            f"{self.accrual:g} people a day, outcomes after {self.delay.words}{last}, "
+            f"{self.enrolment} enrolment, released{when or ' when complete'}"
+        )
+
+
+def calendar_of(
+    accrual: float | None,
+    delay: object = None,
+    deadline: float | None = None,
+    enrolment: str | None = None,
+    release: str | None = None,
+) -> Calendar | None:
+    """The calendar that these words describe; None without an accrual, with which all
+    the others make sense.
+    """
+    if accrual is None:
+        if any(part is not None for part in (delay, deadline, enrolment, release)):
+            raise InvalidInputError(
+                "delay, deadline, enrolment and release are about days: say also accrual, the "
+                "people who come in a day"
+            )
+        return None
+    rate = _number("accrual", accrual, "people a day")
+    late = Delay.fixed(0.0) if delay is None else Delay.read(delay)
+    last = math.inf if deadline is None else _number("deadline", deadline, "days")
+    how = ENROLMENTS[0] if enrolment is None else _word("enrolment", enrolment, ENROLMENTS)
+    when = RELEASES[0] if release is None else _word("release", release, RELEASES)
+    _check_deadline(late, last, how, when)
+    return Calendar(rate, late, last, how == ENROLMENTS[1], when == RELEASES[1])
+
+
+def _check_deadline(delay: Delay, deadline: float, enrolment: str, release: str) -> None:
+    if deadline < math.inf:
+        if delay.kind == FIXED and min(delay.days, delay.failures) > deadline:
+            raise InvalidInputError(
+                f"every outcome would come after the deadline of {deadline:g} days, and count as "
+                "the worst one: take a longer deadline"
+            )
+        return
+    needs = {
+        "whoever never answers": delay.never > 0,
+        "continuous enrolment": enrolment == ENROLMENTS[1],
+        "release on the clock": release == RELEASES[1],
+    }
+    for what, needed in needs.items():
+        if needed:
+            raise InvalidInputError(
+                f"{what} needs a deadline: the days after which an outcome counts as the worst one"
+            )
+
+
+def _delay(kind: Any, days: Any, never: Any, failures: Any) -> Delay:
+    if kind not in KINDS:
+        raise InvalidInputError(f"unknown delay {kind!r}: use one of {', '.join(KINDS)}")
+    usual = _days("a delay", days)
+    if not _is_number(never) or not 0 <= never < 1:
+        raise InvalidInputError(
+            f"never, the share of people who never answer, must lie in [0, 1); got {never!r}"
+        )
+    other = usual if failures is None else _days("the delay of failures", failures)
+    return Delay(KINDS[kind], usual, other, float(never))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
+
+
+def _days(what: str, days: Any) -> float:
+    if not _is_number(days) or not 0 <= days <= MOST_DAYS:
+        raise InvalidInputError(
+            f"{what} must be a number of days from 0 to {MOST_DAYS:g}; got {days!r}"
+        )
+    return float(days)
+
+
+def _number(what: str, value: Any, unit: str) -> float:
+    if not _is_number(value) or not 0 < value <= MOST_DAYS:
+        raise InvalidInputError(
+            f"{what} must be a positive number of {unit}, at most {MOST_DAYS:g}; got {value!r}"
+        )
+    return float(value)
+
+
+def _word(what: str, value: Any, words: tuple[str, ...]) -> str:
+    if value not in words:
+        raise InvalidInputError(f"{what} must be {' or '.join(words)}; got {value!r}")
+    return str(value)
+
+
+def _advice(given: object) -> str:
+    return (
+        "say a delay as 7 (days), as exponential:7, or from Python as Delay.exponential(7); got "
+        f"{given!r}"
+    )

@@ -1,0 +1,355 @@
+"""A simulated run of bet-se whose outcomes come late: at random, not at all, or after
+rounds were opened ahead.
+
+Drawn person by person in the order in which they come: the coin; the outcome if the
+arms drift or the delay depends on it; whether the person ever answers, if some do not;
+the delay, if it is random. When a round is released, for each of its arms in turn: what
+its people send, by counts, then the noise.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from discreet.arrays import Floats, Ints
+from discreet.calendar import EXPONENTIAL, Calendar, Delay
+from discreet.drift import STEADY
+from discreet.leaf import leaf
+from discreet.simulation.laws import Generator, Laws, success
+from discreet.simulation.loops.betting import add_noise, flip, release_one, sent
+from discreet.simulation.numbers import draw_sent
+from discreet.simulation.outcome import Outcome, Outcomes
+from discreet.simulation.runner import Runner
+from discreet.strategies.betting.ahead import (
+    Flight,
+    open_flight,
+    people_of,
+    renew,
+    round_of,
+    settle_flight,
+    size_of,
+    weight_in,
+    weight_of,
+)
+from discreet.strategies.betting.book import COUNT, NEAR, SUM, Book, Round, front_runner, new_book
+from discreet.strategies.betting.rounds import first_round, next_round
+from discreet.strategies.betting.tilts import BettingRules, Setting, betting_rules
+from discreet.strategies.strategy import Strategy
+from discreet.strategies.units import LEVELS
+
+DEALT, TOLD, HITS = 0, 1, 2
+"""Columns of the people of a round, by arm: all, those told in time, and of these the
+successes if they were drawn one by one.
+"""
+
+
+class Late(NamedTuple):
+    """What a run with a calendar came to."""
+
+    found: Outcome
+    days: float
+    """From the first day of enrolment to the end."""
+    in_flight: int
+    """People assigned and not released then."""
+
+
+@leaf
+def draws_bits(laws: Laws, delay: Delay) -> bool:
+    """Whether outcomes are drawn person by person."""
+    return laws.drift.kind != STEADY or delay.failures != delay.days
+
+
+@leaf
+def draw_delay(rng: Generator, delay: Delay, hit: bool) -> float:
+    """Days until a person's outcome is told; infinite if it never is."""
+    if delay.never > 0 and rng.random() < delay.never:
+        return math.inf
+    days = delay.days if hit else delay.failures
+    return days * rng.standard_exponential() if delay.kind == EXPONENTIAL else days
+
+
+@leaf
+def enrol(
+    rng: Generator, laws: Laws, calendar: Calendar, arm: int, person: int, people: Ints
+) -> float:
+    """Count a person who was dealt this arm; days until the outcome is known, if only
+    as missing.
+    """
+    bits, hit = draws_bits(laws, calendar.delay), True
+    if bits:
+        hit = rng.random() < success(laws, arm, person)
+    days = draw_delay(rng, calendar.delay, hit)
+    people[arm, DEALT] += 1
+    if days <= calendar.deadline:
+        people[arm, TOLD] += 1
+        if bits and hit:
+            people[arm, HITS] += 1
+    return calendar.deadline if calendar.clock else min(days, calendar.deadline)
+
+
+@leaf
+def draw_sure(
+    rng: Generator, reward: int, count: int, now: Round, setting: Setting
+) -> tuple[int, int]:
+    """(sum, closeness), in units, of what so many people send whose reward is 0 or
+    1.
+    """
+    if not now.fine:
+        return rng.binomial(count, sent(reward, setting)), 0
+    if setting.kind != LEVELS:
+        return count * reward * setting.grid, 0
+    middle = rng.binomial(count, setting.slip)
+    top = (setting.slip + setting.scale * reward) / (1 - setting.slip)
+    high = rng.binomial(count - middle, min(top, 1.0))
+    return middle * round(now.centre * setting.grid) + high * setting.grid, middle * setting.grid
+
+
+@leaf
+def draw_arm(
+    rng: Generator,
+    laws: Laws,
+    delay: Delay,
+    arm: int,
+    people: Ints,
+    now: Round,
+    setting: Setting,
+    book: Book,
+) -> None:
+    """What the people of an arm send, into `book.fresh`: outcomes in time, and the
+    worst one for all others.
+    """
+    ones = people[arm, HITS]
+    if draws_bits(laws, delay):
+        total, near = draw_sure(rng, 1, ones, now, setting)
+    elif now.fine:
+        ones = people[arm, TOLD]
+        total, near = draw_sent(rng, laws, arm, ones, now, setting)
+    else:
+        ones = people[arm, TOLD]
+        total, near = rng.binomial(ones, sent(laws.mean[arm], setting)), 0
+    rest, close = draw_sure(rng, 0, people[arm, DEALT] - ones, now, setting)
+    book.fresh[arm, COUNT] = people[arm, DEALT]
+    book.fresh[arm, SUM], book.fresh[arm, NEAR] = total + rest, near + close
+
+
+@leaf
+def release_people(
+    rng: Generator, laws: Laws, delay: Delay, people: Ints, now: Round, setting: Setting, book: Book
+) -> None:
+    """The releases of a round with these people into `book.fresh`."""
+    for a in range(book.active.size):
+        if book.active[a]:
+            draw_arm(rng, laws, delay, a, people, now, setting, book)
+            if not now.margin:
+                add_noise(rng, a, now, setting, book)
+    if now.margin:
+        release_one(rng, now, setting, book)
+
+
+@leaf
+def fill_round(
+    rng: Generator,
+    laws: Laws,
+    calendar: Calendar,
+    clock: float,
+    now: Round,
+    people: Ints,
+    book: Book,
+) -> float:
+    """Deal a round that opens at this time; the time of its release."""
+    for a in range(people.shape[0]):
+        people[a, DEALT] = people[a, TOLD] = people[a, HITS] = 0
+    known = clock
+    for i in range(now.length * now.weight):
+        arm = flip(rng.random() * now.weight, now, book)
+        at = clock + (i + 1) / calendar.accrual
+        known = max(known, at + enrol(rng, laws, calendar, arm, now.samples + i, people))
+    return known
+
+
+@leaf(allocates=True)
+def run_waiting(
+    rng: Generator, laws: Laws, rules: BettingRules, calendar: Calendar, cap: int, pulls: Ints
+) -> Late:
+    """One run in which nobody is assigned until a round is released; writes `pulls`."""
+    book, people = new_book(pulls.size, rules.bets.tilt.size), np.zeros((pulls.size, 3), np.int64)
+    pulls[:] = 0
+    clock = 0.0
+    now = first_round(rules.bets, rules.setting, cap, book)
+    while now.winner < 0 and now.length >= 1:
+        clock = fill_round(rng, laws, calendar, clock, now, people, book)
+        pulls += people[:, DEALT]
+        release_people(rng, laws, calendar.delay, people, now, rules.setting, book)
+        now, book = next_round(now, rules.bets, rules.setting, cap, book)
+    stopped = now.winner >= 0
+    best = now.winner if stopped else front_runner(book)
+    return Late(Outcome(now.samples, best, stopped, now.number), clock, 0)
+
+
+class Trip(NamedTuple):
+    """A round that is opened and not released yet, with its people."""
+
+    flight: Flight
+    people: Ints
+    """[arm, column]"""
+    known: Floats
+    """[arm]: when the last of their outcomes is known."""
+
+
+class Desk(NamedTuple):
+    """Where a run with continuous enrolment stands: the rounds that are settled."""
+
+    settled: int
+    n: int
+    """Sum of all their lengths."""
+    samples: int
+    """Their people."""
+    again: bool
+    """Whether the last of them was a margin."""
+    winner: int
+    """The arm to stop with; -1 if there is none."""
+
+
+@leaf(allocates=True)
+def new_trip(number: int, desk: Desk, setting: Setting, book: Book) -> Trip:
+    """The next round, opened from what is released by now, after so many others."""
+    flight = open_flight(number, desk.n, desk.again, setting, book)
+    arms = book.active.size
+    return Trip(flight, np.zeros((arms, 3), np.int64), np.zeros(arms))
+
+
+@leaf
+def deal(coin: float, flight: Flight) -> int:
+    """The arm on which a coin between 0 and the sum of all odds falls."""
+    arm = flight.heavy
+    for a in range(flight.playing.size):
+        if flight.playing[a]:
+            arm = a
+            coin -= weight_in(a, flight)
+            if coin < 0:
+                break
+    return arm
+
+
+@leaf
+def enrol_until(
+    rng: Generator,
+    laws: Laws,
+    calendar: Calendar,
+    release: float,
+    size: int,
+    assigned: int,
+    trip: Trip,
+) -> int:
+    """Deal people in an open round until it has this size or an earlier one is
+    released; how many are assigned then.
+    """
+    flight, people = trip.flight, people_of(trip.flight)
+    weight = weight_of(flight)
+    while people < size:
+        at = (assigned + 1) / calendar.accrual
+        if release <= at:
+            break
+        arm = deal(rng.random() * weight, flight)
+        flight.dealt[arm] += 1
+        known = at + enrol(rng, laws, calendar, arm, assigned, trip.people)
+        trip.known[arm] = max(trip.known[arm], known)
+        assigned += 1
+        people += 1
+    return assigned
+
+
+@leaf
+def ready(trip: Trip, clock: bool) -> float:
+    """When a closed round can be released: nothing is released of arms that were taken
+    off, so their outcomes are not waited for; but the clock is everybody's.
+    """
+    last = 0.0
+    for a in range(trip.known.size):
+        if clock or trip.flight.playing[a]:
+            last = max(last, trip.known[a])
+    return last
+
+
+@leaf(allocates=True)
+def settle_trip(
+    rng: Generator,
+    laws: Laws,
+    rules: BettingRules,
+    delay: Delay,
+    trip: Trip,
+    desk: Desk,
+    book: Book,
+) -> tuple[Desk, Book]:
+    """Release a closed round, and settle it."""
+    bets, setting, flight = rules.bets, rules.setting, trip.flight
+    now = round_of(flight, desk.n, desk.samples, desk.again, True, bets, setting, book)
+    release_people(rng, laws, delay, trip.people, now, setting, book)
+    winner, book = settle_flight(now, flight, bets, setting, book)
+    n, samples = desk.n + now.length, desk.samples + people_of(flight)
+    return Desk(desk.settled + 1, n, samples, now.margin, winner), book
+
+
+@leaf(allocates=True)
+def run_continuous(
+    rng: Generator, laws: Laws, rules: BettingRules, calendar: Calendar, cap: int, pulls: Ints
+) -> Late:
+    """One run in which rounds are opened ahead, and everybody who comes is assigned;
+    writes `pulls`.
+
+    A release that comes at the moment when somebody does is known before that person is
+    dealt. A round is opened for its first person. `closed` has all rounds that were
+    closed, from `desk.settled` on those that wait (to take the first one off a list of
+    tuples with arrays corrupts memory in Numba).
+    """
+    book, desk = new_book(pulls.size, rules.bets.tilt.size), Desk(0, 0, 0, False, -1)
+    last, is_open = new_trip(0, desk, rules.setting, book), True
+    closed: list[Trip] = []
+    assigned, waiting, clock = 0, 0, 0.0
+    while True:
+        queued = len(closed) > desk.settled
+        due = max(clock, ready(closed[desk.settled], calendar.clock)) if queued else np.inf
+        if is_open:
+            size = size_of(last.flight, waiting, cap - assigned, rules.setting)
+            assigned = enrol_until(rng, laws, calendar, due, size, assigned, last)
+            if people_of(last.flight) >= size:
+                closed.append(last)
+                waiting, is_open = waiting + people_of(last.flight), False
+                continue
+        elif assigned < cap and (assigned + 1) / calendar.accrual < due:
+            last, is_open = new_trip(len(closed), desk, rules.setting, book), True
+            continue
+        if not queued:
+            break
+        clock, trip = due, closed[desk.settled]
+        desk, book = settle_trip(rng, laws, rules, calendar.delay, trip, desk, book)
+        waiting -= people_of(trip.flight)
+        if desk.winner >= 0:
+            break
+        if is_open:
+            flight = renew(last.flight, desk.n, desk.again, rules.setting, book)
+            last = Trip(flight, last.people, last.known)
+    if is_open:
+        closed.append(last)
+    pulls[:] = 0
+    for trip in closed:
+        pulls += trip.flight.dealt
+    stopped = desk.winner >= 0
+    best = desk.winner if stopped else front_runner(book)
+    return Late(Outcome(assigned, best, stopped, desk.settled), clock, assigned - desk.samples)
+
+
+def runner(strategy: Strategy, laws: Laws, cap: int, calendar: Calendar) -> Runner:
+    """bet-se on these laws, with this calendar."""
+    from discreet.simulation.compile import compiled
+
+    rules = betting_rules(strategy, laws.mean.size)
+    run = compiled(run_continuous if calendar.continuous else run_waiting)
+
+    def play(rng: Generator, outcomes: Outcomes, row: int) -> None:
+        late = run(rng, laws, rules, calendar, cap, outcomes.pulls[row])
+        outcomes.write(row, late.found)
+        outcomes.days[row], outcomes.in_flight[row] = late.days, late.in_flight
+
+    return Runner(1, play)

@@ -1,0 +1,69 @@
+"""Plans with a calendar: waiting beside continuous enrolment, people and days."""
+
+from typing import Any
+
+import pytest
+
+from discreet import Bernoulli, Delay, InvalidInputError, bet_se, plan, simulate
+from discreet.reports.plan import plan_sections
+from discreet.reports.plan_text import show_plan
+
+ARMS = Bernoulli((0.2, 0.7))
+DAYS: dict[str, Any] = {"accrual": 2, "delay": Delay.exponential(10), "deadline": 30}
+
+
+def test_both_ways() -> None:
+    found = plan(ARMS, 1.0, 0.1, runs=20, **DAYS)
+    ways = [(way.epsilon, way.enrolment) for way in found.ways]
+    both = ("waiting", "continuous")
+    assert ways == [(None, way) for way in both] + [(1.0, way) for way in both]
+    for way in found.ways:
+        strategy = bet_se(0.1, way.epsilon, "none" if way.epsilon is None else "global")
+        alone = simulate(ARMS, strategy, 20, 0, enrolment=way.enrolment, **DAYS)
+        assert alone.days is not None
+        assert alone.in_flight is not None
+        assert way.days.mean == pytest.approx(alone.days.mean())
+        assert way.people.mean == pytest.approx(alone.samples.mean())
+        assert way.in_flight == pytest.approx(alone.in_flight.mean())
+    row = found.per_epsilon[0]
+    assert row.samples == found.ways[2].people
+    described = found.to_dict()
+    assert described["calendar"]["delay"]["kind"] == "exponential"
+    assert described["ways"][3]["enrolment"] == "continuous"
+
+
+def test_rows_follow_the_enrolment() -> None:
+    found = plan(ARMS, 1.0, 0.1, runs=20, enrolment="continuous", **DAYS)
+    assert found.per_epsilon[0].samples == found.ways[3].people
+
+
+def test_one_way_where_there_is_one() -> None:
+    """Without a deadline nobody can be assigned ahead; dp-se waits in any case."""
+    found = plan(ARMS, 1.0, 0.1, runs=10, strategies=["bet-se", "dp-se"], accrual=2, delay=10)
+    assert {way.enrolment for way in found.ways} == {"waiting"}
+    assert [way.strategy for way in found.ways] == ["bet-se", "bet-se", "dp-se"]
+    assert found.per_epsilon[1].privacy_cost is not None
+    with pytest.raises(InvalidInputError, match="for bet-se only"):
+        plan(ARMS, 1.0, 0.1, runs=10, strategies=["dp-se"], **DAYS)
+    with pytest.raises(InvalidInputError, match="learns from every answer"):
+        plan(ARMS, 1.0, 0.1, runs=10, strategies=["ttucb"], accrual=2)
+
+
+def test_nothing_without_accrual() -> None:
+    found = plan(ARMS, 1.0, 0.1, runs=10)
+    assert not found.ways
+    assert "calendar" not in found.to_dict()
+    assert "ways" not in found.to_dict()
+
+
+def test_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    show_plan(plan([ARMS, Bernoulli((0.1, 0.9))], 1.0, 0.1, runs=10, **DAYS))
+    text = capsys.readouterr().out
+    assert "People and days, 0.2, 0.7" in text
+    assert text.count("continuous") == 4
+    assert "2 people come a day" in text
+    found = plan(ARMS, 1.0, 0.1, runs=10, **DAYS)
+    titles = [section.title for section in plan_sections(found)]
+    assert titles == ["The answer", "People and privacy", "People and days", "How to read this"]
+    plain = plan(ARMS, 1.0, 0.1, runs=10, accrual=2, delay=3)
+    assert any("may go" in section.title for section in plan_sections(plain))
