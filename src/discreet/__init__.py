@@ -21,6 +21,7 @@ if (
     from discreet.audits.privacy import PrivacyAudit as PrivacyAudit
     from discreet.audits.privacy import audit_privacy as audit_privacy
     from discreet.audits.rehearsal import Rehearsal as Rehearsal
+    from discreet.calendar import Delay as Delay
     from discreet.drift import Drift as Drift
     from discreet.errors import DiscreetError as DiscreetError
     from discreet.errors import InvalidInputError as InvalidInputError

@@ -82,7 +82,7 @@ def lead_words(name: str, over: Sequence[str], better_by: float, people: int) ->
     others = over[0] if len(over) == 1 else f"the best of {', '.join(over)}"
     return (
         f"Released in place of means: {name} did {how} than {others} by {abs(better_by):.4g} on "
-        f"average, with noise, over {people} people each"
+        f"average, with noise, over about {people} people each"
     )
 
 

@@ -34,12 +34,13 @@ def read(*words: str, stdin: str | None = None) -> Any:
 
 def test_a_whole_trial(folder: Path) -> None:
     made = read(*CREATE, "--strategy", "bet-se", "--epsilon", "2")
-    assert set(made) == {"name", "protocol_hash", "head", "url", "outcomes"}
+    frozen = {"name", "protocol_hash", "head", "url", "outcomes", "dealing"}
+    assert set(made) == frozen | {"assignment", "guarantee", "timing", "enrolment", "advice"}
     assert (folder / "discreet-trials.db").exists()
     assert read(*CREATE, "--strategy", "bet-se", "--epsilon", "2") == made
     while True:
         batch = read("ask", "dose", "-n", "200")
-        assert set(batch) == {"assignments", "waiting", "stopped", "middle"}
+        assert set(batch) == {"assignments", "waiting", "stopped", "middle", "paused"}
         if batch["stopped"]:
             break
         lines = [f"{one['id']},{int(one['arm'] == 'b')}" for one in batch["assignments"]]
@@ -90,15 +91,24 @@ def test_local_trust() -> None:
 
 def test_missing_outcomes_and_people(folder: Path) -> None:
     trial(
-        *CREATE, "--strategy", "adap-tt", "--epsilon", "1", "--missing", "replace", "--lease", "1e6"
+        *CREATE,
+        "--strategy",
+        "adap-tt",
+        "--epsilon",
+        "1",
+        "--missing",
+        "replace",
+        "--lease",
+        "9d",
     )
     (folder / "people.txt").write_text("ann\nbob\n")
     batch = read("ask", "dose", "--people", "people.txt")
-    assert [one["arm"] for one in batch["assignments"]] == ["a", "b"]
+    first, second = batch["assignments"]
+    assert {first["arm"], second["arm"]} == {"a", "b"}
     assert "took part before" in trial("ask", "dose", "--people", "people.txt", code=2).stderr
-    assert trial("miss", "dose", batch["assignments"][0]["id"]).stdout == "Accepted.\n"
-    assert read("miss", "dose", batch["assignments"][0]["id"]) == {"accepted": 1}
-    assert read("ask", "dose")["assignments"][0]["arm"] == "a"
+    assert trial("miss", "dose", first["id"]).stdout == "Accepted.\n"
+    assert read("miss", "dose", first["id"]) == {"accepted": 1}
+    assert read("ask", "dose")["assignments"][0]["arm"] == first["arm"]
 
 
 BAD = [
@@ -288,3 +298,15 @@ def test_what_is_no_transcript_is_refused_in_one_line(
             "cannot read t.json" if text is None else "t.json is no transcript of a trial"
         ) in said.stderr
     assert not (folder / "page.html").exists()
+
+
+def test_an_arm_that_the_coins_left_out_has_no_mean_in_the_story() -> None:
+    from discreet.cli.story import transcript_lines
+
+    one = {"arm": 0, "phase": 1, "sum": 3, "epsilon": 1.0}
+    releases = [{**one, "count": 0}, {**one, "arm": 1, "count": 4}]
+    event = {"seq": 5, "kind": "released", "releases": releases, "unit": 1.0}
+    lines = transcript_lines({"protocol": {"arms": ["a", "b"]}, "events": [event]})
+    assert "0 outcomes of a" in lines[1]
+    assert "mean" not in lines[1]
+    assert "mean  0.750" in lines[2]

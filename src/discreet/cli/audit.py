@@ -35,33 +35,48 @@ def audit() -> None:
 @audited_outcomes_option
 @level_option
 @click.option(
-    "--runs", type=int, default=1000, show_default=True, help="Simulated trials for each instance."
+    "--runs", type=int, help="Trials for each instance.  [default: 1000; 300 with --field]"
 )
 @seed_option
 @click.option(
     "--max-samples",
     type=float,
-    help="Cap of a run.  [default: 1e9; 2e5 if simulated sample by sample]",
+    help="Cap of a run.  [default: 1e9; 2e5 if simulated sample by sample; 500 with --field]",
+)
+@click.option(
+    "--field",
+    is_flag=True,
+    help="Rehearse live trials: hospitals that differ, seasons, staff who pick, late outcomes.",
 )
 @json_option
 def correctness(
     name: str,
     level: float,
-    runs: int,
+    runs: int | None,
     seed: int,
     max_samples: float | None,
+    field: bool,
     as_json: bool,
     **options: Any,
 ) -> None:
     """Whether a strategy keeps its error rate δ on instances that make errors
     likely.
     """
-    from discreet.audits.correctness import audit_correctness
+    from discreet.audits.correctness import FIELD_RUNS, RUNS, audit_correctness
 
+    usual = FIELD_RUNS if field else RUNS
     strategy = read_strategy(name, options)
     cap = _whole("max-samples", max_samples)
     with quiet_warnings(), progress_bar(f"auditing {strategy.name}") as progress:
-        found = audit_correctness(strategy, runs, seed, level, max_samples=cap, progress=progress)
+        found = audit_correctness(
+            strategy,
+            usual if runs is None else runs,
+            seed,
+            level,
+            max_samples=cap,
+            progress=progress,
+            field=field,
+        )
     if as_json:
         show_json(found.to_dict())
     else:

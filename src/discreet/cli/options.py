@@ -2,8 +2,9 @@
 
 import json
 import os
+import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 
@@ -12,7 +13,12 @@ from discreet.errors import InvalidInputError
 if TYPE_CHECKING:
     from discreet.instance import Bernoulli
     from discreet.strategies.strategy import Strategy
+    from discreet.trials.trial import Trial
 
+HERE = "sqlite:///discreet-trials.db"
+url_option = click.option(
+    "--url", default=HERE, show_default=True, help="The database: sqlite:///… or postgresql://…"
+)
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="One JSON document on stdout and nothing else."
 )
@@ -29,6 +35,19 @@ outcomes_option = click.option(
     "--outcomes",
     help="bet-se: what it is to expect, yes-no or numbers.  [default: as the arms or --range say]",
 )
+
+
+def take_calendar(options: dict[str, Any]) -> dict[str, Any]:
+    """Take what `calendar_options` read out of the options, as `simulate` and `plan`
+    want it.
+    """
+    days = {key: options.pop(key) for key in ("accrual", "deadline", "enrolment", "release")}
+    delay, never = options.pop("delay"), options.pop("never")
+    if never is not None or delay is not None:
+        from discreet.calendar import Delay
+
+        delay = Delay.read("0" if delay is None else delay, never or 0.0)
+    return {**days, "delay": delay}
 
 
 def show_json(found: dict[str, Any]) -> None:
@@ -57,11 +76,73 @@ class Numbers(click.ParamType[tuple[float, ...]]):
             )
 
 
+class Duration(click.ParamType[float]):
+    """A time with its unit, in seconds."""
+
+    name = "TIME"
+    units: ClassVar[dict[str, int]] = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+    plain: ClassVar[str] = ""
+    """The unit of a number without one; empty: it must have one."""
+    advice: ClassVar[str] = "give a number with its unit, such as 90s, 30m, 12h or 7d."
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """The time in seconds."""
+        if isinstance(value, float):
+            return value
+        found = re.fullmatch(r"([0-9.e+]+?)\s*([smhdw]?)", str(value).strip().lower())
+        unit = (found[2] or self.plain) if found else ""
+        try:
+            return float(found[1] if found and unit else "") * self.units[unit]
+        except ValueError:
+            self.fail(f"{value!r} is no time: {self.advice}", param, ctx)
+
+
+class Days(Duration):
+    """A time in days, or with its unit; in days."""
+
+    name = "DAYS"
+    plain = "d"
+    advice = "give days, or a number with its unit, such as 12h or 6w."
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """The time in days."""
+        return super().convert(value, param, ctx) / self.units["d"]
+
+
 def all_options(command: Any, *options: Any) -> Any:
     """The command with these options, shown in this order."""
     for option in reversed(options):
         command = option(command)
     return command
+
+
+def calendar_options(command: Any) -> Any:
+    """--accrual and what else is about days, for `read_calendar`."""
+    return all_options(
+        command,
+        click.option("--accrual", type=float, help="People who come in a day: shows days too."),
+        click.option(
+            "--delay", help="Days until an outcome is told: 7, or at random exponential:7."
+        ),
+        click.option("--never", type=float, help="The share of people who never answer."),
+        click.option(
+            "--deadline",
+            type=Days(),
+            help="Days (or 12h, 6w) after which an outcome counts as the worst one.",
+        ),
+        click.option(
+            "--enrolment",
+            help="waiting (for releases), or continuous (bet-se, a deadline).  [default: waiting]",
+        ),
+        click.option(
+            "--release",
+            help="complete (with the last outcome), or clock (deadline).  [default: complete]",
+        ),
+    )
 
 
 def instance_options(command: Any) -> Any:
@@ -169,6 +250,13 @@ def read_strategy(name: str, options: dict[str, Any]) -> "Strategy":
         if key in given and key not in needed:
             raise InvalidInputError(f"{name} takes no --{key}")
     return preset(**given)
+
+
+def opened(url: str, name: str, head: str | None = None) -> "Trial":
+    """The live trial of that name."""
+    from discreet.trials.trial import Trial
+
+    return Trial.open(url, name, head)
 
 
 def check_writable(path: str) -> None:

@@ -8,12 +8,14 @@ import click
 from discreet.cli.data import Arms, arms_options, read_arms, take_arms
 from discreet.cli.options import (
     Numbers,
+    calendar_options,
     check_page,
     delta_option,
     json_option,
     outcomes_option,
     seed_option,
     show_json,
+    take_calendar,
 )
 from discreet.cli.progress import progress_bar, quiet_warnings, tell
 from discreet.errors import InvalidInputError
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
     help="bet-se: the difference you expect to find.  [default: --gap if given, else none]",
 )
 @outcomes_option
+@calendar_options
 @click.option("--max-people", type=int, help="Trials end here, with or without an answer.")
 @click.option("--budget", type=int, help="Find the smallest ε for which this many people suffice …")
 @click.option(
@@ -81,6 +84,7 @@ def plan(
         scenarios = read_arms(known, " or as --arms 5 --gap 0.1 --base 0.5")
     else:
         scenarios = _read_gap(arms, gap, base, known.any)
+    options |= take_calendar(options)
     chosen = None if strategies is None else [name.strip() for name in strategies.split(",")]
     if html is not None:
         check_page(html)

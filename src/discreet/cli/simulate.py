@@ -7,6 +7,7 @@ import click
 from discreet.cli.data import arms_options, read_arms, take_arms
 from discreet.cli.options import (
     Numbers,
+    calendar_options,
     check_writable,
     delta_option,
     design_options,
@@ -15,6 +16,7 @@ from discreet.cli.options import (
     seed_option,
     show_json,
     strategy_options,
+    take_calendar,
     threads_option,
 )
 from discreet.cli.progress import progress_bar, quiet_warnings
@@ -66,6 +68,7 @@ def bounds(
 @arms_options
 @strategy_options
 @design_options
+@calendar_options
 @click.option("--runs", type=int, default=1000, show_default=True, help="Simulated trials.")
 @seed_option
 @click.option(
@@ -95,13 +98,16 @@ def simulate(
     from discreet.strategies.presets import expecting
 
     instance = read_arms(take_arms(options))
+    days = take_calendar(options)
     strategy = read_strategy(name, options)
     if options["outcomes"] is None:
         strategy = expecting(strategy, instance.outcomes)
     if out is not None:
         check_writable(out)
     with quiet_warnings(), progress_bar(f"{strategy.name} on {instance.arms} arms") as progress:
-        results = engine.simulate(instance, strategy, runs, seed, max_samples, threads, progress)
+        results = engine.simulate(
+            instance, strategy, runs, seed, max_samples, threads, progress, **days
+        )
     if not results.runs:
         raise DiscreetError("interrupted before the first run was done")
     if out is not None:

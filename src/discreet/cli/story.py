@@ -192,7 +192,7 @@ def transcript_lines(transcript: dict[str, Any]) -> list[str]:
         what = "lead" if any(one["sum"] is None for one in releases) else "mean"
         for one in releases:
             words = f"{one['count']:>5} outcomes of {transcript['protocol']['arms'][one['arm']]}"
-            if one["sum"] is not None:
+            if one["sum"] is not None and one["count"]:
                 value = one["sum"] * event["unit"] / one["count"]
                 words = f"{words:<26} {what} {value:6.3f}  ε = {one['epsilon']:g}"
             lines.append(f"  {event['seq']:>3}  after {assigned:>5} people: {words}")

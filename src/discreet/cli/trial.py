@@ -7,35 +7,20 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from discreet.cli.options import (
-    design_options,
-    json_option,
-    read_strategy,
-    show_json,
-    strategy_options,
-)
-from discreet.cli.respond import (
-    direction_option,
-    outside_option,
-    range_option,
-    read_ends,
-    read_number,
-)
+from discreet.cli.create import create
+from discreet.cli.operate import expire, operate
+from discreet.cli.options import json_option, opened, show_json, url_option
+from discreet.cli.respond import read_number
 from discreet.cli.transcript import head_option, show_verification
 from discreet.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from discreet.trials.protocol import Protocol
-    from discreet.trials.trial import Trial
-
-HERE = "sqlite:///discreet-trials.db"
-url_option = click.option(
-    "--url", default=HERE, show_default=True, help="The database: sqlite:///… or postgresql://…"
-)
+    from discreet.trials.status import Batch
 
 
 @click.group(no_args_is_help=False)
@@ -45,110 +30,8 @@ def trial() -> None:
     """
 
 
-@trial.command()
-@click.argument("trial_name", metavar="NAME")
-@click.option("--arms", required=True, help="The arms' names, separated by commas.")
-@strategy_options
-@design_options
-@click.option(
-    "--max-people", type=int, required=True, help="The trial ends here, with or without an answer."
-)
-@click.option(
-    "--missing", default="failure", show_default=True, help="A missing outcome: failure or replace."
-)
-@click.option(
-    "--retain",
-    default="until-release",
-    show_default=True,
-    help="Outcomes: until-release or forever.",
-)
-@range_option
-@direction_option
-@outside_option
-@click.option(
-    "--lease",
-    type=float,
-    help="Seconds after which an outcome counts as missing.  [default: never]",
-)
-@url_option
-@json_option
-def create(
-    trial_name: str,
-    name: str,
-    arms: str,
-    max_people: int,
-    missing: str,
-    retain: str,
-    ends: str,
-    direction: str,
-    outside: str,
-    lease: float | None,
-    url: str,
-    as_json: bool,
-    **options: Any,
-) -> None:
-    """Start a trial; its protocol is frozen. The same command again changes nothing."""
-    from discreet.scale import NUMBERS, YES_NO
-    from discreet.strategies.presets import expecting
-    from discreet.trials.trial import Trial
-
-    names = [arm.strip() for arm in arms.split(",")]
-    strategy = read_strategy(name, options)
-    if options["outcomes"] is None:
-        strategy = expecting(strategy, YES_NO if read_ends(ends) == (0, 1) else NUMBERS)
-    made = Trial.create(
-        url,
-        trial_name,
-        names,
-        strategy,
-        max_people,
-        missing,
-        retain,
-        read_ends(ends),
-        direction,
-        lease,
-        outside,
-    )
-    if as_json:
-        show_json(
-            {
-                "name": trial_name,
-                "protocol_hash": made.protocol_hash,
-                "head": made.status().head,
-                "url": made.place,
-                "outcomes": strategy.shown_outcomes,
-            }
-        )
-    else:
-        _show_created(made)
-
-
-def _show_created(made: "Trial") -> None:
-    """What was frozen, and what to do next."""
-    from discreet.scale import YES_NO
-    from discreet.strategies.presets import expecting
-    from discreet.studies.study import extras
-
-    kept, status = made.protocol, made.status()
-    strategy = kept.strategy
-    people = f"{len(kept.arms)} arms, at most {kept.max_people} people"
-    click.echo(f"{kept.name}: {people}, {status.privacy}.")
-    if design := extras(expecting(strategy, YES_NO)):
-        click.echo(f"Design: {design}.")
-    chosen = f" (--outcomes {strategy.outcomes})" if strategy.shown_outcomes else ""
-    click.echo(f"Outcomes: {kept.outcome_words}{chosen}.")
-    click.echo(
-        f"Error rate: {status.correctness}.\nMissing: {status.missing}.\nRetention: "
-        f"{status.retain}."
-    )
-    if status.outside:
-        click.echo(f"Outside the range: {status.outside}.")
-    if strategy.trust_model.randomised:
-        click.echo(
-            "Outcomes are randomised where people are: discreet respond "
-            f"{kept.respond_options} --outcome -"
-        )
-    click.echo(f"Protocol {made.protocol_hash}\nNext: discreet trial ask {shlex.quote(kept.name)}")
+for command in (create, operate, expire):
+    trial.add_command(command)
 
 
 @trial.command()
@@ -159,23 +42,34 @@ def _show_created(made: "Trial") -> None:
 @click.option(
     "--people", type=click.Path(), help="File with one identifier a line: nobody takes part twice."
 )
+@click.option(
+    "--site", help="Where these people come from; it stands in the public record.  [default: none]"
+)
 @head_option
 @url_option
 @json_option
 def ask(
-    name: str, count: int, people: str | None, head: str | None, url: str, as_json: bool
+    name: str,
+    count: int,
+    people: str | None,
+    site: str | None,
+    head: str | None,
+    url: str,
+    as_json: bool,
 ) -> None:
-    """Assign the next people to arms, up to the next release."""
+    """Assign the next people to arms, up to the next release. Ask when they are there:
+    whoever is assigned is in.
+    """
     wanted = None
     if people is not None:
         with reading(people) as file:
             wanted = [line.strip() for line in file if line.strip()]
     place = opened(url, name, head)
-    batch = place.ask(count, wanted)
+    batch = place.ask(count, wanted, site)
     if as_json:
         assignments = [{"id": one.id, "arm": one.arm} for one in batch.assignments]
         state = {"waiting": batch.waiting, "stopped": batch.stopped, "middle": batch.middle}
-        show_json({"assignments": assignments, **state})
+        show_json({"assignments": assignments, **state, "paused": batch.paused})
         return
     for one in batch.assignments:
         click.echo(f"{one.id}  {one.arm}")
@@ -183,10 +77,37 @@ def ask(
         options = place.protocol.respond_options.replace("MIDDLE", repr(batch.middle))
         words = "Their outcomes are randomised where they are: discreet respond"
         click.echo(f"{words} {options} --outcome -")
+    asked = count if wanted is None else len(wanted)
+    if words := _next_words(batch, asked, place.protocol):
+        click.echo(words)
+
+
+def _next_words(batch: "Batch", asked: int, protocol: "Protocol") -> str:
+    """What to do after asking for so many people."""
+    name = shlex.quote(protocol.name)
     if batch.stopped:
-        click.echo(f"The trial is over: discreet trial status {shlex.quote(name)}")
-    elif batch.waiting:
-        click.echo(f"Waiting for {batch.waiting} outcomes before anyone else is assigned.")
+        return f"The trial is over: discreet trial status {name}"
+    if batch.paused:
+        return (
+            "The trial is paused: nobody is assigned until an operator resumes it, with discreet "
+            f"trial operate {name} resume --reason …"
+        )
+    outcomes = f"{batch.waiting} outcome{'' if batch.waiting == 1 else 's'}"
+    if protocol.enrolment == "continuous":
+        if not batch.assignments:
+            return f"The trial has its most people, and waits for {outcomes}."
+        short = len(batch.assignments) < asked
+        return (
+            "The round is full: ask again for the rest, who come into the next one."
+            if short
+            else ""
+        )
+    if batch.waiting and protocol.timed:
+        return (
+            f"The round is full. Its {batch.waiting} people are released by the clock, when the "
+            f"deadline of the last one has passed: ask again then, or discreet trial expire {name}"
+        )
+    return f"Waiting for {outcomes} before anyone else is assigned." if batch.waiting else ""
 
 
 @trial.command(context_settings={"ignore_unknown_options": True})
@@ -311,13 +232,6 @@ def report(name: str, out: str, head: str | None, url: str, as_json: bool) -> No
 
     write(out, trial_page(opened(url, name, head).transcript()))
     show_json({"report": out}) if as_json else click.echo(out)
-
-
-def opened(url: str, name: str, head: str | None = None) -> "Trial":
-    """The trial of that name."""
-    from discreet.trials.trial import Trial
-
-    return Trial.open(url, name, head)
 
 
 @contextmanager

@@ -7,7 +7,7 @@ brings markup, and that is checked to be an SVG that draws and does nothing else
 
 import html
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from discreet.errors import InvalidInputError
@@ -29,6 +29,8 @@ figcaption{color:var(--soft);font-size:.85rem}
 caption{text-align:left;color:var(--soft);padding:.3rem 0;max-width:min(46rem,100vw - 2rem)}
 th,td{padding:.18rem .45rem;text-align:right;border-bottom:1px solid #e6e6e6;white-space:nowrap}
 th:first-child,td:first-child{text-align:left;padding-left:0;position:sticky;left:0;background:var(--back)}
+td{vertical-align:top}
+th.words,td.words{white-space:normal;text-align:left;min-width:8rem;max-width:34rem;overflow-wrap:anywhere}
 thead th{border-bottom:1px solid var(--ink);vertical-align:bottom}
 dt{margin-top:.9rem;font-weight:600}dd{margin:0 0 0 1rem}dd ul{margin:.2rem 0;padding-left:1rem}
 .mark{border:1px solid;border-radius:3px;padding:0 .35rem;font-size:.8rem;white-space:nowrap}
@@ -41,6 +43,8 @@ figure svg{max-width:5in}a{color:inherit;text-decoration:none}}
 """
 WIDE = 90
 """Characters in a row from which a table is printed small, to fit on paper."""
+LONG = 60
+"""Characters in a cell from which its column is words, which are broken into lines."""
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 ACTIVE = re.compile(
     rb"<\s*(script|foreignObject|iframe|object|embed|image|a)\b|\son\w+\s*=|javascript:|@import|"
@@ -97,6 +101,10 @@ class Table:
     head: Sequence[str]
     rows: Sequence[Sequence[str]]
     caption: str = ""
+    words: Collection[str] = ()
+    """Heads of columns of words: left-aligned, and broken into lines; so is every
+    column with a long cell.
+    """
 
 
 @dataclass(frozen=True)
@@ -200,18 +208,26 @@ def _point(point: Point) -> str:
 
 
 def _table(table: Table) -> str:
-    head = "".join(f'<th scope="col">{_text(cell)}</th>' for cell in table.head)
-    rows = "".join(
-        "<tr>" + "".join(f"<td>{_text(cell)}</td>" for cell in row) + "</tr>\n"
-        for row in table.rows
-    )
+    columns = zip(table.head, *table.rows, strict=True)
+    widths = [max(map(len, column)) for column in columns]
+    words = [
+        width > LONG or head in table.words for width, head in zip(widths, table.head, strict=True)
+    ]
+    head = _row(table.head, words, "th", ' scope="col"')
+    rows = "".join(f"{_row(row, words, 'td')}\n" for row in table.rows)
     caption = f"<caption>{_text(table.caption)}</caption>" if table.caption else ""
-    widths = (max(map(len, column)) for column in zip(table.head, *table.rows, strict=True))
-    wide = ' class="wide"' if sum(widths) > WIDE else ""
+    wide = ' class="wide"' if sum(min(width, LONG) for width in widths) > WIDE else ""
     return (
         "<div "
-        f'class="scroll"><table{wide}>{caption}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
+        f'class="scroll"><table{wide}>{caption}<thead>{head}</thead><tbody>{rows}</tbody></table></div>'
     )
+
+
+def _row(cells: Sequence[str], words: Sequence[bool], tag: str, more: str = "") -> str:
+    """A row of a table; cells of columns of words are marked."""
+    marked = [f' class="words"{more}' if long else more for long in words]
+    pairs = zip(cells, marked, strict=True)
+    return "<tr>" + "".join(f"<{tag}{mark}>{_text(cell)}</{tag}>" for cell, mark in pairs) + "</tr>"
 
 
 def _picture(picture: Picture, counter: _Counter) -> str:

@@ -9,6 +9,7 @@ from discreet.instance import Bernoulli
 from discreet.planning.plan import Plan, PlanRow
 from discreet.planning.ranges import TIGHTEST
 from discreet.reports import charts
+from discreet.reports.days import HEADS, calendar_words, headline, way_cells
 from discreet.reports.page import Bullets, Part, Picture, Pictures, Section, Table, Text, page
 from discreet.reports.past import past_notes, past_people, past_words
 from discreet.scale import NUMBERS
@@ -55,8 +56,11 @@ def plan_sections(plan: Plan, trial: bool = True) -> list[Section]:
         one = len(plan.scenarios) == 1
         title = "People and privacy" if one else f"People and privacy, scenario {number}"
         sections.append(_scenario(plan, name, title))
+    if plan.calendar is not None:
+        sections.append(_days(plan))
     if plan.ranges:
         sections.append(_ranges(plan))
+    trial = trial and (plan.calendar is None or plan.calendar.simple)
     way = one_trial(plan) if trial else None
     return [*sections, *([way] if way else []), _reading(plan)]
 
@@ -80,7 +84,8 @@ def _answer_words(plan: Plan, row: PlanRow) -> str:
     """What one row comes to."""
     where = "" if len(plan.scenarios) == 1 else f"{row.scenario}; "
     private = "without privacy" if row.epsilon is None else f"at ε = {row.epsilon:g}"
-    words = f"{where}{row.strategy.shown} {private}: {people(row.samples.mean)} people on average"
+    words = f"{where}{row.strategy.shown} {private}{headline(plan)}: "
+    words += f"{people(row.samples.mean)} people on average"
     if row.unstopped_probability >= 0.1:
         most = (
             "do not end"
@@ -172,6 +177,21 @@ def _cells(row: PlanRow, several: bool, capped: bool) -> list[str]:
         price(row.privacy_cost),
         "–" if row.lower_bound is None else people(row.lower_bound),
     ]
+
+
+def _days(plan: Plan) -> Section:
+    """People and days of each way to enrol."""
+    several = len(plan.scenarios) > 1, len({way.strategy for way in plan.ways}) > 1
+    heads, rows = list(HEADS), [way_cells(way) for way in plan.ways]
+    names = [(way.scenario, way.strategy) for way in plan.ways]
+    for number, head in ((1, "strategy"), (0, "scenario")):
+        if several[number]:
+            heads.insert(0, head)
+            rows = [[name[number], *row] for name, row in zip(names, rows, strict=True)]
+    return Section(
+        "People and days",
+        [Text(calendar_words(plan)), Table(heads, rows, "People and days a trial takes.")],
+    )
 
 
 def _ranges(plan: Plan) -> Section:

@@ -3,6 +3,7 @@
 from discreet.planning.budget import Affordable
 from discreet.planning.plan import Plan, PlanRow
 from discreet.planning.ranges import TIGHTEST
+from discreet.reports.days import calendar_words, headline, way_cells
 from discreet.reports.past import past_notes, past_people, past_words
 from discreet.reports.terminal import plain_console, say, say_once, show_grid
 from discreet.scale import NUMBERS
@@ -46,6 +47,8 @@ def show_plan(found: Plan) -> None:
         f"{found.runs} simulated trials a row, error rate δ = {found.delta:g}, "
         f"{trusted(found.trust)}. {' '.join(explained)}\n"
     )
+    if found.calendar is not None:
+        _show_ways(found)
     say_once(words for row in found.per_epsilon for words in row.strategy.label.values())
     say(f"Take {found.recommended.reason}.")
     if found.hint > 0:
@@ -56,6 +59,22 @@ def show_plan(found: Plan) -> None:
         _show_ranges(found)
     for entry in found.affordable:
         say(f"\nBudget, {entry.strategy}: {_affordable_words(found, entry)}.")
+
+
+def _show_ways(found: Plan) -> None:
+    """People and days, a row for each way to enrol."""
+    several = len(found.scenarios) > 1
+    for name in found.scenarios:
+        ways = [way for way in found.ways if way.scenario == name]
+        heads = ["\nε", "\nenrolment", "\npeople", "\ndays", "days\n10 … 90 %", "in\nflight"]
+        heads += ["\nlooks", "\nright"]
+        rows = [way_cells(way) for way in ways]
+        if len({way.strategy for way in ways}) > 1:
+            heads.insert(1, "\nstrategy")
+            rows = [[row[0], way.strategy, *row[1:]] for row, way in zip(rows, ways, strict=True)]
+        title = f"People and days, {name}" if several else "People and days"
+        show_grid(heads, rows, title, left=["\nenrolment", "\nstrategy"])
+    say(f"{calendar_words(found)}\n")
 
 
 def _readings(found: Plan, several: bool) -> dict[str, str]:
@@ -116,7 +135,8 @@ def _show_rows(found: Plan, rows: list[PlanRow], several: bool) -> set[str]:
         if sum(widths) + 2 > plain_console().width:
             del columns[head]
     cells = zip(*columns.values(), strict=True)
-    show_grid(list(columns), list(cells), "People it takes", left=["\nstrategy"])
+    title = f"People it takes{headline(found)}"
+    show_grid(list(columns), list(cells), title, left=["\nstrategy"])
     return set(columns)
 
 

@@ -10,6 +10,17 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from discreet.reports.conduct import (
+    PAUSED,
+    SITE_HEAD,
+    act_rows,
+    end_words,
+    flow_words,
+    interval_words,
+    left_words,
+    promises,
+    site_rows,
+)
 from discreet.reports.past import past_notes, past_words
 from discreet.words import (
     full_people,
@@ -109,6 +120,7 @@ def _simulation_rows(found: dict[str, Any]) -> list[tuple[str, str]]:
             ("samples, median", f"{found['median']:,.0f}"),
             ("samples, 10 % … 90 %", " … ".join(f"{end:,.0f}" for end in ends)),
             ("releases, mean", f"{found['rounds_mean']:,.1f}"),
+            *_day_rows(found),
         ]
     low, high = found["error_interval"]
     return [
@@ -119,12 +131,26 @@ def _simulation_rows(found: dict[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
+def _day_rows(found: dict[str, Any]) -> list[tuple[str, str]]:
+    """What is known of days, if anything is."""
+    if "days_mean" not in found:
+        return []
+    low, high = (found["days_quantiles"][which] for which in ("0.1", "0.9"))
+    return [
+        ("days, mean", f"{found['days_mean']:,.0f}"),
+        ("days, 10 % … 90 %", f"{low:,.0f} … {high:,.0f}"),
+        ("in flight at the end, mean", f"{found['in_flight_mean']:,.0f}"),
+    ]
+
+
 def show_sweep(rows: list[dict[str, Any]], out: str) -> None:
     """The cells of a sweep, a table for each instance."""
     console = plain_console()
     wide = console.width >= 92
     shown = rows[:MOST_CELLS]
-    heads = ["ε", "δ", "samples", *(["± error", "at least"] if wide else []), "wrong", "at cap"]
+    days = ["days"] if "days_mean" in rows[0] else []
+    heads = ["ε", "δ", "samples", *(["± error", "at least"] if wide else [])]
+    heads += [*days, "wrong", "at cap"]
     for instance in dict.fromkeys(row["instance"] for row in shown):
         table = Table(box=box.SIMPLE_HEAD, title=instance, title_justify="left")
         table.add_column("strategy", min_width=14)
@@ -155,6 +181,7 @@ def _sweep_row(row: dict[str, Any], wide: bool) -> list[str]:
         known(row["epsilon"], "g"),
         f"{row['delta']:g}",
         *("–" if row[key] is None else full_people(row[key]) for key in keys),
+        *(known(row[key], ",.0f") for key in ("days_mean",) if key in row),
         str(row["errors"]),
         str(row["unstopped"]),
     ]
@@ -172,6 +199,11 @@ def show_correctness(found: "Correctness") -> None:
         rows.append([case.name, wrong, str(case.unstopped), between, case.verdict])
     heads = ["\ninstance", "\nwrong", "no\nend", "error rate\nbetween", "\nδ is"]
     title = f"Wrong answers of {found.strategy.shown}, δ = {found.delta:g}"
+    if found.field:
+        heads[1:4] = ["\nlost", "un-\ndecided", "chance\nbetween"]
+        title = (
+            f"Arm 1 of two equally good ones, lost by {found.strategy.shown}, δ = {found.delta:g}"
+        )
     show_grid(heads, rows, title, left=["\ninstance", "\nδ is"])
     say(_sentence(found.rule))
     worst = found.worst
@@ -179,7 +211,8 @@ def show_correctness(found: "Correctness") -> None:
     if found.violated:
         say(f"VIOLATED: on '{worst.name}' {share:.1%} of the answers were wrong.")
     else:
-        say(f"Not violated; most errors on '{worst.name}': {share:.2%}.")
+        kept = "Not violated" if found.promised else "Not promised"
+        say(f"{kept}; most errors on '{worst.name}': {share:.2%}.")
 
 
 def show_privacy(found: "PrivacyAudit") -> None:
@@ -212,44 +245,62 @@ def show_privacy(found: "PrivacyAudit") -> None:
 
 def show_trial(found: "Status", outcomes: str = "") -> None:
     """A live trial: where it stands, what was released about each arm, what is
-    promised.
+    promised, and what sites and operators did.
     """
-    verdict = "goes on"
-    if found.stopped:
-        ended = "has ended at its maximum: INCONCLUSIVE"
-        verdict = "has stopped: conclusive" if found.conclusive else ended
-    say(f"{found.name} ({found.strategy}) {verdict}.")
+    said = found.to_dict()
+    say(f"{found.name} ({found.strategy}) {_verdict(found, said)}.")
     if found.recommendation is not None:
         words = "The best arm is" if found.conclusive else "The best arm so far is"
         say(f"{words} {found.recommendation}.")
+    if left := left_words(said):
+        say(left)
     if found.smallest_delta is not None:
         say(f"It would have been conclusive at an error rate of δ = {found.smallest_delta:.3g}.")
-    waits = f", the next release waits for {found.waiting}" if found.waiting else ""
-    say(
-        f"{found.people} of at most {found.max_people} people; {found.pending} outcomes are not "
-        f"in{waits}."
-    )
+    say(flow_words(said))
     if outcomes:
         say(f"Outcomes: {outcomes}.")
-    _show_arms(found)
+    _show_arms(found, said)
     for lead in found.leads:
         say(f"{lead_words(lead.name, lead.over, lead.better_by, lead.people)}.")
+    _show_conduct(said)
     say(f"Privacy: {found.privacy}; {found.retain}.\nError rate: {found.correctness}.")
-    if found.assignment:
-        say(f"Assignment: {found.assignment}.")
+    for title, words in promises(said):
+        say(f"{title}: {words}.")
     if found.outside:
         say(_sentence(found.outside))
     say(f"Head: {found.head}")
 
 
-def _show_arms(found: "Status") -> None:
+def _verdict(found: "Status", said: dict[str, Any]) -> str:
+    if not found.stopped:
+        return PAUSED if found.paused else "goes on"
+    return "has stopped: conclusive" if found.conclusive else f"{end_words(said)}: INCONCLUSIVE"
+
+
+def _show_arms(found: "Status", said: dict[str, Any]) -> None:
+    """A row for each arm, and which mean its interval covers."""
     heads = ["arm", "people", "behind the mean", "private mean"]
     rows = [
         [arm.name, str(arm.pulls), str(arm.count), known(arm.mean, ".4g")] for arm in found.arms
     ]
-    if any(arm.interval for arm in found.arms):
-        heads.append(f"{1 - found.delta:.4g} interval")
+    level = f"{1 - found.delta:.4g}"
+    bounded = any(arm.interval for arm in found.arms)
+    if bounded:
+        heads.append(f"{level} interval")
         for row, arm in zip(rows, found.arms, strict=True):
             ends = arm.interval
             row.append("–" if ends is None else f"{ends[0]:.4g} to {ends[1]:.4g}")
     show_grid(heads, rows, left=["arm"])
+    if bounded:
+        say(interval_words(said, level))
+
+
+def _show_conduct(said: dict[str, Any]) -> None:
+    """Where people came from, and what operators did."""
+    if sites := site_rows(said):
+        show_grid(SITE_HEAD, sites, left=["site", "now"])
+    if acts := act_rows(said):
+        say("What operators did:")
+    for action, about, reason, means in acts:
+        what = action if about == "–" else f"{action} {about}"
+        say(f"- {what} (reason: {reason}): {means}.")

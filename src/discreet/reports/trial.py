@@ -12,10 +12,26 @@ import numpy as np
 
 from discreet.arrays import Floats, Ints
 from discreet.reports import charts
+from discreet.reports.conduct import (
+    ACT_HEAD,
+    ACT_WORDS,
+    PAUSED,
+    SITE_HEAD,
+    act_rows,
+    arm_notes,
+    duration_words,
+    end_words,
+    flow_words,
+    interval_words,
+    left_words,
+    promises,
+    site_rows,
+)
 from discreet.reports.page import Bullets, Picture, Section, Table, Text, page
 from discreet.trials.chain import Event
 from discreet.trials.protocol import MISSING, RETAIN
-from discreet.trials.record import BROKEN, Replay
+from discreet.trials.record import BROKEN
+from discreet.trials.replay import Replay
 from discreet.trials.status import Verification
 from discreet.trials.verify import check_transcript, read_transcript
 from discreet.words import lead_words
@@ -40,8 +56,8 @@ class TrialPath:
     people: Ints
     """[row] people assigned by then."""
     means: Floats
-    """[row, arm] in the experimenter's units; NaN before the first release of an
-    arm.
+    """[row, arm] in the experimenter's units; NaN before the first release of an arm,
+    and before it was added.
     """
     recommendation: int | None
 
@@ -60,7 +76,7 @@ class _Path:
 
     def watch(self, event: Event, replay: Replay) -> None:
         """Take a look after an event."""
-        self.arms = replay.protocol.arms
+        self.arms = tuple(replay.now.conduct.arms)
         self.recommendation = replay.now.run.recommendation
         if event.seq in self.kept:
             scale = replay.protocol.scale
@@ -71,7 +87,9 @@ class _Path:
 
     def made(self) -> TrialPath:
         """What was kept."""
-        means = np.array(self.means, np.float64).reshape(len(self.people), len(self.arms))
+        arms = len(self.arms)
+        padded = [row + [np.nan] * (arms - len(row)) for row in self.means]
+        means = np.array(padded, np.float64).reshape(len(self.people), arms)
         return TrialPath(self.arms, np.array(self.people, np.int64), means, self.recommendation)
 
 
@@ -113,20 +131,34 @@ def _sections(said: dict[str, Any], path: TrialPath, found: Verification) -> lis
     result = [Bullets(_result(status)), _arms(status), *shown, *_pictures(path, said)]
     return [
         Section("Result", result),
+        *_conduct(status),
         Section("What is promised", [Bullets(_promises(said))]),
         Section("Protocol", [_protocol(said)]),
         Section("Record", [Bullets(_record(said, found))]),
     ]
 
 
+def _conduct(status: dict[str, Any]) -> list[Section]:
+    """Where people came from and what operators did, if there is anything to say."""
+    found = list[Section]()
+    if sites := site_rows(status):
+        found.append(Section("Where people came from", [Table(SITE_HEAD, sites)]))
+    if acts := act_rows(status):
+        words = "All of it stands in the record, at the place where it was done."
+        found.append(Section("What operators did", [Table(ACT_HEAD, acts, words, ACT_WORDS)]))
+    return found
+
+
 def _result(status: dict[str, Any]) -> list[str]:
     people = f"{status['people']} of at most {status['max_people']} people took part."
+    left = [words] if (words := left_words(status)) else []
     if not status["stopped"]:
-        return ["The trial goes on.", people, f"{status['pending']} outcomes are not in yet."]
+        stands = PAUSED if status.get("paused") else "goes on"
+        return [f"The trial {stands}.", flow_words(status), *left]
     if status["conclusive"]:
-        return [f"The best arm is {status['recommendation']}.", people]
+        return [f"The best arm is {status['recommendation']}.", people, *left]
     best = status["recommendation"]
-    found = ["The trial ended at its maximum without a conclusion.", people]
+    found = [f"The trial {end_words(status)} without a conclusion.", people]
     found.append(
         "Nothing was released."
         if best is None
@@ -136,7 +168,7 @@ def _result(status: dict[str, Any]) -> list[str]:
         found.append(
             f"It would have been conclusive at an error rate of δ = {status['smallest_delta']:.3g}."
         )
-    return found
+    return [*found, *left]
 
 
 def _arms(status: dict[str, Any]) -> Table:
@@ -151,10 +183,14 @@ def _arms(status: dict[str, Any]) -> Table:
         rows.append([arm["name"], str(arm["pulls"]), str(arm["count"]), mean])
     if any(arm["interval"] for arm in status["arms"]):
         head.append(f"{level} interval")
-        words += f" An interval holds the true mean at all times with probability {level}."
+        words += f" {interval_words(status, level)}"
         for row, arm in zip(rows, status["arms"], strict=True):
             ends = arm["interval"]
             row.append("–" if ends is None else f"{ends[0]:.4g} to {ends[1]:.4g}")
+    if notes := arm_notes(status):
+        head.append("note")
+        for row in rows:
+            row.append(notes.get(row[0], ""))
     return Table(head, rows, words)
 
 
@@ -184,8 +220,7 @@ def _promises(transcript: dict[str, Any]) -> list[str]:
         if one["epsilon"]
     ]
     found = [f"Privacy: {status['privacy']}.", f"Error rate: {status['correctness']}."]
-    if status.get("assignment"):
-        found.append(f"Assignment: {status['assignment']}.")
+    found += [f"{title}: {words}." for title, words in promises(status)]
     if spent and status["epsilon"]:
         found.append(
             f"{status['releases']} releases, each of at most ε = {max(spent):.6g}; each person is "
@@ -209,11 +244,27 @@ def _protocol(transcript: dict[str, Any]) -> Table:
             f"{protocol['low']:g} to {protocol['high']:g}, best is the {protocol['direction']}imum",
         ],
         *_outside(transcript["status"]),
+        *_field(protocol),
         ["missing outcomes", MISSING[protocol["missing"]]],
         ["retention", RETAIN[protocol["retain"]]],
         ["discreet", protocol["version"]],
     ]
     return Table(["setting", "value"], rows)
+
+
+def _field(protocol: dict[str, Any]) -> list[list[str]]:
+    """How people come, are dealt and answer, where the protocol says so."""
+    if not protocol.get("dealing"):
+        return []
+    deadline, sites = protocol["deadline"], protocol["sites"]
+    block = f" of at least {protocol['block']} people" if protocol["block"] else ""
+    return [
+        ["dealing", f"{protocol['dealing']}{block}"],
+        ["sites", "anywhere" if sites is None else ", ".join(sites)],
+        ["deadline", "none" if deadline is None else f"{duration_words(deadline)} from assignment"],
+        ["release", protocol["release"]],
+        ["enrolment", protocol["enrolment"]],
+    ]
 
 
 def _outside(status: dict[str, Any]) -> list[list[str]]:

@@ -1,0 +1,259 @@
+"""`discreet trial create`: a protocol, frozen, and what it means."""
+
+import shlex
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from discreet.cli.options import (
+    Duration,
+    all_options,
+    design_options,
+    json_option,
+    read_strategy,
+    show_json,
+    strategy_options,
+    url_option,
+)
+from discreet.cli.respond import direction_option, outside_option, range_option, read_ends
+
+if TYPE_CHECKING:
+    from discreet.strategies.strategy import Strategy
+    from discreet.trials.protocol import Protocol
+    from discreet.trials.trial import Trial
+
+TAKE_BET_SE = (
+    "For people who come from sites or over time take bet-se: each person's arm is drawn by a "
+    "coin, and its error rate then holds whatever the sites, trends and seasons."
+)
+TAKE_COINS = (
+    "Leave out --dealing blocks unless somebody insists on blocks: coins take fewer people, and "
+    "nobody can guess them."
+)
+TAKE_CLOCK = (
+    "Take --release clock, which needs a --deadline, if how soon people answer may depend on their "
+    "outcome and somebody watches when rounds are released"
+)
+TAKE_CLOCK_AHEAD = (
+    "With continuous enrolment the public record itself shows how fast outcomes came: take "
+    "--release clock unless that has nothing to do with the outcomes"
+)
+
+
+def field_options(command: Any) -> Any:
+    """How people come, are dealt and answer."""
+    return all_options(
+        command,
+        click.option(
+            "--sites",
+            help="Where people are enrolled, names separated by commas; each ask then names one of "
+            "them.  [default: anywhere]",
+        ),
+        click.option(
+            "--dealing",
+            help="How people get their arms: bet-se deals by coins, or if you say so by blocks; "
+            "other strategies have one way each.  [default: the strategy's first]",
+        ),
+        click.option(
+            "--block",
+            type=int,
+            default=0,
+            help="With --dealing blocks: at least so many people a block, 50 or more.",
+        ),
+        click.option(
+            "--deadline",
+            type=Duration(),
+            help="An outcome counts if it is told within this time from assignment (90s, 30m, "
+            "12h, 7d), and else as the worst one.  [default: it may come any time]",
+        ),
+        click.option(
+            "--release",
+            default="complete",
+            show_default=True,
+            help="When a round is released: complete, as soon as its outcomes are in, or clock, "
+            "when the deadline of its last person has passed, so that the moment tells nothing "
+            "about outcomes.",
+        ),
+        click.option(
+            "--enrolment",
+            default="waiting",
+            show_default=True,
+            help="While a full round waits for outcomes: waiting enrols nobody, continuous goes on "
+            "(bet-se with a --deadline).",
+        ),
+    )
+
+
+@click.command()
+@click.argument("trial_name", metavar="NAME")
+@click.option("--arms", required=True, help="The arms' names, separated by commas.")
+@strategy_options
+@design_options
+@click.option(
+    "--max-people", type=int, required=True, help="The trial ends here, with or without an answer."
+)
+@field_options
+@click.option(
+    "--missing",
+    default="failure",
+    show_default=True,
+    help="An outcome that stays missing counts as the worst one (failure), or another person takes "
+    "the place (replace; not with coins or blocks).",
+)
+@click.option(
+    "--retain",
+    default="until-release",
+    show_default=True,
+    help="Outcomes are erased when they are released (until-release), or kept (forever).",
+)
+@range_option
+@direction_option
+@outside_option
+@click.option(
+    "--lease",
+    type=Duration(),
+    help="Time after which an outcome counts as missing, in trials without a --deadline.  "
+    "[default: never]",
+)
+@url_option
+@json_option
+def create(
+    trial_name: str,
+    name: str,
+    arms: str,
+    max_people: int,
+    ends: str,
+    sites: str | None,
+    url: str,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Start a trial; its protocol is frozen. The same command again changes nothing."""
+    from discreet.trials.trial import Trial
+
+    settings = {key: options.pop(key) for key in SETTINGS}
+    strategy = _expected(read_strategy(name, options), options["outcomes"], ends)
+    places = None if sites is None else names_in(sites)
+    made = Trial.create(
+        url,
+        trial_name,
+        names_in(arms),
+        strategy,
+        max_people,
+        range=read_ends(ends),
+        sites=places,
+        **settings,
+    )
+    if as_json:
+        show_json(_created(made))
+    else:
+        _show_created(made)
+
+
+SETTINGS = (
+    "missing",
+    "retain",
+    "direction",
+    "outside",
+    "lease",
+    "dealing",
+    "block",
+    "deadline",
+    "release",
+    "enrolment",
+)
+"""Options that are settings of the protocol under the same name."""
+
+
+def names_in(text: str) -> list[str]:
+    """Names separated by commas."""
+    return [name.strip() for name in text.split(",")]
+
+
+def _expected(strategy: "Strategy", outcomes: str | None, ends: str) -> "Strategy":
+    """The strategy, told which outcomes to expect unless somebody has."""
+    from discreet.scale import NUMBERS, YES_NO
+    from discreet.strategies.presets import expecting
+
+    if outcomes is not None:
+        return strategy
+    return expecting(strategy, YES_NO if read_ends(ends) == (0, 1) else NUMBERS)
+
+
+def advice_of(protocol: "Protocol") -> str | None:
+    """What would be safer where people come from sites or over time, if anything."""
+    from discreet.strategies.parts import BLOCKS, COINS
+
+    if COINS not in protocol.strategy.part.dealings:
+        return TAKE_BET_SE
+    return TAKE_COINS if protocol.dealing == BLOCKS else None
+
+
+def _created(made: "Trial") -> dict[str, Any]:
+    """The same as `_show_created` for scripts."""
+    kept, status = made.protocol, made.status()
+    return {
+        "name": kept.name,
+        "protocol_hash": made.protocol_hash,
+        "head": status.head,
+        "url": made.place,
+        "outcomes": kept.strategy.shown_outcomes,
+        "dealing": kept.dealing,
+        "assignment": status.assignment,
+        "guarantee": status.guarantee,
+        "timing": status.timing,
+        "enrolment": status.enrolment,
+        "advice": advice_of(kept),
+    }
+
+
+def _show_created(made: "Trial") -> None:
+    """What was frozen, and what to do next."""
+    from discreet.scale import YES_NO
+    from discreet.strategies.presets import expecting
+    from discreet.studies.study import extras
+
+    kept, status = made.protocol, made.status()
+    strategy = kept.strategy
+    people = f"{len(kept.arms)} arms, at most {kept.max_people} people"
+    click.echo(f"{kept.name}: {people}, {status.privacy}.")
+    if design := extras(expecting(strategy, YES_NO)):
+        click.echo(f"Design: {design}.")
+    chosen = f" (--outcomes {strategy.outcomes})" if strategy.shown_outcomes else ""
+    click.echo(f"Outcomes: {kept.outcome_words}{chosen}.")
+    click.echo(f"Error rate: {status.correctness}.")
+    for words in _field_words(made):
+        click.echo(words)
+    click.echo(f"Missing: {status.missing}.\nRetention: {status.retain}.")
+    if status.outside:
+        click.echo(f"Outside the range: {status.outside}.")
+    if strategy.trust_model.randomised:
+        click.echo(
+            "Outcomes are randomised where people are: discreet respond "
+            f"{kept.respond_options} --outcome -"
+        )
+    site = " --site SITE" if kept.sites else ""
+    name = shlex.quote(kept.name)
+    click.echo(f"Protocol {made.protocol_hash}\nNext: discreet trial ask {name}{site}")
+
+
+def _field_words(made: "Trial") -> list[str]:
+    """How people come, are dealt and answer, and what that covers."""
+    from discreet.reports.conduct import promises
+    from discreet.trials.protocol import COMPLETE, CONTINUOUS, ENROLMENT
+
+    kept, status = made.protocol, made.status()
+    said = {**status.to_dict(), "enrolment": ENROLMENT[kept.enrolment] if status.timing else ""}
+    if kept.release == COMPLETE and status.timing:
+        ahead = kept.enrolment == CONTINUOUS
+        said["timing"] += f". {TAKE_CLOCK_AHEAD if ahead else TAKE_CLOCK}"
+    lines = [f"{title}: {words}." for title, words in promises(said)]
+    if kept.sites is not None:
+        lines.append(f"Sites: {', '.join(kept.sites)}; say with --site from which people come.")
+    if kept.deadline is not None:
+        name = shlex.quote(kept.name)
+        lines.append(
+            "Let a timer call this at fixed times, such as every day at six: it gives up late "
+            f"outcomes and makes the releases that are due. discreet trial expire {name}"
+        )
+    return [*lines, advice] if (advice := advice_of(kept)) else lines

@@ -1,0 +1,157 @@
+"""How a trial is conducted, in words and rows: the same on a page and in a terminal.
+
+All of it is read off a status in plain types. Those of older transcripts lack names,
+which then say nothing.
+"""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from discreet.strategies.parts import BLOCKS, COINS
+from discreet.trials.dealing import GUARANTEE
+from discreet.trials.protocol import CLOCK, RELEASE
+
+Said = Mapping[str, Any]
+"""A status in plain types."""
+PAUSED = "is paused: nobody is assigned until an operator resumes it"
+DROPPED, ADDED = "dropped by hand", "added later"
+ARM_ACTS = {"drop-arm": DROPPED, "add-arm": ADDED}
+UNITS = {"days": 86_400, "hours": 3600, "minutes": 60}
+ACT_HEAD = ("action", "about", "reason", "what it means")
+ACT_WORDS = ("reason", "what it means")
+"""The columns of these that are words."""
+SITE_HEAD = ("site", "people", "now")
+
+
+def duration_words(seconds: float) -> str:
+    """A time as people say it: 604800 is 7 days, 5400 is 90 minutes."""
+    for unit, size in UNITS.items():
+        count, rest = divmod(seconds, size)
+        if count and not rest:
+            return f"{count:.0f} {unit if count > 1 else unit[:-1]}"
+    return f"{seconds:g} {'second' if seconds == 1 else 'seconds'}"
+
+
+def flow_words(status: Said) -> str:
+    """How many people there are, whose outcomes are not in, and what is waited for."""
+    words = f"{status['people']} of at most {status['max_people']} people; {status['pending']}"
+    if status["stopped"] and status["pending"]:
+        return f"{words} outcomes are not released, and will not be."
+    if status.get("timing") != RELEASE[CLOCK]:
+        waits = f", the next release waits for {status['waiting']}" if status["waiting"] else ""
+        return f"{words} outcomes are not in{waits}."
+    words += " outcomes are not released yet, told or not"
+    if at := status.get("next_release"):
+        moment = datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S")
+        words += f"; {status['waiting']} of them are released after {moment} UTC"
+    return f"{words}."
+
+
+def by_hand(status: Said) -> bool:
+    """Whether an operator has ended the trial."""
+    return any(act["action"] == "stop" for act in status.get("acts", ()))
+
+
+def end_words(status: Said) -> str:
+    """How a trial that is inconclusive has ended."""
+    return "was stopped by hand" if by_hand(status) else "ended at its maximum"
+
+
+def promises(status: Said) -> list[tuple[str, str]]:
+    """What is promised beside privacy and error rate: a title and a phrase each."""
+    seconds = status.get("deadline")
+    deadline = "" if seconds is None else deadline_words(seconds)
+    found = [
+        ("Error rate after what operators did", reshaped_words(status)),
+        ("What the answer means", status.get("guarantee")),
+        ("Assignment", status.get("assignment")),
+        ("Releases", status.get("timing")),
+        ("Enrolment", status.get("enrolment")),
+        ("Deadline", deadline),
+    ]
+    return [(title, words) for title, words in found if words]
+
+
+def deadline_words(seconds: float) -> str:
+    """What a deadline is."""
+    return (
+        f"an outcome counts if it is told within {duration_words(seconds)} of the person's "
+        "assignment, and else as the worst one"
+    )
+
+
+def interval_words(status: Said, level: str) -> str:
+    """Which mean an interval covers."""
+    words = (
+        f"An interval holds the arm's mean at all times with probability {level}, if that is one "
+        "mean for all people and all the time."
+    )
+    if status.get("guarantee") in (GUARANTEE[COINS], GUARANTEE[BLOCKS]):
+        words += " Where sites differ or outcomes drift the answer holds, and the intervals do not."
+    return words
+
+
+def arm_notes(status: Said) -> dict[str, str]:
+    """What operators did to arms, by the arm's name."""
+    notes = dict[str, str]()
+    for act in status.get("acts", ()):
+        if kind := ARM_ACTS.get(act["action"]):
+            before = notes.get(act["about"])
+            notes[act["about"]] = f"{before}, {kind}" if before else kind
+    return notes
+
+
+def left_words(status: Said) -> str:
+    """Which arms came and went by hand, and which the answer is about."""
+    notes = arm_notes(status)
+    came = [name for name, note in notes.items() if ADDED in note]
+    gone = [name for name, note in notes.items() if DROPPED in note]
+    words = [f"{_were(came)} {ADDED}."] if came else []
+    if gone:
+        words.append(f"{_were(gone)} {DROPPED}: the answer is about the arms that were left.")
+    return " ".join(words)
+
+
+def _were(names: list[str]) -> str:
+    return f"{', '.join(names)} {'was' if len(names) == 1 else 'were'}"
+
+
+def reshaped_words(status: Said) -> str:
+    """What the error rate is where arms were dropped or added, each of which costs one
+    δ.
+    """
+    times = sum(act["action"] in ARM_ACTS for act in status.get("acts", ()))
+    if not times:
+        return ""
+    rate = min(1.0, (times + 1) * status["delta"])
+    return (
+        f"δ is for the arms of the start, and once more for each time that an arm was dropped or "
+        f"added. Over the whole trial the answer is wrong with probability at most {times + 1} δ = "
+        f"{rate:.4g}, which takes the place of {status['delta']:g}"
+    )
+
+
+def site_rows(status: Said) -> list[list[str]]:
+    """Site, people, open or closed; last the people without a site, if there are
+    both.
+    """
+    sites = status.get("sites", ())
+    rows = [
+        [site["name"], str(site["people"]), "closed" if site["closed"] else "open"]
+        for site in sites
+    ]
+    elsewhere = status["people"] - sum(site["people"] for site in sites)
+    return [*rows, ["(not said)", str(elsewhere), "–"]] if rows and elsewhere else rows
+
+
+def act_rows(status: Said) -> list[list[str]]:
+    """Action, what it is about, reason, and what it means."""
+    return [
+        [act["action"], _about(act["about"]), act["reason"], act["means"]]
+        for act in status.get("acts", ())
+    ]
+
+
+def _about(about: str | int | None) -> str:
+    return "–" if about is None else str(about)

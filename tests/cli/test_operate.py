@@ -1,0 +1,330 @@
+"""Trials in the field, by command: sites, deadlines, operators, clocks."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from discreet.cli import main
+from discreet.cli.operate import DONE
+from discreet.trials.conduct import MEANS, REFUSED
+
+CREATE = ["create", "dose", "--arms", "a,b,c", "--strategy", "ttucb", "--max-people", "40"]
+BETS = ["create", "dose", "--arms", "a,b,c", "--strategy", "bet-se", "--epsilon", "5"]
+BETS += ["--max-people", "2000", "--delta", "0.1"]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    now = [1000.0]
+    monkeypatch.setattr("discreet.trials.store.session.time.time", lambda: now[0])
+    return now
+
+
+def trial(*words: str, code: int = 0) -> Result:
+    result = CliRunner().invoke(main, ["trial", *words])
+    assert result.exit_code == code, result.output
+    if code:
+        assert result.stdout == ""
+        assert result.stderr.count("\n") == 1
+    return result
+
+
+def read(*words: str) -> Any:
+    return json.loads(trial(*words, "--json").stdout)
+
+
+def protocol() -> Any:
+    return json.loads(trial("transcript", "dose").stdout)["protocol"]
+
+
+# --- create ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("90s", 90), ("30m", 1800), ("12h", 43200), ("7d", 604800), ("1.5 H", 5400), ("2w", 1209600)],
+)
+def test_a_deadline_is_a_time(text: str, seconds: float) -> None:
+    trial(*CREATE, "--deadline", text)
+    assert protocol()["deadline"] == seconds
+
+
+@pytest.mark.parametrize("text", ["", "30", "7 days", "d", "1e", "1..2", "-3", "0", "nan", "inf"])
+def test_what_is_no_time_is_refused(text: str, folder: Path) -> None:
+    said = trial(*CREATE, "--deadline", text, code=2).stderr
+    assert "such as 90s, 30m, 12h or 7d" in said or "positive number of seconds" in said
+    assert not list(folder.iterdir())
+
+
+def test_a_lease_is_a_time_too() -> None:
+    trial(*CREATE, "--lease", "2h")
+    assert protocol()["lease"] == 7200
+
+
+def test_every_setting_gets_into_the_protocol() -> None:
+    trial(*CREATE, "--sites", "Leeds, Lyon", "--deadline", "7d", "--dealing", "order")
+    kept = protocol()
+    assert (kept["sites"], kept["dealing"], kept["block"]) == (["Leeds", "Lyon"], "order", 0)
+    assert (kept["release"], kept["enrolment"]) == ("complete", "waiting")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--dealing", "coins"], "people of ttucb are dealt by order"),
+        (["--dealing", ""], "dealing must be one of"),
+        (["--block", "60"], "block is for dealing='blocks' only"),
+        (["--release", "clock"], "needs a deadline"),
+        (["--release", "clock", "--deadline", "7d"], "releases every answer"),
+        (["--release", "never"], "release must be one of"),
+        (["--enrolment", "continuous", "--deadline", "7d"], "dealt by coins"),
+        (["--enrolment", "always"], "enrolment must be one of"),
+        (["--sites", "Leeds,Leeds"], "different names"),
+        (["--deadline", "7d", "--lease", "1d"], "no lease"),
+    ],
+    ids=str,
+)
+def test_settings_that_do_not_fit_are_refused(words: list[str], message: str, folder: Path) -> None:
+    assert message in trial(*CREATE, *words, code=2).stderr
+    assert not list(folder.iterdir())
+
+
+def test_a_new_trial_says_what_it_covers() -> None:
+    words = trial(*CREATE, "--sites", "Leeds,Lyon", "--deadline", "12h").stdout
+    for phrase in (
+        "Assignment: whoever can read the record knows the next arm.",
+        "What the answer means: the best arm is lost with probability at most δ if",
+        "Sites: Leeds, Lyon; say with --site from which people come.",
+        "Deadline: an outcome counts if it is told within 12 hours of",
+        "discreet trial expire dose",
+        "For people who come from sites or over time take bet-se: ",
+        "Next: discreet trial ask dose --site SITE",
+    ):
+        assert phrase in words
+    assert "--release clock" not in words
+    made = read(*CREATE, "--sites", "Leeds,Lyon", "--deadline", "12h")
+    assert made["advice"].startswith("For people who come from sites or over time take bet-se: ")
+    assert made["dealing"] == "order"
+    assert made["assignment"] in words
+    assert made["guarantee"] in words
+    assert made["timing"] == made["enrolment"] == ""
+
+
+def test_bet_se_is_dealt_by_coins() -> None:
+    made = read(*BETS)
+    assert (made["dealing"], made["advice"], made["enrolment"]) == ("coins", None, "")
+    words = trial(*BETS).stdout
+    assert "Assignment: each person's arm is drawn by a coin" in words
+    assert "What the answer means: if one arm is at least as good as every other" in words
+    assert "Releases: a round is released as soon as its outcomes are in." in words
+    assert "Take --release clock, which needs a --deadline, if how soon people answer" in words
+    assert "Enrolment: nobody is enrolled while a full round waits" in words
+    assert "take bet-se" not in words
+
+
+def test_the_clock_and_continuous_enrolment_say_what_they_are() -> None:
+    options = ("--deadline", "7d", "--release", "clock", "--enrolment", "continuous")
+    words = trial(*BETS, *options).stdout
+    assert "Releases: a round is released by the clock" in words
+    assert "Enrolment: people are enrolled while earlier rounds wait" in words
+    assert "Take --release" not in words
+    made = read(*BETS, *options)
+    assert made["timing"] in words
+    assert made["enrolment"] in words
+
+
+def test_blocks_by_choice_and_with_a_warning() -> None:
+    made = read(*BETS, "--dealing", "blocks", "--block", "60")
+    assert made["dealing"] == "blocks"
+    assert made["advice"].startswith("Leave out --dealing blocks unless")
+    assert (protocol()["dealing"], protocol()["block"]) == ("blocks", 60)
+
+
+# --- ask ------------------------------------------------------------------------------
+
+
+def test_people_come_from_sites() -> None:
+    trial(*CREATE, "--sites", "Leeds,Lyon")
+    for words in ([], ["--site", "Rome"]):
+        assert "one of Leeds, Lyon" in trial("ask", "dose", *words, code=2).stderr
+    assert len(read("ask", "dose", "-n", "3", "--site", "Lyon")["assignments"]) == 3
+    sites = [(one["name"], one["people"]) for one in read("status", "dose")["sites"]]
+    assert sites == [("Leeds", 0), ("Lyon", 3)]
+
+
+def test_a_paused_trial_says_so() -> None:
+    trial(*CREATE)
+    assert read("ask", "dose")["paused"] is False
+    trial("operate", "dose", "pause", "--reason", "a holiday")
+    found = read("ask", "dose")
+    assert (found["assignments"], found["paused"], found["stopped"]) == ([], True, False)
+    words = trial("ask", "dose").stdout
+    assert words.startswith("The trial is paused: nobody is assigned until an operator resumes it")
+    assert "discreet trial operate dose resume" in words
+    assert "is paused: nobody is assigned" in trial("status", "dose").stdout
+    trial("operate", "dose", "resume", "--reason", "it is over")
+    assert len(read("ask", "dose")["assignments"]) == 1
+
+
+def test_what_to_do_while_a_round_waits(clock: list[float]) -> None:
+    """By the clock: nobody sees how many have answered."""
+    trial(*BETS, "--deadline", "1h", "--release", "clock")
+    people = read("ask", "dose", "-n", "500")["assignments"]
+    assert 0 < len(people) < 500
+    words = trial("ask", "dose").stdout
+    assert words.startswith(
+        f"The round is full. Its {len(people)} people are released by the clock"
+    )
+    assert words.endswith("discreet trial expire dose\n")
+    for one in people:
+        trial("tell", "dose", one["id"], "1")
+    assert trial("ask", "dose").stdout == words
+    assert read("expire", "dose") == {"released": 0, "stopped": False}
+    clock[0] += 3602
+    assert read("expire", "dose") == {"released": 3, "stopped": False}
+    assert len(read("ask", "dose")["assignments"]) == 1
+
+
+def test_continuous_enrolment_waits_for_nobody() -> None:
+    said = trial(*BETS, "--deadline", "1h", "--enrolment", "continuous").stdout
+    assert "the public record itself shows how fast outcomes came" in said
+    assert "a pace of people's coming that does not depend on how those fare" in said
+    *first, words = trial("ask", "dose", "-n", "60").stdout.splitlines()
+    assert words == "The round is full: ask again for the rest, who come into the next one."
+    assert len(trial("ask", "dose").stdout.splitlines()) == 1
+    dealt = len(first) + 1
+    most = read("status", "dose")["max_people"]
+    while people := read("ask", "dose", "-n", "500")["assignments"]:
+        dealt += len(people)
+    assert dealt == most
+    words = trial("ask", "dose").stdout
+    assert words.startswith("The trial has its most people, and waits for ")
+
+
+# --- operate --------------------------------------------------------------------------
+
+
+def test_every_action_has_words() -> None:
+    assert list(DONE) == list(MEANS)
+
+
+def test_an_action_says_what_happened_and_what_it_means() -> None:
+    trial(*CREATE)
+    read("ask", "dose", "-n", "3")
+    words = trial("operate", "dose", "maximum", "30", "--reason", "money").stdout
+    assert words.startswith("At most 30 people take part from now on.\n")
+    assert f"What it means: {MEANS['maximum']}." in words
+    assert "It stands in the public record" in words
+    assert "over" not in words
+    assert read("status", "dose")["max_people"] == 30
+    closed = read("operate", "dose", "close-site", "Lyon", "--reason", "no staff")
+    assert set(closed) == {"action", "about", "reason", "means", "stopped", "head"}
+    assert (closed["about"], closed["means"]) == ("Lyon", MEANS["close-site"])
+    assert closed["head"] == read("status", "dose")["head"]
+    trial("ask", "dose", "--site", "Lyon", code=2)
+    assert (
+        "Lyon is open: people are enrolled there."
+        in trial("operate", "dose", "open-site", "Lyon", "--reason", "staff").stdout
+    )
+    trial("ask", "dose", "--site", "Lyon")
+    events = json.loads(trial("transcript", "dose").stdout)["events"]
+    done = [event for event in events if event["kind"] == "operator"]
+    assert [(event["action"], event.get("about"), event["reason"]) for event in done] == [
+        ("maximum", 30, "money"),
+        ("close-site", "Lyon", "no staff"),
+        ("open-site", "Lyon", "staff"),
+    ]
+
+
+def test_a_trial_is_stopped_by_hand() -> None:
+    trial(*CREATE)
+    words = trial("operate", "dose", "stop", "--reason", "enough").stdout
+    assert words.startswith("The trial was stopped by hand.\n")
+    assert words.endswith("The trial is over: discreet trial status dose\n")
+    assert "was stopped by hand: INCONCLUSIVE" in trial("status", "dose").stdout
+    assert "the trial is over" in trial("operate", "dose", "pause", "--reason", "x", code=2).stderr
+
+
+def test_a_maximum_that_is_reached_ends_the_trial() -> None:
+    trial(*CREATE)
+    one = read("ask", "dose")["assignments"][0]
+    trial("tell", "dose", one["id"], "1")
+    words = trial("operate", "dose", "maximum", "1", "--reason", "money").stdout
+    assert words.endswith("The trial is over: discreet trial status dose\n")
+    assert "ended at its maximum: INCONCLUSIVE" in trial("status", "dose").stdout
+
+
+def test_arms_are_dropped_and_added() -> None:
+    trial(*BETS)
+    added = trial("operate", "dose", "add-arm", "d e", "--reason", "new").stdout
+    assert added.startswith("d e is dealt from the next round on.\n")
+    dropped = trial("operate", "dose", "drop-arm", "a", "--reason", "harm").stdout
+    assert dropped.startswith("a is dealt no more.\n")
+    assert MEANS["drop-arm"] in dropped
+    assert {one["arm"] for one in read("ask", "dose", "-n", "9")["assignments"]} <= {
+        "b",
+        "c",
+        "d e",
+    }
+    events = json.loads(trial("transcript", "dose").stdout)["events"]
+    (opened,) = [event for event in events if event["kind"] == "opened"]
+    assert [arm for arm, _ in opened["odds"]] == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        *([[action, "3"], words[:40]] for action, words in REFUSED.items()),
+        (["fly", "--reason", "x"], "an operator may do one of maximum, pause"),
+        (["pause"], "give a reason"),
+        (["pause", "now", "--reason", "x"], "takes a reason and nothing else"),
+        (["resume", "--reason", "x"], "not paused"),
+        (["maximum", "--reason", "x"], "must be a whole number"),
+        (["maximum", "ten", "--reason", "x"], "must be a whole number"),
+        (["maximum", "0", "--reason", "x"], "must be a whole number"),
+        (["drop-arm", "a", "--reason", "x"], "no arm can be dropped"),
+        (["add-arm", "d", "--reason", "x"], "no arm can be added"),
+    ],
+    ids=str,
+)
+def test_what_an_operator_may_not_do(words: list[str], message: str) -> None:
+    trial(*CREATE)
+    head = read("status", "dose")["head"]
+    assert message in trial("operate", "dose", *words, code=2).stderr
+    assert read("status", "dose")["head"] == head
+
+
+# --- expire ---------------------------------------------------------------------------
+
+
+def test_what_is_late_is_given_up(clock: list[float]) -> None:
+    trial(*CREATE, "--deadline", "1h")
+    read("ask", "dose", "-n", "3")
+    assert trial("expire", "dose").stdout == "Late outcomes are given up. Numbers released: 0.\n"
+    clock[0] += 3601
+    assert trial("expire", "dose").stdout == "Late outcomes are given up. Numbers released: 3.\n"
+    assert read("expire", "dose") == {"released": 0, "stopped": False}
+    assert read("status", "dose")["pending"] == 0
+
+
+def test_the_last_ones_given_up_end_the_trial(clock: list[float]) -> None:
+    trial(*CREATE[:-1], "3", "--deadline", "1h")
+    read("ask", "dose", "-n", "3")
+    clock[0] += 3601
+    words = trial("expire", "dose").stdout
+    assert words.endswith("The trial is over: discreet trial status dose\n")
+
+
+def test_without_a_deadline_nothing_is_late() -> None:
+    trial(*CREATE)
+    assert "no deadline and no lease" in trial("expire", "dose").stdout
+    assert read("expire", "dose") == {"released": 0, "stopped": False}

@@ -1,0 +1,265 @@
+"""The page of a trial in the field, and what a terminal shows of it."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from discreet import Trial, bet_se, ctb_tt, respond, trial_page, ttucb
+from discreet.reports.conduct import (
+    act_rows,
+    arm_notes,
+    duration_words,
+    end_words,
+    flow_words,
+    interval_words,
+    left_words,
+    promises,
+    reshaped_words,
+    site_rows,
+)
+from discreet.reports.terminal import show_trial
+from discreet.reports.trial import _Path
+from discreet.strategies.parts import BLOCKS, COINS, SHUFFLED
+from discreet.trials.dealing import GUARANTEE
+from discreet.trials.protocol import CLOCK, COMPLETE, RELEASE
+from discreet.trials.verify import YOUNGER, check_transcript
+
+EVIL = "<b>Ly&on</b>"
+Start = Callable[..., Trial]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Start:
+    def make(**settings: Any) -> Trial:
+        chosen = {"arms": ["5 mg", "10 mg", "20 mg"], "strategy": ttucb(0.1), "max_people": 60}
+        return Trial.create(f"sqlite:///{tmp_path}/t.db", "dose", **{**chosen, **settings})
+
+    return make
+
+
+def enrol(trial: Trial, people: int, site: str | None = None) -> None:
+    for one in trial.ask(people, site=site).assignments:
+        trial.tell(one.id, float(one.arm == "10 mg"))
+
+
+def act(action: str, about: Any = None) -> dict[str, Any]:
+    return {"action": action, "about": about, "reason": "why", "means": "so"}
+
+
+# --- words ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (604800, "7 days"),
+        (86400, "1 day"),
+        (43200, "12 hours"),
+        (5400, "90 minutes"),
+        (60, "1 minute"),
+        (1, "1 second"),
+        (100.5, "100.5 seconds"),
+    ],
+)
+def test_times_as_people_say_them(seconds: float, words: str) -> None:
+    assert duration_words(seconds) == words
+
+
+def test_a_status_from_before_says_nothing_of_the_field() -> None:
+    assert promises({}) == []
+    assert act_rows({}) == site_rows({"people": 3}) == []
+    assert arm_notes({}) == {}
+    assert left_words({}) == ""
+    assert end_words({}) == "ended at its maximum"
+    assert "drift" not in interval_words({}, "0.9")
+
+
+def test_people_without_a_site_are_counted() -> None:
+    sites = [{"name": "Leeds", "people": 4, "closed": True}]
+    assert site_rows({"people": 6, "sites": sites}) == [
+        ["Leeds", "4", "closed"],
+        ["(not said)", "2", "–"],
+    ]
+    assert site_rows({"people": 4, "sites": sites}) == [["Leeds", "4", "closed"]]
+
+
+def test_arms_that_came_and_went() -> None:
+    status = {"acts": [act("add-arm", "d"), act("drop-arm", "a"), act("pause")]}
+    assert arm_notes(status) == {"d": "added later", "a": "dropped by hand"}
+    assert left_words(status).startswith("d was added later. a was dropped by hand: the answer")
+    status["acts"].append(act("drop-arm", "d"))
+    assert arm_notes(status)["d"] == "added later, dropped by hand"
+    assert "d, a were dropped by hand" in left_words(status)
+
+
+def test_by_the_clock_it_is_said_when_and_not_who() -> None:
+    flow: dict[str, Any] = {"people": 9, "max_people": 20, "pending": 9, "waiting": 6}
+    status = {**flow, "stopped": False, "timing": RELEASE[CLOCK], "next_release": 86_400}
+    assert flow_words(status) == (
+        "9 of at most 20 people; 9 outcomes are not released yet, told or not; 6 of them are "
+        "released after 1970-01-02 00:00:00 UTC."
+    )
+    assert flow_words({**status, "next_release": None}).endswith("told or not.")
+    complete = {**status, "timing": RELEASE[COMPLETE], "next_release": None}
+    assert flow_words(complete).endswith("9 outcomes are not in, the next release waits for 6.")
+    assert flow_words({**status, "stopped": True}).endswith("are not released, and will not be.")
+
+
+def test_each_arm_dropped_or_added_costs_a_delta() -> None:
+    acts = [act("add-arm", "d"), act("drop-arm", "a"), act("pause")]
+    assert reshaped_words({"acts": acts, "delta": 0.05}).endswith(
+        "at most 3 δ = 0.15, which takes the place of 0.05"
+    )
+    assert reshaped_words({"acts": acts, "delta": 0.5}).endswith(
+        "= 1, which takes the place of 0.5"
+    )
+    assert reshaped_words({"acts": acts[2:], "delta": 0.05}) == ""
+
+
+@pytest.mark.parametrize(("kind", "drifts"), [(COINS, True), (BLOCKS, True), (SHUFFLED, False)])
+def test_which_mean_an_interval_covers(kind: str, drifts: bool) -> None:
+    words = interval_words({"guarantee": GUARANTEE[kind]}, "0.95")
+    assert "one mean for all people and all the time" in words
+    assert ("the answer holds, and the intervals do not" in words) == drifts
+
+
+# --- pages ----------------------------------------------------------------------------
+
+
+def section(page: str, title: str) -> str:
+    """The text of a section, tags and all."""
+    return page.split(f">{title}</h2>")[1].split("</section>", maxsplit=1)[0]
+
+
+def test_the_page_of_a_trial_in_the_field(start: Start) -> None:
+    trial = start(sites=["Leeds", EVIL], deadline=604800)
+    enrol(trial, 5, "Leeds")
+    trial.operate("pause", "a <i>holiday</i> & more")
+    page = trial_page(trial.transcript())
+    assert "NOT VERIFIED" not in page
+    assert "The trial is paused: nobody is assigned" in section(page, "Result")
+    trial.operate("resume", "it is over")
+    trial.operate("close-site", "no staff", EVIL)
+    trial.operate("maximum", "money", 20)
+    trial.operate("stop", "enough")
+    page = trial_page(trial.transcript())
+    assert "NOT VERIFIED" not in page
+    assert "<b>" not in page
+    assert "<i>" not in page
+    assert "The trial was stopped by hand without a conclusion." in section(page, "Result")
+    sites = section(page, "Where people came from")
+    assert "<td>Leeds</td><td>5</td><td>open</td>" in sites
+    assert "<td>&lt;b&gt;Ly&amp;on&lt;/b&gt;</td><td>0</td><td>closed</td>" in sites
+    acts = section(page, "What operators did")
+    assert "a &lt;i&gt;holiday&lt;/i&gt; &amp; more" in acts
+    assert all(f"<td>{name}</td>" in acts for name in ("pause", "resume", "close-site", "stop"))
+    assert "<td>maximum</td><td>20</td>" in acts
+    assert "a maximum only says when to look last" in acts
+    promised = section(page, "What is promised")
+    assert "What the answer means: the best arm is lost with probability" in promised
+    assert "Deadline: an outcome counts if it is told within 7 days" in promised
+    protocol = section(page, "Protocol")
+    for name, value in {
+        "dealing": "order",
+        "sites": "Leeds, &lt;b&gt;Ly&amp;on&lt;/b&gt;",
+        "deadline": "7 days from assignment",
+        "release": "complete",
+        "enrolment": "waiting",
+        "most people": "60",
+    }.items():
+        assert f'<td>{name}</td><td class="words">{value}</td>' in protocol
+
+
+def test_an_end_at_the_maximum_is_no_end_by_hand(start: Start) -> None:
+    trial = start(max_people=6)
+    enrol(trial, 6)
+    page = trial_page(trial.transcript())
+    assert "The trial ended at its maximum without a conclusion." in page
+    assert "What operators did" not in page
+    assert "Where people came from" not in page
+    assert "<td>anywhere</td>" in page.replace(' class="words"', "")
+
+
+def test_pages_of_older_transcripts(start: Start) -> None:
+    """They lack names in status and protocol. Whatever else is wrong with this one, it
+    has all its sections.
+    """
+    trial = start()
+    enrol(trial, 9)
+    said = trial.transcript()
+    for name in YOUNGER:
+        del said["status"][name]
+    for name in ("dealing", "block", "sites", "deadline", "release", "enrolment"):
+        del said["protocol"][name]
+    page = trial_page(said)
+    for title in ("Result", "What is promised", "Protocol", "Record"):
+        assert section(page, title)
+    assert "<td>dealing</td>" not in page
+
+
+def play(trial: Trial, people: int) -> None:
+    """Enrol that many people, and tell what they did."""
+    while people > 0 and (batch := trial.ask(min(people, 40))).assignments:
+        trial.tell_many({one.id: float(one.arm == "10 mg") for one in batch.assignments})
+        people -= len(batch.assignments)
+
+
+def test_arms_that_come_and_go(start: Start, capsys: pytest.CaptureFixture[str]) -> None:
+    """bet-se by coins: an arm is added, with no means before, and one is dropped."""
+    trial = start(strategy=bet_se(1e-90, epsilon=5.0), max_people=600)
+    play(trial, 100)
+    trial.operate("add-arm", "a new dose", "40 mg")
+    play(trial, 100)
+    trial.operate("drop-arm", "side effects", "5 mg")
+    play(trial, 600)
+    said = trial.transcript()
+    path = _Path(said)
+    assert check_transcript(said, watch=path.watch).intact
+    made = path.made()
+    assert made.names == ("5 mg", "10 mg", "20 mg", "40 mg")
+    assert made.means.shape == (len(made.people), 4)
+    assert np.isnan(made.means[0, 3])
+    assert not np.isnan(made.means[-1]).any()
+    page = trial_page(said)
+    assert "NOT VERIFIED" not in page
+    result = section(page, "Result")
+    assert "40 mg was added later." in result
+    assert "5 mg was dropped by hand: the answer is about the arms that were left." in result
+    assert "<td>added later</td>" in result
+    assert "<td>dropped by hand</td>" in result
+    assert "Where sites differ or outcomes drift the answer holds" in result
+    promised = section(page, "What is promised")
+    assert "wrong with probability at most 3 δ = 3e-90" in promised
+    show_trial(trial.status())
+    words = " ".join(capsys.readouterr().out.split())
+    assert "40 mg was added later. 5 mg was dropped by hand: the answer" in words
+    assert "Where sites differ or outcomes drift the answer holds" in words
+    assert "…" not in words
+
+
+# --- terminal -------------------------------------------------------------------------
+
+
+def test_a_terminal_shows_sites_and_operators(
+    start: Start, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trial = start(strategy=ctb_tt(epsilon=1.0, delta=0.1), deadline=3600)
+    for one in trial.ask(4, site="[red]Leeds").assignments:
+        trial.answer(one.id, respond(1.0, 1.0))
+    trial.operate("maximum", "more [bold]money", 80)
+    trial.operate("pause", "a holiday")
+    show_trial(trial.status())
+    words = " ".join(capsys.readouterr().out.split())
+    assert "is paused: nobody is assigned until an operator resumes it." in words
+    assert "[red]Leeds 4 open" in words
+    assert "- maximum 80 (reason: more [bold]money): the error rate holds at every size" in words
+    assert "- pause (reason: a holiday): nobody is dealt meanwhile" in words
+    assert "4 of at most 80 people" in words
+    assert "What the answer means: the best arm is lost" in words
+    assert "within 1 hour of" in words
+    trial.operate("stop", "enough")
+    show_trial(trial.status())
+    assert "was stopped by hand: INCONCLUSIVE" in capsys.readouterr().out
