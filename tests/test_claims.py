@@ -14,6 +14,7 @@ from typing import NamedTuple
 import pytest
 from evidence import choosing as choosing_study
 from evidence import editions as editions_study
+from evidence import field as field_study
 from evidence import numbers as numbers_study
 
 from discreet import recommended
@@ -23,6 +24,7 @@ from tests.support.measured import (
     CELLS,
     CHOOSING,
     EDITIONS,
+    FIELD,
     LOCAL,
     OUTCOMES,
     ROOT,
@@ -92,6 +94,27 @@ CLAIMS = [
         "docs/planning.md",
         r"at strong privacy a trial without it takes up to (\d+) % more people than planned",
         lambda: [f"{100 / min(hint_costs(1.0)) - 100:.0f}"],
+    ),
+    Claim(
+        "docs/planning.md",
+        rf"where 5 % miss the deadline they are {N} to {N}, most",
+        lambda: [
+            f"{end(field_study.extra(FIELD, 'waiting', 'exponential')):.2f}" for end in (min, max)
+        ],
+    ),
+    Claim(
+        "docs/planning.md",
+        r"Waiting took up to (\d+) times the days at the shortest delay and up to (\d+) times at the longest",
+        lambda: [f"{max(field_study.saved(FIELD, share)):.0f}" for share in (0.1, 2.0)],
+    ),
+    Claim(
+        "docs/planning.md",
+        r"In these ([\d ]+) runs (\d+) answers were wrong, where δ would allow (\d+)",
+        lambda: [
+            spaced(field_study.wrong(FIELD)[1]),
+            str(field_study.wrong(FIELD)[0]),
+            f"{FIELD['delta'] * field_study.wrong(FIELD)[1]:.0f}",
+        ],
     ),
     Claim(
         "docs/betting.md",
@@ -459,6 +482,21 @@ def test_the_second_edition_keeps_what_was_asked_of_it() -> None:
             assert values[1].value <= values[0].value
     assert editions_study.changes(EDITIONS)[0][0] <= 1.06
     assert not any(cell["second"]["unstopped"] for cell in EDITIONS["cells"])
+
+
+def test_the_table_of_days_is_the_measurements(capsys: pytest.CaptureFixture[str]) -> None:
+    field_study.show(FIELD)
+    page = table_lines((ROOT / "docs" / "planning.md").read_text())
+    assert set(table_lines(capsys.readouterr().out)) <= set(page)
+
+
+def test_continuous_enrolment_never_takes_more_days() -> None:
+    """Nor does it take fewer people; three standard errors are chance."""
+    for one in FIELD["cells"]:
+        error = 3 * math.hypot(one["waiting"]["sem"], one["continuous"]["sem"])
+        assert one["continuous"]["days"] <= one["waiting"]["days"] + error
+        assert one["continuous"]["people"] >= one["waiting"]["people"] - error
+        assert one["waiting"]["unstopped"] == one["continuous"]["unstopped"] == 0
 
 
 def test_the_tables_of_numbers_are_the_measurements(capsys: pytest.CaptureFixture[str]) -> None:

@@ -22,7 +22,7 @@ from discreet.simulation import loops
 from discreet.simulation.laws import bernoulli
 from discreet.simulation.paths import run_path
 from discreet.strategies import parts, presets
-from discreet.strategies.run import Run, new_run
+from discreet.strategies.run import Dealing, Run, new_run
 from tests.support.tape import Tape
 
 PAGE = Path(__file__).parent.parent / "docs" / "new-strategy.md"
@@ -167,6 +167,50 @@ def played(strategy: Strategy, cap: int, seed: int) -> tuple[Run, list[int], Tap
         again.load(run.dump())
         run = again
     return run, arms, tape
+
+
+@pytest.mark.parametrize("cap", [130, 5000])
+def test_shuffled_places_lead_to_the_same_decisions(steady: Strategy, cap: int) -> None:
+    """Dealt backwards, with the sums of the run in order."""
+    for seed in range(3):
+        expected, arms, tape = played(steady, cap, seed)
+        run = new_run(steady, len(MEANS), cap, steady.delta, dealing=Dealing("shuffled"))
+        dealt: list[int] = []
+        while not run.finished:
+            run.open()
+            while place := run.take(lambda left: max(np.flatnonzero(left).tolist())):
+                dealt.append(place.arm)
+            run.release([drawn(tape) for _ in run.due()])
+        assert dealt != arms
+        assert sorted(dealt) == sorted(arms)
+        assert run.table() == expected.table()
+        assert (run.samples, run.stopped) == (expected.samples, expected.stopped)
+        assert run.recommendation == expected.recommendation
+
+
+def test_a_shuffled_round_is_released_below_a_lower_cap(steady: Strategy) -> None:
+    run = new_run(steady, len(MEANS), 1000, steady.delta, dealing=Dealing("shuffled"))
+    people = run.open().people
+    for _ in range(people):
+        assert run.take() is not None
+    waiting = run.due()
+    run.maximum(10)
+    assert run.due() == waiting != []
+    again = new_run(steady, len(MEANS), 10, steady.delta, dealing=Dealing("shuffled"))
+    again.load(run.dump())
+    assert again.due() == waiting
+    run.release([batch.size / 2 for batch in waiting])
+    assert run.finished
+    run.maximum(people + 1)
+    assert run.finished, "no round fits"
+    run.maximum(2 * people)
+    assert run.closed
+    assert run.open().round == 2
+
+
+def drawn(tape: Tape) -> float:
+    """The next released sum on the tape."""
+    return tape.sums.pop(0)[1] + tape.noise.pop(0)
 
 
 @pytest.mark.slow

@@ -1,10 +1,13 @@
 """What must never change by accident: the numbers of a seed, the JSON documents, the
 files of trials.
 
-`python -m tests.support.pins` writes tests/assets/pins anew. That is for a change of
-behaviour that is meant and said in the CHANGELOG; a change of structure leaves every
-pin as it is. The file of trials is written once for each version of the schema and
-never again: people's trials are kept in such files.
+`python -m tests.support.pins` writes tests/assets/pins anew; with `documents` behind it
+only the documents, with `trials` only files of trials that are not there. That is for a
+change of behaviour that is meant and said in the CHANGELOG; a change of structure
+leaves every pin as it is. A file of trials is written once for a version of the schema
+and never again: people's trials are kept in such files. Those of version 1 and
+`transcripts-v1.json` were written by versions of discreet that did not say how people
+are dealt.
 """
 
 import hashlib
@@ -14,10 +17,11 @@ import math
 import re
 import shlex
 import sqlite3
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import numpy as np
@@ -25,8 +29,10 @@ from click.testing import CliRunner
 
 import discreet
 from discreet import Bernoulli, Beta, Discrete, Instance, InvalidInputError, Strategy, Trial
-from discreet.strategies.run import in_order
 from discreet.trials import desk
+from discreet.trials.protocol import CONTINUOUS
+from discreet.trials.store.session import Session
+from tests.support.clock import Clock
 
 PINS = Path(__file__).parent.parent / "assets" / "pins"
 PRESETS: dict[str, tuple[Callable[..., Strategy], dict[str, float]]] = {
@@ -165,19 +171,21 @@ def documents(folder: Path) -> dict[str, str]:
     run to run.
     """
     (folder / "study.toml").write_text(STUDY)
-    found = {}
-    for name, line in COMMANDS.items():
-        if name == "trial tell":
-            with patch.object(desk, "deal", in_order):
-                asking = shlex.split(f"{COMMANDS['trial ask']} --json")
-                asked = json.loads(CliRunner().invoke(discreet_main(), asking).stdout)
-            rows = [f"{one['id']},{int(one['arm'] == 'a')}" for one in asked["assignments"]]
-            (folder / "told.csv").write_text("\n".join(rows))
-        with patch.object(desk, "deal", in_order):
-            result = CliRunner().invoke(discreet_main(), [*shlex.split(line), "--json"])
-        assert result.exit_code == 0, (name, result.output)
-        found[name] = CHANGING.sub(r'"\1": null', result.stdout)
+    found, keys = {}, np.random.default_rng(7)
+    with patch.object(desk, "new_key", lambda: keys.bytes(32)):
+        for name, line in COMMANDS.items():
+            if name == "trial tell":
+                asked = json.loads(_printed("trial ask", COMMANDS["trial ask"]))
+                rows = [f"{one['id']},{int(one['arm'] == 'a')}" for one in asked["assignments"]]
+                (folder / "told.csv").write_text("\n".join(rows))
+            found[name] = CHANGING.sub(r'"\1": null', _printed(name, line))
     return found
+
+
+def _printed(name: str, line: str) -> str:
+    result = CliRunner().invoke(discreet_main(), [*shlex.split(line), "--json"])
+    assert result.exit_code == 0, (name, result.output)
+    return result.stdout
 
 
 def discreet_main() -> Any:
@@ -241,26 +249,94 @@ NUMBERS: dict[str, Strategy] = {
 """Those of outcomes that are numbers."""
 
 
-def fill(path: Path, name: str, strategy: Strategy, people: int) -> None:
-    """A trial with so many people, the last of whom have not told."""
-    most = 40 if name.endswith(("ids", "none")) else 5000
-    trial = Trial.create(f"sqlite:///{path}", name, ["5 mg", "10 mg", "20 mg"], strategy, most)
-    rng = np.random.default_rng(len(name))
-    while trial.status().people < people and not trial.ask(7).stopped:
-        outcomes = {
-            id: int(rng.random() < (0.3, 0.8, 0.3)[arm]) for id, arm in open_people(path, name)
-        }
-        if strategy.trust == "local":
-            level, middle = float(strategy.epsilon or 0), trial.status().middle
+DAY = 86_400.0
+FAST = discreet.bet_se(0.05, 2.0)
+
+
+class Made(NamedTuple):
+    """A trial of a pinned file of version 2."""
+
+    strategy: Strategy
+    settings: dict[str, Any]
+    acts: tuple[tuple[str, str | int | None], ...] = ()
+    """What an operator does, and about what."""
+
+
+SITES = {"sites": ["Leeds", "Lyon"]}
+COINS: dict[str, Made] = {
+    "coins": Made(discreet.bet_se(0.05, 1.0), {}),
+    "levels": Made(discreet.bet_se(0.05, 2.0, trust="local", outcomes="numbers"), {}),
+    "blocks": Made(FAST, {"dealing": "blocks", "block": 50}),
+    "ahead": Made(FAST, {"deadline": DAY, "enrolment": "continuous", **SITES}),
+    "clock": Made(FAST, {"deadline": DAY, "release": "clock"}),
+    "shuffled": Made(discreet.adap_tt_star(2, 0.05), {}),
+    "one line": Made(discreet.ctb_tt(3, 0.05), {}),
+    "operated": Made(
+        FAST,
+        SITES,
+        (
+            ("close-site", "Lyon"),
+            ("add-arm", "40 mg"),
+            ("maximum", 4000),
+            ("pause", None),
+            ("resume", None),
+            ("drop-arm", "5 mg"),
+        ),
+    ),
+}
+"""One of every way to deal, to come and to answer, and one with an operator."""
+DOSES = ["5 mg", "10 mg", "20 mg"]
+
+
+def new_coins(path: Path, name: str) -> Trial:
+    """A trial of the file of version 2, or that trial again."""
+    strategy, settings, _ = COINS[name]
+    return Trial.create(f"sqlite:///{path}", name, DOSES, strategy, 5000, **settings)
+
+
+def fill(path: Path, trial: Trial, people: int, clock: Clock) -> None:
+    """Go on with a trial up to so many people, seven an hour, the last of whom have not
+    told; operators act after the first twenty.
+    """
+    protocol, rng = trial.protocol, np.random.default_rng(len(trial.protocol.name))
+    acts = list(COINS[protocol.name].acts) if protocol.name in COINS else []
+    late = 40 if protocol.enrolment == CONTINUOUS else 0
+    while trial.status().people < people and not trial.ask(7, site=open_site(trial)).stopped:
+        clock.now += 3600
+        known = open_people(path, protocol.name)
+        told = known[: max(len(known) - late, 0)]
+        outcomes = {id: int(rng.random() < (0.3, 0.8, 0.3, 0.3)[arm]) for id, arm in told}
+        if protocol.strategy.trust == "local":
+            level, middle = float(protocol.strategy.epsilon or 0), trial.status().middle
             answers = {
-                id: discreet_respond()(bit, level, strategy.gamma, middle=middle)
+                id: discreet_respond()(bit, level, protocol.strategy.gamma, middle=middle)
                 for id, bit in outcomes.items()
             }
             trial.answer_many(answers)
         else:
             trial.tell_many(outcomes)
-    trial.ask(3)
+        done = len(trial.status().acts)
+        if done < len(acts) and trial.status().people > 20:
+            trial.operate(acts[done][0], "the plan", acts[done][1])
+    trial.ask(3, site=open_site(trial))
     trial.close()
+
+
+def open_site(trial: Trial) -> str | None:
+    """Where the next people come from."""
+    sites = [site.name for site in trial.status().sites if not site.closed]
+    return sites[trial.status().people % len(sites)] if sites else None
+
+
+def last_time(path: Path, name: str) -> float:
+    """When the last people with a deadline came."""
+    with closing(sqlite3.connect(path)) as connection:
+        query = (
+            "select max(deadline) from discreet_assignments join discreet_trials using (trial) "
+            "where name = ?"
+        )
+        (last,) = connection.execute(query, (name,)).fetchone()
+        return Clock().now if last is None else float(last) - DAY
 
 
 def discreet_respond() -> Any:
@@ -286,36 +362,39 @@ def stored(path: Path) -> dict[str, str]:
         return dict(connection.execute("select name, state from discreet_trials"))
 
 
-def write_trials(path: Path, strategies: dict[str, Strategy]) -> None:
-    """Make a file of trials."""
-    for name, strategy in strategies.items():
-        fill(path, name, strategy, 1600 if name == "dp-se" else 100)
+def write_coins(path: Path) -> None:
+    """Make the file of version 2."""
+    clock = Clock()
+    with patch.object(Session, "clock", lambda _session: clock.now):
+        for name in COINS:
+            fill(path, new_coins(path, name), 60, clock)
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("pragma journal_mode = delete")
         connection.execute("vacuum")
 
 
-def main() -> None:
-    """Write all pins; the files of trials only if there are none of this version of
-    the schema.
-    """
+def write_documents() -> None:
+    """Write the documents."""
     import os
     import tempfile
 
-    from discreet.trials.store import schema
-
-    PINS.mkdir(parents=True, exist_ok=True)
-    runs = {name: run_pin(strategy) for name, strategy in strategies()}
-    (PINS / "runs.json").write_text(json.dumps(runs, indent=0, ensure_ascii=False) + "\n")
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         found = documents(Path(folder))
     (PINS / "documents.json").write_text(json.dumps(found, indent=0, ensure_ascii=False) + "\n")
-    for kind, strategies_of in (("trials", LIVE), ("bets", BETS), ("numbers", NUMBERS)):
-        path = PINS / f"{kind}-v{schema.SCHEMA}.db"
-        if not path.exists():
-            write_trials(path, strategies_of)
+
+
+def main(what: str = "") -> None:
+    """Write all pins, or those of a kind; a file of trials only if it is not there."""
+    PINS.mkdir(parents=True, exist_ok=True)
+    if what in ("", "runs"):
+        runs = {name: run_pin(strategy) for name, strategy in strategies()}
+        (PINS / "runs.json").write_text(json.dumps(runs, indent=0, ensure_ascii=False) + "\n")
+    if what in ("", "documents"):
+        write_documents()
+    if what in ("", "trials") and not (PINS / "coins-v2.db").exists():
+        write_coins(PINS / "coins-v2.db")
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])
