@@ -69,12 +69,14 @@ if (
     from discreet.theory.bounds import PrivateBounds as PrivateBounds
     from discreet.theory.bounds import bounds as bounds
     from discreet.theory.times import CharacteristicTime as CharacteristicTime
+    from discreet.trials.listing import list_trials as list_trials
     from discreet.trials.mechanisms import respond as respond
     from discreet.trials.outcomes import Response as Response
     from discreet.trials.status import ArmStatus as ArmStatus
     from discreet.trials.status import Assignment as Assignment
     from discreet.trials.status import Batch as Batch
     from discreet.trials.status import Status as Status
+    from discreet.trials.status import Told as Told
     from discreet.trials.status import Verification as Verification
     from discreet.trials.trial import Trial as Trial
     from discreet.trials.verify import verify_transcript as verify_transcript

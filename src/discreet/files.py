@@ -22,9 +22,15 @@ def write(path: str | Path, document: str | bytes, kept: str = "") -> None:
     are kept: ".
     """
     target = Path(path)
+    if target.is_symlink():
+        target = Path(os.path.realpath(target))
     content = document.encode() if isinstance(document, str) else document
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}{TEMPORARY}")
     try:
+        if target.exists() and not target.is_file():
+            with open(target, "wb") as device:  # a pipe, a terminal: nothing to be replaced
+                device.write(content)
+            return
         try:
             with open(temporary, "xb") as file:
                 file.write(content)

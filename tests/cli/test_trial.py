@@ -45,7 +45,9 @@ def test_a_whole_trial(folder: Path) -> None:
             break
         lines = [f"{one['id']},{int(one['arm'] == 'b')}" for one in batch["assignments"]]
         assert read("tell", "dose", "--csv", "-", stdin="id,outcome\n" + "\n".join(lines)) == {
-            "accepted": len(lines)
+            "accepted": len(lines),
+            "before": [],
+            "late": [],
         }
     status = read("status", "dose")
     assert (status["stopped"], status["conclusive"], status["recommendation"]) == (True, True, "b")

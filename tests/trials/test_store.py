@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from discreet import adap_tt_star, ctb_tt
+from discreet import Told, adap_tt_star, bet_se, ctb_tt, list_trials
 from discreet.errors import InvalidInputError, StoreError, TamperedError
 from discreet.trials import mechanisms as privacy
 from discreet.trials.store import dialects, schema, session
@@ -69,8 +69,9 @@ def test_open_makes_no_file(tmp_path: Path) -> None:
 def test_tell_twice(url: str) -> None:
     trial = create(url, retain="forever")
     first = trial.ask(3).assignments[0]
-    for outcome in (OUTCOME, OUTCOME, 0.0, 1.0):
-        assert trial.tell(first.id, outcome) is None  # type: ignore[func-returns-value]
+    assert trial.tell(first.id, OUTCOME) == Told(1)
+    for outcome in (OUTCOME, 0.0, 1.0):
+        assert trial.tell(first.id, outcome) == Told(0, (first.id,))
     assert trial.status().pending == 2
     with database(url) as connection:
         assert connection.execute(sa.select(schema.sealed.c.units)).scalars().all() == [UNITS]
@@ -673,3 +674,22 @@ def test_postgresql_vacuums_what_was_erased(postgres: postgres_server.Server) ->
             time.sleep(0.1)
     assert vacuumed, "the vacuum has run, as far as the server's statistics know"
     assert count(url, schema.sealed) == 0
+
+
+def test_states_are_listed(url: str) -> None:
+    for name, acts in (("on", ()), ("paused", ("pause",)), ("over", ("stop",))):
+        trial = create(url, name, strategy=bet_se(0.1, trust="none"))
+        for act in acts:
+            trial.operate(act, "why not")
+    found = {one.name: one.state for one in list_trials(url)}
+    assert found == {"on": "goes on", "paused": "paused", "over": "inconclusive"}
+
+
+def test_tell_says_what_was_new(url: str) -> None:
+    trial = create(url)
+    one, two, three = (place.id for place in trial.ask(3).assignments)
+    assert trial.tell(one, 1) == Told(1)
+    assert trial.tell_many({one: 0, two: 1}) == Told(1, (one,))
+    trial.miss(three)
+    assert trial.tell_many({three: 1, two: 0}) == Told(0, (three, two))
+    assert trial.tell_many({}) == Told(0)

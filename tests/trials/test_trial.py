@@ -20,6 +20,7 @@ from discreet import (
     Bernoulli,
     InvalidInputError,
     Strategy,
+    Told,
     adap_tt,
     adap_tt_star,
     bet_se,
@@ -199,7 +200,7 @@ def test_a_second_tell_changes_nothing_and_amend_does_until_the_release(tmp_path
     trial = start(tmp_path, batched(0.1))
     one, two, three = trial.ask(9).assignments
     trial.tell(one.id, 1)
-    assert trial.tell(one.id, 0) is trial.tell(one.id, 1) is None  # type: ignore[func-returns-value]
+    assert trial.tell(one.id, 0) == trial.tell(one.id, 1) == Told(0, (one.id,))
     trial.tell(two.id, 1)
     trial.amend(two.id, 0.25)
     with pytest.raises(InvalidInputError, match="no outcome to amend"):

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -16,8 +17,48 @@ if TYPE_CHECKING:
     from discreet.trials.trial import Trial
 
 HERE = "sqlite:///discreet-trials.db"
+PASSWORD_SHOWN = (
+    "discreet: a password on a command line can be seen by other users of the machine, and stays "
+    "in the shell's history: put the address into DISCREET_URL, or into a file that only you can "
+    "read and its name into DISCREET_URL_FILE."
+)
+
+
+def _address(ctx: click.Context, _param: click.Parameter, value: str | None) -> str:
+    """The address that was given, or that of the environment, or the usual one."""
+    if value is not None:
+        if _has_password(value):
+            click.echo(PASSWORD_SHOWN, err=True)
+        return value
+    if url := os.environ.get("DISCREET_URL"):
+        return url
+    if path := os.environ.get("DISCREET_URL_FILE"):
+        try:
+            words = Path(path).read_text(encoding="utf-8").split()
+        except (OSError, UnicodeDecodeError):
+            raise InvalidInputError(
+                f"cannot read {path}, which DISCREET_URL_FILE names: check the file"
+            ) from None
+        if len(words) != 1:
+            raise InvalidInputError(
+                f"{path}, which DISCREET_URL_FILE names, must hold one address and nothing else"
+            )
+        return words[0]
+    return HERE
+
+
+def _has_password(url: str) -> bool:
+    """Whether an address has one before its host, or among its parameters."""
+    login = url.partition("://")[2].partition("@")[0]
+    before = "@" in url and ":" in login
+    return before or bool(re.search(r"[?&]password=", url))
+
+
 url_option = click.option(
-    "--url", default=HERE, show_default=True, help="The database: sqlite:///… or postgresql://…"
+    "--url",
+    callback=_address,
+    help="The database: sqlite:///… or postgresql://…  [default: DISCREET_URL, or what the file "
+    f"DISCREET_URL_FILE says, or {HERE}]",
 )
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="One JSON document on stdout and nothing else."
@@ -259,9 +300,20 @@ def opened(url: str, name: str, head: str | None = None) -> "Trial":
     return Trial.open(url, name, head)
 
 
-def check_writable(path: str) -> None:
-    """Refuse a file that could not be written, before the work is done."""
-    if not os.access(Path(path).absolute().parent, os.W_OK):
+def check_writable(path: str, taken: Sequence[str] = ()) -> None:
+    """Refuse a file that could not be written, before the work is done, and one of the
+    files that are `taken`.
+    """
+    target = Path(os.path.realpath(path))
+    for other in taken:
+        if target == Path(os.path.realpath(other)):
+            raise InvalidInputError(
+                f"cannot write {path}: the trial itself is kept there. Give another file"
+            )
+    if target.exists() and not target.is_file():
+        if target.is_dir() or not os.access(target, os.W_OK):
+            raise InvalidInputError(f"cannot write {path}: it is no file that may be written to")
+    elif not os.access(target.parent, os.W_OK):
         raise InvalidInputError(
             f"cannot write {path}: there is no such folder, or it may not be written to"
         )

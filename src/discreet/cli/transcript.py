@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from discreet.cli.options import json_option, show_json
+from discreet.cli.options import check_writable, json_option, show_json
 
 if TYPE_CHECKING:
     from discreet.trials.status import Verification
@@ -36,6 +36,7 @@ def report_file(file: str, out: str, as_json: bool) -> None:
     from discreet.files import write
     from discreet.reports.trial import checked_page
 
+    check_writable(out, [file])
     page, found = checked_page(file)
     write(out, page)
     if as_json:

@@ -1,26 +1,23 @@
 """The commands of live trials: `discreet trial …`."""
 
-import csv
 import json
 import shlex
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import click
 
 from discreet.cli.create import create
 from discreet.cli.operate import expire, operate
-from discreet.cli.options import json_option, opened, show_json, url_option
-from discreet.cli.respond import read_number
+from discreet.cli.options import check_writable, json_option, opened, show_json, url_option
+from discreet.cli.tables import read_outcome, read_outcomes, reading
 from discreet.cli.transcript import head_option, show_verification
 from discreet.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from discreet.trials.protocol import Protocol
-    from discreet.trials.status import Batch
+    from discreet.trials.status import Batch, Told
 
 
 @click.group(no_args_is_help=False)
@@ -132,8 +129,8 @@ def tell(
     url: str,
     as_json: bool,
 ) -> None:
-    """Tell outcomes (randomised responses if the trial has local trust); again changes
-    nothing.
+    """Tell outcomes (randomised responses if the trial has local trust). One that was
+    told before stays as it is: amend corrects it.
     """
     if (table is None) == (id is None) or (id is None) != (outcome is None):
         raise InvalidInputError(
@@ -148,10 +145,50 @@ def tell(
     if place.protocol.strategy.trust_model.randomised:
         from discreet.trials.outcomes import Response
 
-        place.answer_many({id: Response.parse(word) for id, word in told.items()})
+        found = place.answer_many({id: Response.parse(word) for id, word in told.items()})
     else:
-        place.tell_many({id: _outcome(id, word, place.protocol) for id, word in told.items()})
-    show_json({"accepted": len(told)}) if as_json else click.echo(f"Accepted: {len(told)}.")
+        found = place.tell_many(
+            {id: read_outcome(id, word, place.protocol) for id, word in told.items()}
+        )
+    if as_json:
+        show_json({"accepted": found.new, "before": [*found.before], "late": [*found.late]})
+    else:
+        click.echo("\n".join(_told_words(found, place.protocol)))
+
+
+def _told_words(found: "Told", protocol: "Protocol") -> list[str]:
+    """What was taken, and of what was not, why: by ids and times, never by outcomes."""
+    words = [f"Accepted: {found.new}."]
+    if found.before:
+        mended = f": discreet trial amend {shlex.quote(protocol.name)} ID OUTCOME corrects one"
+        if protocol.strategy.trust_model.randomised:
+            mended = ""
+        words.append(
+            f"Told before, or declared missing, and left as they were{mended}: "
+            f"{_some(found.before)}"
+        )
+    if found.late:
+        words.append(f"Past their deadline, and of no effect: {_some(found.late)}")
+    return words
+
+
+def _some(ids: Sequence[str], most: int = 20) -> str:
+    more = f" and {len(ids) - most} more" if len(ids) > most else ""
+    return f"{', '.join(ids[:most])}{more}"
+
+
+@trial.command(context_settings={"ignore_unknown_options": True})
+@click.argument("name")
+@click.argument("id")
+@click.argument("outcome")
+@head_option
+@url_option
+@json_option
+def amend(name: str, id: str, outcome: str, head: str | None, url: str, as_json: bool) -> None:
+    """Correct an outcome that was told, until it is released."""
+    place = opened(url, name, head)
+    place.amend(id, read_outcome(id, outcome, place.protocol))
+    show_json({"accepted": 1}) if as_json else click.echo("Accepted.")
 
 
 @trial.command()
@@ -164,6 +201,26 @@ def miss(name: str, id: str, head: str | None, url: str, as_json: bool) -> None:
     """Say that an outcome will not come."""
     opened(url, name, head).miss(id)
     show_json({"accepted": 1}) if as_json else click.echo("Accepted.")
+
+
+@trial.command("list")
+@url_option
+@json_option
+def list_all(url: str, as_json: bool) -> None:
+    """Every trial at an address, with its state and how many people it has."""
+    from discreet.trials.listing import list_trials
+
+    found = list_trials(url)
+    if as_json:
+        show_json({"trials": [asdict(one) for one in found]})
+        return
+    from discreet.reports.terminal import show_grid
+
+    rows = [
+        [one.name, one.strategy, one.state, f"{one.people} of {one.max_people}"] for one in found
+    ]
+    heads = ["trial", "strategy", "state", "people"]
+    show_grid(heads, rows, left=heads[:3])
 
 
 @trial.command()
@@ -207,7 +264,10 @@ def transcript(name: str, out: str | None, head: str | None, url: str, as_json: 
     """
     from discreet.files import write
 
-    text = json.dumps(opened(url, name, head).transcript(), indent=1, ensure_ascii=False) + "\n"
+    place = opened(url, name, head)
+    if out is not None:
+        check_writable(out, place.files)
+    text = json.dumps(place.transcript(), indent=1, ensure_ascii=False) + "\n"
     if out is None:
         click.echo(text, nl=False)
         return
@@ -230,68 +290,7 @@ def report(name: str, out: str, head: str | None, url: str, as_json: bool) -> No
     from discreet.files import write
     from discreet.reports.trial import trial_page
 
-    write(out, trial_page(opened(url, name, head).transcript()))
+    place = opened(url, name, head)
+    check_writable(out, place.files)
+    write(out, trial_page(place.transcript()))
     show_json({"report": out}) if as_json else click.echo(out)
-
-
-@contextmanager
-def reading(path: str) -> Iterator[TextIO]:
-    """A text file, or stdin for -."""
-    if path == "-":
-        yield sys.stdin
-        return
-    try:
-        with Path(path).open(newline="", encoding="utf-8-sig") as file:
-            yield file
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not a text file in UTF-8"
-        raise InvalidInputError(f"cannot read {path}: {reason}") from None
-
-
-def _outcome(id: str, word: str, protocol: "Protocol") -> float:
-    """An outcome that the protocol takes; the error says whose, not which."""
-    try:
-        value = read_number(word)
-        protocol.scale.reward(value, protocol.outside)
-    except InvalidInputError as error:
-        raise InvalidInputError(f"of {id}: {error}; nothing was told") from None
-    return value
-
-
-def read_outcomes(file: TextIO) -> Iterator[tuple[str, str]]:
-    """(id, outcome) of each line; a first line id,outcome is skipped. Errors name the
-    line and not what is in it.
-    """
-    seen = set()
-    rows = csv.reader(file)
-    while True:
-        try:
-            row = next(rows, None)
-        except csv.Error:
-            raise InvalidInputError(
-                f"line {rows.line_num} cannot be read as a line of a CSV file"
-            ) from None
-        if row is None:
-            return
-        number, cells = rows.line_num, [cell.strip().removeprefix("\ufeff") for cell in row]
-        if not any(cells) or (number == 1 and cells[:1] == ["id"]):
-            continue
-        if len(cells) != 2 or not all(cells) or not _is_outcome(cells[1]):
-            raise InvalidInputError(
-                f"line {number} is not an id and an outcome separated by a comma"
-            )
-        if cells[0] in seen:
-            raise InvalidInputError(
-                f"line {number} has an id that was there before: one outcome for each person"
-            )
-        seen.add(cells[0])
-        yield cells[0], cells[1]
-
-
-def _is_outcome(word: str) -> bool:
-    """Whether it may be an outcome: a number, or a randomised response."""
-    try:
-        float(word)
-    except ValueError:
-        return "/" in word
-    return True

@@ -9,6 +9,7 @@ import html
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from xml.etree import ElementTree
 
 from discreet.errors import InvalidInputError
 from discreet.version import __version__
@@ -46,13 +47,13 @@ WIDE = 90
 LONG = 60
 """Characters in a cell from which its column is words, which are broken into lines."""
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-ACTIVE = re.compile(
-    rb"<\s*(script|foreignObject|iframe|object|embed|image|a)\b|\son\w+\s*=|javascript:|@import|"
-    rb"href\s*=\s*[\"'](?!#)|url\((?!#)",
-    re.IGNORECASE,
-)
-METADATA = re.compile(rb"<metadata>.*?</metadata>", re.DOTALL)
-"""What matplotlib says about itself in a picture; it holds links, and is left out."""
+ACTIVE = {"script", "foreignobject", "iframe", "object", "embed", "image", "a"}
+"""Elements that do more than draw."""
+LEADS_OUT = re.compile(r"javascript:|@import|url\((?!#)", re.IGNORECASE)
+ASIDE = re.compile(rb"<metadata>.*?</metadata>|<!--.*?-->", re.DOTALL)
+"""What matplotlib says about itself and its texts in a picture; it holds links and
+names, and is left out.
+"""
 
 
 @dataclass(frozen=True)
@@ -235,14 +236,34 @@ def _picture(picture: Picture, counter: _Counter) -> str:
     return f"<figure>{_inline(picture, counter.next())}{caption}</figure>\n"
 
 
+def _only_draws(drawing: bytes) -> bool:
+    """Whether a picture has no scripts, links or images: asked of its elements and
+    attributes, not of the words in it.
+    """
+    try:
+        elements = list(ElementTree.fromstring(drawing).iter())
+    except ElementTree.ParseError:
+        return False
+    for one in elements:
+        kind = str(one.tag).rpartition("}")[2].lower()
+        if kind in ACTIVE or (kind == "style" and LEADS_OUT.search(one.text or "")):
+            return False
+        for name, value in one.attrib.items():
+            word = name.rpartition("}")[2].lower()
+            away = word == "href" and not value.startswith("#")
+            if word.startswith("on") or away or LEADS_OUT.search(value):
+                return False
+    return True
+
+
 def _inline(picture: Picture, number: int) -> str:
     """The <svg> element alone, its ids made unique on the page, with a text for screen
     readers.
     """
     start = picture.svg.find(b"<svg")
     end = picture.svg.rfind(b"</svg>")
-    drawing = METADATA.sub(b"", picture.svg[start : end + len(b"</svg>")])
-    if start < 0 or end < 0 or ACTIVE.search(drawing):
+    drawing = ASIDE.sub(b"", picture.svg[start : end + len(b"</svg>")])
+    if start < 0 or end < 0 or not _only_draws(drawing):
         raise InvalidInputError(
             "a picture must be an SVG that only draws: no scripts, no links, no images"
         )

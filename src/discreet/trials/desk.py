@@ -20,7 +20,7 @@ from discreet.trials.protocol import Protocol, check_site
 from discreet.trials.record import Public
 from discreet.trials.replay import dealt_in
 from discreet.trials.settling import end_if_over, settle, sweep
-from discreet.trials.status import Assignment, Tally
+from discreet.trials.status import Assignment, Tally, Told
 from discreet.trials.store import schema
 from discreet.trials.store.schema import Assigned
 from discreet.trials.store.session import Session
@@ -205,7 +205,7 @@ class Desk:
             found[id] = row
         return found
 
-    def take_in(self, units: Mapping[str, int], middles: Middles | None = None) -> None:
+    def take_in(self, units: Mapping[str, int], middles: Middles | None = None) -> Told:
         """Seal outcomes by id, and release what is complete with them; those told
         before stay, those past the deadline count no more. `middles` are the levels
         that answers were randomised with.
@@ -230,6 +230,13 @@ class Desk:
         self._give_up(late, schema.EXPIRED)
         if news or late:
             settle(self, news + late)
+        over = tuple(id for id, row in rows.items() if self._past(row))
+        before = tuple(id for id in rows if id not in told and id not in over)
+        return Told(len(news), before, over)
+
+    def _past(self, row: Assigned) -> bool:
+        """Whether the deadline of a person has passed, whatever was told by then."""
+        return self.protocol.deadline is not None and (row.deadline or 0) < self.time
 
     def _check_middles(self, middles: Iterable[tuple[Assigned, float | None]]) -> None:
         """Refuse answers that were randomised with another middle level than the one
@@ -248,7 +255,7 @@ class Desk:
     def amend(self, id: str, units: int) -> None:
         """Put another outcome in the place of one that is not released."""
         row = self.find([id])[id]
-        if self.protocol.deadline is not None and (row.deadline or 0) < self.time:
+        if self._past(row):
             raise InvalidInputError(
                 "the deadline of this person has passed: what was told by then counts, and cannot "
                 "be amended any more"

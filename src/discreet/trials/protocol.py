@@ -4,6 +4,7 @@ text and its hash.
 
 import hashlib
 import json
+import unicodedata
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
@@ -52,6 +53,12 @@ ENROLMENT = {
 }
 MOST_PEOPLE = 2**30
 LONGEST_NAME = 200
+UNSHOWN = {"Cc", "Cf", "Zl", "Zp", "Cs"}
+"""Unicode's categories of control, format, line- and paragraph-separating characters,
+and of halves of pairs.
+"""
+JOINERS = "\u200c\u200d"
+"""Of these, what some scripts need within a word."""
 
 
 @dataclass(frozen=True)
@@ -334,6 +341,33 @@ def _check_sites(sites: Any) -> tuple[str, ...]:
 def check_site(name: Any) -> bool:
     """Whether this can be the name of a site."""
     return writable(name) and len(name) <= LONGEST_NAME
+
+
+def shown_plainly(text: str) -> bool:
+    """Whether a name has nothing in it that rewrites the line it is shown in: no
+    control, line-separating or direction-changing characters, no halves of pairs.
+    """
+    return not any(unicodedata.category(one) in UNSHOWN and one not in JOINERS for one in text)
+
+
+def plain_names(what: str, names: Any) -> Any:
+    """The same of several."""
+    return [plain_name(what, one) for one in names] if isinstance(names, list | tuple) else names
+
+
+def plain_name(what: str, text: Any) -> Any:
+    """A new name as it is kept: in one of Unicode's ways to write it; refuses one that
+    cannot be shown. (What is no text at all is refused where it is checked.)
+    """
+    if not isinstance(text, str):
+        return text
+    name = unicodedata.normalize("NFC", text)
+    if not shown_plainly(name):
+        raise InvalidInputError(
+            f"{what} has a character in it that cannot be seen and changes how lines are shown: "
+            "write it with letters, digits and signs"
+        )
+    return name
 
 
 def writable(text: Any) -> bool:

@@ -42,6 +42,20 @@ class Batch:
 
 
 @dataclass(frozen=True)
+class Told:
+    """What `tell` did. It depends on ids and times alone, never on an outcome."""
+
+    new: int
+    """Outcomes that were taken."""
+    before: tuple[str, ...] = ()
+    """Ids that were told before, or are declared missing: nothing changed, and `amend`
+    corrects an outcome.
+    """
+    late: tuple[str, ...] = ()
+    """Ids whose deadline has passed: what was told by then counts, and nothing else."""
+
+
+@dataclass(frozen=True)
 class ArmStatus:
     """What is public about an arm, in the experimenter's units."""
 

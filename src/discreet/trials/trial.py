@@ -7,8 +7,8 @@ in and never come out.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import unicodedata
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,40 +22,42 @@ from discreet.trials.dealing import usual_dealing
 from discreet.trials.desk import Desk, Middles
 from discreet.trials.entry import check_head, enter, examine
 from discreet.trials.intake import identifiers, outcome_units, response_units
+from discreet.trials.kept import Kept
+from discreet.trials.listing import near_names
 from discreet.trials.outcomes import Response
-from discreet.trials.protocol import COMPLETE, WAITING, Protocol, as_written, digest
-from discreet.trials.record import BROKEN, fresh
+from discreet.trials.protocol import (
+    COMPLETE,
+    WAITING,
+    Protocol,
+    as_written,
+    digest,
+    plain_name,
+    plain_names,
+)
 from discreet.trials.settling import end_if_over
-from discreet.trials.status import Batch, Figures, Status, Verification, make_figures, make_status
+from discreet.trials.status import (
+    Batch,
+    Figures,
+    Status,
+    Told,
+    Verification,
+    make_figures,
+    make_status,
+)
 from discreet.trials.store import schema
 from discreet.trials.store.database import Store
-from discreet.trials.store.schema import Row
-from discreet.trials.store.session import Session
 from discreet.validate import check_whole
 
 MOST_AT_ONCE = 100_000
 
 
-class Trial:
+class Trial(Kept):
     """A live trial. Make one with `Trial.create`, come back to it with `Trial.open`."""
 
     def __init__(self, home: Store, protocol: Protocol, protocol_hash: str) -> None:
-        self.protocol = protocol
-        self.protocol_hash = protocol_hash
-        self._store = home
-        self._now = fresh(protocol)
-        self._seq = -1
-        """Events behind the state we have; none that counts while a transaction is
-        under way.
-        """
-        self._seen = Head(0, "")
-        """Of the longest record we have seen: it can only grow."""
+        super().__init__(home, protocol, protocol_hash)
         self._figures: tuple[Head, Figures] | None = None
         """What takes long in a status, and the head at which it was computed."""
-        self._erased = False
-        """Whether outcomes were erased that may still be readable in the files of the
-        database.
-        """
 
     @classmethod
     def create(
@@ -98,14 +100,14 @@ class Trial:
         """
         settings = (max_people, missing, retain, *ends_of(range), direction, lease)
         protocol = Protocol(
-            name,
-            arms,  # type: ignore[arg-type]
+            plain_name("the name of the trial", name),
+            plain_names("the name of an arm", arms),
             strategy,
             *settings,
             outside=outside,
             dealing=usual_dealing(strategy) if dealing is None else dealing,
             block=block,
-            sites=sites,  # type: ignore[arg-type]
+            sites=plain_names("the name of a site", sites),
             deadline=deadline,
             release=release,
             enrolment=enrolment,
@@ -116,7 +118,7 @@ class Trial:
             mechanisms.ready()
         home = Store(url)
         enter(home, protocol)
-        trial = cls._open(home, name, None)
+        trial = cls._open(home, protocol.name, None)
         if dealing is None and not trial.protocol.dealing:
             protocol = replace(protocol, dealing="")  # begun before it was written down
         if differences := trial.protocol.differences(protocol):
@@ -135,16 +137,19 @@ class Trial:
         released after the backup: two releases of the same outcomes spend twice the ε.
         Whoever knows a later head can see that.
         """
-        return cls._open(Store(url, must_exist=True), name, head)
+        home = Store(url, must_exist=True)
+        composed = unicodedata.normalize("NFC", str(name))
+        if composed != name and name not in home.names():
+            name = composed
+        return cls._open(home, name, head)
 
     @classmethod
     def _open(cls, home: Store, name: str, head: str | None) -> "Trial":
         with home.reading(name) as session:
             row = session.look()
             if row is None:
-                known = ", ".join(home.names()) or "none yet"
                 raise InvalidInputError(
-                    f"there is no trial {name!r} in {home.called}; trials there: {known}"
+                    f"there is no trial {name!r} in {home.called}; {near_names(name, home.names())}"
                 )
             protocol_hash = digest(row.protocol)
             if session.hash_at(1) != first_event(protocol_hash).hash:
@@ -192,7 +197,7 @@ class Trial:
         of its own: nothing that can fail may follow a draw, or it could be drawn again;
         and a key is committed to before anybody of its round is known.
         """
-        names = None if people is None else identifiers(people)
+        names, site = None if people is None else identifiers(people), plain_name("the site", site)
         wanted = n if names is None else len(names)
         count = check_whole("n", wanted, least=1, most=MOST_AT_ONCE)
         self.expire()
@@ -208,36 +213,37 @@ class Trial:
             with self._writing() as desk:
                 desk.open_round()
 
-    def tell(self, id: str, outcome: float) -> None:
+    def tell(self, id: str, outcome: float) -> Told:
         """Tell one outcome. Telling again changes nothing, and looks the same, whatever
-        it carries.
+        it carries: `before` has the id then, and `amend` corrects an outcome.
         """
-        self.tell_many({id: outcome})
+        return self.tell_many({id: outcome})
 
-    def tell_many(self, outcomes: Mapping[str, float]) -> None:
-        """Tell many outcomes at once: all of them are taken, or with an error none."""
+    def tell_many(self, outcomes: Mapping[str, float]) -> Told:
+        """Tell many outcomes at once: all of them are taken, or with an error none; how
+        many were new, and which ids were told before or came too late.
+        """
         if self.protocol.strategy.trust_model.randomised:
             raise InvalidInputError(
                 "this trial has local trust: it takes no raw outcomes. Randomise each where the "
                 "person is, with discreet.respond or `discreet respond`, and pass the response to "
                 "answer"
             )
-        self._take_in({id: outcome_units(one, self.protocol) for id, one in outcomes.items()})
+        units = {id: outcome_units(one, self.protocol) for id, one in outcomes.items()}
+        return self._take_in(units)
 
-    def answer(self, id: str, response: Response) -> None:
+    def answer(self, id: str, response: Response) -> Told:
         """Tell one randomised response, in a trial with local trust."""
-        self.answer_many({id: response})
+        return self.answer_many({id: response})
 
-    def answer_many(self, responses: Mapping[str, Response]) -> None:
-        """Tell many randomised responses at once: all of them are taken, or with an
-        error none.
-        """
+    def answer_many(self, responses: Mapping[str, Response]) -> Told:
+        """Tell many randomised responses at once, as `tell_many` does."""
         if not self.protocol.strategy.trust_model.randomised:
             raise InvalidInputError(
                 "this trial has no local trust: tell it the outcomes themselves"
             )
         units = {id: response_units(one, self.protocol) for id, one in responses.items()}
-        self._take_in(units, {id: response.middle for id, response in responses.items()})
+        return self._take_in(units, {id: response.middle for id, response in responses.items()})
 
     def amend(self, id: str, outcome: float) -> None:
         """Correct an outcome that was told (or counts as a failure), until it is
@@ -274,13 +280,15 @@ class Trial:
         All of it stands in the public record, with the reason. What each means for the
         guarantee is on the docs page "What the guarantee means".
         """
+        thing = plain_name("what it is about", about)
         with self._writing() as desk:
-            desk.operate(Act(action, about, reason))
+            desk.operate(Act(action, thing, plain_name("the reason", reason)))
 
-    def _take_in(self, units: Mapping[str, int], middles: Middles | None = None) -> None:
-        if units:
-            with self._writing() as desk:
-                desk.take_in(units, middles)
+    def _take_in(self, units: Mapping[str, int], middles: Middles | None = None) -> Told:
+        if not units:
+            return Told(0)
+        with self._writing() as desk:
+            return desk.take_in(units, middles)
 
     # --- what anyone may see ----------------------------------------------------------
 
@@ -328,73 +336,3 @@ class Trial:
         return make_status(
             self.protocol_hash, self._now, figures, desk.shown_tally(), row.people, head
         )
-
-    # --- the store --------------------------------------------------------------------
-
-    @contextmanager
-    def _writing(self) -> Iterator[Desk]:
-        """One transaction, with the state as it is now; what was computed in one that
-        failed is forgotten.
-
-        Every change of the state is an event, so that the state is written if there
-        were any.
-        """
-        with self._store.lock:
-            with self._store.session(self.protocol.name) as session:
-                self._catch_up(session)
-                before = self._seq
-                self._seq = -1
-                desk = Desk(self.protocol, self._now, session)
-                yield desk
-                row = session.look_again()
-                if row.seq != before:
-                    session.save(self._now.dump())
-                # Before the commit: an interrupt that waited for it comes right after.
-                self._erased = self._erased or desk.erased
-            self._seq = row.seq
-            self._seen = Head(row.seq, row.head)
-            self._scrub()
-
-    @contextmanager
-    def _reading(self) -> Iterator[Desk]:
-        with self._store.lock:
-            self._scrub()
-            with self._store.reading(self.protocol.name) as session:
-                self._catch_up(session)
-                yield Desk(self.protocol, self._now, session)
-
-    def _catch_up(self, session: Session) -> None:
-        """Load the state unless it is the one we have: every change of it is an
-        event.
-        """
-        row = self._look(session)
-        if row.seq != self._seq:
-            self._seq = -1
-            try:
-                self._now.load(row.state)
-            except BROKEN:
-                raise TamperedError(
-                    f"the state of {self.protocol.name!r} is not what was written: run `discreet "
-                    "trial verify`"
-                ) from None
-            self._seq = row.seq
-
-    def _look(self, session: Session) -> Row:
-        row = session.look()
-        if row is None:
-            raise InvalidInputError(
-                f"there is no trial {self.protocol.name!r} in {self._store.called} any more"
-            )
-        head = Head(row.seq, row.head)
-        if head != self._seen:
-            if self._seen.seq:
-                check_head(session, self._seen)
-            self._seen = head
-        return row
-
-    def _scrub(self) -> None:
-        """Make erased outcomes unreadable; if somebody is reading, with the next
-        call.
-        """
-        if self._erased:
-            self._erased = not self._store.scrub()

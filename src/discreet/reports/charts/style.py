@@ -109,9 +109,13 @@ def render(figure: "Figure", kind: str = "svg", dpi: int = 160) -> bytes:
 
     Its layout is settled once.
     """
+    import warnings
+
     buffer = io.BytesIO()
     meta = {"svg": {"Date": None, "Creator": None}, "pdf": {"CreationDate": None}}.get(kind)
-    figure.savefig(buffer, format=kind, dpi=dpi, metadata=meta)
+    with warnings.catch_warnings():  # a name may have signs that the font lacks: boxes then
+        warnings.filterwarnings("ignore", r"Glyph .* missing from", UserWarning)
+        figure.savefig(buffer, format=kind, dpi=dpi, metadata=meta)
     figure.set_layout_engine("none")
     return buffer.getvalue()
 

@@ -88,6 +88,13 @@ class Store:
         with self._connection(**self.dialect.reading) as connection:
             return sorted(connection.execute(sa.select(trials.c.name)).scalars())
 
+    def rows(self) -> list[tuple[str, str, int, str]]:
+        """(name, protocol, people, state) of each trial, by name."""
+        columns = (trials.c.name, trials.c.protocol, trials.c.people, trials.c.state)
+        with self._connection(**self.dialect.reading) as connection:
+            found = connection.execute(sa.select(*columns)).all()
+        return sorted((row[0], row[1], row[2], row[3]) for row in found)
+
     def scrub(self) -> bool:
         """Make what was erased unreadable, after its transaction; false if it must be
         tried again.

@@ -70,6 +70,13 @@ class Dialect(ABC):
         """What to call the database in a message."""
         return self.address
 
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The files of the database that are on this machine and must not be written
+        by others.
+        """
+        return ()
+
     @abstractmethod
     def find(self, must_exist: bool) -> None:
         """Before the first connection: refuse, or make, what must be there."""
@@ -140,6 +147,11 @@ class SQLite(Dialect):
     def called(self) -> str:
         """The file."""
         return str(self.url.database)
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The file, and its log."""
+        return tuple(f"{self.called}{end}" for end in ("", "-wal", "-shm"))
 
     def find(self, must_exist: bool) -> None:
         """A new file is empty, and only its owner may read it: outcomes of open batches

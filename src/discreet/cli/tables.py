@@ -1,0 +1,96 @@
+"""Files of people and outcomes, as they come from spreadsheets."""
+
+import csv
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+from discreet.cli.respond import read_number
+from discreet.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from discreet.trials.protocol import Protocol
+
+SEPARATORS = ",;\t"
+
+
+@contextmanager
+def reading(path: str) -> Iterator[TextIO]:
+    """A text file, or stdin for -."""
+    if path == "-":
+        yield sys.stdin
+        return
+    try:
+        with Path(path).open(newline="", encoding="utf-8-sig") as file:
+            yield file
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not a text file in UTF-8"
+        raise InvalidInputError(f"cannot read {path}: {reason}") from None
+
+
+def read_outcome(id: str, word: str, protocol: "Protocol") -> float:
+    """An outcome that the protocol takes; the error says whose, not which."""
+    try:
+        value = read_number(word)
+        protocol.scale.reward(value, protocol.outside)
+    except InvalidInputError as error:
+        raise InvalidInputError(f"of {id}: {error}; nothing was told") from None
+    return value
+
+
+def read_outcomes(file: TextIO) -> Iterator[tuple[str, str]]:
+    """(id, outcome) of each line; a first line id,outcome is skipped. Errors name the
+    line and not what is in it.
+
+    Spreadsheets separate by commas, semicolons or tabs, and may say by which in a line
+    sep=; before all others. Where it is not the comma, that may be the decimal point.
+    """
+    seen, lines = set(), list(file)
+    separator = _separator(lines)
+    rows = csv.reader(lines, delimiter=separator)
+    while True:
+        try:
+            row = next(rows, None)
+        except csv.Error:
+            raise InvalidInputError(
+                f"line {rows.line_num} cannot be read as a line of a CSV file"
+            ) from None
+        if row is None:
+            return
+        number, cells = rows.line_num, [cell.removeprefix("\ufeff").strip() for cell in row]
+        says = number <= 2 and cells[0].lower() in ("id", "sep=") if cells else False
+        if not any(cells) or says:
+            continue
+        if separator != "," and len(cells) == 2:
+            cells[1] = cells[1].replace(",", ".")
+        if len(cells) != 2 or not all(cells) or not _is_outcome(cells[1]):
+            raise InvalidInputError(
+                f"line {number} is not an id and an outcome separated by a comma, a semicolon or a "
+                "tab; nothing was told"
+            )
+        if cells[0] in seen:
+            raise InvalidInputError(
+                f"line {number} has an id that was there before: one outcome for each person; "
+                "nothing was told"
+            )
+        seen.add(cells[0])
+        yield cells[0], cells[1]
+
+
+def _separator(lines: list[str]) -> str:
+    """What stands between the cells, by the first line that says anything."""
+    first = next((line for line in lines if line.strip("\ufeff \r\n")), "").strip("\ufeff \r\n")
+    if first.lower().startswith("sep=") and first[4:5] in (*SEPARATORS,):
+        return first[4:5]
+    return next((sign for sign in ";\t" if sign in first), ",")
+
+
+def _is_outcome(word: str) -> bool:
+    """Whether it may be an outcome: a number, or a randomised response."""
+    try:
+        float(word)
+    except ValueError:
+        return "/" in word
+    return True

@@ -1,0 +1,56 @@
+"""The trials at an address: which there are, and how far each is."""
+
+import difflib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from discreet.trials.store.database import Store
+
+FEW = 5
+"""So many names are shown all; of more only those that are near to a wrong one."""
+GOES_ON, PAUSED, CONCLUSIVE, INCONCLUSIVE = "goes on", "paused", "conclusive", "inconclusive"
+
+
+@dataclass(frozen=True)
+class Listed:
+    """One trial of several, as anyone may see it."""
+
+    name: str
+    strategy: str
+    state: str
+    """It goes on, is paused, or has ended, conclusive or not."""
+    people: int
+    max_people: int
+
+
+def list_trials(url: str) -> list[Listed]:
+    """Every trial at an address, by name."""
+    home = Store(url, must_exist=True)
+    try:
+        return [_listed(*row) for row in home.rows()]
+    finally:
+        home.close()
+
+
+def _listed(name: str, protocol: str, people: int, state: str) -> Listed:
+    """From what is stored, without making a run of it."""
+    said, now = json.loads(protocol), json.loads(state)
+    conduct = now.get("conduct", {})
+    if now.get("stopped", False):
+        stands = CONCLUSIVE if now.get("conclusive", False) else INCONCLUSIVE
+    else:
+        stands = PAUSED if conduct.get("paused", False) else GOES_ON
+    most = conduct.get("maximum", said["max_people"])
+    return Listed(name, said["strategy"]["name"], stands, people, most)
+
+
+def near_names(name: str, names: Sequence[str]) -> str:
+    """What to say where there is no trial of a name."""
+    if not names:
+        return "there are no trials yet"
+    if len(names) <= FEW:
+        return f"trials there: {', '.join(names)}"
+    near = difflib.get_close_matches(name, names, n=3)
+    many = f"there are {len(names)}: discreet trial list shows them"
+    return f"did you mean {' or '.join(map(repr, near))}? {many}" if near else many
