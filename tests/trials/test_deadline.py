@@ -123,7 +123,7 @@ def test_the_clock_tells_nothing(url: str, strategy: Strategy, clock: Clock) -> 
             assert len(looks) < 30
         events = trial.transcript()["events"]
         times = [(event["kind"], event["at"]) for event in events if "at" in event]
-        seen.append((times, looks))
+        seen.append((times, looks[:-1]))  # up to the release: what follows depends on its noise
         assert trial.verify().intact
         assert verify_transcript(trial.transcript()).intact
     assert seen[0] == seen[1] == seen[2]

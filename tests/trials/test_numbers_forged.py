@@ -133,8 +133,8 @@ def test_forged_closeness_is_found(records: dict[str, Record], name: str, change
 
 @pytest.mark.parametrize("name", ["fine and bits", "no privacy", "levels"])
 def test_intervals_follow_from_closeness(records: dict[str, Record], name: str) -> None:
-    """Of two people more, or less: with a chain of one's own the status is another."""
-    for more in (2, -2):
+    """Of six people more, or less: with a chain of one's own the status is another."""
+    for more in (6, -6):
 
         def change(event: Record, more: int = more) -> None:
             shown(event)["near"] += round(more / event["unit"])
