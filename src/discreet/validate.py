@@ -65,9 +65,13 @@ def check_arms(arms: int) -> int:
 def check_whole(name: str, value: float, least: int, most: int | None = None) -> int:
     """A whole number in a range; 1e6 counts as one."""
     range_ = f"{least} or more" if most is None else f"from {least} to {most:g}"
-    whole = isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
+    real = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    whole = real and (isinstance(value, int) or math.isfinite(value))
     if not whole or int(value) != value or value < least or (most is not None and value > most):
-        raise InvalidInputError(f"{name} must be a whole number, {range_}; got {value!r}")
+        got = repr(value)
+        raise InvalidInputError(
+            f"{name} must be a whole number, {range_}; got {got if len(got) < 40 else 'another'}"
+        )
     return int(value)
 
 

@@ -141,6 +141,8 @@ def tell(
     else:
         with reading(table) as file:
             told = dict(read_outcomes(file))
+        if not told:
+            raise InvalidInputError("no line has an id and an outcome: nothing was told")
     place = opened(url, name, head)
     if place.protocol.strategy.trust_model.randomised:
         from discreet.trials.outcomes import Response

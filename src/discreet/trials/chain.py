@@ -44,7 +44,7 @@ class Head(NamedTuple):
             if not (length.isascii() and length.isdigit() and len(length) < 10):
                 raise ValueError
             return Head(int(length), known)
-        except (AttributeError, ValueError):
+        except (AttributeError, TypeError, ValueError):
             raise InvalidInputError("head must look like 17:5f2c…, as status shows it") from None
 
 

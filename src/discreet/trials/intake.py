@@ -2,7 +2,8 @@
 
 import secrets
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from discreet.errors import InvalidInputError
 from discreet.trials.outcomes import Response, largest_response, response_kind, to_units
@@ -15,10 +16,10 @@ def identifiers(people: Sequence[str]) -> list[bytes]:
     """Identifiers as they are hashed: without spaces around, in one of Unicode's ways
     to write them.
     """
-    if not people:
+    listed = isinstance(people, Sequence) and not isinstance(people, str | bytes)
+    if listed and not people:
         raise InvalidInputError("the list of people is empty")
-    texts = all(isinstance(person, str) and person.strip() for person in people)
-    if isinstance(people, str) or not texts:
+    if not listed or not all(isinstance(person, str) and person.strip() for person in people):
         raise InvalidInputError("people must be a list of identifiers, each a text")
     try:
         return [unicodedata.normalize("NFC", person.strip()).encode() for person in people]
@@ -42,6 +43,23 @@ def number_of(id: str) -> int:
     """The person's number that an id claims; -1 for what is no id."""
     number = str(id).partition("-")[0]
     return int(number) if number.isascii() and number.isdigit() and len(number) < 10 else -1
+
+
+def one_id(id: Any) -> str:
+    """An id as `ask` gave it; refuses what is no text."""
+    if not isinstance(id, str):
+        raise InvalidInputError("an id is a text, as ask gave it; nothing was told")
+    return id
+
+
+def check_many(told: Any) -> None:
+    """Refuse what is no mapping from ids."""
+    if not isinstance(told, Mapping):
+        raise InvalidInputError(
+            "give a dictionary from ids to what is told, such as {'1-5f2c': 1}; nothing was told"
+        )
+    for id in told:
+        one_id(id)
 
 
 def outcome_units(outcome: float, protocol: Protocol) -> int:

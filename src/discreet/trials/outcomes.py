@@ -70,7 +70,7 @@ class Response:
             if mechanism == "levels":
                 return Response(mechanism, epsilon, None, int(value), scale, more)
             return Response(mechanism, epsilon, more, int(value), scale)
-        except ValueError:
+        except (AttributeError, TypeError, ValueError):
             raise InvalidInputError(
                 "not a randomised response: have the outcome randomised where the person is, with "
                 "`discreet respond`"

@@ -262,6 +262,11 @@ class Protocol:
     @staticmethod
     def from_dict(description: dict[str, Any]) -> "Protocol":
         """The protocol that `to_dict` described."""
+        if unknown := set(description) - {field.name for field in fields(Protocol)}:
+            raise InvalidInputError(
+                f"the protocol says {', '.join(sorted(unknown))}, which this discreet does not "
+                "know: it was made by a newer one. Upgrade with pip install -U discreet"
+            )
         strategy = Strategy.from_dict(description["strategy"])
         return Protocol(**{**description, "arms": tuple(description["arms"]), "strategy": strategy})
 

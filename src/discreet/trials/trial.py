@@ -21,7 +21,7 @@ from discreet.trials.conduct import Act
 from discreet.trials.dealing import usual_dealing
 from discreet.trials.desk import Desk, Middles
 from discreet.trials.entry import check_head, enter, examine
-from discreet.trials.intake import identifiers, outcome_units, response_units
+from discreet.trials.intake import check_many, identifiers, one_id, outcome_units, response_units
 from discreet.trials.kept import Kept
 from discreet.trials.listing import near_names
 from discreet.trials.outcomes import Response
@@ -33,6 +33,7 @@ from discreet.trials.protocol import (
     digest,
     plain_name,
     plain_names,
+    writable,
 )
 from discreet.trials.settling import end_if_over
 from discreet.trials.status import (
@@ -137,6 +138,8 @@ class Trial(Kept):
         released after the backup: two releases of the same outcomes spend twice the ε.
         Whoever knows a later head can see that.
         """
+        if not writable(name):
+            raise InvalidInputError("give the name of a trial, a text")
         home = Store(url, must_exist=True)
         composed = unicodedata.normalize("NFC", str(name))
         if composed != name and name not in home.names():
@@ -217,7 +220,7 @@ class Trial(Kept):
         """Tell one outcome. Telling again changes nothing, and looks the same, whatever
         it carries: `before` has the id then, and `amend` corrects an outcome.
         """
-        return self.tell_many({id: outcome})
+        return self.tell_many({one_id(id): outcome})
 
     def tell_many(self, outcomes: Mapping[str, float]) -> Told:
         """Tell many outcomes at once: all of them are taken, or with an error none; how
@@ -229,12 +232,13 @@ class Trial(Kept):
                 "person is, with discreet.respond or `discreet respond`, and pass the response to "
                 "answer"
             )
+        check_many(outcomes)
         units = {id: outcome_units(one, self.protocol) for id, one in outcomes.items()}
         return self._take_in(units)
 
     def answer(self, id: str, response: Response) -> Told:
         """Tell one randomised response, in a trial with local trust."""
-        return self.answer_many({id: response})
+        return self.answer_many({one_id(id): response})
 
     def answer_many(self, responses: Mapping[str, Response]) -> Told:
         """Tell many randomised responses at once, as `tell_many` does."""
@@ -242,6 +246,7 @@ class Trial(Kept):
             raise InvalidInputError(
                 "this trial has no local trust: tell it the outcomes themselves"
             )
+        check_many(responses)
         units = {id: response_units(one, self.protocol) for id, one in responses.items()}
         return self._take_in(units, {id: response.middle for id, response in responses.items()})
 
@@ -257,12 +262,12 @@ class Trial(Kept):
             )
         units = outcome_units(outcome, self.protocol)
         with self._writing() as desk:
-            desk.amend(id, units)
+            desk.amend(one_id(id), units)
 
     def miss(self, id: str) -> None:
         """Say that an outcome will not come. If it was told before, nothing changes."""
         with self._writing() as desk:
-            desk.lose(desk.find([id]).values(), schema.MISSED)
+            desk.lose(desk.find([one_id(id)]).values(), schema.MISSED)
 
     def expire(self) -> int:
         """Give up the assignments whose deadline or lease has passed, and release what

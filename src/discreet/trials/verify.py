@@ -219,6 +219,8 @@ def read_transcript(transcript: str | os.PathLike[str] | Mapping[str, Any]) -> d
         name = "this"
         hint = "give what Trial.transcript returned, or its file"
     else:
+        if not isinstance(transcript, str | os.PathLike):
+            raise InvalidInputError("give a transcript: a file, or what Trial.transcript returned")
         name = os.fspath(transcript)
         hint = "give the file that `discreet trial transcript NAME --out FILE` wrote"
     try:

@@ -19,7 +19,7 @@ import sqlalchemy as sa
 
 from discreet.errors import InvalidInputError, StoreError
 from discreet.trials.store import schema
-from discreet.trials.store.dialects import dialect_of
+from discreet.trials.store.dialects import REPLACED, dialect_of
 from discreet.trials.store.interrupts import Later, close_at_fork
 from discreet.trials.store.schema import about, metadata, trials
 from discreet.trials.store.session import Session
@@ -76,6 +76,8 @@ class Store:
                     "was done: tell again what was told (that is safe), look at the status for "
                     "what was asked"
                 )
+            if not self.dialect.in_place(connection):
+                self._fail(REPLACED)
 
     @contextmanager
     def reading(self, name: str) -> Iterator[Session]:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import sqlalchemy as sa
 
-from discreet.errors import InvalidInputError
+from discreet.errors import InvalidInputError, StoreError
 from discreet.trials.store.schema import sealed
 
 BUSY_SECONDS = 30.0
@@ -28,6 +28,19 @@ REFUSED_USER = "the server refused the user: check its name, password and rights
 CAME_BETWEEN = "another transaction came in between: try again"
 OVERLOADED = "the server is out of connections or memory: try again later"
 ENDED = "the server ended the connection: check that it runs, and try again"
+GONE = (
+    "the file was removed or renamed while the trial was open; nothing was changed. Put it back, "
+    "or restore a backup and open it with the head that you know"
+)
+REPLACED = (
+    "another file was put in its place while this was written, and it is not known whether this "
+    "was done: look at the status, with the head that you know"
+)
+FOREIGN_LOG = (
+    "another file was put in its place, but the log beside it, whose name ends with -wal, is still "
+    "that of the one before: put that one back, or take the log away too, and open the trial with "
+    "the head that you know"
+)
 UNREACHABLE = (
     "the server cannot be reached, or let nobody in: check that it runs, the address, user and "
     "password"
@@ -99,6 +112,10 @@ class Dialect(ABC):
         tried again.
         """
 
+    def in_place(self, connection: sa.Connection) -> bool:
+        """Whether a connection still writes where others look."""
+        return True
+
     @abstractmethod
     def code(self, error: Any) -> str | None:
         """The code of a driver's error."""
@@ -131,6 +148,9 @@ class SQLite(Dialect):
         ("SQLITE_NOTADB",): FOREIGN,
         ("SQLITE_CORRUPT",): DAMAGED,
     }
+
+    _last: tuple[int, int] | None = None
+    """The file that was opened last."""
 
     def check_url(self, url: sa.URL) -> sa.URL:
         """A file, and nothing else."""
@@ -167,9 +187,47 @@ class SQLite(Dialect):
             os.close(os.open(self.called, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
 
     def listen(self, engine: sa.Engine) -> None:
-        """The driver begins no transactions by itself: we do."""
+        """The driver begins no transactions by itself: we do. A file that was put in
+        the place of the one that is open, or taken away, is noticed whenever a
+        connection is used.
+        """
+        sa.event.listen(engine, "do_connect", self._note_file)
         sa.event.listen(engine, "connect", _set_up_sqlite)
+        sa.event.listen(engine, "checkout", self._check_file)
         sa.event.listen(engine, "begin", _begin_sqlite)
+
+    def _file(self) -> tuple[int, int] | None:
+        """Which file there is now."""
+        try:
+            found = os.stat(self.called)
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
+
+    def _note_file(self, _dialect: Any, record: Any, _words: Any, _options: Any) -> None:
+        """Before it is opened: if another one comes in between, the next look tells. A
+        log of the one before would be played into the wrong file.
+        """
+        file = self._file()
+        if self._last is not None and file != self._last:
+            if file is None:
+                raise StoreError(f"{self.called}: {GONE}")
+            log = Path(self.files[1])
+            if log.exists() and log.stat().st_size:
+                raise StoreError(f"{self.called}: {FOREIGN_LOG}")
+        self._last = file
+        record.info["file"] = file
+
+    def _check_file(self, _connection: Any, record: Any, _proxy: Any) -> None:
+        """Let go of a connection to a file that is no longer there: SQLAlchemy makes
+        another one.
+        """
+        if self._file() != record.info["file"]:
+            raise sa.exc.DisconnectionError
+
+    def in_place(self, connection: sa.Connection) -> bool:
+        """Whether the open file is the one at its path."""
+        return bool(self._file() == connection.info["file"])
 
     def prepare(self, alone: sa.Connection) -> None:
         """A write-ahead log: readers and a writer do not wait for each other."""
@@ -286,7 +344,8 @@ def dialect_of(url: str) -> Dialect:
     """The kind of database at this address, or what is wrong with it."""
     try:
         read = sa.make_url(url)
-    except sa.exc.ArgumentError:
+        str(url).encode()
+    except (sa.exc.ArgumentError, ValueError):
         raise InvalidInputError(
             "url must look like sqlite:///trial.db or postgresql://user@host/database"
         ) from None
