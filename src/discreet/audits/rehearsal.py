@@ -120,6 +120,7 @@ class Rehearsal:
         self.keyed = way.kind not in ("", ORDER)
         self.live: Run = live_run(strategy, arms, people, way)
         self._start = self.live.dump()
+        self.learns, self.phased = self.live.learns_always, way.kind in (COINS, BLOCKS)
         self.middle: float | None = None
         """The middle level that people send, where they send levels."""
         self.near: list[float] | None = None
@@ -220,16 +221,20 @@ class Rehearsal:
         if live.dealing.continuous and (due := live.due()) and self._ready(due) <= self.time:
             self._publish(due)
             return True
-        if live.closed and live.samples < live.cap:
+        place = live.take(self._dealer)
+        if place is None and live.samples < live.cap and live.closed:
             self._open()
-        number = live.samples + 1
-        place = live.take(lambda weights: self.deal(number, weights))
+            place = live.take(self._dealer)
         if place is not None:
             self._enter(place)
         elif due := live.due():
             self.time = max(self.time, self._ready(due))
             self._publish(due)
         return place is not None or bool(due)
+
+    def _dealer(self, weights: list[int]) -> int:
+        """Deals the next person."""
+        return self.deal(self.live.samples + 1, weights)
 
     def end(self) -> Transcript:
         """What was published; keys that were not revealed are."""
@@ -255,11 +260,11 @@ class Rehearsal:
             outcome, wait = 0.0, self.deadline
         self.outcomes.append(outcome)
         self.known.append(self.time + wait)
-        self.last[self._round(place)] = self.time
+        self.last[place.phase if self.phased else 0] = self.time
         self.batches.setdefault((place.arm, place.phase), []).append(person)
         self.record.arms.append(place.arm)
         self.time += 1
-        if self.live.learns_always:
+        if self.learns:
             value = self.respond(outcome)
             self.live.answer(place.arm, value / self.grid)
             self.record.releases.append(Release(*place, value))
@@ -276,7 +281,7 @@ class Rehearsal:
 
     def _round(self, place: Place) -> int:
         """The round of a place, where several may be under way."""
-        return place.phase if self.live.dealing.kind in (COINS, BLOCKS) else 0
+        return place.phase if self.phased else 0
 
     def _ready(self, due: list[Place]) -> float:
         """When what is due may be released."""

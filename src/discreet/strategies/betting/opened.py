@@ -139,7 +139,7 @@ class OpenedRun(BettingRun):
 
     def _open(self) -> Flight | None:
         """The round in which people are dealt."""
-        if self.stopped or not self.flights or self.flights[-1].closed or not self._room():
+        if self.stopped or not self.flights or self.flights[-1].closed or self.samples >= self.cap:
             return None
         return self.flights[-1]
 
