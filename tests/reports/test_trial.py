@@ -110,13 +110,10 @@ def test_by_the_clock_it_is_said_when_and_not_who() -> None:
 
 def test_each_arm_dropped_or_added_costs_a_delta() -> None:
     acts = [act("add-arm", "d"), act("drop-arm", "a"), act("pause")]
-    assert reshaped_words({"acts": acts, "delta": 0.05}).endswith(
-        "at most 3 δ = 0.15, which takes the place of 0.05"
-    )
-    assert reshaped_words({"acts": acts, "delta": 0.5}).endswith(
-        "= 1, which takes the place of 0.5"
-    )
-    assert reshaped_words({"acts": acts[2:], "delta": 0.05}) == ""
+    status = {"acts": acts, "delta": 0.05, "error_rate": 0.15}
+    assert reshaped_words(status).endswith("at most 0.15, which takes the place of 0.05")
+    assert reshaped_words({**status, "error_rate": None}) == "", "where there is no proof"
+    assert reshaped_words({**status, "acts": acts[2:], "error_rate": 0.05}) == ""
 
 
 @pytest.mark.parametrize(("kind", "drifts"), [(COINS, True), (BLOCKS, True), (SHUFFLED, False)])
@@ -232,7 +229,7 @@ def test_arms_that_come_and_go(start: Start, capsys: pytest.CaptureFixture[str])
     assert "<td>dropped by hand</td>" in result
     assert "Where sites differ or outcomes drift the answer holds" in result
     promised = section(page, "What is promised")
-    assert "wrong with probability at most 3 δ = 3e-90" in promised
+    assert "wrong with probability at most 3e-90, which" in promised
     show_trial(trial.status())
     words = " ".join(capsys.readouterr().out.split())
     assert "40 mg was added later. 5 mg was dropped by hand: the answer" in words

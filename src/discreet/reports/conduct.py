@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from discreet.strategies.parts import BLOCKS, COINS
+from discreet.trials.conduct import ADD, DROP
 from discreet.trials.dealing import GUARANTEE
 from discreet.trials.protocol import CLOCK, RELEASE
 
@@ -16,7 +17,7 @@ Said = Mapping[str, Any]
 """A status in plain types."""
 PAUSED = "is paused: nobody is assigned until an operator resumes it"
 DROPPED, ADDED = "dropped by hand", "added later"
-ARM_ACTS = {"drop-arm": DROPPED, "add-arm": ADDED}
+ARM_ACTS = {DROP: DROPPED, ADD: ADDED}
 UNITS = {"days": 86_400, "hours": 3600, "minutes": 60}
 ACT_HEAD = ("action", "about", "reason", "what it means")
 ACT_WORDS = ("reason", "what it means")
@@ -121,14 +122,13 @@ def reshaped_words(status: Said) -> str:
     """What the error rate is where arms were dropped or added, each of which costs one
     δ.
     """
-    times = sum(act["action"] in ARM_ACTS for act in status.get("acts", ()))
-    if not times:
+    rate = status.get("error_rate")
+    if rate is None or not arm_notes(status):
         return ""
-    rate = min(1.0, (times + 1) * status["delta"])
     return (
-        f"δ is for the arms of the start, and once more for each time that an arm was dropped or "
-        f"added. Over the whole trial the answer is wrong with probability at most {times + 1} δ = "
-        f"{rate:.4g}, which takes the place of {status['delta']:g}"
+        "δ is for the arms of the start, and once more for each time that an arm was dropped or "
+        f"added. Over the whole trial the answer is wrong with probability at most {rate:.4g}, "
+        f"which takes the place of {status['delta']:g}"
     )
 
 

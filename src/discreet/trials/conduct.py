@@ -16,6 +16,7 @@ from discreet.strategies.run import Run
 from discreet.trials.protocol import LONGEST_NAME, MOST_PEOPLE, Protocol, check_site, writable
 
 LONGEST_REASON = 1000
+DROP, ADD = "drop-arm", "add-arm"
 
 MEANS = {
     "maximum": "the error rate holds at every size at once: a maximum only says when to look last",
@@ -31,13 +32,13 @@ MEANS = {
         "those who are in stay in; from then on the answer is about the people who still come"
     ),
     "open-site": "from then on the answer is about its people, too",
-    "drop-arm": (
+    DROP: (
         "all bets began again with the arms that were left. Nothing more is released of the people "
         "of the dropped arm, and rounds that were open are released without bets. Given everything "
         "before, the trial ends with an arm that is not the best of those left with probability at "
         "most δ; over a whole trial with h arms dropped, at most (h + 1) δ"
     ),
-    "add-arm": (
+    ADD: (
         "the new arm is compared with those who are dealt at the same time only. With h arms added "
         "the error rate is at most (h + 1) δ, and δ if the best of all was there from the start"
     ),
@@ -102,6 +103,16 @@ class Conduct:
     record tells times.
     """
 
+    @property
+    def added(self) -> int:
+        """Arms that were added."""
+        return sum(act.action == ADD for act in self.acts)
+
+    @property
+    def reshaped(self) -> int:
+        """How often an arm was dropped or added: each time costs one δ."""
+        return sum(act.action in (DROP, ADD) for act in self.acts)
+
     def dump(self) -> dict[str, Any]:
         """In plain types; stored for ever, names are only added."""
         return {**asdict(self), "acts": [list(act) for act in self.acts]}
@@ -159,7 +170,7 @@ class Conduct:
                 f"give a reason, a text of at most {LONGEST_REASON} characters: it stands in the "
                 "public record, so let it name nobody and no outcome"
             )
-        if act.action in ("drop-arm", "add-arm") and not protocol.dealing:
+        if act.action in (DROP, ADD) and not protocol.dealing:
             raise InvalidInputError(
                 "this trial was begun before people were dealt by coins: what its error rate would "
                 "mean with other arms is not proved. Stop it, and begin another"
@@ -171,8 +182,8 @@ class Conduct:
             "stop": lambda: self._stop(act.about),
             "close-site": lambda: self._site(act.about, False, protocol),
             "open-site": lambda: self._site(act.about, True, protocol),
-            "drop-arm": lambda: self._drop(act.about, run),
-            "add-arm": lambda: self._add(act.about, run),
+            DROP: lambda: self._drop(act.about, run),
+            ADD: lambda: self._add(act.about, run),
         }
         handlers[act.action]()
         self.acts.append(act)

@@ -217,8 +217,8 @@ def make_figures(now: Public) -> Figures:
     arms = tuple(_arm(name, arm, now.protocol.scale) for name, arm in table)
     if not now.stopped or now.conclusive:
         return Figures(arms, None)
-    added = sum(act.action == "add-arm" for act in now.conduct.acts)
-    return Figures(arms, now.protocol.shown_delta(now.run.smallest_delta(), added))
+    smallest = now.run.smallest_delta()
+    return Figures(arms, now.protocol.shown_delta(smallest, now.conduct.added))
 
 
 def _arm(name: str, arm: ArmView, scale: Scale) -> ArmStatus:
@@ -258,8 +258,7 @@ def _error_rate(now: Public) -> float | None:
     strategy = now.protocol.strategy
     if not now.protocol.dealing or not strategy.proved:
         return None
-    changes = sum(act.action in ("drop-arm", "add-arm") for act in now.conduct.acts)
-    return min((1 + changes) * strategy.delta, 1.0)
+    return min((1 + now.conduct.reshaped) * strategy.delta, 1.0)
 
 
 def make_status(
