@@ -220,9 +220,9 @@ def test_every_action_has_words() -> None:
 def test_an_action_says_what_happened_and_what_it_means() -> None:
     trial(*CREATE)
     read("ask", "dose", "-n", "3")
-    words = trial("operate", "dose", "maximum", "30", "--reason", "money").stdout
+    words = trial("operate", "dose", "raise-maximum", "30", "--reason", "money").stdout
     assert words.startswith("At most 30 people take part from now on.\n")
-    assert f"What it means: {MEANS['maximum']}." in words
+    assert f"What it means: {MEANS['raise-maximum']}." in words
     assert "It stands in the public record" in words
     assert "over" not in words
     assert read("status", "dose")["max_people"] == 30
@@ -239,7 +239,7 @@ def test_an_action_says_what_happened_and_what_it_means() -> None:
     events = json.loads(trial("transcript", "dose").stdout)["events"]
     done = [event for event in events if event["kind"] == "operator"]
     assert [(event["action"], event.get("about"), event["reason"]) for event in done] == [
-        ("maximum", 30, "money"),
+        ("raise-maximum", 30, "money"),
         ("close-site", "Lyon", "no staff"),
         ("open-site", "Lyon", "staff"),
     ]
@@ -258,7 +258,7 @@ def test_a_maximum_that_is_reached_ends_the_trial() -> None:
     trial(*CREATE)
     one = read("ask", "dose")["assignments"][0]
     trial("tell", "dose", one["id"], "1")
-    words = trial("operate", "dose", "maximum", "1", "--reason", "money").stdout
+    words = trial("operate", "dose", "lower-maximum", "1", "--reason", "money").stdout
     assert words.endswith("The trial is over: discreet trial status dose\n")
     assert "ended at its maximum: INCONCLUSIVE" in trial("status", "dose").stdout
 
@@ -284,13 +284,13 @@ def test_arms_are_dropped_and_added() -> None:
     ("words", "message"),
     [
         *([[action, "3"], words[:40]] for action, words in REFUSED.items()),
-        (["fly", "--reason", "x"], "an operator may do one of maximum, pause"),
+        (["fly", "--reason", "x"], "an operator may do one of raise-maximum"),
         (["pause"], "give a reason"),
         (["pause", "now", "--reason", "x"], "takes a reason and nothing else"),
         (["resume", "--reason", "x"], "not paused"),
-        (["maximum", "--reason", "x"], "must be a whole number"),
-        (["maximum", "ten", "--reason", "x"], "must be a whole number"),
-        (["maximum", "0", "--reason", "x"], "must be a whole number"),
+        (["raise-maximum", "--reason", "x"], "must be a whole number"),
+        (["raise-maximum", "ten", "--reason", "x"], "must be a whole number"),
+        (["raise-maximum", "0", "--reason", "x"], "must be a whole number"),
         (["drop-arm", "a", "--reason", "x"], "no arm can be dropped"),
         (["add-arm", "d", "--reason", "x"], "no arm can be added"),
     ],

@@ -140,7 +140,7 @@ def test_the_page_of_a_trial_in_the_field(start: Start) -> None:
     assert "The trial is paused: nobody is assigned" in section(page, "Result")
     trial.operate("resume", "it is over")
     trial.operate("close-site", "no staff", EVIL)
-    trial.operate("maximum", "money", 20)
+    trial.operate("raise-maximum", "money", 20)
     trial.operate("stop", "enough")
     page = trial_page(trial.transcript())
     assert "NOT VERIFIED" not in page
@@ -246,13 +246,15 @@ def test_a_terminal_shows_sites_and_operators(
     trial = start(strategy=ctb_tt(epsilon=1.0, delta=0.1), deadline=3600)
     for one in trial.ask(4, site="[red]Leeds").assignments:
         trial.answer(one.id, respond(1.0, 1.0))
-    trial.operate("maximum", "more [bold]money", 80)
+    trial.operate("raise-maximum", "more [bold]money", 80)
     trial.operate("pause", "a holiday")
     show_trial(trial.status())
     words = " ".join(capsys.readouterr().out.split())
     assert "is paused: nobody is assigned until an operator resumes it." in words
     assert "[red]Leeds 4 open" in words
-    assert "- maximum 80 (reason: more [bold]money): the error rate holds at every size" in words
+    assert (
+        "- raise-maximum 80 (reason: more [bold]money): the error rate holds at every size" in words
+    )
     assert "- pause (reason: a holiday): nobody is dealt meanwhile" in words
     assert "4 of at most 80 people" in words
     assert "What the answer means: the best arm is lost" in words

@@ -19,6 +19,6 @@ def create_before(
     people who are missing.
     """
     home = Store(url)
-    enter(home, Protocol(name, tuple(arms), strategy, people, dealing="", **settings))
+    enter(home, Protocol(name, tuple(arms), strategy, people, dealing="", **settings), "before")
     home.close()
     return Trial.open(url, name)

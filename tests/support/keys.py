@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from discreet.trials import desk
+from discreet.trials import enrol
 
 
 def seeded_keys(patch: pytest.MonkeyPatch, seed: int = 7) -> None:
     """New rounds have keys of this seed from now on, each its own."""
     rng = np.random.default_rng(seed)
-    patch.setattr(desk, "new_key", lambda: rng.bytes(32))
+    patch.setattr(enrol, "new_key", lambda: rng.bytes(32))

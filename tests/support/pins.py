@@ -29,7 +29,7 @@ from click.testing import CliRunner
 
 import discreet
 from discreet import Bernoulli, Beta, Discrete, Instance, InvalidInputError, Strategy, Trial
-from discreet.trials import desk
+from discreet.trials import enrol
 from discreet.trials.protocol import CONTINUOUS
 from discreet.trials.store.session import Session
 from tests.support.clock import Clock
@@ -172,7 +172,7 @@ def documents(folder: Path) -> dict[str, str]:
     """
     (folder / "study.toml").write_text(STUDY)
     found, keys = {}, np.random.default_rng(7)
-    with patch.object(desk, "new_key", lambda: keys.bytes(32)):
+    with patch.object(enrol, "new_key", lambda: keys.bytes(32)):
         for name, line in COMMANDS.items():
             if name == "trial tell":
                 asked = json.loads(_printed("trial ask", COMMANDS["trial ask"]))
@@ -277,7 +277,7 @@ COINS: dict[str, Made] = {
         (
             ("close-site", "Lyon"),
             ("add-arm", "40 mg"),
-            ("maximum", 4000),
+            ("raise-maximum", 4000),
             ("pause", None),
             ("resume", None),
             ("drop-arm", "5 mg"),

@@ -169,7 +169,7 @@ def test_stop(url: str, strategy: Any) -> None:
 def test_the_maximum_may_move_both_ways(url: str, strategy: Any) -> None:
     trial = create(url, strategy=strategy, max_people=60)
     rounds(trial, 1, people=10)
-    trial.operate("maximum", "more money", 150)
+    trial.operate("raise-maximum", "more money", 150)
     while trial.status().people <= 60 and not trial.status().stopped:
         rounds(trial, 1, people=10)
     assert trial.status().max_people == 150
@@ -177,8 +177,8 @@ def test_the_maximum_may_move_both_ways(url: str, strategy: Any) -> None:
     if not trial.status().stopped:
         for wrong in (people - 1, 0, -3, 2**31, 80.5, "90", None, True):
             with pytest.raises(InvalidInputError, match="the maximum must be a whole number"):
-                trial.operate("maximum", "less money", wrong)  # type: ignore[arg-type]
-        trial.operate("maximum", "less money", people)
+                trial.operate("lower-maximum", "less money", wrong)  # type: ignore[arg-type]
+        trial.operate("lower-maximum", "less money", people)
         rounds(trial, 50)
         assert trial.status().stopped
         assert trial.status().people == people
@@ -270,12 +270,12 @@ def test_another_arm_does_not_end_a_trial(url: str) -> None:
     trial = create(url, strategy=BETS, max_people=60)
     rounds(trial, 1)
     people = trial.status().people
-    trial.operate("maximum", "less money", people + 3)
+    trial.operate("lower-maximum", "less money", people + 3)
     with pytest.raises(InvalidInputError, match="raise the maximum first"):
         trial.operate("add-arm", "a new dose", "violet")
     assert not trial.status().stopped
     assert len(trial.status().arms) == 3
-    trial.operate("maximum", "more money", people + 100)
+    trial.operate("raise-maximum", "more money", people + 100)
     trial.operate("add-arm", "a new dose", "violet")
     sound(trial, url)
 
@@ -319,7 +319,7 @@ def test_a_trial_from_before_has_an_operator(url: str, strategy: Any) -> None:
     """Who may move its maximum and pause it, but not change its arms."""
     trial = create_before(url, "old", ["red", "green", "blue"], strategy, 60)
     rounds(trial, 1, people=10)
-    trial.operate("maximum", "more money", 150)
+    trial.operate("raise-maximum", "more money", 150)
     trial.operate("pause", "a storm")
     assert trial.ask(5).assignments == ()
     trial.operate("resume", "no storm")
@@ -328,7 +328,7 @@ def test_a_trial_from_before_has_an_operator(url: str, strategy: Any) -> None:
             trial.operate(action, "no", arm)
     rounds(trial, 8, people=10)
     least = trial.status().people + 1
-    trial.operate("maximum", "less money", least)
+    trial.operate("lower-maximum", "less money", least)
     rounds(trial, 50)
     assert (trial.status().stopped, trial.status().people) == (True, least)
     assert "opened" not in {event["kind"] for event in trial.transcript()["events"]}
@@ -360,7 +360,7 @@ def test_what_is_refused_says_why(url: str) -> None:
 def test_actions_that_were_forged_are_found(url: str) -> None:
     trial = create(url, strategy=BETS, sites=["Leeds"], max_people=300)
     trial.ask(5, site="Leeds")
-    trial.operate("maximum", "more", 400)
+    trial.operate("raise-maximum", "more", 400)
     trial.operate("pause", "a break")
     said = trial.transcript()
 

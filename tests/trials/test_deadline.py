@@ -103,8 +103,8 @@ def test_the_clock_tells_nothing(url: str, strategy: Strategy, clock: Clock) -> 
     """
     seen = []
     for pace in ("at once", "late", "never"):
-        trial = create(url, pace, strategy=strategy, max_people=60, deadline=100, release="clock")
         clock.now = 5_000_000.0
+        trial = create(url, pace, strategy=strategy, max_people=60, deadline=100, release="clock")
         looks = []
         while not trial.status().releases:
             batch = trial.ask(5)

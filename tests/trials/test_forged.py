@@ -130,9 +130,11 @@ def test_an_interrupt_right_after_the_commit_leaves_nothing_readable(tmp_path: P
     with pytest.raises(KeyboardInterrupt):
         trial.tell(last.id, 1.0)
     trial._store.session = honest  # type: ignore[method-assign]
-    assert trial._erased
-    assert trial.status().releases > 0
-    assert not trial._erased
+    assert trial.status().erasing
+    trial.expire()
+    again = Trial.open(f"sqlite:///{tmp_path}/t.db", "t")
+    assert again.status().releases > 0
+    assert not again.status().erasing
 
 
 def test_what_a_run_gives_is_no_option() -> None:

@@ -14,7 +14,7 @@ from discreet import Trial, bet_se, verify_transcript
 from discreet.cli import main
 from discreet.reports.trial import trial_page
 from discreet.strategies.run import Place, Totals, in_order
-from discreet.trials import desk, mechanisms
+from discreet.trials import enrol, mechanisms
 from discreet.trials.record import release
 from discreet.trials.store import schema
 from tests.support.before import create_before
@@ -31,7 +31,7 @@ def no_chance(monkeypatch: pytest.MonkeyPatch) -> None:
     places in order.
     """
     monkeypatch.setattr(mechanisms, "noisy_sum", lambda total, epsilon, grid: (total, epsilon))
-    monkeypatch.setattr(desk, "deal", in_order)
+    monkeypatch.setattr(enrol, "deal", in_order)
     seeded_keys(monkeypatch)
 
 

@@ -662,7 +662,7 @@ def test_postgresql_vacuums_what_was_erased(postgres: postgres_server.Server) ->
     trial = create(url)
     ids = [a.id for a in trial.ask(3).assignments]
     trial.tell_many(dict.fromkeys(ids, OUTCOME))
-    assert not trial._erased
+    assert trial._erasing is None
     with database(url) as connection:
         table = "relname = 'discreet_sealed' AND schemaname = current_schema()"
         stats = sa.text(f"SELECT last_vacuum FROM pg_stat_user_tables WHERE {table}")

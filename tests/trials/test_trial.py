@@ -680,8 +680,10 @@ def test_a_name_is_no_formula(tmp_path: Path) -> None:
 
 
 INTERRUPTED = """
-import random, signal, sqlite3, sys
+import random, signal, sqlite3, sys, threading
 from discreet import StoreError, Trial, ttucb
+from discreet.trials.store import interrupts
+interrupts.AFTERWARDS = 0.0
 trial = Trial.create(sys.argv[1], "dose", ["a", "b"], ttucb(0.1), 10**6)
 signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
 chance, kept, refused, locked = random.Random(0), [], 0, 0
@@ -692,6 +694,9 @@ for _ in range(400):
             trial.tell_many({one.id: 0.5 for one in trial.ask(2).assignments})
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
+            for thread in threading.enumerate():
+                if isinstance(thread, threading.Timer):
+                    thread.join()
     except KeyboardInterrupt as error:
         kept.append(error)
         try:

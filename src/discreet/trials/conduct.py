@@ -13,13 +13,18 @@ from typing import Any, NamedTuple
 from discreet.errors import InvalidInputError
 from discreet.strategies.parts import BLOCKS
 from discreet.strategies.run import Run
-from discreet.trials.protocol import LONGEST_NAME, MOST_PEOPLE, Protocol, check_site, writable
+from discreet.trials.names import LONGEST_NAME, check_site, writable
+from discreet.trials.protocol import MOST_PEOPLE, Protocol
 
 LONGEST_REASON = 1000
 DROP, ADD = "drop-arm", "add-arm"
+RAISE, LOWER, SET_CLOCK, RESTORED = "raise-maximum", "lower-maximum", "set-clock", "restored"
+
+_ANY_SIZE = "the error rate holds at every size at once: a maximum only says when to look last"
 
 MEANS = {
-    "maximum": "the error rate holds at every size at once: a maximum only says when to look last",
+    RAISE: _ANY_SIZE,
+    LOWER: _ANY_SIZE,
     "pause": (
         "nobody is dealt meanwhile. Deadlines of people who are in run on: go on to tell outcomes"
     ),
@@ -42,8 +47,26 @@ MEANS = {
         "the new arm is compared with those who are dealt at the same time only. With h arms added "
         "the error rate is at most (h + 1) δ, and δ if the best of all was there from the start"
     ),
+    SET_CLOCK: (
+        "the clock that deadlines go by was set back. Deadlines that had passed by the wrong clock "
+        "stay passed, whatever the outcomes; those of people who are in count from now on at the "
+        "latest"
+    ),
 }
 """What an operator may do, and what it means for the guarantee."""
+FOR_GOOD = (LOWER, "stop", DROP, ADD)
+"""What cannot be taken back."""
+RECORDED = MEANS | {
+    "maximum": _ANY_SIZE,
+    RESTORED: (
+        "the record was restored from a backup that may not be the latest. What was released after "
+        "it may be released again, with fresh noise: the people concerned have then spent their ε "
+        "twice"
+    ),
+}
+"""The same, with what stands in records of earlier versions, and what only a restore
+writes.
+"""
 REFUSED = {
     "epsilon": (
         "ε cannot be changed: a larger one breaks the promise that people came with, and a smaller "
@@ -67,6 +90,11 @@ REFUSED = {
     "dealing": "how people are dealt cannot be changed: the error rate rests on it",
 }
 """What an operator may not do, and why."""
+NOT_NOW = {
+    "maximum": "say whether the maximum goes up or down: raise-maximum or lower-maximum",
+    RESTORED: "only a restore writes this: discreet trial restore",
+}
+"""What stands in records, and is no action of an operator's."""
 
 
 class Act(NamedTuple):
@@ -161,7 +189,7 @@ class Conduct:
         word = act.action if isinstance(act.action, str) else ""
         if word in REFUSED:
             raise InvalidInputError(REFUSED[word])
-        if word not in MEANS:
+        if word not in RECORDED:
             raise InvalidInputError(
                 f"an operator may do one of {', '.join(MEANS)}; got {act.action!r}"
             )
@@ -176,7 +204,11 @@ class Conduct:
                 "mean with other arms is not proved. Stop it, and begin another"
             )
         handlers: dict[str, Callable[[], None]] = {
-            "maximum": lambda: self._maximum(act.about, run, people, protocol),
+            "maximum": lambda: self._maximum(act, run, people, protocol),
+            RAISE: lambda: self._maximum(act, run, people, protocol),
+            LOWER: lambda: self._maximum(act, run, people, protocol),
+            SET_CLOCK: lambda: self._set_clock(act.about),
+            RESTORED: lambda: _nothing(act.about, RESTORED),
             "pause": lambda: self._pause(True, act.about),
             "resume": lambda: self._pause(False, act.about),
             "stop": lambda: self._stop(act.about),
@@ -188,7 +220,8 @@ class Conduct:
         handlers[act.action]()
         self.acts.append(act)
 
-    def _maximum(self, about: Any, run: Run, people: int, protocol: Protocol) -> None:
+    def _maximum(self, act: Act, run: Run, people: int, protocol: Protocol) -> None:
+        about: Any = act.about
         if type(about) is not int or not people <= about <= MOST_PEOPLE or about < 1:
             raise InvalidInputError(
                 f"the maximum must be a whole number from {max(people, 1)}, the people who are in, "
@@ -201,6 +234,11 @@ class Conduct:
             )
         if about == self.maximum:
             raise InvalidInputError(f"the maximum is {about} already")
+        if act.action == (LOWER if about > self.maximum else RAISE):
+            raise InvalidInputError(
+                f"the maximum is {self.maximum}: {act.action} takes one that is "
+                f"{'smaller' if act.action == LOWER else 'larger'}; got {about}"
+            )
         run.maximum(about)
         self.maximum = about
 
@@ -209,6 +247,12 @@ class Conduct:
         if self.paused == wanted:
             raise InvalidInputError(f"the trial is {'paused already' if wanted else 'not paused'}")
         self.paused = wanted
+
+    def _set_clock(self, about: Any) -> None:
+        if type(about) is not int or about < 0:
+            raise InvalidInputError("set-clock takes a reason and nothing else: the clock tells")
+        self.at = min(self.at, about)
+        self.last = [[round, min(at, about)] for round, at in self.last]
 
     def _stop(self, about: Any) -> None:
         _nothing(about, "stop")

@@ -1,52 +1,45 @@
-"""What happens to a live trial inside one transaction: assign, take in, lose, operate.
+"""What happens to a live trial inside one transaction: take in, lose, operate, tally.
+(How people are assigned is in enrol.py, how rounds are released in settling.py.)
 
 A release is drawn in the transaction that closes its batch, once. Nothing that can be
 refused may follow a draw: whoever is refused could try again until the noise suits.
 """
 
-import hmac
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
 
 from discreet.errors import InvalidInputError
-from discreet.strategies.run import Deal
 from discreet.trials import mechanisms
-from discreet.trials.conduct import Act
-from discreet.trials.dealing import commitment, deal, draw, new_key
+from discreet.trials.changes import Changes, Slot
+from discreet.trials.conduct import NOT_NOW, SET_CLOCK, Act
 from discreet.trials.intake import id_of, number_of, same_id
-from discreet.trials.protocol import Protocol, check_site
+from discreet.trials.protocol import Protocol
 from discreet.trials.record import Public
-from discreet.trials.replay import dealt_in
 from discreet.trials.settling import end_if_over, settle, sweep
-from discreet.trials.status import Assignment, Tally, Told
+from discreet.trials.status import ERASING, Tally, Told
 from discreet.trials.store import schema
+from discreet.trials.store.ledger import Ledger
 from discreet.trials.store.schema import Assigned
 from discreet.trials.store.session import Session
 
 Middles = Mapping[str, float | None]
 """The middle levels that answers were randomised with, by id."""
-Slot = tuple[int, int]
-"""(arm, phase) of the batch in which people are counted."""
-
-
-class Next(NamedTuple):
-    """The place of the next person."""
-
-    arm: int
-    phase: int
-    replaces: bool
-    """Whether the person takes the place of another one."""
 
 
 class Desk:
     """One transaction on a trial whose public state is `now`."""
 
-    def __init__(self, protocol: Protocol, now: Public, session: Session) -> None:
+    def __init__(
+        self, protocol: Protocol, now: Public, session: Session, ledger: Ledger, who: str
+    ) -> None:
         self.protocol = protocol
         self.now = now
         self.session = session
+        self.ledger = ledger
+        self.who = who
+        self.drew = False
+        """Whether a key or noise was drawn: nothing may follow that."""
         self.erased = False
         """Whether outcomes were erased that may still be readable in the files of the
         database.
@@ -60,132 +53,9 @@ class Desk:
         time = self.session.clock()
         return max(int(time), self.now.conduct.at) if self.protocol.timed else time
 
-    # --- assign -----------------------------------------------------------------------
-
-    def assign(
-        self, count: int, names: Sequence[bytes] | None, site: str | None
-    ) -> list[Assignment]:
-        """The next people of the round that is open, up to its end; whoever took part
-        before is refused.
-        """
-        self._check_site(site)
-        hashes = [] if names is None else self._hashes(names)
-        enrols = not (self.now.stopped or self.now.conduct.paused or self.closed)
-        places = self._places(count) if enrols else []
-        self.session.enter_people(hashes[: len(places)])
-        return self._enter(places, site) if places else []
-
-    @property
-    def closed(self) -> bool:
-        """Whether somebody may come, and no round is open for them."""
-        conduct = self.now.conduct
-        full = self.session.look_again().people >= conduct.maximum
-        return not (self.now.stopped or conduct.paused or full) and self.now.run.closed
-
-    def open_round(self) -> None:
-        """Open a round: its key is drawn, kept, and committed to, before anybody of it
-        is known.
-        """
-        if not self.closed:
-            return
-        opening, key = self.now.run.open(), new_key()
-        self.session.open_round(opening.round, key)
-        self.session.append(
-            "opened",
-            {
-                "round": opening.round,
-                "odds": opening.odds,
-                "people": opening.people,
-                "commit": commitment(key),
-            },
-        )
-
-    def _check_site(self, site: str | None) -> None:
-        """Refuse people from where nobody may come."""
-        sites = self.now.conduct.sites_of(self.protocol)
-        if sites is not None and site not in sites:
-            got = "" if site is None else f"; got {site!r}"
-            raise InvalidInputError(
-                f"say from which site people come: one of {', '.join(sites)}{got}. Nobody was "
-                "assigned"
-            )
-        if site is not None and not check_site(site):
-            raise InvalidInputError("site must be the name of a site. Nobody was assigned")
-        if site in self.now.conduct.closed:
-            raise InvalidInputError(
-                f"{site} is closed: nobody is enrolled there. Nobody was assigned"
-            )
-
-    def _hashes(self, names: Sequence[bytes]) -> list[bytes]:
-        """What is kept of identifiers; refuses whoever took part before."""
-        key = self.session.key()
-        hashes = [hmac.digest(key, name, "sha256") for name in names]
-        again = self.session.known_people(hashes)
-        if again:
-            places = ", ".join(str(place + 1) for place in again)
-            raise InvalidInputError(
-                f"people number {places} of the list took part before (or are named twice): leave "
-                "them out. Nobody was assigned"
-            )
-        return hashes
-
-    def _places(self, count: int) -> list[Next]:
-        """Up to so many places of one round; those of people who are replaced come
-        first. In trials from before rounds had keys, they are dealt among the others
-        and only written first.
-        """
-        people = self.session.look_again().people
-        room = min(count, self.now.conduct.maximum - people)
-        vacant, found = list[Next](), list[Next]()
-        for batch in sorted(self.session.batches().values()):
-            vacant += [Next(batch.arm, batch.phase, True)] * batch.vacant
-        while len(found) < room:
-            left = 0 if self.protocol.keyed else self.now.run.to_deal()
-            drawn = secrets.randbelow(len(vacant) + left) if vacant or left else 0
-            if drawn < len(vacant):
-                found.append(vacant.pop(drawn))
-            elif (place := self.now.run.take(self._dealer(people + len(found) + 1))) is not None:
-                found.append(Next(place.arm, place.phase, False))
-            else:
-                break
-        return sorted(found, key=lambda place: not place.replaces)
-
-    @cached_property
-    def _key(self) -> bytes:
-        """The key of the round that was opened last."""
-        return list(self.session.round_keys().values())[-1]
-
-    def _dealer(self, number: int) -> Deal:
-        """What deals the person of this number."""
-        if not self.protocol.keyed:
-            return deal
-        return lambda weights: draw(self._key, number, weights)
-
-    def _enter(self, places: list[Next], site: str | None) -> list[Assignment]:
-        """Enter the people in these places."""
-        first = self.session.look_again().people + 1
-        until = self.protocol.lease if self.protocol.deadline is None else self.protocol.deadline
-        ends = None if until is None else self.time + until
-        one_line = self.now.run.learns_always and self.protocol.dealing
-        rows, changes = list[Assigned](), Changes()
-        for number, place in enumerate(places, start=first):
-            phase = number if one_line else place.phase
-            token = secrets.token_hex(8)
-            rows.append(Assigned(number, token, place.arm, phase, schema.OPEN, ends, site))
-            vacant = -1 if place.replaces else 0
-            changes.count(self._slot(place.arm, place.phase), open=1, vacant=vacant)
-        self.session.assign(rows)
-        self.session.add(changes.by_slot)
-        says: dict[str, Any] = {"first": first, "arms": [place.arm for place in places]}
-        says["replacing"] = sum(place.replaces for place in places)
-        if site is not None:
-            says["site"] = site
-        self.now.conduct.enrol(site, len(places))
-        if self.protocol.timed:
-            says["at"] = self.now.conduct.at = int(self.time)
-            self.now.conduct.came(dealt_in(self.protocol, places[-1].phase))
-        self.session.append("assigned", says)
-        return [Assignment(id_of(row), self.now.conduct.arms[row.arm]) for row in rows]
+    def note(self, call: str, people: int, site: str | None = None) -> None:
+        """Write who does this into the journal; nothing of an outcome."""
+        self.ledger.note(self.who, call, people, site)
 
     # --- take in, and lose ------------------------------------------------------------
 
@@ -225,10 +95,11 @@ class Desk:
         self._seal([(row, units[id]) for id, row in told.items()])
         changes = Changes()
         for row in news:
-            changes.count(self._slot(row.arm, row.phase), open=-1, told=1)
+            changes.count(self.slot(row.arm, row.phase), open=-1, told=1)
         self.session.add(changes.by_slot)
         self._give_up(late, schema.EXPIRED)
         if news or late:
+            self.note("tell", len(rows))
             settle(self, news + late)
         over = tuple(id for id, row in rows.items() if self._past(row))
         before = tuple(id for id in rows if id not in told and id not in over)
@@ -262,12 +133,21 @@ class Desk:
             )
         if row.state == schema.OPEN:
             raise InvalidInputError("there is no outcome to amend under this id: tell it")
-        released = self._slot(row.arm, row.phase) not in self.session.batches()
+        released = self.slot(row.arm, row.phase) not in self.session.batches()
         if released or self._taken(row) or not self.now.run.under_way(row.arm, row.phase):
             raise InvalidInputError(
                 "the outcome under this id has been released: it cannot be amended any more"
             )
+        self.note("amend", 1)
         self.session.reseal(self._sealed(row), units)
+
+    def reissue(self, id: str) -> Assigned:
+        """Another id for an assignment; the one before is of no use any more."""
+        row = self.find([id])[id]
+        made = row._replace(token=secrets.token_hex(8))
+        self.session.reissue(row, made.token)
+        self.note("reissue", 1)
+        return made
 
     def late(self) -> list[Assigned]:
         """Open assignments past their deadline, or lease."""
@@ -278,6 +158,7 @@ class Desk:
         lost = [row for row in rows if row.state == schema.OPEN]
         self._give_up(lost, state)
         if lost:
+            self.note("tell", len(lost))  # which of them are missing may be an outcome
             settle(self, lost)
 
     def expire(self) -> int:
@@ -287,6 +168,8 @@ class Desk:
         """
         late, before = self.late(), self.now.releases
         self._give_up(late, schema.EXPIRED)
+        if late:
+            self.note("expire", 0)
         settle(self, late, by_clock=True)
         return self.now.releases - before
 
@@ -301,7 +184,7 @@ class Desk:
         vacant = 1 if replace and not in_turn else 0
         changes = Changes()
         for row in lost:
-            slot = self._slot(row.arm, row.phase)
+            slot = self.slot(row.arm, row.phase)
             changes.count(slot, open=-1, told=1 - vacant, vacant=vacant)
         self.session.add(changes.by_slot)
 
@@ -327,11 +210,25 @@ class Desk:
 
     # --- operate ----------------------------------------------------------------------
 
-    def operate(self, act: Act) -> None:
-        """What an operator does, and what follows from it."""
+    def operate(self, act: Act, seen: int | None = None) -> None:
+        """What an operator does, and what follows from it; refused if it was decided
+        having `seen` fewer of the operators' acts than there are.
+        """
         if self.now.stopped:
             raise InvalidInputError("the trial is over: nothing can be done to it any more")
+        if seen is not None and seen != len(self.now.conduct.acts):
+            raise InvalidInputError(
+                "another operator has acted meanwhile: look at the status again, and decide anew. "
+                "Nothing was done"
+            )
+        if isinstance(act.action, str) and act.action in NOT_NOW:
+            raise InvalidInputError(NOT_NOW[act.action])
+        if act.action == SET_CLOCK and act.about is None:
+            act = act._replace(about=int(self.session.clock()))
+            if self.protocol.until is not None:
+                self.session.bring_forward(float(act.about or 0) + self.protocol.until)
         people = self.session.look_again().people
+        self.note(f"operate {act.action}", people)
         self.now.conduct.apply(act, self.now.run, people, self.protocol)
         about = {} if act.about is None else {"about": act.about}
         self.session.append("operator", {"action": act.action, "reason": act.reason, **about})
@@ -340,6 +237,17 @@ class Desk:
         else:
             settle(self, [])
             sweep(self)
+
+    # --- what the record does not say -------------------------------------------------
+
+    def past_deadline(self) -> int | None:
+        """People whose deadline, or lease, has passed, told or not."""
+        return None if self.protocol.until is None else self.session.last_past(self.time)
+
+    def erasing_words(self) -> str:
+        """What to say while erased outcomes may still be readable."""
+        found = self.ledger.erasing()
+        return "" if found is None else ERASING
 
     # --- where people are counted -----------------------------------------------------
 
@@ -369,7 +277,7 @@ class Desk:
         waiting = 0 if self.now.stopped else sum(batch.size for batch in self.now.run.due())
         return Tally(pending, waiting)
 
-    def _slot(self, arm: int, phase: int) -> Slot:
+    def slot(self, arm: int, phase: int) -> Slot:
         """Answers that are taken one by one have one batch for each arm."""
         return (arm, 0) if self.now.run.learns_always else (arm, phase)
 
@@ -381,16 +289,3 @@ class Desk:
     def _taken(self, row: Assigned) -> bool:
         in_turn = self.now.run.learns_always
         return in_turn and row.phase <= self.now.cursor[self.now.line(row.arm)]
-
-
-class Changes:
-    """What is to be added to the counts of batches."""
-
-    def __init__(self) -> None:
-        self.by_slot: dict[Slot, tuple[int, int, int]] = {}
-        """(open, told, vacant) of each."""
-
-    def count(self, slot: Slot, open: int = 0, told: int = 0, vacant: int = 0) -> None:
-        """Add to one of them."""
-        now = self.by_slot.get(slot, (0, 0, 0))
-        self.by_slot[slot] = (now[0] + open, now[1] + told, now[2] + vacant)

@@ -14,12 +14,13 @@ from discreet.trials.record import fresh
 from discreet.trials.replay import Replay, Seat
 from discreet.trials.status import Verification
 from discreet.trials.store.database import Store
+from discreet.trials.store.ledger import Ledger
 from discreet.trials.store.schema import Row
 from discreet.trials.store.session import Session
 from discreet.trials.verify import Followed, follow
 
 
-def enter(home: Store, protocol: Protocol) -> None:
+def enter(home: Store, protocol: Protocol, who: str) -> None:
     """Begin the record of a new trial, unless there is one of this name."""
     text = protocol.text
     state = fresh(protocol).dump()
@@ -30,6 +31,7 @@ def enter(home: Store, protocol: Protocol) -> None:
                 begin = first_event(digest(text))
                 session.append(begin.kind, begin.says)
                 session.save(state)
+                Ledger(session).note(who, "create", 0, None)
 
 
 def check_head(session: Session, known: Head) -> None:

@@ -6,10 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from discreet.errors import InvalidInputError
+from discreet.trials.names import LONGEST_NAME, plain_name, writable
 from discreet.trials.outcomes import Response, largest_response, response_kind, to_units
 from discreet.trials.protocol import Protocol
 from discreet.trials.record import live_noise
 from discreet.trials.store.schema import Assigned
+
+MOST_AT_ONCE = 10_000
+"""People of one call: nobody waits long for another caller."""
 
 
 def identifiers(people: Sequence[str]) -> list[bytes]:
@@ -52,11 +56,34 @@ def one_id(id: Any) -> str:
     return id
 
 
+def check_request(request: Any) -> str | None:
+    """The key of a request, if there is one."""
+    if request is None or (writable(request) and len(request) <= LONGEST_NAME):
+        return None if request is None else str(request)
+    raise InvalidInputError(
+        f"request must be a text of your own, of at most {LONGEST_NAME} characters, another one "
+        "for each request"
+    )
+
+
+def who_calls(who: Any) -> str | None:
+    """Who calls, as the journal notes it."""
+    name = plain_name("who", who)
+    if name is None or (writable(name) and len(name) <= LONGEST_NAME):
+        return None if name is None else str(name)
+    raise InvalidInputError(f"who must be a name of at most {LONGEST_NAME} characters, or None")
+
+
 def check_many(told: Any) -> None:
-    """Refuse what is no mapping from ids."""
+    """Refuse what is no mapping from ids, and too many at once."""
     if not isinstance(told, Mapping):
         raise InvalidInputError(
             "give a dictionary from ids to what is told, such as {'1-5f2c': 1}; nothing was told"
+        )
+    if len(told) > MOST_AT_ONCE:
+        raise InvalidInputError(
+            f"at most {MOST_AT_ONCE} are told at once, got {len(told)}: tell them in parts; "
+            "nothing was told"
         )
     for id in told:
         one_id(id)

@@ -1,26 +1,34 @@
 """A trial as it is kept: its state in step with the database, in transactions."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any, TypeVar
 
-from discreet.errors import InvalidInputError, TamperedError
+from discreet.errors import DiscreetError, InvalidInputError, TamperedError
 from discreet.trials.chain import Head
 from discreet.trials.desk import Desk
 from discreet.trials.entry import check_head
 from discreet.trials.protocol import Protocol
 from discreet.trials.record import BROKEN, fresh
 from discreet.trials.store.database import Store
+from discreet.trials.store.ledger import Ledger
 from discreet.trials.store.schema import Row
 from discreet.trials.store.session import Session
+from discreet.trials.together import Job, Together
+
+Found = TypeVar("Found")
 
 
 class Kept:
     """A trial in a database, of which we have the state and have seen the head."""
 
-    def __init__(self, home: Store, protocol: Protocol, protocol_hash: str) -> None:
+    def __init__(self, home: Store, protocol: Protocol, protocol_hash: str, who: str) -> None:
         self.protocol = protocol
         self.protocol_hash = protocol_hash
+        self.who = who
+        """Who calls, for the journal."""
         self._store = home
+        self._together = Together(self._serve)
         self._now = fresh(protocol)
         self._seq = -1
         """Events behind the state we have; none that counts while a transaction is
@@ -28,9 +36,9 @@ class Kept:
         """
         self._seen = Head(0, "")
         """Of the longest record we have seen: it can only grow."""
-        self._erased = False
-        """Whether outcomes were erased that may still be readable in the files of the
-        database.
+        self._erasing: int | None = None
+        """The event up to which outcomes were erased, by us or by others, that may
+        still be readable in the files of the database.
         """
 
     @property
@@ -38,37 +46,83 @@ class Kept:
         """Files of the database on this machine: nothing else may be written there."""
         return self._store.dialect.files
 
-    @contextmanager
-    def _writing(self) -> Iterator[Desk]:
-        """One transaction, with the state as it is now; what was computed in one that
-        failed is forgotten.
-
-        Every change of the state is an event, so that the state is written if there
-        were any.
+    def _write(self, work: Callable[[Desk], Found], any_clock: bool = False) -> Found:
+        """Do something in a transaction, with the state as it is now: all of it
+        happens, and is on disk, or nothing of it.
         """
-        with self._store.lock:
-            with self._store.session(self.protocol.name) as session:
-                self._catch_up(session)
-                before = self._seq
-                self._seq = -1
-                desk = Desk(self.protocol, self._now, session)
-                yield desk
-                row = session.look_again()
-                if row.seq != before:
-                    session.save(self._now.dump())
-                # Before the commit: an interrupt that waited for it comes right after.
-                self._erased = self._erased or desk.erased
-            self._seq = row.seq
-            self._seen = Head(row.seq, row.head)
-            self._scrub()
+        return self._together.do(Job(work, any_clock))
 
     @contextmanager
     def _reading(self) -> Iterator[Desk]:
-        with self._store.lock:
-            self._scrub()
-            with self._store.reading(self.protocol.name) as session:
-                self._catch_up(session)
-                yield Desk(self.protocol, self._now, session)
+        with self._store.lock, self._store.reading(self.protocol.name) as session:
+            self._catch_up(session)
+            yield self._desk(session, Ledger(session))
+
+    # --- transactions -----------------------------------------------------------------
+
+    def _serve(self, jobs: list[Job[Any]]) -> None:
+        """Do the jobs of several callers in as few transactions as may be."""
+        left = jobs
+        while left:
+            left = left[self._transaction(left) :]
+        self._scrub()
+
+    def _transaction(self, jobs: Sequence[Job[Any]]) -> int:
+        """Do jobs up to one that draws; how many. If one alone is refused, there was no
+        transaction; among several it is taken back by itself.
+
+        Whatever was drawn ends its transaction: if something that may fail came after
+        it, it could be drawn again.
+        """
+        tried = 0
+        try:
+            with self._store.lock:
+                with self._store.session(self.protocol.name) as session:
+                    self._catch_up(session)
+                    self._seq, ledger, drew = -1, Ledger(session), False
+                    while tried < len(jobs) and not drew:
+                        tried += 1
+                        step = self._step if len(jobs) == 1 else self._step_of_several
+                        drew = step(session, ledger, jobs[tried - 1])
+                    erasing = ledger.erasing()
+                row = session.look_again()
+                self._seq, self._seen = row.seq, Head(row.seq, row.head)
+                self._erasing = None if erasing is None else erasing[1]
+        except Exception as error:
+            for job in jobs[:tried] or jobs:
+                job.error = error
+        for job in jobs[:tried] or jobs:
+            job.done = True
+        return tried or len(jobs)
+
+    def _step(self, session: Session, ledger: Ledger, job: Job[Any]) -> bool:
+        """Do one job; whether it drew anything. Every change of the state is an event,
+        so that the state is written if there were any.
+        """
+        if not job.any_clock:
+            ledger.check_clock()
+        before, desk = session.look_again().seq, self._desk(session, ledger)
+        job.run(desk)
+        if session.look_again().seq != before:
+            session.save(self._now.dump())
+        if desk.erased:
+            ledger.erase_later()
+        return desk.drew
+
+    def _step_of_several(self, session: Session, ledger: Ledger, job: Job[Any]) -> bool:
+        """The same, so that a job that is refused leaves nothing behind."""
+        try:
+            with session.connection.begin_nested():
+                return self._step(session, ledger, job)
+        except DiscreetError as error:
+            job.error = error
+            session.forget()
+            ledger.forget()
+            self._load(session.look_again())
+            return False
+
+    def _desk(self, session: Session, ledger: Ledger) -> Desk:
+        return Desk(self.protocol, self._now, session, ledger, self.who)
 
     def _catch_up(self, session: Session) -> None:
         """Load the state unless it is the one we have: every change of it is an
@@ -77,14 +131,17 @@ class Kept:
         row = self._look(session)
         if row.seq != self._seq:
             self._seq = -1
-            try:
-                self._now.load(row.state)
-            except BROKEN:
-                raise TamperedError(
-                    f"the state of {self.protocol.name!r} is not what was written: run `discreet "
-                    "trial verify`"
-                ) from None
+            self._load(row)
             self._seq = row.seq
+
+    def _load(self, row: Row) -> None:
+        try:
+            self._now.load(row.state)
+        except BROKEN:
+            raise TamperedError(
+                f"the state of {self.protocol.name!r} is not what was written: run `discreet "
+                "trial verify`"
+            ) from None
 
     def _look(self, session: Session) -> Row:
         row = session.look()
@@ -99,9 +156,16 @@ class Kept:
             self._seen = head
         return row
 
+    # --- what was erased --------------------------------------------------------------
+
     def _scrub(self) -> None:
-        """Make erased outcomes unreadable; if somebody is reading, with the next
+        """Make erased outcomes unreadable; what cannot be done now, with a later
         call.
         """
-        if self._erased:
-            self._erased = not self._store.scrub()
+        through = self._erasing
+        if through is None or not self._store.scrub():
+            return
+        with self._store.lock, self._store.session(self.protocol.name) as session:
+            if session.look() is not None:
+                Ledger(session).erased(through)
+        self._erasing = None

@@ -4,7 +4,6 @@ text and its hash.
 
 import hashlib
 import json
-import unicodedata
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
@@ -15,6 +14,7 @@ from discreet.strategies.run import Dealing
 from discreet.strategies.strategy import Strategy
 from discreet.strategies.units import BITS, LEVELS, grid_of, kind_of
 from discreet.trials.dealing import SHORTEST_BLOCK
+from discreet.trials.names import check_names, check_sites, writable
 from discreet.trials.outcomes import payable_delta
 from discreet.validate import check_whole
 from discreet.version import __version__
@@ -51,14 +51,14 @@ ENROLMENT = {
         "outcomes are not released"
     ),
 }
+STICKY, REFUSED, ANONYMOUS = "sticky", "refuse", "anonymous"
+PEOPLE = {
+    ANONYMOUS: ("nobody needs to say who comes; of people who are named, nobody takes part twice"),
+    STICKY: "whoever comes again gets the same assignment again",
+    REFUSED: "whoever comes again is refused",
+}
+"""What a second coming means."""
 MOST_PEOPLE = 2**30
-LONGEST_NAME = 200
-UNSHOWN = {"Cc", "Cf", "Zl", "Zp", "Cs"}
-"""Unicode's categories of control, format, line- and paragraph-separating characters,
-and of halves of pairs.
-"""
-JOINERS = "\u200c\u200d"
-"""Of these, what some scripts need within a word."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +93,8 @@ class Protocol:
     """When a round is released."""
     enrolment: str = WAITING
     """Whether people are enrolled while a round waits for its outcomes."""
+    people: str = ANONYMOUS
+    """What it means if somebody comes a second time, a row of `PEOPLE`."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot be carried out."""
@@ -101,7 +103,7 @@ class Protocol:
                 "strategy must be a Strategy, such as adap_tt_star(epsilon=1, delta=0.05)"
             )
         self.strategy.to_dict()  # refuses parts that are Python functions
-        _check_names(self.name, self.arms)
+        check_names(self.name, self.arms)
         if not writable(self.version):
             raise InvalidInputError("version must be the text of a version of discreet")
         _check_word("missing", self.missing, MISSING)
@@ -120,8 +122,9 @@ class Protocol:
         """Refuse ways of coming, dealing and answering that cannot be carried out."""
         _check_word("release", self.release, RELEASE)
         _check_word("enrolment", self.enrolment, ENROLMENT)
+        _check_word("people", self.people, PEOPLE)
         if self.sites is not None:
-            object.__setattr__(self, "sites", _check_sites(self.sites))
+            object.__setattr__(self, "sites", check_sites(self.sites))
         if self.deadline is not None:
             object.__setattr__(self, "deadline", _check_seconds("deadline", self.deadline))
         if refusal := self._field_refusal():
@@ -202,6 +205,11 @@ class Protocol:
     def timed(self) -> bool:
         """Whether the record tells when people came and rounds were released."""
         return self.release == CLOCK
+
+    @property
+    def until(self) -> float | None:
+        """Seconds from assignment after which an outcome counts as missing, if ever."""
+        return self.lease if self.deadline is None else self.deadline
 
     @property
     def scale(self) -> Scale:
@@ -306,21 +314,6 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _check_names(name: Any, arms: Any) -> None:
-    if not writable(name) or len(name) > LONGEST_NAME or name.startswith("-"):
-        raise InvalidInputError(
-            f"name must be a text of 1 to {LONGEST_NAME} characters that does not begin with -"
-        )
-    if not isinstance(arms, tuple | list) or not all(writable(arm) for arm in arms):
-        raise InvalidInputError("arms must be a list of names, such as ['5 mg', '10 mg']")
-    if max(map(len, arms), default=0) > LONGEST_NAME:
-        raise InvalidInputError(f"an arm's name may have {LONGEST_NAME} characters")
-    if len(arms) < 2:
-        raise InvalidInputError("a trial needs two arms or more")
-    if len(set(arms)) < len(arms):
-        raise InvalidInputError("two arms have the same name: give each its own")
-
-
 def _check_word(what: str, value: Any, allowed: dict[str, str]) -> None:
     if not isinstance(value, str) or value not in allowed:
         raise InvalidInputError(f"{what} must be one of {', '.join(allowed)}; got {value!r}")
@@ -331,56 +324,3 @@ def _check_seconds(what: str, value: Any) -> float:
     if not number or not 0 < value < 1e10:
         raise InvalidInputError(f"{what} must be a positive number of seconds, or None")
     return float(value)
-
-
-def _check_sites(sites: Any) -> tuple[str, ...]:
-    named = isinstance(sites, tuple | list) and all(map(check_site, sites))
-    if not named or not sites or len(set(sites)) < len(sites):
-        raise InvalidInputError(
-            "sites must be a list of different names, such as ['Leeds', 'Lyon'], or None where "
-            "people may come from anywhere"
-        )
-    return tuple(sites)
-
-
-def check_site(name: Any) -> bool:
-    """Whether this can be the name of a site."""
-    return writable(name) and len(name) <= LONGEST_NAME
-
-
-def shown_plainly(text: str) -> bool:
-    """Whether a name has nothing in it that rewrites the line it is shown in: no
-    control, line-separating or direction-changing characters, no halves of pairs.
-    """
-    return not any(unicodedata.category(one) in UNSHOWN and one not in JOINERS for one in text)
-
-
-def plain_names(what: str, names: Any) -> Any:
-    """The same of several."""
-    return [plain_name(what, one) for one in names] if isinstance(names, list | tuple) else names
-
-
-def plain_name(what: str, text: Any) -> Any:
-    """A new name as it is kept: in one of Unicode's ways to write it; refuses one that
-    cannot be shown. (What is no text at all is refused where it is checked.)
-    """
-    if not isinstance(text, str):
-        return text
-    name = unicodedata.normalize("NFC", text)
-    if not shown_plainly(name):
-        raise InvalidInputError(
-            f"{what} has a character in it that cannot be seen and changes how lines are shown: "
-            "write it with letters, digits and signs"
-        )
-    return name
-
-
-def writable(text: Any) -> bool:
-    """Whether it is a text that every database can hold."""
-    if not isinstance(text, str) or not text.strip() or "\0" in text:
-        return False
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

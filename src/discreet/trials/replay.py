@@ -11,8 +11,9 @@ from discreet.strategies.run import Deal, Place, Totals
 from discreet.trials.chain import Event
 from discreet.trials.conduct import Act
 from discreet.trials.dealing import Unrevealed
+from discreet.trials.names import check_site
 from discreet.trials.outcomes import largest_response
-from discreet.trials.protocol import Protocol, canonical, check_site
+from discreet.trials.protocol import Protocol, canonical
 from discreet.trials.record import BROKEN, fresh, in_rewards, live_noise
 
 EVERY_ROUND = 2**62

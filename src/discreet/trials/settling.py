@@ -51,6 +51,7 @@ def _release(desk: "Desk", due: list[Place]) -> None:
         )
     totals, grid = run.combine([total for total, _ in sealed]), run.due_grid(protocol.grid)
     pairs, cost = run.fine, spent(protocol, run)
+    desk.drew = True
     made = release(due, totals, grid, noise_of(protocol, grid), run.release)
     desk.now.releases += sum(one.sum is not None for one in made)
     says = released(made, cost, 1 / grid, pairs)

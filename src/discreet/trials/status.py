@@ -9,11 +9,26 @@ from typing import Any, NamedTuple
 from discreet.scale import OUTSIDE, REFUSE, Scale
 from discreet.strategies.run import ArmView, Lead
 from discreet.trials.chain import Head
-from discreet.trials.conduct import MEANS
+from discreet.trials.conduct import RECORDED
 from discreet.trials.dealing import GUARANTEE, assignment_words
-from discreet.trials.protocol import CONTINUOUS, ENROLMENT, MISSING, RELEASE, RETAIN
+from discreet.trials.protocol import (
+    ANONYMOUS,
+    CONTINUOUS,
+    ENROLMENT,
+    MISSING,
+    PEOPLE,
+    RELEASE,
+    RETAIN,
+)
 from discreet.trials.record import Public
 from discreet.trials.replay import dealt_in
+
+ERASING = (
+    "outcomes that were erased may still be readable in the files of the database: somebody reads "
+    "an old state of it, such as a dump or a backup that runs, or nobody who may tidy it up has "
+    "called since. It is tried again with the next calls; discreet trial expire tries it now"
+)
+"""What a status says while that is so."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +39,21 @@ class Assignment:
 
     id: str
     arm: str
+    person: str | None = None
+    """Who it is, as the caller named them."""
+
+
+@dataclass(frozen=True)
+class OpenAssignment:
+    """An assignment whose outcome is not in. For staff: the ids are secrets."""
+
+    id: str
+    arm: str
+    site: str | None
+    age: float | None
+    """Seconds since the person was assigned; unknown in trials of earlier versions."""
+    deadline: float | None
+    """When the outcome counts as missing, in seconds since 1970."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +69,10 @@ class Batch:
     """Where people send one of three levels: the middle one, for `respond`."""
     paused: bool = False
     """Whether an operator has paused the trial."""
+    left: tuple[str, ...] = ()
+    """Of the people who were named, those who are not assigned: the round is full, or
+    nobody is enrolled now.
+    """
 
 
 @dataclass(frozen=True)
@@ -169,6 +203,18 @@ class Status:
     """What operators did."""
     next_release: int | None
     """When the round that is full is released by the clock, in seconds since 1970."""
+    past_deadline: int | None
+    """People whose deadline, or lease, has passed, whether their outcome was told or
+    not: how many were missing is an outcome, and nowhere said.
+    """
+    coming_again: str
+    """What it means if somebody comes a second time; empty where nobody needs to say
+    who comes.
+    """
+    erasing: str
+    """Whether outcomes that were erased may still be readable in the files of the
+    database; empty if not.
+    """
     error_rate: float | None
     """What holds over the whole trial after what operators did: δ, and once more δ for
     each arm that was dropped or added; none without a proof.
@@ -209,6 +255,13 @@ class Tally(NamedTuple):
 
     pending: int
     waiting: int
+
+
+class Aside(NamedTuple):
+    """What else of a status is not in the record."""
+
+    past_deadline: int | None
+    erasing: str
 
 
 def make_figures(now: Public) -> Figures:
@@ -262,7 +315,13 @@ def _error_rate(now: Public) -> float | None:
 
 
 def make_status(
-    protocol_hash: str, now: Public, figures: Figures, tally: Tally, people: int, head: Head
+    protocol_hash: str,
+    now: Public,
+    figures: Figures,
+    tally: Tally,
+    aside: Aside,
+    people: int,
+    head: Head,
 ) -> Status:
     """The status that follows from the public state, and how many outcomes are not
     in.
@@ -303,7 +362,10 @@ def make_status(
         enrolment=ENROLMENT[CONTINUOUS] if protocol.enrolment == CONTINUOUS else "",
         paused=conduct.paused,
         sites=_sites(now),
-        acts=tuple(ActStatus(*act, MEANS[act.action]) for act in conduct.acts),
+        acts=tuple(ActStatus(*act, RECORDED[act.action]) for act in conduct.acts),
         next_release=_next_release(now),
+        past_deadline=aside.past_deadline,
+        coming_again="" if protocol.people == ANONYMOUS else PEOPLE[protocol.people],
+        erasing=aside.erasing,
         error_rate=_error_rate(now),
     )

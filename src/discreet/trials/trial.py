@@ -17,28 +17,29 @@ from discreet.scale import REFUSE, ends_of
 from discreet.strategies.strategy import Strategy
 from discreet.trials import mechanisms
 from discreet.trials.chain import Head, first_event
-from discreet.trials.conduct import Act
+from discreet.trials.conduct import SET_CLOCK, Act
 from discreet.trials.dealing import usual_dealing
 from discreet.trials.desk import Desk, Middles
+from discreet.trials.enrol import ask, assignment_of, open_assignments, open_round, wanted_of
 from discreet.trials.entry import check_head, enter, examine
-from discreet.trials.intake import check_many, identifiers, one_id, outcome_units, response_units
+from discreet.trials.intake import (
+    check_many,
+    one_id,
+    outcome_units,
+    response_units,
+    who_calls,
+)
 from discreet.trials.kept import Kept
 from discreet.trials.listing import near_names
+from discreet.trials.names import plain_name, plain_names, writable
 from discreet.trials.outcomes import Response
-from discreet.trials.protocol import (
-    COMPLETE,
-    WAITING,
-    Protocol,
-    as_written,
-    digest,
-    plain_name,
-    plain_names,
-    writable,
-)
-from discreet.trials.settling import end_if_over
+from discreet.trials.protocol import ANONYMOUS, COMPLETE, WAITING, Protocol, as_written, digest
 from discreet.trials.status import (
+    Aside,
+    Assignment,
     Batch,
     Figures,
+    OpenAssignment,
     Status,
     Told,
     Verification,
@@ -47,16 +48,16 @@ from discreet.trials.status import (
 )
 from discreet.trials.store import schema
 from discreet.trials.store.database import Store
+from discreet.trials.store.interrupts import Later
+from discreet.trials.store.ledger import Entry, Ledger
 from discreet.validate import check_whole
-
-MOST_AT_ONCE = 100_000
 
 
 class Trial(Kept):
     """A live trial. Make one with `Trial.create`, come back to it with `Trial.open`."""
 
-    def __init__(self, home: Store, protocol: Protocol, protocol_hash: str) -> None:
-        super().__init__(home, protocol, protocol_hash)
+    def __init__(self, home: Store, protocol: Protocol, protocol_hash: str, who: str) -> None:
+        super().__init__(home, protocol, protocol_hash, who)
         self._figures: tuple[Head, Figures] | None = None
         """What takes long in a status, and the head at which it was computed."""
 
@@ -80,6 +81,8 @@ class Trial(Kept):
         deadline: float | None = None,
         release: str = COMPLETE,
         enrolment: str = WAITING,
+        people: str = ANONYMOUS,
+        who: str | None = None,
     ) -> "Trial":
         """Start a trial, or go on with one of this name and these settings; other
         settings are refused.
@@ -97,7 +100,10 @@ class Trial(Kept):
         blocks of at least `block` people. With a `deadline`, in seconds from
         assignment, an outcome counts if it is told by then, and else as the worst one;
         rounds are released when they are `complete`, or by the `clock`; and with
-        `enrolment="continuous"` people are enrolled while rounds wait.
+        `enrolment="continuous"` people are enrolled while rounds wait. `people` says
+        what it means if somebody comes again: `sticky`, the same assignment, `refuse`,
+        or `anonymous`, nobody needs to say who comes. `who` calls is for the private
+        journal (None: the user of the database, or of this machine).
         """
         settings = (max_people, missing, retain, *ends_of(range), direction, lease)
         protocol = Protocol(
@@ -112,14 +118,15 @@ class Trial(Kept):
             deadline=deadline,
             release=release,
             enrolment=enrolment,
+            people=people,
         )
         if not protocol.dealing:
             raise InvalidInputError("dealing must be one of the strategy's ways, or None")
         if strategy.trust_model.private:
             mechanisms.ready()
-        home = Store(url)
-        enter(home, protocol)
-        trial = cls._open(home, protocol.name, None)
+        who, home = who_calls(who), Store(url)
+        enter(home, protocol, who or home.user)
+        trial = cls._open(home, protocol.name, None, who)
         if dealing is None and not trial.protocol.dealing:
             protocol = replace(protocol, dealing="")  # begun before it was written down
         if differences := trial.protocol.differences(protocol):
@@ -130,9 +137,10 @@ class Trial(Kept):
         return trial
 
     @classmethod
-    def open(cls, url: str, name: str, head: str | None = None) -> "Trial":
+    def open(cls, url: str, name: str, head: str | None = None, who: str | None = None) -> "Trial":
         """Come back to a trial. With `head`, as `status` gave it, a record older than
-        that is refused.
+        that is refused. `who` calls is for the private journal (None: the user of the
+        database, or of this machine).
 
         A database restored from a backup would draw again, with fresh noise, what was
         released after the backup: two releases of the same outcomes spend twice the ε.
@@ -140,14 +148,14 @@ class Trial(Kept):
         """
         if not writable(name):
             raise InvalidInputError("give the name of a trial, a text")
-        home = Store(url, must_exist=True)
+        who, home = who_calls(who), Store(url, must_exist=True)
         composed = unicodedata.normalize("NFC", str(name))
         if composed != name and name not in home.names():
             name = composed
-        return cls._open(home, name, head)
+        return cls._open(home, name, head, who)
 
     @classmethod
-    def _open(cls, home: Store, name: str, head: str | None) -> "Trial":
+    def _open(cls, home: Store, name: str, head: str | None, who: str | None) -> "Trial":
         with home.reading(name) as session:
             row = session.look()
             if row is None:
@@ -158,13 +166,12 @@ class Trial(Kept):
             if session.hash_at(1) != first_event(protocol_hash).hash:
                 raise TamperedError(f"the protocol of {name!r} is not the one it was started with")
             protocol = Protocol.from_dict(json.loads(row.protocol))
-            trial = cls(home, protocol, protocol_hash)
+            trial = cls(home, protocol, protocol_hash, who or home.user)
             if head is not None:
                 check_head(session, Head.parse(head))
             trial._seen = Head(row.seq, row.head)
-        trial._erased = (
-            protocol.retain != "forever" and not protocol.strategy.trust_model.randomised
-        )
+            found = Ledger(session).erasing()
+            trial._erasing = None if found is None else found[1]
         trial._scrub()
         return trial
 
@@ -187,34 +194,33 @@ class Trial(Kept):
     # --- ask and tell -----------------------------------------------------------------
 
     def ask(
-        self, n: int = 1, people: Sequence[str] | None = None, site: str | None = None
+        self,
+        n: int = 1,
+        people: Sequence[str] | None = None,
+        site: str | None = None,
+        person: str | None = None,
+        request: str | None = None,
     ) -> Batch:
         """Up to n assignments of one round, fewer if it is full before; none while
         outcomes are waited for, or the trial is paused.
 
-        Ask when a person is there: whoever is assigned is in. With `people`,
-        identifiers of the next n people, whoever took part before is refused, and
-        nobody is assigned. Of an identifier only a keyed hash is kept. `site` is where
-        they come from; the record tells it.
+        Ask when a person is there: whoever is assigned is in. `person` is who comes, or
+        `people` the next n of them, by identifiers of which only keyed hashes are kept;
+        what it means if one of them came before, the protocol says. `site` is where
+        they come from; the record tells it. With a `request`, a text of the caller's
+        own, the same request gets the same assignments again, for ever: repeat it when
+        the answer was lost. Ctrl-C is heard when the answer is there.
+
         Late outcomes are given up before, and a round is opened, each in a transaction
         of its own: nothing that can fail may follow a draw, or it could be drawn again;
         and a key is committed to before anybody of its round is known.
         """
-        names, site = None if people is None else identifiers(people), plain_name("the site", site)
-        wanted = n if names is None else len(names)
-        count = check_whole("n", wanted, least=1, most=MOST_AT_ONCE)
-        self.expire()
-        while True:
-            with self._writing() as desk:
-                made = desk.assign(count, names, site)
-                end_if_over(desk)
-                now, unopened = self._now, desk.closed and not made
-                middle = None if now.stopped else now.run.middle
-                waiting, paused = desk.shown_tally().waiting, now.conduct.paused
-            if not unopened:
-                return Batch(tuple(made), waiting, now.stopped, middle, paused)
-            with self._writing() as desk:
-                desk.open_round()
+        wanted = wanted_of(n, people, site, person, request)
+        with Later(afterwards=True):
+            self.expire()
+            while (batch := self._write(lambda desk: ask(desk, wanted))) is None:
+                self._write(open_round)
+            return batch
 
     def tell(self, id: str, outcome: float) -> Told:
         """Tell one outcome. Telling again changes nothing, and looks the same, whatever
@@ -260,40 +266,83 @@ class Trial(Kept):
             raise InvalidInputError(
                 "a randomised response cannot be amended: a second one would spend ε again"
             )
-        units = outcome_units(outcome, self.protocol)
-        with self._writing() as desk:
-            desk.amend(one_id(id), units)
+        wanted, units = one_id(id), outcome_units(outcome, self.protocol)
+        self._look_up([wanted])
+        self._write(lambda desk: desk.amend(wanted, units))
 
     def miss(self, id: str) -> None:
         """Say that an outcome will not come. If it was told before, nothing changes."""
-        with self._writing() as desk:
-            desk.lose(desk.find([one_id(id)]).values(), schema.MISSED)
+        wanted = [one_id(id)]
+        self._look_up(wanted)
+        self._write(lambda desk: desk.lose(desk.find(wanted).values(), schema.MISSED))
+
+    def reissue(self, id: str) -> Assignment:
+        """The same assignment under a new id, if the old one was seen by others: that
+        one is of no use any more.
+        """
+        wanted = one_id(id)
+        return self._write(lambda desk: assignment_of(desk, desk.reissue(wanted)))
 
     def expire(self) -> int:
         """Give up the assignments whose deadline or lease has passed, and release what
         the clock says (as `ask` does); how many numbers were released.
         """
         if self.protocol.lease is None and self.protocol.deadline is None:
+            self._scrub()
             return 0
-        with self._writing() as desk:
-            return desk.expire()
+        return self._write(lambda desk: desk.expire())
 
-    def operate(self, action: str, reason: str, about: str | int | None = None) -> None:
-        """What an operator does: `pause`, `resume`, `stop`, `maximum` (about how many
-        people), `close-site` and `open-site` (about which), `drop-arm` and `add-arm`.
+    def operate(
+        self,
+        action: str,
+        reason: str,
+        about: str | int | None = None,
+        seen: int | None = None,
+    ) -> None:
+        """What an operator does: `pause`, `resume`, `stop`, `raise-maximum` and
+        `lower-maximum` (about how many people), `close-site` and `open-site` (about
+        which), `drop-arm` and `add-arm`, `set-clock`.
 
         All of it stands in the public record, with the reason. What each means for the
-        guarantee is on the docs page "What the guarantee means".
+        guarantee is on the docs page "What the guarantee means". With `seen`, the
+        number of `acts` in the status that the decision was made from, it is refused if
+        another operator has acted since.
         """
         thing = plain_name("what it is about", about)
-        with self._writing() as desk:
-            desk.operate(Act(action, thing, plain_name("the reason", reason)))
+        act = Act(action, thing, plain_name("the reason", reason))
+        self._write(lambda desk: desk.operate(act, seen), any_clock=action == SET_CLOCK)
 
     def _take_in(self, units: Mapping[str, int], middles: Middles | None = None) -> Told:
         if not units:
             return Told(0)
-        with self._writing() as desk:
-            return desk.take_in(units, middles)
+        self._look_up(list(units))
+        return self._write(lambda desk: desk.take_in(units, middles))
+
+    def _look_up(self, ids: Sequence[str]) -> None:
+        """Refuse unknown ids before others are kept waiting."""
+        with self._reading() as desk:
+            desk.find(ids)
+
+    # --- what staff may see -----------------------------------------------------------
+
+    def open_assignments(self, site: str | None = None) -> list[OpenAssignment]:
+        """Whose outcome is not in, in the order of assignment; of one site, or all.
+
+        For staff alone: whoever has an id can tell its outcome, and that an outcome is
+        in is nobody else's to know. The journal notes who looked.
+        """
+        name = plain_name("the site", site)
+        return self._write(lambda desk: open_assignments(desk, name))
+
+    def journal(self, most: int = 1000) -> list[Entry]:
+        """The last calls that changed or handed out anything, the newest first: when,
+        who, from which site, what kind of call, how many people; never an outcome.
+
+        Private: it is no part of the record.
+        """
+        count = check_whole("most", most, least=1, most=10**6)
+        with self._reading() as desk:
+            return desk.ledger.entries(count)
 
     # --- what anyone may see ----------------------------------------------------------
 
@@ -337,7 +386,12 @@ class Trial(Kept):
         head = Head(row.seq, row.head)
         if self._figures is None or self._figures[0] != head:
             self._figures = (head, make_figures(self._now))
-        figures = self._figures[1]
         return make_status(
-            self.protocol_hash, self._now, figures, desk.shown_tally(), row.people, head
+            self.protocol_hash,
+            self._now,
+            self._figures[1],
+            desk.shown_tally(),
+            Aside(desk.past_deadline(), desk.erasing_words()),
+            row.people,
+            head,
         )

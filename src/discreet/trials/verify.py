@@ -17,7 +17,7 @@ from discreet.trials.chain import Event, Head, first_event, link
 from discreet.trials.protocol import Protocol, canonical, digest
 from discreet.trials.record import BROKEN
 from discreet.trials.replay import Replay
-from discreet.trials.status import Tally, Verification, make_figures, make_status
+from discreet.trials.status import ERASING, Aside, Tally, Verification, make_figures, make_status
 from discreet.version import __version__
 
 YOUNGER = (
@@ -151,8 +151,11 @@ def _status_problems(followed: Followed, said: dict[str, Any], protocol_hash: st
     if not all(type(count) is int for count in counts) or not _possible(replay, Tally(*counts)):
         yield f"status: {' and '.join(NOT_PUBLIC)} cannot be {counts[0]!r} and {counts[1]!r} here"
     figures, people = make_figures(replay.now), len(replay.places)
+    aside = Aside(said.get("past_deadline"), said.get("erasing", ""))
+    if not _possible_aside(replay, aside):
+        yield "status: past_deadline or erasing say what no status says"
     found = make_status(
-        protocol_hash, replay.now, figures, Tally(0, 0), people, followed.head
+        protocol_hash, replay.now, figures, Tally(0, 0), aside, people, followed.head
     ).to_dict()
     found |= {name: said.get(name) for name in NOT_PUBLIC}
     for name in YOUNGER:
@@ -183,6 +186,14 @@ def _possible(replay: Replay, tally: Tally) -> bool:
     if replay.protocol.missing == "failure":
         most = min(most, tally.pending)
     return (1 if run.due() else 0) <= tally.waiting <= most
+
+
+def _possible_aside(replay: Replay, aside: Aside) -> bool:
+    """Whether a status can say this of what the record does not."""
+    past, timed = aside.past_deadline, replay.protocol.until is not None
+    if past is not None and not (timed and type(past) is int and 0 <= past <= len(replay.places)):
+        return False
+    return aside.erasing in ("", ERASING)
 
 
 def _differences(said: Any, found: Any, name: str) -> Iterable[tuple[str, str, str]]:

@@ -51,6 +51,11 @@ class Store:
         return self.dialect.address
 
     @property
+    def user(self) -> str:
+        """Who uses it: the user of the server, or of this machine."""
+        return self.dialect.user
+
+    @property
     def called(self) -> str:
         """What to call the database in a message: a file by its path."""
         return self.dialect.called
@@ -64,7 +69,7 @@ class Store:
         """One transaction with the trial's lock: all of it happens, and is on disk, or
         nothing of it.
         """
-        with self._connection() as connection:
+        with self.lock, self.dialect.turn(), self._connection() as connection:
             yield Session(connection, name, self.dialect.locks_rows, self.dialect.clock)
             try:
                 connection.commit()
@@ -102,7 +107,8 @@ class Store:
         tried again.
         """
         try:
-            with self._connection(**self.dialect.alone) as connection:
+            alone = self._connection(**self.dialect.alone)
+            with self.lock, self.dialect.turn(), alone as connection:
                 return self.dialect.scrub(connection)
         except StoreError:
             self.close()

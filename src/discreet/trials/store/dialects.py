@@ -3,8 +3,10 @@ row in DIALECTS.
 """
 
 import contextlib
+import getpass
 import os
 from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -12,6 +14,7 @@ import sqlalchemy as sa
 
 from discreet.errors import InvalidInputError, StoreError
 from discreet.trials.store.schema import sealed
+from discreet.trials.store.turns import LINE, Line
 
 BUSY_SECONDS = 30.0
 """How long to wait for others who write."""
@@ -90,6 +93,14 @@ class Dialect(ABC):
         """
         return ()
 
+    @property
+    def user(self) -> str:
+        """Who uses the database: here the user of the machine."""
+        try:
+            return getpass.getuser()
+        except (OSError, KeyError):
+            return "unknown"
+
     @abstractmethod
     def find(self, must_exist: bool) -> None:
         """Before the first connection: refuse, or make, what must be there."""
@@ -97,6 +108,10 @@ class Dialect(ABC):
     @abstractmethod
     def listen(self, engine: sa.Engine) -> None:
         """Set up each new connection of the engine."""
+
+    def turn(self) -> AbstractContextManager[None]:
+        """Whoever writes waits for those who came before; servers see to it."""
+        return contextlib.nullcontext()
 
     @abstractmethod
     def prepare(self, alone: sa.Connection) -> None:
@@ -152,6 +167,10 @@ class SQLite(Dialect):
     _last: tuple[int, int] | None = None
     """The file that was opened last."""
 
+    def turn(self) -> AbstractContextManager[None]:
+        """In a line of its own: SQLite's lock is unfair."""
+        return Line(self.called, BUSY_SECONDS).turn()
+
     def check_url(self, url: sa.URL) -> sa.URL:
         """A file, and nothing else."""
         drivers = ("sqlite", "sqlite+pysqlite")
@@ -170,8 +189,8 @@ class SQLite(Dialect):
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The file, and its log."""
-        return tuple(f"{self.called}{end}" for end in ("", "-wal", "-shm"))
+        """The file, its log, and the line of those who write."""
+        return tuple(f"{self.called}{end}" for end in ("", "-wal", "-shm", LINE))
 
     def find(self, must_exist: bool) -> None:
         """A new file is empty, and only its owner may read it: outcomes of open batches
@@ -296,6 +315,11 @@ class PostgreSQL(Dialect):
     def check_url(self, url: sa.URL) -> sa.URL:
         """With the driver we have."""
         return url.set(drivername="postgresql+psycopg")
+
+    @property
+    def user(self) -> str:
+        """The user of the server, if the address names one."""
+        return self.url.username or super().user
 
     def find(self, must_exist: bool) -> None:
         """Whether the server is there, connecting will say."""

@@ -6,14 +6,21 @@ import threading
 import weakref
 from typing import Any, Protocol
 
+AFTERWARDS = 0.05
+"""Seconds in which a caller takes an answer over."""
+
 
 class Later:
-    """Ctrl-C comes when the block is left: an interrupt in the middle could leave a
-    lock to nobody.
+    """Ctrl-C comes when the block is left, or if it is to come `afterwards`, a moment
+    later, so that whoever waits for an answer has it first: an interrupt in the middle
+    could leave a lock to nobody, or an answer.
 
     Python runs the handlers of signals in its main thread only. Not a generator, which
     an interrupt can leave halfway.
     """
+
+    def __init__(self, afterwards: bool = False) -> None:
+        self.afterwards = afterwards
 
     def __enter__(self) -> None:
         """Take note of interrupts from here on."""
@@ -28,7 +35,11 @@ class Later:
         """Let one happen now, if there was any."""
         if callable(self.before):
             signal.signal(signal.SIGINT, self.before)
-            if self.noted:
+            if self.noted and self.afterwards:
+                again = threading.Timer(AFTERWARDS, signal.raise_signal, [signal.SIGINT])
+                again.daemon = True
+                again.start()
+            elif self.noted:
                 self.before(*self.noted[0])
 
 

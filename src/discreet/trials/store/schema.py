@@ -17,12 +17,17 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeDecorator
 
-SCHEMA = 2
+SCHEMA = 3
 """Version of the tables. Raise it with a step in MIGRATIONS, and keep a file of the
 version before as a test asset.
 """
 MIGRATIONS: dict[int, tuple[str, ...]] = {
     1: ("ALTER TABLE discreet_assignments ADD COLUMN site VARCHAR(200)",),
+    2: (
+        "ALTER TABLE discreet_assignments ADD COLUMN at FLOAT",
+        "ALTER TABLE discreet_people ADD COLUMN number INTEGER",
+        "INSERT INTO discreet_erasing SELECT trial, seq, 0 FROM discreet_trials",
+    ),
 }
 """The statements that bring a database of this version to the next one."""
 OPEN = 0
@@ -71,6 +76,7 @@ assignments = Table(
     Column("state", Integer, nullable=False),
     Column("deadline", Float),
     Column("site", String(200)),
+    Column("at", Float),
 )
 waiting = sa.and_(assignments.c.state == OPEN, assignments.c.deadline.is_not(None))
 Index(
@@ -126,7 +132,9 @@ people = Table(
     metadata,
     Column("trial", Integer, primary_key=True),
     Column("hash", LargeBinary(32), primary_key=True),
+    Column("number", Integer),
 )
+"""Keyed hashes of identities, and the person's number (none before it was kept)."""
 keys = Table(
     "discreet_keys",
     metadata,
@@ -143,6 +151,39 @@ rounds = Table(
     Column("key", LargeBinary(32), nullable=False),
 )
 """Keys of rounds that are not revealed: whoever reads them knows the next arms."""
+requests = Table(
+    "discreet_requests",
+    metadata,
+    Column("trial", Integer, primary_key=True),
+    Column("hash", LargeBinary(32), primary_key=True),
+    Column("wanted", LargeBinary(32), nullable=False),
+    Column("answer", Text, nullable=False),
+)
+"""Keyed hashes of the keys of requests and of what was asked for, and who was assigned:
+the same request gets the same answer again.
+"""
+journal = Table(
+    "discreet_journal",
+    metadata,
+    Column("trial", Integer, primary_key=True),
+    Column("entry", Integer, primary_key=True, autoincrement=False),
+    Column("at", Float, nullable=False),
+    Column("who", String(200), nullable=False),
+    Column("site", String(200)),
+    Column("call", String(40), nullable=False),
+    Column("people", Integer, nullable=False),
+)
+"""Who called what, and when: private, no part of the record, and never an outcome."""
+erasing = Table(
+    "discreet_erasing",
+    metadata,
+    Column("trial", Integer, primary_key=True),
+    Column("seq", Integer, primary_key=True, autoincrement=False),
+    Column("since", Float, nullable=False),
+)
+"""With which events, and since when, outcomes were erased that may still be readable in
+the files of the database.
+"""
 
 
 class Row(NamedTuple):
@@ -167,6 +208,8 @@ class Assigned(NamedTuple):
     deadline: float | None = None
     """When its outcome counts no more."""
     site: str | None = None
+    at: float | None = None
+    """When the person came; unknown of those from before it was kept."""
 
 
 class Batched(NamedTuple):

@@ -21,7 +21,6 @@ from discreet.trials.store.schema import (
     batches,
     events,
     keys,
-    people,
     rounds,
     sealed,
     trials,
@@ -32,7 +31,7 @@ AT_ONCE = 10_000
 """Values in one statement: databases have a limit."""
 
 
-def _at(table: sa.Table, *columns: str) -> sa.ColumnElement[bool]:
+def at(table: sa.Table, *columns: str) -> sa.ColumnElement[bool]:
     """That these columns of a trial's rows have the values given as `at_<column>`."""
     return sa.and_(*(table.c[name] == sa.bindparam(f"at_{name}") for name in ("trial", *columns)))
 
@@ -44,38 +43,34 @@ def _columns(table: sa.Table, row: type[NamedTuple]) -> list[sa.Column[Any]]:
 # Statements are made once: making one takes longer than running it.
 _look = sa.select(*_columns(trials, Row)).where(trials.c.name == sa.bindparam("name"))
 _look_locked = _look.with_for_update()
-_save = trials.update().where(_at(trials))
-_events = sa.select(*_columns(events, Event)).where(_at(events)).order_by(events.c.seq)
-_hash_at = sa.select(events.c.hash).where(_at(events, "seq"))
-_assigned = sa.select(*_columns(assignments, Assigned)).where(_at(assignments))
+_save = trials.update().where(at(trials))
+_events = sa.select(*_columns(events, Event)).where(at(events)).order_by(events.c.seq)
+_hash_at = sa.select(events.c.hash).where(at(events, "seq"))
+_assigned = sa.select(*_columns(assignments, Assigned)).where(at(assignments))
 _assigned_one = _assigned.where(assignments.c.number == sa.bindparam("number"))
 _assigned_many = _assigned.where(assignments.c.number.in_(sa.bindparam("numbers", expanding=True)))
 _late = _assigned.where(waiting, assignments.c.deadline < sa.bindparam("now"))
 _mark = assignments.update().where(
-    _at(assignments), assignments.c.number.in_(sa.bindparam("numbers", expanding=True))
+    at(assignments), assignments.c.number.in_(sa.bindparam("numbers", expanding=True))
 )
-_batches = sa.select(*_columns(batches, Batched)).where(_at(batches))
-_count_batch = batches.update().where(_at(batches, "arm", "phase"))
-_close_batch = batches.delete().where(_at(batches, "arm", "phase"))
-_key = sa.select(keys.c.key).where(_at(keys))
-_people = sa.select(people.c.hash).where(
-    _at(people), people.c.hash.in_(sa.bindparam("hashes", expanding=True))
-)
-_reseal = sealed.update().where(_at(sealed, "arm", "phase", "number"), sealed.c.units.is_not(None))
+_batches = sa.select(*_columns(batches, Batched)).where(at(batches))
+_count_batch = batches.update().where(at(batches, "arm", "phase"))
+_close_batch = batches.delete().where(at(batches, "arm", "phase"))
+_reseal = sealed.update().where(at(sealed, "arm", "phase", "number"), sealed.c.units.is_not(None))
 _stored = sa.type_coerce(sealed.c.units, sa.BigInteger)
 _unseal_sum = sa.select(sa.func.sum(_stored - schema.OFFSET), sa.func.count()).where(
-    _at(sealed, "arm", "phase")
+    at(sealed, "arm", "phase")
 )
-_count_sealed = sa.select(sa.func.count()).where(_at(sealed, "arm", "phase"))
-_unseal = sa.select(_stored - schema.OFFSET).where(_at(sealed, "arm", "phase"))
-_erase = sealed.update().where(_at(sealed, "arm", "phase")).values(units=schema.ERASED)
+_count_sealed = sa.select(sa.func.count()).where(at(sealed, "arm", "phase"))
+_unseal = sa.select(_stored - schema.OFFSET).where(at(sealed, "arm", "phase"))
+_erase = sealed.update().where(at(sealed, "arm", "phase")).values(units=schema.ERASED)
 _answers = sa.select(sealed.c.phase, sealed.c.number, sealed.c.units).where(
-    _at(sealed, "arm"), sealed.c.phase > sa.bindparam("after")
+    at(sealed, "arm"), sealed.c.phase > sa.bindparam("after")
 )
 _erase_answers = (
     sealed.update()
     .where(
-        _at(sealed, "arm"),
+        at(sealed, "arm"),
         sealed.c.phase > sa.bindparam("after"),
         sealed.c.phase <= sa.bindparam("through"),
     )
@@ -83,12 +78,23 @@ _erase_answers = (
 )
 _places = (
     sa.select(assignments.c.arm, assignments.c.phase)
-    .where(_at(assignments))
+    .where(at(assignments))
     .order_by(assignments.c.number)
 )
-_round_keys = sa.select(rounds.c.round, rounds.c.key).where(_at(rounds)).order_by(rounds.c.round)
-_forget_round = rounds.delete().where(_at(rounds, "round"))
-_open = sa.select(sa.func.count()).where(_at(assignments), assignments.c.state == OPEN)
+_round_keys = sa.select(rounds.c.round, rounds.c.key).where(at(rounds)).order_by(rounds.c.round)
+_forget_round = rounds.delete().where(at(rounds, "round"))
+_is_open = _assigned.where(assignments.c.state == OPEN)
+_open = sa.select(sa.func.count()).where(at(assignments), assignments.c.state == OPEN)
+_last_past = (
+    sa.select(assignments.c.number)
+    .where(at(assignments), assignments.c.deadline < sa.bindparam("now"))
+    .order_by(assignments.c.deadline.desc(), assignments.c.number.desc())
+    .limit(1)
+)
+_bring_forward = assignments.update().where(
+    at(assignments), waiting, assignments.c.deadline > sa.bindparam("latest")
+)
+_reissue = assignments.update().where(at(assignments, "number"))
 
 
 class Session:
@@ -113,6 +119,11 @@ class Session:
         self.row = None if found is None else Row(*found)
         return self.row
 
+    def forget(self) -> None:
+        """Read anew what a part of the transaction that was taken back has changed."""
+        self._counts = None
+        self.look()
+
     def look_again(self) -> Row:
         """The trial as of `look` and what was changed since."""
         if self.row is None:
@@ -129,7 +140,7 @@ class Session:
         except sa.exc.IntegrityError:
             return False
         self.look()
-        self._insert(keys, [{"key": key}])
+        self.insert(keys, [{"key": key}])
         return True
 
     def append(self, kind: str, body: dict[str, Any]) -> None:
@@ -139,7 +150,7 @@ class Session:
         row = self.look_again()
         text = canonical(body)
         event = Event(row.seq + 1, kind, text, link(row.head, row.seq + 1, kind, text))
-        self._insert(events, [event._asdict()])
+        self.insert(events, [event._asdict()])
         self.row = row._replace(seq=event.seq, head=event.hash)
 
     def save(self, state: str) -> None:
@@ -148,15 +159,15 @@ class Session:
         """
         row = self.look_again()._replace(state=state)
         self.row = row
-        self._run(_save, seq=row.seq, head=row.head, people=row.people, state=state)
+        self.run(_save, seq=row.seq, head=row.head, people=row.people, state=state)
 
     def events(self) -> Iterator[Event]:
         """The public record, in order."""
-        return (Event(*row) for row in self._run(_events))
+        return (Event(*row) for row in self.run(_events))
 
     def hash_at(self, seq: int) -> str | None:
         """The hash of one event."""
-        found: str | None = self._run(_hash_at, at_seq=seq).scalar_one_or_none()
+        found: str | None = self.run(_hash_at, at_seq=seq).scalar_one_or_none()
         return found
 
     def clock(self) -> float:
@@ -169,32 +180,49 @@ class Session:
 
     def assign(self, rows: Sequence[Assigned]) -> None:
         """Enter assignments."""
-        self._insert(assignments, [row._asdict() for row in rows])
+        self.insert(assignments, [row._asdict() for row in rows])
         row = self.look_again()
         self.row = row._replace(people=row.people + len(rows))
 
     def assigned(self, numbers: Sequence[int]) -> dict[int, Assigned]:
         """Assignments by their numbers."""
         if len(numbers) == 1:
-            return {row[0]: Assigned(*row) for row in self._run(_assigned_one, number=numbers[0])}
+            return {row[0]: Assigned(*row) for row in self.run(_assigned_one, number=numbers[0])}
         found: dict[int, Assigned] = {}
-        for some in _pieces(numbers):
-            found |= {row[0]: Assigned(*row) for row in self._run(_assigned_many, numbers=some)}
+        for some in pieces(numbers):
+            found |= {row[0]: Assigned(*row) for row in self.run(_assigned_many, numbers=some)}
         return found
 
     def late(self, now: float) -> list[Assigned]:
         """Open assignments past their deadline."""
-        return [Assigned(*row) for row in self._run(_late, now=now)]
+        return [Assigned(*row) for row in self.run(_late, now=now)]
+
+    def open_assignments(self, site: str | None) -> list[Assigned]:
+        """Whose outcome is not in, in the order of assignment; of one site, or all."""
+        here = _is_open if site is None else _is_open.where(assignments.c.site == site)
+        return [Assigned(*row) for row in self.run(here.order_by(assignments.c.number))]
+
+    def last_past(self, now: float) -> int:
+        """The number of the last person whose deadline, or lease, has passed."""
+        return int(self.run(_last_past, now=now).scalar_one_or_none() or 0)
+
+    def reissue(self, row: Assigned, token: str) -> None:
+        """Give an assignment another secret."""
+        self.run(_reissue, at_number=row.number, token=token)
+
+    def bring_forward(self, latest: float) -> None:
+        """No deadline of an open assignment is later than this."""
+        self.run(_bring_forward, latest=latest, deadline=latest)
 
     def mark(self, rows: Sequence[Assigned], state: int) -> None:
         """Give assignments a state."""
-        for some in _pieces([row.number for row in rows]):
-            self._run(_mark, numbers=some, state=state)
+        for some in pieces([row.number for row in rows]):
+            self.run(_mark, numbers=some, state=state)
 
     def batches(self) -> dict[tuple[int, int], Batched]:
         """The counts of all batches that are not released, by (arm, phase)."""
         if self._counts is None:
-            self._counts = {(row[0], row[1]): Batched(*row) for row in self._run(_batches)}
+            self._counts = {(row[0], row[1]): Batched(*row) for row in self.run(_batches)}
         return self._counts
 
     def add(self, changes: dict[tuple[int, int], tuple[int, int, int]]) -> None:
@@ -213,21 +241,21 @@ class Session:
             else:
                 new.append({"arm": arm, "phase": phase, **counts})
             known[arm, phase] = after
-        self._run_many(_count_batch, old)
-        self._insert(batches, new)
+        self.run_many(_count_batch, old)
+        self.insert(batches, new)
 
     def close_batch(self, arm: int, phase: int) -> None:
         """Forget the counts of a released batch."""
-        self._run(_close_batch, at_arm=arm, at_phase=phase)
+        self.run(_close_batch, at_arm=arm, at_phase=phase)
         self.batches().pop((arm, phase), None)
 
     def open_round(self, round: int, key: bytes) -> None:
         """Keep the key of a round that is opened."""
-        self._insert(rounds, [{"round": round, "key": key}])
+        self.insert(rounds, [{"round": round, "key": key}])
 
     def round_keys(self) -> dict[int, bytes]:
         """The keys of the rounds that are not revealed, in the order of opening."""
-        return {number: bytes(key) for number, key in self._run(_round_keys)}
+        return {number: bytes(key) for number, key in self.run(_round_keys)}
 
     def reveal(self, through: int) -> list[list[int | str]]:
         """(round, key) of the rounds up to one, to be published; they are kept here no
@@ -235,30 +263,8 @@ class Session:
         """
         found = {number: key for number, key in self.round_keys().items() if number <= through}
         for number in found:
-            self._run(_forget_round, at_round=number)
+            self.run(_forget_round, at_round=number)
         return [[number, key.hex()] for number, key in found.items()]
-
-    def key(self) -> bytes:
-        """The trial's secret, with which people's identifiers are hashed."""
-        return bytes(self._run(_key).scalar_one())
-
-    def known_people(self, hashes: Sequence[bytes]) -> list[int]:
-        """The places in the list of those who took part before, or stand in it
-        before.
-        """
-        known: set[bytes] = set()
-        for some in _pieces(hashes):
-            known |= {bytes(value) for value in self._run(_people, hashes=some).scalars()}
-        again = []
-        for place, value in enumerate(hashes):
-            if value in known:
-                again.append(place)
-            known.add(value)
-        return again
-
-    def enter_people(self, hashes: Sequence[bytes]) -> None:
-        """Note who takes part."""
-        self._insert(people, [{"hash": value} for value in hashes])
 
     # --- behind the wall --------------------------------------------------------------
 
@@ -270,37 +276,37 @@ class Session:
             {"arm": row.arm, "phase": row.phase, "number": row.number, "units": units}
             for row, units in outcomes
         ]
-        self._insert(sealed, rows)
+        self.insert(sealed, rows)
 
     def reseal(self, row: Assigned, units: int) -> None:
         """Correct an outcome, if there is one."""
-        self._run(_reseal, at_arm=row.arm, at_phase=row.phase, at_number=row.number, units=units)
+        self.run(_reseal, at_arm=row.arm, at_phase=row.phase, at_number=row.number, units=units)
 
     def unseal_sum(self, arm: int, phase: int) -> tuple[int, int]:
         """(sum in units, outcomes) of a batch: for the mechanism that adds the noise,
         and nobody else.
         """
-        total, count = self._run(_unseal_sum, at_arm=arm, at_phase=phase).one()
+        total, count = self.run(_unseal_sum, at_arm=arm, at_phase=phase).one()
         return int(total or 0), int(count)
 
     def unseal(self, arm: int, phase: int) -> list[int]:
         """The outcomes of a batch in units: for what is summed of each of them before
         the noise, and nobody else.
         """
-        return [int(units) for (units,) in self._run(_unseal, at_arm=arm, at_phase=phase)]
+        return [int(units) for (units,) in self.run(_unseal, at_arm=arm, at_phase=phase)]
 
     def erase(self, arm: int, phase: int) -> None:
         """Overwrite the outcomes of a batch; `Store.scrub` makes old copies unreadable
         after the transaction.
         """
-        self._run(_erase, at_arm=arm, at_phase=phase)
+        self.run(_erase, at_arm=arm, at_phase=phase)
 
     def answers(self, line: int, after: int) -> list[tuple[int, int, int | None]]:
         """(place, number, units) of a line's answers that follow place `after` without
         a gap.
         """
         found: list[tuple[int, int, int | None]] = []
-        for place, number, units in self._run(
+        for place, number, units in self.run(
             _answers.order_by(sealed.c.phase), at_arm=line, after=after
         ):
             if place != after + len(found) + 1:
@@ -310,13 +316,13 @@ class Session:
 
     def erase_answers(self, line: int, after: int, through: int) -> None:
         """Overwrite a line's answers between two places."""
-        self._run(_erase_answers, at_arm=line, after=after, through=through)
+        self.run(_erase_answers, at_arm=line, after=after, through=through)
 
     # --- checks -----------------------------------------------------------------------
 
     def places_assigned(self) -> Iterator[tuple[int, int]]:
         """(arm, phase) of each person, in order."""
-        yield from ((arm, phase) for arm, phase in self._run(_places))
+        yield from ((arm, phase) for arm, phase in self.run(_places))
 
     def counts_agree(self) -> bool:
         """Whether each open batch counts as many open assignments and told outcomes as
@@ -329,26 +335,30 @@ class Session:
         for (arm, phase), batch in known.items():
             if not phase:
                 continue
-            found = self._run(_count_sealed, at_arm=arm, at_phase=phase).scalar_one()
+            found = self.run(_count_sealed, at_arm=arm, at_phase=phase).scalar_one()
             if found != batch.told:
                 return False
-        return bool(self._run(_open).scalar_one() == sum(batch.open for batch in known.values()))
+        return bool(self.run(_open).scalar_one() == sum(batch.open for batch in known.values()))
 
     # --- statements -------------------------------------------------------------------
 
-    def _run(self, statement: sa.Executable, **values: Any) -> Any:
+    def run(self, statement: sa.Executable, **values: Any) -> Any:
+        """A statement about this trial."""
         return self.connection.execute(statement, {"at_trial": self.look_again().trial, **values})
 
-    def _run_many(self, statement: sa.Executable, values: list[dict[str, Any]]) -> None:
+    def run_many(self, statement: sa.Executable, values: list[dict[str, Any]]) -> None:
+        """The same statement with many values."""
         trial = self.look_again().trial
         if values:
             self.connection.execute(statement, [{"at_trial": trial, **row} for row in values])
 
-    def _insert(self, table: sa.Table, rows: list[dict[str, Any]]) -> None:
+    def insert(self, table: sa.Table, rows: list[dict[str, Any]]) -> None:
+        """Rows of this trial."""
         trial = self.look_again().trial
         if rows:
             self.connection.execute(table.insert(), [{"trial": trial, **row} for row in rows])
 
 
-def _pieces(values: Sequence[Any]) -> Iterator[Sequence[Any]]:
+def pieces(values: Sequence[Any]) -> Iterator[Sequence[Any]]:
+    """As many at once as a statement takes."""
     return (values[start : start + AT_ONCE] for start in range(0, len(values), AT_ONCE))

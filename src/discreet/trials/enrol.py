@@ -1,0 +1,322 @@
+"""How people are assigned inside one transaction: those who come, those who come again,
+and requests that are repeated because their answer was lost.
+"""
+
+import json
+import secrets
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from discreet.errors import InvalidInputError
+from discreet.strategies.run import Deal
+from discreet.trials.changes import Changes
+from discreet.trials.dealing import commitment, deal, draw, new_key
+from discreet.trials.intake import MOST_AT_ONCE, check_request, id_of, identifiers
+from discreet.trials.names import check_site, plain_name
+from discreet.trials.protocol import REFUSED, STICKY, canonical
+from discreet.trials.replay import dealt_in
+from discreet.trials.settling import end_if_over
+from discreet.trials.status import Assignment, Batch, OpenAssignment
+from discreet.trials.store import schema
+from discreet.trials.store.schema import Assigned
+from discreet.validate import check_whole
+
+if TYPE_CHECKING:
+    from discreet.trials.desk import Desk
+
+
+class Wanted(NamedTuple):
+    """What a caller asks for."""
+
+    how_many: int
+    people: tuple[str, ...] | None
+    """Who comes, as the caller calls them."""
+    names: tuple[bytes, ...] | None
+    """The same, as they are hashed."""
+    site: str | None
+    request: str | None
+    """The key under which the answer can be had again."""
+
+
+def wanted_of(
+    n: int,
+    people: Sequence[str] | None,
+    site: str | None,
+    person: str | None,
+    request: str | None,
+) -> Wanted:
+    """What a caller asks for, checked."""
+    if person is not None:
+        if people is not None:
+            raise InvalidInputError("give person or people, not both")
+        people = [person]
+    names = None if people is None else tuple(identifiers(people))
+    count = check_whole("n", n if names is None else len(names), least=1, most=MOST_AT_ONCE)
+    called = None if people is None else tuple(people)
+    return Wanted(count, called, names, plain_name("the site", site), check_request(request))
+
+
+class Next(NamedTuple):
+    """The place of the next person."""
+
+    arm: int
+    phase: int
+    replaces: bool
+    """Whether the person takes the place of another one."""
+
+
+class Coming(NamedTuple):
+    """The people of a list, by their places in it."""
+
+    hashes: list[bytes]
+    known: dict[int, int]
+    """The numbers of those who took part before."""
+    new: list[int]
+
+
+def ask(desk: "Desk", wanted: Wanted) -> Batch | None:
+    """The next people of the open round, up to its end, and whoever came before; None
+    if a round must be opened first.
+    """
+    numbers = _asked_before(desk, wanted)
+    if numbers is not None:
+        return _batch(desk, wanted, numbers)
+    _check_site(desk, wanted.site)
+    coming = _coming(desk, wanted)
+    if coming.new and closed(desk):
+        return None
+    _check_middles(desk, coming)
+    places = _places(desk, len(coming.new)) if coming.new and _enrols(desk) else []
+    first = desk.session.look_again().people + 1
+    if places:
+        _enter(desk, places, wanted.site)
+    numbers = coming.known | dict(zip(coming.new, range(first, first + len(places)), strict=False))
+    if coming.hashes:
+        new = coming.new[: len(places)]
+        desk.ledger.enter_people([(coming.hashes[place], numbers[place]) for place in new])
+    if numbers:
+        desk.note("ask", len(numbers), wanted.site)
+        _keep_answer(desk, wanted, numbers)
+    end_if_over(desk)
+    return _batch(desk, wanted, numbers)
+
+
+def _enrols(desk: "Desk") -> bool:
+    return not (desk.now.stopped or desk.now.conduct.paused)
+
+
+def closed(desk: "Desk") -> bool:
+    """Whether somebody may come, and no round is open for them."""
+    conduct = desk.now.conduct
+    full = desk.session.look_again().people >= conduct.maximum
+    return not (desk.now.stopped or conduct.paused or full) and desk.now.run.closed
+
+
+def open_round(desk: "Desk") -> None:
+    """Open a round: its key is drawn, kept, and committed to, before anybody of it is
+    known.
+    """
+    if not closed(desk):
+        return
+    opening, key = desk.now.run.open(), new_key()
+    desk.session.open_round(opening.round, key)
+    said = {"round": opening.round, "odds": opening.odds, "people": opening.people}
+    desk.session.append("opened", {**said, "commit": commitment(key)})
+    desk.drew = True
+
+
+# --- who comes ------------------------------------------------------------------------
+
+
+def _coming(desk: "Desk", wanted: Wanted) -> Coming:
+    """Who of the list is new, and who took part before; refuses them, or whoever is
+    named twice, as the protocol says.
+    """
+    if wanted.names is None:
+        if desk.protocol.people in (STICKY, REFUSED):
+            raise InvalidInputError(
+                "this trial wants to know who comes before it shows an arm: name each person, "
+                "with ask(person=…), or on the command line with --person or --people. Nobody was "
+                "assigned"
+            )
+        return Coming([], {}, list(range(wanted.how_many)))
+    hashes = [desk.ledger.hash(name) for name in wanted.names]
+    found, firsts = desk.ledger.numbers(hashes), dict[bytes, int]()
+    refused, known = list[int](), dict[int, int]()
+    for place, hash in enumerate(hashes):
+        number = found.get(hash)
+        if firsts.setdefault(hash, place) != place:
+            refused.append(place)
+        elif desk.protocol.people == STICKY and number is not None:
+            known[place] = number
+        elif hash in found:
+            refused.append(place)
+    if refused:
+        places = ", ".join(str(place + 1) for place in refused)
+        raise InvalidInputError(
+            f"people number {places} of the list took part before (or are named twice): leave "
+            "them out. Nobody was assigned"
+        )
+    return Coming(hashes, known, [place for place in range(len(hashes)) if place not in known])
+
+
+def _check_middles(desk: "Desk", coming: Coming) -> None:
+    """Refuse people who are to send different levels: an answer says one."""
+    run = desk.now.run
+    if not coming.known or run.middle is None:
+        return
+    rows = desk.session.assigned(sorted(coming.known.values()))
+    middles = {run.middle_of(row.phase) for row in rows.values()} - {None}
+    if len(middles | ({run.middle} if coming.new else set())) > 1:
+        raise InvalidInputError(
+            "these people are of rounds with different middle levels: ask for each by itself. "
+            "Nobody was assigned"
+        )
+
+
+def _check_site(desk: "Desk", site: str | None) -> None:
+    """Refuse people from where nobody may come."""
+    sites = desk.now.conduct.sites_of(desk.protocol)
+    if sites is not None and site not in sites:
+        got = "" if site is None else f"; got {site!r}"
+        raise InvalidInputError(
+            f"say from which site people come: one of {', '.join(sites)}{got}. Nobody was assigned"
+        )
+    if site is not None and not check_site(site):
+        raise InvalidInputError("site must be the name of a site. Nobody was assigned")
+    if site in desk.now.conduct.closed:
+        raise InvalidInputError(f"{site} is closed: nobody is enrolled there. Nobody was assigned")
+
+
+# --- requests -------------------------------------------------------------------------
+
+
+def _asked_before(desk: "Desk", wanted: Wanted) -> dict[int, int] | None:
+    """The people of the answer that this request has had, by their places in the list;
+    None if it is new. (One that had nobody is asked anew.)
+    """
+    if wanted.request is None:
+        return None
+    found = desk.ledger.answered(desk.ledger.hash(wanted.request.encode()))
+    if found is None:
+        return None
+    if not secrets.compare_digest(found[0], _hash_of(desk, wanted)):
+        raise InvalidInputError(
+            "this request was made before, for other people or another site: repeat it as it was, "
+            "or take a new key. Nobody was assigned"
+        )
+    return {int(place): number for place, number in json.loads(found[1]).items()}
+
+
+def _keep_answer(desk: "Desk", wanted: Wanted, numbers: dict[int, int]) -> None:
+    if wanted.request is not None:
+        key = desk.ledger.hash(wanted.request.encode())
+        desk.ledger.keep_answer(key, _hash_of(desk, wanted), json.dumps(numbers))
+
+
+def _hash_of(desk: "Desk", wanted: Wanted) -> bytes:
+    """Of what is asked for."""
+    names = None if wanted.names is None else [name.hex() for name in wanted.names]
+    return desk.ledger.hash(canonical([wanted.how_many, names, wanted.site]).encode())
+
+
+def _batch(desk: "Desk", wanted: Wanted, numbers: dict[int, int]) -> Batch:
+    """The answer: these people, by their places in the list."""
+    now, rows = desk.now, desk.session.assigned(sorted(numbers.values()))
+    named = wanted.people or (None,) * wanted.how_many
+    assignments = [
+        assignment_of(desk, rows[numbers[place]], named[place]) for place in sorted(numbers)
+    ]
+    left = [who for place, who in enumerate(named) if place not in numbers and who is not None]
+    middle = None if now.stopped else now.run.middle
+    if middle is not None:
+        middles = (now.run.middle_of(row.phase) for row in rows.values())
+        middle = next((one for one in middles if one is not None), middle)
+    waiting = desk.shown_tally().waiting
+    return Batch(tuple(assignments), waiting, now.stopped, middle, now.conduct.paused, tuple(left))
+
+
+def assignment_of(desk: "Desk", row: Assigned, person: str | None = None) -> Assignment:
+    """What the caller gets to see of an assignment."""
+    return Assignment(id_of(row), desk.now.conduct.arms[row.arm], person)
+
+
+def open_assignments(desk: "Desk", site: str | None) -> list[OpenAssignment]:
+    """Whose outcome is not in; the journal notes that somebody looked."""
+    rows, now = desk.session.open_assignments(site), desk.session.clock()
+    desk.note("open", len(rows), site)
+    arms = desk.now.conduct.arms
+    return [
+        OpenAssignment(
+            id_of(row),
+            arms[row.arm],
+            row.site,
+            None if row.at is None else max(now - row.at, 0.0),
+            row.deadline,
+        )
+        for row in rows
+    ]
+
+
+# --- places ---------------------------------------------------------------------------
+
+
+def _places(desk: "Desk", count: int) -> list[Next]:
+    """Up to so many places of one round; those of people who are replaced come first.
+    In trials from before rounds had keys, they are dealt among the others and only
+    written first.
+    """
+    people, run = desk.session.look_again().people, desk.now.run
+    room, dealer = min(count, desk.now.conduct.maximum - people), _Dealer(desk)
+    vacant, found = list[Next](), list[Next]()
+    for batch in sorted(desk.session.batches().values()):
+        vacant += [Next(batch.arm, batch.phase, True)] * batch.vacant
+    while len(found) < room:
+        left = 0 if desk.protocol.keyed else run.to_deal()
+        drawn = secrets.randbelow(len(vacant) + left) if vacant or left else 0
+        if drawn < len(vacant):
+            found.append(vacant.pop(drawn))
+        elif (place := run.take(dealer.of(people + len(found) + 1))) is not None:
+            found.append(Next(place.arm, place.phase, False))
+        else:
+            break
+    return sorted(found, key=lambda place: not place.replaces)
+
+
+class _Dealer:
+    """What deals people: the key of the round that was opened last."""
+
+    def __init__(self, desk: "Desk") -> None:
+        self.keys = list(desk.session.round_keys().values()) if desk.protocol.keyed else []
+
+    def of(self, number: int) -> Deal:
+        """What deals the person of this number."""
+        if not self.keys:
+            return deal
+        return lambda weights: draw(self.keys[-1], number, weights)
+
+
+def _enter(desk: "Desk", places: Sequence[Next], site: str | None) -> None:
+    """Enter the people in these places."""
+    now, protocol, first = desk.now, desk.protocol, desk.session.look_again().people + 1
+    ends = None if desk.protocol.until is None else desk.time + desk.protocol.until
+    one_line = now.run.learns_always and protocol.dealing
+    rows, changes = list[Assigned](), Changes()
+    for number, place in enumerate(places, start=first):
+        phase = number if one_line else place.phase
+        secret = secrets.token_hex(8)
+        row = Assigned(number, secret, place.arm, phase, schema.OPEN, ends, site, desk.time)
+        rows.append(row)
+        vacant = -1 if place.replaces else 0
+        changes.count(desk.slot(place.arm, place.phase), open=1, vacant=vacant)
+    desk.session.assign(rows)
+    desk.session.add(changes.by_slot)
+    says: dict[str, Any] = {"first": first, "arms": [place.arm for place in places]}
+    says["replacing"] = sum(place.replaces for place in places)
+    if site is not None:
+        says["site"] = site
+    now.conduct.enrol(site, len(places))
+    if protocol.timed:
+        says["at"] = now.conduct.at = int(desk.time)
+        now.conduct.came(dealt_in(protocol, places[-1].phase))
+    desk.session.append("assigned", says)

@@ -1,0 +1,86 @@
+"""Names of trials, arms and sites: what can be kept, and shown without rewriting the
+line it stands in.
+"""
+
+import unicodedata
+from typing import Any
+
+from discreet.errors import InvalidInputError
+
+LONGEST_NAME = 200
+UNSHOWN = {"Cc", "Cf", "Zl", "Zp", "Cs"}
+"""Unicode's categories of control, format, line- and paragraph-separating characters,
+and of halves of pairs.
+"""
+JOINERS = "\u200c\u200d"
+"""Of these, what some scripts need within a word."""
+
+
+def check_names(name: Any, arms: Any) -> None:
+    """Refuse names of a trial and its arms that cannot be kept."""
+    if not writable(name) or len(name) > LONGEST_NAME or name.startswith("-"):
+        raise InvalidInputError(
+            f"name must be a text of 1 to {LONGEST_NAME} characters that does not begin with -"
+        )
+    if not isinstance(arms, tuple | list) or not all(writable(arm) for arm in arms):
+        raise InvalidInputError("arms must be a list of names, such as ['5 mg', '10 mg']")
+    if max(map(len, arms), default=0) > LONGEST_NAME:
+        raise InvalidInputError(f"an arm's name may have {LONGEST_NAME} characters")
+    if len(arms) < 2:
+        raise InvalidInputError("a trial needs two arms or more")
+    if len(set(arms)) < len(arms):
+        raise InvalidInputError("two arms have the same name: give each its own")
+
+
+def check_sites(sites: Any) -> tuple[str, ...]:
+    """The names of sites; refuses what cannot be kept."""
+    named = isinstance(sites, tuple | list) and all(map(check_site, sites))
+    if not named or not sites or len(set(sites)) < len(sites):
+        raise InvalidInputError(
+            "sites must be a list of different names, such as ['Leeds', 'Lyon'], or None where "
+            "people may come from anywhere"
+        )
+    return tuple(sites)
+
+
+def check_site(name: Any) -> bool:
+    """Whether this can be the name of a site."""
+    return writable(name) and len(name) <= LONGEST_NAME
+
+
+def shown_plainly(text: str) -> bool:
+    """Whether a name has nothing in it that rewrites the line it is shown in: no
+    control, line-separating or direction-changing characters, no halves of pairs.
+    """
+    return not any(unicodedata.category(one) in UNSHOWN and one not in JOINERS for one in text)
+
+
+def plain_names(what: str, names: Any) -> Any:
+    """The same of several."""
+    return [plain_name(what, one) for one in names] if isinstance(names, list | tuple) else names
+
+
+def plain_name(what: str, text: Any) -> Any:
+    """A new name as it is kept: in one of Unicode's ways to write it; refuses one that
+    cannot be shown. (What is no text at all is refused where it is checked.)
+    """
+    if not isinstance(text, str):
+        return text
+    name = unicodedata.normalize("NFC", text)
+    if not shown_plainly(name):
+        raise InvalidInputError(
+            f"{what} has a character in it that cannot be seen and changes how lines are shown: "
+            "write it with letters, digits and signs"
+        )
+    return name
+
+
+def writable(text: Any) -> bool:
+    """Whether it is a text that every database can hold."""
+    if not isinstance(text, str) or not text.strip() or "\0" in text:
+        return False
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

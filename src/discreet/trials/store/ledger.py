@@ -1,0 +1,141 @@
+"""What is kept beside the record, and is nobody's to see but the operator's: identities
+as keyed hashes, requests and their answers, the journal, what is still to be erased.
+"""
+
+import hmac
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import sqlalchemy as sa
+
+from discreet.errors import StoreError
+from discreet.trials.store.schema import erasing, journal, keys, people, requests
+from discreet.trials.store.session import Session, at, pieces
+
+BACKWARDS = 60.0
+"""Seconds by which the clock may be behind the last call: clocks are put right."""
+LONGEST_WHO = 200
+
+
+class Entry(NamedTuple):
+    """A call, as the journal notes it."""
+
+    entry: int
+    at: float
+    """When, in seconds since 1970, by the clock of the database."""
+    who: str
+    """The token, the user of the database, or of the machine."""
+    site: str | None
+    call: str
+    people: int
+    """How many it was about."""
+
+
+_key = sa.select(keys.c.key).where(at(keys))
+_numbers = sa.select(people.c.hash, people.c.number).where(
+    at(people), people.c.hash.in_(sa.bindparam("hashes", expanding=True))
+)
+_request = sa.select(requests.c.wanted, requests.c.answer).where(at(requests, "hash"))
+_entries = sa.select(*(journal.c[name] for name in Entry._fields)).where(at(journal))
+_last = _entries.order_by(journal.c.entry.desc()).limit(sa.bindparam("most"))
+_erasing = sa.select(sa.func.min(erasing.c.since), sa.func.max(erasing.c.seq)).where(at(erasing))
+_erased = erasing.delete().where(at(erasing), erasing.c.seq <= sa.bindparam("through"))
+
+
+class Ledger:
+    """The private side of one trial in one transaction."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self._secret: bytes | None = None
+        self._newest: Entry | None = None
+
+    def forget(self) -> None:
+        """Read anew what a part of the transaction that was taken back has changed."""
+        self._newest = None
+
+    def hash(self, text: bytes) -> bytes:
+        """What is kept of an identity or a request: a hash with the trial's secret."""
+        if self._secret is None:
+            self._secret = bytes(self.session.run(_key).scalar_one())
+        return hmac.digest(self._secret, text, "sha256")
+
+    # --- people and requests ----------------------------------------------------------
+
+    def numbers(self, hashes: Sequence[bytes]) -> dict[bytes, int | None]:
+        """The numbers of those of them who took part before."""
+        found: dict[bytes, int | None] = {}
+        for some in pieces(hashes):
+            rows = self.session.run(_numbers, hashes=some)
+            found |= {bytes(value): number for value, number in rows}
+        return found
+
+    def enter_people(self, numbers: Sequence[tuple[bytes, int]]) -> None:
+        """Note who takes part, under which number."""
+        self.session.insert(people, [{"hash": hash, "number": number} for hash, number in numbers])
+
+    def answered(self, hash: bytes) -> tuple[bytes, str] | None:
+        """(hash of what was asked for, answer) of a request that was made before."""
+        row = self.session.run(_request, at_hash=hash).one_or_none()
+        return None if row is None else (bytes(row[0]), row[1])
+
+    def keep_answer(self, hash: bytes, wanted: bytes, answer: str) -> None:
+        """The answer of a request, to be given again."""
+        self.session.insert(requests, [{"hash": hash, "wanted": wanted, "answer": answer}])
+
+    # --- the journal ------------------------------------------------------------------
+
+    def entries(self, most: int) -> list[Entry]:
+        """The last calls, the newest first."""
+        return [Entry(*row) for row in self.session.run(_last, most=most)]
+
+    def note(self, who: str, call: str, people: int, site: str | None) -> None:
+        """Write a call into the journal."""
+        last = self._last()
+        entry = Entry(last.entry + 1 if last else 1, self.session.clock(), who, site, call, people)
+        self.session.insert(journal, [entry._asdict()])
+        self._newest = entry
+
+    def check_clock(self) -> None:
+        """Refuse a clock that is well behind the last call: deadlines go by it."""
+        last = self._last()
+        behind = 0.0 if last is None else last.at - self.session.clock()
+        if behind > BACKWARDS:
+            raise StoreError(
+                f"the clock is {_span(behind)} behind the last call that was noted: set it right; "
+                "nothing was changed. If it was wrong then, and is right now, let an operator say "
+                "so: discreet trial operate NAME set-clock --reason …"
+            )
+
+    def _last(self) -> Entry | None:
+        if self._newest is None:
+            self._newest = next(iter(self.entries(1)), None)
+        return self._newest
+
+    # --- what is still to be erased ---------------------------------------------------
+
+    def erasing(self) -> tuple[float, int] | None:
+        """(since when, up to which event) outcomes are erased that may still be
+        readable in the files of the database; None: none are.
+        """
+        since, seq = self.session.run(_erasing).one()
+        return None if seq is None else (since, seq)
+
+    def erase_later(self) -> None:
+        """Note that the outcomes of what was just released are still to be made
+        unreadable.
+        """
+        seq = self.session.look_again().seq
+        self.session.insert(erasing, [{"seq": seq, "since": self.session.clock()}])
+
+    def erased(self, through: int) -> None:
+        """What was erased up to this event is unreadable."""
+        self.session.run(_erased, through=through)
+
+
+def _span(seconds: float) -> str:
+    """A time in words."""
+    for unit, length in (("days", 86_400), ("hours", 3_600), ("minutes", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.0f} {unit}"
+    return f"{seconds:.0f} seconds"
