@@ -174,7 +174,7 @@ def test_trials_are_listed() -> None:
     trial(*CREATE)
     trial("create", "other", *CREATE[2:])
     trial("ask", "dose", "-n", "3")
-    trial("operate", "other", "stop", "--reason", "no money")
+    trial("operate", "other", "stop", "--reason", "no money", "--yes")
     common = {"strategy": "bet-se", "max_people": 200}
     assert read("list")["trials"] == [
         {"name": "dose", "strategy": "bet-se", "state": "goes on", "people": 3, "max_people": 200},

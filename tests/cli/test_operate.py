@@ -220,9 +220,9 @@ def test_every_action_has_words() -> None:
 def test_an_action_says_what_happened_and_what_it_means() -> None:
     trial(*CREATE)
     read("ask", "dose", "-n", "3")
-    words = trial("operate", "dose", "raise-maximum", "30", "--reason", "money").stdout
+    words = trial("operate", "dose", "lower-maximum", "30", "--reason", "money", "--yes").stdout
     assert words.startswith("At most 30 people take part from now on.\n")
-    assert f"What it means: {MEANS['raise-maximum']}." in words
+    assert f"What it means: {MEANS['lower-maximum']}." in words
     assert "It stands in the public record" in words
     assert "over" not in words
     assert read("status", "dose")["max_people"] == 30
@@ -239,7 +239,7 @@ def test_an_action_says_what_happened_and_what_it_means() -> None:
     events = json.loads(trial("transcript", "dose").stdout)["events"]
     done = [event for event in events if event["kind"] == "operator"]
     assert [(event["action"], event.get("about"), event["reason"]) for event in done] == [
-        ("raise-maximum", 30, "money"),
+        ("lower-maximum", 30, "money"),
         ("close-site", "Lyon", "no staff"),
         ("open-site", "Lyon", "staff"),
     ]
@@ -247,7 +247,7 @@ def test_an_action_says_what_happened_and_what_it_means() -> None:
 
 def test_a_trial_is_stopped_by_hand() -> None:
     trial(*CREATE)
-    words = trial("operate", "dose", "stop", "--reason", "enough").stdout
+    words = trial("operate", "dose", "stop", "--reason", "enough", "--yes").stdout
     assert words.startswith("The trial was stopped by hand.\n")
     assert words.endswith("The trial is over: discreet trial status dose\n")
     assert "was stopped by hand: INCONCLUSIVE" in trial("status", "dose").stdout
@@ -258,16 +258,16 @@ def test_a_maximum_that_is_reached_ends_the_trial() -> None:
     trial(*CREATE)
     one = read("ask", "dose")["assignments"][0]
     trial("tell", "dose", one["id"], "1")
-    words = trial("operate", "dose", "lower-maximum", "1", "--reason", "money").stdout
+    words = trial("operate", "dose", "lower-maximum", "1", "--reason", "money", "--yes").stdout
     assert words.endswith("The trial is over: discreet trial status dose\n")
     assert "ended at its maximum: INCONCLUSIVE" in trial("status", "dose").stdout
 
 
 def test_arms_are_dropped_and_added() -> None:
     trial(*BETS)
-    added = trial("operate", "dose", "add-arm", "d e", "--reason", "new").stdout
+    added = trial("operate", "dose", "add-arm", "d e", "--reason", "new", "--yes").stdout
     assert added.startswith("d e is dealt from the next round on.\n")
-    dropped = trial("operate", "dose", "drop-arm", "a", "--reason", "harm").stdout
+    dropped = trial("operate", "dose", "drop-arm", "a", "--reason", "harm", "--yes").stdout
     assert dropped.startswith("a is dealt no more.\n")
     assert MEANS["drop-arm"] in dropped
     assert {one["arm"] for one in read("ask", "dose", "-n", "9")["assignments"]} <= {
@@ -291,8 +291,8 @@ def test_arms_are_dropped_and_added() -> None:
         (["raise-maximum", "--reason", "x"], "must be a whole number"),
         (["raise-maximum", "ten", "--reason", "x"], "must be a whole number"),
         (["raise-maximum", "0", "--reason", "x"], "must be a whole number"),
-        (["drop-arm", "a", "--reason", "x"], "no arm can be dropped"),
-        (["add-arm", "d", "--reason", "x"], "no arm can be added"),
+        (["drop-arm", "a", "--reason", "x", "--yes"], "no arm can be dropped"),
+        (["add-arm", "d", "--reason", "x", "--yes"], "no arm can be added"),
     ],
     ids=str,
 )

@@ -40,7 +40,9 @@ def test_a_whole_trial(folder: Path) -> None:
     assert read(*CREATE, "--strategy", "bet-se", "--epsilon", "2") == made
     while True:
         batch = read("ask", "dose", "-n", "200")
-        assert set(batch) == {"assignments", "waiting", "stopped", "middle", "paused"}
+        assert set(batch) == {
+            *("assignments", "left", "waiting", "stopped", "middle", "paused", "request")
+        }
         if batch["stopped"]:
             break
         lines = [f"{one['id']},{int(one['arm'] == 'b')}" for one in batch["assignments"]]

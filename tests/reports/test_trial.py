@@ -140,7 +140,7 @@ def test_the_page_of_a_trial_in_the_field(start: Start) -> None:
     assert "The trial is paused: nobody is assigned" in section(page, "Result")
     trial.operate("resume", "it is over")
     trial.operate("close-site", "no staff", EVIL)
-    trial.operate("raise-maximum", "money", 20)
+    trial.operate("lower-maximum", "money", 20)
     trial.operate("stop", "enough")
     page = trial_page(trial.transcript())
     assert "NOT VERIFIED" not in page
@@ -153,7 +153,7 @@ def test_the_page_of_a_trial_in_the_field(start: Start) -> None:
     acts = section(page, "What operators did")
     assert "a &lt;i&gt;holiday&lt;/i&gt; &amp; more" in acts
     assert all(f"<td>{name}</td>" in acts for name in ("pause", "resume", "close-site", "stop"))
-    assert "<td>maximum</td><td>20</td>" in acts
+    assert "<td>lower-maximum</td><td>20</td>" in acts
     assert "a maximum only says when to look last" in acts
     promised = section(page, "What is promised")
     assert "What the answer means: the best arm is lost with probability" in promised

@@ -75,6 +75,13 @@ def field_options(command: Any) -> Any:
             "about outcomes.",
         ),
         click.option(
+            "--people",
+            default="anonymous",
+            show_default=True,
+            help="What it means if somebody comes again: sticky (the same assignment), refuse, or "
+            "anonymous (nobody needs to say who comes).",
+        ),
+        click.option(
             "--enrolment",
             default="waiting",
             show_default=True,
@@ -161,6 +168,7 @@ SETTINGS = (
     "deadline",
     "release",
     "enrolment",
+    "people",
 )
 """Options that are settings of the protocol under the same name."""
 

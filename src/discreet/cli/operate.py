@@ -1,15 +1,22 @@
 """`discreet trial operate` and `discreet trial expire`: operators and clocks."""
 
 import shlex
+import sys
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 import click
 
 from discreet.cli.options import json_option, opened, show_json, url_option
 from discreet.cli.transcript import head_option
+from discreet.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from discreet.trials.status import Status
 
 DONE = {
-    "maximum": "At most {about} people take part from now on.",
+    "raise-maximum": "At most {about} people take part from now on.",
+    "lower-maximum": "At most {about} people take part from now on.",
     "pause": "The trial is paused: nobody is assigned until it is resumed.",
     "resume": "The trial goes on.",
     "stop": "The trial was stopped by hand.",
@@ -17,6 +24,7 @@ DONE = {
     "open-site": "{about} is open: people are enrolled there.",
     "drop-arm": "{about} is dealt no more.",
     "add-arm": "{about} is dealt from the next round on.",
+    "set-clock": "Deadlines go by the clock as it is now.",
 }
 """What has happened when an action was done."""
 
@@ -31,6 +39,7 @@ DONE = {
     help="Why, in a sentence. It is needed, and stands in the public record: let it name nobody "
     "and no outcome.",
 )
+@click.option("--yes", is_flag=True, help="Do it without asking again.")
 @head_option
 @url_option
 @json_option
@@ -39,21 +48,25 @@ def operate(
     action: str,
     about: str | None,
     reason: str,
+    yes: bool,
     head: str | None,
     url: str,
     as_json: bool,
 ) -> None:
     """Do what an operator may do, for the record.
 
-    ACTION is pause, resume, stop, maximum (ABOUT how many people), close-site or
-    open-site (ABOUT which site), drop-arm (ABOUT which arm) or add-arm (ABOUT the new
-    arm's name).
+    ACTION is pause, resume, stop, raise-maximum or lower-maximum (ABOUT how many
+    people), close-site or open-site (ABOUT which site), drop-arm (ABOUT which arm),
+    add-arm (ABOUT the new arm's name) or set-clock. What cannot be taken back (stop,
+    lower-maximum, drop-arm, add-arm) asks again first, unless you say --yes.
     """
     from discreet.trials.conduct import MEANS
 
     place = opened(url, name, head)
-    thing = _about(action, about)
-    place.operate(action, reason, thing)
+    thing, before = _about(action, about), place.status()
+    if not before.stopped:
+        _confirm(before, action, about, yes)
+    place.operate(action, reason, thing, seen=len(before.acts))
     found = place.status()
     if as_json:
         done = {"action": action, "about": thing, "reason": reason, "means": MEANS[action]}
@@ -66,9 +79,26 @@ def operate(
         click.echo(f"The trial is over: discreet trial status {shlex.quote(name)}")
 
 
+def _confirm(status: "Status", action: str, about: str | None, yes: bool) -> None:
+    """Ask again before something that cannot be taken back."""
+    from discreet.trials.conduct import FOR_GOOD, MEANS
+
+    if yes or action not in FOR_GOOD:
+        return
+    what = action if about is None else f"{action} {about}"
+    if not sys.stdin.isatty():
+        raise InvalidInputError(
+            f"{what} cannot be taken back: say --yes if that is what you want. Nothing was done"
+        )
+    words = f"{status.name}: {status.people} of at most {status.max_people} people."
+    click.echo(f"{words} What it means: {MEANS[action]}.", err=True)
+    if not click.confirm(f"{what} cannot be taken back. Do it?", err=True):
+        raise InvalidInputError("Nothing was done")
+
+
 def _about(action: str, about: str | None) -> str | int | None:
     """What an action is about: of the maximum a number, or what was said instead."""
-    if action == "maximum" and about is not None:
+    if action in ("raise-maximum", "lower-maximum") and about is not None:
         with suppress(ValueError):
             return int(about)
     return about

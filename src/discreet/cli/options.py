@@ -91,9 +91,14 @@ def take_calendar(options: dict[str, Any]) -> dict[str, Any]:
     return {**days, "delay": delay}
 
 
+def json_text(found: dict[str, Any]) -> str:
+    """One JSON document."""
+    return json.dumps(found, indent=2, allow_nan=False, ensure_ascii=False)
+
+
 def show_json(found: dict[str, Any]) -> None:
-    """One JSON document on stdout."""
-    click.echo(json.dumps(found, indent=2, allow_nan=False, ensure_ascii=False))
+    """The same on stdout."""
+    click.echo(json_text(found))
 
 
 class Numbers(click.ParamType[tuple[float, ...]]):

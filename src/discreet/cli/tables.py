@@ -4,6 +4,8 @@ import csv
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import StringIO
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -20,7 +22,7 @@ SEPARATORS = ",;\t"
 def reading(path: str) -> Iterator[TextIO]:
     """A text file, or stdin for -."""
     if path == "-":
-        yield sys.stdin
+        yield StringIO(sys.stdin.read())
         return
     try:
         with Path(path).open(newline="", encoding="utf-8-sig") as file:
@@ -47,9 +49,9 @@ def read_outcomes(file: TextIO) -> Iterator[tuple[str, str]]:
     Spreadsheets separate by commas, semicolons or tabs, and may say by which in a line
     sep=; before all others. Where it is not the comma, that may be the decimal point.
     """
-    seen, lines = set(), list(file)
-    separator = _separator(lines)
-    rows = csv.reader(lines, delimiter=separator)
+    seen, first = set(), list(islice(file, 10))
+    separator = _separator(first)
+    rows = csv.reader(chain(first, file), delimiter=separator)
     while True:
         try:
             row = next(rows, None)
@@ -77,6 +79,16 @@ def read_outcomes(file: TextIO) -> Iterator[tuple[str, str]]:
             )
         seen.add(cells[0])
         yield cells[0], cells[1]
+
+
+def pieces_of(file: TextIO) -> Iterator[dict[str, str]]:
+    """The outcomes by id, from the start, as many at once as a trial takes."""
+    from discreet.trials.intake import MOST_AT_ONCE
+
+    file.seek(0)
+    rows = read_outcomes(file)
+    while piece := dict(islice(rows, MOST_AT_ONCE)):
+        yield piece
 
 
 def _separator(lines: list[str]) -> str:

@@ -8,16 +8,19 @@ from typing import TYPE_CHECKING
 
 import click
 
+from discreet.cli.ask import ask
 from discreet.cli.create import create
 from discreet.cli.operate import expire, operate
 from discreet.cli.options import check_writable, json_option, opened, show_json, url_option
-from discreet.cli.tables import read_outcome, read_outcomes, reading
+from discreet.cli.staff import journal, open_assignments, reissue
+from discreet.cli.tables import pieces_of, read_outcome, read_outcomes, reading
 from discreet.cli.transcript import head_option, show_verification
-from discreet.errors import InvalidInputError
+from discreet.errors import DiscreetError, InvalidInputError
 
 if TYPE_CHECKING:
     from discreet.trials.protocol import Protocol
-    from discreet.trials.status import Batch, Told
+    from discreet.trials.status import Told
+    from discreet.trials.trial import Trial
 
 
 @click.group(no_args_is_help=False)
@@ -27,84 +30,8 @@ def trial() -> None:
     """
 
 
-for command in (create, operate, expire):
+for command in (create, ask, operate, expire, open_assignments, reissue, journal):
     trial.add_command(command)
-
-
-@trial.command()
-@click.argument("name")
-@click.option(
-    "--count", "-n", type=int, default=1, show_default=True, help="How many people to assign."
-)
-@click.option(
-    "--people", type=click.Path(), help="File with one identifier a line: nobody takes part twice."
-)
-@click.option(
-    "--site", help="Where these people come from; it stands in the public record.  [default: none]"
-)
-@head_option
-@url_option
-@json_option
-def ask(
-    name: str,
-    count: int,
-    people: str | None,
-    site: str | None,
-    head: str | None,
-    url: str,
-    as_json: bool,
-) -> None:
-    """Assign the next people to arms, up to the next release. Ask when they are there:
-    whoever is assigned is in.
-    """
-    wanted = None
-    if people is not None:
-        with reading(people) as file:
-            wanted = [line.strip() for line in file if line.strip()]
-    place = opened(url, name, head)
-    batch = place.ask(count, wanted, site)
-    if as_json:
-        assignments = [{"id": one.id, "arm": one.arm} for one in batch.assignments]
-        state = {"waiting": batch.waiting, "stopped": batch.stopped, "middle": batch.middle}
-        show_json({"assignments": assignments, **state, "paused": batch.paused})
-        return
-    for one in batch.assignments:
-        click.echo(f"{one.id}  {one.arm}")
-    if batch.assignments and place.protocol.strategy.trust_model.randomised:
-        options = place.protocol.respond_options.replace("MIDDLE", repr(batch.middle))
-        words = "Their outcomes are randomised where they are: discreet respond"
-        click.echo(f"{words} {options} --outcome -")
-    asked = count if wanted is None else len(wanted)
-    if words := _next_words(batch, asked, place.protocol):
-        click.echo(words)
-
-
-def _next_words(batch: "Batch", asked: int, protocol: "Protocol") -> str:
-    """What to do after asking for so many people."""
-    name = shlex.quote(protocol.name)
-    if batch.stopped:
-        return f"The trial is over: discreet trial status {name}"
-    if batch.paused:
-        return (
-            "The trial is paused: nobody is assigned until an operator resumes it, with discreet "
-            f"trial operate {name} resume --reason …"
-        )
-    outcomes = f"{batch.waiting} outcome{'' if batch.waiting == 1 else 's'}"
-    if protocol.enrolment == "continuous":
-        if not batch.assignments:
-            return f"The trial has its most people, and waits for {outcomes}."
-        short = len(batch.assignments) < asked
-        return (
-            "The round is full: ask again for the rest, who come into the next one."
-            if short
-            else ""
-        )
-    if batch.waiting and protocol.timed:
-        return (
-            f"The round is full. Its {batch.waiting} people are released by the clock, when the "
-            f"deadline of the last one has passed: ask again then, or discreet trial expire {name}"
-        )
-    return f"Waiting for {outcomes} before anyone else is assigned." if batch.waiting else ""
 
 
 @trial.command(context_settings={"ignore_unknown_options": True})
@@ -136,26 +63,51 @@ def tell(
         raise InvalidInputError(
             "give an id and its outcome, or --csv FILE with a line id,outcome for each person"
         )
-    if table is None:
-        told = {str(id): str(outcome)}
-    else:
-        with reading(table) as file:
-            told = dict(read_outcomes(file))
-        if not told:
-            raise InvalidInputError("no line has an id and an outcome: nothing was told")
     place = opened(url, name, head)
-    if place.protocol.strategy.trust_model.randomised:
-        from discreet.trials.outcomes import Response
-
-        found = place.answer_many({id: Response.parse(word) for id, word in told.items()})
-    else:
-        found = place.tell_many(
-            {id: read_outcome(id, word, place.protocol) for id, word in told.items()}
-        )
+    found = _tell_file(place, table) if table else _tell(place, {str(id): str(outcome)})
     if as_json:
         show_json({"accepted": found.new, "before": [*found.before], "late": [*found.late]})
     else:
         click.echo("\n".join(_told_words(found, place.protocol)))
+
+
+def _tell(place: "Trial", told: dict[str, str]) -> "Told":
+    """Tell what was read."""
+    if place.protocol.strategy.trust_model.randomised:
+        from discreet.trials.outcomes import Response
+
+        return place.answer_many({id: Response.parse(word) for id, word in told.items()})
+    return place.tell_many(
+        {id: read_outcome(id, word, place.protocol) for id, word in told.items()}
+    )
+
+
+def _tell_file(place: "Trial", table: str) -> "Told":
+    """Tell the outcomes of a file, in pieces; a line that cannot be read is found
+    before the first of them is told.
+    """
+    from discreet.trials.status import Told
+
+    randomised = place.protocol.strategy.trust_model.randomised
+    with reading(table) as file:
+        for id, word in read_outcomes(file):
+            if not randomised:
+                read_outcome(id, word, place.protocol)
+        sums = Told(0)
+        for piece in pieces_of(file):
+            try:
+                found = _tell(place, piece)
+            except DiscreetError as error:
+                if not (sums.new or sums.before or sums.late):
+                    raise
+                raise type(error)(
+                    f"{error} of this part of the file. What comes before it was told "
+                    f"({sums.new} new): tell the file again, which changes nothing of that"
+                ) from None
+            sums = Told(sums.new + found.new, sums.before + found.before, sums.late + found.late)
+    if not (sums.new or sums.before or sums.late):
+        raise InvalidInputError("no line has an id and an outcome: nothing was told")
+    return sums
 
 
 def _told_words(found: "Told", protocol: "Protocol") -> list[str]:

@@ -38,15 +38,21 @@ def flow_words(status: Said) -> str:
     """How many people there are, whose outcomes are not in, and what is waited for."""
     words = f"{status['people']} of at most {status['max_people']} people; {status['pending']}"
     if status["stopped"] and status["pending"]:
-        return f"{words} outcomes are not released, and will not be."
+        return f"{words} outcomes are not released, and will not be.{past_words(status)}"
     if status.get("timing") != RELEASE[CLOCK]:
         waits = f", the next release waits for {status['waiting']}" if status["waiting"] else ""
-        return f"{words} outcomes are not in{waits}."
+        return f"{words} outcomes are not in{waits}.{past_words(status)}"
     words += " outcomes are not released yet, told or not"
     if at := status.get("next_release"):
         moment = datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S")
         words += f"; {status['waiting']} of them are released after {moment} UTC"
-    return f"{words}."
+    return f"{words}.{past_words(status)}"
+
+
+def past_words(status: Said) -> str:
+    """How many deadlines have passed, where there are any."""
+    past = status.get("past_deadline")
+    return f" The deadline of {past} people has passed, told or not." if past else ""
 
 
 def by_hand(status: Said) -> bool:
@@ -70,6 +76,8 @@ def promises(status: Said) -> list[tuple[str, str]]:
         ("Releases", status.get("timing")),
         ("Enrolment", status.get("enrolment")),
         ("Deadline", deadline),
+        ("People", status.get("coming_again")),
+        ("Erasing", status.get("erasing")),
     ]
     return [(title, words) for title, words in found if words]
 

@@ -53,9 +53,9 @@ class Desk:
         time = self.session.clock()
         return max(int(time), self.now.conduct.at) if self.protocol.timed else time
 
-    def note(self, call: str, people: int, site: str | None = None) -> None:
+    def note(self, call: str, people: int, site: str | None = None, set_back: bool = False) -> None:
         """Write who does this into the journal; nothing of an outcome."""
-        self.ledger.note(self.who, call, people, site)
+        self.ledger.note(self.who, call, people, site, set_back)
 
     # --- take in, and lose ------------------------------------------------------------
 
@@ -228,7 +228,7 @@ class Desk:
             if self.protocol.until is not None:
                 self.session.bring_forward(float(act.about or 0) + self.protocol.until)
         people = self.session.look_again().people
-        self.note(f"operate {act.action}", people)
+        self.note(f"operate {act.action}", people, set_back=act.action == SET_CLOCK)
         self.now.conduct.apply(act, self.now.run, people, self.protocol)
         about = {} if act.about is None else {"about": act.about}
         self.session.append("operator", {"action": act.action, "reason": act.reason, **about})

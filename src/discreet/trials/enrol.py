@@ -197,37 +197,43 @@ def _asked_before(desk: "Desk", wanted: Wanted) -> dict[int, int] | None:
     """
     if wanted.request is None:
         return None
-    found = desk.ledger.answered(desk.ledger.hash(wanted.request.encode()))
-    if found is None:
+    text = desk.ledger.answered(desk.ledger.hash(wanted.request.encode()))
+    if text is None:
         return None
-    if not secrets.compare_digest(found[0], _hash_of(desk, wanted)):
+    said, found = _said(desk, wanted), json.loads(text)
+    if any(value != found["said"][name] for name, value in said.items() if value is not None):
         raise InvalidInputError(
-            "this request was made before, for other people or another site: repeat it as it was, "
-            "or take a new key. Nobody was assigned"
+            "this request was made before, for other people, another number or another site: "
+            "repeat it as it was, or with nothing but its key, or take a new one. Nobody was "
+            "assigned"
         )
-    return {int(place): number for place, number in json.loads(found[1]).items()}
+    return {int(place): number for place, number in found["numbers"].items()}
 
 
 def _keep_answer(desk: "Desk", wanted: Wanted, numbers: dict[int, int]) -> None:
     if wanted.request is not None:
-        key = desk.ledger.hash(wanted.request.encode())
-        desk.ledger.keep_answer(key, _hash_of(desk, wanted), json.dumps(numbers))
+        answer = canonical({"said": _said(desk, wanted), "numbers": numbers})
+        desk.ledger.keep_answer(desk.ledger.hash(wanted.request.encode()), answer)
 
 
-def _hash_of(desk: "Desk", wanted: Wanted) -> bytes:
-    """Of what is asked for."""
-    names = None if wanted.names is None else [name.hex() for name in wanted.names]
-    return desk.ledger.hash(canonical([wanted.how_many, names, wanted.site]).encode())
+def _said(desk: "Desk", wanted: Wanted) -> dict[str, Any]:
+    """What is asked for, as it is kept: of identities a keyed hash. A single person
+    without a name is what is meant where nothing is said.
+    """
+    names, count = None, wanted.how_many if wanted.how_many > 1 else None
+    if wanted.names is not None:
+        names = desk.ledger.hash(canonical([name.hex() for name in wanted.names]).encode()).hex()
+    return {"count": count, "names": names, "site": wanted.site}
 
 
 def _batch(desk: "Desk", wanted: Wanted, numbers: dict[int, int]) -> Batch:
     """The answer: these people, by their places in the list."""
     now, rows = desk.now, desk.session.assigned(sorted(numbers.values()))
-    named = wanted.people or (None,) * wanted.how_many
+    named = dict(enumerate(wanted.people or ()))
     assignments = [
-        assignment_of(desk, rows[numbers[place]], named[place]) for place in sorted(numbers)
+        assignment_of(desk, rows[numbers[place]], named.get(place)) for place in sorted(numbers)
     ]
-    left = [who for place, who in enumerate(named) if place not in numbers and who is not None]
+    left = [who for place, who in named.items() if place not in numbers]
     middle = None if now.stopped else now.run.middle
     if middle is not None:
         middles = (now.run.middle_of(row.phase) for row in rows.values())

@@ -28,7 +28,7 @@ class Kept:
         self.who = who
         """Who calls, for the journal."""
         self._store = home
-        self._together = Together(self._serve)
+        self._together = Together()
         self._now = fresh(protocol)
         self._seq = -1
         """Events behind the state we have; none that counts while a transaction is
@@ -50,7 +50,7 @@ class Kept:
         """Do something in a transaction, with the state as it is now: all of it
         happens, and is on disk, or nothing of it.
         """
-        return self._together.do(Job(work, any_clock))
+        return self._together.do(Job(work, any_clock), self._serve)
 
     @contextmanager
     def _reading(self) -> Iterator[Desk]:

@@ -47,8 +47,7 @@ class Together:
     find theirs done.
     """
 
-    def __init__(self, serve: Callable[[list[Job[Any]]], None]) -> None:
-        self._serve = serve
+    def __init__(self) -> None:
         self._begin()
 
     def _begin(self) -> None:
@@ -57,15 +56,17 @@ class Together:
         self._jobs: list[Job[Any]] = []
         self._busy = False
 
-    def do(self, job: Job[Found]) -> Found:
-        """Have a job done, in a transaction with others or by itself."""
+    def do(self, job: Job[Found], serve: Callable[[list[Job[Any]]], None]) -> Found:
+        """Have a job done, with others or by itself: by us, with `serve`, or by whoever
+        is at work already.
+        """
         if self._pid != os.getpid():
             self._begin()
         with Later():
-            self._join(job)
+            self._join(job, serve)
         return job.found()
 
-    def _join(self, job: Job[Any]) -> None:
+    def _join(self, job: Job[Any], serve: Callable[[list[Job[Any]]], None]) -> None:
         with self._line:
             self._jobs.append(job)
             while self._busy and not job.done:
@@ -74,7 +75,7 @@ class Together:
                 return
             self._busy, jobs, self._jobs = True, self._jobs, []
         try:
-            self._serve(jobs)
+            serve(jobs)
         except BaseException as error:
             for one in jobs:
                 if not one.done:

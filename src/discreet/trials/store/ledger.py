@@ -35,7 +35,7 @@ _key = sa.select(keys.c.key).where(at(keys))
 _numbers = sa.select(people.c.hash, people.c.number).where(
     at(people), people.c.hash.in_(sa.bindparam("hashes", expanding=True))
 )
-_request = sa.select(requests.c.wanted, requests.c.answer).where(at(requests, "hash"))
+_request = sa.select(requests.c.answer).where(at(requests, "hash"))
 _entries = sa.select(*(journal.c[name] for name in Entry._fields)).where(at(journal))
 _last = _entries.order_by(journal.c.entry.desc()).limit(sa.bindparam("most"))
 _erasing = sa.select(sa.func.min(erasing.c.since), sa.func.max(erasing.c.seq)).where(at(erasing))
@@ -74,14 +74,14 @@ class Ledger:
         """Note who takes part, under which number."""
         self.session.insert(people, [{"hash": hash, "number": number} for hash, number in numbers])
 
-    def answered(self, hash: bytes) -> tuple[bytes, str] | None:
-        """(hash of what was asked for, answer) of a request that was made before."""
-        row = self.session.run(_request, at_hash=hash).one_or_none()
-        return None if row is None else (bytes(row[0]), row[1])
+    def answered(self, hash: bytes) -> str | None:
+        """The answer that a request has had before."""
+        found: str | None = self.session.run(_request, at_hash=hash).scalar_one_or_none()
+        return found
 
-    def keep_answer(self, hash: bytes, wanted: bytes, answer: str) -> None:
+    def keep_answer(self, hash: bytes, answer: str) -> None:
         """The answer of a request, to be given again."""
-        self.session.insert(requests, [{"hash": hash, "wanted": wanted, "answer": answer}])
+        self.session.insert(requests, [{"hash": hash, "answer": answer}])
 
     # --- the journal ------------------------------------------------------------------
 
@@ -89,10 +89,15 @@ class Ledger:
         """The last calls, the newest first."""
         return [Entry(*row) for row in self.session.run(_last, most=most)]
 
-    def note(self, who: str, call: str, people: int, site: str | None) -> None:
-        """Write a call into the journal."""
-        last = self._last()
-        entry = Entry(last.entry + 1 if last else 1, self.session.clock(), who, site, call, people)
+    def note(
+        self, who: str, call: str, people: int, site: str | None, set_back: bool = False
+    ) -> None:
+        """Write a call into the journal. Its times never go back, but where the clock
+        was `set_back`.
+        """
+        last, now = self._last(), self.session.clock()
+        at = now if last is None or set_back else max(now, last.at)
+        entry = Entry(last.entry + 1 if last else 1, at, who, site, call, people)
         self.session.insert(journal, [entry._asdict()])
         self._newest = entry
 

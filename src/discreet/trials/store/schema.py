@@ -156,11 +156,10 @@ requests = Table(
     metadata,
     Column("trial", Integer, primary_key=True),
     Column("hash", LargeBinary(32), primary_key=True),
-    Column("wanted", LargeBinary(32), nullable=False),
     Column("answer", Text, nullable=False),
 )
-"""Keyed hashes of the keys of requests and of what was asked for, and who was assigned:
-the same request gets the same answer again.
+"""Keyed hashes of the keys of requests, what was asked for and who was assigned: the
+same request gets the same answer again.
 """
 journal = Table(
     "discreet_journal",

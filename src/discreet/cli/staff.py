@@ -1,0 +1,100 @@
+"""What staff see of a trial: `discreet trial open`, `reissue` and `journal`."""
+
+from dataclasses import asdict
+from datetime import UTC, datetime
+
+import click
+
+from discreet.cli.options import json_option, opened, show_json, url_option
+from discreet.cli.transcript import head_option
+
+
+@click.command("open")
+@click.argument("name")
+@click.option("--site", help="Of this site only.  [default: of all]")
+@head_option
+@url_option
+@json_option
+def open_assignments(
+    name: str, site: str | None, head: str | None, url: str, as_json: bool
+) -> None:
+    """Whose outcome is not in: id, arm, site, since when, until when. For staff:
+    whoever has an id can tell its outcome.
+    """
+    found = opened(url, name, head).open_assignments(site)
+    if as_json:
+        show_json({"open": [asdict(one) for one in found]})
+        return
+    if not found:
+        click.echo("Every outcome is in.")
+        return
+    from discreet.reports.terminal import show_grid
+
+    rows = [
+        [
+            one.id,
+            one.arm,
+            one.site or "",
+            "" if one.age is None else span(one.age),
+            "" if one.deadline is None else moment(one.deadline),
+        ]
+        for one in found
+    ]
+    heads = ["id", "arm", "site", "assigned since", "deadline"]
+    show_grid(heads, rows, left=heads[:3])
+
+
+@click.command()
+@click.argument("name")
+@click.argument("id")
+@head_option
+@url_option
+@json_option
+def reissue(name: str, id: str, head: str | None, url: str, as_json: bool) -> None:
+    """Give an assignment a new id, if others have seen the old one, which is of no use
+    any more.
+    """
+    made = opened(url, name, head).reissue(id)
+    if as_json:
+        show_json({"id": made.id, "arm": made.arm})
+    else:
+        click.echo(f"{made.id}  {made.arm}")
+
+
+@click.command()
+@click.argument("name")
+@click.option(
+    "--most", type=int, default=100, show_default=True, help="How many of the last calls."
+)
+@head_option
+@url_option
+@json_option
+def journal(name: str, most: int, head: str | None, url: str, as_json: bool) -> None:
+    """Who called what, and when, the newest first. Private: it is no part of the
+    record, and has no outcome in it.
+    """
+    found = opened(url, name, head).journal(most)
+    if as_json:
+        show_json({"journal": [one._asdict() for one in found]})
+        return
+    from discreet.reports.terminal import show_grid
+
+    rows = [[moment(one.at), one.who, one.site or "", one.call, f"{one.people}"] for one in found]
+    heads = ["when", "who", "site", "call", "people"]
+    show_grid(heads, rows, left=heads[:4])
+
+
+def moment(seconds: float) -> str:
+    """A time of the clock, the same wherever it is read."""
+    try:
+        return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    except (OverflowError, OSError, ValueError):
+        return f"{seconds:.0f} s"
+
+
+def span(seconds: float) -> str:
+    """How long, in one unit."""
+    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= length:
+            return f"{seconds / length:.0f} {unit}"
+    return f"{seconds:.0f} s"
