@@ -1,6 +1,7 @@
 """`discreet trial create`: a protocol, frozen, and what it means."""
 
 import shlex
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,18 +11,26 @@ from discreet.cli.options import (
     all_options,
     design_options,
     json_option,
+    level_options,
     read_strategy,
     show_json,
-    strategy_options,
     url_option,
 )
+from discreet.cli.progress import tell
 from discreet.cli.respond import direction_option, outside_option, range_option, read_ends
+from discreet.errors import InvalidInputError
 
 if TYPE_CHECKING:
+    from discreet.strategies.presets import Recommendation
     from discreet.strategies.strategy import Strategy
     from discreet.trials.protocol import Protocol
     from discreet.trials.trial import Trial
 
+SAY_EPSILON = (
+    "how private a trial is, is for a person to choose: say it with --epsilon, such as --epsilon 1 "
+    "(the smaller, the more private, and the more people it takes: see discreet plan), or take "
+    "--trust none for a trial without privacy"
+)
 TAKE_BET_SE = (
     "For people who come from sites or over time take bet-se: each person's arm is drawn by a "
     "coin, and its error rate then holds whatever the sites, trends and seasons."
@@ -94,7 +103,12 @@ def field_options(command: Any) -> Any:
 @click.command()
 @click.argument("trial_name", metavar="NAME")
 @click.option("--arms", required=True, help="The arms' names, separated by commas.")
-@strategy_options
+@click.option(
+    "--strategy",
+    "name",
+    help="A preset: bet-se, ttucb, ctb-tt, adap-tt, dp-se, …  [default: the recommended one]",
+)
+@level_options
 @design_options
 @click.option(
     "--max-people", type=int, required=True, help="The trial ends here, with or without an answer."
@@ -126,7 +140,7 @@ def field_options(command: Any) -> Any:
 @json_option
 def create(
     trial_name: str,
-    name: str,
+    name: str | None,
     arms: str,
     max_people: int,
     ends: str,
@@ -139,12 +153,14 @@ def create(
     from discreet.trials.trial import Trial
 
     settings = {key: options.pop(key) for key in SETTINGS}
-    strategy = _expected(read_strategy(name, options), options["outcomes"], ends)
-    places = None if sites is None else names_in(sites)
+    strategy, reason = choose(name, options, ends)
+    named, places = names_in(arms), None if sites is None else names_in(sites)
+    if warning := warning_of(strategy, len(named), max_people):
+        tell(f"warning: {warning}.")
     made = Trial.create(
         url,
         trial_name,
-        names_in(arms),
+        named,
         strategy,
         max_people,
         range=read_ends(ends),
@@ -152,9 +168,9 @@ def create(
         **settings,
     )
     if as_json:
-        show_json(_created(made))
+        show_json({**_created(made), "recommended": reason, "warning": warning})
     else:
-        _show_created(made)
+        _show_created(made, reason)
 
 
 SETTINGS = (
@@ -178,14 +194,54 @@ def names_in(text: str) -> list[str]:
     return [name.strip() for name in text.split(",")]
 
 
-def _expected(strategy: "Strategy", outcomes: str | None, ends: str) -> "Strategy":
-    """The strategy, told which outcomes to expect unless somebody has."""
+def choose(name: str | None, options: dict[str, Any], ends: str) -> tuple["Strategy", str | None]:
+    """The strategy, told which outcomes to expect unless somebody has; and where nobody
+    has named one, why it is this.
+    """
     from discreet.scale import NUMBERS, YES_NO
     from discreet.strategies.presets import expecting
 
-    if outcomes is not None:
-        return strategy
-    return expecting(strategy, YES_NO if read_ends(ends) == (0, 1) else NUMBERS)
+    said, reason = options["outcomes"], None
+    usual = YES_NO if read_ends(ends) == (0, 1) else NUMBERS
+    if name is None:
+        choice = _recommended(options, usual if said is None else said)
+        name, reason = choice.strategy.name, choice.reason
+    strategy = read_strategy(name, options)
+    return (expecting(strategy, usual) if said is None else strategy), reason
+
+
+def _recommended(options: dict[str, Any], outcomes: str) -> "Recommendation":
+    """What to take for these levels; how private a trial is nobody chooses for a
+    person.
+    """
+    from discreet.strategies.presets import recommended
+    from discreet.trust import check_trust
+
+    trust = "global" if options["trust"] is None else options["trust"]
+    if options["epsilon"] is None and check_trust(trust).private:
+        raise InvalidInputError(SAY_EPSILON)
+    return recommended(
+        options["epsilon"], options["delta"], trust, options["hint"] or 0.0, outcomes
+    )
+
+
+def warning_of(strategy: "Strategy", arms: int, max_people: int) -> str | None:
+    """That the trial would end without an answer, if that can be said."""
+    from discreet.planning.reach import out_of_reach
+
+    found = None
+    with suppress(InvalidInputError):  # what can be no trial is refused where one is made
+        found = out_of_reach(strategy, arms, max_people)
+    if found is None:
+        return None
+    takes = "more" if found.people is None else f"about {found.people:,}"
+    cheaper = ", take a larger --epsilon" if strategy.trust_model.private else ""
+    return (
+        "even if the best arm always does as well as can be and the others as badly as can be, "
+        f"{strategy.name} takes {takes} people: with --max-people {max_people} the trial will end "
+        f"without an answer (none of {found.runs} simulated ones had one). Raise --max-people"
+        f"{cheaper}, or let discreet plan say what the differences that you expect take"
+    )
 
 
 def advice_of(protocol: "Protocol") -> str | None:
@@ -212,11 +268,14 @@ def _created(made: "Trial") -> dict[str, Any]:
         "timing": status.timing,
         "enrolment": status.enrolment,
         "advice": advice_of(kept),
+        "strategy": kept.strategy.name,
     }
 
 
-def _show_created(made: "Trial") -> None:
-    """What was frozen, and what to do next."""
+def _show_created(made: "Trial", reason: str | None) -> None:
+    """What was frozen, and what to do next; with the reason for a strategy that nobody
+    has named.
+    """
     from discreet.scale import YES_NO
     from discreet.strategies.presets import expecting
     from discreet.studies.study import extras
@@ -225,6 +284,8 @@ def _show_created(made: "Trial") -> None:
     strategy = kept.strategy
     people = f"{len(kept.arms)} arms, at most {kept.max_people} people"
     click.echo(f"{kept.name}: {people}, {status.privacy}.")
+    if reason is not None:
+        click.echo(f"Strategy: none was named, so the recommended one, {reason}.")
     if design := extras(expecting(strategy, YES_NO)):
         click.echo(f"Design: {design}.")
     chosen = f" (--outcomes {strategy.outcomes})" if strategy.shown_outcomes else ""

@@ -232,6 +232,14 @@ def strategy_options(command: Any) -> Any:
             required=True,
             help="A preset: bet-se, ttucb, ctb-tt, adap-tt, dp-se, …",
         ),
+        level_options,
+    )
+
+
+def level_options(command: Any) -> Any:
+    """The levels of a strategy, whichever it is, for `read_strategy`."""
+    return all_options(
+        command,
         click.option(
             "--threshold", default="proved", show_default=True, help="printed, proved or empirical."
         ),
