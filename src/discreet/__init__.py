@@ -40,6 +40,8 @@ if (
     from discreet.planning.plan import plan as plan
     from discreet.planning.ranges import RangeCost as RangeCost
     from discreet.planning.ranges import plan_ranges as plan_ranges
+    from discreet.planning.reach import OutOfReach as OutOfReach
+    from discreet.planning.reach import out_of_reach as out_of_reach
     from discreet.planning.scenarios import GapScenarios as GapScenarios
     from discreet.planning.scenarios import gap_scenarios as gap_scenarios
     from discreet.reports.trial import trial_page as trial_page

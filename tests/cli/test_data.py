@@ -202,7 +202,7 @@ class TestTrial:
         assert trial.protocol.strategy.outcomes == outcomes
 
     def test_other_strategies_mind_the_range_only(self, tmp_path: Path) -> None:
-        words = self.create(tmp_path, "--range", "0,9")
+        words = self.create(tmp_path, "--range", "0,9", "--max-people", "2000")
         words[words.index("bet-se")] = "dp-se"
         assert "--outcomes" not in said(*words)
         assert document(*words)["outcomes"] is None

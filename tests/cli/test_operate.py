@@ -94,7 +94,7 @@ def test_every_setting_gets_into_the_protocol() -> None:
     ids=str,
 )
 def test_settings_that_do_not_fit_are_refused(words: list[str], message: str, folder: Path) -> None:
-    assert message in trial(*CREATE, *words, code=2).stderr
+    assert message in trial(*CREATE, "--max-people", "90", *words, code=2).stderr
     assert not list(folder.iterdir())
 
 

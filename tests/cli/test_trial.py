@@ -35,7 +35,8 @@ def read(*words: str, stdin: str | None = None) -> Any:
 def test_a_whole_trial(folder: Path) -> None:
     made = read(*CREATE, "--strategy", "bet-se", "--epsilon", "2")
     frozen = {"name", "protocol_hash", "head", "url", "outcomes", "dealing"}
-    assert set(made) == frozen | {"assignment", "guarantee", "timing", "enrolment", "advice"}
+    words = {"assignment", "guarantee", "timing", "enrolment", "advice"}
+    assert set(made) == frozen | words | {"strategy", "recommended", "warning"}
     assert (folder / "discreet-trials.db").exists()
     assert read(*CREATE, "--strategy", "bet-se", "--epsilon", "2") == made
     while True:
@@ -176,7 +177,7 @@ BAD = [
             "--strategy",
             "ttucb",
             "--max-people",
-            "9",
+            "90",
             "--url",
             "mysql://a/b",
         ],
