@@ -65,7 +65,7 @@ def out_of_reach(strategy: Strategy, arms: int, max_people: int) -> OutOfReach |
     trials = _trials(strategy, arms, most)
     if trials is None or any(found.stopped for found in islice(trials, runs)):
         return None
-    return OutOfReach(most, runs, _people(strategy, arms, max(1, runs // 4)))
+    return OutOfReach(most, runs, _people(strategy, arms, runs - LEAST_RUNS + 1))
 
 
 def _trials(strategy: Strategy, arms: int, most: int) -> Iterator[Outcome] | None:
