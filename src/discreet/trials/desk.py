@@ -8,12 +8,13 @@ refused may follow a draw: whoever is refused could try again until the noise su
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from typing import NamedTuple
 
 from discreet.errors import InvalidInputError
 from discreet.trials import mechanisms
 from discreet.trials.changes import Changes, Slot
 from discreet.trials.conduct import NOT_NOW, SET_CLOCK, Act
-from discreet.trials.intake import id_of, number_of, same_id
+from discreet.trials.intake import id_of, number_of, same_id, unknown_id
 from discreet.trials.protocol import Protocol
 from discreet.trials.record import Public
 from discreet.trials.settling import end_if_over, settle, sweep
@@ -23,8 +24,13 @@ from discreet.trials.store.ledger import Ledger
 from discreet.trials.store.schema import Assigned
 from discreet.trials.store.session import Session
 
-Middles = Mapping[str, float | None]
-"""The middle levels that answers were randomised with, by id."""
+
+class Outcomes(NamedTuple):
+    """What one caller tells, by id."""
+
+    units: Mapping[str, int]
+    middles: Mapping[str, float | None] | None
+    """The middle levels that answers were randomised with, where they were."""
 
 
 class Desk:
@@ -50,7 +56,7 @@ class Desk:
         """When this happens; where the record tells times, as it tells them: in whole
         seconds, and never back.
         """
-        time = self.session.clock()
+        time = self.ledger.now
         return max(int(time), self.now.conduct.at) if self.protocol.timed else time
 
     def note(self, call: str, people: int, site: str | None = None, set_back: bool = False) -> None:
@@ -63,24 +69,25 @@ class Desk:
         """The assignments of these ids; an unknown one is an error, and says nothing
         else.
         """
-        numbers = {id: number_of(id) for id in ids}
-        known = self.session.assigned(sorted(set(numbers.values())))
-        found = {}
-        for id, number in numbers.items():
-            row = known.get(number)
-            if row is None or not same_id(id_of(row), id):
-                raise InvalidInputError(
-                    f"there is no assignment {id!r} in this trial; nothing was told"
-                )
-            found[id] = row
+        found = self.known(ids)
+        for id in ids:
+            if id not in found:
+                raise unknown_id(id)
         return found
 
-    def take_in(self, units: Mapping[str, int], middles: Middles | None = None) -> Told:
-        """Seal outcomes by id, and release what is complete with them; those told
-        before stay, those past the deadline count no more. `middles` are the levels
-        that answers were randomised with.
+    def known(self, ids: Sequence[str]) -> dict[str, Assigned]:
+        """The assignments of those of these ids that there are."""
+        numbers = {id: number_of(id) for id in ids}
+        known = self.session.assigned(sorted(set(numbers.values())))
+        rows = {id: row for id, number in numbers.items() if (row := known.get(number))}
+        return {id: row for id, row in rows.items() if same_id(id_of(row), id)}
+
+    def take_in(self, files: Sequence[Outcomes]) -> list[Told]:
+        """Seal the outcomes of one caller or several, and release what is complete with
+        them; those told before stay, those past the deadline count no more.
         """
-        rows = self.find(list(units))
+        owner = {id: place for place, one in reversed([*enumerate(files)]) for id in one.units}
+        rows = self.find(list(owner))
         late = self.late() if self.protocol.deadline is not None else []
         gone = {row.number for row in late}
         told = {
@@ -88,22 +95,33 @@ class Desk:
             for id, row in rows.items()
             if row.state == schema.OPEN and row.number not in gone
         }
-        if middles is not None:
-            self._check_middles([(row, middles[id]) for id, row in told.items()])
+        for one in files:
+            if one.middles is not None:
+                middles = one.middles
+                self._check_middles((told[id], middles[id]) for id in one.units if id in told)
         news = list(told.values())
         self.session.mark(news, schema.TOLD)
-        self._seal([(row, units[id]) for id, row in told.items()])
+        self._seal([(row, files[owner[id]].units[id]) for id, row in told.items()])
         changes = Changes()
         for row in news:
             changes.count(self.slot(row.arm, row.phase), open=-1, told=1)
         self.session.add(changes.by_slot)
         self._give_up(late, schema.EXPIRED)
         if news or late:
-            self.note("tell", len(rows))
+            for one in files:
+                self.note("tell", len(one.units))
             settle(self, news + late)
-        over = tuple(id for id, row in rows.items() if self._past(row))
-        before = tuple(id for id in rows if id not in told and id not in over)
-        return Told(len(news), before, over)
+        over = {id for id, row in rows.items() if self._past(row)}
+        own = [{id for id in one.units if owner[id] == place} for place, one in enumerate(files)]
+        return [
+            self._told(one, new & told.keys(), over) for one, new in zip(files, own, strict=True)
+        ]
+
+    @staticmethod
+    def _told(file: Outcomes, new: set[str], over: set[str]) -> Told:
+        late = tuple(id for id in file.units if id in over)
+        before = tuple(id for id in file.units if id not in new and id not in over)
+        return Told(len(new), before, late)
 
     def _past(self, row: Assigned) -> bool:
         """Whether the deadline of a person has passed, whatever was told by then."""
@@ -224,7 +242,7 @@ class Desk:
         if isinstance(act.action, str) and act.action in NOT_NOW:
             raise InvalidInputError(NOT_NOW[act.action])
         if act.action == SET_CLOCK and act.about is None:
-            act = act._replace(about=int(self.session.clock()))
+            act = act._replace(about=int(self.ledger.now))
             if self.protocol.until is not None:
                 self.session.bring_forward(float(act.about or 0) + self.protocol.until)
         people = self.session.look_again().people

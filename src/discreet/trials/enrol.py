@@ -37,6 +37,11 @@ class Wanted(NamedTuple):
     request: str | None
     """The key under which the answer can be had again."""
 
+    @property
+    def alike(self) -> tuple[str | None, bool]:
+        """Callers with the same are served at once."""
+        return self.site, self.names is None
+
 
 def wanted_of(
     n: int,
@@ -74,17 +79,27 @@ class Coming(NamedTuple):
     new: list[int]
 
 
-def ask(desk: "Desk", wanted: Wanted) -> Batch | None:
-    """The next people of the open round, up to its end, and whoever came before; None
-    if a round must be opened first.
+def ask(desk: "Desk", callers: Sequence[Wanted]) -> list[Batch | None]:
+    """For each of one or more callers from one site the next people of the open round,
+    up to its end, and whoever came before; None if a round must be opened first.
     """
-    numbers = _asked_before(desk, wanted)
-    if numbers is not None:
-        return _batch(desk, wanted, numbers)
+    answered = [_asked_before(desk, one) for one in callers]
+    fresh = [one for one, numbers in zip(callers, answered, strict=True) if numbers is None]
+    added = iter(_assign(desk, fresh)) if fresh else iter(())
+    numbers = [next(added) if found is None else found for found in answered]
+    return [
+        None if found is None else _batch(desk, one, found)
+        for one, found in zip(callers, numbers, strict=True)
+    ]
+
+
+def _assign(desk: "Desk", callers: Sequence[Wanted]) -> list[dict[int, int] | None]:
+    """The numbers of the people of each caller, by their places in the list."""
+    wanted = _together(callers)
     _check_site(desk, wanted.site)
     coming = _coming(desk, wanted)
     if coming.new and closed(desk):
-        return None
+        return [None] * len(callers)
     _check_middles(desk, coming)
     places = _places(desk, len(coming.new)) if coming.new and _enrols(desk) else []
     first = desk.session.look_again().people + 1
@@ -94,11 +109,29 @@ def ask(desk: "Desk", wanted: Wanted) -> Batch | None:
     if coming.hashes:
         new = coming.new[: len(places)]
         desk.ledger.enter_people([(coming.hashes[place], numbers[place]) for place in new])
-    if numbers:
-        desk.note("ask", len(numbers), wanted.site)
-        _keep_answer(desk, wanted, numbers)
+    found, start = list[dict[int, int] | None](), 0
+    for one in callers:
+        own = {place: numbers.get(start + place) for place in range(one.how_many)}
+        mine = {place: number for place, number in own.items() if number is not None}
+        if mine:
+            desk.note("ask", len(mine), one.site)
+            _keep_answer(desk, one, mine)
+        found.append(mine if mine or not closed(desk) else None)
+        start += one.how_many
     end_if_over(desk)
-    return _batch(desk, wanted, numbers)
+    return found
+
+
+def _together(callers: Sequence[Wanted]) -> Wanted:
+    """What several callers want, as if one did; refused if two make the same request,
+    so that they are served one after the other.
+    """
+    requests = [one.request for one in callers if one.request is not None]
+    if len(set(requests)) < len(requests):
+        raise InvalidInputError("two callers make the same request")
+    names = [name for one in callers for name in one.names or ()]
+    named = None if callers[0].names is None else tuple(names)
+    return Wanted(sum(one.how_many for one in callers), None, named, callers[0].site, None)
 
 
 def _enrols(desk: "Desk") -> bool:
@@ -249,7 +282,7 @@ def assignment_of(desk: "Desk", row: Assigned, person: str | None = None) -> Ass
 
 def open_assignments(desk: "Desk", site: str | None) -> list[OpenAssignment]:
     """Whose outcome is not in; the journal notes that somebody looked."""
-    rows, now = desk.session.open_assignments(site), desk.session.clock()
+    rows, now = desk.session.open_assignments(site), desk.ledger.now
     desk.note("open", len(rows), site)
     arms = desk.now.conduct.arms
     return [

@@ -31,7 +31,9 @@ def enter(home: Store, protocol: Protocol, who: str) -> None:
                 begin = first_event(digest(text))
                 session.append(begin.kind, begin.says)
                 session.save(state)
-                Ledger(session).note(who, "create", 0, None)
+                ledger = Ledger(session)
+                ledger.note(who, "create", 0, None)
+                ledger.write()
 
 
 def check_head(session: Session, known: Head) -> None:

@@ -38,6 +38,11 @@ def id_of(row: Assigned) -> str:
     return f"{row.number}-{row.token}"
 
 
+def unknown_id(id: str) -> InvalidInputError:
+    """What to say of an id that nobody has; no more than that."""
+    return InvalidInputError(f"there is no assignment {id!r} in this trial; nothing was told")
+
+
 def same_id(id: str, given: str) -> bool:
     """Whether somebody gave this id."""
     return secrets.compare_digest(id.encode(), str(given).encode(errors="replace"))

@@ -2,19 +2,21 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import accumulate
 from typing import Any, TypeVar
 
 from discreet.errors import DiscreetError, InvalidInputError, TamperedError
 from discreet.trials.chain import Head
 from discreet.trials.desk import Desk
 from discreet.trials.entry import check_head
+from discreet.trials.intake import MOST_AT_ONCE, unknown_id
 from discreet.trials.protocol import Protocol
 from discreet.trials.record import BROKEN, fresh
 from discreet.trials.store.database import Store
 from discreet.trials.store.ledger import Ledger
 from discreet.trials.store.schema import Row
 from discreet.trials.store.session import Session
-from discreet.trials.together import Job, Together
+from discreet.trials.together import Job, Together, grouped, run_alike
 
 Found = TypeVar("Found")
 
@@ -46,11 +48,15 @@ class Kept:
         """Files of the database on this machine: nothing else may be written there."""
         return self._store.dialect.files
 
-    def _write(self, work: Callable[[Desk], Found], any_clock: bool = False) -> Found:
+    def _write(self, work: Callable[[Desk], Found], **about: Any) -> Found:
         """Do something in a transaction, with the state as it is now: all of it
         happens, and is on disk, or nothing of it.
         """
-        return self._together.do(Job(work, any_clock), self._serve)
+        return self._do(Job(lambda desk, _: [work(desk)], None, **about))
+
+    def _do(self, job: Job[Any, Found]) -> Found:
+        """The same of something that callers at the same time may have done at once."""
+        return self._together.do(job, self._serve)
 
     @contextmanager
     def _reading(self) -> Iterator[Desk]:
@@ -60,65 +66,88 @@ class Kept:
 
     # --- transactions -----------------------------------------------------------------
 
-    def _serve(self, jobs: list[Job[Any]]) -> None:
+    def _serve(self, jobs: list[Job[Any, Any]]) -> None:
         """Do the jobs of several callers in as few transactions as may be."""
-        left = jobs
+        self._look_up([job for job in jobs if job.ids])
+        left = [job for job in jobs if not job.done]
         while left:
-            left = left[self._transaction(left) :]
+            self._transaction(_at_once(left))
+            left = [job for job in left if not job.done]
         self._scrub()
 
-    def _transaction(self, jobs: Sequence[Job[Any]]) -> int:
-        """Do jobs up to one that draws; how many. If one alone is refused, there was no
+    def _look_up(self, jobs: Sequence[Job[Any, Any]]) -> None:
+        """Refuse unknown ids before others are kept waiting."""
+        if not jobs:
+            return
+        with self._reading() as desk:
+            known = desk.known([id for job in jobs for id in job.ids])
+        for job in jobs:
+            if wrong := [id for id in job.ids if id not in known]:
+                job.fail(unknown_id(wrong[0]))
+
+    def _transaction(self, jobs: Sequence[Job[Any, Any]]) -> None:
+        """Do jobs up to one that draws. If one alone is refused, there was no
         transaction; among several it is taken back by itself.
 
         Whatever was drawn ends its transaction: if something that may fail came after
         it, it could be drawn again.
         """
-        tried = 0
+        tried: list[Job[Any, Any]] = []
         try:
             with self._store.lock:
                 with self._store.session(self.protocol.name) as session:
                     self._catch_up(session)
                     self._seq, ledger, drew = -1, Ledger(session), False
-                    while tried < len(jobs) and not drew:
-                        tried += 1
-                        step = self._step if len(jobs) == 1 else self._step_of_several
-                        drew = step(session, ledger, jobs[tried - 1])
+                    groups = grouped(jobs)
+                    while groups and not drew:
+                        group = groups.pop(0)
+                        tried += group
+                        if len(jobs) == 1:
+                            drew = self._step(session, ledger, group)
+                        elif (found := self._try(session, ledger, group)) is None:
+                            groups = [[job] for job in group] + groups
+                            del tried[-len(group) :]
+                        else:
+                            drew = found
                     erasing = ledger.erasing()
                 row = session.look_again()
                 self._seq, self._seen = row.seq, Head(row.seq, row.head)
                 self._erasing = None if erasing is None else erasing[1]
         except Exception as error:
-            for job in jobs[:tried] or jobs:
+            for job in tried or jobs:
                 job.error = error
-        for job in jobs[:tried] or jobs:
+        for job in tried or jobs:
             job.done = True
-        return tried or len(jobs)
 
-    def _step(self, session: Session, ledger: Ledger, job: Job[Any]) -> bool:
-        """Do one job; whether it drew anything. Every change of the state is an event,
-        so that the state is written if there were any.
+    def _step(self, session: Session, ledger: Ledger, jobs: Sequence[Job[Any, Any]]) -> bool:
+        """Do jobs that are alike; whether they drew anything. Every change of the state
+        is an event, so that the state is written if there were any.
         """
-        if not job.any_clock:
+        if not jobs[0].any_clock:
             ledger.check_clock()
         before, desk = session.look_again().seq, self._desk(session, ledger)
-        job.run(desk)
+        run_alike(desk, jobs)
+        ledger.write()
         if session.look_again().seq != before:
             session.save(self._now.dump())
         if desk.erased:
             ledger.erase_later()
         return desk.drew
 
-    def _step_of_several(self, session: Session, ledger: Ledger, job: Job[Any]) -> bool:
-        """The same, so that a job that is refused leaves nothing behind."""
+    def _try(self, session: Session, ledger: Ledger, jobs: Sequence[Job[Any, Any]]) -> bool | None:
+        """The same, so that what is refused leaves nothing behind; None if they are to
+        be done one by one, since one of them is refused.
+        """
         try:
             with session.connection.begin_nested():
-                return self._step(session, ledger, job)
+                return self._step(session, ledger, jobs)
         except DiscreetError as error:
-            job.error = error
             session.forget()
             ledger.forget()
             self._load(session.look_again())
+            if len(jobs) > 1:
+                return None
+            jobs[0].error = error
             return False
 
     def _desk(self, session: Session, ledger: Ledger) -> Desk:
@@ -169,3 +198,9 @@ class Kept:
             if session.look() is not None:
                 Ledger(session).erased(through)
         self._erasing = None
+
+
+def _at_once(jobs: list[Job[Any, Any]]) -> list[Job[Any, Any]]:
+    """As many of them, but one at least, as nobody waits long for."""
+    people = accumulate(job.people for job in jobs)
+    return [job for job, sum in zip(jobs, people, strict=True) if sum <= MOST_AT_ONCE] or jobs[:1]

@@ -4,7 +4,7 @@ comes meanwhile waits for the next one together.
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 from discreet.errors import DiscreetError
@@ -12,22 +12,45 @@ from discreet.trials.desk import Desk
 from discreet.trials.store.interrupts import Later
 
 Found = TypeVar("Found")
+Item = TypeVar("Item")
+Work = Callable[[Desk, list[Item]], Sequence[Found]]
+"""What is done for one caller or for several who want the same: of each item, what came
+of it.
+"""
 
 
-class Job(Generic[Found]):
+class Job(Generic[Item, Found]):
     """What one caller wants to be done in a transaction."""
 
-    def __init__(self, work: Callable[[Desk], Found], any_clock: bool = False) -> None:
+    def __init__(
+        self,
+        work: Work[Item, Found],
+        item: Item,
+        alike: Any = None,
+        ids: Sequence[str] = (),
+        people: int = 1,
+        any_clock: bool = False,
+    ) -> None:
         self.work = work
+        self.item = item
+        self.alike = alike
+        """Jobs with the same are done at once; None: by itself."""
+        self.ids = ids
+        """Must be known before others are kept waiting for it."""
+        self.people = people
         self.any_clock = any_clock
         """Whether it is done though the clock has gone back."""
         self.done = False
         self.error: BaseException | None = None
         self._found: list[Found] = []
 
-    def run(self, desk: Desk) -> None:
-        """Do it; `done` is said when it is on disk."""
-        self._found = [self.work(desk)]
+    def finish(self, found: Found) -> None:
+        """What came of it; `done` is said when it is on disk."""
+        self._found = [found]
+
+    def fail(self, error: BaseException) -> None:
+        """It is done, in vain."""
+        self.error, self.done = error, True
 
     def found(self) -> Found:
         """What came of it."""
@@ -42,6 +65,23 @@ class Job(Generic[Found]):
         return type(error)(*error.args) if isinstance(error, DiscreetError) else error
 
 
+def run_alike(desk: Desk, jobs: Sequence[Job[Any, Any]]) -> None:
+    """Do jobs that are alike, at once."""
+    found = jobs[0].work(desk, [job.item for job in jobs])
+    for job, one in zip(jobs, found, strict=True):
+        job.finish(one)
+
+
+def grouped(jobs: Sequence[Job[Any, Any]]) -> list[list[Job[Any, Any]]]:
+    """Jobs that are alike together. They were all waiting at the same time, so that any
+    order is as good.
+    """
+    groups: dict[Any, list[Job[Any, Any]]] = {}
+    for job in jobs:
+        groups.setdefault(id(job) if job.alike is None else job.alike, []).append(job)
+    return list(groups.values())
+
+
 class Together:
     """A line of jobs. Whoever finds nobody at work does all that wait, and the others
     find theirs done.
@@ -53,10 +93,10 @@ class Together:
     def _begin(self) -> None:
         self._pid = os.getpid()
         self._line = threading.Condition()
-        self._jobs: list[Job[Any]] = []
+        self._jobs: list[Job[Any, Any]] = []
         self._busy = False
 
-    def do(self, job: Job[Found], serve: Callable[[list[Job[Any]]], None]) -> Found:
+    def do(self, job: Job[Any, Found], serve: Callable[[list[Job[Any, Any]]], None]) -> Found:
         """Have a job done, with others or by itself: by us, with `serve`, or by whoever
         is at work already.
         """
@@ -66,7 +106,7 @@ class Together:
             self._join(job, serve)
         return job.found()
 
-    def _join(self, job: Job[Any], serve: Callable[[list[Job[Any]]], None]) -> None:
+    def _join(self, job: Job[Any, Any], serve: Callable[[list[Job[Any, Any]]], None]) -> None:
         with self._line:
             self._jobs.append(job)
             while self._busy and not job.done:
@@ -79,7 +119,7 @@ class Together:
         except BaseException as error:
             for one in jobs:
                 if not one.done:
-                    one.error, one.done = error, True
+                    one.fail(error)
         finally:
             with self._line:
                 self._busy = False

@@ -19,7 +19,7 @@ from discreet.trials import mechanisms
 from discreet.trials.chain import Head, first_event
 from discreet.trials.conduct import SET_CLOCK, Act
 from discreet.trials.dealing import usual_dealing
-from discreet.trials.desk import Desk, Middles
+from discreet.trials.desk import Desk, Outcomes
 from discreet.trials.enrol import ask, assignment_of, open_assignments, open_round, wanted_of
 from discreet.trials.entry import check_head, enter, examine
 from discreet.trials.intake import (
@@ -50,6 +50,7 @@ from discreet.trials.store import schema
 from discreet.trials.store.database import Store
 from discreet.trials.store.interrupts import Later
 from discreet.trials.store.ledger import Entry, Ledger
+from discreet.trials.together import Job
 from discreet.validate import check_whole
 
 
@@ -218,7 +219,9 @@ class Trial(Kept):
         wanted = wanted_of(n, people, site, person, request)
         with Later(afterwards=True):
             self.expire()
-            while (batch := self._write(lambda desk: ask(desk, wanted))) is None:
+            while (
+                batch := self._do(Job(ask, wanted, wanted.alike, people=wanted.how_many))
+            ) is None:
                 self._write(open_round)
             return batch
 
@@ -240,7 +243,7 @@ class Trial(Kept):
             )
         check_many(outcomes)
         units = {id: outcome_units(one, self.protocol) for id, one in outcomes.items()}
-        return self._take_in(units)
+        return self._take_in(Outcomes(units, None))
 
     def answer(self, id: str, response: Response) -> Told:
         """Tell one randomised response, in a trial with local trust."""
@@ -254,7 +257,8 @@ class Trial(Kept):
             )
         check_many(responses)
         units = {id: response_units(one, self.protocol) for id, one in responses.items()}
-        return self._take_in(units, {id: response.middle for id, response in responses.items()})
+        middles = {id: response.middle for id, response in responses.items()}
+        return self._take_in(Outcomes(units, middles))
 
     def amend(self, id: str, outcome: float) -> None:
         """Correct an outcome that was told (or counts as a failure), until it is
@@ -267,21 +271,19 @@ class Trial(Kept):
                 "a randomised response cannot be amended: a second one would spend ε again"
             )
         wanted, units = one_id(id), outcome_units(outcome, self.protocol)
-        self._look_up([wanted])
-        self._write(lambda desk: desk.amend(wanted, units))
+        self._write(lambda desk: desk.amend(wanted, units), ids=[wanted])
 
     def miss(self, id: str) -> None:
         """Say that an outcome will not come. If it was told before, nothing changes."""
         wanted = [one_id(id)]
-        self._look_up(wanted)
-        self._write(lambda desk: desk.lose(desk.find(wanted).values(), schema.MISSED))
+        self._write(lambda desk: desk.lose(desk.find(wanted).values(), schema.MISSED), ids=wanted)
 
     def reissue(self, id: str) -> Assignment:
         """The same assignment under a new id, if the old one was seen by others: that
         one is of no use any more.
         """
         wanted = one_id(id)
-        return self._write(lambda desk: assignment_of(desk, desk.reissue(wanted)))
+        return self._write(lambda desk: assignment_of(desk, desk.reissue(wanted)), ids=[wanted])
 
     def expire(self) -> int:
         """Give up the assignments whose deadline or lease has passed, and release what
@@ -312,16 +314,11 @@ class Trial(Kept):
         act = Act(action, thing, plain_name("the reason", reason))
         self._write(lambda desk: desk.operate(act, seen), any_clock=action == SET_CLOCK)
 
-    def _take_in(self, units: Mapping[str, int], middles: Middles | None = None) -> Told:
-        if not units:
+    def _take_in(self, outcomes: Outcomes) -> Told:
+        if not outcomes.units:
             return Told(0)
-        self._look_up(list(units))
-        return self._write(lambda desk: desk.take_in(units, middles))
-
-    def _look_up(self, ids: Sequence[str]) -> None:
-        """Refuse unknown ids before others are kept waiting."""
-        with self._reading() as desk:
-            desk.find(ids)
+        ids = tuple(outcomes.units)
+        return self._do(Job(Desk.take_in, outcomes, alike="tell", ids=ids, people=len(ids)))
 
     # --- what staff may see -----------------------------------------------------------
 

@@ -4,6 +4,7 @@ as keyed hashes, requests and their answers, the journal, what is still to be er
 
 import hmac
 from collections.abc import Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 import sqlalchemy as sa
@@ -49,10 +50,16 @@ class Ledger:
         self.session = session
         self._secret: bytes | None = None
         self._newest: Entry | None = None
+        self._noted: list[Entry] = []
+
+    @cached_property
+    def now(self) -> float:
+        """When this transaction happens, by the one clock of the database."""
+        return self.session.clock()
 
     def forget(self) -> None:
         """Read anew what a part of the transaction that was taken back has changed."""
-        self._newest = None
+        self._newest, self._noted = None, []
 
     def hash(self, text: bytes) -> bytes:
         """What is kept of an identity or a request: a hash with the trial's secret."""
@@ -92,19 +99,24 @@ class Ledger:
     def note(
         self, who: str, call: str, people: int, site: str | None, set_back: bool = False
     ) -> None:
-        """Write a call into the journal. Its times never go back, but where the clock
-        was `set_back`.
+        """Note a call; `write` puts it into the journal. Its times never go back, but
+        where the clock was `set_back`.
         """
-        last, now = self._last(), self.session.clock()
-        at = now if last is None or set_back else max(now, last.at)
+        last = self._last()
+        at = self.now if last is None or set_back else max(self.now, last.at)
         entry = Entry(last.entry + 1 if last else 1, at, who, site, call, people)
-        self.session.insert(journal, [entry._asdict()])
+        self._noted.append(entry)
         self._newest = entry
+
+    def write(self) -> None:
+        """Put what was noted into the journal."""
+        self.session.insert(journal, [entry._asdict() for entry in self._noted])
+        self._noted = []
 
     def check_clock(self) -> None:
         """Refuse a clock that is well behind the last call: deadlines go by it."""
         last = self._last()
-        behind = 0.0 if last is None else last.at - self.session.clock()
+        behind = 0.0 if last is None else last.at - self.now
         if behind > BACKWARDS:
             raise StoreError(
                 f"the clock is {_span(behind)} behind the last call that was noted: set it right; "
@@ -131,7 +143,7 @@ class Ledger:
         unreadable.
         """
         seq = self.session.look_again().seq
-        self.session.insert(erasing, [{"seq": seq, "since": self.session.clock()}])
+        self.session.insert(erasing, [{"seq": seq, "since": self.now}])
 
     def erased(self, through: int) -> None:
         """What was erased up to this event is unreadable."""

@@ -1,0 +1,235 @@
+"""Callers of one process share a transaction: nobody notices but by the time it takes."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from discreet import Trial, bet_se, ttucb
+from discreet.errors import DiscreetError, InvalidInputError, StoreError
+from discreet.trials import record, settling
+from discreet.trials.desk import Desk
+from discreet.trials.intake import MOST_AT_ONCE
+from discreet.trials.store.ledger import Ledger
+from discreet.trials.store.session import Session
+from tests.support.stores import create
+
+BETS = bet_se(0.1, 5.0)
+Call = Callable[[], Any]
+
+
+def at_once(trial: Trial, calls: list[Call]) -> list[Any]:
+    """What comes of calls of which one is at work and the others wait in line: the
+    first is served by itself, the rest together.
+    """
+    found: list[Any] = [None] * len(calls)
+
+    def do(place: int) -> None:
+        try:
+            found[place] = calls[place]()
+        except DiscreetError as error:
+            found[place] = error
+
+    threads = [threading.Thread(target=do, args=(place,)) for place in range(len(calls))]
+    with trial._store.lock:
+        for place, thread in enumerate(threads):
+            thread.start()
+            while len(trial._together._jobs) < place or not trial._together._busy:
+                time.sleep(0.001)
+    for thread in threads:
+        thread.join()
+    return found
+
+
+@contextmanager
+def watched(trial: Trial) -> Iterator[list[str]]:
+    """Commits, and what the record got in between."""
+    seen: list[str] = []
+    append = Session.append
+
+    def noted(session: Session, kind: str, body: dict[str, Any]) -> None:
+        seen.append(kind)
+        append(session, kind, body)
+
+    sa.event.listen(trial._store.engine, "commit", lambda _: seen.append("commit"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Session, "append", noted)
+        yield seen
+
+
+def test_those_who_wait_share_a_commit(url: str) -> None:
+    trial = create(url, strategy=BETS)
+    trial.ask()
+    with watched(trial) as seen:
+        found = at_once(trial, [trial.ask] * 12)
+    assert seen == ["assigned", "commit", "assigned", "commit"]
+    ids = {one.id for batch in found for one in batch.assignments}
+    assert len(ids) == 12
+    told = at_once(trial, [partial(trial.tell, id, 1) for id in sorted(ids)])
+    assert [one.new for one in told] == [1] * 12
+    assert trial.status().people == 13
+    assert [call.call for call in trial.journal(24)] == ["tell"] * 12 + ["ask"] * 12
+    assert trial.verify().intact
+
+
+def test_one_who_is_refused_holds_nobody_up(url: str) -> None:
+    trial = create(url, strategy=BETS, sites=["Leeds", "Lyon"], people="refuse")
+    trial.ask(person="ann", site="Leeds")
+    names = ["ann", "bob", "cid", "bob", "dan"]
+    calls: list[Call] = [lambda: trial.ask(person="eve", site="Leeds")]
+    calls += [partial(trial.ask, person=name, site="Leeds") for name in names]
+    calls += [
+        lambda: trial.ask(person="fay", site="Oslo"),
+        lambda: trial.operate("fly", "x"),
+        lambda: trial.operate("close-site", "no staff", "Lyon"),
+        lambda: trial.tell("1-0000", 1),
+    ]
+    found = at_once(trial, calls)
+    refused = [isinstance(one, InvalidInputError) for one in found]
+    assert refused == [False, True, False, False, True, False, True, True, False, True]
+    assert "took part before" in str(found[1])
+    assert "one of Leeds, Lyon" in str(found[6])
+    status = trial.status()
+    assert (status.people, [act.action for act in status.acts]) == (5, ["close-site"])
+    assert trial.verify().intact
+
+
+def test_the_same_request_at_once_has_one_answer(url: str) -> None:
+    trial = create(url, strategy=BETS)
+    found = at_once(trial, [lambda: trial.ask(2, request="r")] * 6)
+    assert len({tuple(one.id for one in batch.assignments) for batch in found}) == 1
+    assert trial.status().people == 2
+
+
+def test_two_who_tell_the_same_are_told_apart(url: str) -> None:
+    trial = create(url, strategy=BETS)
+    one, two = trial.ask(2).assignments
+    found = at_once(
+        trial,
+        [trial.ask, *[lambda: trial.tell_many({one.id: 1, two.id: 0})] * 3],
+    )
+    assert sorted(told.new for told in found[1:]) == [0, 0, 2]
+    assert sorted(len(told.before) for told in found[1:]) == [0, 2, 2]
+    assert trial.verify().intact
+
+
+def completing(trial: Trial) -> tuple[list[Call], int]:
+    """Calls of which the last tell completes a round, with others before and behind."""
+    people: list[Any] = []
+    while batch := trial.ask(50).assignments:
+        people += batch
+    calls: list[Call] = [
+        trial.open_assignments,
+        *(partial(trial.tell, one.id, 1) for one in people),
+    ]
+    return [*calls, *[trial.ask] * 3, lambda: trial.operate("pause", "x")], len(people)
+
+
+def after_draws(seen: list[str]) -> set[str]:
+    """What follows what was drawn, within its transaction."""
+    pairs = pairwise(seen)
+    return {behind for before, behind in pairs if before in ("released", "opened")}
+
+
+def test_whatever_draws_ends_its_transaction(url: str) -> None:
+    trial = create(url, strategy=BETS)
+    calls, people = completing(trial)
+    with watched(trial) as seen:
+        found = at_once(trial, calls)
+    assert "released" in seen
+    assert "opened" in seen
+    assert after_draws(seen) <= {"commit", "stopped"}
+    assert not [one for one in found if isinstance(one, DiscreetError)]
+    assert trial.status().people == people + sum(len(one.assignments) for one in found[-4:-1])
+    assert trial.verify().intact
+
+
+def test_a_transaction_that_goes_on_after_a_draw_is_found(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The planted mistake: nobody says that something was drawn."""
+    monkeypatch.setattr(Desk, "drew", property(lambda _: False, lambda *_: None), raising=False)
+    trial = create(url, strategy=BETS)
+    calls, _ = completing(trial)
+    with watched(trial) as seen:
+        at_once(trial, calls)
+    assert not after_draws(seen) <= {"commit", "stopped"}
+
+
+def test_a_refusal_behind_a_draw_redraws_nothing(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever is refused cannot have the noise of others drawn again."""
+    drawn: list[Any] = []
+    release = record.release
+
+    def noted(*words: Any) -> Any:
+        drawn.append(words)
+        return release(*words)
+
+    monkeypatch.setattr(settling, "release", lambda *words: drawn.append(words) or release(*words))
+    trial = create(url, strategy=BETS)
+    calls, _ = completing(trial)
+    at_once(trial, [*calls, lambda: trial.operate("fly", "x"), lambda: trial.tell("1-00", 1)])
+    releases = [one for one in trial.transcript()["events"] if one["kind"] == "released"]
+    assert len(drawn) == len(releases) > 0
+
+
+def test_all_hear_of_a_commit_that_failed(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    trial = create(url, strategy=BETS)
+    trial.ask()
+    with monkeypatch.context() as patch:
+
+        def fail(_: Any) -> None:
+            raise StoreError("the disk is full")
+
+        patch.setattr(Ledger, "erasing", fail)
+        found = at_once(trial, [trial.ask] * 5)
+    assert [str(one) for one in found] == ["the disk is full"] * 5
+    assert len({id(one) for one in found}) == 5, "each caller has an error of its own"
+    assert trial.status().people == 1
+    assert trial.verify().intact
+
+
+def test_a_crowd(url: str) -> None:
+    """Eight threads that ask and tell as they like."""
+    trial = create(url, strategy=ttucb(1e-9), max_people=10**5)
+    errors: list[BaseException] = []
+
+    def work(seed: int) -> None:
+        try:
+            for turn in range(6):
+                batch = trial.ask(1 + (seed + turn) % 3, request=f"{seed} {turn}")
+                again = trial.ask(request=f"{seed} {turn}")
+                assert batch.assignments == again.assignments
+                trial.tell_many({one.id: (seed + turn) % 2 for one in batch.assignments})
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    assert trial.status().people == sum(1 + (s + t) % 3 for s in range(8) for t in range(6))
+    assert trial.status().pending == 0
+    assert trial.verify().intact
+
+
+def test_no_transaction_is_of_more_people_than_one_call(url: str) -> None:
+    trial = create(url, strategy=bet_se(1e-9, 0.001), max_people=10**6)
+    trial.ask()
+    with watched(trial) as seen:
+        found = at_once(trial, [lambda: trial.ask(MOST_AT_ONCE // 2)] * 5)
+    assert seen.count("commit") == 3
+    assert sum(len(one.assignments) for one in found) > MOST_AT_ONCE
+    with pytest.raises(InvalidInputError, match="n must be"):
+        trial.ask(MOST_AT_ONCE + 1)
+    ids = {f"1-{number}": 1.0 for number in range(MOST_AT_ONCE + 1)}
+    with pytest.raises(InvalidInputError, match="at most 10000 are told at once"):
+        trial.tell_many(ids)
