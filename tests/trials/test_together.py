@@ -1,4 +1,4 @@
-"""Callers of one process share a transaction: nobody notices but by the time it takes."""
+"""Callers of one process share a transaction: nobody notices but by the time."""
 
 import threading
 import time
@@ -64,7 +64,7 @@ def watched(trial: Trial) -> Iterator[list[str]]:
 
 
 def test_those_who_wait_share_a_commit(url: str) -> None:
-    trial = create(url, strategy=BETS)
+    trial = create(url, strategy=bet_se(0.1, 1.0))
     trial.ask()
     with watched(trial) as seen:
         found = at_once(trial, [trial.ask] * 12)
@@ -124,11 +124,9 @@ def completing(trial: Trial) -> tuple[list[Call], int]:
     people: list[Any] = []
     while batch := trial.ask(50).assignments:
         people += batch
-    calls: list[Call] = [
-        trial.open_assignments,
-        *(partial(trial.tell, one.id, 1) for one in people),
-    ]
-    return [*calls, *[trial.ask] * 3, lambda: trial.operate("pause", "x")], len(people)
+    tells: list[Call] = [partial(trial.tell, one.id, 1) for one in people]
+    calls = [trial.open_assignments, *tells, *[trial.ask] * 3]
+    return [*calls, lambda: trial.operate("raise-maximum", "x", 600)], len(people)
 
 
 def after_draws(seen: list[str]) -> set[str]:
@@ -171,7 +169,7 @@ def test_a_refusal_behind_a_draw_redraws_nothing(url: str, monkeypatch: pytest.M
         drawn.append(words)
         return release(*words)
 
-    monkeypatch.setattr(settling, "release", lambda *words: drawn.append(words) or release(*words))
+    monkeypatch.setattr(settling, "release", noted)
     trial = create(url, strategy=BETS)
     calls, _ = completing(trial)
     at_once(trial, [*calls, lambda: trial.operate("fly", "x"), lambda: trial.tell("1-00", 1)])
