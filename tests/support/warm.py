@@ -1,7 +1,8 @@
-"""Compiles every kernel into the cache, a process each: `python -m tests.support.warm`.
+"""Compiles every kernel into the cache, a process for each family of them: `python -m
+tests.support.warm`.
 
 Workers that start with an empty cache would each compile what they meet first, mostly
-the same.
+the same. Kernels of a family call the same leaves, which one process compiles once.
 """
 
 import os
@@ -10,46 +11,66 @@ import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
+
 import discreet
 from discreet import Bernoulli, Beta, Drift, Drifting, Instance, Strategy
+from discreet.simulation.compile import compiled
+from discreet.simulation.laws import bernoulli
+from discreet.strategies.betting.tilts import betting_rules
+from tests.support.ever_out import Field, runs_with_best_out
 
 TWO = Bernoulli([0.9, 0.1])
-KERNELS: dict[str, Callable[[], tuple[Instance, Strategy]]] = {
-    "bets": lambda: (TWO, discreet.bet_se(0.2, epsilon=1.0)),
-    "blocks of phased runs": lambda: (TWO, discreet.adap_tt(5, 0.2)),
-    "phased runs": lambda: (Beta([9, 1], [1, 9]), discreet.adap_tt(5, 0.2)),
-    "phased runs that drift": lambda: (
-        Drifting(TWO, Drift.sites(0.1)),
-        discreet.adap_tt(5, 0.2),
-    ),
-    "global episodes": lambda: (TWO, discreet.adap_tt(5, 0.2, episodes="global")),
-    "streams": lambda: (TWO, discreet.ttucb(0.2)),
-    "epochs": lambda: (TWO, discreet.dp_se(1, 0.2)),
+
+
+def play(instance: Instance, strategy: Strategy, **days: object) -> None:
+    """One run, which compiles what it needs."""
+    discreet.simulate(instance, strategy, runs=1, threads=1, **days)  # type: ignore[arg-type]
+
+
+def bets() -> None:
+    """Runs without days, with late outcomes, with rounds opened ahead; and those of the
+    guarantees.
+    """
+    strategy, late = discreet.bet_se(0.2, epsilon=1.0), discreet.Delay.exponential(1.0)
+    play(TWO, strategy)
+    play(TWO, strategy, accrual=5.0, delay=late)
+    play(TWO, strategy, accrual=5.0, delay=late, deadline=3.0, enrolment="continuous")
+    laws, rules = bernoulli(TWO.means), betting_rules(strategy, 2)
+    compiled(runs_with_best_out)(np.random.default_rng(1), laws, Field(), rules, 100, 1)
+
+
+def phased() -> None:
+    """Runs in blocks, of numbers, of arms that drift, and with one global episode."""
+    strategy = discreet.adap_tt(5, 0.2)
+    play(TWO, strategy)
+    play(Beta([9, 1], [1, 9]), strategy)
+    play(Drifting(TWO, Drift.sites(0.1)), strategy)
+    play(TWO, discreet.adap_tt(5, 0.2, episodes="global"))
+
+
+FAMILIES: dict[str, Callable[[], None]] = {
+    "bets": bets,
+    "phased": phased,
+    "streams": lambda: play(TWO, discreet.ttucb(0.2)),
+    "epochs": lambda: play(TWO, discreet.dp_se(1, 0.2)),
 }
-"""A simulation for each way of playing a run; the ones that take longest to compile
-first.
-"""
-
-
-def compile_one(name: str) -> None:
-    """Play one run, which compiles what it needs."""
-    instance, strategy = KERNELS[name]()
-    discreet.simulate(instance, strategy, runs=1, threads=1)
+"""The ones that take longest to compile first."""
 
 
 def warm() -> None:
-    """All kernels, as many at once as there are processors."""
+    """All families, as many at once as there are processors."""
 
     def apart(name: str) -> None:
         subprocess.run([sys.executable, "-m", "tests.support.warm", name], check=True)
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        list(pool.map(apart, KERNELS))
+        list(pool.map(apart, FAMILIES))
 
 
 if __name__ == "__main__":
     names = sys.argv[1:]
     for name in names:
-        compile_one(name)
+        FAMILIES[name]()
     if not names:
         warm()
