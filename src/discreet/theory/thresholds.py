@@ -8,6 +8,7 @@ the docs ("Theory and proofs") together with how the cases are combined.
 """
 
 import math
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -38,13 +39,23 @@ def c_g(x: ArrayLike) -> Floats:
     x = np.asarray(x, dtype=np.float64)
     if not ((x > 0) & (x < math.inf)).all():
         raise InvalidInputError("C_G is defined for finite x > 0")
+    return np.frombuffer(_c_g(x.tobytes())).reshape(x.shape).copy()[()]
+
+
+@lru_cache(maxsize=64)
+def _c_g(numbers: bytes) -> bytes:
+    """C_G of these numbers; kept, as strategies that differ in other parts share their
+    thresholds.
+    """
+    x = np.frombuffer(numbers)
 
     def value(log_rest: Floats) -> Floats:
         lam = -np.expm1(log_rest)
         exploration = 2 * lam - 2 * lam * np.log(4 * lam) + np.log(zeta(2 * lam)) - log_rest / 2
         return np.asarray((exploration + x) / lam)
 
-    return least(value, np.full_like(x, -40.0), np.full_like(x, math.log(0.5) - 1e-9))
+    found = least(value, np.full_like(x, -40.0), np.full_like(x, math.log(0.5) - 1e-9))
+    return found.tobytes()
 
 
 def zeta(s: ArrayLike) -> Floats:
