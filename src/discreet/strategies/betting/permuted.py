@@ -3,9 +3,11 @@ what every bet pays for them (`discreet.strategies.betting.blocks`).
 """
 
 import math
+from functools import lru_cache
 
 import numpy as np
 
+from discreet.arrays import Floats
 from discreet.strategies.betting.ahead import Flight, people_of, weight_in, weight_of
 from discreet.strategies.betting.bets import slopes
 from discreet.strategies.betting.blocks import log_prices
@@ -49,11 +51,9 @@ def places(flight: Flight, block: int) -> list[int]:
     dealt.
     """
     weight, people = weight_of(flight), people_of(flight)
-    end = 0
-    for length in blocks_of(flight.planned // weight, shortest(block, weight)):
-        end += length
-        if people < end * weight:
-            break
+    length, least = flight.planned // weight, shortest(block, weight)
+    before = people // (least * weight)
+    end = least * (before + 1) if before + 1 < length // least else length
     rows = range(flight.dealt.size)
     return [end * weight_in(row, flight) - int(flight.dealt[row]) for row in rows]
 
@@ -70,12 +70,26 @@ def priced(now: Round, lengths: list[int], bets: Bets, setting: Setting) -> Roun
             break
         own, rival = (now.odds, 1) if side == LEADER else (1, now.odds)
         ratio = ratio_of(side, now)
-        pairs = zip(bets.fall, bets.rise, strict=True)
-        steps = np.array([slopes(fall, rise, centre, ratio).step for fall, rise in pairs])
+        steps = _steps(tuple(bets.fall.tolist()), tuple(bets.rise.tolist()), centre, ratio)
         for length in set(lengths):
             block = length * now.weight, length * own, length * rival, centre
-            price[side] += lengths.count(length) * log_prices(*block, steps)
+            price[side] += lengths.count(length) * _log_prices(*block, steps.tobytes())
             if now.dear:
-                tails = log_prices(*block, now.tails[side, :, STEP])
+                tails = _log_prices(*block, now.tails[side, :, STEP].tobytes())
                 now.tails[side, :, COST] += lengths.count(length) * tails
     return now._replace(price=price)
+
+
+@lru_cache(maxsize=256)
+def _steps(
+    falls: tuple[float, ...], rises: tuple[float, ...], centre: float, ratio: float
+) -> Floats:
+    """What a person of the arm stakes, for each tilt."""
+    pairs = zip(falls, rises, strict=True)
+    return np.array([slopes(fall, rise, centre, ratio).step for fall, rise in pairs])
+
+
+@lru_cache(maxsize=256)
+def _log_prices(people: int, own: int, rival: int, centre: float, stakes: bytes) -> Floats:
+    """What `log_prices` says, kept: rounds of a trial mostly have the same blocks."""
+    return log_prices(people, own, rival, centre, np.frombuffer(stakes))
