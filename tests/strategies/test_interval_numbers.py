@@ -47,6 +47,12 @@ TRUSTS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.fixture(autouse=True)
+def nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bets on closeness are made anew, so that planted mistakes are in them."""
+    monkeypatch.setattr(room, "_closeness_bets", room._closeness_bets.__wrapped__)
+
+
 class Told(NamedTuple):
     """What was released about `RUNS` arms of the same law."""
 

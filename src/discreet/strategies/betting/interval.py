@@ -5,6 +5,8 @@ elimination" has the proofs.
 """
 
 import math
+from collections.abc import Callable
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -54,20 +56,32 @@ def set_aside(now: Round, bets: Bets, setting: Setting, book: Book, beside: Besi
     """
     if now.margin:
         return
-    weight, cost = np.zeros((2, bets.tilt.size)), np.zeros((2, bets.tilt.size))
-    for side, sign in enumerate(SIGNS):
-        for j in range(bets.tilt.size):
-            tilt = float(bets.tilt[j])
-            if now.fine:
-                near = near_weight(sign * tilt, now.centre, setting.kind, setting.epsilon)
-                weight[side, j] = near
-                cost[side, j] = fine_price(tilt, setting.epsilon)
-                cost[side, j] += fine_price(near, setting.epsilon)
-            else:
-                cost[side, j] = noise_price(tilt, setting.epsilon)
+    weight, cost = _closeness_bets(
+        tuple(bets.tilt.tolist()), bool(now.fine), float(now.centre), setting.kind, setting.epsilon
+    )
     for arm in np.flatnonzero(book.active):
         beside.aside[arm] += weight * book.fresh[arm, NEAR] - cost
         beside.lift[arm] += sent_shift(now, setting) * book.fresh[arm, COUNT]
+
+
+@lru_cache(maxsize=1024)
+def _closeness_bets(
+    tilts: tuple[float, ...], fine: bool, centre: float, kind: int, epsilon: float
+) -> tuple[Floats, Floats]:
+    """[side, tilt]: how bets weigh the closeness of a round, and what its noise costs
+    them. Kept: whoever replays a record asks for the same rounds again.
+    """
+    weight, cost = np.zeros((2, len(tilts))), np.zeros((2, len(tilts)))
+    for side, sign in enumerate(SIGNS):
+        for j, tilt in enumerate(tilts):
+            if fine:
+                near = near_weight(sign * tilt, centre, kind, epsilon)
+                weight[side, j] = near
+                cost[side, j] = fine_price(tilt, epsilon)
+                cost[side, j] += fine_price(near, epsilon)
+            else:
+                cost[side, j] = noise_price(tilt, epsilon)
+    return weight, cost
 
 
 def log_doubt(
@@ -84,27 +98,44 @@ def log_doubt(
 
     With drift, x is the average over the arm's people of the mean that each had.
     """
-    top, money, pull = -math.inf, 0.0, 0.0
-    sums, lift = float(total[SUM]), 0.0 if beside is None else float(beside.lift)
-    y = x if beside is None else x + lift / float(total[COUNT])
+    return _doubts(total, count, bets, epsilon, drift, beside)(x)
+
+
+def _doubts(
+    total: Floats, count: int, bets: Bets, epsilon: float, drift: bool, beside: Beside | None
+) -> Callable[[float], tuple[float, float]]:
+    """`log_doubt` of these releases at any x: what does not depend on x is computed
+    once.
+    """
+    people, lift = float(total[COUNT]), 0.0 if beside is None else float(beside.lift)
+    sums, shift = float(total[SUM]) + lift, 0.0 if beside is None else lift / people
+    made = []
     for j in range(count):
         for side, sign in enumerate(SIGNS):
             tilt = sign * float(bets.tilt[j])
-            rise = math.expm1(tilt)
+            start = float(bets.stake[j]) - math.log(2.0) + tilt * sums
+            if beside is None:
+                rest = -float(total[RELEASES]) * noise_price(abs(tilt), epsilon)
+            else:
+                rest = float(beside.aside[side, j])
+            made.append((tilt, math.expm1(tilt), start, rest))
+
+    def doubt(x: float) -> tuple[float, float]:
+        top, money, pull = -math.inf, 0.0, 0.0
+        y = x if beside is None else x + shift
+        for tilt, rise, start, rest in made:
             grown = tilt * y + tilt * tilt / 8 if drift else math.log1p(y * rise)
             slope = tilt if drift else rise / (1 + y * rise)
-            log = float(bets.stake[j]) - math.log(2.0) + tilt * (sums + lift)
-            log -= total[COUNT] * grown
-            if beside is None:
-                log -= total[RELEASES] * noise_price(abs(tilt), epsilon)
-            else:
-                log += float(beside.aside[side, j])
+            log = start - people * grown + rest
             if log > top:
                 shrink = math.exp(top - log)
                 money, pull, top = money * shrink, pull * shrink, log
-            money += math.exp(log - top)
-            pull -= total[COUNT] * slope * math.exp(log - top)
-    return float(top + math.log(money)), pull / money
+            share = math.exp(log - top)
+            money += share
+            pull -= people * slope * share
+        return top + math.log(money), pull / money
+
+    return doubt
 
 
 def interval(
@@ -128,9 +159,7 @@ def interval(
     count = how_many(int(total[COUNT]), bets)
     target = -math.log(alpha) + ROUNDING * float(total[COUNT])
 
-    def doubt(x: float) -> tuple[float, float]:
-        return log_doubt(x, total, count, bets, setting.epsilon, drift, beside)
-
+    doubt = _doubts(total, count, bets, setting.epsilon, drift, beside)
     low, high = setting.low, setting.high
     for _ in range(60):  # the minimum of a convex function, by its slope
         x = (low + high) / 2
