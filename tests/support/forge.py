@@ -1,7 +1,7 @@
 """Transcripts as somebody would forge them who can compute a hash."""
 
 from collections.abc import Iterator
-from copy import deepcopy
+from copy import copy, deepcopy
 from typing import Any
 
 from discreet.trials.chain import link
@@ -14,7 +14,10 @@ from it.
 
 
 def rechained(transcript: Any) -> Any:
-    """With hashes that fit, as somebody would write them who can compute a hash."""
+    """A copy with hashes that fit, as somebody would write them who can compute a
+    hash.
+    """
+    transcript = deepcopy(transcript)
     previous = transcript["protocol_hash"] = digest(canonical(transcript["protocol"]))
     for event in transcript["events"]:
         body = {key: part for key, part in event.items() if key not in ("seq", "kind", "hash")}
@@ -34,11 +37,9 @@ def leaves(part: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, .
 
 
 def changed(transcript: Any, path: tuple[Any, ...], value: Any) -> Any:
-    other = deepcopy(transcript)
-    part = other
-    for key in path[:-1]:
-        part = part[key]
-    part[path[-1]] = value
+    """A copy with another value there; what stays as it is, both share."""
+    other, (key, *rest) = copy(transcript), path
+    other[key] = changed(other[key], tuple(rest), value) if rest else value
     return other
 
 

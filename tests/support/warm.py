@@ -36,7 +36,7 @@ def bets() -> None:
     play(TWO, strategy)
     play(TWO, strategy, accrual=5.0, delay=late)
     play(TWO, strategy, accrual=5.0, delay=late, deadline=3.0, enrolment="continuous")
-    laws, rules = bernoulli(TWO.means), betting_rules(strategy, 2)
+    laws, rules = bernoulli(np.array(TWO.means)), betting_rules(strategy, 2)
     compiled(runs_with_best_out)(np.random.default_rng(1), laws, Field(), rules, 100, 1)
 
 
