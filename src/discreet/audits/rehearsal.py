@@ -201,7 +201,7 @@ class Rehearsal:
     ) -> None:
         """Nobody has come yet."""
         self.live.load(self._start)
-        self.people, self.site = people, site
+        self.people, self.site = people if callable(people) else people.tolist(), site
         self.record = Transcript()
         self.batches: dict[tuple[int, int], list[int]] = {}
         """The people of each batch, by (arm, phase), counted from 0."""

@@ -61,7 +61,7 @@ class ShuffledRun(Run):
         """Whether everybody is dealt and released whom the run within has placed, but
         for those of a round that the cap has cut.
         """
-        return not self.left.any() and not self.inner.due()
+        return not any(self.left.tolist()) and not self.inner.due()
 
     @property
     def closed(self) -> bool:
@@ -95,10 +95,11 @@ class ShuffledRun(Run):
 
     def take(self, deal: Deal = in_order) -> Place | None:
         """One of the places that are left."""
-        if self.stopped or self.samples >= self.cap or not self.left.any():
+        left = self.left.tolist()
+        if self.stopped or self.samples >= self.cap or not any(left):
             return None
-        arm = deal(self.left.tolist())
-        if not 0 <= arm < self.arms or self.left[arm] < 1:
+        arm = deal(left)
+        if not 0 <= arm < self.arms or left[arm] < 1:
             return None
         self.left[arm] -= 1
         self.samples += 1
@@ -110,7 +111,7 @@ class ShuffledRun(Run):
 
     def due(self) -> list[Place]:
         """What is due within, when everybody is dealt."""
-        return [] if self.left.any() else self.inner.due()
+        return [] if any(self.left.tolist()) else self.inner.due()
 
     def release(self, sums: list[float], near: list[float] | None = None) -> None:
         """Decided within."""

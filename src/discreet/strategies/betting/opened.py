@@ -146,14 +146,20 @@ class OpenedRun(BettingRun):
     @property
     def closed(self) -> bool:
         """Whether a round can be opened, and has to be before anybody is dealt."""
-        if self.stopped or not self._room() or (self.flights and not self.flights[-1].closed):
-            return False
         if self.dealing.continuous:
-            return True
-        return not self.flights and self._next().planned > 0
+            return self._may_open()
+        return self._may_open() and self._next().planned > 0
+
+    def _may_open(self) -> bool:
+        """Whether nobody has to be waited for before a round is opened."""
+        if self.stopped or not self._room():
+            return False
+        return self.flights[-1].closed and self.dealing.continuous if self.flights else True
 
     def _next(self) -> Flight:
-        """The round to open; unless rounds are opened ahead it fits below the cap."""
+        """The round to open; unless rounds are opened ahead it fits below the cap, or
+        has nobody in it.
+        """
         flight = open_flight(self.opened, self.lengths, self.again, self.setting, self.book)
         if self.dealing.continuous:
             return flight
@@ -164,9 +170,9 @@ class OpenedRun(BettingRun):
 
     def open(self) -> Opening:
         """Open the next round."""
-        if not self.closed:
+        flight = self._next() if self._may_open() else None
+        if flight is None or not (self.dealing.continuous or flight.planned):
             raise DiscreetError("no round can be opened now: ask `closed` first")
-        flight = self._next()
         self.flights.append(flight)
         self.opened += 1
         odds = [
@@ -220,6 +226,8 @@ class OpenedRun(BettingRun):
         if self.flights and not self.flights[-1].closed:
             flight = self.flights[-1]
             people = _people(flight)
+            if people < flight.planned and self.samples < self.cap:
+                return  # however people are dealt
             if 0 < people >= self._closes_at(flight, people):
                 self.flights[-1] = close(flight, False)
                 if len(self.flights) == 1:
