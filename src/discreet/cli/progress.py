@@ -36,8 +36,10 @@ def quiet_warnings() -> Iterator[None]:
 
 
 @contextmanager
-def progress_bar(title: str) -> Iterator["Progress"]:
-    """A bar, once the work has taken more than a second and if a person is watching."""
+def progress_bar(title: str, quiet: bool = False) -> Iterator["Progress"]:
+    """A bar, once the work has taken more than a second and if a person is watching;
+    none if it is to be quiet.
+    """
     from rich.console import Console
     from rich.progress import Progress as Bars
 
@@ -45,7 +47,7 @@ def progress_bar(title: str) -> Iterator["Progress"]:
     bar = Bars(console=console, transient=True)
     task = bar.add_task(title, total=None)
     later = threading.Timer(PATIENCE, bar.start)
-    if console.is_terminal:
+    if console.is_terminal and not quiet:
         later.start()
     try:
         yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from discreet.cli.options import check_writable, json_option, show_json
+from discreet.cli.progress import progress_bar
 
 if TYPE_CHECKING:
     from discreet.trials.status import Verification
@@ -22,7 +23,9 @@ def verify_file(file: str, head: str | None, as_json: bool) -> None:
     """Check somebody's published transcript; it needs no database."""
     from discreet.trials.verify import verify_transcript
 
-    show_verification(verify_transcript(file, head), as_json)
+    with progress_bar("verifying", quiet=as_json) as progress:
+        found = verify_transcript(file, head, progress)
+    show_verification(found, as_json)
 
 
 @click.command("report")

@@ -12,6 +12,7 @@ from discreet.cli.ask import ask
 from discreet.cli.create import create
 from discreet.cli.operate import expire, operate
 from discreet.cli.options import check_writable, json_option, opened, show_json, url_option
+from discreet.cli.progress import progress_bar
 from discreet.cli.staff import journal, open_assignments, reissue
 from discreet.cli.tables import pieces_of, read_outcome, read_outcomes, reading
 from discreet.cli.transcript import head_option, show_verification
@@ -201,7 +202,10 @@ def status(name: str, head: str | None, url: str, as_json: bool) -> None:
 @json_option
 def verify(name: str, head: str | None, url: str, as_json: bool) -> None:
     """Recompute the chain of public events, and the state from them alone."""
-    show_verification(opened(url, name).verify(head), as_json)
+    place = opened(url, name)
+    with progress_bar("verifying", quiet=as_json) as progress:
+        found = place.verify(head, progress)
+    show_verification(found, as_json)
 
 
 @trial.command()

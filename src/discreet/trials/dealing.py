@@ -9,7 +9,8 @@ key that is as good as a coin; with it, anybody can check every assignment.
 import hashlib
 import hmac
 import secrets
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
 from itertools import accumulate
 
 from discreet.strategies.parts import BLOCKS, COINS, ORDER, SHUFFLED
@@ -70,6 +71,8 @@ KEY_BYTES = 32
 """No other length: HMAC pads shorter keys and hashes longer ones, so that another key
 would deal the same, or a public hash.
 """
+VALUES = 2**128
+"""Of the numbers that arms are drawn from, each as likely as any other."""
 
 
 def usual_dealing(strategy: Strategy) -> str:
@@ -100,23 +103,38 @@ def draw(key: bytes, number: int, weights: Sequence[int]) -> int:
     """The arm of a person, each as likely as its weight says: a number below the sum of
     all weights, without bias, from the key and the person's number.
     """
-    total, attempt = sum(weights), 0
-    while True:
-        said = hmac.digest(key, f"{number}/{attempt}".encode(), "sha256")
-        value = int.from_bytes(said[:16], "big")
-        if value < 2**128 - 2**128 % total:
-            break
-        attempt += 1
-    place = value % total
-    return next(arm for arm, end in enumerate(accumulate(weights)) if place < end)
+    return dealer(key)(number, weights)
+
+
+def dealer(key: bytes) -> Callable[[int, Sequence[int]], int]:
+    """`draw` for many people of one round: half of what a draw takes is to prepare the
+    key.
+    """
+    prepared = hmac.new(key, digestmod="sha256")
+
+    def drawn(number: int, weights: Sequence[int]) -> int:
+        total, attempt = sum(weights), 0
+        while True:
+            said = prepared.copy()
+            said.update(f"{number}/{attempt}".encode())
+            value = int.from_bytes(said.digest()[:16], "big")
+            if value < VALUES - VALUES % total:
+                return _at(value % total, weights)
+            attempt += 1
+
+    return drawn
 
 
 def deal(left: Sequence[int]) -> int:
     """The arm of one of the places that are left, each as likely as any other, by the
     system's randomness: in trials from before rounds had keys.
     """
-    place = secrets.randbelow(sum(left))
-    return next(arm for arm, end in enumerate(accumulate(left)) if place < end)
+    return _at(secrets.randbelow(sum(left)), left)
+
+
+def _at(place: int, weights: Sequence[int]) -> int:
+    """The arm that has this place, from 0 on, where each has as many as it weighs."""
+    return bisect_right(list(accumulate(weights)), place)
 
 
 class Unrevealed:
@@ -158,7 +176,8 @@ class Unrevealed:
             whole = key.hex() == text and len(key) == KEY_BYTES
             if not whole or commitment(key) != self.commits.pop(int(round)):
                 return f"the key of round {round} is not the one that was committed to"
+            drawn = dealer(key)
             for number, weights, arm in self.people.pop(int(round)):
-                if draw(key, number, weights) != arm:
+                if drawn(number, weights) != arm:
                     return f"person {number} was not dealt by the key of round {round}"
         return None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from discreet.errors import InvalidInputError
 from discreet.strategies.run import Deal
 from discreet.trials.changes import Changes
-from discreet.trials.dealing import commitment, deal, draw, new_key
+from discreet.trials.dealing import commitment, deal, dealer, new_key
 from discreet.trials.intake import MOST_AT_ONCE, check_request, id_of, identifiers
 from discreet.trials.names import check_site, plain_name
 from discreet.trials.protocol import REFUSED, STICKY, canonical
@@ -326,13 +326,13 @@ class _Dealer:
     """What deals people: the key of the round that was opened last."""
 
     def __init__(self, desk: "Desk") -> None:
-        self.keys = list(desk.session.round_keys().values()) if desk.protocol.keyed else []
+        keys = list(desk.session.round_keys().values()) if desk.protocol.keyed else []
+        self.draw = dealer(keys[-1]) if keys else None
 
     def of(self, number: int) -> Deal:
         """What deals the person of this number."""
-        if not self.keys:
-            return deal
-        return lambda weights: draw(self.keys[-1], number, weights)
+        draw = self.draw
+        return deal if draw is None else lambda weights: draw(number, weights)
 
 
 def _enter(desk: "Desk", places: Sequence[Next], site: str | None) -> None:

@@ -6,18 +6,19 @@ import secrets
 from collections.abc import Iterator
 from itertools import islice
 
+from discreet.arrays import Progress
 from discreet.errors import TamperedError
 from discreet.trials.chain import Head, first_event
 from discreet.trials.dealing import KEY_BYTES, commitment
 from discreet.trials.protocol import Protocol, digest
 from discreet.trials.record import fresh
-from discreet.trials.replay import Replay, Seat
+from discreet.trials.replay import Replay
 from discreet.trials.status import Verification
 from discreet.trials.store.database import Store
 from discreet.trials.store.ledger import Ledger
 from discreet.trials.store.schema import Row
 from discreet.trials.store.session import Session
-from discreet.trials.verify import Followed, follow
+from discreet.trials.verify import Followed, follow, telling
 
 
 def enter(home: Store, protocol: Protocol, who: str) -> None:
@@ -52,7 +53,9 @@ def check_head(session: Session, known: Head) -> None:
         )
 
 
-def examine(protocol: Protocol, session: Session, known: Head | None) -> Verification:
+def examine(
+    protocol: Protocol, session: Session, known: Head | None, progress: Progress | None = None
+) -> Verification:
     """Follow a record from the start, and compare what stands in the database."""
     problems, row = list[str](), session.look_again()
     if known is not None:
@@ -60,7 +63,8 @@ def examine(protocol: Protocol, session: Session, known: Head | None) -> Verific
             check_head(session, known)
         except TamperedError as error:
             problems.append(str(error))
-    followed = follow(Replay(protocol), digest(row.protocol), session.events())
+    told = telling(progress, row.seq)
+    followed = follow(Replay(protocol), digest(row.protocol), session.events(), told)
     if followed.problem:
         problems.append(followed.problem)
     if not problems:
@@ -77,7 +81,7 @@ def disagreements(followed: Followed, row: Row, session: Session) -> Iterator[st
         yield followed.unfinished
     if replay.now.dump() != row.state:
         yield "the state does not follow from the record"
-    places = [Seat(*place) for place in session.places_assigned()]
+    places = list(session.places_assigned())
     if replay.places != places or row.people != len(places):
         yield "the assignments do not follow from the record"
     if not session.counts_agree():

@@ -2,12 +2,13 @@
 the keys and the operators make of the ones before.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from discreet.errors import InvalidInputError
 from discreet.strategies.parts import BLOCKS, COINS
-from discreet.strategies.run import Deal, Place, Totals
+from discreet.strategies.run import Place, Totals
 from discreet.trials.chain import Event
 from discreet.trials.conduct import Act
 from discreet.trials.dealing import Unrevealed
@@ -80,30 +81,26 @@ class Replay:
         self.unrevealed = Unrevealed()
         self.round = 0
         """The round that was opened last."""
+        self._says = {kind: says(kind, protocol) for kind in STEPS}
+        self._keyed, self._timed = protocol.keyed, protocol.timed
+        self._one_line = bool(self.now.run.learns_always and protocol.dealing)
+        """Whether answers wait in one line: a person's place in it is the number."""
 
     def follow(self, event: Event) -> str | None:
         """Go on by one event; what is wrong with it, if anything."""
-        kinds = {
-            "created": self._created,
-            "opened": self._opened,
-            "assigned": self._assigned,
-            "released": self._released,
-            "answered": self._answered,
-            "operator": self._operator,
-            "stopped": self._stopped,
-        }
+        kind, now = event.kind, self.now
         self.events += 1
-        if event.kind not in kinds or (event.kind == "created") != (self.events == 1):
+        if kind not in STEPS or (kind == "created") != (self.events == 1):
             return "of a kind that does not exist, or not there"
-        if self.now.stopped:
+        if now.stopped:
             return "the trial was over before"
-        if (self.now.run.stopped or self.now.conduct.ended) and event.kind != "stopped":
+        if (now.run.stopped or now.conduct.ended) and kind != "stopped":
             return "the strategy had stopped before"
         try:
-            body, (must, may) = event.says, says(event.kind, self.protocol)
-            if set(body) - may != must:
+            body, (must, may) = event.says, self._says[kind]
+            if body.keys() - may != must:
                 return "it does not say what such an event says"
-            return kinds[event.kind](body)
+            return STEPS[kind](self, body)
         except BROKEN:
             return "it does not say what such an event says"
 
@@ -136,24 +133,32 @@ class Replay:
         return "its key was committed to before" if again else None
 
     def _assigned(self, body: dict[str, Any]) -> str | None:
-        first, arms, replacing = body["first"], body["arms"], body["replacing"]
+        first, replacing = body["first"], body["replacing"]
+        arms: list[int] = body["arms"]
         if not _wholes([first, replacing, *arms]) or not 0 <= replacing <= len(arms) > 0:
             raise ValueError
-        run = self.now.run
         if problem := self._came(body, len(arms)):
             return problem
+        run = self.now.run
         if replacing and (self.protocol.missing != "replace" or run.learns_always):
             return "nobody is replaced by this protocol"
-        for offset, arm in enumerate(arms):
-            if offset >= replacing:
-                place = run.take(self._recorded(arm, first + offset))
+
+        def deal(weights: list[int]) -> int:
+            """Deals what was dealt, and notes it until the key is revealed."""
+            if self._keyed:
+                self.unrevealed.note(self.round, number, weights, arm)
+            return arm
+
+        for number, arm in enumerate(arms, start=first):
+            if number >= first + replacing:
+                place = run.take(deal)
                 if place is None or place.arm != arm:
                     return "the strategy would not have assigned this arm"
-                self.open[arm] = self._phase(place, first + offset)
+                self.open[arm] = number if self._one_line else place.phase
             elif (arm, self.open[arm]) in self.released:
                 return "somebody is replaced whose batch was released"
             self.places.append(Seat(arm, self.open[arm]))
-            if self.protocol.timed:
+            if self._timed:
                 self.now.conduct.came(dealt_in(self.protocol, self.open[arm]))
         over = len(self.places) > self.now.conduct.maximum
         return "more people than the protocol allows" if over else None
@@ -175,27 +180,12 @@ class Replay:
 
     def _time(self, body: dict[str, Any]) -> str | None:
         """Whether the record's time goes on."""
-        if self.protocol.timed:
+        if self._timed:
             at = body["at"]
             if type(at) is not int or at < self.now.conduct.at:
                 return "at a time before the last one"
             self.now.conduct.at = at
         return None
-
-    def _recorded(self, arm: int, number: int) -> Deal:
-        """Deals what was dealt, and notes it until the key is revealed."""
-
-        def deal(weights: list[int]) -> int:
-            if self.protocol.keyed:
-                self.unrevealed.note(self.round, number, list(weights), arm)
-            return arm
-
-        return deal
-
-    def _phase(self, place: Place, number: int) -> int:
-        """Where answers wait in one line, a person's place in it is the number."""
-        one_line = self.now.run.learns_always and self.protocol.dealing
-        return number if one_line else place.phase
 
     # --- releases ---------------------------------------------------------------------
 
@@ -267,7 +257,8 @@ class Replay:
         run = self.now.run
         if not run.learns_always:
             return "this strategy takes no single answers"
-        largest = self._largest()
+        said = [units for _, units in body["answers"]]
+        whole = self._in_units(body["unit"], said, self.protocol.grid)
         for number, units in body["answers"]:
             arm, place = self.places[number - 1]
             line = self.now.line(arm)
@@ -275,10 +266,7 @@ class Replay:
             skipped = passed and self.protocol.missing != "replace"
             if number < 1 or passed < 0 or skipped or run.stopped:
                 return "an answer that was taken before, or out of turn"
-            if (
-                not self._in_units(body["unit"], [units], self.protocol.grid)
-                or abs(units) > largest
-            ):
+            if not whole or abs(units) > self._largest:
                 return "not in the units of the protocol"
             self.now.cursor[line] = place
             run.answer(arm, units * body["unit"])
@@ -311,6 +299,7 @@ class Replay:
             return "an end before a release that was to come"
         return None
 
+    @cached_property
     def _largest(self) -> float:
         """No answer lies beyond, in units."""
         noise = live_noise(self.protocol.strategy)
@@ -331,4 +320,17 @@ class Replay:
 
 def _wholes(values: Sequence[Any]) -> bool:
     """Whether these are whole numbers, and none a truth value."""
-    return all(type(value) is int for value in values)
+    return set(map(type, values)) <= {int}
+
+
+Step = Callable[[Replay, dict[str, Any]], str | None]
+STEPS: dict[str, Step] = {
+    "created": Replay._created,
+    "opened": Replay._opened,
+    "assigned": Replay._assigned,
+    "released": Replay._released,
+    "answered": Replay._answered,
+    "operator": Replay._operator,
+    "stopped": Replay._stopped,
+}
+"""What is checked of an event, by its kind."""

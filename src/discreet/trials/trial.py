@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from discreet.arrays import Progress
 from discreet.errors import InvalidInputError, TamperedError
 from discreet.scale import REFUSE, ends_of
 from discreet.strategies.strategy import Strategy
@@ -369,14 +370,16 @@ class Trial(Kept):
             "status": status,
         }
 
-    def verify(self, head: str | None = None) -> Verification:
+    def verify(self, head: str | None = None, progress: Progress | None = None) -> Verification:
         """Recompute the chain, and the state from the public record alone.
 
-        With `head`, also that the record goes on from there.
+        With `head`, also that the record goes on from there. `progress(done, total)` is
+        called now and then with the events that are done, and how many there are.
         """
+        known = None if head is None else Head.parse(head)
         with self._store.lock, self._store.reading(self.protocol.name) as session:
             self._look(session)
-            return examine(self.protocol, session, None if head is None else Head.parse(head))
+            return examine(self.protocol, session, known, progress)
 
     def _status(self, desk: Desk) -> Status:
         row = desk.session.look_again()

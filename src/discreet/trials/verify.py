@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from discreet.arrays import Progress
 from discreet.errors import InvalidInputError
 from discreet.trials.chain import Event, Head, first_event, link
 from discreet.trials.protocol import Protocol, canonical, digest
@@ -29,6 +30,8 @@ PARTS = ("protocol", "protocol_hash", "events", "status")
 """Of a transcript."""
 Watch = Callable[[Event, Replay], None]
 """Sees each event that is in order, and the state after it."""
+TOLD = 1_000
+"""How often progress is told, at most: an event takes less time than to show a bar."""
 NOT_PUBLIC = ("pending", "waiting")
 """Of a status: how many outcomes are not in is not in the record, only how many there
 can be.
@@ -73,6 +76,19 @@ def follow(
     return Followed(replay, head, None)
 
 
+def telling(progress: Progress | None, total: int) -> Watch | None:
+    """Tells how many events are done, of how many in all."""
+    if progress is None:
+        return None
+    step = max(total // TOLD, 1)
+
+    def watch(event: Event, replay: Replay) -> None:
+        if event.seq % step == 0 or event.seq == total:
+            progress(event.seq, total)
+
+    return watch
+
+
 def _linked(event: Event, head: Head) -> bool:
     """Whether an event goes on where the record ended before; the first one names the
     protocol.
@@ -88,7 +104,9 @@ def _linked(event: Event, head: Head) -> bool:
 
 
 def verify_transcript(
-    transcript: str | os.PathLike[str] | Mapping[str, Any], head: str | None = None
+    transcript: str | os.PathLike[str] | Mapping[str, Any],
+    head: str | None = None,
+    progress: Progress | None = None,
 ) -> Verification:
     """Check a published transcript, a file or what `Trial.transcript` returned; it
     needs no database.
@@ -96,9 +114,11 @@ def verify_transcript(
     The protocol has its hash, the chain is unbroken, every event is what the strategy
     would have done, and the status follows from them. With `head`, as a status gave it,
     the record goes on from there: a record that was written anew from the beginning to
-    the end can be told by that alone.
+    the end can be told by that alone. `progress(done, total)` is called now and then
+    with the events that are done, and how many there are.
     """
-    return check_transcript(read_transcript(transcript), head)
+    said = read_transcript(transcript)
+    return check_transcript(said, head, telling(progress, len(said["events"])))
 
 
 def check_transcript(

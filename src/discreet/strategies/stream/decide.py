@@ -7,7 +7,7 @@ shortcuts that change no result (tests/strategies/test_run.py holds the two toge
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -228,16 +228,15 @@ def stream_challenger(leader: int, mean: Floats, inverse: Floats) -> int:
     return chosen
 
 
-def choose(stream: Stream, counts: Ints, rules: StreamRules) -> int:
+def choose(stream: Stream, counts: list[int], rules: StreamRules) -> int:
     """The next arm to sample: `counts` answers are behind the means, `stream.pulls`
     counts those still to come too.
 
     Until every arm has an answer, the least pulled arm.
     """
-    if not counts.all():
-        return int(least_pulled(np.ones(counts.size, np.bool_), stream.pulls))
-    answered = stream._replace(pulls=counts)
-    samples = int(counts.sum())
+    if not all(counts):
+        return int(least_pulled(np.ones(len(counts), np.bool_), stream.pulls))
+    answered, samples = _with_counts(stream, counts), sum(counts)
     if rules.sampling != TOP_TWO:
         if rules.sampling != LUCB:
             return int(least_pulled(stream.active, stream.pulls))
@@ -264,13 +263,21 @@ def _top_two(stream: Stream, rules: StreamRules) -> int:
     return arm
 
 
-def decide(stream: Stream, counts: Ints, rules: StreamRules) -> tuple[int, bool]:
+def decide(stream: Stream, counts: list[int], rules: StreamRules) -> tuple[int, bool]:
     """Recommendation and whether to stop, with `counts` answers behind the means."""
-    samples = int(counts.sum())
+    samples = sum(counts)
     best = int(best_arm(stream.mean, stream.active))
+    answered = _with_counts(stream, counts)
     if rules.sampling == ELIMINATION:
-        return best, bool(drop_beaten(best, stream._replace(pulls=counts), rules, samples))
-    others = (arm for arm in range(counts.size) if arm != best)
+        return best, bool(drop_beaten(best, answered, rules, samples))
+    others = (arm for arm in range(len(counts)) if arm != best)
     return best, all(
-        stream_passes(best, arm, stream.mean, counts, samples, rules) for arm in others
+        stream_passes(best, arm, stream.mean, answered.pulls, samples, rules) for arm in others
     )
+
+
+def _with_counts(stream: Stream, counts: Any) -> Stream:
+    """With the answers only. A list serves as well as an array where nothing is
+    compiled, and making an array of it takes longer than what is computed from it.
+    """
+    return stream._replace(pulls=counts)

@@ -4,8 +4,6 @@ counts as soon as it is in.
 
 from typing import Any, ClassVar
 
-import numpy as np
-
 from discreet.strategies.run import REQUIRED, ArmView, Deal, Place, Run, in_order
 from discreet.strategies.strategy import Strategy
 from discreet.strategies.stream.decide import choose, decide, new_stream
@@ -47,7 +45,7 @@ class StreamRun(Run):
         """The arm that the simulated loop would pull."""
         if self.stopped or self.samples >= self.cap:
             return None
-        arm = choose(self.state, np.array(self.count), self.rules)
+        arm = choose(self.state, self.count, self.rules)
         self.state.pulls[arm] += 1
         self.state.inverse[arm] = 1.0 / self.state.pulls[arm]
         self.samples += 1
@@ -68,7 +66,7 @@ class StreamRun(Run):
             self.recommendation, self.stopped = self._decide()
 
     def _decide(self) -> tuple[int, bool]:
-        return decide(self.state, np.array(self.count), self.rules)
+        return decide(self.state, self.count, self.rules)
 
     def would_stop(self, delta: float) -> bool:
         """The stopping rule at another δ on this state."""

@@ -4,6 +4,7 @@ desk.py.
 
 import time
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -163,7 +164,7 @@ class Session:
 
     def events(self) -> Iterator[Event]:
         """The public record, in order."""
-        return (Event(*row) for row in self.run(_events))
+        return map(Event._make, self._rows(_events))
 
     def hash_at(self, seq: int) -> str | None:
         """The hash of one event."""
@@ -322,7 +323,7 @@ class Session:
 
     def places_assigned(self) -> Iterator[tuple[int, int]]:
         """(arm, phase) of each person, in order."""
-        yield from ((arm, phase) for arm, phase in self.run(_places))
+        return map(tuple, self._rows(_places))
 
     def counts_agree(self) -> bool:
         """Whether each open batch counts as many open assignments and told outcomes as
@@ -345,6 +346,10 @@ class Session:
     def run(self, statement: sa.Executable, **values: Any) -> Any:
         """A statement about this trial."""
         return self.connection.execute(statement, {"at_trial": self.look_again().trial, **values})
+
+    def _rows(self, statement: sa.Executable) -> Iterator[Any]:
+        """Many rows, fetched by the thousand: one by one they take twice the time."""
+        return chain.from_iterable(self.run(statement).partitions(1_000))
 
     def run_many(self, statement: sa.Executable, values: list[dict[str, Any]]) -> None:
         """The same statement with many values."""
