@@ -1,6 +1,7 @@
 """The commands of live trials, as a person or a script uses them."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -315,3 +316,31 @@ def test_an_arm_that_the_coins_left_out_has_no_mean_in_the_story() -> None:
     assert "0 outcomes of a" in lines[1]
     assert "mean" not in lines[1]
     assert "mean  0.750" in lines[2]
+
+
+class AtOnce:
+    """In place of a timer: the bar need not wait until the work has taken long."""
+
+    def __init__(self, seconds: float, function: Callable[[], None]) -> None:
+        self.start = function
+
+    def cancel(self) -> None:
+        """Too late."""
+
+
+def test_a_verification_shows_a_bar_to_a_person(monkeypatch: pytest.MonkeyPatch) -> None:
+    read(*CREATE, "--strategy", "bet-se", "--epsilon", "2")
+    trial("ask", "dose", "-n", "5")
+    trial("transcript", "dose", "--out", "t.json")
+    monkeypatch.setattr("threading.Timer", AtOnce)
+    commands = (["trial", "verify", "dose"], ["verify", "t.json"])
+    for words in commands:
+        assert call(*words).stderr == "", "nobody is watching"
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    for words in commands:
+        watched = call(*words)
+        assert "verifying" in watched.stderr
+        assert "100%" in watched.stderr
+        assert watched.stdout.startswith("Intact: 3 events")
+        assert call(*words, "--json").stderr == ""

@@ -210,6 +210,32 @@ def test_what_a_trial_publishes_is_in_order(
         assert keyed == (not before and not strategy.part.each_answer)
 
 
+@pytest.mark.parametrize(("told", "every"), [(1_000, 1), (3, 2)], ids=str)
+def test_progress_counts_events_up_to_the_last(
+    told: int, every: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of them in a short record, some of them in a long one; the same whoever
+    checks it.
+    """
+    monkeypatch.setattr("discreet.trials.verify.TOLD", told)
+    published(tmp_path, *CASES["in turn"])
+    trial = Trial.open(f"sqlite:///{tmp_path / 'trial.db'}", "dose")
+    trial.ask(1)
+    transcript = trial.transcript()
+    total, seen = len(transcript["events"]), list[tuple[int, int]]()
+    assert total == 7
+    expected = [(done, total) for done in range(1, total) if done % every == 0] + [(total, total)]
+    assert trial.verify(progress=lambda *step: seen.append(step)) == trial.verify()
+    assert seen == expected
+    seen.clear()
+    assert verify_transcript(transcript, progress=lambda *step: seen.append(step)).intact
+    assert seen == expected
+    seen.clear()
+    broken = changed(transcript, ("events", 4, "hash"), "0" * 64)
+    assert not verify_transcript(broken, progress=lambda *step: seen.append(step)).intact
+    assert seen == [step for step in expected if step[0] < 5], "what follows a break is not read"
+
+
 def test_files(tmp_path: Path) -> None:
     transcript = published(tmp_path, *CASES["in turn"])
     path = tmp_path / "transcript.json"
