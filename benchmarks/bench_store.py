@@ -1,5 +1,5 @@
 """Live trials: people a second, against Optuna's ask and tell in the same run, and as
-the trial grows.
+the trial grows; and what it takes to verify one.
 
 At equal durability, and each at its quickest with it: SQLite with a write-ahead log and
 synchronous = FULL for both, on the same file system; the same PostgreSQL server, which
@@ -113,6 +113,26 @@ def growth(name: str, new_url: Callable[[str], str]) -> None:
     print()
 
 
+def verifying(new_url: Callable[[str], str]) -> None:
+    """What a verification takes a person, over what enrolling one took in the same
+    trial; and as the record grows.
+    """
+    first = 0.0
+    for people, at_once in ((1_000, 1), (8_000, 1), (8_000, 100)):
+        url = new_url(f"verify-{people}-{at_once}")
+        began = time.perf_counter()
+        enrol(ours(url, at_once), people)
+        enrolled = time.perf_counter() - began
+        trial, takes = Trial.open(url, "bench"), list[float]()
+        for _ in range(3):
+            began = time.perf_counter()
+            assert trial.verify().intact
+            takes.append(time.perf_counter() - began)
+        each = min(takes) / people
+        first = first or each
+        print(f"{people:8}{at_once:8}{min(takes) / enrolled:14.4f} x{each / first:10.2f} x")
+
+
 def run() -> None:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -130,6 +150,8 @@ def run() -> None:
         )
         for name, new_url in places.items():
             growth(name, new_url)
+        print("\nVerifying: people, at once, over enrolling them, a person as the record grows")
+        verifying(places["SQLite"])
 
 
 if __name__ == "__main__":

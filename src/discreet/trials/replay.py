@@ -4,7 +4,7 @@ the keys and the operators make of the ones before.
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 from discreet.errors import InvalidInputError
 from discreet.strategies.parts import BLOCKS, COINS
@@ -21,15 +21,10 @@ EVERY_ROUND = 2**62
 """All keys are revealed, whatever the round."""
 
 
-class Seat(NamedTuple):
-    """Where a person is: the arm's phase, or where answers are taken in turn the place
-    in its line.
-    """
-
-    arm: int
-    phase: int
-
-
+Seat = tuple[int, int]
+"""Where a person is: the arm, and its phase, or where answers are taken in turn the
+place in its line. There are as many as people, so that they are plain.
+"""
 RELEASE = {"arm", "phase", "count", "sum", "epsilon"}
 """What a release says about each batch."""
 NEAR = {"near"}
@@ -76,7 +71,7 @@ class Replay:
         """Of each person, in the order of assignment."""
         self.open: dict[int, int] = {}
         """The phase that is being filled, by arm: where somebody is replaced."""
-        self.released: set[tuple[int, int]] = set()
+        self.released: set[Seat] = set()
         """(arm, phase) of all batches that were released."""
         self.unrevealed = Unrevealed()
         self.round = 0
@@ -108,8 +103,8 @@ class Replay:
         """People whose outcome is in no release."""
         if self.now.run.learns_always:
             line, cursor = self.now.line, self.now.cursor
-            return sum(place.phase > cursor[line(place.arm)] for place in self.places)
-        return sum((place.arm, place.phase) not in self.released for place in self.places)
+            return sum(phase > cursor[line(arm)] for arm, phase in self.places)
+        return sum(seat not in self.released for seat in self.places)
 
     def _created(self, body: dict[str, Any]) -> str | None:
         return None  # the chain begins with the hash of the protocol
@@ -157,7 +152,7 @@ class Replay:
                 self.open[arm] = number if self._one_line else place.phase
             elif (arm, self.open[arm]) in self.released:
                 return "somebody is replaced whose batch was released"
-            self.places.append(Seat(arm, self.open[arm]))
+            self.places.append((arm, self.open[arm]))
             if self._timed:
                 self.now.conduct.came(dealt_in(self.protocol, self.open[arm]))
         over = len(self.places) > self.now.conduct.maximum

@@ -29,6 +29,11 @@ from discreet.strategies.top_two import (
 )
 from discreet.theory.costs import GAUSSIAN, numerator, transport_cost
 
+Counts = Any
+"""Of answers, by arm, in a live run: a list, which serves as an array where nothing is
+compiled. To make an array of it takes longer than what is computed from it.
+"""
+
 
 class Stream(NamedTuple):
     """A run whose every sample is released."""
@@ -228,7 +233,7 @@ def stream_challenger(leader: int, mean: Floats, inverse: Floats) -> int:
     return chosen
 
 
-def choose(stream: Stream, counts: list[int], rules: StreamRules) -> int:
+def choose(stream: Stream, counts: Counts, rules: StreamRules) -> int:
     """The next arm to sample: `counts` answers are behind the means, `stream.pulls`
     counts those still to come too.
 
@@ -236,7 +241,7 @@ def choose(stream: Stream, counts: list[int], rules: StreamRules) -> int:
     """
     if not all(counts):
         return int(least_pulled(np.ones(len(counts), np.bool_), stream.pulls))
-    answered, samples = _with_counts(stream, counts), sum(counts)
+    answered, samples = stream._replace(pulls=counts), sum(counts)
     if rules.sampling != TOP_TWO:
         if rules.sampling != LUCB:
             return int(least_pulled(stream.active, stream.pulls))
@@ -263,21 +268,13 @@ def _top_two(stream: Stream, rules: StreamRules) -> int:
     return arm
 
 
-def decide(stream: Stream, counts: list[int], rules: StreamRules) -> tuple[int, bool]:
+def decide(stream: Stream, counts: Counts, rules: StreamRules) -> tuple[int, bool]:
     """Recommendation and whether to stop, with `counts` answers behind the means."""
     samples = sum(counts)
     best = int(best_arm(stream.mean, stream.active))
-    answered = _with_counts(stream, counts)
     if rules.sampling == ELIMINATION:
-        return best, bool(drop_beaten(best, answered, rules, samples))
+        return best, bool(drop_beaten(best, stream._replace(pulls=counts), rules, samples))
     others = (arm for arm in range(len(counts)) if arm != best)
     return best, all(
-        stream_passes(best, arm, stream.mean, answered.pulls, samples, rules) for arm in others
+        stream_passes(best, arm, stream.mean, counts, samples, rules) for arm in others
     )
-
-
-def _with_counts(stream: Stream, counts: Any) -> Stream:
-    """With the answers only. A list serves as well as an array where nothing is
-    compiled, and making an array of it takes longer than what is computed from it.
-    """
-    return stream._replace(pulls=counts)

@@ -46,10 +46,10 @@ class StreamRun(Run):
         if self.stopped or self.samples >= self.cap:
             return None
         arm = choose(self.state, self.count, self.rules)
-        self.state.pulls[arm] += 1
-        self.state.inverse[arm] = 1.0 / self.state.pulls[arm]
+        pulls = int(self.state.pulls[arm]) + 1
+        self.state.pulls[arm], self.state.inverse[arm] = pulls, 1.0 / pulls
         self.samples += 1
-        return Place(arm, int(self.state.pulls[arm]), 1)
+        return Place(arm, pulls, 1)
 
     def due(self) -> list[Place]:
         """Nothing is ever waited for."""
