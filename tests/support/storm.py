@@ -7,12 +7,19 @@ Half of the workers are killed by the parent at a random moment, half kill thems
 before a random statement or commit, so that deaths fall inside transactions. What a
 worker was promised it writes to a log that outlives it. The outcome of a person is a
 function of their number, so that anybody may tell it, also for the dead.
+
+Some workers repeat requests whose answer the dead have lost, some operate (pause,
+resume, move the maximum, add and drop arms), some have a clock that is wrong; and now
+and then the database file is moved away, or an old copy put in its place.
 """
 
 import argparse
+import functools
 import os
 import random
+import shutil
 import signal
+import sqlite3
 import tempfile
 import time
 from collections import Counter
@@ -24,8 +31,10 @@ from typing import Any
 import sqlalchemy as sa
 
 from discreet import Strategy, adap_tt_star, bet_se, ttucb_batched
+from discreet.errors import InvalidInputError, StoreError
 from discreet.trials import outcomes
 from discreet.trials.store import schema
+from discreet.trials.store.session import Session
 from discreet.trials.trial import Trial
 from tests.support import postgres
 
@@ -65,8 +74,16 @@ class Log:
         os.close(self.file)
 
 
+MOST = 2**29
+DEADLINE = 3600.0
+AHEAD = 2 * DEADLINE
+"""How wrong a clock may be that makes others miss their deadline."""
+
+
 def create(url: str, kind: str, name: str = NAME) -> Trial:
-    return Trial.create(url, name, ARMS, STRATEGIES[kind](), max_people=2**30, retain="forever")
+    deadline = DEADLINE if kind == "numbers" else None
+    settings: dict[str, Any] = {"retain": "forever", "deadline": deadline}
+    return Trial.create(url, name, ARMS, STRATEGIES[kind](), max_people=MOST, **settings)
 
 
 def light_fuse(trial: Trial, steps: int) -> None:
@@ -98,44 +115,144 @@ def rows_of(trial: Trial, table: sa.Table, where: Any = True, most: int | None =
 
 
 def tell(trial: Trial, log: Log, ids: list[str]) -> None:
-    trial.tell_many({id: outcome(int(id.split("-")[0])) for id in ids})
-    log.write("told", *ids)
+    told = trial.tell_many({id: outcome(int(id.split("-")[0])) for id in ids})
+    log.write("told", *(id for id in ids if id not in told.late))
 
 
-def work(trial: Trial, log: Log, rng: random.Random) -> None:
+def work(trial: Trial, log: Log, rng: random.Random, rough: bool) -> None:
     """Ask, tell in any order, sometimes twice; when everybody waits, tell for those who
-    died.
+    died. What a rough sea refuses is tried again; who is refused too often gives up.
     """
-    while True:
-        batch = trial.ask(rng.choice((1, 2, 5, 20)))
-        ids = [a.id for a in batch.assignments]
-        if ids:
-            log.write("asked", *(f"{a.id}:{a.arm}" for a in batch.assignments))
-        else:
-            ids = open_ids(trial, 20)
-        rng.shuffle(ids)
-        cut = rng.randrange(len(ids) + 1)
-        for some in (ids[:cut], ids[cut:], ids[:1]):
-            if some:
-                tell(trial, log, some)
+    refused = 0
+    while refused < 50:
+        try:
+            if rough and rng.random() < 0.1:
+                operate(trial, rng)
+            turn(trial, log, rng)
+        except StoreError as error:
+            if not rough:
+                raise
+            refused += 1
+            if "set-clock" in str(error) and rng.random() < 0.2:
+                set_clock(trial)
+            time.sleep(rng.expovariate(100))
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
-def spawn(trial: Trial, url: str, log: Log, seed: int, fuse: bool) -> int:
+def turn(trial: Trial, log: Log, rng: random.Random) -> None:
+    """Somebody comes, or a request of before is repeated; then outcomes are told."""
+    key = f"request {rng.randrange(10**9)}" if rng.random() < 0.8 else None
+    if key is not None:
+        log.write("wants", key.split()[1])
+    batch = trial.ask(rng.choice((1, 2, 5, 20)), request=key)
+    ids = [a.id for a in batch.assignments]
+    if ids:
+        log.write("asked", *(f"{a.id}:{a.arm}" for a in batch.assignments))
+        if key is not None and rng.random() < 0.2:
+            assert trial.ask(request=key).assignments == batch.assignments
+    else:
+        ids = open_ids(trial, 20)
+    rng.shuffle(ids)
+    cut = rng.randrange(len(ids) + 1)
+    for some in (ids[:cut], ids[cut:], ids[:1]):
+        if some:
+            tell(trial, log, some)
+
+
+def operate(trial: Trial, rng: random.Random) -> None:
+    """What an operator may do; who is too late, or not allowed, is refused."""
+    status = trial.status()
+    acts: list[tuple[str, Any]] = [("resume", None)] * 3 if status.paused else [("pause", None)]
+    acts += [("lower-maximum", MOST - 1 - len(status.acts)), ("raise-maximum", MOST)]
+    if trial.protocol.dealing == "coins" and len(status.arms) < 8:
+        acts += [("add-arm", f"arm-{len(status.arms)}"), ("drop-arm", rng.choice(status.arms).name)]
+    action, about = rng.choice(acts)
+    try:
+        trial.operate(action, "a storm", about, seen=len(status.acts))
+    except InvalidInputError:
+        return
+
+
+def set_clock(trial: Trial) -> None:
+    try:
+        trial.operate("set-clock", "the clock was wrong")
+    except (InvalidInputError, StoreError):
+        return
+
+
+def wrong_clock(rng: random.Random) -> None:
+    """From now on the clock of this process is behind, a little ahead, or, seldom, so
+    far ahead that others miss their deadline.
+    """
+    offset = rng.choice((-86_400.0, -30.0, 30.0, 45.0, AHEAD if rng.random() < 0.2 else 20.0))
+    honest = Session.clock
+    wrong = functools.partialmethod(lambda session: honest(session) + offset)
+    setattr(Session, "clock", wrong)  # noqa: B010
+
+
+def spawn(trial: Trial, url: str, log: Log, seed: int, fuse: bool, rough: bool) -> int:
     """A worker; with a fuse it ends by itself. Some open the trial, some go on with the
     one that was open.
     """
+    head = str(trial._seen)
     child = os.fork()
     if child:
         return child
     try:
         rng = random.Random(seed)
+        if rough and rng.random() < 0.05:
+            wrong_clock(rng)
         if rng.random() < 0.25:
-            trial = Trial.open(url, NAME)
+            trial = opened(url, head, rough)
         if fuse:
             light_fuse(trial, rng.randrange(1, 150))
-        work(trial, log, rng)
+        work(trial, log, rng, rough)
     finally:
         os._exit(1)
+
+
+def opened(url: str, head: str, rough: bool) -> Trial:
+    """The trial, once its file is where it belongs."""
+    while True:
+        try:
+            return Trial.open(url, NAME, head)
+        except (StoreError, InvalidInputError):
+            if not rough:
+                raise
+            time.sleep(0.01)
+
+
+class Files:
+    """An SQLite file that somebody moves, and an old copy put in its place."""
+
+    ENDS = ("", "-wal", "-shm")
+
+    def __init__(self, url: str) -> None:
+        self.path = Path(url.removeprefix("sqlite:///"))
+        self.old, self.aside = Path(f"{self.path}.old"), f"{self.path}.aside"
+
+    def copy(self) -> None:
+        """An old copy, as a backup would be."""
+        with sqlite3.connect(f"file:{self.path}?mode=ro", uri=True) as here:
+            with sqlite3.connect(self.old) as there:
+                here.backup(there)
+            there.close()
+        here.close()
+
+    def trouble(self, rng: random.Random) -> None:
+        """The file is gone for a moment, or another one is there."""
+        self._move(str(self.path), self.aside)
+        if rng.random() < 0.5:
+            shutil.copy(self.old, self.path)
+        time.sleep(rng.expovariate(100))
+        for end in self.ENDS:
+            Path(f"{self.path}{end}").unlink(missing_ok=True)
+        self._move(self.aside, str(self.path))
+
+    def _move(self, here: str, there: str) -> None:
+        for end in self.ENDS:
+            if Path(f"{here}{end}").exists():
+                os.rename(f"{here}{end}", f"{there}{end}")
 
 
 def storm(
@@ -147,6 +264,7 @@ def storm(
     seed: int = 0,
     show: bool = False,
     people: int = 0,
+    rough: bool = True,
 ) -> Log:
     """Let the workers work until so many of them have been killed, each followed by
     another one.
@@ -156,13 +274,20 @@ def storm(
     """
     trial = create(url, kind)
     log, rng = Log(folder / f"storm-{kind}.log"), random.Random(seed)
-    fused = {
-        spawn(trial, url, log, rng.getrandbits(64), number % 2 == 0): number % 2 == 0
-        for number in range(workers)
-    }
+    files = Files(url) if rough and url.startswith("sqlite") else None
+    if files is not None:
+        files.copy()
+
+    def another(fuse: bool) -> int:
+        return spawn(trial, url, log, rng.getrandbits(64), fuse, rough)
+
+    fused = {another(number % 2 == 0): number % 2 == 0 for number in range(workers)}
     began, dead = time.monotonic(), 0
     while dead < kills or trial.status().people < people:
         time.sleep(rng.expovariate(20))
+        if files is not None and rng.random() < 0.05:
+            trial.close()
+            files.trouble(rng)
         os.kill(rng.choice([child for child, fuse in fused.items() if not fuse]), signal.SIGKILL)
         for child in list(fused):
             ended, status = os.waitpid(child, os.WNOHANG)
@@ -171,7 +296,7 @@ def storm(
                     "a worker ended otherwise than by being killed: its error is above"
                 )
                 fuse, dead = fused.pop(child), dead + 1
-                fused[spawn(trial, url, log, rng.getrandbits(64), fuse)] = fuse
+                fused[another(fuse)] = fuse
                 if show and dead % max(kills // 10, 1) == 0:
                     print(f"{dead:6d} killed, {time.monotonic() - began:5.0f} s", flush=True)
     for child in fused:
@@ -183,8 +308,12 @@ def storm(
 def problems(url: str, log: Log, name: str = NAME) -> list[str]:
     """What was lost, doubled or left half done; nothing, if all is well."""
     trial = Trial.open(url, name)
+    set_clock(trial)
+    if trial.status().paused:
+        trial.operate("resume", "the storm is over")
     while waiting := open_ids(trial, 1000):
         tell(trial, log, waiting)
+    arms = [arm.name for arm in trial.status().arms]
     rows = rows_of(trial, schema.assignments)
     sealed = {row.number: row for row in rows_of(trial, schema.sealed)}
     events = [event for event in trial.transcript()["events"] if event["kind"] == "released"]
@@ -199,27 +328,52 @@ def problems(url: str, log: Log, name: str = NAME) -> list[str]:
         found.append("people are not numbered one after the other")
     if len({id for id, _ in asked}) < len(asked):
         found.append("somebody was assigned twice")
-    if any(id not in known or ARMS[known[id].arm] != arm for id, arm in asked):
+    if any(id not in known or arms[known[id].arm] != arm for id, arm in asked):
         found.append("an assignment was lost or changed")
     if any(int(id.split("-")[0]) not in sealed for id in told):
         found.append("an outcome was lost after tell returned")
-    if any(
-        row.units != outcomes.to_units(outcome(number), trial.protocol.grid)
-        for number, row in sealed.items()
-    ):
+    late = {row.number for row in rows if row.state == schema.EXPIRED}
+    if late & {int(id.split("-")[0]) for id in told}:
+        found.append("an outcome that was told counts as missing")
+    if any(row.units not in worth(number, trial, late) for number, row in sealed.items()):
         found.append("an outcome was changed")
-    if set(sealed) != {row.number for row in rows if row.state == schema.TOLD}:
+    if set(sealed) != {row.number for row in rows if row.state in (schema.TOLD, schema.EXPIRED)}:
         found.append("a person was told without an outcome, or has one untold")
+    found += wrong_answers(trial, log)
     return found + wrong_releases(
         releases, list(sealed.values()), trial.protocol.strategy.trust != "global"
     )
+
+
+def worth(number: int, trial: Trial, late: set[int]) -> list[int | None]:
+    """What may stand behind the wall of a person, in units: nothing, if the arm was
+    dropped before.
+    """
+    units = 0 if number in late else outcomes.to_units(outcome(number), trial.protocol.grid)
+    return [units, None] if trial.protocol.dealing == "coins" else [units]
+
+
+def wrong_answers(trial: Trial, log: Log) -> list[str]:
+    """Requests of the dead are repeated: their people are in, and nobody new comes."""
+    people = trial.status().people
+    keys = [line[1] for line in log.lines() if line[0] == "wants"][-40:]
+    answered = {bytes(row.hash) for row in rows_of(trial, schema.requests)}
+    for key in keys:
+        if request_hash(trial, f"request {key}") in answered:
+            trial.ask(request=f"request {key}")
+    return ["a repeated request assigned somebody"] if trial.status().people != people else []
+
+
+def request_hash(trial: Trial, key: str) -> bytes:
+    with trial._reading() as desk:
+        return desk.ledger.hash(key.encode())
 
 
 def wrong_releases(releases: list[dict[str, Any]], sealed: list[Any], exact: bool) -> list[str]:
     """Releases that came twice, or of other outcomes than there are."""
     sums, counts = Counter[tuple[int, int]](), Counter[tuple[int, int]]()
     for row in sealed:
-        sums[row.arm, row.phase] += row.units
+        sums[row.arm, row.phase] += row.units or 0
         counts[row.arm, row.phase] += 1
     places = [(one["arm"], one["phase"]) for one in releases]
     found = ["a batch was released twice"] if len(set(places)) < len(places) else []
