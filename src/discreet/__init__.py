@@ -24,6 +24,7 @@ if (
     from discreet.calendar import Delay as Delay
     from discreet.drift import Drift as Drift
     from discreet.errors import DiscreetError as DiscreetError
+    from discreet.errors import ErasingWarning as ErasingWarning
     from discreet.errors import InvalidInputError as InvalidInputError
     from discreet.errors import MissingExtraError as MissingExtraError
     from discreet.errors import NoConvergenceError as NoConvergenceError

@@ -40,3 +40,9 @@ class StoreError(DiscreetError):
 
 class TamperedError(StoreError):
     """The record of a trial was changed, or restored from a backup."""
+
+
+class ErasingWarning(UserWarning):
+    """Outcomes that a trial erases stay readable in the files of the database for a
+    while, because its user may not tidy up there.
+    """

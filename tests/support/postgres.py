@@ -11,8 +11,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from discreet.trials.store.grants import grants
+
 REQUIRED = "DISCREET_REQUIRE_POSTGRES"
 """If this is set in the environment, a missing server is an error."""
+ROLES = {kind: f"the-{kind}" for kind in ("owner", "operator", "site", "viewer")}
+"""Users of the server by what they may do."""
 
 
 def programs() -> Path | None:
@@ -36,6 +40,7 @@ class Server:
     def __init__(self, folder: Path, fsync: bool) -> None:
         self.folder, self.fsync = folder, fsync
         self.places = 0
+        self.roles_made = False
         folder.chmod(0o755)
         (folder / "data").mkdir(mode=0o700)
         if os.getuid() == 0:
@@ -93,11 +98,37 @@ class Server:
         """The address of an empty place: a schema of its own, made quicker than a
         database.
         """
+        name = self._new_name()
+        self.psql("postgres", "-c", f"CREATE SCHEMA {name}")
+        return self.url_of("postgres", name)
+
+    def granted(self) -> dict[str, str]:
+        """The addresses of a new place for its owner and for the roles of each kind,
+        with the tables and rights of the script for administrators; nobody of them is a
+        superuser.
+        """
+        if not self.roles_made:
+            made = "".join(f'CREATE ROLE "{role}" LOGIN;' for role in ROLES.values())
+            owns = f'GRANT CREATE ON DATABASE postgres TO "{ROLES["owner"]}"'
+            self.psql("postgres", "-c", made + owns)
+            self.roles_made = True
+        name, script = self._new_name(), self.folder / "grants.sql"
+        kinds = ([ROLES[kind]] for kind in ("operator", "site", "viewer"))
+        script.write_text(grants(*kinds, schema=name))
+        script.chmod(0o644)
+        self.psql(ROLES["owner"], "-v", "ON_ERROR_STOP=1", "-f", str(script))
+        return {kind: self.url_of(role, name) for kind, role in ROLES.items()}
+
+    def psql(self, user: str, *arguments: str) -> None:
+        address = ("-h", str(self.folder), "-U", user, "-d", "postgres")
+        self.run("psql", *address, "-q", *arguments)
+
+    def url_of(self, user: str, place: str) -> str:
+        return f"postgresql://{user}@/postgres?host={self.folder}&options=-csearch_path%3D{place}"
+
+    def _new_name(self) -> str:
         self.places += 1
-        name = f"place{self.places}"
-        address = ("-h", str(self.folder), "-U", "postgres", "-d", "postgres")
-        self.run("psql", *address, "-q", "-c", f"CREATE SCHEMA {name}")
-        return f"postgresql://postgres@/postgres?host={self.folder}&options=-csearch_path%3D{name}"
+        return f"place{self.places}"
 
 
 @contextmanager

@@ -37,8 +37,13 @@ def run(trial: Trial, people: int, outcome: float = 1.0) -> None:
 
 @contextmanager
 def database(url: str, **options: Any) -> Iterator[sa.Connection]:
-    """The tables, for a test that looks behind the wall or does damage."""
-    engine = sa.create_engine(dialects.dialect_of(url).url, **options)
+    """The tables, for a test that looks behind the wall or does damage; on a server,
+    as somebody who may do anything.
+    """
+    found = dialects.dialect_of(url).url
+    if found.username:
+        found = found.set(username="postgres")
+    engine = sa.create_engine(found, **options)
     try:
         with engine.begin() as connection:
             yield connection

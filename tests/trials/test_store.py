@@ -1,5 +1,5 @@
 """One suite for every store: each test with `url` runs on SQLite and on a PostgreSQL
-server of its own.
+server of its own, there as the owner of the tables and as an operator who is not.
 """
 
 import logging
@@ -25,6 +25,20 @@ from tests.support import postgres as postgres_server
 from tests.support.stores import OUTCOME, UNITS, count, create, damage, database, run
 
 ASSETS = Path(__file__).parent.parent / "assets"
+NOT_OWNED = pytest.mark.filterwarnings("ignore::discreet.errors.ErasingWarning")
+
+
+@pytest.fixture(
+    params=["sqlite", "postgresql", pytest.param("postgresql-granted", marks=NOT_OWNED)]
+)
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A new database of each kind, and one in which the user is nobody but an
+    operator.
+    """
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/trials.db"
+    server: postgres_server.Server = request.getfixturevalue("postgres")
+    return server.new_url() if request.param == "postgresql" else server.granted()["operator"]
 
 
 # --- the life of a trial --------------------------------------------------------------
@@ -219,7 +233,7 @@ def test_migration(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
             "MIGRATIONS",
             {schema.SCHEMA - 1: ("ALTER TABLE discreet_keys ADD COLUMN extra INTEGER",)},
         )
-        run(Trial.open(url, "colours"), 5)
+        run(Trial.open(url.replace("the-operator", "the-owner"), "colours"), 5)
         run(Trial.open(url, "colours"), 5)
         assert trial.verify().intact
     with pytest.raises(StoreError, match="newer discreet"):

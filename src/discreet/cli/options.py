@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 
+from discreet.cli.progress import quiet_warnings
 from discreet.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -310,7 +311,8 @@ def opened(url: str, name: str, head: str | None = None) -> "Trial":
     """The live trial of that name."""
     from discreet.trials.trial import Trial
 
-    return Trial.open(url, name, head)
+    with quiet_warnings():
+        return Trial.open(url, name, head)
 
 
 def check_writable(path: str, taken: Sequence[str] = ()) -> None:

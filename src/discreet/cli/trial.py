@@ -10,6 +10,7 @@ import click
 
 from discreet.cli.ask import ask
 from discreet.cli.create import create
+from discreet.cli.grants import grants
 from discreet.cli.operate import expire, operate
 from discreet.cli.options import check_writable, json_option, opened, show_json, url_option
 from discreet.cli.progress import progress_bar
@@ -31,7 +32,7 @@ def trial() -> None:
     """
 
 
-for command in (create, ask, operate, expire, open_assignments, reissue, journal):
+for command in (create, ask, operate, expire, open_assignments, reissue, journal, grants):
     trial.add_command(command)
 
 

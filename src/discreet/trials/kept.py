@@ -1,11 +1,19 @@
 """A trial as it is kept: its state in step with the database, in transactions."""
 
+import json
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import accumulate
 from typing import Any, TypeVar
 
-from discreet.errors import DiscreetError, InvalidInputError, TamperedError
+from discreet.errors import (
+    DiscreetError,
+    ErasingWarning,
+    InvalidInputError,
+    StoreError,
+    TamperedError,
+)
 from discreet.trials.chain import Head
 from discreet.trials.desk import Desk
 from discreet.trials.entry import check_head
@@ -19,6 +27,13 @@ from discreet.trials.store.session import Session
 from discreet.trials.together import Job, Together, grouped, run_alike
 
 Found = TypeVar("Found")
+READABLE = (
+    "outcomes that this trial erases stay readable in the server's files, as this user of the "
+    "database may not vacuum the table discreet_sealed: let the owner of the tables run discreet "
+    "trial expire from a timer, or on PostgreSQL 17 and newer GRANT MAINTAIN ON discreet_sealed "
+    "to this user"
+)
+"""What to say to whoever erases outcomes and may not make them unreadable."""
 
 
 class Kept:
@@ -185,7 +200,24 @@ class Kept:
             self._seen = head
         return row
 
+    def _check_may_verify(self) -> None:
+        """Refuse whoever may not read what is compared, before the server does."""
+        if not self._store.rights().verifies:
+            raise StoreError(
+                f"{self._store.called}: this user may not read all that verify compares with the "
+                "record. Check what is published: discreet trial transcript NAME --out FILE, then "
+                "discreet verify FILE"
+            )
+
     # --- what was erased --------------------------------------------------------------
+
+    def _tidy_up(self, row: Row) -> None:
+        """When the trial is opened: do what others left, or say who must."""
+        if self._erasing is not None or (self.protocol.erases and not _over(row)):
+            rights = self._store.rights()
+            if rights.erases and not rights.scrubs:
+                warnings.warn(READABLE, ErasingWarning, stacklevel=4)
+        self._scrub()
 
     def _scrub(self) -> None:
         """Make erased outcomes unreadable; what cannot be done now, with a later
@@ -204,3 +236,11 @@ def _at_once(jobs: list[Job[Any, Any]]) -> list[Job[Any, Any]]:
     """As many of them, but one at least, as nobody waits long for."""
     people = accumulate(job.people for job in jobs)
     return [job for job, sum in zip(jobs, people, strict=True) if sum <= MOST_AT_ONCE] or jobs[:1]
+
+
+def _over(row: Row) -> bool:
+    """Whether a trial has ended, without making a run of its state."""
+    try:
+        return bool(json.loads(row.state)["stopped"])
+    except BROKEN:
+        return False

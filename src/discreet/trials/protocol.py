@@ -197,6 +197,14 @@ class Protocol:
         return Dealing(self.dealing, self.block, self.enrolment == CONTINUOUS)
 
     @property
+    def erases(self) -> bool:
+        """Whether outcomes are erased that nobody may read afterwards: not those that
+        are kept, and not answers, which are published.
+        """
+        published = self.strategy.trust_model.randomised or self.strategy.part.each_answer
+        return self.retain != "forever" and not published
+
+    @property
     def keyed(self) -> bool:
         """Whether people are dealt by keys of rounds."""
         return self.dealing not in ("", ORDER)

@@ -70,7 +70,7 @@ def _erase(desk: "Desk", arm: int, phase: int) -> None:
     """Overwrite the outcomes of a batch, unless they are kept for ever."""
     if desk.protocol.retain != "forever":
         desk.session.erase(arm, phase)
-        desk.erased = not desk.protocol.strategy.trust_model.randomised
+        desk.erased = desk.protocol.erases
 
 
 def sweep(desk: "Desk") -> None:

@@ -174,7 +174,7 @@ class Trial(Kept):
             trial._seen = Head(row.seq, row.head)
             found = Ledger(session).erasing()
             trial._erasing = None if found is None else found[1]
-        trial._scrub()
+        trial._tidy_up(row)
         return trial
 
     def __repr__(self) -> str:
@@ -376,6 +376,7 @@ class Trial(Kept):
         With `head`, also that the record goes on from there. `progress(done, total)` is
         called now and then with the events that are done, and how many there are.
         """
+        self._check_may_verify()
         known = None if head is None else Head.parse(head)
         with self._store.lock, self._store.reading(self.protocol.name) as session:
             self._look(session)

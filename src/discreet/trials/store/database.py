@@ -23,6 +23,7 @@ from discreet.trials.store.dialects import REPLACED, dialect_of
 from discreet.trials.store.interrupts import Later, close_at_fork
 from discreet.trials.store.schema import about, metadata, trials
 from discreet.trials.store.session import Session
+from discreet.trials.store.vacuum import Rights
 
 LOGGING_NAME = "discreet"
 
@@ -35,6 +36,7 @@ class Store:
         self.dialect.find(must_exist)
         self.lock = threading.RLock()
         self.pid = os.getpid()
+        self._rights: Rights | None = None
         self.engine = self._make_engine()
         weakref.finalize(self, self.engine.dispose)
         close_at_fork(self)
@@ -102,11 +104,20 @@ class Store:
             found = connection.execute(sa.select(*columns)).all()
         return sorted((row[0], row[1], row[2], row[3]) for row in found)
 
+    def rights(self) -> Rights:
+        """What the user of the database may do, as of the first question."""
+        if self._rights is None:
+            with self._connection(**self.dialect.reading) as connection:
+                self._rights = self.dialect.rights(connection)
+        return self._rights
+
     def scrub(self) -> bool:
         """Make what was erased unreadable, after its transaction; false if it must be
-        tried again.
+        tried again, maybe by another user.
         """
         try:
+            if not self.rights().scrubs:
+                return False
             alone = self._connection(**self.dialect.alone)
             with self.lock, self.dialect.turn(), alone as connection:
                 return self.dialect.scrub(connection)

@@ -13,8 +13,8 @@ from typing import Any, ClassVar
 import sqlalchemy as sa
 
 from discreet.errors import InvalidInputError, StoreError
-from discreet.trials.store.schema import sealed
 from discreet.trials.store.turns import LINE, Line
+from discreet.trials.store.vacuum import Rights, Vacuum, rights_of
 
 BUSY_SECONDS = 30.0
 """How long to wait for others who write."""
@@ -126,6 +126,10 @@ class Dialect(ABC):
         """Make what was erased unreadable, after its transaction; false if it must be
         tried again.
         """
+
+    def rights(self, connection: sa.Connection) -> Rights:
+        """What the user may do: here everything, or nothing."""
+        return Rights()
 
     def in_place(self, connection: sa.Connection) -> bool:
         """Whether a connection still writes where others look."""
@@ -312,6 +316,10 @@ class PostgreSQL(Dialect):
         ("57P", "08"): ENDED,
     }
 
+    def __init__(self, url: sa.URL) -> None:
+        super().__init__(url)
+        self._vacuum = Vacuum()
+
     def check_url(self, url: sa.URL) -> sa.URL:
         """With the driver we have."""
         return url.set(drivername="postgresql+psycopg")
@@ -338,9 +346,12 @@ class PostgreSQL(Dialect):
         connection.execute(sa.text("SELECT pg_advisory_xact_lock(hashtext('discreet_schema'))"))
 
     def scrub(self, alone: sa.Connection) -> bool:
-        """Dead rows stay in the table until it is vacuumed."""
-        alone.execute(sa.text(f"VACUUM {sealed.name}"))
-        return True
+        """Write the table anew, unless somebody would have to wait for it."""
+        return self._vacuum.rewrite(alone)
+
+    def rights(self, connection: sa.Connection) -> Rights:
+        """As the server has them."""
+        return rights_of(connection)
 
     def code(self, error: Any) -> str | None:
         """Its SQLSTATE, such as 53100."""

@@ -38,9 +38,22 @@ _numbers = sa.select(people.c.hash, people.c.number).where(
 )
 _request = sa.select(requests.c.answer).where(at(requests, "hash"))
 _entries = sa.select(*(journal.c[name] for name in Entry._fields)).where(at(journal))
-_last = _entries.order_by(journal.c.entry.desc()).limit(sa.bindparam("most"))
+_newest_first = _entries.order_by(journal.c.entry.desc()).limit(sa.bindparam("most"))
+_last = (
+    sa.select(journal.c.entry, journal.c.at)
+    .where(at(journal))
+    .order_by(journal.c.entry.desc())
+    .limit(1)
+)
 _erasing = sa.select(sa.func.min(erasing.c.since), sa.func.max(erasing.c.seq)).where(at(erasing))
 _erased = erasing.delete().where(at(erasing), erasing.c.seq <= sa.bindparam("through"))
+
+
+class Last(NamedTuple):
+    """Of the last entry all that the next one must know: a site may read no more."""
+
+    entry: int
+    at: float
 
 
 class Ledger:
@@ -49,7 +62,7 @@ class Ledger:
     def __init__(self, session: Session) -> None:
         self.session = session
         self._secret: bytes | None = None
-        self._newest: Entry | None = None
+        self._newest: Last | None = None
         self._noted: list[Entry] = []
 
     @cached_property
@@ -94,7 +107,7 @@ class Ledger:
 
     def entries(self, most: int) -> list[Entry]:
         """The last calls, the newest first."""
-        return [Entry(*row) for row in self.session.run(_last, most=most)]
+        return [Entry(*row) for row in self.session.run(_newest_first, most=most)]
 
     def note(
         self, who: str, call: str, people: int, site: str | None, set_back: bool = False
@@ -106,7 +119,7 @@ class Ledger:
         at = self.now if last is None or set_back else max(self.now, last.at)
         entry = Entry(last.entry + 1 if last else 1, at, who, site, call, people)
         self._noted.append(entry)
-        self._newest = entry
+        self._newest = Last(entry.entry, entry.at)
 
     def write(self) -> None:
         """Put what was noted into the journal."""
@@ -124,9 +137,10 @@ class Ledger:
                 "so: discreet trial operate NAME set-clock --reason …"
             )
 
-    def _last(self) -> Entry | None:
+    def _last(self) -> Last | None:
         if self._newest is None:
-            self._newest = next(iter(self.entries(1)), None)
+            found = self.session.run(_last).one_or_none()
+            self._newest = None if found is None else Last(*found)
         return self._newest
 
     # --- what is still to be erased ---------------------------------------------------

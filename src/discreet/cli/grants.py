@@ -1,0 +1,47 @@
+"""`discreet trial grants`: the rights of roles on a PostgreSQL server."""
+
+import click
+
+from discreet.cli.options import json_option, show_json
+
+
+@click.command()
+@click.option(
+    "--operator",
+    "operators",
+    multiple=True,
+    help="A role that creates and conducts trials. Repeat it for more.",
+)
+@click.option(
+    "--site",
+    "sites",
+    multiple=True,
+    help="A role that enrols people and tells outcomes. Repeat it for more.",
+)
+@click.option(
+    "--viewer",
+    "viewers",
+    multiple=True,
+    help="A role that sees what anyone may see. Repeat it for more.",
+)
+@click.option(
+    "--schema",
+    default="public",
+    show_default=True,
+    help="The schema of the tables; it is made if it is not there.",
+)
+@json_option
+def grants(
+    operators: tuple[str, ...],
+    sites: tuple[str, ...],
+    viewers: tuple[str, ...],
+    schema: str,
+    as_json: bool,
+) -> None:
+    """Print SQL that makes the tables on a PostgreSQL server and gives roles the rights
+    they need, and no others. Their owner runs it, with psql.
+    """
+    from discreet.trials.store.grants import grants as written
+
+    text = written(operators, sites, viewers, schema)
+    show_json({"sql": text}) if as_json else click.echo(text, nl=False)

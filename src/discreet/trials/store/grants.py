@@ -1,0 +1,172 @@
+"""The tables of trials on a PostgreSQL server, and who may do what with them, as SQL
+that their owner runs.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql
+
+from discreet.errors import InvalidInputError
+from discreet.trials.store.schema import (
+    SCHEMA,
+    about,
+    assignments,
+    batches,
+    erasing,
+    events,
+    journal,
+    keys,
+    metadata,
+    people,
+    requests,
+    rounds,
+    sealed,
+    trials,
+)
+
+PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]{0,62}")
+"""Names that need no more than quotes."""
+NOBODY = ("public", "none")
+"""Words that the server takes for no role of its own, quoted or not."""
+USUAL = "public"
+"""The schema in which tables are if nobody says otherwise."""
+
+Rights = dict[sa.Table, str]
+
+VIEWER: Rights = {
+    about: "SELECT",
+    trials: "SELECT",
+    events: "SELECT",
+    batches: "SELECT",
+    erasing: "SELECT",
+    assignments: "SELECT (trial, number, deadline)",
+}
+"""What status, list, transcript and report read."""
+SITE: Rights = {
+    about: "SELECT",
+    trials: "SELECT, UPDATE (seq, head, people, state)",
+    events: "SELECT, INSERT",
+    assignments: "SELECT, INSERT, UPDATE (token, state, deadline)",
+    batches: "SELECT, INSERT, UPDATE (open, told, vacant), DELETE",
+    sealed: "SELECT, INSERT, UPDATE (units)",
+    people: "SELECT, INSERT",
+    keys: "SELECT",
+    rounds: "SELECT, INSERT, DELETE",
+    requests: "SELECT, INSERT",
+    journal: "SELECT (trial, entry, at), INSERT",
+    erasing: "SELECT, INSERT, DELETE",
+}
+"""What people are enrolled and outcomes told with. Whoever completes a round draws its
+release, and so must read its outcomes and its key.
+"""
+OPERATOR: Rights = SITE | {
+    trials: f"{SITE[trials]}, INSERT",
+    keys: "SELECT, INSERT",
+    journal: "SELECT, INSERT",
+}
+"""All that the library does but make, change and restore tables."""
+
+
+def grants(
+    operators: Sequence[str] = (),
+    sites: Sequence[str] = (),
+    viewers: Sequence[str] = (),
+    schema: str = USUAL,
+) -> str:
+    """SQL for the owner of the database: tables, if there are none, and the rights of
+    roles, which lose all others that they had on these tables. It is one transaction,
+    and may be run again.
+
+    Operators create and conduct trials, sites enrol people and tell outcomes, viewers
+    see what anyone may see. Nobody may change or delete a public event.
+    """
+    roles = {"operator": operators, "site": sites, "viewer": viewers}
+    names = [_plain(f"the {kind}", name) for kind, some in roles.items() for name in some]
+    if not names:
+        raise InvalidInputError("name at least one role: an operator, a site or a viewer")
+    if len(set(names)) < len(names):
+        raise InvalidInputError("name each role once: an operator may do all that others may")
+    place = _quoted(_plain("the schema", schema, taken=()))
+    lines = [*_begin(place, schema), *_tables(), *_take_away(place, names)]
+    for some, rights in ((operators, OPERATOR), (sites, SITE), (viewers, VIEWER)):
+        for name in some:
+            lines += _give(place, _quoted(name), rights)
+    return "\n".join([*lines, "COMMIT;", ""])
+
+
+def _plain(what: str, name: str, taken: Sequence[str] = NOBODY) -> str:
+    """A name that is safe in quotes, and means what it says."""
+    if not isinstance(name, str) or not PLAIN.fullmatch(name) or name in taken:
+        raise InvalidInputError(
+            f"{what} must have a plain name: up to 63 letters, digits, _ . @ or -, and none of "
+            f"{', '.join(NOBODY)}"
+        )
+    return name
+
+
+def _quoted(name: str) -> str:
+    return f'"{name}"'
+
+
+def _begin(place: str, schema: str) -> Iterator[str]:
+    """A transaction that works in the schema, which is made if it is not there."""
+    yield "-- The tables of discreet, and who may do what with them: for their owner, in psql."
+    yield "BEGIN;"
+    yield "SELECT pg_advisory_xact_lock(hashtext('discreet_schema'));"
+    yield (
+        f"DO $$ BEGIN IF to_regnamespace('{place}') IS NULL THEN CREATE SCHEMA {place}; "
+        "END IF; END $$;"
+    )
+    yield f"SET LOCAL search_path = {place};"
+    if schema != USUAL:
+        yield f"-- Addresses of trials then end with ?options=-csearch_path%3D{schema}"
+
+
+def _tables() -> Iterator[str]:
+    """The tables of this version; those of another one are left to the library."""
+    dialect = postgresql.dialect()  # type: ignore[no-untyped-call]
+    for table in metadata.sorted_tables:
+        made = sa.schema.CreateTable(table, if_not_exists=True).compile(dialect=dialect)
+        yield f"{_trimmed(str(made))};"
+        for index in sorted(table.indexes, key=lambda index: str(index.name)):
+            found = sa.schema.CreateIndex(index, if_not_exists=True).compile(dialect=dialect)
+            yield f"{_trimmed(str(found))};"
+    yield (f"INSERT INTO {about.name} SELECT {SCHEMA} WHERE NOT EXISTS (SELECT FROM {about.name});")
+    yield (
+        f"DO $$ BEGIN IF (SELECT max(version) FROM {about.name}) <> {SCHEMA} THEN "
+        "RAISE EXCEPTION 'these tables are of another version of discreet: "
+        "let their owner run discreet trial list, then this again'; END IF; END $$;"
+    )
+
+
+def _trimmed(statement: str) -> str:
+    return "\n".join(line.rstrip() for line in statement.strip().splitlines())
+
+
+def _take_away(place: str, names: Sequence[str]) -> Iterator[str]:
+    """Nobody has a right that is not given below."""
+    roles = ", ".join(["PUBLIC", *map(_quoted, names)])
+    for table in metadata.sorted_tables:
+        yield f"REVOKE ALL ON {place}.{table.name} FROM {roles};"
+    yield f"REVOKE ALL ON SEQUENCE {_numbers(place)} FROM {roles};"
+
+
+def _give(place: str, role: str, rights: Rights) -> Iterator[str]:
+    yield f"GRANT USAGE ON SCHEMA {place} TO {role};"
+    for table in metadata.sorted_tables:
+        if table in rights:
+            yield f"GRANT {rights[table]} ON {place}.{table.name} TO {role};"
+    if "INSERT" in rights[trials]:
+        yield f"GRANT USAGE ON SEQUENCE {_numbers(place)} TO {role};"
+    if sealed in rights:
+        yield (
+            "DO $$ BEGIN IF current_setting('server_version_num')::integer >= 170000 THEN "
+            f"EXECUTE 'GRANT MAINTAIN ON {place}.{sealed.name} TO {role}'; END IF; END $$;"
+        )
+
+
+def _numbers(place: str) -> str:
+    """The sequence that numbers trials."""
+    return f"{place}.{trials.name}_{trials.c.trial.name}_seq"
