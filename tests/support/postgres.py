@@ -85,6 +85,7 @@ class Server:
     def start(self) -> None:
         settings = (
             f"-c listen_addresses= -c unix_socket_directories={self.folder} -c max_connections=60"
+            " -c max_prepared_transactions=2"
         )
         settings += "" if self.fsync else " -c fsync=off"
         self.run(

@@ -41,6 +41,10 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return server.new_url() if request.param == "postgresql" else server.granted()["operator"]
 
 
+OWNED = pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
+"""Tests in which it makes no difference whether the user owns the tables."""
+
+
 # --- the life of a trial --------------------------------------------------------------
 
 
@@ -201,6 +205,7 @@ def test_local_trust(url: str) -> None:
     assert trial.verify().intact
 
 
+@OWNED
 def test_restart_in_the_middle(url: str) -> None:
     trial = create(url)
     run(trial, 20)
@@ -295,6 +300,7 @@ TAMPERING = {
 }
 
 
+@OWNED
 @pytest.mark.parametrize("what", TAMPERING)
 def test_tampering_is_found(url: str, what: str) -> None:
     trial = create(url)
@@ -321,6 +327,7 @@ def test_tampering_is_found(url: str, what: str) -> None:
             Trial.open(url, "colours").status()
 
 
+@OWNED
 def test_forged_events_are_found(url: str) -> None:
     """Somebody who writes a whole new chain still has to write what the strategy would
     have done.
@@ -533,6 +540,7 @@ def test_errors_hold_no_outcome(url: str, caplog: pytest.LogCaptureFixture) -> N
 # --- processes and threads ------------------------------------------------------------
 
 
+@OWNED
 def test_fork_in_the_middle(url: str) -> None:
     """The child works on while the parent closes the file: what the child was told must
     not vanish with it.
@@ -563,6 +571,7 @@ def test_fork_in_the_middle(url: str) -> None:
     assert trial.verify().intact
 
 
+@OWNED
 def test_fork_waits_for_other_threads(url: str) -> None:
     """A transaction of another thread is not torn in two, and its lock is not held for
     ever in the child.
@@ -594,6 +603,7 @@ def open_ids(url: str) -> list[str]:
         return [f"{number}-{token}" for number, token in found]
 
 
+@OWNED
 def test_a_fork_behind_our_back_is_refused(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     trial = create(url)
     monkeypatch.setattr(trial._store, "pid", -1)
@@ -601,6 +611,7 @@ def test_a_fork_behind_our_back_is_refused(url: str, monkeypatch: pytest.MonkeyP
         trial.ask()
 
 
+@OWNED
 def test_threads_share_a_trial(url: str) -> None:
     trial = create(url, max_people=5000, retain="forever")
     run(trial, 3)
@@ -669,25 +680,6 @@ def test_postgresql_locks_one_trial_only(
         with pytest.raises(StoreError, match="busy: try again; nothing was changed"):
             same.ask(1)
     assert same.ask(1).assignments
-
-
-def test_postgresql_vacuums_what_was_erased(postgres: postgres_server.Server) -> None:
-    url = postgres.new_url()
-    trial = create(url)
-    ids = [a.id for a in trial.ask(3).assignments]
-    trial.tell_many(dict.fromkeys(ids, OUTCOME))
-    assert trial._erasing is None
-    with database(url) as connection:
-        table = "relname = 'discreet_sealed' AND schemaname = current_schema()"
-        stats = sa.text(f"SELECT last_vacuum FROM pg_stat_user_tables WHERE {table}")
-        for _ in range(50):
-            vacuumed = connection.execute(stats).scalar_one()
-            if vacuumed:
-                break
-            connection.rollback()
-            time.sleep(0.1)
-    assert vacuumed, "the vacuum has run, as far as the server's statistics know"
-    assert count(url, schema.sealed) == 0
 
 
 def test_states_are_listed(url: str) -> None:
