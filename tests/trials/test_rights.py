@@ -1,0 +1,236 @@
+"""Roles on a PostgreSQL server: what each may do works, and the rest is refused by the
+server itself, in words of ours.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import psycopg
+import pytest
+from click.testing import CliRunner
+
+from discreet import ErasingWarning, bet_se, ctb_tt, list_trials, verify_transcript
+from discreet.cli import main
+from discreet.errors import InvalidInputError, StoreError
+from discreet.reports.trial import trial_page
+from discreet.trials.store.dialects import REFUSED_USER, PostgreSQL, dialect_of
+from discreet.trials.store.grants import grants
+from discreet.trials.trial import Trial
+from tests.support import postgres as postgres_server
+from tests.support.stores import create, damage, run
+
+NOT_OWNED = pytest.mark.filterwarnings("ignore::discreet.errors.ErasingWarning")
+
+
+@pytest.fixture
+def roles(postgres: postgres_server.Server) -> dict[str, str]:
+    """The addresses of a new place, by role."""
+    return postgres.granted()
+
+
+@pytest.fixture(scope="module")
+def empty(postgres: postgres_server.Server) -> dict[str, str]:
+    """The same of a place that stays as it is."""
+    return postgres.granted()
+
+
+def direct(url: str, statement: str) -> None:
+    """What a role does without the library."""
+    address = dialect_of(url).url.set(drivername="postgresql")
+    with psycopg.connect(address.render_as_string()) as connection:
+        connection.execute(statement)
+
+
+def refused(call: Callable[[], object]) -> None:
+    with pytest.raises(StoreError) as error:
+        call()
+    assert f"{REFUSED_USER}; nothing was changed" in str(error.value)
+
+
+@NOT_OWNED
+def test_a_site_enrols_people_and_tells_outcomes(roles: dict[str, str]) -> None:
+    create(roles["operator"], lease=3600.0)
+    trial = Trial.open(roles["site"], "colours", who="Leeds")
+    asked = [trial.ask(person=f"record {n}", request=f"r{n}").assignments[0].id for n in range(3)]
+    assert trial.ask(person="record 1", request="r1").assignments[0].id == asked[1]
+    trial.tell(asked[0], 1.0)
+    trial.amend(asked[0], 0.0)
+    trial.miss(asked[1])
+    again = trial.reissue(asked[2]).id
+    assert [one.id for one in trial.open_assignments()] == [again]
+    trial.tell(again, 1.0)
+    assert trial.status().releases == 3
+    trial.operate("pause", "holidays")
+    trial.operate("set-clock", "it was wrong")
+    assert trial.expire() == 0
+    assert trial.verify().intact
+    assert Trial.open(roles["operator"], "colours").journal()[0].who == "Leeds"
+
+
+@NOT_OWNED
+def test_a_site_makes_no_trial_and_reads_no_journal(roles: dict[str, str]) -> None:
+    create(roles["operator"])
+    trial = Trial.open(roles["site"], "colours")
+    refused(lambda: create(roles["site"], "other"))
+    refused(trial.journal)
+    assert [one.name for one in list_trials(roles["site"])] == ["colours"]
+
+
+@pytest.mark.parametrize("role", ["site", "operator"])
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE discreet_events SET body = '{}'",
+        "DELETE FROM discreet_events",
+        "TRUNCATE discreet_events",
+        "UPDATE discreet_trials SET protocol = '{}'",
+        "UPDATE discreet_assignments SET arm = 0",
+        "DELETE FROM discreet_sealed",
+        "DELETE FROM discreet_journal",
+        "DROP TABLE discreet_batches",
+        "ALTER TABLE discreet_sealed ADD COLUMN extra INTEGER",
+    ],
+)
+def test_nobody_rewrites_the_record(empty: dict[str, str], role: str, statement: str) -> None:
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        direct(empty[role], statement)
+
+
+@NOT_OWNED
+def test_a_viewer_sees_what_anyone_may_see(roles: dict[str, str], tmp_path: Path) -> None:
+    made = create(roles["operator"], lease=3600.0)
+    run(made, 8)
+    seen = Trial.open(roles["viewer"], "colours", head=made.status().head)
+    assert seen.status() == made.status()
+    assert seen.status().past_deadline == 0
+    assert seen.transcript() == made.transcript()
+    assert "colours" in trial_page(seen.transcript())
+    assert verify_transcript(seen.transcript()).intact
+    assert [one.people for one in list_trials(roles["viewer"])] == [8]
+    seen.close()
+    for command in (["status"], ["transcript"], ["report", "--out", str(tmp_path / "page.html")]):
+        words = ["trial", command[0], "colours", "--url", roles["viewer"], *command[1:]]
+        result = CliRunner().invoke(main, words)
+        assert (result.exit_code, result.stderr) == (0, "")
+
+
+@NOT_OWNED
+def test_a_viewer_changes_nothing(roles: dict[str, str]) -> None:
+    (one,) = create(roles["operator"]).ask().assignments
+    seen = Trial.open(roles["viewer"], "colours")
+    for call in (
+        seen.ask,
+        lambda: seen.tell(one.id, 1.0),
+        lambda: seen.operate("pause", "why not"),
+        seen.open_assignments,
+        seen.journal,
+        lambda: create(roles["viewer"], "other"),
+    ):
+        refused(call)
+    with pytest.raises(StoreError, match=r"discreet trial transcript .*, then discreet verify"):
+        seen.verify()
+    words = ["trial", "ask", "colours", "--url", roles["viewer"]]
+    result = CliRunner().invoke(main, words)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.count("\n") == 1
+    assert REFUSED_USER in result.stderr
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        "* FROM discreet_sealed",
+        "token FROM discreet_assignments",
+        "arm FROM discreet_assignments",
+        "* FROM discreet_keys",
+        "* FROM discreet_rounds",
+        "* FROM discreet_people",
+        "* FROM discreet_requests",
+        "* FROM discreet_journal",
+    ],
+)
+def test_a_viewer_reads_no_secret(empty: dict[str, str], what: str) -> None:
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        direct(empty["viewer"], f"SELECT {what}")
+
+
+# --- who may not tidy up --------------------------------------------------------------
+
+
+def test_who_may_not_tidy_up_is_told(
+    roles: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And does not try at each call; the owner's next one does it."""
+    with monkeypatch.context() as patch:
+        patch.setattr(PostgreSQL, "scrub", None)
+        with pytest.warns(ErasingWarning, match="GRANT MAINTAIN ON discreet_sealed") as told:
+            trial = create(roles["operator"])
+        assert Path(told[0].filename).name == "stores.py", "where the caller is"
+        trial.tell_many({one.id: 1.0 for one in trial.ask(3).assignments})
+        assert trial.status().erasing
+        trial.expire()
+        with pytest.warns(ErasingWarning):
+            assert Trial.open(roles["site"], "colours").status().erasing
+        assert Trial.open(roles["viewer"], "colours").status().erasing, "a viewer erases nothing"
+    assert not Trial.open(roles["owner"], "colours").status().erasing
+    assert not trial.status().erasing
+
+
+def test_who_erases_nothing_is_not_told(roles: dict[str, str]) -> None:
+    """Warnings are errors here."""
+    create(roles["operator"], "kept", retain="forever")
+    create(roles["operator"], "local", strategy=ctb_tt(epsilon=1.0, delta=0.1))
+    create(roles["owner"], "over", strategy=bet_se(0.1, trust="none")).operate("stop", "why not")
+    for name in ("kept", "local", "over"):
+        Trial.open(roles["site"], name)
+
+
+def test_a_warning_is_one_line_on_stderr(roles: dict[str, str]) -> None:
+    create(roles["owner"])
+    words = ["trial", "status", "colours", "--json", "--url", roles["operator"]]
+    result = CliRunner().invoke(main, words)
+    assert result.exit_code == 0
+    assert result.stderr.startswith("discreet: warning: outcomes that this trial erases")
+    assert result.stderr.count("\n") == 1
+    arms = ["--arms", "a,b", "--max-people", "500", "--strategy", "bet-se", "--epsilon", "1"]
+    result = CliRunner().invoke(
+        main, ["trial", "create", "new", *arms, "--url", roles["operator"], "--json"]
+    )
+    assert result.stderr.count("discreet: warning: ") == result.stderr.count("\n") == 1
+
+
+# --- the script -----------------------------------------------------------------------
+
+
+def test_the_script_may_be_run_again_and_takes_rights_away(roles: dict[str, str]) -> None:
+    place = roles["owner"].rpartition("%3D")[2]
+    create(roles["owner"], retain="forever")
+    direct(roles["owner"], grants(viewers=["the-operator"], schema=place))
+    assert Trial.open(roles["operator"], "colours").status().people == 0
+    refused(lambda: Trial.open(roles["operator"], "colours").ask())
+    Trial.open(roles["site"], "colours").ask()
+    damage(roles["owner"], "UPDATE discreet_schema SET version = version - 1")
+    with pytest.raises(psycopg.errors.RaiseException):
+        direct(roles["owner"], grants(operators=["the-operator"], schema=place))
+
+
+def test_roles_and_schemas_have_plain_names() -> None:
+    for wrong in ("", 'a"; DROP TABLE x; --', "a b", "é", "-a", "a" * 64, "public", "none", "a$$"):
+        with pytest.raises(InvalidInputError, match="the site must have a plain name"):
+            grants(sites=[wrong])
+    with pytest.raises(InvalidInputError, match="the schema must have a plain name"):
+        grants(sites=["a"], schema="a'b")
+    with pytest.raises(InvalidInputError, match="at least one role"):
+        grants()
+    with pytest.raises(InvalidInputError, match="name each role once"):
+        grants(operators=["a"], viewers=["a"])
+
+
+def test_the_command_prints_the_script() -> None:
+    words = ["trial", "grants", "--operator", "ann", "--site", "leeds", "--site", "lyon"]
+    result = CliRunner().invoke(main, [*words, "--viewer", "web", "--schema", "trials"])
+    assert result.exit_code == 0
+    assert result.stdout == grants(["ann"], ["leeds", "lyon"], ["web"], "trials")
+    result = CliRunner().invoke(main, ["trial", "grants"])
+    assert result.exit_code == 2
+    assert "at least one role" in result.stderr
