@@ -114,8 +114,8 @@ class Server:
             self.psql("postgres", "-c", made + owns)
             self.roles_made = True
         name, script = self._new_name(), self.folder / "grants.sql"
-        kinds = ([ROLES[kind]] for kind in ("operator", "site", "viewer"))
-        script.write_text(grants(*kinds, schema=name))
+        operators, sites, viewers = ([ROLES[kind]] for kind in ("operator", "site", "viewer"))
+        script.write_text(grants(operators, sites, viewers, schema=name))
         script.chmod(0o644)
         self.psql(ROLES["owner"], "-v", "ON_ERROR_STOP=1", "-f", str(script))
         return {kind: self.url_of(role, name) for kind, role in ROLES.items()}

@@ -142,6 +142,21 @@ def place_of(url: str) -> str:
     return url.rpartition("%3D")[2]
 
 
+@pytest.mark.parametrize("made_by", ["library", "script"])
+def test_the_server_keeps_no_statistics_of_outcomes(
+    postgres: postgres_server.Server, made_by: str
+) -> None:
+    url = postgres.new_url() if made_by == "library" else postgres.granted()["owner"]
+    nearly_released(create(url))
+    with database(url) as connection:
+        connection.exec_driver_sql(f"ANALYZE {schema.sealed.name}")
+        counted = connection.exec_driver_sql(
+            "SELECT attname FROM pg_stats WHERE schemaname = current_schema() "
+            f"AND tablename = '{schema.sealed.name}'"
+        )
+        assert set(counted.scalars()) == {"trial", "arm", "phase", "number"}
+
+
 def test_what_takes_too_long_rests(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The settings of the connection are then what they were."""
     trial = create(url)

@@ -11,6 +11,7 @@ from sqlalchemy.dialects import postgresql
 from discreet.errors import InvalidInputError
 from discreet.trials.store.schema import (
     SCHEMA,
+    UNCOUNTED,
     about,
     assignments,
     batches,
@@ -133,7 +134,8 @@ def _tables() -> Iterator[str]:
         for index in sorted(table.indexes, key=lambda index: str(index.name)):
             found = sa.schema.CreateIndex(index, if_not_exists=True).compile(dialect=dialect)
             yield f"{_trimmed(str(found))};"
-    yield (f"INSERT INTO {about.name} SELECT {SCHEMA} WHERE NOT EXISTS (SELECT FROM {about.name});")
+    yield f"{UNCOUNTED};"
+    yield f"INSERT INTO {about.name} SELECT {SCHEMA} WHERE NOT EXISTS (SELECT FROM {about.name});"
     yield (
         f"DO $$ BEGIN IF (SELECT max(version) FROM {about.name}) <> {SCHEMA} THEN "
         "RAISE EXCEPTION 'these tables are of another version of discreet: "
