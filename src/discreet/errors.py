@@ -9,6 +9,8 @@ StoreError            the database of a trial cannot be read or written; nothing
 done │   └── TamperedError     the record of a trial is not what was written, or older
 than what is known of it └── NoConvergenceError    a numerical method did not reach its
 tolerance; please report it with the input
+
+ErasingWarning is a warning (a UserWarning): what was asked for was done.
 """
 
 
