@@ -4,6 +4,8 @@ server itself, in words of ours.
 
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import psycopg
 import pytest
@@ -15,6 +17,7 @@ from discreet.errors import InvalidInputError, StoreError
 from discreet.reports.trial import trial_page
 from discreet.trials.store.dialects import REFUSED_USER, PostgreSQL, dialect_of
 from discreet.trials.store.grants import grants
+from discreet.trials.store.vacuum import Rights, rights_of
 from discreet.trials.trial import Trial
 from tests.support import postgres as postgres_server
 from tests.support.stores import create, damage, run
@@ -197,6 +200,21 @@ def test_a_warning_is_one_line_on_stderr(roles: dict[str, str]) -> None:
         main, ["trial", "create", "new", *arms, "--url", roles["operator"], "--json"]
     )
     assert result.stderr.count("discreet: warning: ") == result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("version", [15, 17])
+def test_a_right_of_newer_servers_is_asked_for_there_only(version: int) -> None:
+    """Older ones would refuse the question."""
+    asked: list[str] = []
+
+    def answer(statement: str) -> SimpleNamespace:
+        asked.append(statement)
+        return SimpleNamespace(one=lambda: (True, False, True))
+
+    dialect = SimpleNamespace(server_version_info=(version, 2))
+    stand_in: Any = SimpleNamespace(dialect=dialect, exec_driver_sql=answer)
+    assert rights_of(stand_in) == Rights(erases=True, scrubs=False, verifies=True)
+    assert ("'MAINTAIN'" in asked[0]) == (version >= 17)
 
 
 # --- the script -----------------------------------------------------------------------

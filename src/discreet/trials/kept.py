@@ -28,10 +28,10 @@ from discreet.trials.together import Job, Together, grouped, run_alike
 
 Found = TypeVar("Found")
 READABLE = (
-    "outcomes that this trial erases stay readable in the server's files, as this user of the "
-    "database may not vacuum the table discreet_sealed: let the owner of the tables run discreet "
-    "trial expire from a timer, or on PostgreSQL 17 and newer GRANT MAINTAIN ON discreet_sealed "
-    "to this user"
+    "outcomes that this trial erases stay readable in the server's files until the owner of its "
+    "tables calls, as this user may not vacuum discreet_sealed: let the owner run discreet trial "
+    "expire from a timer, or on PostgreSQL 17 and newer GRANT MAINTAIN ON discreet_sealed to this "
+    "user"
 )
 """What to say to whoever erases outcomes and may not make them unreadable."""
 

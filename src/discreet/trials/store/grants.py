@@ -34,9 +34,9 @@ NOBODY = ("public", "none")
 USUAL = "public"
 """The schema in which tables are if nobody says otherwise."""
 
-Rights = dict[sa.Table, str]
+Given = dict[sa.Table, str]
 
-VIEWER: Rights = {
+VIEWER: Given = {
     about: "SELECT",
     trials: "SELECT",
     events: "SELECT",
@@ -45,7 +45,7 @@ VIEWER: Rights = {
     assignments: "SELECT (trial, number, deadline)",
 }
 """What status, list, transcript and report read."""
-SITE: Rights = {
+SITE: Given = {
     about: "SELECT",
     trials: "SELECT, UPDATE (seq, head, people, state)",
     events: "SELECT, INSERT",
@@ -62,7 +62,7 @@ SITE: Rights = {
 """What people are enrolled and outcomes told with. Whoever completes a round draws its
 release, and so must read its outcomes and its key.
 """
-OPERATOR: Rights = SITE | {
+OPERATOR: Given = SITE | {
     trials: f"{SITE[trials]}, INSERT",
     keys: "SELECT, INSERT",
     journal: "SELECT, INSERT",
@@ -155,7 +155,7 @@ def _take_away(place: str, names: Sequence[str]) -> Iterator[str]:
     yield f"REVOKE ALL ON SEQUENCE {_numbers(place)} FROM {roles};"
 
 
-def _give(place: str, role: str, rights: Rights) -> Iterator[str]:
+def _give(place: str, role: str, rights: Given) -> Iterator[str]:
     yield f"GRANT USAGE ON SCHEMA {place} TO {role};"
     for table in metadata.sorted_tables:
         if table in rights:

@@ -128,7 +128,7 @@ sealed = Table(
     Column("units", Units),
 )
 UNCOUNTED = "ALTER TABLE discreet_sealed ALTER COLUMN units SET STATISTICS 0"
-"""ANALYZE would copy outcomes into the server's statistics, where nothing erases them."""
+"""ANALYZE would copy outcomes into statistics of the server, which nothing erases."""
 _uncounted = sa.DDL(UNCOUNTED)  # type: ignore[no-untyped-call]
 sa.event.listen(sealed, "after_create", _uncounted.execute_if(dialect="postgresql"))
 people = Table(
