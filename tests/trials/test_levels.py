@@ -88,7 +88,7 @@ def test_levels_by_commands(tmp_path: Path) -> None:
     def call(*words: str, code: int = 0) -> str:
         done = CliRunner().invoke(main, words)
         assert done.exit_code == code, done.output
-        return done.output
+        return done.output if code else done.stdout
 
     url = ("--url", f"sqlite:///{tmp_path}/t.db")
     words = ("--strategy", "bet-se", "--trust", "local", "--epsilon", "3", "--delta", "0.1")

@@ -152,7 +152,7 @@ def test_a_response_is_clipped_where_the_person_is(tmp_path: Path) -> None:
 def run(*words: str) -> str:
     result = CliRunner().invoke(main, list(words))
     assert result.exit_code == 0, result.output
-    return " ".join(result.output.split())
+    return " ".join(result.stdout.split())
 
 
 def test_commands(tmp_path: Path) -> None:

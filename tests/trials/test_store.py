@@ -8,7 +8,6 @@ import random
 import shutil
 import subprocess
 import threading
-import time
 import traceback
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from discreet.trials import mechanisms as privacy
 from discreet.trials.store import dialects, schema, session
 from discreet.trials.trial import Trial
 from tests.support import postgres as postgres_server
+from tests.support.clock import Clock
 from tests.support.stores import OUTCOME, UNITS, count, create, damage, database, run
 
 ASSETS = Path(__file__).parent.parent / "assets"
@@ -167,12 +167,12 @@ def test_missing_outcomes(url: str, missing: str) -> None:
     assert trial.verify().intact
 
 
-def test_leases_end(url: str) -> None:
-    trial = create(url, lease=0.2)
+def test_leases_end(url: str, clock: Clock) -> None:
+    trial = create(url, lease=20)
     ids = [a.id for a in trial.ask(3).assignments]
     trial.tell(ids[1], 1)
     assert trial.expire() == 0
-    time.sleep(0.3)
+    clock.now += 21
     assert (trial.expire(), trial.expire()) == (3, 0), "numbers that were released"
     assert (trial.status().pending, trial.status().releases) == (0, 3)
     assert trial.verify().intact
