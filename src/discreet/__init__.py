@@ -28,6 +28,7 @@ if (
     from discreet.errors import InvalidInputError as InvalidInputError
     from discreet.errors import MissingExtraError as MissingExtraError
     from discreet.errors import NoConvergenceError as NoConvergenceError
+    from discreet.errors import ReadableFileWarning as ReadableFileWarning
     from discreet.errors import StoreError as StoreError
     from discreet.errors import TamperedError as TamperedError
     from discreet.errors import TiedBestArmError as TiedBestArmError
@@ -72,6 +73,10 @@ if (
     from discreet.theory.bounds import PrivateBounds as PrivateBounds
     from discreet.theory.bounds import bounds as bounds
     from discreet.theory.times import CharacteristicTime as CharacteristicTime
+    from discreet.trials.backup import BackedUp as BackedUp
+    from discreet.trials.backup import Restored as Restored
+    from discreet.trials.backup import backup_trials as backup_trials
+    from discreet.trials.backup import restore_trials as restore_trials
     from discreet.trials.listing import list_trials as list_trials
     from discreet.trials.mechanisms import respond as respond
     from discreet.trials.outcomes import Response as Response

@@ -48,3 +48,7 @@ class ErasingWarning(UserWarning):
     """Outcomes that a trial erases stay readable in the files of the database for a
     while, because its user may not tidy up there.
     """
+
+
+class ReadableFileWarning(UserWarning):
+    """The file in which trials are kept is open to other users of the machine."""

@@ -3,7 +3,8 @@
 import errno
 import os
 import secrets
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from discreet.errors import DiscreetError, InvalidInputError
@@ -25,7 +26,7 @@ def write(path: str | Path, document: str | bytes, kept: str = "") -> None:
     if target.is_symlink():
         target = Path(os.path.realpath(target))
     content = document.encode() if isinstance(document, str) else document
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}{TEMPORARY}")
+    temporary = _beside(target)
     try:
         if target.exists() and not target.is_file():
             with open(target, "wb") as device:  # a pipe, a terminal: nothing to be replaced
@@ -44,6 +45,60 @@ def write(path: str | Path, document: str | bytes, kept: str = "") -> None:
         _sync_folder(target.parent)
     except OSError as error:
         raise cannot_write(target, error, kept) from None
+
+
+@contextmanager
+def private_file(path: str | Path, ends: Sequence[str] = ()) -> Iterator[Path]:
+    """An empty file that only its owner may read, to be filled: it gets its name, in
+    the place of any before it, when all of it is on the disk, or is removed. So are,
+    in any case, files that have its name and one of `ends`.
+    """
+    target = Path(os.path.realpath(path))
+    temporary = _beside(target)
+    try:
+        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        yield temporary
+        with open(temporary, "rb+") as file:
+            os.fsync(file.fileno())
+        os.replace(temporary, target)
+        _sync_folder(target.parent)
+    except OSError as error:
+        raise cannot_write(target, error) from None
+    finally:
+        for end in ("", *ends):
+            with suppress(OSError):
+                Path(f"{temporary}{end}").unlink(missing_ok=True)
+
+
+def check_writable(path: str, taken: Sequence[str] = (), devices: bool = True) -> None:
+    """Refuse a file that could not be written, before the work is done, and one of the
+    files that are `taken`; where `devices` will not do, also pipes and terminals.
+    """
+    target = Path(os.path.realpath(path))
+    for other in taken:
+        if same_file(target, other):
+            raise InvalidInputError(
+                f"cannot write {path}: the trial itself is kept there. Give another file"
+            )
+    if target.exists() and not target.is_file():
+        if not devices or target.is_dir() or not os.access(target, os.W_OK):
+            raise InvalidInputError(f"cannot write {path}: it is no file that may be written to")
+    elif not os.access(target.parent, os.W_OK):
+        raise InvalidInputError(
+            f"cannot write {path}: there is no such folder, or it may not be written to"
+        )
+
+
+def same_file(one: str | Path, other: str | Path) -> bool:
+    """Whether two paths lead to one file, also by links."""
+    with suppress(OSError):
+        return os.path.samefile(one, other)
+    return os.path.realpath(one) == os.path.realpath(other)
+
+
+def _beside(target: Path) -> Path:
+    """A file that is being written."""
+    return target.with_name(f".{target.name}.{secrets.token_hex(4)}{TEMPORARY}")
 
 
 def cannot_write(path: Path, error: OSError, kept: str = "") -> DiscreetError:

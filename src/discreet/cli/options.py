@@ -3,7 +3,6 @@
 import json
 import os
 import re
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -11,6 +10,7 @@ import click
 
 from discreet.cli.progress import quiet_warnings
 from discreet.errors import InvalidInputError
+from discreet.files import check_writable
 
 if TYPE_CHECKING:
     from discreet.instance import Bernoulli
@@ -313,25 +313,6 @@ def opened(url: str, name: str, head: str | None = None) -> "Trial":
 
     with quiet_warnings():
         return Trial.open(url, name, head)
-
-
-def check_writable(path: str, taken: Sequence[str] = ()) -> None:
-    """Refuse a file that could not be written, before the work is done, and one of the
-    files that are `taken`.
-    """
-    target = Path(os.path.realpath(path))
-    for other in taken:
-        if target == Path(os.path.realpath(other)):
-            raise InvalidInputError(
-                f"cannot write {path}: the trial itself is kept there. Give another file"
-            )
-    if target.exists() and not target.is_file():
-        if target.is_dir() or not os.access(target, os.W_OK):
-            raise InvalidInputError(f"cannot write {path}: it is no file that may be written to")
-    elif not os.access(target.parent, os.W_OK):
-        raise InvalidInputError(
-            f"cannot write {path}: there is no such folder, or it may not be written to"
-        )
 
 
 def check_page(path: str) -> None:

@@ -8,7 +8,6 @@ from discreet.cli.data import arms_options, read_arms, take_arms
 from discreet.cli.options import (
     Numbers,
     calendar_options,
-    check_writable,
     delta_option,
     design_options,
     json_option,
@@ -21,6 +20,7 @@ from discreet.cli.options import (
 )
 from discreet.cli.progress import progress_bar, quiet_warnings
 from discreet.errors import DiscreetError
+from discreet.files import check_writable
 
 if TYPE_CHECKING:
     from discreet.instance import Instance

@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from discreet.cli.options import check_writable, json_option, show_json
+from discreet.cli.options import json_option, show_json
 from discreet.cli.progress import progress_bar
+from discreet.files import check_writable
 
 if TYPE_CHECKING:
     from discreet.trials.status import Verification

@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING
 import click
 
 from discreet.cli.ask import ask
+from discreet.cli.backup import backup, restore
 from discreet.cli.create import create
 from discreet.cli.grants import grants
 from discreet.cli.operate import expire, operate
-from discreet.cli.options import check_writable, json_option, opened, show_json, url_option
-from discreet.cli.progress import progress_bar
+from discreet.cli.options import json_option, opened, show_json, url_option
+from discreet.cli.progress import progress_bar, quiet_warnings
 from discreet.cli.staff import journal, open_assignments, reissue
 from discreet.cli.tables import pieces_of, read_outcome, read_outcomes, reading
 from discreet.cli.transcript import head_option, show_verification
 from discreet.errors import DiscreetError, InvalidInputError
+from discreet.files import check_writable
 
 if TYPE_CHECKING:
     from discreet.trials.protocol import Protocol
@@ -30,9 +32,13 @@ def trial() -> None:
     """Run a live trial: assign people, tell outcomes, stop when it is sound,
     publish.
     """
+    click.get_current_context().with_resource(quiet_warnings())
 
 
-for command in (create, ask, operate, expire, open_assignments, reissue, journal, grants):
+for command in (
+    *(create, ask, operate, expire, open_assignments, reissue, journal),
+    *(backup, restore, grants),
+):
     trial.add_command(command)
 
 

@@ -53,6 +53,12 @@ def check_head(session: Session, known: Head) -> None:
         )
 
 
+def begins(shorter: Session, longer: Session) -> bool:
+    """Whether a record is the beginning of another one, or the same."""
+    row = shorter.look_again()
+    return longer.hash_at(row.seq) == row.head
+
+
 def examine(
     protocol: Protocol, session: Session, known: Head | None, progress: Progress | None = None
 ) -> Verification:

@@ -20,18 +20,24 @@ import sqlalchemy as sa
 from discreet.errors import InvalidInputError, StoreError
 from discreet.trials.store import schema
 from discreet.trials.store.dialects import REPLACED, dialect_of
+from discreet.trials.store.guard import warn_if_readable
 from discreet.trials.store.interrupts import Later, close_at_fork
 from discreet.trials.store.schema import about, metadata, trials
 from discreet.trials.store.session import Session
 from discreet.trials.store.vacuum import Rights
+from discreet.trials.store.whole import Whole
 
 LOGGING_NAME = "discreet"
+OPENED = (
+    "others have it open: end whatever works on its trials, servers and timers too, and try again; "
+    "nothing was changed"
+)
 
 
 class Store:
     """A database of trials, for one thread at a time: whoever uses it holds `lock`."""
 
-    def __init__(self, url: str, must_exist: bool = False) -> None:
+    def __init__(self, url: str | sa.URL, must_exist: bool = False) -> None:
         self.dialect = dialect_of(url)
         self.dialect.find(must_exist)
         self.lock = threading.RLock()
@@ -40,8 +46,19 @@ class Store:
         self.engine = self._make_engine()
         weakref.finalize(self, self.engine.dispose)
         close_at_fork(self)
-        with self._plainly():
-            self._prepare(not must_exist)
+        try:
+            with self._plainly():
+                self._prepare(not must_exist)
+        except BaseException:
+            self.close()
+            raise
+        for path in self.dialect.files[:1]:
+            warn_if_readable(path)
+
+    @classmethod
+    def of_file(cls, path: str, must_exist: bool = False) -> "Store":
+        """A file of SQLite, whatever its name has in it."""
+        return cls(sa.URL.create("sqlite", database=os.path.abspath(path)), must_exist)
 
     def __repr__(self) -> str:
         """The address without its password."""
@@ -73,24 +90,31 @@ class Store:
         """
         with self.lock, self.dialect.turn(), self._connection() as connection:
             yield Session(connection, name, self.dialect.locks_rows, self.dialect.clock)
-            try:
-                connection.commit()
-            except sa.exc.DBAPIError as error:
-                if not error.connection_invalidated:
-                    raise
-                self._fail(
-                    "the connection broke at the last moment, and it is not known whether this "
-                    "was done: tell again what was told (that is safe), look at the status for "
-                    "what was asked"
-                )
-            if not self.dialect.in_place(connection):
-                self._fail(REPLACED)
+            self._commit(connection)
 
     @contextmanager
     def reading(self, name: str) -> Iterator[Session]:
         """One consistent look at a trial."""
         with self._connection(**self.dialect.reading) as connection:
             yield Session(connection, name, False, self.dialect.clock)
+
+    @contextmanager
+    def whole(self) -> Iterator[Whole]:
+        """All trials, as they are at one moment."""
+        with self._connection(**self.dialect.reading) as connection:
+            yield Whole(connection, False, self.dialect.clock)
+
+    @contextmanager
+    def alone(self) -> Iterator[Whole]:
+        """One transaction on all trials, while nobody else has the database open."""
+        try:
+            with self.lock, self.dialect.turn(), self._connection() as connection:
+                if not self.dialect.claim(connection):
+                    self._fail(OPENED)
+                yield Whole(connection, self.dialect.locks_rows, self.dialect.clock)
+                self._commit(connection)
+        finally:
+            self.close()
 
     def names(self) -> list[str]:
         """The trials in this database."""
@@ -151,6 +175,20 @@ class Store:
                 )
             with self.engine.connect() as connection:
                 yield connection.execution_options(**options)
+
+    def _commit(self, connection: sa.Connection) -> None:
+        try:
+            connection.commit()
+        except sa.exc.DBAPIError as error:
+            if not error.connection_invalidated:
+                raise
+            self._fail(
+                "the connection broke at the last moment, and it is not known whether this "
+                "was done: tell again what was told (that is safe), look at the status for "
+                "what was asked"
+            )
+        if not self.dialect.in_place(connection):
+            self._fail(REPLACED)
 
     def _prepare(self, new: bool) -> None:
         """Make the tables if there may be new ones, or bring older ones up to date; one

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import sqlalchemy as sa
 
 from discreet.errors import InvalidInputError, StoreError
+from discreet.trials.store.guard import CLAIM, SHARE, claim_file
 from discreet.trials.store.turns import LINE, Line
 from discreet.trials.store.vacuum import Rights, Vacuum, rights_of
 
@@ -112,6 +113,12 @@ class Dialect(ABC):
     def turn(self) -> AbstractContextManager[None]:
         """Whoever writes waits for those who came before; servers see to it."""
         return contextlib.nullcontext()
+
+    @abstractmethod
+    def claim(self, connection: sa.Connection) -> bool:
+        """Before its first statement: keep all others out until the connection is
+        closed; false if somebody has the database open.
+        """
 
     @abstractmethod
     def prepare(self, alone: sa.Connection) -> None:
@@ -252,6 +259,10 @@ class SQLite(Dialect):
         """Whether the open file is the one at its path."""
         return bool(self._file() == connection.info["file"])
 
+    def claim(self, connection: sa.Connection) -> bool:
+        """By SQLite's lock of the file."""
+        return claim_file(connection.connection.dbapi_connection, BUSY_SECONDS)
+
     def prepare(self, alone: sa.Connection) -> None:
         """A write-ahead log: readers and a writer do not wait for each other."""
         alone.exec_driver_sql("PRAGMA journal_mode = WAL")
@@ -332,6 +343,10 @@ class PostgreSQL(Dialect):
     def find(self, must_exist: bool) -> None:
         """Whether the server is there, connecting will say."""
 
+    def claim(self, connection: sa.Connection) -> bool:
+        """By a lock that every connection shares."""
+        return bool(connection.exec_driver_sql(CLAIM).scalar_one())
+
     def prepare(self, alone: sa.Connection) -> None:
         """Nothing: a server is durable by its settings, and each connection sees to
         it.
@@ -364,6 +379,7 @@ def _set_up_postgresql(connection: Any, _record: Any) -> None:
     """
     with connection.cursor() as cursor:
         cursor.execute(f"SET lock_timeout = {BUSY_SECONDS * 1000:.0f}")
+        cursor.execute(SHARE)
         cursor.execute(
             "SELECT set_config('synchronous_commit', 'on', false) WHERE "
             "current_setting('synchronous_commit') = 'off'"
@@ -375,7 +391,7 @@ DIALECTS: dict[str, type[Dialect]] = {"sqlite": SQLite, "postgresql": PostgreSQL
 """By the name with which an address begins."""
 
 
-def dialect_of(url: str) -> Dialect:
+def dialect_of(url: str | sa.URL) -> Dialect:
     """The kind of database at this address, or what is wrong with it."""
     try:
         read = sa.make_url(url)

@@ -1,0 +1,78 @@
+"""`discreet trial backup` and `discreet trial restore`."""
+
+from dataclasses import asdict
+
+import click
+
+from discreet.cli.options import json_option, show_json, url_option
+
+SAFE = (
+    "Note the heads elsewhere: a restore asks for them. The file holds outcomes that are not "
+    "released yet, and keeps them when they are: keep it as safe as the database, and delete it "
+    "when there is a newer one."
+)
+AGAIN = (
+    "Outcomes that were told after the backup was taken are not in it: tell them again, which is "
+    "safe. Take a new backup now, and delete those that are older."
+)
+
+
+@click.command()
+@click.argument("file", type=click.Path())
+@url_option
+@json_option
+def backup(file: str, url: str, as_json: bool) -> None:
+    """Copy all trials at an address into a file, as they are at one moment; they may
+    go on meanwhile.
+    """
+    from discreet.trials.backup import backup_trials
+
+    found = backup_trials(url, file)
+    if as_json:
+        show_json({"backup": file, "trials": [asdict(one) for one in found]})
+        return
+    for one in found:
+        click.echo(f"{one.name}  {one.head}")
+    click.echo(SAFE)
+
+
+@click.command()
+@click.argument("file", type=click.Path())
+@click.option(
+    "--head",
+    "heads",
+    multiple=True,
+    help="A head that is known from elsewhere: it must be in the file. Once for each trial.",
+)
+@click.option(
+    "--i-know-that-epsilon-is-spent-again",
+    "knows",
+    is_flag=True,
+    help="Go on from a backup that may be old, for the public record. It needs --reason.",
+)
+@click.option(
+    "--reason",
+    help="Why, in a sentence. It stands in the public record: let it name nobody and no outcome.",
+)
+@url_option
+@json_option
+def restore(
+    file: str, heads: tuple[str, ...], knows: bool, reason: str | None, url: str, as_json: bool
+) -> None:
+    """Put all trials of a backup into a database that nobody else has open: all of
+    them, or none.
+    """
+    from discreet.trials.backup import LEFT, restore_trials
+
+    found = restore_trials(file, url, heads, knows, reason)
+    if as_json:
+        show_json({"trials": [asdict(one) for one in found]})
+        return
+    for one in found:
+        click.echo(f"{one.name}  {one.done}  {one.head}")
+    if any(one.spent_again for one in found):
+        from discreet.trials.conduct import RECORDED, RESTORED
+
+        click.echo(f"What stands in the public record: {RECORDED[RESTORED]}.")
+    if any(one.done != LEFT for one in found):
+        click.echo(AGAIN)

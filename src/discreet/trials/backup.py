@@ -1,0 +1,356 @@
+"""Backups of live trials, and the way back.
+
+A backup is a database of trials like any other, in one file of SQLite, taken at one
+moment. Going on from an old one would draw again, with fresh noise, what was released
+after it: two releases of the same outcomes spend twice the ε. So a restore wants to
+know that the file is not old, or writes into the public record that nobody knows.
+"""
+
+import json
+import os
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from discreet.errors import DiscreetError, InvalidInputError, StoreError, TamperedError
+from discreet.files import check_writable, private_file, same_file
+from discreet.trials.chain import Head
+from discreet.trials.conduct import LONGEST_REASON, RESTORED, Act
+from discreet.trials.entry import begins, examine
+from discreet.trials.intake import who_calls
+from discreet.trials.names import plain_name, writable
+from discreet.trials.protocol import Protocol, digest
+from discreet.trials.record import BROKEN, Public, fresh
+from discreet.trials.store.database import Store
+from discreet.trials.store.dialects import dialect_of
+from discreet.trials.store.ledger import Ledger
+from discreet.trials.store.session import Session
+from discreet.trials.store.turns import LINE
+from discreet.trials.store.whole import Whole
+
+NEW, REPLACED, LEFT = "new", "replaced", "left as it is"
+LOG = "-wal"
+BESIDE = (LOG, "-shm", "-journal", LINE)
+"""What the names of files beside a database have more than its own."""
+FORCE = "--i-know-that-epsilon-is-spent-again with --reason"
+
+
+@dataclass(frozen=True)
+class BackedUp:
+    """A trial in a backup."""
+
+    name: str
+    head: str
+    """Of its record, as `status` shows it: note it elsewhere."""
+
+
+@dataclass(frozen=True)
+class Restored:
+    """A trial of a backup, after a restore."""
+
+    name: str
+    head: str
+    """Of its record now."""
+    done: str
+    """It is new here, has replaced an older record, or was left as it is."""
+    spent_again: bool
+    """Whether the public record says from now on that ε may be spent twice."""
+
+
+# --- the way there --------------------------------------------------------------------
+
+
+def backup_trials(
+    url: str, file: str | os.PathLike[str], who: str | None = None
+) -> tuple[BackedUp, ...]:
+    """Copy all trials at an address, as they are at one moment, into a file of SQLite
+    that only its owner may read; others may work on them meanwhile.
+
+    The file is whole or not there. It takes the place of an older backup of the same
+    trials, and of nothing else. Outcomes that are not released are in it, and stay in
+    it when they are: keep it as safe as the database, and delete old ones. `who` calls
+    is for the private journals (None: the user of the database, or of this machine).
+    """
+    path, caller = _path(file), who_calls(who)
+    with closing(Store(url, must_exist=True)) as home:
+        check_writable(path, home.dialect.files, devices=False)
+        with home.whole() as here:
+            if not (trials := here.trials()):
+                raise InvalidInputError(f"there are no trials in {home.called} to back up")
+            _check_replaced(path, here)
+        for trial in trials:
+            with home.session(trial.name) as session:
+                if session.look() is not None:
+                    Ledger(session).note(caller or home.user, "backup", 0, None)
+        with home.whole() as here:
+            return _write(path, here)
+
+
+def _write(path: str, here: Whole) -> tuple[BackedUp, ...]:
+    """The file, and what is in it."""
+    trials = here.trials()
+    with private_file(path, BESIDE) as temporary:
+        with closing(Store.of_file(str(temporary))) as made, made.alone() as there:
+            for trial in trials:
+                there.copy(trial)
+        if Path(f"{temporary}{LOG}").exists():
+            raise StoreError(
+                f"{path}: the backup cannot be finished: check the disk, and try again"
+            )
+    return tuple(BackedUp(trial.name, str(_head(trial))) for trial in trials)
+
+
+def _check_replaced(path: str, here: Whole) -> None:
+    """Refuse to put a backup in the place of what it does not hold."""
+    if not Path(path).exists() or not Path(path).stat().st_size:
+        return
+    try:
+        with closing(Store.of_file(path, must_exist=True)) as old, old.whole() as there:
+            lost = any(not _continued(trial, here) for trial in there.trials())
+    except DiscreetError:
+        lost = True
+    if lost or Path(f"{path}{LOG}").exists():
+        raise InvalidInputError(
+            f"{path} is there already, and is no older backup of these trials, or somebody has it "
+            "open: give another name, so that nothing is lost"
+        )
+
+
+def _continued(trial: Session, here: Whole) -> bool:
+    found = here.trial(trial.name)
+    return found is not None and begins(trial, found)
+
+
+# --- and back -------------------------------------------------------------------------
+
+
+class _Found(NamedTuple):
+    """A trial of the file, checked."""
+
+    session: Session
+    protocol: Protocol
+    now: Public
+
+
+class _Step(NamedTuple):
+    """What is to be done with it."""
+
+    found: _Found
+    there: Session | None
+    """The trial of its name in the database."""
+    done: str
+    doubtful: bool
+    """Whether nobody knows that it is not old."""
+
+
+def restore_trials(
+    file: str | os.PathLike[str],
+    url: str,
+    heads: Sequence[str] = (),
+    i_know_that_epsilon_is_spent_again: bool = False,
+    reason: str | None = None,
+    who: str | None = None,
+) -> tuple[Restored, ...]:
+    """Put all trials of a backup into the database at an address, which nobody else may
+    have open: all of them, or with an error none.
+
+    `heads` are those that are known from elsewhere, as a status, a report or a backup
+    showed them: each must be in the record of one of the trials. A trial that goes on
+    is restored if such a head, or the same trial in the database, shows that the file
+    is not old; a record in the database that is longer, or another one, is not
+    replaced. With `i_know_that_epsilon_is_spent_again` and a `reason` all this is done
+    all the same, and the public record of each such trial says so for ever.
+    """
+    path, known, caller = _path(file), _heads(heads), who_calls(who)
+    excuse = _excuse(i_know_that_epsilon_is_spent_again, reason)
+    if not Path(path).is_file():
+        raise InvalidInputError(f"there is no file {path}: give a backup of trials")
+    if any(same_file(path, other) for other in dialect_of(url).files):
+        raise InvalidInputError(f"{path} is the database itself: give a backup of it")
+    with closing(Store.of_file(path, must_exist=True)) as store, store.whole() as there:
+        found = _read(path, there)
+        _check_known(path, found, known)
+        with closing(_target(url, found, known, excuse)) as home:
+            caller = caller or home.user
+            with home.alone() as here:
+                steps = _plan(found, here, known, excuse is not None)
+                done = tuple(_put(step, here, caller, excuse) for step in steps)
+            _tidy(home, done)
+    return done
+
+
+def _target(url: str, found: list[_Found], known: list[Head], excuse: str | None) -> Store:
+    """The database; a new one is made when nothing is to be refused."""
+    try:
+        return Store(url, must_exist=True)
+    except InvalidInputError:
+        _plan(found, None, known, excuse is not None)
+        return Store(url)
+
+
+def _read(path: str, there: Whole) -> list[_Found]:
+    """The trials of a file, each of which follows from its record."""
+    if not there.sound():
+        raise StoreError(f"{path} is damaged: take another backup; nothing was changed")
+    found = [_checked(path, trial) for trial in there.trials()]
+    if not found:
+        raise InvalidInputError(f"there are no trials in {path}: give a backup of trials")
+    return found
+
+
+def _checked(path: str, trial: Session) -> _Found:
+    row, problem = trial.look_again(), "its name is another one"
+    try:
+        protocol = Protocol.from_dict(json.loads(row.protocol))
+        now = fresh(protocol)
+        now.load(row.state)
+        problems = examine(protocol, trial, None).problems
+        if not problems and protocol.name == trial.name:
+            return _Found(trial, protocol, now)
+        problem = problems[0] if problems else problem
+    except BROKEN:
+        problem = "its protocol or its state is not what was written"
+    raise TamperedError(
+        f"the trial {trial.name!r} in {path} is damaged, or was changed ({problem}): take another "
+        "backup; nothing was changed"
+    ) from None
+
+
+def _check_known(path: str, found: list[_Found], known: list[Head]) -> None:
+    for head in known:
+        if not any(_holds(one.session, head) for one in found):
+            raise TamperedError(
+                f"no record in {path} has event {head.seq} as it is known by --head: it is older "
+                "than what is known, or of other trials. Take a newer backup, or if there is none, "
+                f"leave this --head out and say {FORCE}; nothing was changed"
+            )
+
+
+def _plan(found: list[_Found], here: Whole | None, known: list[Head], forced: bool) -> list[_Step]:
+    """What is to be done with each trial, or why nothing is."""
+    steps = [
+        _step(one, None if here is None else here.trial(one.session.name), known, forced)
+        for one in found
+    ]
+    names = [repr(step.found.session.name) for step in steps if step.doubtful]
+    if names and not forced:
+        raise InvalidInputError(
+            f"nothing shows that the backup of {', '.join(names)} is not an old one, and going on "
+            "from an old one draws releases a second time, with fresh noise, and spends the ε of "
+            "the people concerned twice: give --head as the last status, report or backup showed "
+            f"it, or if it is lost, {FORCE}; nothing was changed"
+        )
+    return steps
+
+
+def _step(found: _Found, there: Session | None, known: list[Head], forced: bool) -> _Step:
+    """A record that has no more than its first event is anybody's who has the
+    protocol: it shows nothing.
+    """
+    over, vouched = found.now.stopped, any(_holds(found.session, head) for head in known)
+    if there is None:
+        return _Step(found, None, NEW, not (over or vouched))
+    if _head(there) == _head(found.session):
+        return _Step(found, there, LEFT, False)
+    if begins(there, found.session):
+        shown = vouched or there.look_again().seq > 1
+        return _Step(found, there, REPLACED, not (over or shown))
+    if not forced or digest(there.look_again().protocol) != _hash(found.session):
+        raise TamperedError(_other(found.session, there))
+    return _Step(found, there, REPLACED, not over)
+
+
+def _other(trial: Session, there: Session) -> str:
+    """Why a record that is there is not replaced."""
+    if digest(there.look_again().protocol) != _hash(trial):
+        return (
+            f"there is another trial {trial.name!r} in the database, with other settings: restore "
+            "into a database of its own; nothing was changed"
+        )
+    if begins(trial, there):
+        return (
+            f"the record of {trial.name!r} in the database has {_head(there).seq} events, that of "
+            f"the backup only {_head(trial).seq}: it is older, and there is nothing to restore. "
+            f"If the longer one must go, {FORCE}; nothing was changed"
+        )
+    return (
+        f"the record of {trial.name!r} in the database is another one than that of the backup: "
+        f"restore into a database of its own, or if the other one must go, {FORCE}; nothing was "
+        "changed"
+    )
+
+
+def _put(step: _Step, here: Whole, who: str, excuse: str | None) -> Restored:
+    """Write a trial into the database, and what is to be said about it."""
+    found, there = step.found, step.there
+    if step.done == LEFT and there is not None:
+        return Restored(there.name, str(_head(there)), LEFT, False)
+    made = here.copy(found.session, there)
+    ledger = Ledger(made)
+    ledger.note(who, "restore", 0, None)
+    if step.doubtful:
+        act = Act(RESTORED, None, str(excuse))
+        people = made.look_again().people
+        found.now.conduct.apply(act, found.now.run, people, found.protocol)
+        made.append("operator", {"action": act.action, "reason": act.reason})
+        made.save(found.now.dump())
+    if there is not None:
+        ledger.erase_later()
+    return Restored(made.name, str(_head(made)), step.done, step.doubtful)
+
+
+def _tidy(home: Store, done: Sequence[Restored]) -> None:
+    """Make the outcomes of what was replaced unreadable; if it cannot be done now, a
+    status says so, and the next call does it.
+    """
+    replaced = [one for one in done if one.done == REPLACED]
+    if replaced and home.scrub():
+        for one in replaced:
+            with home.session(one.name) as session:
+                if session.look() is not None:
+                    Ledger(session).erased(Head.parse(one.head).seq)
+
+
+# --- what is given --------------------------------------------------------------------
+
+
+def _path(file: Any) -> str:
+    path = os.fspath(file) if isinstance(file, os.PathLike) else file
+    if not writable(path):
+        raise InvalidInputError("give the name of a file for the backup, such as backup.db")
+    return str(path)
+
+
+def _heads(heads: Any) -> list[Head]:
+    if isinstance(heads, str) or not isinstance(heads, Sequence):
+        raise InvalidInputError("heads must be a list, such as ['17:5f2c…'], as status shows them")
+    return [Head.parse(head) for head in heads]
+
+
+def _excuse(knows: Any, reason: Any) -> str | None:
+    """The reason for going on from a backup that may be old, if that is meant."""
+    if knows is not True and reason is None:
+        return None
+    text = plain_name("the reason", reason)
+    if knows is not True or not writable(text) or len(text) > LONGEST_REASON:
+        raise InvalidInputError(
+            f"{FORCE} go together: give a reason of at most {LONGEST_REASON} characters, which "
+            "will stand in the public record, so let it name nobody and no outcome"
+        )
+    return str(text)
+
+
+def _head(trial: Session) -> Head:
+    row = trial.look_again()
+    return Head(row.seq, row.head)
+
+
+def _hash(trial: Session) -> str:
+    return digest(trial.look_again().protocol)
+
+
+def _holds(trial: Session, head: Head) -> bool:
+    """Whether a head is one of a trial's record."""
+    return trial.hash_at(head.seq) == head.hash

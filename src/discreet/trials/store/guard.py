@@ -1,0 +1,53 @@
+"""Who else can read a database, and whether others have it open."""
+
+import os
+import shlex
+import sqlite3
+import stat
+import warnings
+from contextlib import suppress
+from typing import Any
+
+from discreet.errors import ReadableFileWarning
+
+PATIENCE = 0.2
+"""Seconds to wait for others who are about to close a file."""
+
+_KEY = "hashtext('discreet_open'), hashtext(coalesce(current_schema(), ''))"
+SHARE = f"SELECT pg_advisory_lock_shared({_KEY})"
+"""What each connection to a server does: it has the trials of this schema open."""
+CLAIM = f"SELECT pg_try_advisory_lock({_KEY})"
+"""Whether nobody else has them open, and can until the connection is closed."""
+
+
+def claim_file(raw: Any, usual_wait: float) -> bool:
+    """Lock an SQLite file for one connection, outside of a transaction, until it is
+    closed; false if another one has it open.
+
+    To leave the write-ahead log takes being alone; the log is back at once, and the
+    lock stays.
+    """
+    try:
+        raw.execute(f"PRAGMA busy_timeout = {PATIENCE * 1000:.0f}").fetchall()
+        for pragma in ("locking_mode = EXCLUSIVE", "journal_mode = DELETE", "journal_mode = WAL"):
+            raw.execute(f"PRAGMA {pragma}").fetchall()
+        raw.execute(f"PRAGMA busy_timeout = {usual_wait * 1000:.0f}").fetchall()
+    except sqlite3.OperationalError as error:
+        if not str(error.sqlite_errorname).startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+            raise
+        return False
+    return True
+
+
+def warn_if_readable(path: str) -> None:
+    """Warn of a file that other users of the machine may read or write."""
+    if os.name == "nt":
+        return
+    with suppress(OSError):
+        if stat.S_IMODE(os.stat(path).st_mode) & 0o077:
+            warnings.warn(
+                f"{path} is open to other users of this machine, and outcomes that are not "
+                f"released are in it: chmod 600 {shlex.quote(path)}",
+                ReadableFileWarning,
+                stacklevel=4,
+            )
