@@ -5,7 +5,6 @@ released a second time without the record saying so.
 import os
 import shutil
 import stat
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -36,7 +35,8 @@ from discreet.trials.store import schema
 from discreet.trials.store.whole import Whole
 from tests.support.stores import OUTCOME, UNITS, create, damage, database, run
 
-ASSETS = Path(__file__).parent.parent / "assets"
+BATCHES = ttucb_batched(delta=1e-9)
+"""It does not end by itself here, and has no noise: nothing is left to chance."""
 FORCED: dict[str, Any] = {
     "i_know_that_epsilon_is_spent_again": True,
     "reason": "the disk is lost",
@@ -72,7 +72,7 @@ def opened(url: str, name: str = "colours", **options: Any) -> Iterator[Trial]:
 
 def begin(url: str, name: str = "colours", people: int = 4, **settings: Any) -> str:
     """A trial with releases and with an outcome that is not released; its head."""
-    trial = create(url, name, **settings)
+    trial = create(url, name, **{"strategy": BATCHES, **settings})
     run(trial, people)
     before = -1
     while before != trial.status().releases:
@@ -89,14 +89,14 @@ def head_of(url: str, name: str = "colours") -> str:
         return trial.status().head
 
 
-def go_on(url: str, name: str = "colours", people: int = 8) -> str:
+def go_on(url: str, name: str = "colours") -> str:
     """More people, and at least one release; the head then."""
     with opened(url, name) as trial:
         before = trial.status().releases
         for one in trial.open_assignments():
             trial.tell(one.id, 0.5)
-        run(trial, people)
-        assert trial.status().releases > before
+        while trial.status().releases == before:
+            run(trial, 1)
         assert trial.verify().intact
     return head_of(url, name)
 
@@ -123,6 +123,12 @@ def rows(url: str) -> dict[str, list[tuple[Any, ...]]]:
 NAMES = sa.select(schema.trials.c.name, schema.trials.c.trial)
 
 
+def lost(url: str, other: str) -> set[tuple[Any, ...]]:
+    """What is kept in one database and not in the other."""
+    wanted, found = rows(url), rows(other)
+    return set[tuple[Any, ...]]().union(*(set(wanted[name]) - set(found[name]) for name in wanted))
+
+
 # --- a backup -------------------------------------------------------------------------
 
 
@@ -133,10 +139,10 @@ def test_a_backup_is_a_database_of_trials(url: str, file: Path) -> None:
     copy = f"sqlite:///{file}"
     assert [one.name for one in list_trials(copy)] == ["colours", "shapes"]
     assert rows(copy) == rows(url)
-    for name in heads:
+    for name, head in heads.items():
         with opened(copy, name) as one, opened(url, name) as real:
             assert one.status() == real.status()
-            assert one.verify(heads[name]).intact
+            assert one.verify(head).intact
 
 
 def test_only_its_owner_can_read_it_and_nothing_is_left_beside(url: str, tmp_path: Path) -> None:
@@ -153,9 +159,9 @@ def test_only_its_owner_can_read_it_and_nothing_is_left_beside(url: str, tmp_pat
 
 
 def test_a_backup_of_one_moment_while_others_write(url: str, tmp_path: Path) -> None:
-    """Each process works on two trials; between any two looks there is something new."""
+    """Each process works on two trials; between two looks there is something new."""
     for name in ("colours", "shapes"):
-        create(url, name, strategy=ttucb_batched(delta=1e-9), max_people=5000).close()
+        create(url, name, strategy=BATCHES, max_people=5000).close()
     stop = tmp_path / "stop"
     children = [_write_on(url, stop) for _ in range(3)]
     heads: list[set[str]] = []
@@ -208,11 +214,11 @@ def test_what_is_written_while_it_is_copied_is_not_in_it(
     found = backup_trials(url, file)
     assert not left
     assert {one.name: one.head for one in found} == heads
-    for name in heads:
-        assert head_of(url, name) != heads[name]
+    for name, head in heads.items():
+        assert head_of(url, name) != head
         with opened(f"sqlite:///{file}", name) as copy:
-            assert copy.verify(heads[name]).intact
-            assert copy.status().head == heads[name]
+            assert copy.verify(head).intact
+            assert copy.status().head == head
 
 
 def test_a_backup_that_fails_leaves_nothing(
@@ -247,7 +253,7 @@ def test_an_older_backup_is_replaced_and_nothing_else(url: str, file: Path) -> N
     go_on(f"sqlite:///{ahead}")
     for one in (notes, foreign, ahead):
         before = one.read_bytes()
-        with pytest.raises(InvalidInputError, match="no older backup of these trials.*so that"):
+        with pytest.raises(InvalidInputError, match=r"no older backup of these trials.*so that"):
             backup_trials(url, one)
         assert one.read_bytes() == before
     empty = file.with_name("empty.db")
@@ -317,10 +323,7 @@ def test_restore_into_a_database_of_the_other_kind(url: str, other: str, file: P
         ("shapes", heads[1], NEW),
     ]
     assert [one.name for one in list_trials(other)] == ["colours", "resident", "shapes"]
-    found, wanted = rows(other), rows(url)
-    assert {name: set(wanted[name]) - set(found[name]) for name in wanted} == dict.fromkeys(
-        wanted, set()
-    )
+    assert not lost(url, other)
     with opened(other) as trial:
         assert trial.journal(1)[0].call == "restore"
         assert not trial.status().acts
@@ -369,9 +372,7 @@ def test_an_older_record_is_replaced(url: str, other: str, file: Path, tmp_path:
     backup_trials(url, newer)
     done = restore_trials(newer, other)
     assert [(one.done, one.head, one.spent_again) for one in done] == [(REPLACED, head, False)]
-    assert {name: set(lines) - set(rows(other)[name]) for name, lines in rows(url).items()} == {
-        name: set() for name in rows(url)
-    }
+    assert not lost(url, other)
     with database(other) as connection:
         units = list(connection.execute(sa.select(schema.sealed.c.units)).scalars())
         assert UNITS not in units, "what was replaced is overwritten"
@@ -424,7 +425,7 @@ def test_a_trial_that_was_only_created_again_shows_nothing(
     begin(url)
     backup_trials(url, file)
     there = here(tmp_path)
-    create(there).close()
+    create(there, strategy=BATCHES).close()
     with pytest.raises(InvalidInputError, match="nothing shows that the backup"):
         restore_trials(file, there)
     assert restore_trials(file, there, [head_of(url)])[0].done == REPLACED
@@ -439,9 +440,9 @@ def test_heads_that_the_file_does_not_have(url: str, tmp_path: Path, file: Path)
         for more in ({}, FORCED):
             with pytest.raises(TamperedError, match=r"it is older than what is known, or of other"):
                 restore_trials(file, there, [wrong], **more)
-    for wrong in ("17", 3, None):
+    for odd in ("17", 3, None):
         with pytest.raises(InvalidInputError, match="head must look like"):
-            restore_trials(file, there, [wrong])  # type: ignore[list-item]
+            restore_trials(file, there, [odd])  # type: ignore[list-item]
     with pytest.raises(InvalidInputError, match="heads must be a list"):
         restore_trials(file, there, later)
     assert not (tmp_path / "here.db").exists()
@@ -465,6 +466,8 @@ def test_another_record_is_not_replaced(url: str, other: str, file: Path) -> Non
     restore_trials(file, other, [head])
     go_on(url)
     backup_trials(url, file)
+    with opened(other) as trial:
+        trial.operate("raise-maximum", "more people come", 600)
     head = go_on(other)
     with pytest.raises(TamperedError, match="is another one than that of the backup"):
         restore_trials(file, other)
@@ -474,7 +477,7 @@ def test_another_record_is_not_replaced(url: str, other: str, file: Path) -> Non
     create(url, "shapes").close()
     create(other, "shapes", max_people=77).close()
     backup_trials(url, file.with_name("second.db"))
-    with pytest.raises(TamperedError, match="another trial 'shapes'.*with other settings"):
+    with pytest.raises(TamperedError, match=r"another trial 'shapes'.*with other settings"):
         restore_trials(file.with_name("second.db"), other, **FORCED)
 
 
@@ -483,8 +486,9 @@ def test_one_that_is_refused_keeps_all_out(url: str, other: str, file: Path) -> 
     create(url, "shapes").close()
     backup_trials(url, file)
     create(other, "shapes").close()
-    run(Trial.open(other, "shapes"), 3)
-    with pytest.raises((TamperedError, StoreError)):
+    with opened(other, "shapes") as trial:
+        run(trial, 3)
+    with pytest.raises(TamperedError, match="it is older"):
         restore_trials(file, other, [head_of(url)])
     assert [one.name for one in list_trials(other)] == ["shapes"]
 
@@ -537,7 +541,7 @@ def test_whoever_had_a_longer_record_open_notices(url: str, file: Path) -> None:
     trial = Trial.open(url, "colours")
     trial.close()
     restore_trials(file, url, **FORCED)
-    with pytest.raises(TamperedError, match="restored from a backup|not the one that is known"):
+    with pytest.raises(TamperedError, match=r"restored from a backup|not the one that is known"):
         trial.ask(1)
     trial.close()
 
@@ -586,7 +590,7 @@ def test_a_damaged_backup(tmp_path: Path, file: Path, what: str) -> None:
     damage(f"sqlite:///{file}", TAMPERED[what])
     there = here(tmp_path, "there.db")
     for more in ({"heads": [head]}, FORCED):
-        with pytest.raises(TamperedError, match="damaged, or was changed|is not|older"):
+        with pytest.raises(TamperedError, match="damaged, or was changed"):
             restore_trials(file, there, **more)
     assert not (tmp_path / "there.db").exists()
 
@@ -663,8 +667,8 @@ def test_a_second_time(url: str, other: str, file: Path) -> None:
         restore_trials(file, other, **FORCED)
         go_on(other)
     create(other, "shapes").close()
-    run(Trial.open(other, "shapes"), 3)
     with opened(other, "shapes") as trial:
+        run(trial, 3)
         assert trial.verify().intact
     with opened(other) as trial:
         assert trial.verify().intact
@@ -677,13 +681,11 @@ def test_a_second_time(url: str, other: str, file: Path) -> None:
 def test_a_file_that_is_open_to_others(tmp_path: Path, mode: int) -> None:
     create(here(tmp_path)).close()
     (tmp_path / "here.db").chmod(mode)
-    with pytest.warns(ReadableFileWarning, match="open to other users.*chmod 600") as said:
+    with pytest.warns(ReadableFileWarning, match=r"open to other users.*chmod 600"):
         trial = Trial.open(here(tmp_path), "colours")
-        run(trial, 3)
-        trial.close()
-        trial.status()
-    assert len(said) == 1
+    run(trial, 3)  # a second warning would be an error
+    trial.close()
+    trial.status()
+    trial.close()
     (tmp_path / "here.db").chmod(0o600)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        Trial.open(here(tmp_path), "colours").close()
+    Trial.open(here(tmp_path), "colours").close()

@@ -248,6 +248,7 @@ def test_migration(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_file_of_version_1(tmp_path: Path) -> None:
     """Made by `python -m tests.support.make_asset`; must open for ever."""
     shutil.copy(ASSETS / "trial-v1.db", tmp_path / "trial.db")
+    (tmp_path / "trial.db").chmod(0o600)
     trial = Trial.open(f"sqlite:///{tmp_path}/trial.db", "dose-finding")
     assert trial.verify().intact
     before = trial.status()

@@ -76,7 +76,9 @@ def test_read_only(trial: Trial, tmp_path: Path) -> None:
     trial.close()
     with tempfile.TemporaryDirectory(prefix="read-only-") as name:
         shutil.copy(tmp_path / "trials.db", name)
-        Path(name, "trials.db").chmod(0o444)
+        Path(name, "trials.db").chmod(0o400)
+        if os.getuid() == 0:
+            os.chown(Path(name, "trials.db"), 65534, -1)
         Path(name).chmod(0o555)
         child = os.fork()
         if child == 0:
@@ -93,7 +95,7 @@ def test_read_only(trial: Trial, tmp_path: Path) -> None:
                 os._exit(1)
         assert os.waitpid(child, 0)[1] == 0
         Path(name).chmod(0o755)
-        Path(name, "trials.db").chmod(0o644)
+        Path(name, "trials.db").chmod(0o600)
         goes_on(Trial.open(f"sqlite:///{name}/trials.db", "colours"))
 
 
