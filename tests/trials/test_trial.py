@@ -416,6 +416,7 @@ def test_a_restored_backup_is_refused_by_whoever_knows_a_later_head(tmp_path: Pa
     for name in ("trial.db", "trial.db-wal", "trial.db-shm"):
         (tmp_path / name).unlink(missing_ok=True)
     (tmp_path / "trial.db").write_bytes(content)
+    (tmp_path / "trial.db").chmod(0o600)
     with pytest.raises(TamperedError, match="backup"):
         Trial.open(url, "dose", head)
     assert "backup" in Trial.open(url, "dose").verify(head).problems[0]
