@@ -344,10 +344,10 @@ def test_people_and_requests_are_known_after_it(url: str, other: str, file: Path
     backup_trials(url, file)
     restore_trials(file, other, [head])
     with opened(other) as copy:
-        assert copy.ask(person="record 12").assignments == asked.assignments
-        assert copy.ask(person="record 12", request="first visit").assignments == asked.assignments
         with pytest.raises(InvalidInputError, match="request was made before"):
             copy.ask(person="record 13", request="first visit")
+        assert copy.ask(person="record 12").assignments == asked.assignments
+        assert copy.ask(person="record 12", request="first visit").assignments == asked.assignments
         assert copy.ask(person="record 13").assignments[0].id != asked.assignments[0].id
         assert copy.tell(asked.assignments[0].id, 1).new == 1
         assert copy.verify(head).intact
@@ -532,6 +532,15 @@ def test_while_others_have_it_open(url: str, other: str, file: Path) -> None:
     if other.startswith("sqlite"):
         with database(other) as connection:
             assert connection.exec_driver_sql("PRAGMA journal_mode").scalar_one() == "wal"
+
+
+def test_whoever_looked_in_vain_has_nothing_open(url: str, other: str, file: Path) -> None:
+    head = begin(url)
+    backup_trials(url, file)
+    with pytest.raises(InvalidInputError) as said:
+        Trial.open(other, "colours")
+    assert restore_trials(file, other, [head])[0].done == NEW
+    assert "there is no file" in str(said.value) or "there are no trials" in str(said.value)
 
 
 def test_whoever_had_a_longer_record_open_notices(url: str, file: Path) -> None:
