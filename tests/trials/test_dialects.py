@@ -8,7 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from discreet.errors import InvalidInputError
-from discreet.trials.store import dialects
+from discreet.trials.store import dialects, reasons
 from tests import conftest
 
 
@@ -35,14 +35,14 @@ def test_other_addresses_are_refused_without_repeating_them(url: str) -> None:
 
 
 CODES = {
-    ("sqlite", "SQLITE_BUSY_SNAPSHOT"): dialects.BUSY,
-    ("sqlite", "SQLITE_IOERR_WRITE"): dialects.NOT_WRITTEN,
-    ("sqlite", "SQLITE_CORRUPT"): dialects.DAMAGED,
+    ("sqlite", "SQLITE_BUSY_SNAPSHOT"): reasons.BUSY,
+    ("sqlite", "SQLITE_IOERR_WRITE"): reasons.NOT_WRITTEN,
+    ("sqlite", "SQLITE_CORRUPT"): reasons.DAMAGED,
     ("sqlite", "SQLITE_CONSTRAINT"): "the database refused (SQLITE_CONSTRAINT)",
-    ("postgresql", "55P03"): dialects.BUSY,
-    ("postgresql", "53100"): dialects.FULL,
-    ("postgresql", "53300"): dialects.OVERLOADED,
-    ("postgresql", "57P01"): dialects.ENDED,
+    ("postgresql", "55P03"): reasons.BUSY,
+    ("postgresql", "53100"): reasons.FULL,
+    ("postgresql", "53300"): reasons.OVERLOADED,
+    ("postgresql", "57P01"): reasons.ENDED,
     ("postgresql", "23514"): "the database refused (23514)",
 }
 
@@ -60,5 +60,5 @@ def test_codes_in_words(kind: str, code: str) -> None:
     dialect = dialects.dialect_of("sqlite:///x.db" if kind == "sqlite" else "postgresql://x/y")
     assert dialect.reason(error) == CODES[kind, code]
     error.orig = None
-    assert dialect.reason(error) == dialects.UNREACHABLE
+    assert dialect.reason(error) == reasons.UNREACHABLE
     assert "secret" not in dialect.reason(sa.exc.InvalidRequestError("secret"))

@@ -83,7 +83,9 @@ def backup_trials(
         for trial in trials:
             with home.session(trial.name) as session:
                 if session.look() is not None:
-                    Ledger(session).note(caller or home.user, "backup", 0, None)
+                    ledger = Ledger(session)
+                    ledger.note(caller or home.user, "backup", 0, None)
+                    ledger.write()
         with home.whole() as here:
             return _write(path, here)
 
@@ -290,6 +292,7 @@ def _put(step: _Step, here: Whole, who: str, excuse: str | None) -> Restored:
     made = here.copy(found.session, there)
     ledger = Ledger(made)
     ledger.note(who, "restore", 0, None)
+    ledger.write()
     if step.doubtful:
         act = Act(RESTORED, None, str(excuse))
         people = made.look_again().people

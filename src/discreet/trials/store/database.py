@@ -19,9 +19,10 @@ import sqlalchemy as sa
 
 from discreet.errors import InvalidInputError, StoreError
 from discreet.trials.store import schema
-from discreet.trials.store.dialects import REPLACED, dialect_of
+from discreet.trials.store.dialects import dialect_of
 from discreet.trials.store.guard import warn_if_readable
 from discreet.trials.store.interrupts import Later, close_at_fork
+from discreet.trials.store.reasons import REPLACED
 from discreet.trials.store.schema import about, metadata, trials
 from discreet.trials.store.session import Session
 from discreet.trials.store.vacuum import Rights
