@@ -16,7 +16,7 @@ from discreet.errors import DiscreetError, InvalidInputError, StoreError
 from discreet.trials import record, settling
 from discreet.trials.desk import Desk
 from discreet.trials.intake import MOST_AT_ONCE
-from discreet.trials.store.ledger import Ledger
+from discreet.trials.store.database import Store
 from discreet.trials.store.session import Session
 from tests.support.stores import create
 
@@ -182,10 +182,10 @@ def test_all_hear_of_a_commit_that_failed(url: str, monkeypatch: pytest.MonkeyPa
     trial.ask()
     with monkeypatch.context() as patch:
 
-        def fail(_: Any) -> None:
+        def fail(*_: Any) -> None:
             raise StoreError("the disk is full")
 
-        patch.setattr(Ledger, "erasing", fail)
+        patch.setattr(Store, "_commit", fail)
         found = at_once(trial, [trial.ask] * 5)
     assert [str(one) for one in found] == ["the disk is full"] * 5
     assert len({id(one) for one in found}) == 5, "each caller has an error of its own"

@@ -44,6 +44,8 @@ class Desk:
         self.session = session
         self.ledger = ledger
         self.who = who
+        self.entered: list[Assigned] = []
+        """Who was assigned."""
         self.drew = False
         """Whether a key or noise was drawn: nothing may follow that."""
         self.erased = False
@@ -264,8 +266,7 @@ class Desk:
 
     def erasing_words(self) -> str:
         """What to say while erased outcomes may still be readable."""
-        found = self.ledger.erasing()
-        return "" if found is None else ERASING
+        return "" if self.session.look_again().erasing is None else ERASING
 
     # --- where people are counted -----------------------------------------------------
 

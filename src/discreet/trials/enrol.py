@@ -87,10 +87,18 @@ def ask(desk: "Desk", callers: Sequence[Wanted]) -> list[Batch | None]:
     fresh = [one for one, numbers in zip(callers, answered, strict=True) if numbers is None]
     added = iter(_assign(desk, fresh)) if fresh else iter(())
     numbers = [next(added) if found is None else found for found in answered]
+    rows = _rows(desk, {number for found in numbers if found for number in found.values()})
     return [
-        None if found is None else _batch(desk, one, found)
+        None if found is None else _batch(desk, one, found, rows)
         for one, found in zip(callers, numbers, strict=True)
     ]
+
+
+def _rows(desk: "Desk", numbers: set[int]) -> dict[int, Assigned]:
+    """The assignments of these people; those who were just entered are at hand."""
+    here = {row.number: row for row in desk.entered}
+    there = sorted(numbers - here.keys())
+    return here | (desk.session.assigned(there) if there else {})
 
 
 def _assign(desk: "Desk", callers: Sequence[Wanted]) -> list[dict[int, int] | None]:
@@ -259,9 +267,11 @@ def _said(desk: "Desk", wanted: Wanted) -> dict[str, Any]:
     return {"count": count, "names": names, "site": wanted.site}
 
 
-def _batch(desk: "Desk", wanted: Wanted, numbers: dict[int, int]) -> Batch:
+def _batch(
+    desk: "Desk", wanted: Wanted, numbers: dict[int, int], rows: dict[int, Assigned]
+) -> Batch:
     """The answer: these people, by their places in the list."""
-    now, rows = desk.now, desk.session.assigned(sorted(numbers.values()))
+    now = desk.now
     named = dict(enumerate(wanted.people or ()))
     assignments = [
         assignment_of(desk, rows[numbers[place]], named.get(place)) for place in sorted(numbers)
@@ -269,7 +279,7 @@ def _batch(desk: "Desk", wanted: Wanted, numbers: dict[int, int]) -> Batch:
     left = [who for place, who in named.items() if place not in numbers]
     middle = None if now.stopped else now.run.middle
     if middle is not None:
-        middles = (now.run.middle_of(row.phase) for row in rows.values())
+        middles = (now.run.middle_of(rows[number].phase) for number in numbers.values())
         middle = next((one for one in middles if one is not None), middle)
     waiting = desk.shown_tally().waiting
     return Batch(tuple(assignments), waiting, now.stopped, middle, now.conduct.paused, tuple(left))
@@ -349,6 +359,7 @@ def _enter(desk: "Desk", places: Sequence[Next], site: str | None) -> None:
         vacant = -1 if place.replaces else 0
         changes.count(desk.slot(place.arm, place.phase), open=1, vacant=vacant)
     desk.session.assign(rows)
+    desk.entered += rows
     desk.session.add(changes.by_slot)
     says: dict[str, Any] = {"first": first, "arms": [place.arm for place in places]}
     says["replacing"] = sum(place.replaces for place in places)

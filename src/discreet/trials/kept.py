@@ -124,10 +124,9 @@ class Kept:
                             del tried[-len(group) :]
                         else:
                             drew = found
-                    erasing = ledger.erasing()
                 row = session.look_again()
                 self._seq, self._seen = row.seq, Head(row.seq, row.head)
-                self._erasing = None if erasing is None else erasing[1]
+                self._erasing = row.erasing
         except Exception as error:
             for job in tried or jobs:
                 job.error = error

@@ -50,7 +50,7 @@ from discreet.trials.status import (
 from discreet.trials.store import schema
 from discreet.trials.store.database import Store
 from discreet.trials.store.interrupts import Later
-from discreet.trials.store.ledger import Entry, Ledger
+from discreet.trials.store.ledger import Entry
 from discreet.trials.together import Job
 from discreet.validate import check_whole
 
@@ -172,8 +172,7 @@ class Trial(Kept):
             if head is not None:
                 check_head(session, Head.parse(head))
             trial._seen = Head(row.seq, row.head)
-            found = Ledger(session).erasing()
-            trial._erasing = None if found is None else found[1]
+            trial._erasing = row.erasing
         trial._tidy_up(row)
         return trial
 

@@ -89,7 +89,7 @@ class Store:
         """One transaction with the trial's lock: all of it happens, and is on disk, or
         nothing of it.
         """
-        with self.lock, self.dialect.turn(), self._connection() as connection:
+        with self._connection() as connection, self.dialect.turn():
             yield Session(connection, name, self.dialect.locks_rows, self.dialect.clock)
             self._commit(connection)
 
@@ -144,7 +144,7 @@ class Store:
             if not self.rights().scrubs:
                 return False
             alone = self._connection(**self.dialect.alone)
-            with self.lock, self.dialect.turn(), alone as connection:
+            with alone as connection, self.dialect.turn():
                 return self.dialect.scrub(connection)
         except StoreError:
             self.close()

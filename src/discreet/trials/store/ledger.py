@@ -45,7 +45,6 @@ _last = (
     .order_by(journal.c.entry.desc())
     .limit(1)
 )
-_erasing = sa.select(sa.func.min(erasing.c.since), sa.func.max(erasing.c.seq)).where(at(erasing))
 _erased = erasing.delete().where(at(erasing), erasing.c.seq <= sa.bindparam("through"))
 
 
@@ -145,19 +144,13 @@ class Ledger:
 
     # --- what is still to be erased ---------------------------------------------------
 
-    def erasing(self) -> tuple[float, int] | None:
-        """(since when, up to which event) outcomes are erased that may still be
-        readable in the files of the database; None: none are.
-        """
-        since, seq = self.session.run(_erasing).one()
-        return None if seq is None else (since, seq)
-
     def erase_later(self) -> None:
         """Note that the outcomes of what was just released are still to be made
         unreadable.
         """
         seq = self.session.look_again().seq
         self.session.insert(erasing, [{"seq": seq, "since": self.now}])
+        self.session.row = self.session.look_again()._replace(erasing=seq)
 
     def erased(self, through: int) -> None:
         """What was erased up to this event is unreadable."""

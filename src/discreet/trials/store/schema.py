@@ -198,6 +198,10 @@ class Row(NamedTuple):
     head: str
     people: int
     state: str
+    erasing: int | None = None
+    """The event up to which outcomes were erased that may still be readable in the
+    files of the database.
+    """
 
 
 class Assigned(NamedTuple):

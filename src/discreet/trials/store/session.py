@@ -20,6 +20,7 @@ from discreet.trials.store.schema import (
     Row,
     assignments,
     batches,
+    erasing,
     events,
     keys,
     rounds,
@@ -42,8 +43,11 @@ def _columns(table: sa.Table, row: type[NamedTuple]) -> list[sa.Column[Any]]:
 
 
 # Statements are made once: making one takes longer than running it.
-_look = sa.select(*_columns(trials, Row)).where(trials.c.name == sa.bindparam("name"))
-_look_locked = _look.with_for_update()
+_erasing = sa.select(sa.func.max(erasing.c.seq)).where(erasing.c.trial == trials.c.trial)
+_look = sa.select(
+    *(trials.c[name] for name in Row._fields if name != "erasing"), _erasing.scalar_subquery()
+).where(trials.c.name == sa.bindparam("name"))
+_look_locked = _look.with_for_update(of=trials)
 _save = trials.update().where(at(trials))
 _events = sa.select(*_columns(events, Event)).where(at(events)).order_by(events.c.seq)
 _hash_at = sa.select(events.c.hash).where(at(events, "seq"))
@@ -117,7 +121,7 @@ class Session:
         """
         statement = _look_locked if self._lock else _look
         found = self.connection.execute(statement, {"name": self.name}).one_or_none()
-        self.row = None if found is None else Row(*found)
+        self.row = None if found is None else Row._make(found)
         return self.row
 
     def forget(self) -> None:
