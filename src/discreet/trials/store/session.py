@@ -48,6 +48,7 @@ _look = sa.select(
     *(trials.c[name] for name in Row._fields if name != "erasing"), _erasing.scalar_subquery()
 ).where(trials.c.name == sa.bindparam("name"))
 _look_locked = _look.with_for_update(of=trials)
+_inserts = {table: table.insert() for table in schema.metadata.sorted_tables}
 _save = trials.update().where(at(trials))
 _events = sa.select(*_columns(events, Event)).where(at(events)).order_by(events.c.seq)
 _hash_at = sa.select(events.c.hash).where(at(events, "seq"))
@@ -365,7 +366,7 @@ class Session:
         """Rows of this trial."""
         trial = self.look_again().trial
         if rows:
-            self.connection.execute(table.insert(), [{"trial": trial, **row} for row in rows])
+            self.connection.execute(_inserts[table], [{"trial": trial, **row} for row in rows])
 
 
 def pieces(values: Sequence[Any]) -> Iterator[Sequence[Any]]:
