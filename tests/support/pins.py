@@ -151,7 +151,7 @@ COMMANDS = {
     "audit privacy local": "audit privacy --strategy ctb-tt --epsilon 1 --runs 400 --noise numpy --seed 3",
     "sweep": "sweep study.toml --out study",
     "trial create": "trial create dose --arms a,b --strategy bet-se --trust none --max-people 60 --url sqlite:///t.db",
-    "trial ask": "trial ask dose -n 3 --url sqlite:///t.db",
+    "trial ask": "trial ask dose -n 3 --request monday --url sqlite:///t.db",
     "trial status": "trial status dose --url sqlite:///t.db",
     "trial tell": "trial tell dose --csv told.csv --url sqlite:///t.db",
     "trial status told": "trial status dose --url sqlite:///t.db",

@@ -245,9 +245,10 @@ def test_migration(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
         Trial.open(url, "colours")
 
 
-def test_file_of_version_1(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", range(1, schema.SCHEMA))
+def test_files_of_earlier_versions(version: int, tmp_path: Path) -> None:
     """Made by `python -m tests.support.make_asset`; must open for ever."""
-    shutil.copy(ASSETS / "trial-v1.db", tmp_path / "trial.db")
+    shutil.copy(ASSETS / f"trial-v{version}.db", tmp_path / "trial.db")
     (tmp_path / "trial.db").chmod(0o600)
     trial = Trial.open(f"sqlite:///{tmp_path}/trial.db", "dose-finding")
     assert trial.verify().intact
