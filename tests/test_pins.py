@@ -3,7 +3,6 @@ of trials under way.
 """
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +69,8 @@ MADE_WITH = {
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
     for name in set(PINNED.values()):
-        shutil.copy(pins.PINS / name, tmp_path / name)
+        (tmp_path / name).write_bytes((pins.PINS / name).read_bytes())
+        (tmp_path / name).chmod(0o600)
     return tmp_path
 
 

@@ -277,7 +277,7 @@ COINS: dict[str, Made] = {
         (
             ("close-site", "Lyon"),
             ("add-arm", "40 mg"),
-            ("raise-maximum", 4000),
+            ("maximum", 4000),  # as it was called when the file was made
             ("pause", None),
             ("resume", None),
             ("drop-arm", "5 mg"),

@@ -24,6 +24,7 @@ from discreet.version import __version__
 YOUNGER = (
     *("leads", "assignment", "outside", "middle", "guarantee", "timing", "deadline"),
     *("enrolment", "paused", "sites", "acts", "next_release", "error_rate"),
+    *("past_deadline", "coming_again", "erasing"),
 )
 """Of a status: what older transcripts do not say, where it is empty."""
 PARTS = ("protocol", "protocol_hash", "events", "status")
