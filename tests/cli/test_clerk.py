@@ -50,8 +50,10 @@ def test_a_second_file_that_disagrees_is_not_just_accepted(folder: Path) -> None
     assert trial("tell", "dose", "--csv", "one.csv").stdout == "Accepted: 2.\n"
     said = trial("tell", "dose", "--csv", "two.csv").stdout.splitlines()
     assert said[0] == "Accepted: 1."
-    assert said[1].startswith("Told before, or declared missing, and left as they were: discreet ")
-    assert said[1].endswith(f"trial amend dose ID OUTCOME corrects one: {ids[0]}, {ids[1]}")
+    assert said[1] == (
+        f"Told before, or declared missing, which stays as it was: {ids[0]}, {ids[1]}. To correct "
+        "one: discreet trial amend dose ID OUTCOME"
+    )
     found = read("tell", "dose", "--csv", "two.csv")
     assert found == {"accepted": 0, "before": ids, "late": []}
 

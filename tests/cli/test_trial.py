@@ -112,8 +112,12 @@ def test_missing_outcomes_and_people(folder: Path) -> None:
     first, second = batch["assignments"]
     assert {first["arm"], second["arm"]} == {"a", "b"}
     assert "took part before" in trial("ask", "dose", "--people", "people.txt", code=2).stderr
-    assert trial("miss", "dose", first["id"]).stdout == "Accepted.\n"
-    assert read("miss", "dose", first["id"]) == {"accepted": 1}
+    assert trial("miss", "dose", first["id"]).stdout == "Accepted: 1.\n"
+    assert read("miss", "dose", first["id"]) == {
+        "accepted": 0,
+        "before": [first["id"]],
+        "late": [],
+    }
     assert read("ask", "dose")["assignments"][0]["arm"] == first["arm"]
 
 

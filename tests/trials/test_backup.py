@@ -371,7 +371,7 @@ def test_an_older_record_is_replaced(url: str, other: str, file: Path, tmp_path:
     head = go_on(url)
     newer = tmp_path / "newer.db"
     backup_trials(url, newer)
-    done = restore_trials(newer, other)
+    done = restore_trials(newer, other, [head])
     assert [(one.done, one.head, one.spent_again) for one in done] == [(REPLACED, head, False)]
     assert not lost(url, other)
     with database(other) as connection:

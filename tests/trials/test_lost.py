@@ -162,7 +162,7 @@ def test_an_answer_that_cannot_be_written_is_had_again(out: str, tmp_path: Path)
     os.close(target)
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
-    assert "Nothing is lost: discreet trial ask colours --request " in done.stderr
+    assert "this gives it again: discreet trial ask colours --request " in done.stderr
     key = done.stderr.split("--request ")[1].split()[0]
     assert trial.status().people == 2
     batch = trial.ask(request=key)

@@ -3,6 +3,7 @@ server itself, in words of ours.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -105,9 +106,9 @@ def test_a_viewer_sees_what_anyone_may_see(roles: dict[str, str], tmp_path: Path
     made = create(roles["operator"], lease=3600.0)
     run(made, 8)
     seen = Trial.open(roles["viewer"], "colours", head=made.status().head)
-    assert seen.status() == made.status()
-    assert seen.status().past_deadline == 0
-    assert seen.transcript() == made.transcript()
+    assert made.status().past_deadline == 0
+    assert seen.status() == replace(made.status(), past_deadline=None)
+    assert seen.transcript()["events"] == made.transcript()["events"]
     assert "colours" in trial_page(seen.transcript())
     assert verify_transcript(seen.transcript()).intact
     assert [one.people for one in list_trials(roles["viewer"])] == [8]

@@ -6,6 +6,7 @@ what to do. 1: anything else. Heavy parts are imported inside the commands, so t
 starts soon.
 """
 
+import errno
 import re
 from typing import Any
 
@@ -40,8 +41,17 @@ class OneLine(click.Group):
             ctx.exit(code)
         except click.UsageError as error:
             words = EXTRA.sub(r"\1.", error.format_message())
-            click.echo(f"discreet: {words} See 'discreet --help'.", err=True)
+            path = error.ctx.command_path if error.ctx else "discreet"
+            click.echo(f"discreet: {words} See '{path} --help'.", err=True)
             ctx.exit(2)
+        except KeyboardInterrupt:
+            click.echo("discreet: stopped. What was not shown may be repeated safely.", err=True)
+            ctx.exit(130)
+        except OSError as error:
+            if error.errno == errno.EPIPE:
+                raise
+            click.echo(f"discreet: what was done could not be shown: {error.strerror}", err=True)
+            ctx.exit(1)
 
 
 @click.group(cls=OneLine, context_settings={"help_option_names": ["-h", "--help"]})

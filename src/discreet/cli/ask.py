@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from discreet.cli.options import json_option, json_text, opened, url_option
+from discreet.cli.options import json_option, json_text, opened, typed_url, url_option
 from discreet.cli.tables import reading
 from discreet.cli.transcript import head_option
 from discreet.errors import InvalidInputError
@@ -23,10 +23,13 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("name")
+@click.option("--count", "-n", type=int, help="How many people to assign.  [default: 1]")
 @click.option(
-    "--count", "-n", type=int, default=1, show_default=True, help="How many people to assign."
+    "--person",
+    "persons",
+    multiple=True,
+    help="Who comes: an identifier, of which only a keyed hash is kept.",
 )
-@click.option("--person", help="Who comes: an identifier, of which only a keyed hash is kept.")
 @click.option(
     "--people", type=click.Path(), help="File with one identifier a line, in place of --count."
 )
@@ -35,16 +38,17 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--request",
-    help="A text of your own for this request: repeated with the same one, it gets the same "
-    "assignments again.  [default: a new one, which is shown where the answer could be lost]",
+    help="A text of your own for this request: repeated with it, alone or with what else was "
+    "said, it gets the same assignments again.  [default: a new one, which is shown where the "
+    "answer could be lost]",
 )
 @head_option
 @url_option
 @json_option
 def ask(
     name: str,
-    count: int,
-    person: str | None,
+    count: int | None,
+    persons: tuple[str, ...],
     people: str | None,
     site: str | None,
     request: str | None,
@@ -57,27 +61,57 @@ def ask(
     """
     from discreet.trials.store.interrupts import Later
 
-    wanted = _people(person, people)
+    wanted = _people(persons, people, count)
     place = opened(url, name, head)
-    key = request or secrets.token_hex(8)
-    again = f"discreet trial ask {shlex.quote(name)} --request {shlex.quote(key)}"
+    if request is not None and wanted is None and count is None and not place.asked(request):
+        raise InvalidInputError(
+            "no request of this key has been made: check the key. If it is a new one, say how many "
+            "or who come, with --count 1, --person or --people. Nobody was assigned"
+        )
+    key, asked = request or secrets.token_hex(8), len(wanted) if wanted else count or 1
+    again = _again(name, key, (("--people", people), ("--site", site), ("--url", typed_url())))
     with Later():  # the answer is shown before Ctrl-C is heard
-        batch = place.ask(count, wanted, site, request=key)
-        asked = count if wanted is None else len(wanted)
+        batch = place.ask(asked, wanted, site, request=key)
         if request is None and batch.assignments and not sys.stdout.isatty():
             click.echo(f"discreet: if the answer is lost, this gives it again: {again}", err=True)
         with _shown(again):
             click.echo(json_text(_plain(batch, key)) if as_json else _words(batch, asked, place))
 
 
-def _people(person: str | None, people: str | None) -> list[str] | None:
+def _again(name: str, key: str, options: tuple[tuple[str, str | None], ...]) -> str:
+    """The command that repeats a request; without identities, as it may be logged."""
+    words = ["discreet trial ask", shlex.quote(name), "--request", shlex.quote(key)]
+    for option, value in options:
+        words += [] if value is None else [option, shlex.quote(value)]
+    return " ".join(words)
+
+
+TITLES = ("id", "identifier", "name", "names", "patient", "people", "person", "subject")
+
+
+def _people(persons: tuple[str, ...], people: str | None, count: int | None) -> list[str] | None:
     """Who comes, if that is said."""
-    if person is not None and people is not None:
+    if len(persons) > 1:
+        raise InvalidInputError("give --person once; for several people take --people FILE")
+    if (persons or people is not None) and count is not None:
+        raise InvalidInputError("give --count, or who comes, not both")
+    if persons and people is not None:
         raise InvalidInputError("give --person or --people, not both")
     if people is None:
-        return None if person is None else [person]
+        return [*persons] or None
     with reading(people) as file:
-        return [line.strip() for line in file if line.strip()]
+        named = [line.strip() for line in file if line.strip()]
+    if named and named[0].strip('"').lower() in TITLES:
+        raise InvalidInputError(
+            f"the first line of {people} looks like a title, not like somebody who comes: leave it "
+            "out. Nobody was assigned"
+        )
+    if wrong := [place for place, line in enumerate(named, start=1) if set(line) & set(";\t")]:
+        raise InvalidInputError(
+            f"entry {wrong[0]} of {people} has several columns: give a file with one identifier a "
+            "line. Nobody was assigned"
+        )
+    return named
 
 
 @contextmanager
@@ -88,7 +122,11 @@ def _shown(again: str) -> Iterator[None]:
     except OSError:
         with suppress(OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        click.echo(f"discreet: the answer could not be written. Nothing is lost: {again}", err=True)
+        click.echo(
+            "discreet: the answer could not be written. Nothing is lost; this gives it again: "
+            f"{again}",
+            err=True,
+        )
         click.get_current_context().exit(1)
 
 
@@ -121,7 +159,11 @@ def _words(batch: "Batch", asked: int, place: "Trial") -> str:
         words = "Their outcomes are randomised where they are: discreet respond"
         lines.append(f"{words} {options} --outcome -")
     if batch.left and batch.assignments:
-        lines.append(f"Not assigned yet: the last {len(batch.left)} who are not listed here.")
+        others = "" if len(batch.left) == 1 else f" and {len(batch.left) - 1} more"
+        lines.append(
+            f"Not assigned yet: {batch.left[0]}{others}. Ask for them in the next round, with a "
+            "new request."
+        )
     if words := _next_words(batch, asked, protocol):
         lines.append(words)
     return "\n".join(lines)
@@ -152,4 +194,6 @@ def _next_words(batch: "Batch", asked: int, protocol: "Protocol") -> str:
             f"The round is full. Its {batch.waiting} people are released by the clock, when the "
             f"deadline of the last one has passed: ask again then, or discreet trial expire {name}"
         )
-    return f"Waiting for {outcomes} before anyone else is assigned." if batch.waiting else ""
+    nobody = "" if batch.assignments else "Nobody was assigned. "
+    waits = f"{nobody}Waiting for {outcomes} before anyone else is assigned."
+    return waits if batch.waiting else ""

@@ -13,7 +13,10 @@ SAFE = (
 )
 AGAIN = (
     "Outcomes that were told after the backup was taken are not in it: tell them again, which is "
-    "safe. Take a new backup now, and delete those that are older."
+    "safe. People who were assigned after it are not in it either: their ids are unknown now, and "
+    "if they are asked for again they may be dealt another arm. Before you go on, decide what is "
+    "to happen with people who were treated already, and keep a list of them. Take a new backup "
+    "now, and delete those that are older."
 )
 
 

@@ -48,6 +48,16 @@ def _address(ctx: click.Context, _param: click.Parameter, value: str | None) -> 
     return HERE
 
 
+def typed_url() -> str | None:
+    """The address that was typed, for a command to be repeated; none that has a
+    password in it.
+    """
+    ctx = click.get_current_context()
+    typed = ctx.get_parameter_source("url") == click.core.ParameterSource.COMMANDLINE
+    url = str(ctx.params.get("url"))
+    return url if typed and not _has_password(url) else None
+
+
 def _has_password(url: str) -> bool:
     """Whether an address has one before its host, or among its parameters."""
     login = url.partition("://")[2].partition("@")[0]

@@ -26,22 +26,14 @@ def open_assignments(
         show_json({"open": [asdict(one) for one in found]})
         return
     if not found:
-        click.echo("Every outcome is in.")
-        return
-    from discreet.reports.terminal import show_grid
-
-    rows = [
-        [
-            one.id,
-            one.arm,
-            one.site or "",
-            "" if one.age is None else span(one.age),
-            "" if one.deadline is None else moment(one.deadline),
-        ]
-        for one in found
-    ]
-    heads = ["id", "arm", "site", "assigned since", "deadline"]
-    show_grid(heads, rows, left=heads[:3])
+        click.echo(
+            "Nobody is waited for: every outcome is in, declared missing, or past its deadline."
+        )
+    for one in found:
+        words = [one.id, one.arm, *([one.site] if one.site else [])]
+        words += [] if one.age is None else [f"assigned {span(one.age)} ago"]
+        words += [] if one.deadline is None else [f"until {moment(one.deadline)}"]
+        click.echo("  ".join(words))
 
 
 @click.command()
@@ -77,11 +69,10 @@ def journal(name: str, most: int, head: str | None, url: str, as_json: bool) -> 
     if as_json:
         show_json({"journal": [one._asdict() for one in found]})
         return
-    from discreet.reports.terminal import show_grid
-
-    rows = [[moment(one.at), one.who, one.site or "", one.call, f"{one.people}"] for one in found]
-    heads = ["when", "who", "site", "call", "people"]
-    show_grid(heads, rows, left=heads[:4])
+    for one in found:
+        people = f"{one.people} people" if one.people != 1 else "1 person"
+        words = [moment(one.at), one.who, *([one.site] if one.site else []), one.call, people]
+        click.echo("  ".join(words))
 
 
 def moment(seconds: float) -> str:

@@ -42,9 +42,9 @@ def read_outcome(id: str, word: str, protocol: "Protocol") -> float:
     return value
 
 
-def read_outcomes(file: TextIO) -> Iterator[tuple[str, str]]:
-    """(id, outcome) of each line; a first line id,outcome is skipped. Errors name the
-    line and not what is in it.
+def read_outcomes(file: TextIO) -> Iterator[tuple[int, str, str]]:
+    """(line, id, outcome) of each line; a first line id,outcome is skipped. Errors name
+    the line and not what is in it.
 
     Spreadsheets separate by commas, semicolons or tabs, and may say by which in a line
     sep=; before all others. Where it is not the comma, that may be the decimal point.
@@ -67,10 +67,14 @@ def read_outcomes(file: TextIO) -> Iterator[tuple[str, str]]:
             continue
         if separator != "," and len(cells) == 2:
             cells[1] = cells[1].replace(",", ".")
-        if len(cells) != 2 or not all(cells) or not _is_outcome(cells[1]):
+        if len(cells) != 2 or not all(cells):
             raise InvalidInputError(
                 f"line {number} is not an id and an outcome separated by a comma, a semicolon or a "
                 "tab; nothing was told"
+            )
+        if not _is_outcome(cells[1]):
+            raise InvalidInputError(
+                f"line {number} has an outcome that is no number; nothing was told"
             )
         if cells[0] in seen:
             raise InvalidInputError(
@@ -78,7 +82,7 @@ def read_outcomes(file: TextIO) -> Iterator[tuple[str, str]]:
                 "nothing was told"
             )
         seen.add(cells[0])
-        yield cells[0], cells[1]
+        yield number, cells[0], cells[1]
 
 
 def pieces_of(file: TextIO) -> Iterator[dict[str, str]]:
@@ -87,7 +91,7 @@ def pieces_of(file: TextIO) -> Iterator[dict[str, str]]:
 
     file.seek(0)
     rows = read_outcomes(file)
-    while piece := dict(islice(rows, MOST_AT_ONCE)):
+    while piece := {id: word for _, id, word in islice(rows, MOST_AT_ONCE)}:
         yield piece
 
 

@@ -73,10 +73,15 @@ def tell(
         )
     place = opened(url, name, head)
     found = _tell_file(place, table) if table else _tell(place, {str(id): str(outcome)})
+    _show_told(found, place.protocol, as_json)
+
+
+def _show_told(found: "Told", protocol: "Protocol", as_json: bool) -> None:
+    """What was taken."""
     if as_json:
         show_json({"accepted": found.new, "before": [*found.before], "late": [*found.late]})
     else:
-        click.echo("\n".join(_told_words(found, place.protocol)))
+        click.echo("\n".join(_told_words(found, protocol)))
 
 
 def _tell(place: "Trial", told: dict[str, str]) -> "Told":
@@ -98,9 +103,9 @@ def _tell_file(place: "Trial", table: str) -> "Told":
 
     randomised = place.protocol.strategy.trust_model.randomised
     with reading(table) as file:
-        for id, word in read_outcomes(file):
+        for line, id, word in read_outcomes(file):
             if not randomised:
-                read_outcome(id, word, place.protocol)
+                read_outcome(f"line {line}, {id}", word, place.protocol)
         sums = Told(0)
         for piece in pieces_of(file):
             try:
@@ -122,12 +127,12 @@ def _told_words(found: "Told", protocol: "Protocol") -> list[str]:
     """What was taken, and of what was not, why: by ids and times, never by outcomes."""
     words = [f"Accepted: {found.new}."]
     if found.before:
-        mended = f": discreet trial amend {shlex.quote(protocol.name)} ID OUTCOME corrects one"
+        mended = f" To correct one: discreet trial amend {shlex.quote(protocol.name)} ID OUTCOME"
         if protocol.strategy.trust_model.randomised:
             mended = ""
         words.append(
-            f"Told before, or declared missing, and left as they were{mended}: "
-            f"{_some(found.before)}"
+            "Told before, or declared missing, which stays as it was: "
+            f"{_some(found.before)}.{mended}"
         )
     if found.late:
         words.append(f"Past their deadline, and of no effect: {_some(found.late)}")
@@ -161,8 +166,8 @@ def amend(name: str, id: str, outcome: str, head: str | None, url: str, as_json:
 @json_option
 def miss(name: str, id: str, head: str | None, url: str, as_json: bool) -> None:
     """Say that an outcome will not come."""
-    opened(url, name, head).miss(id)
-    show_json({"accepted": 1}) if as_json else click.echo("Accepted.")
+    place = opened(url, name, head)
+    _show_told(place.miss(id), place.protocol, as_json)
 
 
 @trial.command("list")

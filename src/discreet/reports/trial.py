@@ -29,10 +29,11 @@ from discreet.reports.conduct import (
 )
 from discreet.reports.page import Bullets, Picture, Section, Table, Text, page
 from discreet.trials.chain import Event
+from discreet.trials.conduct import RESTORED
 from discreet.trials.protocol import MISSING, RETAIN
 from discreet.trials.record import BROKEN
 from discreet.trials.replay import Replay
-from discreet.trials.status import Verification
+from discreet.trials.status import RESTORED_WORDS, Verification
 from discreet.trials.verify import check_transcript, read_transcript
 from discreet.words import lead_words
 
@@ -225,9 +226,15 @@ def _promises(transcript: dict[str, Any]) -> list[str]:
         found.append(
             f"{status['releases']} releases, each of at most ε = {max(spent):.6g}; each person is "
             f"in one of them, so the whole transcript has ε = {status['epsilon']:g}. A person who "
-            "took part k times has k times that."
+            f"took part k times has k times that.{_restored(status)}"
         )
     return found
+
+
+def _restored(status: dict[str, Any]) -> str:
+    """What does not hold after a forced restore."""
+    acts = [act["action"] for act in status.get("acts", ())]
+    return f" {RESTORED_WORDS}." if RESTORED in acts else ""
 
 
 def _protocol(transcript: dict[str, Any]) -> Table:

@@ -248,8 +248,8 @@ def _plan(found: list[_Found], here: Whole | None, known: list[Head], forced: bo
 
 
 def _step(found: _Found, there: Session | None, known: list[Head], forced: bool) -> _Step:
-    """A record that has no more than its first event is anybody's who has the
-    protocol: it shows nothing.
+    """That a record in the database goes on in the backup does not show that the backup
+    is the latest: the file may have been put back by hand. Only a known head does.
     """
     over, vouched = found.now.stopped, any(_holds(found.session, head) for head in known)
     if there is None:
@@ -257,11 +257,22 @@ def _step(found: _Found, there: Session | None, known: list[Head], forced: bool)
     if _head(there) == _head(found.session):
         return _Step(found, there, LEFT, False)
     if begins(there, found.session):
-        shown = vouched or there.look_again().seq > 1
-        return _Step(found, there, REPLACED, not (over or shown))
+        return _Step(found, there, REPLACED, not (over or vouched))
+    if over:
+        raise TamperedError(_ended(found.session))
     if not forced or digest(there.look_again().protocol) != _hash(found.session):
         raise TamperedError(_other(found.session, there))
-    return _Step(found, there, REPLACED, not over)
+    return _Step(found, there, REPLACED, True)
+
+
+def _ended(trial: Session) -> str:
+    """Why a record that has ended takes the place of no other: nothing can be written
+    into it any more, and so nobody could see that another one was there.
+    """
+    return (
+        f"the record of {trial.name!r} in the backup has ended, and the database has another one: "
+        "restore into a database of its own; nothing was changed"
+    )
 
 
 def _other(trial: Session, there: Session) -> str:

@@ -95,6 +95,7 @@ NOT_NOW = {
     RESTORED: "only a restore writes this: discreet trial restore",
 }
 """What stands in records, and is no action of an operator's."""
+CLOCK_TELLS = "set-clock takes a reason and nothing else: the clock tells"
 
 
 class Act(NamedTuple):
@@ -250,7 +251,7 @@ class Conduct:
 
     def _set_clock(self, about: Any) -> None:
         if type(about) is not int or about < 0:
-            raise InvalidInputError("set-clock takes a reason and nothing else: the clock tells")
+            raise InvalidInputError(CLOCK_TELLS)
         self.at = min(self.at, about)
         self.last = [[round, min(at, about)] for round, at in self.last]
 

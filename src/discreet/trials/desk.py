@@ -13,7 +13,7 @@ from typing import NamedTuple
 from discreet.errors import InvalidInputError
 from discreet.trials import mechanisms
 from discreet.trials.changes import Changes, Slot
-from discreet.trials.conduct import NOT_NOW, SET_CLOCK, Act
+from discreet.trials.conduct import CLOCK_TELLS, NOT_NOW, SET_CLOCK, Act
 from discreet.trials.intake import id_of, number_of, same_id, unknown_id
 from discreet.trials.protocol import Protocol
 from discreet.trials.record import Public
@@ -173,22 +173,29 @@ class Desk:
         """Open assignments past their deadline, or lease."""
         return self.session.late(self.time)
 
-    def lose(self, rows: Iterable[Assigned], state: int) -> None:
-        """Outcomes that will not come: the worst one, or a place for another person."""
-        lost = [row for row in rows if row.state == schema.OPEN]
-        self._give_up(lost, state)
-        if lost:
-            self.note("tell", len(lost))  # which of them are missing may be an outcome
-            settle(self, lost)
+    def miss(self, id: str) -> Told:
+        """An outcome that will not come: the worst one, or a place for another
+        person.
+        """
+        row = self.find([id])[id]
+        if self._past(row):
+            return Told(0, (), (id,))
+        if row.state != schema.OPEN:
+            return Told(0, (id,))
+        self._give_up([row], schema.MISSED)
+        self.note("tell", 1)  # that it is missing may be an outcome
+        settle(self, [row])
+        return Told(1)
 
-    def expire(self) -> int:
+    def expire(self, noted: bool) -> int:
         """Outcomes past their deadline are given up, and what is released by the clock
         is; how many numbers were released. (How many were given up is no count to be
-        shown: an outcome that is missing is an outcome.)
+        shown: an outcome that is missing is an outcome. So the call is noted whoever is
+        late.)
         """
         late, before = self.late(), self.now.releases
         self._give_up(late, schema.EXPIRED)
-        if late:
+        if noted:
             self.note("expire", 0)
         settle(self, late, by_clock=True)
         return self.now.releases - before
@@ -243,7 +250,9 @@ class Desk:
             )
         if isinstance(act.action, str) and act.action in NOT_NOW:
             raise InvalidInputError(NOT_NOW[act.action])
-        if act.action == SET_CLOCK and act.about is None:
+        if act.action == SET_CLOCK:
+            if act.about is not None:
+                raise InvalidInputError(CLOCK_TELLS)
             act = act._replace(about=int(self.ledger.now))
             if self.protocol.until is not None:
                 self.session.bring_forward(float(act.about or 0) + self.protocol.until)

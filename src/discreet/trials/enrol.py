@@ -104,8 +104,9 @@ def _rows(desk: "Desk", numbers: set[int]) -> dict[int, Assigned]:
 def _assign(desk: "Desk", callers: Sequence[Wanted]) -> list[dict[int, int] | None]:
     """The numbers of the people of each caller, by their places in the list."""
     wanted = _together(callers)
-    _check_site(desk, wanted.site)
     coming = _coming(desk, wanted)
+    if coming.new or not coming.known:
+        _check_site(desk, wanted.site)
     if coming.new and closed(desk):
         return [None] * len(callers)
     _check_middles(desk, coming)
@@ -183,20 +184,20 @@ def _coming(desk: "Desk", wanted: Wanted) -> Coming:
         return Coming([], {}, list(range(wanted.how_many)))
     hashes = [desk.ledger.hash(name) for name in wanted.names]
     found, firsts = desk.ledger.numbers(hashes), dict[bytes, int]()
-    refused, known = list[int](), dict[int, int]()
+    twice, refused, known = list[int](), list[int](), dict[int, int]()
     for place, hash in enumerate(hashes):
         number = found.get(hash)
         if firsts.setdefault(hash, place) != place:
-            refused.append(place)
+            twice.append(place)
         elif desk.protocol.people == STICKY and number is not None:
             known[place] = number
         elif hash in found:
             refused.append(place)
-    if refused:
-        places = ", ".join(str(place + 1) for place in refused)
+    if refused or twice:
+        places = ", ".join(str(place + 1) for place in sorted(refused or twice))
+        why = "took part before" if refused else "are named before in it"
         raise InvalidInputError(
-            f"people number {places} of the list took part before (or are named twice): leave "
-            "them out. Nobody was assigned"
+            f"people number {places} of the list {why}: leave them out. Nobody was assigned"
         )
     return Coming(hashes, known, [place for place in range(len(hashes)) if place not in known])
 
@@ -251,6 +252,11 @@ def _asked_before(desk: "Desk", wanted: Wanted) -> dict[int, int] | None:
     return {int(place): number for place, number in found["numbers"].items()}
 
 
+def answered_before(desk: "Desk", request: str) -> bool:
+    """Whether a request has had an answer."""
+    return desk.ledger.answered(desk.ledger.hash(request.encode())) is not None
+
+
 def _keep_answer(desk: "Desk", wanted: Wanted, numbers: dict[int, int]) -> None:
     if wanted.request is not None:
         answer = canonical({"said": _said(desk, wanted), "numbers": numbers})
@@ -292,6 +298,10 @@ def assignment_of(desk: "Desk", row: Assigned, person: str | None = None) -> Ass
 
 def open_assignments(desk: "Desk", site: str | None) -> list[OpenAssignment]:
     """Whose outcome is not in; the journal notes that somebody looked."""
+    known = {*(desk.now.conduct.sites_of(desk.protocol) or ()), *desk.now.conduct.sites}
+    if site is not None and site not in known:
+        names = ", ".join(sorted(known)) or "none yet"
+        raise InvalidInputError(f"nobody came from a site {site!r}; sites: {names}")
     rows, now = desk.session.open_assignments(site), desk.ledger.now
     desk.note("open", len(rows), site)
     arms = desk.now.conduct.arms

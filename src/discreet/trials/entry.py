@@ -2,18 +2,20 @@
 record.
 """
 
+import json
 import secrets
 from collections.abc import Iterator
 from itertools import islice
+from typing import Any
 
 from discreet.arrays import Progress
 from discreet.errors import TamperedError
 from discreet.trials.chain import Head, first_event
 from discreet.trials.dealing import KEY_BYTES, commitment
-from discreet.trials.protocol import Protocol, digest
+from discreet.trials.protocol import Protocol, as_written, digest
 from discreet.trials.record import fresh
 from discreet.trials.replay import Replay
-from discreet.trials.status import Verification
+from discreet.trials.status import Status, Verification
 from discreet.trials.store.database import Store
 from discreet.trials.store.ledger import Ledger
 from discreet.trials.store.schema import Row
@@ -51,6 +53,22 @@ def check_head(session: Session, known: Head) -> None:
             f"event {known.seq} of {session.name!r} is not the one that is known: the record was "
             "changed"
         )
+
+
+def transcript_of(
+    protocol: Protocol, protocol_hash: str, session: Session, status: Status
+) -> dict[str, Any]:
+    """What may be published of a trial."""
+    written = session.look_again().protocol
+    return {
+        "protocol": as_written(protocol.to_dict(), json.loads(written)),
+        "protocol_hash": protocol_hash,
+        "events": [
+            {"seq": event.seq, "kind": event.kind, **event.says, "hash": event.hash}
+            for event in session.events()
+        ],
+        "status": status.to_dict(),
+    }
 
 
 def begins(shorter: Session, longer: Session) -> bool:

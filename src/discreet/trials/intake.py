@@ -40,7 +40,7 @@ def id_of(row: Assigned) -> str:
 
 def unknown_id(id: str) -> InvalidInputError:
     """What to say of an id that nobody has; no more than that."""
-    return InvalidInputError(f"there is no assignment {id!r} in this trial; nothing was told")
+    return InvalidInputError(f"there is no assignment {id!r} in this trial; nothing was changed")
 
 
 def same_id(id: str, given: str) -> bool:

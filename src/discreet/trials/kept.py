@@ -16,10 +16,12 @@ from discreet.errors import (
 )
 from discreet.trials.chain import Head
 from discreet.trials.desk import Desk
+from discreet.trials.enrol import answered_before
 from discreet.trials.entry import check_head
-from discreet.trials.intake import MOST_AT_ONCE, unknown_id
+from discreet.trials.intake import MOST_AT_ONCE, check_request, unknown_id
 from discreet.trials.protocol import Protocol
 from discreet.trials.record import BROKEN, fresh
+from discreet.trials.status import Aside
 from discreet.trials.store.database import Store
 from discreet.trials.store.ledger import Ledger
 from discreet.trials.store.schema import Row
@@ -62,6 +64,12 @@ class Kept:
     def files(self) -> tuple[str, ...]:
         """Files of the database on this machine: nothing else may be written there."""
         return self._store.dialect.files
+
+    def asked(self, request: str) -> bool:
+        """Whether a request of this key has had an answer."""
+        key = check_request(request)
+        with self._reading() as desk:
+            return key is not None and answered_before(desk, key)
 
     def _write(self, work: Callable[[Desk], Found], **about: Any) -> Found:
         """Do something in a transaction, with the state as it is now: all of it
@@ -137,8 +145,8 @@ class Kept:
         """Do jobs that are alike; whether they drew anything. Every change of the state
         is an event, so that the state is written if there were any.
         """
-        if not jobs[0].any_clock:
-            ledger.check_clock()
+        if not (jobs[0].any_clock or self._now.stopped):
+            ledger.check_clock(self._now.conduct.at)
         before, desk = session.look_again().seq, self._desk(session, ledger)
         run_alike(desk, jobs)
         ledger.write()
@@ -152,10 +160,11 @@ class Kept:
         """The same, so that what is refused leaves nothing behind; None if they are to
         be done one by one, since one of them is refused.
         """
+        part = session.connection.begin_nested()
         try:
-            with session.connection.begin_nested():
-                return self._step(session, ledger, jobs)
+            drew = self._step(session, ledger, jobs)
         except DiscreetError as error:
+            part.rollback()
             session.forget()
             ledger.forget()
             self._load(session.look_again())
@@ -163,6 +172,8 @@ class Kept:
                 return None
             jobs[0].error = error
             return False
+        part.commit()
+        return drew
 
     def _desk(self, session: Session, ledger: Ledger) -> Desk:
         return Desk(self.protocol, self._now, session, ledger, self.who)
@@ -199,6 +210,13 @@ class Kept:
             self._seen = head
         return row
 
+    def _aside(self, desk: Desk) -> Aside:
+        """What of a status is not in the record; of deadlines nothing to whoever may
+        not read assignments, since their rows move when outcomes are told.
+        """
+        past = desk.past_deadline() if self._store.rights().verifies else None
+        return Aside(past, desk.erasing_words())
+
     def _check_may_verify(self) -> None:
         """Refuse whoever may not read what is compared, before the server does."""
         if not self._store.rights().verifies:
@@ -228,7 +246,8 @@ class Kept:
         with self._store.lock, self._store.session(self.protocol.name) as session:
             if session.look() is not None:
                 Ledger(session).erased(through)
-        self._erasing = None
+        if self._erasing == through:
+            self._erasing = None
 
 
 def _at_once(jobs: list[Job[Any, Any]]) -> list[Job[Any, Any]]:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from discreet.scale import OUTSIDE, REFUSE, Scale
 from discreet.strategies.run import ArmView, Lead
 from discreet.trials.chain import Head
-from discreet.trials.conduct import RECORDED
+from discreet.trials.conduct import RECORDED, RESTORED
 from discreet.trials.dealing import GUARANTEE, assignment_words
 from discreet.trials.protocol import (
     ANONYMOUS,
@@ -29,6 +29,10 @@ ERASING = (
     "called since. It is tried again with the next calls; discreet trial expire tries it now"
 )
 """What a status says while that is so."""
+RESTORED_WORDS = (
+    "Not so for people whose outcomes were released again after the record was restored from a "
+    "backup (see what operators did): they may have spent twice as much"
+)
 
 
 @dataclass(frozen=True)
@@ -314,6 +318,14 @@ def _error_rate(now: Public) -> float | None:
     return min((1 + now.conduct.reshaped) * strategy.delta, 1.0)
 
 
+def _privacy(now: Public) -> str:
+    """What is promised, and what a restore has left of it."""
+    words = now.protocol.strategy.privacy
+    if not any(act.action == RESTORED for act in now.conduct.acts):
+        return words
+    return f"{words}. {RESTORED_WORDS}"
+
+
 def make_status(
     protocol_hash: str,
     now: Public,
@@ -345,7 +357,7 @@ def make_status(
         epsilon=strategy.epsilon,
         gamma=strategy.gamma,
         delta=strategy.delta,
-        privacy=strategy.privacy,
+        privacy=_privacy(now),
         correctness=strategy.correctness,
         missing=MISSING[protocol.missing],
         retain=RETAIN[protocol.retain],

@@ -82,6 +82,12 @@ def grouped(jobs: Sequence[Job[Any, Any]]) -> list[list[Job[Any, Any]]]:
     return list(groups.values())
 
 
+_RENEWING = threading.Lock()
+"""Held by the first thread of a forked process that comes: nobody of its line is
+left.
+"""
+
+
 class Together:
     """A line of jobs. Whoever finds nobody at work does all that wait, and the others
     find theirs done.
@@ -91,17 +97,19 @@ class Together:
         self._begin()
 
     def _begin(self) -> None:
-        self._pid = os.getpid()
         self._line = threading.Condition()
         self._jobs: list[Job[Any, Any]] = []
         self._busy = False
+        self._pid = os.getpid()
 
     def do(self, job: Job[Any, Found], serve: Callable[[list[Job[Any, Any]]], None]) -> Found:
         """Have a job done, with others or by itself: by us, with `serve`, or by whoever
         is at work already.
         """
         if self._pid != os.getpid():
-            self._begin()
+            with _RENEWING:
+                if self._pid != os.getpid():
+                    self._begin()
         with Later():
             self._join(job, serve)
         return job.found()

@@ -21,8 +21,14 @@ from discreet.trials.chain import Head, first_event
 from discreet.trials.conduct import SET_CLOCK, Act
 from discreet.trials.dealing import usual_dealing
 from discreet.trials.desk import Desk, Outcomes
-from discreet.trials.enrol import ask, assignment_of, open_assignments, open_round, wanted_of
-from discreet.trials.entry import check_head, enter, examine
+from discreet.trials.enrol import (
+    ask,
+    assignment_of,
+    open_assignments,
+    open_round,
+    wanted_of,
+)
+from discreet.trials.entry import check_head, enter, examine, transcript_of
 from discreet.trials.intake import (
     check_many,
     one_id,
@@ -34,9 +40,8 @@ from discreet.trials.kept import Kept
 from discreet.trials.listing import near_names
 from discreet.trials.names import plain_name, plain_names, writable
 from discreet.trials.outcomes import Response
-from discreet.trials.protocol import ANONYMOUS, COMPLETE, WAITING, Protocol, as_written, digest
+from discreet.trials.protocol import ANONYMOUS, COMPLETE, WAITING, Protocol, digest
 from discreet.trials.status import (
-    Aside,
     Assignment,
     Batch,
     Figures,
@@ -47,7 +52,6 @@ from discreet.trials.status import (
     make_figures,
     make_status,
 )
-from discreet.trials.store import schema
 from discreet.trials.store.database import Store
 from discreet.trials.store.interrupts import Later
 from discreet.trials.store.ledger import Entry
@@ -133,8 +137,8 @@ class Trial(Kept):
             protocol = replace(protocol, dealing="")  # begun before it was written down
         if differences := trial.protocol.differences(protocol):
             raise InvalidInputError(
-                f"there is a trial {name!r} with other settings: {'; '.join(differences)}. Open "
-                "it with Trial.open, or take another name"
+                f"there is a trial {name!r} with other settings: {'; '.join(differences)}. Go "
+                "on with it as it is, or take another name"
             )
         return trial
 
@@ -218,7 +222,7 @@ class Trial(Kept):
         """
         wanted = wanted_of(n, people, site, person, request)
         with Later(afterwards=True):
-            self.expire()
+            self._expire(noted=False)
             while (
                 batch := self._do(Job(ask, wanted, wanted.alike, people=wanted.how_many))
             ) is None:
@@ -273,10 +277,12 @@ class Trial(Kept):
         wanted, units = one_id(id), outcome_units(outcome, self.protocol)
         self._write(lambda desk: desk.amend(wanted, units), ids=[wanted])
 
-    def miss(self, id: str) -> None:
-        """Say that an outcome will not come. If it was told before, nothing changes."""
+    def miss(self, id: str) -> Told:
+        """Say that an outcome will not come. If it was told before, or its deadline has
+        passed, nothing changes, and the answer says so, as that of `tell` does.
+        """
         wanted = [one_id(id)]
-        self._write(lambda desk: desk.lose(desk.find(wanted).values(), schema.MISSED), ids=wanted)
+        return self._write(lambda desk: desk.miss(wanted[0]), ids=wanted)
 
     def reissue(self, id: str) -> Assignment:
         """The same assignment under a new id, if the old one was seen by others: that
@@ -289,10 +295,14 @@ class Trial(Kept):
         """Give up the assignments whose deadline or lease has passed, and release what
         the clock says (as `ask` does); how many numbers were released.
         """
-        if self.protocol.lease is None and self.protocol.deadline is None:
+        return self._expire(noted=True)
+
+    def _expire(self, noted: bool) -> int:
+        """The same; what `ask` does by the way is not noted."""
+        if self.protocol.until is None:
             self._scrub()
             return 0
-        return self._write(lambda desk: desk.expire())
+        return self._write(lambda desk: desk.expire(noted))
 
     def operate(
         self,
@@ -356,18 +366,8 @@ class Trial(Kept):
         under which outcomes are told.
         """
         with self._reading() as desk:
-            status = self._status(desk).to_dict()
-            events = [
-                {"seq": event.seq, "kind": event.kind, **event.says, "hash": event.hash}
-                for event in desk.session.events()
-            ]
-            written = desk.session.look_again().protocol
-        return {
-            "protocol": as_written(self.protocol.to_dict(), json.loads(written)),
-            "protocol_hash": self.protocol_hash,
-            "events": events,
-            "status": status,
-        }
+            status = self._status(desk)
+            return transcript_of(self.protocol, self.protocol_hash, desk.session, status)
 
     def verify(self, head: str | None = None, progress: Progress | None = None) -> Verification:
         """Recompute the chain, and the state from the public record alone.
@@ -391,7 +391,7 @@ class Trial(Kept):
             self._now,
             self._figures[1],
             desk.shown_tally(),
-            Aside(desk.past_deadline(), desk.erasing_words()),
+            self._aside(desk),
             row.people,
             head,
         )

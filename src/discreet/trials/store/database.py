@@ -197,14 +197,15 @@ class Store:
         """
         with self._connection(**self.dialect.reading) as connection:
             there = sa.inspect(connection).has_table(about.name)
-            if there and _version(connection) == schema.SCHEMA:
-                return
+            current = there and _version(connection) == schema.SCHEMA
         if not there and not new:
             raise InvalidInputError(
                 f"there are no trials in {self.called}: check the url, or create one there first"
             )
         with self._connection(**self.dialect.alone) as connection:
             self.dialect.prepare(connection)
+        if current:
+            return
         with self._connection() as connection:
             self.dialect.lock_schema(connection)
             metadata.create_all(connection)

@@ -109,7 +109,7 @@ class Dialect(ABC):
 
     @abstractmethod
     def prepare(self, alone: sa.Connection) -> None:
-        """Once, before there are tables."""
+        """Before tables are made or used, each time."""
 
     @abstractmethod
     def lock_schema(self, connection: sa.Connection) -> None:
@@ -198,7 +198,8 @@ class SQLite(Dialect):
             return
         if must_exist:
             raise InvalidInputError(
-                f"there is no file {self.called}: check the name, or start a trial with create"
+                f"there is no file {self.called}: check the name, or start a trial with create. If "
+                "it was lost, restore a backup: discreet trial restore FILE"
             )
         with contextlib.suppress(OSError):  # SQLite says what is wrong
             os.close(os.open(self.called, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
@@ -251,7 +252,9 @@ class SQLite(Dialect):
         return claim_file(connection.connection.dbapi_connection, BUSY_SECONDS)
 
     def prepare(self, alone: sa.Connection) -> None:
-        """A write-ahead log: readers and a writer do not wait for each other."""
+        """A write-ahead log: readers and a writer do not wait for each other. (A
+        restore that was killed may have left the file without.)
+        """
         alone.exec_driver_sql("PRAGMA journal_mode = WAL")
 
     def lock_schema(self, connection: sa.Connection) -> None:

@@ -42,7 +42,6 @@ VIEWER: Given = {
     events: "SELECT",
     batches: "SELECT",
     erasing: "SELECT",
-    assignments: "SELECT (trial, number, deadline)",
 }
 """What status, list, transcript and report read."""
 SITE: Given = {

@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+import time
 import weakref
 from typing import Any, Protocol
 
@@ -30,10 +31,12 @@ class Later:
             self.before = signal.getsignal(signal.SIGINT)
             if callable(self.before):
                 signal.signal(signal.SIGINT, lambda *event: self.noted.append(event))
+                _noting.append(self)
 
     def __exit__(self, *_: object) -> None:
         """Let one happen now, if there was any."""
-        if callable(self.before):
+        if callable(self.before) and self in _noting:
+            _noting.remove(self)
             signal.signal(signal.SIGINT, self.before)
             if self.noted and self.afterwards:
                 again = threading.Timer(AFTERWARDS, signal.raise_signal, [signal.SIGINT])
@@ -41,6 +44,10 @@ class Later:
                 again.start()
             elif self.noted:
                 self.before(*self.noted[0])
+
+
+_noting: list[Later] = []
+"""Those that note interrupts now, the outermost first."""
 
 
 class Connected(Protocol):
@@ -67,11 +74,23 @@ def close_at_fork(one: Connected) -> None:
 
 
 def _before_fork() -> None:
-    """Let the transactions of other threads end, and close all connections."""
-    for one in list(_all):
-        one.lock.acquire()
-        _held.append(one)
+    """Let the transactions of other threads end, and close all connections. Whoever
+    works on two databases holds one lock and waits for the other: so all locks, or none
+    while we wait.
+    """
+    while not all(_hold(one) for one in list(_all)):
+        _after_fork_in_parent()
+        time.sleep(0.001)
+    for one in _held:
         one.close()
+
+
+def _hold(one: Connected) -> bool:
+    """Take a lock, if it is free."""
+    free = one.lock.acquire(blocking=False)
+    if free:
+        _held.append(one)
+    return free
 
 
 def _after_fork_in_parent() -> None:
@@ -80,6 +99,9 @@ def _after_fork_in_parent() -> None:
 
 
 def _after_fork_in_child() -> None:
+    if _noting and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, _noting[0].before)
+        _noting.clear()
     while _held:
         one = _held.pop()
         one.lock = threading.RLock()

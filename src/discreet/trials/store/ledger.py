@@ -3,6 +3,7 @@ as keyed hashes, requests and their answers, the journal, what is still to be er
 """
 
 import hmac
+import shlex
 from collections.abc import Sequence
 from functools import cached_property
 from typing import NamedTuple
@@ -125,15 +126,18 @@ class Ledger:
         self.session.insert(journal, [entry._asdict() for entry in self._noted])
         self._noted = []
 
-    def check_clock(self) -> None:
-        """Refuse a clock that is well behind the last call: deadlines go by it."""
+    def check_clock(self, recorded: float) -> None:
+        """Refuse a clock that is well behind the last call, or the last time that the
+        record tells: deadlines go by it.
+        """
         last = self._last()
-        behind = 0.0 if last is None else last.at - self.now
+        behind = max(0.0 if last is None else last.at, recorded) - self.now
         if behind > BACKWARDS:
             raise StoreError(
                 f"the clock is {_span(behind)} behind the last call that was noted: set it right; "
                 "nothing was changed. If it was wrong then, and is right now, let an operator say "
-                "so: discreet trial operate NAME set-clock --reason …"
+                "so: "
+                f"discreet trial operate {shlex.quote(self.session.name)} set-clock --reason …"
             )
 
     def _last(self) -> Last | None:

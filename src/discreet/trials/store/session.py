@@ -69,7 +69,11 @@ _unseal_sum = sa.select(sa.func.sum(_stored - schema.OFFSET), sa.func.count()).w
 )
 _count_sealed = sa.select(sa.func.count()).where(at(sealed, "arm", "phase"))
 _unseal = sa.select(_stored - schema.OFFSET).where(at(sealed, "arm", "phase"))
-_erase = sealed.update().where(at(sealed, "arm", "phase")).values(units=schema.ERASED)
+_erase = (
+    sealed.update()
+    .where(at(sealed, "arm", "phase"), sealed.c.units.is_not(None))
+    .values(units=schema.ERASED)
+)
 _answers = sa.select(sealed.c.phase, sealed.c.number, sealed.c.units).where(
     at(sealed, "arm"), sealed.c.phase > sa.bindparam("after")
 )
@@ -79,6 +83,7 @@ _erase_answers = (
         at(sealed, "arm"),
         sealed.c.phase > sa.bindparam("after"),
         sealed.c.phase <= sa.bindparam("through"),
+        sealed.c.units.is_not(None),
     )
     .values(units=schema.ERASED)
 )
@@ -98,7 +103,7 @@ _last_past = (
     .limit(1)
 )
 _bring_forward = assignments.update().where(
-    at(assignments), waiting, assignments.c.deadline > sa.bindparam("latest")
+    at(assignments), assignments.c.deadline > sa.bindparam("latest")
 )
 _reissue = assignments.update().where(at(assignments, "number"))
 
@@ -217,7 +222,7 @@ class Session:
         self.run(_reissue, at_number=row.number, token=token)
 
     def bring_forward(self, latest: float) -> None:
-        """No deadline of an open assignment is later than this."""
+        """No deadline is later than this, whoever has told or not."""
         self.run(_bring_forward, latest=latest, deadline=latest)
 
     def mark(self, rows: Sequence[Assigned], state: int) -> None:
@@ -303,7 +308,8 @@ class Session:
 
     def erase(self, arm: int, phase: int) -> None:
         """Overwrite the outcomes of a batch; `Store.scrub` makes old copies unreadable
-        after the transaction.
+        after the transaction. What is no outcome stays so: a row that grows would move
+        others, and leave copies of them behind.
         """
         self.run(_erase, at_arm=arm, at_phase=phase)
 

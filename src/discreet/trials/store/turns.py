@@ -81,11 +81,17 @@ class _Waiting:
             self.waits = False
             self.here.set()
             if self.left:
-                os.close(self.file)
+                self._close()
 
     def leave(self) -> None:
         """The next one's turn."""
         with self.lock:
             self.left = True
             if not self.waits:
-                os.close(self.file)
+                self._close()
+
+    def _close(self) -> None:
+        """Unlock, then close: a process that was forked meanwhile may have the file."""
+        with suppress(OSError):
+            fcntl.flock(self.file, fcntl.LOCK_UN)
+        os.close(self.file)

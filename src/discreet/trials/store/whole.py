@@ -67,7 +67,8 @@ def _remove(trial: Session) -> None:
     """Take a trial away. Its outcomes are overwritten and not deleted, which could
     leave copies of others behind; see `schema.Units`.
     """
-    trial.run(sealed.update().where(at(sealed)).values(units=schema.ERASED))
+    here = sealed.update().where(at(sealed), sealed.c.units.is_not(None))
+    trial.run(here.values(units=schema.ERASED))
     for table in (*KEPT, trials):
         if table is not sealed:
             trial.run(table.delete().where(at(table)))
