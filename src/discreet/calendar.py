@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from discreet.errors import InvalidInputError
+from discreet.validate import is_word, quoted
 
 FIXED, EXPONENTIAL = 0, 1
 KINDS = {"fixed": FIXED, "exponential": EXPONENTIAL}
@@ -64,6 +65,8 @@ class Delay(NamedTuple):
     @staticmethod
     def from_dict(description: Mapping[str, Any]) -> "Delay":
         """The delay that `to_dict` described."""
+        if not isinstance(description, Mapping):
+            raise InvalidInputError(_advice(description))
         parts = dict(description)
         kind, days = parts.pop("kind", None), parts.pop("days", None)
         never, failures = parts.pop("never", 0.0), parts.pop("failures", None)
@@ -211,12 +214,12 @@ def _check_deadline(delay: Delay, deadline: float, enrolment: str, release: str)
 
 
 def _delay(kind: Any, days: Any, never: Any, failures: Any) -> Delay:
-    if kind not in KINDS:
-        raise InvalidInputError(f"unknown delay {kind!r}: use one of {', '.join(KINDS)}")
+    if not is_word(kind, KINDS):
+        raise InvalidInputError(f"unknown delay {quoted(kind)}: use one of {', '.join(KINDS)}")
     usual = _days("a delay", days)
     if not _is_number(never) or not 0 <= never < 1:
         raise InvalidInputError(
-            f"never, the share of people who never answer, must lie in [0, 1); got {never!r}"
+            f"never, the share of people who never answer, must lie in [0, 1); got {quoted(never)}"
         )
     other = usual if failures is None else _days("the delay of failures", failures)
     return Delay(KINDS[kind], usual, other, float(never))
@@ -229,7 +232,7 @@ def _is_number(value: Any) -> bool:
 def _days(what: str, days: Any) -> float:
     if not _is_number(days) or not 0 <= days <= MOST_DAYS:
         raise InvalidInputError(
-            f"{what} must be a number of days from 0 to {MOST_DAYS:g}; got {days!r}"
+            f"{what} must be a number of days from 0 to {MOST_DAYS:g}; got {quoted(days)}"
         )
     return float(days)
 
@@ -237,19 +240,20 @@ def _days(what: str, days: Any) -> float:
 def _number(what: str, value: Any, unit: str) -> float:
     if not _is_number(value) or not 0 < value <= MOST_DAYS:
         raise InvalidInputError(
-            f"{what} must be a positive number of {unit}, at most {MOST_DAYS:g}; got {value!r}"
+            f"{what} must be a positive number of {unit}, at most {MOST_DAYS:g}; got "
+            f"{quoted(value)}"
         )
     return float(value)
 
 
 def _word(what: str, value: Any, words: tuple[str, ...]) -> str:
-    if value not in words:
-        raise InvalidInputError(f"{what} must be {' or '.join(words)}; got {value!r}")
+    if not is_word(value, words):
+        raise InvalidInputError(f"{what} must be {' or '.join(words)}; got {quoted(value)}")
     return str(value)
 
 
 def _advice(given: object) -> str:
     return (
         "say a delay as 7 (days), as exponential:7, or from Python as Delay.exponential(7); got "
-        f"{given!r}"
+        f"{quoted(given)}"
     )

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from discreet.errors import InvalidInputError
 from discreet.leaf import leaf
-from discreet.validate import check_whole
+from discreet.validate import check_whole, quoted
 
 STEADY, SITES, STEP, SEASON, TREND = range(5)
 MOST_PEOPLE = 10**12
@@ -67,12 +67,12 @@ class Drift(NamedTuple):
         if not isinstance(description, Mapping):
             raise InvalidInputError(
                 f'describe a drift as {{"kind": "step", "size": 0.1, "at": 100}}; got '
-                f"{description!r}"
+                f"{quoted(description)}"
             )
         parts = dict(description)
         kind = parts.pop("kind", None)
         if kind not in KINDS:
-            raise InvalidInputError(f"unknown drift {kind!r}: use one of {', '.join(KINDS)}")
+            raise InvalidInputError(f"unknown drift {quoted(kind)}: use one of {', '.join(KINDS)}")
         wanted = {"size", KINDS[kind][1]}
         if set(parts) != wanted:
             raise InvalidInputError(
@@ -115,6 +115,6 @@ def _drift(kind: str, size: float, people: float) -> Drift:
     code, name, least = KINDS[kind]
     if isinstance(size, bool) or not isinstance(size, numbers.Real) or not -1 <= size <= 1:
         raise InvalidInputError(
-            f"the size of a drift must be a number between -1 and 1; got {size!r}"
+            f"the size of a drift must be a number between -1 and 1; got {quoted(size)}"
         )
     return Drift(code, float(size), float(check_whole(name, people, least, MOST_PEOPLE)))

@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from discreet.errors import DiscreetError, InvalidInputError
+from discreet.validate import named, one_line
 
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 TEMPORARY = ".tmp"
@@ -103,10 +104,10 @@ def _beside(target: Path) -> Path:
 
 def cannot_write(path: Path, error: OSError, kept: str = "") -> DiscreetError:
     """What is wrong, and what to do about it."""
-    reason = error.strerror or str(error)
+    problem = f"cannot write {named(path)}: {error.strerror or one_line(error)}"
     if error.errno in FULL:
-        return DiscreetError(f"cannot write {path}: {reason}; {kept}make room and start again")
-    return InvalidInputError(f"cannot write {path}: {reason}")
+        return DiscreetError(f"{problem}; {kept}make room and start again")
+    return InvalidInputError(problem)
 
 
 def _sync_folder(folder: Path) -> None:

@@ -19,6 +19,7 @@ from discreet.arrays import Floats
 from discreet.drift import Drift
 from discreet.errors import InvalidInputError, TiedBestArmError
 from discreet.scale import NUMBERS, YES_NO
+from discreet.validate import is_word, numbers_of, quoted
 
 RESCALE = "rescale outcomes to [0, 1] with (outcome - lowest) / (highest - lowest)"
 NO_THEORY = (
@@ -48,10 +49,12 @@ class Instance(ABC):
     @staticmethod
     def from_dict(description: Mapping[str, Any]) -> "Instance":
         """The instance that `to_dict` described."""
+        if not isinstance(description, Mapping):
+            raise InvalidInputError("describe an instance as to_dict does, by a dictionary")
         parts = dict(description)
         law = parts.pop("law", None)
-        if not isinstance(law, str) or law not in LAWS:
-            raise InvalidInputError(f"unknown law {law!r}: use one of {', '.join(LAWS)}")
+        if not is_word(law, LAWS):
+            raise InvalidInputError(f"unknown law {quoted(law)}: use one of {', '.join(LAWS)}")
         try:
             instance: Instance = LAWS[law](**parts)
         except TypeError as error:
@@ -244,7 +247,7 @@ class Drifting(Instance):
         if not isinstance(drift, Drift):
             raise InvalidInputError(
                 "say how the arms drift, with Drift.sites, Drift.step, Drift.season or "
-                f"Drift.trend; got {drift!r}"
+                f"Drift.trend; got {quoted(drift)}"
             )
         known = Drift.from_dict(drift.to_dict())
         freeze(self, instance=instance, drift=known, means=instance.means, names=instance.names)
@@ -286,6 +289,13 @@ LAWS: dict[str, Any] = {
 }
 
 
+def check_instance(instance: Any) -> Instance:
+    """Refuse what is no instance."""
+    if not isinstance(instance, Instance):
+        raise InvalidInputError(f"give an Instance, such as benchmarks.mu4; got {quoted(instance)}")
+    return instance
+
+
 def freeze(instance: Instance, /, **fields: object) -> None:
     """Set the fields of an instance that is being made."""
     for name, value in fields.items():
@@ -293,10 +303,7 @@ def freeze(instance: Instance, /, **fields: object) -> None:
 
 
 def _array(what: str, values: ArrayLike) -> Floats:
-    try:
-        array = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise InvalidInputError(f"{what} must be numbers, and rows of equal length") from None
+    array = numbers_of(what, values)
     if not np.isfinite(array).all():
         raise InvalidInputError(f"{what} must be finite numbers: found NaN or infinity")
     return array
@@ -326,9 +333,11 @@ def arm_names(names: Sequence[str] | None, arms: int) -> tuple[str, ...]:
     """The arms' names, the usual ones if none are given."""
     if names is None:
         return tuple(f"arm {i}" for i in range(1, arms + 1))
-    if isinstance(names, str) or len(names) != arms:
-        raise InvalidInputError(f"names must be a list of {arms}, one for each arm; got {names!r}")
-    if len(set(names)) != arms or not all(isinstance(name, str) and name for name in names):
+    if not isinstance(names, list | tuple) or len(names) != arms:
+        raise InvalidInputError(
+            f"names must be a list of {arms}, one for each arm; got {quoted(names)}"
+        )
+    if not all(isinstance(name, str) and name for name in names) or len(set(names)) != arms:
         raise InvalidInputError("each arm needs a name of its own, not empty")
     return tuple(names)
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from discreet.arrays import Floats
 from discreet.errors import InvalidInputError
+from discreet.validate import check_path, named, quoted
 from discreet.words import listed
 
 if TYPE_CHECKING:
@@ -32,11 +33,14 @@ def read_outcomes(path: str | Path, arm: str, outcome: str) -> dict[str, Floats]
     Errors name the column and the line of the file (of Parquet the row, from 1), and do
     not repeat what stands there.
     """
+    path = check_path("a file", path)
+    if not isinstance(arm, str) or not isinstance(outcome, str):
+        raise InvalidInputError("the arm and the outcome are the names of two columns, texts")
     if arm == outcome:
         raise InvalidInputError("the arm and the outcome are two columns: name each")
     table, where = _table(path, arm, outcome)
     if not table.height:
-        raise InvalidInputError(f"{path} has no rows below its head")
+        raise InvalidInputError(f"{named(path)} has no rows below its head")
     names, values = _names(table[arm], where), _numbers(table[outcome], where)
     found = {name: values[rows] for name, rows in _groups(names).items()}
     if len(found) < 2:
@@ -45,8 +49,8 @@ def read_outcomes(path: str | Path, arm: str, outcome: str) -> dict[str, Floats]
         )
     if len(found) > MOST_ARMS and 2 * len(found) > len(names):
         raise InvalidInputError(
-            f"the column {arm!r} names {len(found)} arms in {len(names)} rows, hardly two people "
-            "each: is --arm the column of the arm?"
+            f"the column {quoted(arm)} names {len(found)} arms in {len(names)} rows, hardly two "
+            "people each: is --arm the column of the arm?"
         )
     return found
 
@@ -64,30 +68,36 @@ def _table(path: str | Path, arm: str, outcome: str) -> "tuple[pl.DataFrame, Cal
         table = whole.select(arm, outcome).collect()
         return table, lambda row: f"row {row + 1}" if parquet else _line(path, row)
     except OSError as error:
-        raise InvalidInputError(f"cannot read {path}: {error.strerror or error}") from None
+        raise InvalidInputError(f"cannot read {named(path)}: {error.strerror or error}") from None
     except pl.exceptions.PolarsError as error:
         if parquet:
             reason = str(error).strip().splitlines()[0]
             raise InvalidInputError(
-                f"{path} is no Parquet file that can be read: {reason}"
+                f"{named(path)} is no Parquet file that can be read: {reason}"
             ) from None
-        raise InvalidInputError(f"{path} cannot be read: {_cause(path, str(error))}") from None
+        raise InvalidInputError(
+            f"{named(path)} cannot be read: {_cause(path, str(error))}"
+        ) from None
 
 
 def _check_columns(path: str | Path, columns: list[str], arm: str, outcome: str) -> None:
     """Refuse a file without these two columns, or with two of a name."""
     for name in (arm, outcome):
         if f"{name}_duplicated_0" in columns:  # so polars calls the second one
-            raise InvalidInputError(f"{path} has two columns {name!r}: give each a name of its own")
+            raise InvalidInputError(
+                f"{named(path)} has two columns {quoted(name)}: give each a name of its own"
+            )
         if name in columns:
             continue
         for sign, words in SEPARATORS.items():
             if any(sign in column for column in columns):
                 raise InvalidInputError(
-                    f"{path} has no column {name!r}; it seems to be separated by {words}: save it "
-                    "with commas between columns, and points in numbers"
+                    f"{named(path)} has no column {quoted(name)}; it seems to be separated by "
+                    f"{words}: save it with commas between columns, and points in numbers"
                 )
-        raise InvalidInputError(f"{path} has no column {name!r}; its columns are {listed(columns)}")
+        raise InvalidInputError(
+            f"{named(path)} has no column {quoted(name)}; its columns are {listed(columns)}"
+        )
 
 
 def _cause(path: str | Path, error: str) -> str:
@@ -164,7 +174,7 @@ def _numbers(column: "pl.Series", where: Callable[[int], str]) -> Floats:
 def _refuse_rows(column: str, bad: list[bool], what: str, where: Callable[[int], str]) -> None:
     if count := sum(bad):
         raise InvalidInputError(
-            f"the column {column!r} {what} in {count} of {len(bad)} rows, first in "
+            f"the column {quoted(column)} {what} in {count} of {len(bad)} rows, first in "
             f"{where(bad.index(True))}: correct these rows, or leave them out"
         )
 

@@ -13,6 +13,7 @@ import numpy as np
 from discreet.arrays import Flags, Floats, Ints
 from discreet.errors import InvalidInputError
 from discreet.statistics import clopper_pearson
+from discreet.validate import check_path, named, one_line, quoted, real
 
 if TYPE_CHECKING:
     import polars as pl
@@ -78,11 +79,12 @@ class Results:
         """Clopper–Pearson interval for the probability of stopping with a wrong
         answer.
         """
-        if not 0 < level < 1 or self.runs == 0:
+        if not 0 < real(level) < 1 or self.runs == 0:
             raise InvalidInputError(
-                f"an interval needs a level between 0 and 1, and runs; got {level!r}, {self.runs}"
+                f"an interval needs a level between 0 and 1, and runs; got {quoted(level)}, "
+                f"{self.runs}"
             )
-        return clopper_pearson(self.errors, self.runs, level)
+        return clopper_pearson(self.errors, self.runs, float(level))
 
     def summary(self) -> dict[str, Any]:
         """Numbers for a table: statistics over the runs that stopped, counts over all;
@@ -155,18 +157,20 @@ class Results:
         """Write a Parquet file; what was simulated stands in its metadata."""
         import polars as pl
 
+        target = path if hasattr(path, "write") else check_path("a file", path)
         meta = {"format": FORMAT, "spec": self.spec, "seed": self.seed, "version": self.version}
         meta |= {"seconds": self.seconds, "interrupted": self.interrupted}
         try:
-            self.to_frame().write_parquet(path, metadata={"discreet": json.dumps(meta)})
+            self.to_frame().write_parquet(target, metadata={"discreet": json.dumps(meta)})
         except (OSError, pl.exceptions.PolarsError) as error:
-            raise InvalidInputError(f"cannot write {path}: {error}") from None
+            raise InvalidInputError(f"cannot write {named(path)}: {one_line(error)}") from None
 
     @staticmethod
     def load(path: str | Path) -> "Results":
         """Read what `save` wrote."""
         import polars as pl
 
+        path = check_path("a file", path)
         try:
             meta = json.loads(pl.read_parquet_metadata(path)["discreet"])
             frame = pl.read_parquet(path)
@@ -174,7 +178,7 @@ class Results:
             names = [*COLUMNS, *(name for name in DATED if name in frame.columns)]
             columns: dict[str, Any] = {name: frame[name].to_numpy() for name in names}
         except FileNotFoundError:
-            raise InvalidInputError(f"there is no file {path}") from None
+            raise InvalidInputError(f"there is no file {named(path)}") from None
         except (
             AttributeError,
             KeyError,
@@ -183,9 +187,9 @@ class Results:
             ValueError,
             pl.exceptions.PolarsError,
         ):
-            raise InvalidInputError(f"{path} is not a file of simulation results") from None
+            raise InvalidInputError(f"{named(path)} is not a file of simulation results") from None
         if meta.get("format") != FORMAT:
             raise InvalidInputError(
-                f"{path} was written by version {meta.get('version')}: read it with that one"
+                f"{named(path)} was written by version {meta.get('version')}: read it with that one"
             )
         return Results(**columns, **kept)

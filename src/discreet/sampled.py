@@ -14,9 +14,10 @@ from numpy.typing import ArrayLike
 
 from discreet.arrays import Floats
 from discreet.errors import InvalidInputError, TiedBestArmError
-from discreet.instance import Instance, arm_names, freeze, require_unit
+from discreet.instance import RESCALE, Instance, arm_names, freeze
 from discreet.past import read_outcomes
 from discreet.scale import NUMBERS, REFUSE, YES_NO, Scale, check_outside, ends_of, range_words
+from discreet.validate import numbers_of
 from discreet.words import listed
 
 
@@ -43,6 +44,8 @@ class Sampled(Instance):
 
     def __init__(self, rewards: Sequence[ArrayLike], names: Sequence[str] | None = None) -> None:
         """A list of rewards in [0, 1] for each arm; the lists may differ in length."""
+        if not isinstance(rewards, Sequence | np.ndarray) or isinstance(rewards, str | bytes):
+            raise InvalidInputError("rewards must be a list of lists, one for each arm")
         arms = [_rewards(values, arm) for arm, values in enumerate(rewards, 1)]
         if len(arms) < 2:
             raise InvalidInputError(f"data of at least 2 arms are needed; got {len(arms)}")
@@ -165,16 +168,14 @@ def _mean(values: Floats) -> float:
 
 def _rewards(values: ArrayLike, arm: int) -> Floats:
     found = _numbers(f"arm {arm}", values)
-    require_unit(f"a reward of arm {arm}", found)
+    if ((found < 0) | (found > 1)).any():
+        raise InvalidInputError(f"a reward of arm {arm} lies outside [0, 1]; {RESCALE}")
     return found
 
 
 def _numbers(name: str, values: ArrayLike) -> Floats:
     """Outcomes of an arm as an array of their own."""
-    try:
-        array = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InvalidInputError(f"the data of {name} must be numbers") from None
+    array = numbers_of(f"the data of {name}", values)
     if array.ndim != 1 or not len(array):
         raise InvalidInputError(f"the data of {name} must be a flat list of one number or more")
     if np.isnan(array).any():

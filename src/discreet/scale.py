@@ -2,6 +2,7 @@
 
 import math
 import numbers
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from discreet.arrays import Floats
 from discreet.errors import InvalidInputError
+from discreet.validate import is_word, quoted
 
 YES_NO, NUMBERS = "yes-no", "numbers"
 REFUSE, CLIP = "refuse", "clip"
@@ -41,8 +43,8 @@ class Scale:
                 f"range must be two numbers (low, high) with low < high, not beyond ±{LARGEST:g} "
                 f"nor closer than {1 / LARGEST:g}"
             )
-        if self.direction not in ("max", "min"):
-            raise InvalidInputError(f"direction must be max or min; got {self.direction!r}")
+        if not is_word(self.direction, ("max", "min")):
+            raise InvalidInputError(f"direction must be max or min; got {quoted(self.direction)}")
         object.__setattr__(self, "low", float(self.low))
         object.__setattr__(self, "high", float(self.high))
 
@@ -50,10 +52,9 @@ class Scale:
         """The reward of an outcome; one outside the range is refused, or counts as the
         nearer end. The error does not repeat the outcome: errors end up in logs.
         """
-        try:
+        value = math.nan
+        with suppress(Exception):  # a class of the caller's may raise anything, and say it
             value = math.nan if isinstance(outcome, str) or np.ndim(outcome) else float(outcome)
-        except (TypeError, ValueError, ArithmeticError):
-            value = math.nan
         if outside == CLIP and not math.isnan(value):
             value = min(max(value, self.low), self.high)
         if not self.low <= value <= self.high:
@@ -102,9 +103,11 @@ def ends_of(range: Any) -> tuple[float, float]:
 
 def check_outside(outside: Any) -> str:
     """What becomes of outcomes outside the range."""
-    if not isinstance(outside, str) or outside not in OUTSIDE:
-        raise InvalidInputError(f"outside must be one of {', '.join(OUTSIDE)}; got {outside!r}")
-    return outside
+    if not is_word(outside, OUTSIDE):
+        raise InvalidInputError(
+            f"outside must be one of {', '.join(OUTSIDE)}; got {quoted(outside)}"
+        )
+    return str(outside)
 
 
 def suggest_range(values: ArrayLike, room: float = 0.1) -> tuple[float, float]:
@@ -116,16 +119,19 @@ def suggest_range(values: ArrayLike, room: float = 0.1) -> tuple[float, float]:
     outcomes: a range that was chosen by the trial's own would tell of them, without
     privacy.
     """
-    try:
+    outcomes = None
+    with suppress(Exception):  # a class of the caller's may raise anything, and say it
         outcomes = np.asarray(values, dtype=np.float64).ravel()
-    except (TypeError, ValueError):
-        raise InvalidInputError("a range is suggested of numbers: some of these are none") from None
-    if not len(outcomes) or not np.isfinite(outcomes).all():
-        raise InvalidInputError("a range is suggested of one finite number or more")
+    if outcomes is None:
+        raise InvalidInputError("a range is suggested of numbers: some of these are none")
+    if not len(outcomes) or not (np.abs(outcomes) <= LARGEST).all():
+        raise InvalidInputError(
+            f"a range is suggested of one finite number or more, not beyond ±{LARGEST:g}"
+        )
     if not _is_number(room) or not 0 <= room <= 100:
-        raise InvalidInputError(f"room must be a number from 0 to 100; got {room!r}")
+        raise InvalidInputError(f"room must be a number from 0 to 100; got {quoted(room)}")
     least, most = float(outcomes.min()), float(outcomes.max())
-    span = most - least or abs(most) or 1.0
+    span = max(most - least or abs(most) or 1.0, 1 / LARGEST)
     step = _round_step(span / 5)
     low = math.floor(round((least - room * span) / step, 9)) * step
     high = math.ceil(round((most + room * span) / step, 9)) * step

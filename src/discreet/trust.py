@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from discreet.errors import InvalidInputError
+from discreet.validate import is_word, quoted
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,6 @@ def check_trust(name: str, among: tuple[str, ...] = tuple(TRUSTS)) -> Trust:
     """The trust model of that name; taken for another one it would leave the noise
     unpaid, so others are refused.
     """
-    if name not in among:
-        raise InvalidInputError(f"trust must be one of {', '.join(among)}; got {name!r}")
+    if not is_word(name, among):
+        raise InvalidInputError(f"trust must be one of {', '.join(among)}; got {quoted(name)}")
     return TRUSTS[name]

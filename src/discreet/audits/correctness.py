@@ -17,9 +17,9 @@ from discreet.instance import Bernoulli, Drifting, Instance
 from discreet.simulation.engine import simulate
 from discreet.statistics import bonferroni, one_sided
 from discreet.strategies.parts import COINS
-from discreet.strategies.strategy import Strategy
+from discreet.strategies.strategy import Strategy, check_strategy
 from discreet.trials.dealing import usual_dealing
-from discreet.validate import check_delta, check_whole
+from discreet.validate import check_delta, check_progress, check_share, check_whole, quoted
 from discreet.version import __version__
 
 RUNS = 1000
@@ -176,21 +176,25 @@ def audit_correctness(
     in `discreet.audits.field.fields()`, and counted is how often arm 1 is lost within
     `max_samples` people (500). Only dealing by coins promises δ there.
     """
+    check_progress(progress)
+    runs = check_whole("runs", runs, least=1, most=10**9)
+    check_strategy(strategy)
     allowed = check_delta(strategy.delta if delta is None else delta)
-    if not 0 < level < 1:
-        raise InvalidInputError(f"level must lie strictly between 0 and 1; got {level!r}")
+    level = check_share("level", level)
     if instances is None and strategy.zeta > 0:
         raise InvalidInputError(
             "with zeta a near tie has no wrong answer: give instances with gaps just above zeta"
         )
-    if field:
+    if field is not False:
+        if field is not True:
+            raise InvalidInputError(f"field must be True or False; got {quoted(field)}")
         if instances is not None:
             raise InvalidInputError("the field has instances of its own: leave yours out")
         if strategy.part.own:
             raise InvalidInputError("a strategy of your own is simulated only: leave field out")
         return _audit_field(strategy, runs, seed, level, allowed, max_samples, progress)
     family: Mapping[str, Instance] = hard_instances() if instances is None else instances
-    if not family:
+    if not isinstance(family, Mapping) or not family:
         raise InvalidInputError(
             "give at least one instance, or leave instances out for the hard ones"
         )

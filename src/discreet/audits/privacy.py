@@ -23,8 +23,8 @@ from discreet.audits.rehearsal import Rehearsal, fixed_keys
 from discreet.audits.sources import Live, Simulated, Source
 from discreet.errors import InvalidInputError
 from discreet.statistics import bonferroni, one_sided
-from discreet.strategies.strategy import Strategy
-from discreet.validate import check_whole
+from discreet.strategies.strategy import Strategy, check_strategy
+from discreet.validate import check_progress, check_share, check_whole, is_word, quoted
 from discreet.version import __version__
 
 RUNS = 10_000
@@ -144,6 +144,10 @@ def audit_privacy(
     alone). `rehearsal` is what is audited, if not the mechanisms of this package.
     """
     runs = _check(strategy, runs, level, noise, parts)
+    check_progress(progress)
+    seed = None if seed is None else check_whole("seed", seed, least=0, most=2**128)
+    if not isinstance(rehearsal, type) or not issubclass(rehearsal, Rehearsal):
+        raise InvalidInputError("rehearsal must be the class Rehearsal, or one made from it")
     drawn: Source = Simulated(seed) if strategy.gamma is None else Live()
     sources = dict.fromkeys(PARTS, Live() if noise == "opendp" else drawn)
     sources["single"] = drawn if noise == "numpy" else Live()
@@ -188,21 +192,19 @@ def _sample(experiment: Experiment, tell: Callable[[], None]) -> Floats:
 
 
 def _check(strategy: Strategy, runs: int, level: float, noise: str, parts: Collection[str]) -> int:
-    if not strategy.trust_model.private:
+    if not check_strategy(strategy).trust_model.private:
         raise InvalidInputError(f"{strategy.name} promises no privacy: there is nothing to audit")
     if strategy.part.own:
         raise InvalidInputError(
             f"{strategy.shown} adds its noise itself: only mechanisms of a live trial are audited"
         )
-    if not set(parts) <= set(PARTS):
-        raise InvalidInputError(
-            f"parts must be some of {', '.join(PARTS)}; got {', '.join(map(str, parts))}"
-        )
-    if not 0 < level < 1:
-        raise InvalidInputError(f"level must lie strictly between 0 and 1; got {level!r}")
-    if noise not in NOISES:
-        raise InvalidInputError(f"noise must be one of {', '.join(NOISES)}; got {noise!r}")
-    return check_whole("runs", runs, least=4 * SHARE)
+    listed = isinstance(parts, list | tuple | set | frozenset)
+    if not listed or not all(is_word(part, PARTS) for part in parts):
+        raise InvalidInputError(f"parts must be some of {', '.join(PARTS)}; got {quoted(parts)}")
+    check_share("level", level)
+    if not is_word(noise, NOISES):
+        raise InvalidInputError(f"noise must be one of {', '.join(NOISES)}; got {quoted(noise)}")
+    return check_whole("runs", runs, least=4 * SHARE, most=10**8)
 
 
 class Event(NamedTuple):

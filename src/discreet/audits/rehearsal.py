@@ -18,11 +18,12 @@ from discreet.arrays import Floats, Ints
 from discreet.audits.sources import Source
 from discreet.strategies.parts import BLOCKS, COINS, ORDER
 from discreet.strategies.run import Dealing, Place, Run, Totals, in_order
-from discreet.strategies.strategy import Strategy
+from discreet.strategies.strategy import Strategy, check_strategy
 from discreet.strategies.units import grid_of
 from discreet.trials.dealing import commitment, draw, new_key, usual_dealing
 from discreet.trials.outcomes import to_units
 from discreet.trials.record import Release, live_run, release
+from discreet.validate import check_arms, check_whole
 
 Table = Ints | Floats
 """The outcome of each person (row) on each arm (column): 0 or 1, or a number between.
@@ -114,6 +115,8 @@ class Rehearsal:
         keys: Keys = fresh_keys,
         dealing: Dealing | None = None,
     ) -> None:
+        check_strategy(strategy)
+        arms, people = check_arms(arms), check_whole("people", people, least=0)
         self.strategy, self.source, self.keys = strategy, source, keys
         self.epsilon, self.grid = float(strategy.epsilon or 0), grid_of(strategy)
         way = Dealing(usual_dealing(strategy)) if dealing is None else dealing

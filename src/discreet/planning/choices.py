@@ -19,6 +19,8 @@ def strategies_of(
     named.
     """
     wanted = ["bet-se"] if strategies is None else strategies
+    if not isinstance(wanted, list | tuple):
+        raise InvalidInputError('strategies must be a list, such as ["bet-se", "dp-se"], or None')
     choices = [_choice(each, delta, trust, hint, outcomes) for each in wanted]
     if not choices:
         raise InvalidInputError(

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ from discreet.strategies.presets import Recommendation, bet_se, recommended, ttu
 from discreet.strategies.strategy import Strategy
 from discreet.strategies.units import to_bits
 from discreet.trust import TRUSTS
-from discreet.validate import check_delta, check_epsilon
+from discreet.validate import check_delta, check_levels, check_share, is_word, quoted
 from discreet.version import __version__
 
 RUNS = 500
@@ -306,19 +307,15 @@ def _ways(
 
 
 def _check_words(trust: str, probability: float) -> None:
-    if trust not in TRUSTS or not TRUSTS[trust].private:
+    if not is_word(trust, TRUSTS) or not TRUSTS[trust].private:
         raise InvalidInputError(
-            f"trust must be global (the collector may see outcomes) or local; got {trust!r}"
+            f"trust must be global (the collector may see outcomes) or local; got {quoted(trust)}"
         )
-    if not 0 < probability < 1:
-        raise InvalidInputError(
-            f"probability must lie strictly between 0 and 1; got {probability!r}"
-        )
+    check_share("probability", probability)
 
 
 def _levels(epsilons: float | Sequence[float]) -> list[float]:
-    every = [epsilons] if isinstance(epsilons, int | float | np.integer) else epsilons
-    levels = [check_epsilon(level) for level in every]
+    levels = check_levels([epsilons] if isinstance(epsilons, Real) else epsilons)
     if not levels:
         raise InvalidInputError("say at least one privacy level, for instance epsilons=[1.0]")
     return levels
@@ -329,7 +326,7 @@ def _check_people(what: str, number: int | None, arms: int) -> None:
     if number is not None and not (whole and arms <= number <= MAX_SAMPLES):
         raise InvalidInputError(
             f"{what} must be a whole number from {arms} (one person for each arm) to "
-            f"{MAX_SAMPLES:g}; got {number!r}"
+            f"{MAX_SAMPLES:g}; got {quoted(number)}"
         )
 
 

@@ -17,7 +17,8 @@ from discreet.planning.people import People, people_of
 from discreet.planning.simulations import Simulations, right
 from discreet.sampled import Sampled
 from discreet.scale import CLIP, REFUSE, Scale, ends_of, suggest_range
-from discreet.strategies.strategy import Strategy
+from discreet.strategies.strategy import Strategy, check_strategy
+from discreet.validate import check_whole
 
 RUNS = 200
 GIVEN, WIDER, TIGHTEST = "given", "twice as wide", "tightest round one"
@@ -72,6 +73,9 @@ def plan_ranges(
     `Sampled.of`. What is clipped needs no range that holds it, so then there is no
     tightest one. A hint is in units of rewards, so it is rescaled with the range.
     """
+    check_strategy(strategy)
+    if max_people is not None:
+        check_whole("max_people", max_people, least=2)
     given = Scale(*ends_of(range), direction)
     Sampled.of(outcomes, (given.low, given.high), direction, outside)
     ranges = {GIVEN: (given.low, given.high), WIDER: _twice(given)}

@@ -7,14 +7,13 @@ from math import inf
 from statistics import median
 from typing import Any
 
-from discreet.errors import InvalidInputError
 from discreet.instance import Bernoulli
 from discreet.simulation.engine import MAX_SAMPLES
 from discreet.simulation.laws import laws_of
 from discreet.simulation.outcome import Outcome
 from discreet.simulation.plainly import plain_player
 from discreet.simulation.workers import generator
-from discreet.strategies.strategy import Strategy
+from discreet.strategies.strategy import Strategy, check_strategy
 from discreet.validate import check_arms, check_whole
 
 SEED = 0
@@ -54,9 +53,9 @@ def out_of_reach(strategy: Strategy, arms: int, max_people: int) -> OutOfReach |
     learns from every answer or has β = ids more than 12 000 people for two arms, 5000
     for ten; and one global episode.
     """
-    if not isinstance(strategy, Strategy):
-        raise InvalidInputError("strategy must be a Strategy, such as bet_se(0.05, epsilon=1)")
-    strategy.to_dict()  # refuses parts that are Python functions, as a live trial does
+    check_strategy(
+        strategy
+    ).to_dict()  # refuses parts that are Python functions, as a live trial does
     check_arms(arms)
     most = check_whole("max_people", max_people, least=arms, most=MAX_SAMPLES)
     runs = min(MOST_RUNS, int(EFFORT / _cost(strategy, arms, most)))

@@ -10,7 +10,7 @@ from typing import Any
 from discreet import theory
 from discreet.errors import InvalidInputError
 from discreet.instance import Bernoulli, Instance
-from discreet.validate import check_arms
+from discreet.validate import check_arms, check_levels, check_share, quoted, real
 
 
 @dataclass(frozen=True)
@@ -40,10 +40,12 @@ class GapScenarios:
         compared by number.
         """
 
+        levels = check_levels(epsilons)
+
         def hardness(shape: Bernoulli) -> float:
             return sum(
                 math.log(theory.tightest(shape, epsilon, trust).value)
-                for epsilon in (None, *epsilons)
+                for epsilon in (None, *levels)
             )
 
         return max(self.shapes.items(), key=lambda item: hardness(item[1]))
@@ -57,10 +59,12 @@ def gap_scenarios(arms: int, gap: float, base: float) -> GapScenarios:
     them. The shapes "one rival" and "ladder" put the other arms further below.
     """
     check_arms(arms)
-    if not 0 < gap < 1:
-        raise InvalidInputError(f"gap must lie strictly between 0 and 1; got {gap!r}")
-    if not 0 <= base <= 1:
-        raise InvalidInputError(f"base is a success rate and must lie in [0, 1]; got {base!r}")
+    gap = check_share("gap", gap)
+    if not 0 <= real(base) <= 1:
+        raise InvalidInputError(
+            f"base is a success rate and must lie in [0, 1]; got {quoted(base)}"
+        )
+    base = float(base)
     rest, middle = arms - 1, base + gap / 2
     means = {
         "rest at the base": [base + gap] + [base] * rest,
@@ -91,8 +95,13 @@ def named_scenarios(scenarios: Any, levels: list[float], trust: str) -> dict[str
         name, hardest = scenarios.hardest(levels, trust)
         described = f"{scenarios.arms} arms, gap {scenarios.gap:g}, base {scenarios.base:g}"
         return {f"{described}: {name}": hardest}
-    instances = [scenarios] if isinstance(scenarios, Instance) else list(scenarios)
-    if not instances or not all(isinstance(instance, Instance) for instance in instances):
+    instances = [scenarios] if isinstance(scenarios, Instance) else scenarios
+    listed = isinstance(instances, list | tuple)
+    if (
+        not listed
+        or not instances
+        or not all(isinstance(instance, Instance) for instance in instances)
+    ):
         raise InvalidInputError(
             "scenarios must be an instance, a list of instances, or what gap_scenarios returns"
         )

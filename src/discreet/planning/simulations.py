@@ -11,6 +11,7 @@ from discreet.instance import Instance
 from discreet.results import Results
 from discreet.simulation.engine import MayNotStopWarning, simulate
 from discreet.strategies.strategy import Strategy
+from discreet.validate import check_progress, check_whole
 
 
 class Simulations:
@@ -26,11 +27,12 @@ class Simulations:
         expected: int,
         calendar: Calendar | None = None,
     ) -> None:
-        self.runs = runs
+        check_progress(progress)
+        self.runs = check_whole("runs", runs, least=1, most=10**9)
         self.seed = seed
         self.calendar = calendar
         self.progress = progress
-        self.total = expected * max(runs, 1)
+        self.total = expected * self.runs
         self.finished = 0
         self.known: dict[Any, Results] = {}
         self.planned: list[Strategy] = []

@@ -29,7 +29,7 @@ from discreet.simulation.workers import play_all
 from discreet.strategies.phased.tables import check_grid
 from discreet.strategies.strategy import Strategy
 from discreet.strategies.units import to_bits
-from discreet.validate import check_whole
+from discreet.validate import check_progress, check_whole
 from discreet.version import __version__
 
 MAX_SAMPLES = 10**12
@@ -82,6 +82,7 @@ def simulate(
     (rounds are opened ahead); `release` is `complete` (with the last outcome) or
     `clock` (the deadline after the last assignment).
     """
+    check_progress(progress)
     calendar = calendar_of(accrual, delay, deadline, enrolment, release)
     cap = check(instance, strategy, runs, seed, max_samples, first_run, calendar)
     for reason in reasons_not_to_stop(instance, strategy):
@@ -90,7 +91,8 @@ def simulate(
             MayNotStopWarning,
             stacklevel=2,
         )
-    return _simulate(instance, strategy, runs, seed, cap, threads, progress, first_run, calendar)
+    first = int(first_run)
+    return _simulate(instance, strategy, int(runs), seed, cap, threads, progress, first, calendar)
 
 
 def simulate_quietly(

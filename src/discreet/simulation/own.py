@@ -19,6 +19,7 @@ from discreet.strategies import parts
 from discreet.strategies.presets import PARTS
 from discreet.strategies.strategy import Strategy
 from discreet.trust import check_trust
+from discreet.validate import quoted
 from discreet.words import NO_GUARANTEE
 
 FOREIGN = ("builtins", "abc", "typing")
@@ -90,7 +91,7 @@ class OwnStrategy(Strategy):
         """
         if not isinstance(self.name, str) or not self.name or self.name in PARTS:
             raise InvalidInputError(
-                f"give your strategy a name that no preset has; got {self.name!r}"
+                f"give your strategy a name that no preset has; got {quoted(self.name)}"
             )
         check_trust(self.trust)
         parts.check(self)
@@ -100,7 +101,7 @@ class OwnStrategy(Strategy):
             unknown = isinstance(value, float) and math.isnan(value)
             if unknown or not isinstance(value, int | float | str | None):
                 raise InvalidInputError(
-                    f"options are numbers, words, True, False or None; got {name}={value!r}"
+                    f"options are numbers, words, True, False or None; got {name}={quoted(value)}"
                 )
         _check_class(self.make)
         try:
@@ -243,7 +244,7 @@ def recalled(identity: dict[str, Any]) -> str | None:
 def _check_class(make: object) -> None:
     if not inspect.isclass(make):
         raise InvalidInputError(
-            f"give the class itself, of which every run makes an object; got {make!r}"
+            f"give the class itself, of which every run makes an object; got {quoted(make)}"
         )
     for method in ("ask", "tell"):
         if not callable(getattr(make, method, None)):

@@ -12,7 +12,9 @@ from discreet.simulation.runner import Runner
 
 def generator(seed: int, block: int) -> np.random.Generator:
     """The Generator of a block of runs: of the seed and the block's number alone."""
-    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(block,))))
+    return np.random.Generator(
+        np.random.PCG64(np.random.SeedSequence(int(seed), spawn_key=(block,)))
+    )
 
 
 def play_all(

@@ -10,6 +10,7 @@ import numpy as np
 
 from discreet.arrays import Floats
 from discreet.errors import InvalidInputError
+from discreet.validate import quoted
 
 
 @dataclass(frozen=True)
@@ -76,4 +77,4 @@ def checked_table(what: str, values: Any, shape: tuple[int, ...]) -> Floats:
 
 def _check_callable(name: str, function: object) -> None:
     if not callable(function):
-        raise InvalidInputError(f"{name!r} needs a function; got {function!r}")
+        raise InvalidInputError(f"{quoted(name)} needs a function; got {quoted(function)}")

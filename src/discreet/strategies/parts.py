@@ -15,7 +15,7 @@ from discreet import scale
 from discreet.errors import InvalidInputError
 from discreet.strategies.custom import CustomBonus, CustomGrid, CustomThreshold
 from discreet.trust import TRUSTS
-from discreet.validate import check_beta, check_epsilon, check_gamma
+from discreet.validate import check_beta, check_epsilon, check_gamma, is_word, quoted
 
 if TYPE_CHECKING:
     from discreet.strategies.strategy import Strategy
@@ -168,7 +168,7 @@ ESTIMATORS = {
         dealings=(COINS, BLOCKS),
         refusals={
             "threshold": "bet-se has one threshold, 1/δ, and it is proved: leave threshold out",
-            "sampling": "bet-se samples by elimination or top-two; got {value!r}",
+            "sampling": "bet-se samples by elimination or top-two; got {value}",
             "beta": "bet-se plans its batches itself: it takes no beta and no bonus",
             "bonus": "bet-se plans its batches itself: it takes no beta and no bonus",
         },
@@ -201,7 +201,7 @@ class Option(NamedTuple):
 def _check_share(beta: Any) -> None:
     if isinstance(beta, str):
         if beta != "ids":
-            raise InvalidInputError(f"beta must be a number in (0, 1) or 'ids'; got {beta!r}")
+            raise InvalidInputError(f"beta must be a number in (0, 1) or 'ids'; got {quoted(beta)}")
     else:
         check_beta(beta)
 
@@ -209,8 +209,8 @@ def _check_share(beta: Any) -> None:
 def _check_zeta(zeta: Any) -> None:
     if isinstance(zeta, bool) or not isinstance(zeta, int | float) or not 0 <= zeta < 1:
         raise InvalidInputError(
-            f"zeta must lie in [0, 1), as rewards lie in [0, 1]; got {zeta!r}; with 1 or more any "
-            "arm would do"
+            f"zeta must lie in [0, 1), as rewards lie in [0, 1]; got {quoted(zeta)}; with 1 or "
+            "more any arm would do"
         )
 
 
@@ -219,21 +219,21 @@ def _check_hint(hint: Any) -> None:
     if not number or not (hint == 0 or 1e-6 <= hint <= 1):
         raise InvalidInputError(
             "hint is the difference between arms that one expects to find, a number from 1e-6 to "
-            f"1, or 0 for none; got {hint!r}"
+            f"1, or 0 for none; got {quoted(hint)}"
         )
 
 
 def _check_outcomes(outcomes: Any) -> None:
-    if outcomes not in OUTCOMES:
+    if not is_word(outcomes, OUTCOMES):
         raise InvalidInputError(
-            f"outcomes must be {YES_NO} or {NUMBERS} (any number in [0, 1]); got {outcomes!r}"
+            f"outcomes must be {YES_NO} or {NUMBERS} (any number in [0, 1]); got {quoted(outcomes)}"
         )
 
 
 def _larger_than_one(what: str) -> Callable[[Any], None]:
     def check(value: Any) -> None:
         if not isinstance(value, int | float) or not 1 < value < math.inf:
-            raise InvalidInputError(f"{what} must be a number larger than 1; got {value!r}")
+            raise InvalidInputError(f"{what} must be a number larger than 1; got {quoted(value)}")
 
     return check
 
@@ -277,7 +277,7 @@ def check(strategy: "Strategy") -> None:
     row = strategy.part
     for name, option in OPTIONS.items():
         value = getattr(strategy, name)
-        if value != option.usual and name not in row.options:
+        if not _usual(value, option) and name not in row.options:
             _refuse(strategy, name, option.refusal, value)
         if option.check is not None:
             option.check(value)
@@ -290,15 +290,20 @@ def check(strategy: "Strategy") -> None:
             _refuse(
                 strategy,
                 name,
-                f"{name} must be one of {', '.join(allowed)}; got {{value!r}}",
+                f"{name} must be one of {', '.join(allowed)}; got {{value}}",
                 value,
             )
+
+
+def _usual(value: Any, option: Option) -> bool:
+    """Whether nothing was chosen; nothing but a word or a number can be."""
+    return isinstance(value, str | int | float) and value == option.usual
 
 
 def _refuse(strategy: "Strategy", name: str, usual: str, value: Any) -> None:
     words = strategy.part.refusals.get(name, usual)
     raise InvalidInputError(
-        words.format(name=strategy.name, sampling=strategy.sampling, value=value)
+        words.format(name=strategy.name, sampling=strategy.sampling, value=quoted(value))
     )
 
 
@@ -314,8 +319,10 @@ def check_words(strategy: "Strategy") -> None:
         ("grid", strategy.grid, CustomGrid, ("doubling",)),
     ]
     for what, value, custom, allowed in choices:
-        if not isinstance(value, custom) and value not in allowed:
-            raise InvalidInputError(f"{what} must be one of {', '.join(allowed)}; got {value!r}")
+        if not isinstance(value, custom) and not is_word(value, allowed):
+            raise InvalidInputError(
+                f"{what} must be one of {', '.join(allowed)}; got {quoted(value)}"
+            )
 
 
 def usual_trust(estimator: str, name: str, trust: str) -> str:
@@ -324,11 +331,13 @@ def usual_trust(estimator: str, name: str, trust: str) -> str:
     """
     row = ESTIMATORS[estimator]
     if len(row.trusts) > 1:
-        if trust not in row.trusts:
-            raise InvalidInputError(f"trust must be one of {', '.join(row.trusts)}; got {trust!r}")
+        if not is_word(trust, row.trusts):
+            raise InvalidInputError(
+                f"trust must be one of {', '.join(row.trusts)}; got {quoted(trust)}"
+            )
         return trust
     (only,) = row.trusts
-    if trust not in ("", only):
+    if not is_word(trust, ("", only)):
         raise InvalidInputError(f"{name} has trust={only!r} and no other: only bet-se has a choice")
     return only
 

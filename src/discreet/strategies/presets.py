@@ -11,6 +11,7 @@ from discreet.strategies.parts import ESTIMATORS, NUMBERS, YES_NO
 from discreet.strategies.strategy import OPTIONS, Strategy
 from discreet.strategies.units import to_bits
 from discreet.trust import TRUSTS, check_trust
+from discreet.validate import is_word, quoted
 
 PAPER = "Differentially Private Best-Arm Identification, JMLR 2026"
 PARTS: dict[str, dict[str, Any]] = {
@@ -182,8 +183,8 @@ def _preset(name: str, options: dict[str, Any], **levels: Any) -> Strategy:
 
 def preset_of(name: str) -> Callable[..., Strategy]:
     """The preset of that name, or which there are."""
-    if name not in PRESETS:
-        raise InvalidInputError(f"unknown strategy {name!r}: use one of {', '.join(PRESETS)}")
+    if not is_word(name, PRESETS):
+        raise InvalidInputError(f"unknown strategy {quoted(name)}: use one of {', '.join(PRESETS)}")
     return PRESETS[name]
 
 

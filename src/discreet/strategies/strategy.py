@@ -6,7 +6,7 @@ are refused with the reason, and every strategy can say in words what it guarant
 """
 
 import json
-import numbers
+import math
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from discreet.errors import InvalidInputError
 from discreet.strategies import parts
 from discreet.strategies.custom import CustomBonus, CustomGrid, CustomThreshold
 from discreet.trust import TRUSTS, Trust
-from discreet.validate import check_delta
+from discreet.validate import check_delta, real
 from discreet.words import NO_GUARANTEE
 
 OPTIONS = {"sampling", "threshold", *parts.OPTIONS} - {"zeta", "hint", "outcomes"}
@@ -70,9 +70,9 @@ class Strategy:
         check_delta(self.delta)
         for name in ("delta", "epsilon", "gamma", "beta", "zeta", "hint", "s", "alpha"):
             value = getattr(self, name)
-            if isinstance(value, numbers.Real) and not isinstance(value, bool):
+            if not math.isnan(number := real(value)):
                 object.__setattr__(
-                    self, name, float(value) + 0.0
+                    self, name, number + 0.0
                 )  # 1 and 1.0 are the same ε, also when written down, and so are 0 and -0
         self._check_parts()
 
@@ -236,3 +236,10 @@ class Strategy:
         if not isinstance(description, dict):
             raise InvalidInputError("not the description of a strategy: a JSON object is needed")
         return Strategy.from_dict(description)
+
+
+def check_strategy(strategy: Any) -> Strategy:
+    """Refuse what is no strategy."""
+    if not isinstance(strategy, Strategy):
+        raise InvalidInputError("strategy must be a Strategy, such as bet_se(0.05, epsilon=1)")
+    return strategy

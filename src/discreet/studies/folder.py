@@ -27,6 +27,7 @@ from discreet.simulation import engine, runner
 from discreet.simulation.own import recalled
 from discreet.strategies.strategy import Strategy
 from discreet.studies.study import Cell, Study, title
+from discreet.validate import named
 from discreet.version import __version__
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ class StudyFolder:
                     wrong = "is not a block of runs, or damaged"
                 if wrong:
                     raise InvalidInputError(
-                        f"{path} {wrong}: move it away to have these runs simulated again"
+                        f"{named(path)} {wrong}: move it away to have these runs simulated again"
                     )
                 self.blocks[cell][block] = _slim(results)
         for cell in self.study.cells:

@@ -31,6 +31,7 @@ from discreet.studies.study import Study
 from discreet.studies.table import statistics
 from discreet.theory import thresholds
 from discreet.trust import TRUSTS
+from discreet.validate import quoted
 from discreet.version import __version__
 
 if TYPE_CHECKING:
@@ -125,9 +126,9 @@ def make_scope(
 ) -> Scope:
     """The paper's study, or the quick one; for one trust model or `both`."""
     if trust not in ("global", "local", "both"):
-        raise InvalidInputError(f"trust must be one of global, local, both; got {trust!r}")
+        raise InvalidInputError(f"trust must be one of global, local, both; got {quoted(trust)}")
     if runs is not None and (isinstance(runs, bool) or not isinstance(runs, int) or runs < 2):
-        raise InvalidInputError(f"runs must be a whole number, 2 or more; got {runs!r}")
+        raise InvalidInputError(f"runs must be a whole number, 2 or more; got {quoted(runs)}")
     if all_local and (quick or trust not in ("local", "both")):
         raise InvalidInputError(
             "all_local belongs to the full local study: leave out quick, and take trust local or "

@@ -20,6 +20,7 @@ from discreet.strategies.strategy import Strategy
 from discreet.studies.folder import Block, StudyFolder, locked
 from discreet.studies.study import Cell, Study
 from discreet.studies.table import make_table, with_seconds
+from discreet.validate import check_path, check_progress, quoted
 
 if TYPE_CHECKING:
     import polars as pl
@@ -57,7 +58,10 @@ def run_study(
     `seconds`, the time the blocks took.
     """
     _check_threads(threads, executor)
-    with locked(study, Path(folder)) as kept:
+    check_progress(progress)
+    if not isinstance(study, Study):
+        raise InvalidInputError("give a Study, such as Study.from_toml reads from a file")
+    with locked(study, check_path("a folder", folder)) as kept:
         _warn(study)
         work = [block for cell in study.cells for block in kept.missing(cell)]
         meter = _Meter(kept, progress)
@@ -131,7 +135,7 @@ def _check_threads(threads: int | None, executor: Executor | None) -> None:
     if threads is None:
         return
     if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
-        raise InvalidInputError(f"threads must be 1 or more; got {threads}")
+        raise InvalidInputError(f"threads must be 1 or more; got {quoted(threads)}")
     if executor is not None:
         raise InvalidInputError(
             "threads are for runs on this machine: an executor has workers of its own"

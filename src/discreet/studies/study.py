@@ -5,6 +5,7 @@ written down.
 import hashlib
 import itertools
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +19,7 @@ from discreet.scale import YES_NO
 from discreet.simulation import engine
 from discreet.strategies.presets import PARTS
 from discreet.strategies.strategy import Strategy
+from discreet.validate import quoted, real
 
 
 @dataclass(frozen=True)
@@ -117,6 +119,8 @@ class Study:
     @staticmethod
     def from_dict(description: Mapping[str, Any]) -> "Study":
         """The study that `to_dict` described."""
+        if not isinstance(description, Mapping):
+            raise InvalidInputError("not the description of a study")
         try:
             instances = {
                 name: Instance.from_dict(part) for name, part in description["instances"].items()
@@ -168,19 +172,19 @@ def _check_instances(instances: Any) -> None:
     for name, instance in instances.items():
         if not isinstance(name, str) or not name or not isinstance(instance, Instance):
             raise InvalidInputError(
-                f"instances must be named instances; got {name!r}: {instance!r}"
+                f"instances must be named instances; got {quoted(name)}: {quoted(instance)}"
             )
 
 
 def _checked_strategies(strategies: Any) -> tuple[Strategy, ...]:
     """The strategies, if each is one, is there once and can be written down."""
-    if isinstance(strategies, Strategy) or not strategies:
+    if not isinstance(strategies, list | tuple) or not strategies:
         raise InvalidInputError("a study needs a list of one or more strategies")
     for strategy in strategies:
         if not isinstance(strategy, Strategy):
             raise InvalidInputError(
                 "a study takes strategies made by presets, such as bet_se(0.05, 1); got "
-                f"{strategy!r}"
+                f"{quoted(strategy)}"
             )
     found = tuple(strategies)
     for strategy in found:
@@ -195,6 +199,6 @@ def _checked_strategies(strategies: Any) -> tuple[Strategy, ...]:
 def _checked_cap(cap: Any) -> int | None:
     if cap is None:
         return None
-    if isinstance(cap, bool) or not isinstance(cap, int | float) or cap != int(cap):
-        raise InvalidInputError(f"max_samples must be a whole number; got {cap!r}")
+    if not math.isfinite(real(cap)) or cap != int(cap):
+        raise InvalidInputError(f"max_samples must be a whole number; got {quoted(cap)}")
     return int(cap)

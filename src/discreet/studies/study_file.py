@@ -14,7 +14,15 @@ from discreet.strategies.presets import PRESETS, levels_of
 from discreet.strategies.strategy import Strategy
 from discreet.studies.study import Study
 from discreet.trust import TRUSTS
-from discreet.validate import check_beta, check_delta, check_epsilon, check_gamma
+from discreet.validate import (
+    check_beta,
+    check_delta,
+    check_epsilon,
+    check_gamma,
+    check_path,
+    named,
+    quoted,
+)
 
 
 def _check_share(beta: Any) -> None:
@@ -48,16 +56,17 @@ KEYS = {"instances", "strategies", "skip_unfit", *NUMBERS, *SHARED}
 
 def read_study(path: str | Path) -> Study:
     """Read a study file; the docs page "Sweeps" says what may stand in it."""
+    path = check_path("a study file", path)
     try:
         document = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
-        raise InvalidInputError(f"cannot read {path}: {error.strerror or error}") from None
+        raise InvalidInputError(f"cannot read {named(path)}: {error.strerror or error}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InvalidInputError(f"{path} is not a TOML file: {error}") from None
+        raise InvalidInputError(f"{named(path)} is not a TOML file: {error}") from None
     try:
         return _read(document)
     except InvalidInputError as error:
-        raise InvalidInputError(f"{path}: {error}") from None
+        raise InvalidInputError(f"{named(path)}: {error}") from None
 
 
 def _read(document: dict[str, Any]) -> Study:
@@ -74,7 +83,7 @@ def _read(document: dict[str, Any]) -> Study:
         )
     skip = document.get("skip_unfit", False)
     if not isinstance(skip, bool):
-        raise InvalidInputError(f"skip_unfit must be true or false; got {skip!r}")
+        raise InvalidInputError(f"skip_unfit must be true or false; got {quoted(skip)}")
     shared = {key: document[key] for key in SHARED if key in document}
     chosen = [_chosen(entry, shared, skip) for entry in entries]
     strategies = [strategy for some in chosen for strategy in some.strategies]
@@ -87,7 +96,7 @@ def _known(what: str, table: dict[str, Any], keys: Any) -> None:
     unknown = sorted(set(table) - set(keys))
     if unknown:
         raise InvalidInputError(
-            f"{what} has no entry {unknown[0]!r}: use {', '.join(sorted(keys))}"
+            f"{what} has no entry {quoted(unknown[0])}: use {', '.join(sorted(keys))}"
         )
 
 
@@ -107,7 +116,7 @@ def _instance(name: str, value: Any) -> Instance:
         if isinstance(value, str):
             if value not in benchmarks:
                 raise InvalidInputError(
-                    f"unknown benchmark {value!r}: use one of {', '.join(benchmarks)}"
+                    f"unknown benchmark {quoted(value)}: use one of {', '.join(benchmarks)}"
                 )
             return benchmarks[value]
         if isinstance(value, dict):
@@ -115,7 +124,7 @@ def _instance(name: str, value: Any) -> Instance:
             return Instance.from_dict({"law": law, **value})
         return Bernoulli(value)
     except InvalidInputError as error:
-        raise InvalidInputError(f"instance {name!r}: {error}") from None
+        raise InvalidInputError(f"instance {quoted(name)}: {error}") from None
 
 
 class Chosen(NamedTuple):
@@ -129,7 +138,7 @@ def _chosen(entry: dict[str, Any], shared: dict[str, Any], skip: bool) -> Chosen
     """Every combination of what one entry lists."""
     preset = entry.get("preset")
     if preset not in PRESETS:
-        raise InvalidInputError(f"unknown preset {preset!r}: use one of {', '.join(PRESETS)}")
+        raise InvalidInputError(f"unknown preset {quoted(preset)}: use one of {', '.join(PRESETS)}")
     own = {key: value for key, value in entry.items() if key != "preset"}
     axes = _axes(preset, own, shared)
     found = Chosen([], [])
@@ -183,8 +192,8 @@ def _check_alone(preset: str, key: str, value: Any) -> None:
         if callable(rule):
             rule(value)
         elif rule is not None and value not in rule:
-            raise InvalidInputError(f"{key} must be one of {', '.join(rule)}; got {value!r}")
+            raise InvalidInputError(f"{key} must be one of {', '.join(rule)}; got {quoted(value)}")
         elif rule is None and (isinstance(value, bool) or not isinstance(value, int | float)):
-            raise InvalidInputError(f"{key} must be a number; got {value!r}")
+            raise InvalidInputError(f"{key} must be a number; got {quoted(value)}")
     except InvalidInputError as error:
         raise InvalidInputError(f"strategy {preset}: {error}") from None

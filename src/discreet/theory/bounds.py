@@ -7,14 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from discreet.errors import InvalidInputError
-from discreet.instance import Bernoulli, Instance
+from discreet.instance import Bernoulli, Instance, check_instance
 from discreet.scale import YES_NO
 from discreet.theory import constants, times
 from discreet.theory.floor import floor_bound
 from discreet.theory.times import CharacteristicTime
+from discreet.validate import check_levels
 
 FLOORS = ("floor", "floor_global", "floor_local")
 
@@ -122,10 +120,7 @@ def bounds(
     ones. Of arms that are not Bernoulli the floor is what holds for every strategy, the
     rest what holds once each outcome is rounded to a bit.
     """
-    if isinstance(epsilons, str) or not isinstance(epsilons, Sequence | np.ndarray):
-        raise InvalidInputError(
-            f"epsilons must be a list of privacy levels, for one as [1.0]; got {epsilons!r}"
-        )
+    levels = check_levels(epsilons)
     arms = _arms(instance)
     t_kl, t_tv, t_gaussian = times.t_kl(arms), times.t_tv(arms), times.t_gaussian(arms, sigma)
     t_tv2 = t_gaussian.scaled(1 / (2 * sigma**2))
@@ -152,13 +147,13 @@ def bounds(
         per_epsilon=(),
         floor=None if instance.outcomes == YES_NO else floor_bound(instance, delta),
     )
-    rows = tuple(_at(plain, epsilon) for epsilon in epsilons)
+    rows = tuple(_at(plain, epsilon) for epsilon in levels)
     return Bounds(**{**vars(plain), "per_epsilon": rows})
 
 
 def _arms(instance: Instance) -> Bernoulli:
     """The arms that the times are for."""
-    return instance if isinstance(instance, Bernoulli) else instance.as_bernoulli()
+    return instance if isinstance(instance, Bernoulli) else check_instance(instance).as_bernoulli()
 
 
 def _at(plain: Bounds, epsilon: float) -> PrivateBounds:

@@ -11,7 +11,7 @@ from discreet.instance import Instance
 from discreet.roots import increasing_root
 from discreet.theory.costs import gap_is_large
 from discreet.theory.times import CharacteristicTime, t_gaussian_beta, t_relaxed_beta
-from discreet.validate import check_arms, check_epsilon, check_sigma
+from discreet.validate import check_arms, check_epsilon, check_sigma, quoted
 
 
 def complexity(instance: Instance, sigma: float = 0.5) -> float:
@@ -138,7 +138,7 @@ def rounds_bound(samples: float, arms: int, episodes: str = "arm") -> float:
     K log2 E[τ] with one episode per arm, log2 E[τ] with one global episode.
     """
     if episodes not in ("arm", "global"):
-        raise InvalidInputError(f"episodes are 'arm' or 'global'; got {episodes!r}")
+        raise InvalidInputError(f"episodes are 'arm' or 'global'; got {quoted(episodes)}")
     if not 1 <= samples < math.inf:
         raise InvalidInputError(f"the expected samples must be at least 1; got {samples}")
     check_arms(arms)

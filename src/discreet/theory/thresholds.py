@@ -25,6 +25,7 @@ from discreet.validate import (
     check_epsilon,
     check_gamma,
     check_sigma,
+    quoted,
 )
 
 SIGMA = 0.5  # rewards in [0, 1] are 1/2-sub-Gaussian
@@ -264,7 +265,7 @@ def dp_se_epoch(epoch: int, active: int, epsilon: float, delta: float) -> Epoch:
     over 2(h_e + c_e).
     """
     if not 1 <= epoch <= 500 or int(epoch) != epoch:
-        raise InvalidInputError(f"epochs count from 1 and end long before 500; got {epoch!r}")
+        raise InvalidInputError(f"epochs count from 1 and end long before 500; got {quoted(epoch)}")
     pulls = epoch_length(check_arms(active), epoch, check_epsilon(epsilon), check_delta(delta))
     return Epoch(
         pulls,

@@ -14,12 +14,12 @@ import numpy as np
 
 from discreet.arrays import Floats
 from discreet.errors import InvalidInputError
-from discreet.instance import Bernoulli, Instance
+from discreet.instance import Bernoulli, Instance, check_instance
 from discreet.theory.divergence_costs import Kl, Mixed, PrivateKl
 from discreet.theory.equilibrium import equilibrium, equilibrium_at, stays
 from discreet.theory.transport import Capped, Quadratic, Transport
 from discreet.trust import check_trust
-from discreet.validate import check_beta, check_delta, check_epsilon, check_sigma
+from discreet.validate import check_beta, check_delta, check_epsilon, check_sigma, quoted, real
 
 LEAST_GAP = 1e-9
 
@@ -42,7 +42,9 @@ class CharacteristicTime:
         """The time where every sample tells 1/factor times as much: the same
         allocation.
         """
-        return CharacteristicTime(factor * self.value, self.allocation)
+        if not 0 < real(factor) < math.inf:
+            raise InvalidInputError(f"factor must be a positive number; got {quoted(factor)}")
+        return CharacteristicTime(float(factor) * self.value, self.allocation)
 
 
 def t_kl(instance: Instance) -> CharacteristicTime:
@@ -263,7 +265,7 @@ def _bernoulli_arms(instance: Instance) -> tuple[float, Floats]:
 
 
 def _gaps(instance: Instance) -> Floats:
-    best, gaps = instance.best, instance.gaps
+    best, gaps = check_instance(instance).best, instance.gaps
     gaps = np.concatenate((gaps[:best], gaps[best + 1 :]))
     if gaps.min() < LEAST_GAP:
         raise InvalidInputError(

@@ -15,6 +15,7 @@ from discreet.strategies.parts import BLOCKS
 from discreet.strategies.run import Run
 from discreet.trials.names import LONGEST_NAME, check_site, writable
 from discreet.trials.protocol import MOST_PEOPLE, Protocol
+from discreet.validate import is_word, quoted
 
 LONGEST_REASON = 1000
 DROP, ADD = "drop-arm", "add-arm"
@@ -96,6 +97,10 @@ NOT_NOW = {
 }
 """What stands in records, and is no action of an operator's."""
 CLOCK_TELLS = "set-clock takes a reason and nothing else: the clock tells"
+
+
+LATEST = 10**12
+"""Seconds of a clock: no year of five digits."""
 
 
 class Act(NamedTuple):
@@ -192,7 +197,7 @@ class Conduct:
             raise InvalidInputError(REFUSED[word])
         if word not in RECORDED:
             raise InvalidInputError(
-                f"an operator may do one of {', '.join(MEANS)}; got {act.action!r}"
+                f"an operator may do one of {', '.join(MEANS)}; got {quoted(act.action)}"
             )
         if not writable(act.reason) or len(act.reason) > LONGEST_REASON:
             raise InvalidInputError(
@@ -226,7 +231,7 @@ class Conduct:
         if type(about) is not int or not people <= about <= MOST_PEOPLE or about < 1:
             raise InvalidInputError(
                 f"the maximum must be a whole number from {max(people, 1)}, the people who are in, "
-                f"to {MOST_PEOPLE}; got {about!r}"
+                f"to {MOST_PEOPLE}; got {quoted(about)}"
             )
         if protocol.dealing == BLOCKS and about < people + run.to_deal():
             raise InvalidInputError(
@@ -250,7 +255,7 @@ class Conduct:
         self.paused = wanted
 
     def _set_clock(self, about: Any) -> None:
-        if type(about) is not int or about < 0:
+        if type(about) is not int or not 0 <= about < LATEST:
             raise InvalidInputError(CLOCK_TELLS)
         self.at = min(self.at, about)
         self.last = [[round, min(at, about)] for round, at in self.last]
@@ -263,7 +268,7 @@ class Conduct:
         known = self.sites_of(protocol)
         if not check_site(about) or (known is not None and about not in known and not wanted):
             names = ", ".join(self.sites if known is None else known) or "none yet"
-            raise InvalidInputError(f"give the name of a site; got {about!r}, sites: {names}")
+            raise InvalidInputError(f"give the name of a site; got {quoted(about)}, sites: {names}")
         if wanted and known is not None and about not in known:
             self.joined.append(about)
         elif (about in self.closed) != wanted:
@@ -275,9 +280,9 @@ class Conduct:
 
     def _drop(self, about: Any, run: Run) -> None:
         left = [arm for arm in self.arms if arm not in self.dropped]
-        if about not in left:
+        if not is_word(about, left):
             raise InvalidInputError(
-                f"give the name of an arm to drop; got {about!r}, arms: {', '.join(left)}"
+                f"give the name of an arm to drop; got {quoted(about)}, arms: {', '.join(left)}"
             )
         if len(left) <= 2:
             raise InvalidInputError("two arms must be left: stop the trial instead")
@@ -288,7 +293,7 @@ class Conduct:
         if not writable(about) or len(about) > LONGEST_NAME or about in self.arms:
             raise InvalidInputError(
                 f"give the new arm a name of its own, of at most {LONGEST_NAME} characters; got "
-                f"{about!r}"
+                f"{quoted(about)}"
             )
         run.add()
         if run.finished:
@@ -300,4 +305,4 @@ class Conduct:
 
 def _nothing(about: Any, action: str) -> None:
     if about is not None:
-        raise InvalidInputError(f"{action} takes a reason and nothing else; got {about!r}")
+        raise InvalidInputError(f"{action} takes a reason and nothing else; got {quoted(about)}")

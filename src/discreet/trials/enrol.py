@@ -12,14 +12,14 @@ from discreet.strategies.run import Deal
 from discreet.trials.changes import Changes
 from discreet.trials.dealing import commitment, deal, dealer, new_key
 from discreet.trials.intake import MOST_AT_ONCE, check_request, id_of, identifiers
-from discreet.trials.names import check_site, plain_name
+from discreet.trials.names import check_place, check_site
 from discreet.trials.protocol import REFUSED, STICKY, canonical
 from discreet.trials.replay import dealt_in
 from discreet.trials.settling import end_if_over
 from discreet.trials.status import Assignment, Batch, OpenAssignment
 from discreet.trials.store import schema
 from discreet.trials.store.schema import Assigned
-from discreet.validate import check_whole
+from discreet.validate import check_whole, quoted
 
 if TYPE_CHECKING:
     from discreet.trials.desk import Desk
@@ -55,10 +55,11 @@ def wanted_of(
         if people is not None:
             raise InvalidInputError("give person or people, not both")
         people = [person]
+    place = check_place(site)
     names = None if people is None else tuple(identifiers(people))
     count = check_whole("n", n if names is None else len(names), least=1, most=MOST_AT_ONCE)
     called = None if people is None else tuple(people)
-    return Wanted(count, called, names, plain_name("the site", site), check_request(request))
+    return Wanted(count, called, names, place, check_request(request))
 
 
 class Next(NamedTuple):
@@ -220,7 +221,7 @@ def _check_site(desk: "Desk", site: str | None) -> None:
     """Refuse people from where nobody may come."""
     sites = desk.now.conduct.sites_of(desk.protocol)
     if sites is not None and site not in sites:
-        got = "" if site is None else f"; got {site!r}"
+        got = "" if site is None else f"; got {quoted(site)}"
         raise InvalidInputError(
             f"say from which site people come: one of {', '.join(sites)}{got}. Nobody was assigned"
         )

@@ -1,5 +1,6 @@
 """What callers hand in: people, ids, outcomes and randomised responses."""
 
+import re
 import secrets
 import unicodedata
 from collections.abc import Mapping, Sequence
@@ -14,6 +15,8 @@ from discreet.trials.store.schema import Assigned
 
 MOST_AT_ONCE = 10_000
 """People of one call: nobody waits long for another caller."""
+ID = re.compile(r"[0-9]{1,9}-[0-9a-f]{8,64}")
+"""How an id looks."""
 
 
 def identifiers(people: Sequence[str]) -> list[bytes]:
@@ -39,8 +42,11 @@ def id_of(row: Assigned) -> str:
 
 
 def unknown_id(id: str) -> InvalidInputError:
-    """What to say of an id that nobody has; no more than that."""
-    return InvalidInputError(f"there is no assignment {id!r} in this trial; nothing was changed")
+    """What to say of an id that nobody has; what is no id at all is not repeated, as it
+    may be an outcome in the wrong place.
+    """
+    given = f" {id!r}" if ID.fullmatch(id) else ""
+    return InvalidInputError(f"there is no assignment{given} in this trial; nothing was changed")
 
 
 def same_id(id: str, given: str) -> bool:

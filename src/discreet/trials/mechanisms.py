@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from discreet.errors import InvalidInputError, MissingExtraError
-from discreet.scale import REFUSE, Scale, check_outside
+from discreet.scale import REFUSE, Scale, check_outside, ends_of
 from discreet.strategies.run import Totals
 from discreet.strategies.units import FINE, PLACES
 from discreet.trials.outcomes import Response, middle_units, to_level, to_units
@@ -38,7 +38,7 @@ def respond(
     only what it returns. With `outside="clip"` an outcome outside the range counts as
     the nearer end, and the response does not say so.
     """
-    scale = Scale(*range, direction)
+    scale = Scale(*ends_of(range), direction)
     reward = scale.reward(outcome, check_outside(outside))
     check_epsilon(epsilon)
     if middle is not None:

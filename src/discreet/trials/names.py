@@ -48,6 +48,13 @@ def check_site(name: Any) -> bool:
     return writable(name) and len(name) <= LONGEST_NAME
 
 
+def check_place(site: Any) -> str | None:
+    """The site that people are said to come from, or None; refuses what is no text."""
+    if site is None or isinstance(site, str):
+        return None if site is None else str(plain_name("the site", site))
+    raise InvalidInputError("site must be the name of a site. Nobody was assigned")
+
+
 def shown_plainly(text: str) -> bool:
     """Whether a name has nothing in it that rewrites the line it is shown in: no
     control, line-separating or direction-changing characters, no halves of pairs.

@@ -14,6 +14,7 @@ from discreet.errors import InvalidInputError
 from discreet.scale import Scale
 from discreet.strategies.strategy import Strategy
 from discreet.strategies.units import FINE, LEVELS, PLACES, grid_of, kind_of
+from discreet.validate import quoted
 
 
 @dataclass(frozen=True)
@@ -39,10 +40,11 @@ class Response:
         """Refuse what no mechanism of ours gives."""
         values = {"rr": (0, 1), "levels": (0, PLACES, middle_units(self.middle))}
         whole = isinstance(self.value, int) and not isinstance(self.value, bool)
-        known = self.mechanism in values and self.value in values[self.mechanism]
-        extra = {"rr": (), "levels": ("middle",), "gauss": ("gamma",)}.get(self.mechanism)
+        word = self.mechanism if isinstance(self.mechanism, str) else ""
+        known = whole and self.value in values.get(word, ())
+        extra = {"rr": (), "levels": ("middle",), "gauss": ("gamma",)}.get(word)
         given = tuple(name for name in ("middle", "gamma") if getattr(self, name) is not None)
-        if extra != given or not whole or not (known or self.mechanism == "gauss"):
+        if extra != given or not whole or not (known or word == "gauss"):
             raise InvalidInputError("not a randomised response: make one with discreet.respond")
 
     def __str__(self) -> str:
@@ -85,7 +87,8 @@ def middle_units(middle: float | None) -> int:
     if not PLACES / 64 <= units <= PLACES * 63 / 64 or units != round(units):
         raise InvalidInputError(
             "middle must be the level that was announced with the assignment, on the scale from "
-            f"0 (worst) to 1 (best) and a multiple of 1/{PLACES} from 1/64 to 63/64; got {middle!r}"
+            f"0 (worst) to 1 (best) and a multiple of 1/{PLACES} from 1/64 to 63/64; got "
+            f"{quoted(middle)}"
         )
     return round(units)
 

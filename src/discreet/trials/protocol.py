@@ -16,7 +16,7 @@ from discreet.strategies.units import BITS, LEVELS, grid_of, kind_of
 from discreet.trials.dealing import SHORTEST_BLOCK
 from discreet.trials.names import check_names, check_sites, writable
 from discreet.trials.outcomes import payable_delta
-from discreet.validate import check_whole
+from discreet.validate import check_whole, is_word, quoted
 from discreet.version import __version__
 
 MISSING = {
@@ -133,8 +133,8 @@ class Protocol:
     def _field_refusal(self) -> str | None:
         """Why these settings do not go together, if they do not."""
         name, ways = self.strategy.name, self.strategy.part.dealings
-        if self.dealing and self.dealing not in ways:
-            return f"people of {name} are dealt by {' or '.join(ways)}; got {self.dealing!r}"
+        if not is_word(self.dealing, ("", *ways)):
+            return f"people of {name} are dealt by {' or '.join(ways)}; got {quoted(self.dealing)}"
         if refusal := self._blocks_refusal():
             return refusal
         if self.missing == "replace" and self.dealing in (COINS, BLOCKS):
@@ -153,7 +153,8 @@ class Protocol:
     def _blocks_refusal(self) -> str | None:
         """The same of blocks."""
         if self.dealing != BLOCKS:
-            return "block is for dealing='blocks' only: leave it out" if self.block else None
+            usual = type(self.block) is int and self.block == 0
+            return None if usual else "block is for dealing='blocks' only: leave it out"
         if type(self.block) is not int or self.block < SHORTEST_BLOCK:
             return (
                 f"block must be a whole number of people, {SHORTEST_BLOCK} or more: shorter ones "
@@ -323,8 +324,8 @@ def digest(text: str) -> str:
 
 
 def _check_word(what: str, value: Any, allowed: dict[str, str]) -> None:
-    if not isinstance(value, str) or value not in allowed:
-        raise InvalidInputError(f"{what} must be one of {', '.join(allowed)}; got {value!r}")
+    if not is_word(value, allowed):
+        raise InvalidInputError(f"{what} must be one of {', '.join(allowed)}; got {quoted(value)}")
 
 
 def _check_seconds(what: str, value: Any) -> float:

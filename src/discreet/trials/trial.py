@@ -38,7 +38,7 @@ from discreet.trials.intake import (
 )
 from discreet.trials.kept import Kept
 from discreet.trials.listing import near_names
-from discreet.trials.names import plain_name, plain_names, writable
+from discreet.trials.names import check_place, plain_name, plain_names, writable
 from discreet.trials.outcomes import Response
 from discreet.trials.protocol import ANONYMOUS, COMPLETE, WAITING, Protocol, digest
 from discreet.trials.status import (
@@ -56,7 +56,7 @@ from discreet.trials.store.database import Store
 from discreet.trials.store.interrupts import Later
 from discreet.trials.store.ledger import Entry
 from discreet.trials.together import Job
-from discreet.validate import check_whole
+from discreet.validate import check_whole, quoted
 
 
 class Trial(Kept):
@@ -166,7 +166,8 @@ class Trial(Kept):
             row = session.look()
             if row is None:
                 raise InvalidInputError(
-                    f"there is no trial {name!r} in {home.called}; {near_names(name, home.names())}"
+                    f"there is no trial {quoted(name)} in {home.called}; "
+                    f"{near_names(name, home.names())}"
                 )
             protocol_hash = digest(row.protocol)
             if session.hash_at(1) != first_event(protocol_hash).hash:
@@ -321,8 +322,10 @@ class Trial(Kept):
         another operator has acted since.
         """
         thing = plain_name("what it is about", about)
+        action = action if isinstance(action, str) else quoted(action)
         act = Act(action, thing, plain_name("the reason", reason))
-        self._write(lambda desk: desk.operate(act, seen), any_clock=action == SET_CLOCK)
+        acts = None if seen is None else check_whole("seen", seen, least=0)
+        self._write(lambda desk: desk.operate(act, acts), any_clock=action == SET_CLOCK)
 
     def _take_in(self, outcomes: Outcomes) -> Told:
         if not outcomes.units:
@@ -338,8 +341,8 @@ class Trial(Kept):
         For staff alone: whoever has an id can tell its outcome, and that an outcome is
         in is nobody else's to know. The journal notes who looked.
         """
-        name = plain_name("the site", site)
-        return self._write(lambda desk: open_assignments(desk, name))
+        place = check_place(site)
+        return self._write(lambda desk: open_assignments(desk, place))
 
     def journal(self, most: int = 1000) -> list[Entry]:
         """The last calls that changed or handed out anything, the newest first: when,

@@ -19,6 +19,7 @@ from discreet.trials.protocol import Protocol, canonical, digest
 from discreet.trials.record import BROKEN
 from discreet.trials.replay import Replay
 from discreet.trials.status import ERASING, Aside, Tally, Verification, make_figures, make_status
+from discreet.validate import check_path, check_progress, named
 from discreet.version import __version__
 
 YOUNGER = (
@@ -79,6 +80,7 @@ def follow(
 
 def telling(progress: Progress | None, total: int) -> Watch | None:
     """Tells how many events are done, of how many in all."""
+    check_progress(progress)
     if progress is None:
         return None
     step = max(total // TOLD, 1)
@@ -253,7 +255,7 @@ def read_transcript(transcript: str | os.PathLike[str] | Mapping[str, Any]) -> d
     else:
         if not isinstance(transcript, str | os.PathLike):
             raise InvalidInputError("give a transcript: a file, or what Trial.transcript returned")
-        name = os.fspath(transcript)
+        name = named(check_path("a transcript", transcript))
         hint = "give the file that `discreet trial transcript NAME --out FILE` wrote"
     try:
         said = json.loads(
@@ -279,7 +281,7 @@ def _text(transcript: str | os.PathLike[str] | Mapping[str, Any]) -> str:
     try:
         return Path(transcript).read_text(encoding="utf-8-sig")
     except OSError as error:
-        raise InvalidInputError(f"cannot read {os.fspath(transcript)}: {error.strerror}") from None
+        raise InvalidInputError(f"cannot read {named(transcript)}: {error.strerror}") from None
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from discreet.reports.charts.style import (
     write_title,
 )
 from discreet.scale import YES_NO
+from discreet.validate import quoted
 from discreet.words import NO_GUARANTEE, shown_name
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ def samples_by_epsilon(
     are added; a `bound` computed before is taken as it is.
     """
     if statistic not in ("mean", "median"):
-        raise InvalidInputError(f"statistic must be mean or median; got {statistic!r}")
+        raise InvalidInputError(f"statistic must be mean or median; got {quoted(statistic)}")
     table = list(rows)
     levels = sorted({float(row["epsilon"]) for row in table if row["epsilon"] is not None})
     if not levels:
@@ -191,7 +192,7 @@ def draw_samples_by_epsilon(
     `limits` of the samples' axis make pictures comparable.
     """
     if scale not in SCALES:
-        raise InvalidInputError(f"scale must be log-log or log-linear; got {scale!r}")
+        raise InvalidInputError(f"scale must be log-log or log-linear; got {quoted(scale)}")
     figure = new_figure(5.4, 4.0)
     axes = figure.add_subplot()
     log = scale == "log-log"

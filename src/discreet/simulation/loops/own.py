@@ -14,6 +14,7 @@ from discreet.simulation.outcome import Outcome
 from discreet.simulation.own import OwnStrategy, Rule
 from discreet.simulation.runner import Runner, one_by_one
 from discreet.strategies.strategy import Strategy
+from discreet.validate import quoted
 
 BY_PERSON = True
 """Arms may drift, see `engine.runner_of`."""
@@ -43,7 +44,8 @@ def _arm(given: Any, arms: int, what: str, also: str) -> int:
     """The arm that was given, or what it must be."""
     if not _whole(given) or not 0 <= given < arms:
         raise InvalidInputError(
-            f"{what} {given!r}: it must be an arm, a whole number from 0 to {arms - 1}, {also}"
+            f"{what} {quoted(given)}: it must be an arm, a whole number from 0 to {arms - 1}, "
+            f"{also}"
         )
     return int(given)
 
@@ -51,7 +53,7 @@ def _arm(given: Any, arms: int, what: str, also: str) -> int:
 def _rounds(name: str, given: Any) -> int:
     if not _whole(given) or not 0 <= given < 2**63:
         raise InvalidInputError(
-            f"{name}.rounds is {given!r}: it must count releases, or be left out"
+            f"{name}.rounds is {quoted(given)}: it must count releases, or be left out"
         )
     return int(given)
 

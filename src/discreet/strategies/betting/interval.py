@@ -18,6 +18,7 @@ from discreet.strategies.betting.book import COUNT, NEAR, PULLS, RELEASES, SUM, 
 from discreet.strategies.betting.near import fine_price, near_weight
 from discreet.strategies.betting.settle import ROUNDING, how_many, sent_shift
 from discreet.strategies.betting.tilts import Bets, Setting
+from discreet.validate import quoted
 
 SIGNS = (-1.0, 1.0)
 """Of the two sides on which a mean is bet on: below and above."""
@@ -155,7 +156,7 @@ def interval(
     back to the scale of rewards.
     """
     if not 0 < alpha < 1:
-        raise InvalidInputError(f"alpha must lie strictly between 0 and 1; got {alpha!r}")
+        raise InvalidInputError(f"alpha must lie strictly between 0 and 1; got {quoted(alpha)}")
     count = how_many(int(total[COUNT]), bets)
     target = -math.log(alpha) + ROUNDING * float(total[COUNT])
 

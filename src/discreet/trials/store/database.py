@@ -39,7 +39,7 @@ class Store:
     """A database of trials, for one thread at a time: whoever uses it holds `lock`."""
 
     def __init__(self, url: str | sa.URL, must_exist: bool = False) -> None:
-        self.dialect = dialect_of(url)
+        self.dialect = dialect_of(url if isinstance(url, str | sa.URL) else "")
         self.dialect.find(must_exist)
         self.lock = threading.RLock()
         self.pid = os.getpid()
