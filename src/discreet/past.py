@@ -24,6 +24,8 @@ SEPARATORS = {";": "semicolons", "\t": "tabs"}
 MOST_ARMS = 10
 """More arms than this with hardly two people each are no arms."""
 DIGITS = re.compile(r"(\d+(?:\.\d+)?)")
+NUMBER = re.compile(r"(?:^|[,;\t\"])\s*[+-]?\d*[.,]?\d+\s*(?:$|[,;\t\"])")
+"""A cell that is nothing but a number: no name of a column, but perhaps an outcome."""
 
 
 def read_outcomes(path: str | Path, arm: str, outcome: str) -> dict[str, Floats]:
@@ -95,6 +97,11 @@ def _check_columns(path: str | Path, columns: list[str], arm: str, outcome: str)
                     f"{named(path)} has no column {quoted(name)}; it seems to be separated by "
                     f"{words}: save it with commas between columns, and points in numbers"
                 )
+        if any(NUMBER.search(column) for column in columns):
+            raise InvalidInputError(
+                f"{named(path)} has no column {quoted(name)}, and numbers in its first line: let "
+                "that have the names of the columns"
+            )
         raise InvalidInputError(
             f"{named(path)} has no column {quoted(name)}; its columns are {listed(columns)}"
         )

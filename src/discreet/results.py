@@ -162,7 +162,7 @@ class Results:
         meta |= {"seconds": self.seconds, "interrupted": self.interrupted}
         try:
             self.to_frame().write_parquet(target, metadata={"discreet": json.dumps(meta)})
-        except (OSError, pl.exceptions.PolarsError) as error:
+        except (OSError, TypeError, ValueError, pl.exceptions.PolarsError) as error:
             raise InvalidInputError(f"cannot write {named(path)}: {one_line(error)}") from None
 
     @staticmethod

@@ -7,8 +7,9 @@ starts soon.
 """
 
 import errno
+import os
 import re
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
@@ -23,7 +24,12 @@ from discreet.cli.trial import trial
 from discreet.errors import DiscreetError, InvalidInputError
 
 EXTRA = re.compile(r"(?<=unexpected extra argument)(s?) \(.*\)", re.DOTALL)
-"""What was typed too much may be somebody's outcome: it is not repeated."""
+UNKNOWN = re.compile(r"(No such (?:option|command):? '?-*[a-z-]*)[^a-z' .-][^' ]*")
+"""What was typed too much, or ran into another word, may be somebody's outcome: it is
+not repeated.
+"""
+LONGEST = 2000
+"""Characters of a line on stderr."""
 
 
 class OneLine(click.Group):
@@ -31,27 +37,51 @@ class OneLine(click.Group):
     exit code 2.
     """
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read what stands before the command; refuse words that nothing can hold."""
+        try:
+            for word in args:
+                os.fsencode(word.replace("\0", "\ud800"))
+            return super().parse_args(ctx, args)
+        except UnicodeEncodeError:
+            _say("a word has a character in it that cannot be written: leave it out.")
+            ctx.exit(2)
+        except click.exceptions.NoArgsIsHelpError:
+            raise
+        except click.UsageError as error:
+            _refuse(ctx, error)
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
         try:
             return super().invoke(ctx)
         except DiscreetError as error:
-            code = 2 if isinstance(error, InvalidInputError) else 1
-            click.echo(f"discreet: {error}", err=True)
-            ctx.exit(code)
+            _say(str(error))
+            ctx.exit(2 if isinstance(error, InvalidInputError) else 1)
         except click.UsageError as error:
-            words = EXTRA.sub(r"\1.", error.format_message())
-            path = error.ctx.command_path if error.ctx else "discreet"
-            click.echo(f"discreet: {words} See '{path} --help'.", err=True)
-            ctx.exit(2)
+            _refuse(ctx, error)
         except KeyboardInterrupt:
-            click.echo("discreet: stopped. What was not shown may be repeated safely.", err=True)
+            _say("stopped. What was not shown may be repeated safely.")
             ctx.exit(130)
         except OSError as error:
             if error.errno == errno.EPIPE:
                 raise
-            click.echo(f"discreet: what was done could not be shown: {error.strerror}", err=True)
+            _say(f"what was done could not be shown: {error.strerror}")
             ctx.exit(1)
+
+
+def _refuse(ctx: click.Context, error: click.UsageError) -> NoReturn:
+    words = UNKNOWN.sub(r"\1…", EXTRA.sub(r"\1.", error.format_message()))
+    path = error.ctx.command_path if error.ctx else "discreet"
+    _say(f"{words} See '{path} --help'.")
+    ctx.exit(2)
+
+
+def _say(words: str) -> None:
+    """One line on stderr, whatever stands in it."""
+    plain = "".join(letter if letter.isprintable() else " " for letter in words)
+    line = plain if len(plain) <= LONGEST else f"{plain[:LONGEST]} …"
+    click.echo(f"discreet: {line}", err=True)
 
 
 @click.group(cls=OneLine, context_settings={"help_option_names": ["-h", "--help"]})

@@ -1,6 +1,7 @@
 """`discreet respond`: one outcome, randomised where the person is."""
 
 import sys
+from contextlib import suppress
 
 import click
 
@@ -49,7 +50,7 @@ def respond(
     """
     from discreet.trials.mechanisms import respond as randomise
 
-    word = sys.stdin.readline() if outcome == "-" else outcome
+    word = read_stdin(line=True) if outcome == "-" else outcome
     scale = (read_ends(ends), direction, outside)
     response = randomise(read_number(word), epsilon, gamma, *scale, middle)
     if as_json:
@@ -64,14 +65,20 @@ def respond(
         click.echo(str(response))
 
 
+def read_stdin(line: bool = False) -> str:
+    """All that comes on stdin, or its first line; refuses what is no text."""
+    try:
+        return sys.stdin.readline() if line else sys.stdin.read()
+    except UnicodeDecodeError:
+        pass  # the error would say what stands there
+    raise InvalidInputError("cannot read stdin: not a text in UTF-8")
+
+
 def read_number(word: str) -> float:
     """An outcome as a number; the error does not repeat it."""
-    try:
+    with suppress(ValueError):
         return float(word)
-    except ValueError:
-        raise InvalidInputError(
-            "an outcome must be a number in the range of the protocol"
-        ) from None
+    raise InvalidInputError("an outcome must be a number in the range of the protocol")
 
 
 def read_ends(text: str) -> tuple[float, float]:

@@ -1,7 +1,6 @@
 """Files of people and outcomes, as they come from spreadsheets."""
 
 import csv
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import StringIO
@@ -9,8 +8,9 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from discreet.cli.respond import read_number
+from discreet.cli.respond import read_number, read_stdin
 from discreet.errors import InvalidInputError
+from discreet.validate import named
 
 if TYPE_CHECKING:
     from discreet.trials.protocol import Protocol
@@ -22,23 +22,26 @@ SEPARATORS = ",;\t"
 def reading(path: str) -> Iterator[TextIO]:
     """A text file, or stdin for -."""
     if path == "-":
-        yield StringIO(sys.stdin.read())
+        yield StringIO(read_stdin())
         return
     try:
         with Path(path).open(newline="", encoding="utf-8-sig") as file:
             yield file
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not a text file in UTF-8"
-        raise InvalidInputError(f"cannot read {path}: {reason}") from None
+        raise InvalidInputError(f"cannot read {named(path)}: {reason}") from None
 
 
 def read_outcome(id: str, word: str, protocol: "Protocol") -> float:
     """An outcome that the protocol takes; the error says whose, not which."""
+    from discreet.trials.intake import looks_like_id
+
     try:
         value = read_number(word)
         protocol.scale.reward(value, protocol.outside)
     except InvalidInputError as error:
-        raise InvalidInputError(f"of {id}: {error}; nothing was told") from None
+        whose = f"of {id}: " if looks_like_id(id) else ""
+        raise InvalidInputError(f"{whose}{error}; nothing was told") from None
     return value
 
 

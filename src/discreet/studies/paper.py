@@ -31,7 +31,7 @@ from discreet.studies.study import Study
 from discreet.studies.table import statistics
 from discreet.theory import thresholds
 from discreet.trust import TRUSTS
-from discreet.validate import quoted
+from discreet.validate import named, quoted
 from discreet.version import __version__
 
 if TYPE_CHECKING:
@@ -317,8 +317,8 @@ def prepare(folder: Path, studies: dict[str, Study]) -> None:
             for name in names:
                 if name not in ours and not name.startswith(tuple(f".{part}." for part in ours)):
                     raise InvalidInputError(
-                        f"{folder} holds {name!r}, which is not of this study: take an empty or a "
-                        "new folder"
+                        f"{named(folder)} holds {name!r}, which is not of this study: take an "
+                        "empty or a new folder"
                     )
         for part, study in studies.items():
             check_folder(study, folder / "runs" / part)

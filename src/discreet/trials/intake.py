@@ -41,11 +41,14 @@ def id_of(row: Assigned) -> str:
     return f"{row.number}-{row.token}"
 
 
+def looks_like_id(id: str) -> bool:
+    """Whether it may be one: what is none may be an outcome in the wrong place."""
+    return ID.fullmatch(id) is not None
+
+
 def unknown_id(id: str) -> InvalidInputError:
-    """What to say of an id that nobody has; what is no id at all is not repeated, as it
-    may be an outcome in the wrong place.
-    """
-    given = f" {id!r}" if ID.fullmatch(id) else ""
+    """What to say of an id that nobody has; what is none at all is not repeated."""
+    given = f" {id!r}" if looks_like_id(id) else ""
     return InvalidInputError(f"there is no assignment{given} in this trial; nothing was changed")
 
 

@@ -1,0 +1,227 @@
+"""Whatever is handed to any public function: it works, or says why not in one line that
+repeats no outcome, and then nothing has changed.
+
+Every public name, and every method of one that takes something, is in `support.calls`
+with arguments that it takes; here one or more of these are replaced by what nobody
+should hand in. These mistakes were planted to see the tests fail: `check_share` without
+its check of the type (a TypeError), `Scale.reward` with the outcome in its message, and
+with the outcome in an error behind the one that is raised, `Trial.tell` that notes the
+call before it refuses.
+"""
+
+import contextlib
+import sqlite3
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import discreet
+from discreet import InvalidInputError, Response, Sampled, Trial, respond, suggest_range
+from discreet.errors import DiscreetError
+from discreet.validate import quoted
+from tests.support.calls import ARMS, BETS, OWN, lives, makers, public_calls, works
+from tests.support.nasty import NASTY, OUTCOMES, SECRET, Broken, Mute, check_said
+
+TAKEN = {"Trial.tell": "outcome", "Trial.amend": "outcome", "Trial.tell_many": "outcomes"}
+TAKEN |= {"Trial.tell_many: one": "outcome", "respond": "outcome", "suggest_range": "values"}
+TAKEN |= {"Sampled": "rewards", "Sampled.of": "outcomes", "plan_ranges": "outcomes"}
+"""Where outcomes are handed in."""
+ONE = {"tell_many: one": lambda trial, id: lambda outcome: trial.tell_many({id: outcome})}
+CALLED = {"progress", "executor"}
+"""What is called, and may raise what it likes: nothing that can be called is given."""
+
+
+def spoilt(name: str, good: dict[str, Any]) -> st.SearchStrategy[dict[str, tuple[str, str]]]:
+    """Some of the arguments, each with what to put in its place."""
+    pools = {}
+    for part in good:
+        words = [("nasty", word) for word in NASTY if not (part in CALLED and word[:2] == "a ")]
+        if name == "plan" and part == "strategies":
+            words.remove(("nasty", "None"))  # would compile the kernel of the usual one
+        if TAKEN.get(name) == part:
+            words += [("outcome", word) for word in OUTCOMES] * 3
+        pools[part] = st.sampled_from(words)
+    some = st.lists(st.sampled_from(sorted(good)), min_size=1, max_size=2, unique=True)
+    return some.flatmap(lambda parts: st.fixed_dictionaries({part: pools[part] for part in parts}))
+
+
+def made(chosen: dict[str, tuple[str, str]]) -> dict[str, Any]:
+    """The values that were chosen."""
+    pools = {"nasty": NASTY, "outcome": OUTCOMES}
+    return {part: pools[pool][word]() for part, (pool, word) in chosen.items()}
+
+
+def check(name: str, function: Callable[..., Any], good: dict[str, Any], seen: Callable[[], Any]):
+    """Call it again and again with something spoilt."""
+
+    @settings(max_examples=30, suppress_health_check=list(HealthCheck))
+    @given(spoilt(name, good))
+    def tried(chosen: dict[str, tuple[str, str]]) -> None:
+        before = seen()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                function(**(good | made(chosen)))
+            except DiscreetError as error:
+                check_said(error)
+                assert seen() == before, "something was changed"
+
+    tried()
+
+
+def test_nothing_public_is_left_out(tmp_path: Path) -> None:
+    known = {*makers(), *works(tmp_path), *lives(f"sqlite:///{tmp_path}/t.db")}
+    assert public_calls() == {name.partition(":")[0] for name in known}
+
+
+@pytest.mark.parametrize("name", makers())
+def test_makers(name: str) -> None:
+    check(name, *makers()[name], seen=lambda: None)
+
+
+NAMES = [
+    *("simulate", "simulate: days", "plan", "plan_ranges", "out_of_reach", "bounds"),
+    *("CharacteristicTime.scaled", "Study", "Study: days", "Study.from_dict", "Study.from_toml"),
+    *("run_study", "audit_correctness", "audit_privacy", "Rehearsal", "Results.error_interval"),
+    *("Results.save", "Results.load", "Sampled.read"),
+]
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    return works(tmp_path_factory.mktemp("work"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_works(
+    name: str, work: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # for files that are called by nasty names
+    check(name, *work[name], seen=lambda: None)
+
+
+def test_these_are_all(work: dict[str, Any]) -> None:
+    assert {*NAMES, "hard_instances"} == set(work)
+
+
+# --- live trials ----------------------------------------------------------------------
+
+
+class Live:
+    """A database of trials, and all that stands in it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.file = folder / "trial.db"
+        self.calls = lives(f"sqlite:///{self.file}")
+        trial, id = self.calls["Trial.tell"][0].__self__, self.calls["Trial.tell"][1]["id"]
+        for name, make in ONE.items():
+            self.calls[f"Trial.{name}"] = (make(trial, id), {"outcome": 1})
+
+    def seen(self) -> str:
+        """Every row of every table."""
+        with contextlib.closing(sqlite3.connect(self.file)) as connection:
+            return "\n".join(connection.iterdump())
+
+
+@pytest.fixture(scope="module")
+def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+    made = Live(tmp_path_factory.mktemp("live"))
+    yield made
+    made.calls["Trial.close"][0]()
+
+
+LIVE = [
+    *("create", "open", "ask", "tell", "tell_many", "tell_many: one", "answer", "answer_many"),
+    *("amend", "miss", "reissue", "open_assignments", "journal", "verify", "operate"),
+    *(f"operate: {act}" for act in ("resume", "raise-maximum", "lower-maximum", "close-site")),
+    *(f"operate: {act}" for act in ("open-site", "add-arm", "drop-arm", "set-clock")),
+]
+BESIDE = ["list_trials", "verify_transcript", "trial_page", "respond", "Response", "Response.parse"]
+WITHOUT = {f"Trial.{name}" for name in ("expire", "status", "transcript", "close")}
+"""Take nothing."""
+
+
+@pytest.mark.parametrize("name", [*(f"Trial.{name}" for name in LIVE), *BESIDE])
+def test_live(name: str, live: Live, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    check(name, *live.calls[name], seen=live.seen)
+    assert Trial.open(f"sqlite:///{live.file}", "t").verify().intact
+
+
+def test_these_are_all_of_a_trial(live: Live) -> None:
+    assert {*(f"Trial.{name}" for name in LIVE), *BESIDE} | WITHOUT == set(live.calls)
+
+
+# --- what was found, and is mended ----------------------------------------------------
+
+FOUND: dict[str, Callable[[], object]] = {
+    "an argument that cannot be shown": lambda: discreet.bet_se(0.1, trust=Mute()),
+    "too many digits": lambda: discreet.ttucb(10**5000),
+    "too large for a float": lambda: discreet.dp_se(10**400, 0.1),
+    "an array for a word": lambda: discreet.bet_se(0.1, trust=NASTY["numpy array"]()),
+    "an array in the message": lambda: discreet.ttucb(NASTY["numpy array"]()),
+    "no range": lambda: respond(1, 1.0, range=None),  # type: ignore[arg-type]
+    "names that are no list": lambda: discreet.Bernoulli([0.1, 0.2], 3),  # type: ignore[arg-type]
+    "a description that is none": lambda: discreet.Instance.from_dict(3),  # type: ignore[arg-type]
+    "a delay that is none": lambda: discreet.Delay.from_dict(3),  # type: ignore[arg-type]
+    "a gap of text": lambda: discreet.gap_scenarios(3, "0.1", 0.5),  # type: ignore[arg-type]
+    "arms without end": lambda: discreet.gap_scenarios(10**400, 0.1, 0.5),
+    "no instance": lambda: discreet.bounds(None),  # type: ignore[arg-type]
+    "no strategy": lambda: discreet.audit_correctness(None, delta=0.1),  # type: ignore[arg-type]
+    "progress that cannot be called": lambda: discreet.simulate(ARMS, OWN, 1, progress=3),  # type: ignore[arg-type]
+    "an infinite cap": lambda: discreet.Study({"a": ARMS}, [BETS], max_samples=float("inf")),  # type: ignore[arg-type]
+    "a path that is none": lambda: discreet.Results.load(3),  # type: ignore[arg-type]
+    "a path with NUL": lambda: discreet.Study.from_toml("a\0b"),
+    "the name of a file with lines": lambda: discreet.verify_transcript("a\nb"),
+    "the smallest number": lambda: suggest_range([1e308, -1e308]),
+    "the mechanism is a list": lambda: Response(["rr"], 1.0, None, 1, respond(1, 1.0).scale),  # type: ignore[arg-type]
+    "past outcomes outside the range": lambda: Sampled([[float(SECRET)], [0.1]]),
+    "past outcomes that are text": lambda: suggest_range([f"0.{SECRET} mg"]),
+    "an outcome that raises": lambda: respond(Broken(), 1.0),  # type: ignore[arg-type]
+}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_what_was_found(name: str) -> None:
+    with pytest.raises(InvalidInputError) as refused:
+        FOUND[name]()
+    check_said(refused.value)
+
+
+LIVE_FOUND: dict[str, Callable[[Any, str], object]] = {
+    "the outcome in place of the id": lambda t, id: t.tell(f"0.{SECRET}", 1),
+    "the outcome in place of the id, amended": lambda t, id: t.amend(f"0.{SECRET}", 1),
+    "a site that is a list": lambda t, id: t.ask(site=["x"]),
+    "a site that is huge": lambda t, id: t.open_assignments(10**400),
+    "an action that cannot be shown": lambda t, id: t.operate(Mute(), "rest"),
+    "an arm that is an array": lambda t, id: t.operate("drop-arm", "rest", NASTY["numpy array"]()),
+    "a clock beyond all numbers": lambda t, id: t.operate("set-clock", "rest", 10**5000),
+    "seen is an array": lambda t, id: t.operate("pause", "rest", seen=NASTY["numpy array"]()),
+    "progress that cannot be called": lambda t, id: t.verify(progress=3),
+    "an address that cannot be shown": lambda t, id: Trial.open(Mute(), "t"),  # type: ignore[arg-type]
+    "an outcome that raises": lambda t, id: t.tell(id, Broken()),
+}
+
+
+@pytest.mark.parametrize("name", LIVE_FOUND)
+def test_what_was_found_in_trials(name: str, tmp_path: Path) -> None:
+    live = Live(tmp_path)
+    function, good = live.calls["Trial.tell"]
+    trial, before = function.__self__, live.seen()
+    with pytest.raises(InvalidInputError) as refused:
+        LIVE_FOUND[name](trial, good["id"])
+    check_said(refused.value)
+    assert live.seen() == before
+    trial.close()
+
+
+def test_what_an_error_repeats_is_one_short_line() -> None:
+    assert quoted("a") == "'a'"
+    assert quoted(Mute()) == "Mute that cannot be shown"
+    assert quoted("x" * 300) == "'" + "x" * 199 + " …"
+    assert "\n" not in quoted(NASTY["numpy array"]())
