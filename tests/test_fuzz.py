@@ -31,7 +31,6 @@ TAKEN = {"Trial.tell": "outcome", "Trial.amend": "outcome", "Trial.tell_many": "
 TAKEN |= {"Trial.tell_many: one": "outcome", "respond": "outcome", "suggest_range": "values"}
 TAKEN |= {"Sampled": "rewards", "Sampled.of": "outcomes", "plan_ranges": "outcomes"}
 """Where outcomes are handed in."""
-ONE = {"tell_many: one": lambda trial, id: lambda outcome: trial.tell_many({id: outcome})}
 CALLED = {"progress", "executor"}
 """What is called, and may raise what it likes: nothing that can be called is given."""
 
@@ -56,7 +55,9 @@ def made(chosen: dict[str, tuple[str, str]]) -> dict[str, Any]:
     return {part: pools[pool][word]() for part, (pool, word) in chosen.items()}
 
 
-def check(name: str, function: Callable[..., Any], good: dict[str, Any], seen: Callable[[], Any]):
+def check(
+    name: str, function: Callable[..., Any], good: dict[str, Any], seen: Callable[[], Any]
+) -> None:
     """Call it again and again with something spoilt."""
 
     @settings(max_examples=30, suppress_health_check=list(HealthCheck))
@@ -81,7 +82,7 @@ def test_nothing_public_is_left_out(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", makers())
 def test_makers(name: str) -> None:
-    check(name, *makers()[name], seen=lambda: None)
+    check(name, *makers()[name], lambda: None)
 
 
 NAMES = [
@@ -102,7 +103,7 @@ def test_works(
     name: str, work: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)  # for files that are called by nasty names
-    check(name, *work[name], seen=lambda: None)
+    check(name, *work[name], lambda: None)
 
 
 def test_these_are_all(work: dict[str, Any]) -> None:
@@ -118,9 +119,14 @@ class Live:
     def __init__(self, folder: Path) -> None:
         self.file = folder / "trial.db"
         self.calls = lives(f"sqlite:///{self.file}")
-        trial, id = self.calls["Trial.tell"][0].__self__, self.calls["Trial.tell"][1]["id"]
-        for name, make in ONE.items():
-            self.calls[f"Trial.{name}"] = (make(trial, id), {"outcome": 1})
+        tell: Any = self.calls["Trial.tell"][0]
+        self.trial: Trial = tell.__self__
+        self.id: str = self.calls["Trial.tell"][1]["id"]
+        self.calls["Trial.tell_many: one"] = (self.tell_one, {"outcome": 1})
+
+    def tell_one(self, outcome: Any) -> object:
+        """One of many."""
+        return self.trial.tell_many({self.id: outcome})
 
     def seen(self) -> str:
         """Every row of every table."""
@@ -149,7 +155,7 @@ WITHOUT = {f"Trial.{name}" for name in ("expire", "status", "transcript", "close
 @pytest.mark.parametrize("name", [*(f"Trial.{name}" for name in LIVE), *BESIDE])
 def test_live(name: str, live: Live, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    check(name, *live.calls[name], seen=live.seen)
+    check(name, *live.calls[name], live.seen)
     assert Trial.open(f"sqlite:///{live.file}", "t").verify().intact
 
 
@@ -160,7 +166,7 @@ def test_these_are_all_of_a_trial(live: Live) -> None:
 # --- what was found, and is mended ----------------------------------------------------
 
 FOUND: dict[str, Callable[[], object]] = {
-    "an argument that cannot be shown": lambda: discreet.bet_se(0.1, trust=Mute()),
+    "an argument that cannot be shown": lambda: discreet.bet_se(0.1, trust=Mute()),  # type: ignore[arg-type]
     "too many digits": lambda: discreet.ttucb(10**5000),
     "too large for a float": lambda: discreet.dp_se(10**400, 0.1),
     "an array for a word": lambda: discreet.bet_se(0.1, trust=NASTY["numpy array"]()),
@@ -211,13 +217,12 @@ LIVE_FOUND: dict[str, Callable[[Any, str], object]] = {
 @pytest.mark.parametrize("name", LIVE_FOUND)
 def test_what_was_found_in_trials(name: str, tmp_path: Path) -> None:
     live = Live(tmp_path)
-    function, good = live.calls["Trial.tell"]
-    trial, before = function.__self__, live.seen()
+    before = live.seen()
     with pytest.raises(InvalidInputError) as refused:
-        LIVE_FOUND[name](trial, good["id"])
+        LIVE_FOUND[name](live.trial, live.id)
     check_said(refused.value)
     assert live.seen() == before
-    trial.close()
+    live.trial.close()
 
 
 def test_what_an_error_repeats_is_one_short_line() -> None:

@@ -178,10 +178,11 @@ def real(value: Any) -> float:
     """A number as a float, an infinite one if it is too large; NaN for what is none."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
         return math.nan
+    number: Any = value
     try:
-        return float(value)
+        return float(number)
     except OverflowError:
-        return math.inf if value > 0 else -math.inf
+        return math.inf if number > 0 else -math.inf
 
 
 def _between(name: str, value: float, low: float, high: float, rule: str) -> float:

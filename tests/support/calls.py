@@ -219,7 +219,7 @@ def works(folder: Path) -> dict[str, Call]:
 
 def lives(url: str) -> dict[str, Call]:
     """A live trial, with people whose outcomes are not in."""
-    rules = {"sites": ["x", "y"], "people": "sticky"}
+    rules: dict[str, Any] = {"sites": ["x", "y"], "people": "sticky"}
     trial = Trial.create(url, "t", ["a", "b", "c"], BETS, 10**6, **rules)
     local = Trial.create(url, "local", ["a", "b"], LOCAL, 100)
     id, own = trial.ask(site="x", person="1").assignments[0].id, local.ask().assignments[0].id
