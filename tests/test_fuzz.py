@@ -24,7 +24,7 @@ import discreet
 from discreet import InvalidInputError, Response, Sampled, Trial, respond, suggest_range
 from discreet.errors import DiscreetError
 from discreet.validate import quoted
-from tests.support.calls import ARMS, BETS, OWN, lives, makers, public_calls, works
+from tests.support.calls import ARMS, BETS, OWN, Call, lives, makers, public_calls, works
 from tests.support.nasty import NASTY, OUTCOMES, SECRET, Broken, Mute, check_said
 
 TAKEN = {"Trial.tell": "outcome", "Trial.amend": "outcome", "Trial.tell_many": "outcomes"}
@@ -94,19 +94,19 @@ NAMES = [
 
 
 @pytest.fixture(scope="module")
-def work(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def work(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Call]:
     return works(tmp_path_factory.mktemp("work"))
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_works(
-    name: str, work: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, work: dict[str, Call], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)  # for files that are called by nasty names
     check(name, *work[name], lambda: None)
 
 
-def test_these_are_all(work: dict[str, Any]) -> None:
+def test_these_are_all(work: dict[str, Call]) -> None:
     assert {*NAMES, "hard_instances"} == set(work)
 
 

@@ -88,7 +88,7 @@ class TestInstance:
             ([[0.1]], "at least 2 arms"),
             ([[0.1], []], "arm 2 must be a flat list of one number or more"),
             ([[0.1], [[0.2]]], "flat list"),
-            ([[0.1], [1.2]], r"a reward of arm 2 lies outside \[0, 1\]: 1.2; rescale"),
+            ([[0.1], [1.2]], r"a reward of arm 2 lies outside \[0, 1\]; rescale"),
             ([[0.1], [math.nan]], "arm 2 has NaN"),
             ([[0.1], ["a"]], "must be numbers"),
         ],

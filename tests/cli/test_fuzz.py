@@ -16,7 +16,6 @@ import os
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -111,7 +110,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
 
 
 @pytest.fixture
-def idle(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def idle(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing that takes long is done."""
 
     def refuse(*_: Any, **__: Any) -> NoReturn:
@@ -127,7 +126,6 @@ def idle(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     ):
         monkeypatch.setattr(work, refuse)
     monkeypatch.setattr("discreet.planning.reach.out_of_reach", lambda *_: None)
-    yield
 
 
 def run(place: Place, words: list[str], given: bytes | None = None) -> Result:

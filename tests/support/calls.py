@@ -283,7 +283,7 @@ def lives(url: str) -> dict[str, Call]:
 
 
 def public_calls() -> set[str]:
-    """The public functions and classes, and the methods of these that take something."""
+    """The public functions and classes, and their methods that take something."""
     found, bench = set(), discreet.Rehearsal  # its methods are for mistakes of one's own
     for name in discreet.__all__:
         one = getattr(discreet, name)
