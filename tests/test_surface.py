@@ -13,6 +13,7 @@ import discreet
 from discreet.cli import main
 from discreet.strategies.parts import ESTIMATORS
 from discreet.trust import TRUSTS
+from tests.support.tree import commands
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "discreet"
@@ -254,18 +255,6 @@ def test_starting_imports_nothing_heavy() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout
     assert not HEAVY & set(loaded.split())
-
-
-def commands(group: click.Group, path: str = "") -> dict[str, click.Command]:
-    """All commands below a group by their full names, `audit correctness` too; a group
-    is a command as well.
-    """
-    found: dict[str, click.Command] = {}
-    for name, command in group.commands.items():
-        found[f"{path}{name}"] = command
-        if isinstance(command, click.Group):
-            found |= commands(command, f"{path}{name} ")
-    return found
 
 
 def test_every_command_is_documented() -> None:

@@ -28,7 +28,7 @@ from hypothesis import strategies as st
 from discreet import InvalidInputError, Trial, bet_se
 from discreet.cli import main
 from tests.support.nasty import SECRET
-from tests.test_surface import commands
+from tests.support.tree import commands
 
 OUTCOME = f"0.{SECRET}"
 DONE = "not done here"

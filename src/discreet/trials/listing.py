@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from discreet.trials.store.database import Store
+from discreet.validate import quoted
 
 FEW = 5
 """So many names are shown all; of more only those that are near to a wrong one."""
@@ -45,8 +46,12 @@ def _listed(name: str, protocol: str, people: int, state: str) -> Listed:
     return Listed(name, said["strategy"]["name"], stands, people, most)
 
 
-def near_names(name: str, names: Sequence[str]) -> str:
+def no_trial(name: str, place: str, names: Sequence[str]) -> str:
     """What to say where there is no trial of a name."""
+    return f"there is no trial {quoted(name)} in {place}; {_near_names(name, names)}"
+
+
+def _near_names(name: str, names: Sequence[str]) -> str:
     if not names:
         return "there are no trials yet"
     if len(names) <= FEW:

@@ -37,7 +37,7 @@ from discreet.trials.intake import (
     who_calls,
 )
 from discreet.trials.kept import Kept
-from discreet.trials.listing import near_names
+from discreet.trials.listing import no_trial
 from discreet.trials.names import check_place, plain_name, plain_names, writable
 from discreet.trials.outcomes import Response
 from discreet.trials.protocol import ANONYMOUS, COMPLETE, WAITING, Protocol, digest
@@ -165,10 +165,7 @@ class Trial(Kept):
         with home.reading(name) as session:
             row = session.look()
             if row is None:
-                raise InvalidInputError(
-                    f"there is no trial {quoted(name)} in {home.called}; "
-                    f"{near_names(name, home.names())}"
-                )
+                raise InvalidInputError(no_trial(name, home.called, home.names()))
             protocol_hash = digest(row.protocol)
             if session.hash_at(1) != first_event(protocol_hash).hash:
                 raise TamperedError(f"the protocol of {name!r} is not the one it was started with")
@@ -322,10 +319,10 @@ class Trial(Kept):
         another operator has acted since.
         """
         thing = plain_name("what it is about", about)
-        action = action if isinstance(action, str) else quoted(action)
-        act = Act(action, thing, plain_name("the reason", reason))
+        word = action if isinstance(action, str) else quoted(action)
+        act = Act(word, thing, plain_name("the reason", reason))
         acts = None if seen is None else check_whole("seen", seen, least=0)
-        self._write(lambda desk: desk.operate(act, acts), any_clock=action == SET_CLOCK)
+        self._write(lambda desk: desk.operate(act, acts), any_clock=word == SET_CLOCK)
 
     def _take_in(self, outcomes: Outcomes) -> Told:
         if not outcomes.units:
