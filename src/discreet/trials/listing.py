@@ -48,10 +48,11 @@ def _listed(name: str, protocol: str, people: int, state: str) -> Listed:
 
 def no_trial(name: str, place: str, names: Sequence[str]) -> str:
     """What to say where there is no trial of a name."""
-    return f"there is no trial {quoted(name)} in {place}; {_near_names(name, names)}"
+    return f"there is no trial {quoted(name)} in {place}; {near_names(name, names)}"
 
 
-def _near_names(name: str, names: Sequence[str]) -> str:
+def near_names(name: str, names: Sequence[str]) -> str:
+    """Which names there are, or which are near to it."""
     if not names:
         return "there are no trials yet"
     if len(names) <= FEW:
