@@ -75,7 +75,11 @@ def check_writable(path: str, taken: Sequence[str] = (), devices: bool = True) -
     """Refuse a file that could not be written, before the work is done, and one of the
     files that are `taken`; where `devices` will not do, also pipes and terminals.
     """
-    target = Path(os.path.realpath(path))
+    try:
+        target = Path(os.path.realpath(path))
+        target.exists()
+    except OSError as error:
+        raise cannot_write(Path(path), error) from None
     for other in taken:
         if same_file(target, other):
             raise InvalidInputError(
