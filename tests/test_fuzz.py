@@ -3,10 +3,10 @@ repeats no outcome, and then nothing has changed.
 
 Every public name, and every method of one that takes something, is in `support.calls`
 with arguments that it takes; here one or more of these are replaced by what nobody
-should hand in. These mistakes were planted to see the tests fail: `check_share` without
+should hand in. These mistakes were planted to see the tests fail: `_between` without
 its check of the type (a TypeError), `Scale.reward` with the outcome in its message, and
-with the outcome in an error behind the one that is raised, `Trial.tell` that notes the
-call before it refuses.
+with the outcome in an error behind the one that is raised, `Trial.tell` that has the
+journal note a call before it refuses.
 """
 
 import contextlib

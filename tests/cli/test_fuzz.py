@@ -6,8 +6,8 @@ are replaced, by what nobody should type. The work itself (simulations, audits, 
 story of the demo) is refused, so that only what comes before it takes time. These
 mistakes were planted to see the tests fail: `read_number` without its refusal (a
 traceback), an unknown option and an id that is none repeated (an outcome on stderr),
-`_say` without its check of the letters (two lines), `trial miss` that calls `expire` of
-a trial before it refuses, and one that deletes the database.
+`_say` and `named` without their check of the letters (two lines), `trial miss` that has
+the journal note a call before it refuses, and one that deletes the database.
 """
 
 import contextlib
