@@ -147,7 +147,8 @@ LIVE = [
     *(f"operate: {act}" for act in ("resume", "raise-maximum", "lower-maximum", "close-site")),
     *(f"operate: {act}" for act in ("open-site", "add-arm", "drop-arm", "set-clock")),
 ]
-BESIDE = ["list_trials", "verify_transcript", "trial_page", "respond", "Response", "Response.parse"]
+BESIDE = ["list_trials", "backup_trials", "restore_trials", "verify_transcript", "trial_page"]
+BESIDE += ["respond", "Response", "Response.parse"]
 WITHOUT = {f"Trial.{name}" for name in ("expire", "status", "transcript", "close")}
 """Take nothing."""
 

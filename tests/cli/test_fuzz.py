@@ -60,6 +60,8 @@ COMMANDS: dict[str, tuple[list[str], dict[str, str | None]]] = {
     "trial open": (["dose"], {"--site": "x"}),
     "trial reissue": (["dose", ID], {}),
     "trial journal": (["dose"], {}),
+    "trial backup": (["kept.db"], {}),
+    "trial restore": (["past.csv"], {"--head": "1:aa", "--reason": "lost"}),
     "trial grants": ([], {"--operator": "someone"}),
     "trial tell": (["dose", ID, OUTCOME], {}),
     "trial amend": (["dose", ID, OUTCOME], {}),

@@ -26,9 +26,17 @@ BETS = bet_se(0.1, trust="none")
 LOCAL = bet_se(0.1, 1.0, trust="local")
 PAST = {"a": [0.0, 1.0, 0.25], "b": [0.5, 0.5, 1.0]}
 RECORDS = {
-    *("ArmStatus", "Assignment", "Batch", "Bounds", "CharacteristicTime", "Correctness"),
+    *(
+        "ArmStatus",
+        "Assignment",
+        "BackedUp",
+        "Batch",
+        "Bounds",
+        "CharacteristicTime",
+        "Correctness",
+    ),
     *("GapScenarios", "OutOfReach", "Plan", "PrivacyAudit", "PrivateBounds", "RangeCost"),
-    *("Recommendation", "Results", "Status", "Told", "Verification"),
+    *("Recommendation", "Restored", "Results", "Status", "Told", "Verification"),
 }
 """What calls give back: nobody else makes one, and they take anything."""
 MADE_ELSEWHERE = {"Instance", "Trial"}
@@ -263,6 +271,12 @@ def lives(url: str) -> dict[str, Call]:
         "Trial.transcript": (trial.transcript, {}),
         "Trial.close": (trial.close, {}),
         "list_trials": (discreet.list_trials, {"url": url}),
+        "backup_trials": (discreet.backup_trials, {"url": url, "file": "kept.db", "who": None}),
+        "restore_trials": (
+            discreet.restore_trials,
+            {"file": "kept.db", "url": url, "heads": (), "reason": "lost", "who": None}
+            | {"i_know_that_epsilon_is_spent_again": False},
+        ),
         "verify_transcript": (
             discreet.verify_transcript,
             {"transcript": text, "head": None, "progress": None},
