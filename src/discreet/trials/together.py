@@ -41,6 +41,8 @@ class Job(Generic[Item, Found]):
         self.any_clock = any_clock
         """Whether it is done though the clock has gone back."""
         self.done = False
+        self.called = threading.Event()
+        """Whoever waits is called when it is done, or to see to all that wait."""
         self.error: BaseException | None = None
         self._found: list[Found] = []
 
@@ -97,7 +99,7 @@ class Together:
         self._begin()
 
     def _begin(self) -> None:
-        self._line = threading.Condition()
+        self._line = threading.Lock()
         self._jobs: list[Job[Any, Any]] = []
         self._busy = False
         self._pid = os.getpid()
@@ -117,11 +119,13 @@ class Together:
     def _join(self, job: Job[Any, Any], serve: Callable[[list[Job[Any, Any]]], None]) -> None:
         with self._line:
             self._jobs.append(job)
-            while self._busy and not job.done:
-                self._line.wait()
+            leads, self._busy = not self._busy, True
+        if not leads:
+            job.called.wait()
             if job.done:
                 return
-            self._busy, jobs, self._jobs = True, self._jobs, []
+        with self._line:
+            jobs, self._jobs = self._jobs, []
         try:
             serve(jobs)
         except BaseException as error:
@@ -129,6 +133,12 @@ class Together:
                 if not one.done:
                     one.fail(error)
         finally:
-            with self._line:
-                self._busy = False
-                self._line.notify_all()
+            self._hand_on(jobs)
+
+    def _hand_on(self, jobs: list[Job[Any, Any]]) -> None:
+        """Call those whose jobs are done, and the first of those who came meanwhile."""
+        with self._line:
+            self._busy = bool(self._jobs)
+            calls = jobs + self._jobs[:1]
+        for one in calls:
+            one.called.set()
