@@ -149,7 +149,7 @@ def test_whoever_deals_otherwise_is_found(url: str) -> None:
 def test_a_key_is_committed_to_before_its_people_are_known(url: str) -> None:
     """In a transaction of its own: who asks, and for how many, changes no key."""
     trial = create(url, strategy=bet_se(0.1, epsilon=2))
-    with pytest.raises(InvalidInputError, match="took part before"):
+    with pytest.raises(InvalidInputError, match="are named before in it"):
         trial.ask(people=["ann", "ann"])
     assert [event["kind"] for event in trial.transcript()["events"]] == ["created"]
     saved = list[int]()

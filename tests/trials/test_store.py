@@ -99,7 +99,7 @@ def test_unknown_ids(url: str) -> None:
     trial = create(url)
     ids = [assignment.id for assignment in trial.ask(3).assignments]
     for wrong in ("1", "1-", "1-0123456789abcdef", "1-é", "99-00", "x", "", "-1-ab", "9" * 30):
-        with pytest.raises(InvalidInputError, match=r"there is no assignment.*nothing was told"):
+        with pytest.raises(InvalidInputError, match=r"there is no assignment.*nothing was changed"):
             trial.tell_many({ids[0]: 1, wrong: OUTCOME})
     assert trial.status().pending == 3
 
