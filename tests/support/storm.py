@@ -194,7 +194,7 @@ def spawn(trial: Trial, url: str, log: Log, seed: int, fuse: bool, rough: bool) 
     """A worker; with a fuse it ends by itself. Some open the trial, some go on with the
     one that was open.
     """
-    head = str(trial._seen)
+    head = trial.status().head  # an old copy of the file can be told by it
     child = os.fork()
     if child:
         return child
@@ -244,6 +244,7 @@ class Files:
         self._move(str(self.path), self.aside)
         if rng.random() < 0.5:
             shutil.copy(self.old, self.path)
+            self.path.chmod(0o600)
         time.sleep(rng.expovariate(100))
         for end in self.ENDS:
             Path(f"{self.path}{end}").unlink(missing_ok=True)
