@@ -23,8 +23,8 @@ import sqlite3
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -194,7 +194,7 @@ def spawn(trial: Trial, url: str, log: Log, seed: int, fuse: bool, rough: bool) 
     """A worker; with a fuse it ends by itself. Some open the trial, some go on with the
     one that was open.
     """
-    head = trial.status().head  # an old copy of the file can be told by it
+    head = known_head(trial)
     child = os.fork()
     if child:
         return child
@@ -222,6 +222,29 @@ def opened(url: str, head: str, rough: bool) -> Trial:
             time.sleep(0.01)
 
 
+def known_head(trial: Trial) -> str:
+    """By which an old copy of the file can be told, once it is back where it belongs."""
+    for _ in range(200):
+        try:
+            return trial.status().head
+        except StoreError:
+            trial.close()
+            time.sleep(0.02)
+    return trial.status().head
+
+
+@contextmanager
+def stopped(workers: Iterable[int]) -> Iterator[None]:
+    """They stand still meanwhile."""
+    for child in workers:
+        os.kill(child, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for child in workers:
+            os.kill(child, signal.SIGCONT)
+
+
 class Files:
     """An SQLite file that somebody moves, and an old copy put in its place."""
 
@@ -239,16 +262,20 @@ class Files:
             there.close()
         here.close()
 
-    def trouble(self, rng: random.Random) -> None:
-        """The file is gone for a moment, or another one is there."""
-        self._move(str(self.path), self.aside)
+    def trouble(self, rng: random.Random, workers: Iterable[int]) -> None:
+        """The file is gone for a moment, or another one is there. Nobody runs while its
+        three files are moved: SQLite cannot know that they belong together.
+        """
+        with stopped(workers):
+            self._move(str(self.path), self.aside)
         if rng.random() < 0.5:
             shutil.copy(self.old, self.path)
             self.path.chmod(0o600)
         time.sleep(rng.expovariate(100))
-        for end in self.ENDS:
-            Path(f"{self.path}{end}").unlink(missing_ok=True)
-        self._move(self.aside, str(self.path))
+        with stopped(workers):
+            for end in self.ENDS:
+                Path(f"{self.path}{end}").unlink(missing_ok=True)
+            self._move(self.aside, str(self.path))
 
     def _move(self, here: str, there: str) -> None:
         for end in self.ENDS:
@@ -288,7 +315,7 @@ def storm(
         time.sleep(rng.expovariate(20))
         if files is not None and rng.random() < 0.05:
             trial.close()
-            files.trouble(rng)
+            files.trouble(rng, list(fused))
         os.kill(rng.choice([child for child, fuse in fused.items() if not fuse]), signal.SIGKILL)
         for child in list(fused):
             ended, status = os.waitpid(child, os.WNOHANG)
