@@ -223,7 +223,7 @@ def opened(url: str, head: str, rough: bool) -> Trial:
 
 
 def known_head(trial: Trial) -> str:
-    """By which an old copy of the file can be told, once it is back where it belongs."""
+    """By which an old copy of the file can be told, once it is back in its place."""
     for _ in range(200):
         try:
             return trial.status().head

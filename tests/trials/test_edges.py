@@ -3,16 +3,12 @@
 import json
 import sqlite3
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from discreet import InvalidInputError, Response, Trial, bet_se, respond, verify_transcript
-from discreet.errors import DiscreetError
 from discreet.trials.chain import first_event
 from discreet.trials.protocol import canonical, digest
 
@@ -80,32 +76,3 @@ def test_a_protocol_of_a_newer_version_says_so(trial: Trial, url: str) -> None:
         )
     with pytest.raises(InvalidInputError, match="colour, which this discreet does not know"):
         Trial.open(url, "t")
-
-
-ANYTHING = st.one_of(
-    st.none(),
-    st.booleans(),
-    st.integers(),
-    st.floats(),
-    st.text(max_size=20),
-    st.binary(max_size=20),
-    st.lists(st.one_of(st.text(max_size=5), st.integers()), max_size=3),
-    st.dictionaries(st.text(max_size=5), st.floats(), max_size=3),
-)
-CALLS: dict[str, int] = {"ask": 3, "tell": 2, "tell_many": 1, "answer": 2, "answer_many": 1}
-CALLS |= {"amend": 2, "miss": 1, "operate": 3, "verify": 1}
-
-
-@pytest.mark.parametrize("name", CALLS)
-def test_anything_at_all(name: str, tmp_path: Path) -> None:
-    """No traceback but of our own errors, and the record stays sound."""
-    trial = Trial.create(f"sqlite:///{tmp_path}/trial.db", "t", ["a", "b"], BETS, 2**20)
-
-    @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
-    @given(st.tuples(*[ANYTHING] * CALLS[name]))
-    def tried(words: tuple[Any, ...]) -> None:
-        with suppress(DiscreetError):
-            getattr(trial, name)(*words)
-
-    tried()
-    assert trial.verify().intact

@@ -85,7 +85,7 @@ def test_planted_mistakes_are_found(
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", storm.STRATEGIES)
 def test_storm(url: str, tmp_path: Path, kind: str) -> None:
-    log = storm.storm(url, tmp_path, kind, kills=60 if "sqlite" in url else 20, people=21)
+    log = storm.storm(url, tmp_path, kind, kills=30 if "sqlite" in url else 12, people=21)
     assert storm.problems(url, log) == []
     assert Trial.open(url, storm.NAME).status().people > 20
     log.close()

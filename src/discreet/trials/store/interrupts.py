@@ -39,11 +39,19 @@ class Later:
             _noting.remove(self)
             signal.signal(signal.SIGINT, self.before)
             if self.noted and self.afterwards:
-                again = threading.Timer(AFTERWARDS, signal.raise_signal, [signal.SIGINT])
+                again = threading.Timer(AFTERWARDS, _interrupt)
                 again.daemon = True
                 again.start()
             elif self.noted:
                 self.before(*self.noted[0])
+
+
+def _interrupt() -> None:
+    """Ctrl-C, for the main thread, whatever it waits for."""
+    if hasattr(signal, "pthread_kill"):
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+    else:
+        signal.raise_signal(signal.SIGINT)
 
 
 _noting: list[Later] = []
