@@ -116,7 +116,7 @@ def rows_of(trial: Trial, table: sa.Table, where: Any = True, most: int | None =
 
 def tell(trial: Trial, log: Log, ids: list[str]) -> None:
     told = trial.tell_many({id: outcome(int(id.split("-")[0])) for id in ids})
-    log.write("told", *(id for id in ids if id not in told.late))
+    log.write("told", *(id for id in ids if id not in told.late + told.before))
 
 
 def work(trial: Trial, log: Log, rng: random.Random, rough: bool) -> None:
