@@ -112,16 +112,20 @@ def test_spreadsheets_are_read(text: str, way: str, folder: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "line"),
-    [("{0},1\n{1}\n", 2), ("{0};1;2\n", 1), ("id,outcome\n{0},1\n{0},0\n", 3), ("{0},often\n", 1)],
+    [
+        *(("{0},1\n{1}\n", 2), ("{0};1;2\n", 1), ("id,outcome\n{0},1\n{0},0\n", 3)),
+        *(("{0},often\n", 1), ("{0},1\n{1},77\n", 2)),
+    ],
 )
 def test_a_bad_line_is_named_and_nothing_told(text: str, line: int, folder: Path) -> None:
     trial(*CREATE)
     ids = ask(2)
     (folder / "out.csv").write_text(text.format(*ids))
     said = trial("tell", "dose", "--csv", "out.csv", code=2).stderr
-    assert said.startswith(f"discreet: line {line} ")
+    assert said.startswith((f"discreet: line {line} ", f"discreet: line {line}: "))
     assert said.endswith("nothing was told\n")
     assert "often" not in said
+    assert "77" not in said
     assert read("status", "dose")["pending"] == 2
 
 

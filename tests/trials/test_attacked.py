@@ -89,6 +89,19 @@ def test_the_journal_does_not_say_who_was_late(url: str, clock: Clock, told: boo
     assert calls == (["expire", "tell", "ask", "create"] if told else ["expire", "ask", "create"])
 
 
+@pytest.mark.parametrize("late", [True, False])
+def test_the_journal_of_a_tell_does_not_say_who_else_was_late(
+    url: str, clock: Clock, late: bool
+) -> None:
+    """What was told before is told again after another person's deadline."""
+    trial = create(url, strategy=BETS, deadline=MONTH)
+    one, two = trial.ask(2).assignments
+    trial.tell_many({one.id: 1} if late else {one.id: 1, two.id: 1})
+    clock.now += MONTH + 1
+    trial.tell(one.id, 1)
+    assert [call.call for call in trial.journal()] == ["tell", "ask", "create"]
+
+
 @pytest.mark.parametrize("told", [True, False])
 def test_deadlines_are_brought_forward_for_all(url: str, clock: Clock, told: bool) -> None:
     trial = create(url, strategy=BETS, deadline=MONTH, release="clock")

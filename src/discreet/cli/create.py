@@ -16,7 +16,7 @@ from discreet.cli.options import (
     show_json,
     url_option,
 )
-from discreet.cli.progress import quiet_warnings, tell
+from discreet.cli.progress import tell
 from discreet.cli.respond import direction_option, outside_option, range_option, read_ends
 from discreet.errors import InvalidInputError
 
@@ -157,17 +157,16 @@ def create(
     named, places = names_in(arms), None if sites is None else names_in(sites)
     if warning := warning_of(strategy, len(named), max_people):
         tell(f"warning: {warning}.")
-    with quiet_warnings():
-        made = Trial.create(
-            url,
-            trial_name,
-            named,
-            strategy,
-            max_people,
-            range=read_ends(ends),
-            sites=places,
-            **settings,
-        )
+    made = Trial.create(
+        url,
+        trial_name,
+        named,
+        strategy,
+        max_people,
+        range=read_ends(ends),
+        sites=places,
+        **settings,
+    )
     if as_json:
         show_json({**_created(made), "recommended": reason, "warning": warning})
     else:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 
-from discreet.cli.progress import quiet_warnings
 from discreet.errors import InvalidInputError
 from discreet.files import check_writable
 
@@ -321,8 +320,7 @@ def opened(url: str, name: str, head: str | None = None) -> "Trial":
     """The live trial of that name."""
     from discreet.trials.trial import Trial
 
-    with quiet_warnings():
-        return Trial.open(url, name, head)
+    return Trial.open(url, name, head)
 
 
 def check_page(path: str) -> None:

@@ -32,8 +32,10 @@ def reading(path: str) -> Iterator[TextIO]:
         raise InvalidInputError(f"cannot read {named(path)}: {reason}") from None
 
 
-def read_outcome(id: str, word: str, protocol: "Protocol") -> float:
-    """An outcome that the protocol takes; the error says whose, not which."""
+def read_outcome(id: str, word: str, protocol: "Protocol", line: int | None = None) -> float:
+    """An outcome that the protocol takes; the error says in which line of a file, or
+    whose, and never which.
+    """
     from discreet.trials.intake import looks_like_id
 
     try:
@@ -41,6 +43,7 @@ def read_outcome(id: str, word: str, protocol: "Protocol") -> float:
         protocol.scale.reward(value, protocol.outside)
     except InvalidInputError as error:
         whose = f"of {id}: " if looks_like_id(id) else ""
+        whose = whose if line is None else f"line {line}: "
         raise InvalidInputError(f"{whose}{error}; nothing was told") from None
     return value
 

@@ -105,7 +105,7 @@ def _tell_file(place: "Trial", table: str) -> "Told":
     with reading(table) as file:
         for line, id, word in read_outcomes(file):
             if not randomised:
-                read_outcome(f"line {line}, {id}", word, place.protocol)
+                read_outcome(id, word, place.protocol, line)
         sums = Told(0)
         for piece in pieces_of(file):
             try:

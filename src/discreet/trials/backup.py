@@ -160,10 +160,10 @@ def restore_trials(
 
     `heads` are those that are known from elsewhere, as a status, a report or a backup
     showed them: each must be in the record of one of the trials. A trial that goes on
-    is restored if such a head, or the same trial in the database, shows that the file
-    is not old; a record in the database that is longer, or another one, is not
-    replaced. With `i_know_that_epsilon_is_spent_again` and a `reason` all this is done
-    all the same, and the public record of each such trial says so for ever.
+    is restored if such a head shows that the file is not old; a record in the database
+    that is longer, or another one, is not replaced. With
+    `i_know_that_epsilon_is_spent_again` and a `reason` this is done all the same for
+    trials that go on, and the public record of each such trial says so for ever.
     """
     path, known, caller = _path(file), _heads(heads), who_calls(who)
     excuse = _excuse(i_know_that_epsilon_is_spent_again, reason)

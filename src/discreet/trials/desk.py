@@ -109,21 +109,16 @@ class Desk:
             changes.count(self.slot(row.arm, row.phase), open=-1, told=1)
         self.session.add(changes.by_slot)
         self._give_up(late, schema.EXPIRED)
-        if news or late:
-            for one in files:
-                self.note("tell", len(one.units))
-            settle(self, news + late)
         over = {id for id, row in rows.items() if self._past(row)}
-        own = [{id for id in one.units if owner[id] == place} for place, one in enumerate(files)]
-        return [
-            self._told(one, new & told.keys(), over) for one, new in zip(files, own, strict=True)
-        ]
-
-    @staticmethod
-    def _told(file: Outcomes, new: set[str], over: set[str]) -> Told:
-        late = tuple(id for id in file.units if id in over)
-        before = tuple(id for id in file.units if id not in new and id not in over)
-        return Told(len(new), before, late)
+        found = []
+        for place, one in enumerate(files):
+            new = {id for id in one.units if id in told and owner[id] == place}
+            found.append(_told(one, new, over))
+            if new:  # whether others are late may be an outcome, and decides nothing here
+                self.note("tell", len(one.units))
+        if news or late:
+            settle(self, news + late)
+        return found
 
     def _past(self, row: Assigned) -> bool:
         """Whether the deadline of a person has passed, whatever was told by then."""
@@ -317,3 +312,10 @@ class Desk:
     def _taken(self, row: Assigned) -> bool:
         in_turn = self.now.run.learns_always
         return in_turn and row.phase <= self.now.cursor[self.now.line(row.arm)]
+
+
+def _told(file: Outcomes, new: set[str], over: set[str]) -> Told:
+    """What a caller hears of what it told: what was new, and of the rest why not."""
+    late = tuple(id for id in file.units if id in over)
+    before = tuple(id for id in file.units if id not in new and id not in over)
+    return Told(len(new), before, late)

@@ -16,7 +16,6 @@ from discreet.trials.store.session import Session, at, pieces
 
 BACKWARDS = 60.0
 """Seconds by which the clock may be behind the last call: clocks are put right."""
-LONGEST_WHO = 200
 
 
 class Entry(NamedTuple):
