@@ -71,18 +71,11 @@ class Desk:
         """The assignments of these ids; an unknown one is an error, and says nothing
         else.
         """
-        found = self.known(ids)
+        found = known_ids(self.session, ids)
         for id in ids:
             if id not in found:
                 raise unknown_id(id)
         return found
-
-    def known(self, ids: Sequence[str]) -> dict[str, Assigned]:
-        """The assignments of those of these ids that there are."""
-        numbers = {id: number_of(id) for id in ids}
-        known = self.session.assigned(sorted(set(numbers.values())))
-        rows = {id: row for id, number in numbers.items() if (row := known.get(number))}
-        return {id: row for id, row in rows.items() if same_id(id_of(row), id)}
 
     def take_in(self, files: Sequence[Outcomes]) -> list[Told]:
         """Seal the outcomes of one caller or several, and release what is complete with
@@ -312,6 +305,14 @@ class Desk:
     def _taken(self, row: Assigned) -> bool:
         in_turn = self.now.run.learns_always
         return in_turn and row.phase <= self.now.cursor[self.now.line(row.arm)]
+
+
+def known_ids(session: Session, ids: Sequence[str]) -> dict[str, Assigned]:
+    """The assignments of those of these ids that there are."""
+    numbers = {id: number_of(id) for id in ids}
+    known = session.assigned(sorted(set(numbers.values())))
+    rows = {id: row for id, number in numbers.items() if (row := known.get(number))}
+    return {id: row for id, row in rows.items() if same_id(id_of(row), id)}
 
 
 def _told(file: Outcomes, new: set[str], over: set[str]) -> Told:

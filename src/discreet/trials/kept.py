@@ -15,7 +15,7 @@ from discreet.errors import (
     TamperedError,
 )
 from discreet.trials.chain import Head
-from discreet.trials.desk import Desk
+from discreet.trials.desk import Desk, known_ids
 from discreet.trials.enrol import answered_before
 from discreet.trials.entry import check_head
 from discreet.trials.intake import MOST_AT_ONCE, check_request, unknown_id
@@ -102,8 +102,9 @@ class Kept:
         """Refuse unknown ids before others are kept waiting."""
         if not jobs:
             return
-        with self._reading() as desk:
-            known = desk.known([id for job in jobs for id in job.ids])
+        with self._store.lock, self._store.reading(self.protocol.name) as session:
+            self._look(session)
+            known = known_ids(session, [id for job in jobs for id in job.ids])
         for job in jobs:
             if wrong := [id for id in job.ids if id not in known]:
                 job.fail(unknown_id(wrong[0]))

@@ -14,6 +14,7 @@ import sqlalchemy as sa
 
 from discreet.errors import InvalidInputError, StoreError
 from discreet.trials.store.guard import CLAIM, SHARE, claim_file
+from discreet.trials.store.idle import look_after
 from discreet.trials.store.reasons import (
     BUSY,
     CAME_BETWEEN,
@@ -298,10 +299,7 @@ def _begin_sqlite(connection: sa.Connection) -> None:
 class PostgreSQL(Dialect):
     """A server; a writer locks its trial only."""
 
-    engine_options: ClassVar[dict[str, Any]] = {
-        "isolation_level": "READ COMMITTED",
-        "pool_pre_ping": True,
-    }
+    engine_options: ClassVar[dict[str, Any]] = {"isolation_level": "READ COMMITTED"}
     reading: ClassVar[dict[str, Any]] = {"isolation_level": "REPEATABLE READ"}
     alone: ClassVar[dict[str, Any]] = {"isolation_level": "AUTOCOMMIT"}
     clock: ClassVar[sa.TextClause | None] = sa.text("SELECT extract(epoch from clock_timestamp())")
@@ -345,6 +343,7 @@ class PostgreSQL(Dialect):
     def listen(self, engine: sa.Engine) -> None:
         """Settings of a session are made when it begins."""
         sa.event.listen(engine, "connect", _set_up_postgresql)
+        look_after(engine)
 
     def lock_schema(self, connection: sa.Connection) -> None:
         """Tables that are not there cannot be locked; a number of our own can."""
