@@ -1,5 +1,7 @@
 import gc
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +14,26 @@ from tests.support.clock import Clock
 # The same examples in every run: a failure is never a matter of luck.
 settings.register_profile("fixed", derandomize=True, deadline=None, max_examples=60, database=None)
 settings.load_profile("fixed")
+
+MEMORY = Path("/dev/shm")
+"""Where files are in memory: nothing is waited for until it is on disk. Deaths of
+processes, which tests are about, lose as little there.
+"""
+if (
+    "TMPDIR" not in os.environ
+    and os.access(MEMORY, os.W_OK)
+    and shutil.disk_usage(MEMORY).free > 2 * 1024**3
+):
+    os.environ["TMPDIR"] = str(MEMORY)
+    tempfile.tempdir = None
+
+
+def pytest_collection_finish() -> None:
+    """Modules and tests are here to stay: the collector need not look at them again and
+    again.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -824,7 +824,7 @@ def test_a_dask_worker_killed_in_the_middle_loses_nothing(
     scheduler: tuple[str, list["subprocess.Popen[str]"]], tmp_path: Path
 ) -> None:
     address, workers = scheduler
-    study = Study({"easy": EASY, "mu4": MU4}, [*STRATEGIES, discreet.ttucb(0.001)], 1500, 5)
+    study = Study({"easy": EASY, "mu4": MU4}, [*STRATEGIES, discreet.ttucb(0.001)], 600, 5)
     seen: list[Step] = []
 
     def kill(step: Step) -> None:
@@ -836,7 +836,7 @@ def test_a_dask_worker_killed_in_the_middle_loses_nothing(
     with dask_executor(address) as executor:
         run_study(study, tmp_path / "there", executor, kill)
     assert workers[0].wait() == -signal.SIGKILL
-    assert len(seen) == 8 * 6
+    assert len(seen) == 8 * 3
     assert snapshot(tmp_path / "there") == snapshot(tmp_path / "here")
     (tmp_path / "study.toml").write_text(FILE)
     shown = run(tmp_path / "study.toml", "--out", tmp_path / "command", "--dask", address, "--json")

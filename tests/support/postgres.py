@@ -11,6 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import psycopg
+from psycopg import sql
+
 from discreet.trials.store.grants import grants
 
 REQUIRED = "DISCREET_REQUIRE_POSTGRES"
@@ -100,7 +103,8 @@ class Server:
         database.
         """
         name = self._new_name()
-        self.psql("postgres", "-c", f"CREATE SCHEMA {name}")
+        with psycopg.connect(self.url_of("postgres", name), autocommit=True) as connection:
+            connection.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(name)))
         return self.url_of("postgres", name)
 
     def granted(self) -> dict[str, str]:
