@@ -40,36 +40,41 @@ OURS = ("discreet.strategies.steady", "discreet.simulation.loops.steady")
 MEANS = [0.75, 0.5, 0.3]
 
 
-@pytest.fixture
-def steady(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Strategy]:
+@pytest.fixture(scope="module")
+def steady(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Strategy]:
     """The strategy of the page, with its files beside those of discreet for as long as
-    a test takes.
+    these tests take: they share what is compiled.
     """
+    folder = tmp_path_factory.mktemp("page")
     for name, text in FILES.items():
-        path = tmp_path / name
+        path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        put(monkeypatch, folder)
+        yield presets.PRESETS["steady-se"](epsilon=1.0, delta=0.1)
+    forget()
+
+
+def put(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    """The page's files in place."""
     monkeypatch.setattr(
         discreet.strategies,
         "__path__",
-        [*discreet.strategies.__path__, str(tmp_path / "strategies")],
+        [*discreet.strategies.__path__, str(folder / "strategies")],
     )
-    monkeypatch.setattr(
-        loops, "__path__", [*loops.__path__, str(tmp_path / "simulation" / "loops")]
-    )
+    monkeypatch.setattr(loops, "__path__", [*loops.__path__, str(folder / "simulation" / "loops")])
     add_rows(monkeypatch, parts.ESTIMATORS, "parts.py, in ESTIMATORS", vars(parts))
     add_rows(monkeypatch, presets.PARTS, "presets.py, in PARTS", vars(presets))
     space = dict(vars(presets))
     exec(BLOCKS[f"{SOURCE}strategies/presets.py"], space)
     add_rows(monkeypatch, presets.PRESETS, "presets.py, in PRESETS", space)
     monkeypatch.setattr(compiling, "compiled", uncached(compiling.compiled))
-    yield presets.PRESETS["steady-se"](epsilon=1.0, delta=0.1)
-    forget()
 
 
 def uncached(usual: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Compiles the page's functions for this test alone: files of a test leave nothing
-    in the user's cache.
+    """Compiles the page's functions for these tests alone: files of a test leave
+    nothing in the user's cache.
     """
     own = compiling.Compiler()
     own.cache = False

