@@ -117,12 +117,14 @@ def test_without_the_mistakes_nothing_is_found(strategy: Strategy, name: str, ru
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("strategy", [PAIRS, LEVELS], ids=["pairs", "levels"])
-def test_honest_mechanisms_are_not_accused(strategy: Strategy) -> None:
+@pytest.mark.parametrize(
+    ("strategy", "runs"), [(PAIRS, 120), (LEVELS, 300)], ids=["pairs", "levels"]
+)
+def test_honest_mechanisms_are_not_accused(strategy: Strategy, runs: int) -> None:
     """Of all parts; single releases by OpenDP. False alarm 1e-6, whatever the runs: as
-    many as a mistake that shows in every run needs to be found.
+    many as show an ε of 1.1, or of 2.1 in levels, where neighbours never look alike.
     """
-    found = audit_privacy(strategy, 120, SURE)
+    found = audit_privacy(strategy, runs, SURE)
     assert not found.violated
     assert {leak.noise for leak in found.leaks[:3]} == {"opendp"}
     assert len(found.leaks) + len(found.left_out) == 7
