@@ -1,13 +1,14 @@
-"""Connections to a server that were left alone for a while may have ended."""
+"""Connections to a server that were left alone may have ended meanwhile."""
 
+import select
 import time
 from typing import Any
 
 import sqlalchemy as sa
 
 IDLE = 1.0
-"""Seconds after which it is looked whether a connection still works: to look each time
-costs a way to the server and back, for every call.
+"""Seconds after which the server is asked whether a connection still works: to ask each
+time costs a way there and back, for every call.
 """
 
 
@@ -21,7 +22,7 @@ def look_after(engine: sa.Engine) -> None:
 
     def check(connection: Any, record: Any, _proxy: Any) -> None:
         used = record.info.get("used")
-        if used is None or time.monotonic() - used < IDLE:
+        if used is None or not (time.monotonic() - used > IDLE or _has_word(connection)):
             return
         try:
             engine.dialect.do_ping(connection)
@@ -30,3 +31,16 @@ def look_after(engine: sa.Engine) -> None:
 
     sa.event.listen(engine, "checkin", note)
     sa.event.listen(engine, "checkout", check)
+
+
+def _has_word(connection: Any) -> bool:
+    """Whether something has come from the server that nobody asked for: mostly that
+    the connection has ended.
+    """
+    if connection.closed:
+        return True
+    if not hasattr(select, "poll"):
+        return bool(select.select([connection.fileno()], [], [], 0)[0])
+    there = select.poll()
+    there.register(connection.fileno(), select.POLLIN)
+    return bool(there.poll(0))
