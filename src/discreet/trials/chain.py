@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 from discreet.errors import InvalidInputError
 from discreet.trials.protocol import canonical
 
-_decode = json.JSONDecoder().decode
-"""What `json.loads` calls, which for lines as short as most takes as long again."""
+_decoder = json.JSONDecoder()
 
 
 class Event(NamedTuple):
@@ -23,8 +22,7 @@ class Event(NamedTuple):
     @property
     def says(self) -> dict[str, Any]:
         """The body in plain types."""
-        found: dict[str, Any] = _decode(self.body)
-        return found
+        return parsed(self.body)
 
 
 class Head(NamedTuple):
@@ -49,6 +47,16 @@ class Head(NamedTuple):
             return Head(int(length), known)
         except (AttributeError, TypeError, ValueError):
             raise InvalidInputError("head must look like 17:5f2c…, as status shows it") from None
+
+
+def parsed(body: str) -> dict[str, Any]:
+    """What an event says, in plain types. (`json.loads` looks for spaces around, which
+    no event has, and takes twice the time for lines as short as most.)
+    """
+    found, end = _decoder.raw_decode(body)
+    if end != len(body):
+        raise ValueError
+    return found  # type: ignore[no-any-return]
 
 
 def link(previous: str, seq: int, kind: str, body: str) -> str:

@@ -302,9 +302,12 @@ class Protocol:
 
 def canonical(value: Any) -> str:
     """JSON that is the same for the same value."""
-    return json.dumps(
-        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-    )
+    return _encoder.encode(value)
+
+
+_encoder = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+)
 
 
 def as_written(made: dict[str, Any], written: dict[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 from discreet.errors import InvalidInputError
 from discreet.strategies.parts import BLOCKS, COINS
 from discreet.strategies.run import Place, Totals
-from discreet.trials.chain import Event
+from discreet.trials.chain import Event, parsed
 from discreet.trials.conduct import Act
 from discreet.trials.dealing import Unrevealed
 from discreet.trials.names import check_site
@@ -76,9 +76,10 @@ class Replay:
         self.unrevealed = Unrevealed()
         self.round = 0
         """The round that was opened last."""
-        self._says = {kind: says(kind, protocol) for kind in STEPS}
-        self._keyed, self._timed = protocol.keyed, protocol.timed
-        self._one_line = bool(self.now.run.learns_always and protocol.dealing)
+        self._steps = {kind: (step, *says(kind, protocol)) for kind, step in STEPS.items()}
+        self._keyed, self._timed, self._grid = protocol.keyed, protocol.timed, protocol.grid
+        self._in_turn = self.now.run.learns_always
+        self._one_line = bool(self._in_turn and protocol.dealing)
         """Whether answers wait in one line: a person's place in it is the number."""
 
     def follow(self, event: Event) -> str | None:
@@ -92,10 +93,10 @@ class Replay:
         if (now.run.stopped or now.conduct.ended) and kind != "stopped":
             return "the strategy had stopped before"
         try:
-            body, (must, may) = event.says, self._says[kind]
-            if body.keys() - may != must:
+            body, (step, must, may) = parsed(event.body), self._steps[kind]
+            if body.keys() != must and body.keys() - may != must:
                 return "it does not say what such an event says"
-            return STEPS[kind](self, body)
+            return step(self, body)
         except BROKEN:
             return "it does not say what such an event says"
 
@@ -135,7 +136,7 @@ class Replay:
         if problem := self._came(body, len(arms)):
             return problem
         run = self.now.run
-        if replacing and (self.protocol.missing != "replace" or run.learns_always):
+        if replacing and (self.protocol.missing != "replace" or self._in_turn):
             return "nobody is replaced by this protocol"
 
         def deal(weights: list[int]) -> int:
@@ -149,12 +150,12 @@ class Replay:
                 place = run.take(deal)
                 if place is None or place.arm != arm:
                     return "the strategy would not have assigned this arm"
-                self.open[arm] = number if self._one_line else place.phase
-            elif (arm, self.open[arm]) in self.released:
+                phase = self.open[arm] = number if self._one_line else place.phase
+            elif (arm, phase := self.open[arm]) in self.released:
                 return "somebody is replaced whose batch was released"
-            self.places.append((arm, self.open[arm]))
+            self.places.append((arm, phase))
             if self._timed:
-                self.now.conduct.came(dealt_in(self.protocol, self.open[arm]))
+                self.now.conduct.came(dealt_in(self.protocol, phase))
         over = len(self.places) > self.now.conduct.maximum
         return "more people than the protocol allows" if over else None
 
@@ -249,23 +250,22 @@ class Replay:
         return None
 
     def _answered(self, body: dict[str, Any]) -> str | None:
-        run = self.now.run
-        if not run.learns_always:
+        run, unit, answers = self.now.run, body["unit"], body["answers"]
+        if not self._in_turn:
             return "this strategy takes no single answers"
-        said = [units for _, units in body["answers"]]
-        whole = self._in_units(body["unit"], said, self.protocol.grid)
-        for number, units in body["answers"]:
+        whole = self._in_units(unit, [units for _, units in answers], self._grid)
+        cursor, skipping = self.now.cursor, self.protocol.missing == "replace"
+        for number, units in answers:
             arm, place = self.places[number - 1]
-            line = self.now.line(arm)
-            passed = place - self.now.cursor[line] - 1
-            skipped = passed and self.protocol.missing != "replace"
-            if number < 1 or passed < 0 or skipped or run.stopped:
+            line = 0 if self._one_line else arm
+            passed = place - cursor[line] - 1
+            if number < 1 or passed < 0 or (passed and not skipping) or run.stopped:
                 return "an answer that was taken before, or out of turn"
             if not whole or abs(units) > self._largest:
                 return "not in the units of the protocol"
-            self.now.cursor[line] = place
-            run.answer(arm, units * body["unit"])
-        self.now.releases += len(body["answers"])
+            cursor[line] = place
+            run.answer(arm, units * unit)
+        self.now.releases += len(answers)
         return None
 
     # --- operators, and the end -------------------------------------------------------
@@ -302,7 +302,7 @@ class Replay:
 
     def _in_units(self, unit: Any, values: list[Any], grid: int) -> bool:
         """Whether these are whole numbers of such units, of 64 bits as noise is."""
-        whole = _wholes(values) and all(abs(value) < 2**63 for value in values)
+        whole = _wholes(values) and max(map(abs, values), default=0) < 2**63
         return whole and type(unit) is float and unit == 1 / grid
 
     def _payable(self, epsilon: float | None) -> bool:

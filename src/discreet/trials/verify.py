@@ -62,20 +62,23 @@ def follow(
     replay: Replay, protocol_hash: str, events: Iterable[Event], watch: Watch | None = None
 ) -> Followed:
     """Recompute the chain, and the state from the events alone, up to the first
-    problem.
+    problem. Each event goes on where the record ended before; the first one names the
+    protocol.
     """
-    head = Head(0, protocol_hash)
+    done, last, problem = 0, protocol_hash, None
     for event in events:
-        if not _linked(event, head):
-            problem = f"event {event.seq} is not what was written there"
-            return Followed(replay, head, problem)
-        problem = replay.follow(event) or ""
-        if problem:
-            return Followed(replay, head, f"event {event.seq}: {problem}")
-        head = Head(event.seq, event.hash)
+        seq, kind, body, hash = event
+        linked = seq == done + 1 and hash == link(last, seq, kind, body)
+        if not linked or (not done and event != first_event(last)):
+            problem = f"event {seq} is not what was written there"
+            break
+        if wrong := replay.follow(event):
+            problem = f"event {seq}: {wrong}"
+            break
+        done, last = seq, hash
         if watch is not None:
             watch(event, replay)
-    return Followed(replay, head, None)
+    return Followed(replay, Head(done, last), problem)
 
 
 def telling(progress: Progress | None, total: int) -> Watch | None:
@@ -90,17 +93,6 @@ def telling(progress: Progress | None, total: int) -> Watch | None:
             progress(event.seq, total)
 
     return watch
-
-
-def _linked(event: Event, head: Head) -> bool:
-    """Whether an event goes on where the record ended before; the first one names the
-    protocol.
-    """
-    if event.seq != head.seq + 1 or event.hash != link(
-        head.hash, event.seq, event.kind, event.body
-    ):
-        return False
-    return head.seq > 0 or event == first_event(head.hash)
 
 
 # --- a published transcript -----------------------------------------------------------
@@ -324,9 +316,9 @@ def _as_written(said: Any, made: Any) -> bool:
 
 def _event(said: dict[str, Any]) -> Event:
     """The event that a transcript tells."""
-    frame = ("seq", "kind", "hash")
-    body = {name: part for name, part in said.items() if name not in frame}
-    event = Event(said["seq"], said["kind"], canonical(body), said["hash"])
+    body = {**said}
+    seq, kind, hash = body.pop("seq"), body.pop("kind"), body.pop("hash")
+    event = Event(seq, kind, canonical(body), hash)
     if type(event.seq) is not int or type(event.kind) is not str:
         raise TypeError
     f"{event.kind}{event.body}".encode()  # refuses what no text can hold

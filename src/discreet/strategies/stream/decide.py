@@ -233,15 +233,16 @@ def stream_challenger(leader: int, mean: Floats, inverse: Floats) -> int:
     return chosen
 
 
-def choose(stream: Stream, counts: Counts, rules: StreamRules) -> int:
-    """The next arm to sample: `counts` answers are behind the means, `stream.pulls`
-    counts those still to come too.
+def choose(stream: Stream, answered: Stream, rules: StreamRules) -> int:
+    """The next arm to sample: `answered` is the same run with the answers that are
+    behind the means as its `pulls`, which else count those still to come too.
 
     Until every arm has an answer, the least pulled arm.
     """
+    counts: Counts = answered.pulls
     if not all(counts):
         return int(least_pulled(np.ones(len(counts), np.bool_), stream.pulls))
-    answered, samples = stream._replace(pulls=counts), sum(counts)
+    samples = sum(counts)
     if rules.sampling != TOP_TWO:
         if rules.sampling != LUCB:
             return int(least_pulled(stream.active, stream.pulls))
@@ -268,13 +269,14 @@ def _top_two(stream: Stream, rules: StreamRules) -> int:
     return arm
 
 
-def decide(stream: Stream, counts: Counts, rules: StreamRules) -> tuple[int, bool]:
-    """Recommendation and whether to stop, with `counts` answers behind the means."""
+def decide(answered: Stream, rules: StreamRules) -> tuple[int, bool]:
+    """Recommendation and whether to stop, by the answers."""
+    mean, counts = answered.mean, answered.pulls
     samples = sum(counts)
-    best = int(best_arm(stream.mean, stream.active))
+    best = int(best_arm(mean, answered.active))
     if rules.sampling == ELIMINATION:
-        return best, bool(drop_beaten(best, stream._replace(pulls=counts), rules, samples))
-    others = (arm for arm in range(len(counts)) if arm != best)
-    return best, all(
-        stream_passes(best, arm, stream.mean, counts, samples, rules) for arm in others
-    )
+        return best, bool(drop_beaten(best, answered, rules, samples))
+    for arm in range(len(counts)):
+        if arm != best and not stream_passes(best, arm, mean, counts, samples, rules):
+            return best, False
+    return best, True

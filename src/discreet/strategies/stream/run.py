@@ -6,8 +6,24 @@ from typing import Any, ClassVar
 
 from discreet.strategies.run import REQUIRED, ArmView, Deal, Place, Run, in_order
 from discreet.strategies.strategy import Strategy
-from discreet.strategies.stream.decide import choose, decide, new_stream
+from discreet.strategies.stream.decide import Stream, choose, decide, new_stream
 from discreet.strategies.stream.tables import stream_rules
+
+
+class Column(list[Any]):
+    """A number of each arm. Leaves take it for an array; where nothing is compiled, the
+    numbers of a list are read, and reckoned with, in half the time.
+    """
+
+    @property
+    def size(self) -> int:
+        """As that of an array."""
+        return len(self)
+
+
+def in_lists(state: Stream) -> Any:
+    """A run's state, to be followed a person at a time."""
+    return Stream(*(Column(array.tolist()) for array in state))  # type: ignore[arg-type]
 
 
 class StreamRun(Run):
@@ -24,8 +40,15 @@ class StreamRun(Run):
         super().__init__(strategy, arms, cap)
         self.noise = noise
         self.rules = stream_rules(strategy, arms, noise)
-        self.state = new_stream(arms)
         self.count = [0] * arms
+        self._begin(new_stream(arms))
+
+    def _begin(self, state: Stream) -> None:
+        """From this state on; what is decided from answers sees `count` in place of who
+        was assigned.
+        """
+        self.state = in_lists(state)
+        self._answered = self.state._replace(pulls=self.count)
 
     def arrays(self) -> dict[str, Any]:
         """The public counts, and the answers so far."""
@@ -41,12 +64,18 @@ class StreamRun(Run):
             "sums": state.sums,
         }
 
+    def load(self, state: dict[str, Any]) -> None:
+        """What was stored has the shape and the types of arrays."""
+        self.state = new_stream(self.arms)
+        super().load(state)
+        self._begin(self.state)
+
     def take(self, deal: Deal = in_order) -> Place | None:
         """The arm that the simulated loop would pull."""
         if self.stopped or self.samples >= self.cap:
             return None
-        arm = choose(self.state, self.count, self.rules)
-        pulls = int(self.state.pulls[arm]) + 1
+        arm = choose(self.state, self._answered, self.rules)
+        pulls = self.state.pulls[arm] + 1
         self.state.pulls[arm], self.state.inverse[arm] = pulls, 1.0 / pulls
         self.samples += 1
         return Place(arm, pulls, 1)
@@ -59,14 +88,15 @@ class StreamRun(Run):
         """Take in one answer of an arm, in the order in which its people were assigned;
         then decide.
         """
-        self.state.sums[arm] += value
-        self.count[arm] += 1
-        self.state.mean[arm] = self.state.sums[arm] / self.count[arm]
-        if all(self.count):
+        sums, count = self.state.sums, self.count
+        sums[arm] += value
+        count[arm] += 1
+        self.state.mean[arm] = sums[arm] / count[arm]
+        if all(count):
             self.recommendation, self.stopped = self._decide()
 
     def _decide(self) -> tuple[int, bool]:
-        return decide(self.state, self.count, self.rules)
+        return decide(self._answered, self.rules)
 
     def would_stop(self, delta: float) -> bool:
         """The stopping rule at another δ on this state."""
@@ -85,13 +115,11 @@ class StreamRun(Run):
             if self.strategy.part.bits
             else 1.0
         )
-        centred = 0.5 + (self.state.mean - 0.5) / shrink
-        means = [
-            float(mean) if count else None for mean, count in zip(centred, self.count, strict=True)
-        ]
         return [
-            ArmView(int(self.state.pulls[arm]), self.count[arm], means[arm], None)
-            for arm in range(self.arms)
+            ArmView(pulls, count, 0.5 + (mean - 0.5) / shrink if count else None, None)
+            for pulls, count, mean in zip(
+                self.state.pulls, self.count, self.state.mean, strict=True
+            )
         ]
 
 
