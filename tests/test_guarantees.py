@@ -122,34 +122,27 @@ def cells(strategy: Strategy) -> Iterator[tuple[Bernoulli, int, int]]:
     """Instances, how many runs, and their cap: as many as fit into a second or so.
 
     Runs that leap go to the hardest instances. One global episode takes two arms, as
-    with more it mostly never ends.
+    with more it mostly never ends. Runs that take long meet three arms at the smaller δ
+    only, where the test finds lower rates.
     """
     quick = engine.in_blocks(Bernoulli(HARD["two"]), strategy)
     one = strategy.episodes == "global"
     runs = 4000 if quick else 250 if one else 600
-    names = (
-        list(HARD)
-        if quick
-        else ["two"]
-        if one and strategy.sampling == "top-two"
-        else ["two", "three"]
-    )
-    for name in names:
+    two = (one and strategy.sampling == "top-two") or strategy.delta > min(DELTAS)
+    for name in list(HARD) if quick else ["two"] if two else ["two", "three"]:
         yield Bernoulli(HARD[name]), runs, 10**12 if quick else 10**7
 
 
-def accusations(strategy: Strategy, delta: float) -> list[tuple[Bernoulli, Results]]:
+def accusations(strategy: Strategy, delta: float) -> Iterator[tuple[Bernoulli, Results]]:
     """The instances on which more runs err than δ allows. Runs without an end are no
     errors, but must be explained.
     """
-    found = []
     for instance, runs, cap in cells(strategy):
         results = engine.simulate_quietly(instance, strategy, runs, 17, cap)
         may_go_on = instance.arms > 2 and engine.reasons_not_to_stop(instance, strategy)
         assert results.stopped.any() if may_go_on else results.stopped.all()
         if results.errors >= too_many(runs, delta):
-            found.append((instance, results))
-    return found
+            yield instance, results
 
 
 @pytest.mark.slow
@@ -162,7 +155,7 @@ def test_error_rates(name: str, delta: float) -> None:
     Found with probability 0.9: rates from 0.022 on at δ = 0.01 (0.131 at δ = 0.1) in
     4000 runs, from 0.047 (0.185) in 600 runs, from 0.076 (0.237) in 250.
     """
-    assert accusations(make(name, delta), delta) == []
+    assert list(accusations(make(name, delta), delta)) == []
 
 
 @pytest.mark.slow
@@ -181,7 +174,7 @@ def test_a_standard_deviation_too_small_is_seen(name: str, monkeypatch: pytest.M
     monkeypatch.setattr(scales, "two_variance", lambda *levels: honest(*levels) / part**2)
     tables._kept_rules.cache_clear()
     try:
-        assert accusations(make(name, 0.01), 0.01)
+        assert any(accusations(make(name, 0.01), 0.01))
     finally:
         tables._kept_rules.cache_clear()
 

@@ -363,24 +363,32 @@ def fill_random(rng: Rng, board: Board, reach: float) -> tuple[int, float, int, 
 
 @njit
 def copy_board(board: Board, other: Board) -> None:
-    """Make `other` equal to `board`."""
-    other.pulls[:] = board.pulls
-    other.due[:] = board.due
-    other.led[:] = board.led
-    other.led_pulls[:] = board.led_pulls
-    other.inverse[:] = board.inverse
-    other.tops[:] = board.tops
-    other.members[:] = board.members
+    """Make `other` equal to `board`, in a loop: slices take longer to compile."""
+    for arm in range(board.pulls.size):
+        other.pulls[arm] = board.pulls[arm]
+        other.due[arm] = board.due[arm]
+        other.led[arm] = board.led[arm]
+        other.led_pulls[arm] = board.led_pulls[arm]
+        other.inverse[arm] = board.inverse[arm]
+        other.tops[arm] = board.tops[arm]
+        other.members[arm] = board.members[arm]
 
 
 @njit
-def same(board: Board, other: Board) -> Any:
+def same(board: Board, other: Board) -> bool:
     """Equal public counts."""
-    return (
-        (board.pulls == other.pulls).all()
-        and (board.led == other.led).all()
-        and (board.led_pulls == other.led_pulls).all()
-    )
+    for arm in range(board.pulls.size):
+        if (
+            board.pulls[arm] != other.pulls[arm]
+            or board.led[arm] != other.led[arm]
+            or board.led_pulls[arm] != other.led_pulls[arm]
+        ):
+            return False
+    return True
+
+
+NO, YES = np.array([False]), np.array([True])
+"""Numba would compile `travel` once more for each literal."""
 
 
 @njit
@@ -394,8 +402,8 @@ def compare(rng: Rng, arms: int, cases: int, reach: float, level: bool) -> tuple
         leader, beta, limit, whole = fill_random(rng, board, reach)
         copy_board(board, other)
         who = -1 if level else leader
-        ended, done = travel_compiled(board, who, beta, False, False, limit, whole)
-        leapt, moved = travel_compiled(other, who, beta, False, True, limit, whole)
+        ended, done = travel_compiled(board, who, beta, NO[0], NO[0], limit, whole)
+        leapt, moved = travel_compiled(other, who, beta, NO[0], YES[0], limit, whole)
         total += done
         if ended != leapt or done != moved or not same(board, other):
             wrong += 1
@@ -444,7 +452,7 @@ def compare_steps(rng: Rng, arms: int, cases: int, reach: float) -> int:
     for _ in range(cases):
         leader, beta, limit, whole = fill_random(rng, board, reach)
         copy_board(board, other)
-        found = travel_compiled(board, leader, beta, False, False, limit, whole)
+        found = travel_compiled(board, leader, beta, NO[0], NO[0], limit, whole)
         if found != step_plainly(other, leader, beta, limit, whole) or not same(board, other):
             wrong += 1
     return wrong

@@ -91,7 +91,7 @@ TRAPS: list[tuple[int, float, float | None]] = [
 ]
 """What moves, by how much, epsilon."""
 AT_HOME = Field()
-CHECKS = 2 * len(ARMS) * len(WAYS) + 5 * len(DRIFTS) + len(TRAPS) + 40
+CHECKS = len(ARMS) * len(WAYS) + 5 * len(DRIFTS) + len(TRAPS) + 40
 
 
 def alarm(found: int, runs: int, bound: float) -> bool:
@@ -123,13 +123,16 @@ def lost(
 @pytest.mark.slow
 @pytest.mark.parametrize("arms", ARMS, ids=lambda arms: f"{len(arms)} from {arms[:2]}")
 def test_a_best_arm_is_lost_with_probability_delta_at_most(arms: tuple[float, ...]) -> None:
+    """Every other way has another delta, which is a goal for the bets and nothing else;
+    the next arms have them the other way round.
+    """
     play, red = compiled(runs_with_best_out), []
-    for epsilon, options in WAYS:
+    for way, (epsilon, options) in enumerate(WAYS):
         runs = 300 if epsilon and epsilon < 1 else 120
-        for delta in (0.1, 0.2):
-            found = lost(arms, epsilon, options, runs, delta=delta, player=play)
-            if alarm(found, runs, delta):
-                red.append((epsilon, options, delta, found / runs))
+        delta = (0.1, 0.2)[(way + ARMS.index(arms)) % 2]
+        found = lost(arms, epsilon, options, runs, delta=delta, player=play)
+        if alarm(found, runs, delta):
+            red.append((epsilon, options, delta, found / runs))
     assert red == []
 
 

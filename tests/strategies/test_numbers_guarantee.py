@@ -80,7 +80,7 @@ WAYS: list[tuple[float | None, dict[str, Any]]] = [
     (0.2, {"zeta": 0.01}),
     (1.0, {"sampling": "top-two"}),
 ]
-CHECKS = 2 * len(WAYS) * (len(MISLEADING) + len(BETAS)) + 20
+CHECKS = len(WAYS) * (len(MISLEADING) + len(BETAS)) + 20
 
 
 def alarm(found: int, runs: int, bound: float = 0.1) -> bool:
@@ -102,30 +102,34 @@ def lost(
     return int(player(np.random.default_rng(seed), laws, Field(), rules, cap, runs))
 
 
-def red_ones(laws: Laws, many: int, few: int, cap: int) -> list[Any]:
-    """Ways in which arm 0 is lost too often; runs with little noise take longer."""
+def red_ones(known: dict[str, Laws], name: str, many: int, few: int, cap: int) -> list[Any]:
+    """Ways in which arm 0 is lost too often; runs with little noise take longer.
+
+    Every other way has another delta, which is a goal for the bets and nothing else;
+    the next laws have them the other way round.
+    """
     play, red = compiled(runs_with_best_out), []
+    laws, place = known[name], list(known).index(name)
     assert laws.mean.max() - laws.mean[0] < 1e-12
-    for epsilon, options in WAYS:
+    for way, (epsilon, options) in enumerate(WAYS):
         runs = many if epsilon and epsilon <= 1 else few
-        people = int(cap / min(epsilon or 1, 1))
-        for delta in (0.1, 0.2):
-            found = lost(laws, rules_of(laws, epsilon, options, delta), runs, people, play)
-            if alarm(found, runs, delta):
-                red.append((epsilon, options, delta, found / runs))
+        people, delta = int(cap / min(epsilon or 1, 1)), (0.1, 0.2)[(way + place) % 2]
+        found = lost(laws, rules_of(laws, epsilon, options, delta), runs, people, play)
+        if alarm(found, runs, delta):
+            red.append((epsilon, options, delta, found / runs))
     return red
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MISLEADING)
 def test_a_best_arm_is_lost_with_probability_delta_at_most(name: str) -> None:
-    assert red_ones(MISLEADING[name], 1000, 120, 10_000) == []
+    assert red_ones(MISLEADING, name, 1000, 120, 10_000) == []
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", BETAS)
 def test_a_best_beta_is_lost_with_probability_delta_at_most(name: str) -> None:
-    assert red_ones(BETAS[name], 80, 80, 2000) == []
+    assert red_ones(BETAS, name, 80, 80, 2000) == []
 
 
 # --- planted mistakes -----------------------------------------------------------------

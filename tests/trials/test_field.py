@@ -37,14 +37,14 @@ TESTS = 50
 TAIL = FALSE_ALARM / TESTS
 WAITING, AHEAD = Dealing("coins"), Dealing("coins", continuous=True)
 TRIALS = {
-    "not private": (bet_se(DELTA, trust="none"), 2, 160, 50, WAITING),
-    "ε = 1": (bet_se(DELTA, 1.0), 2, 400, 75, WAITING),
-    "ε = 1, four arms": (bet_se(DELTA, 1.0), 4, 400, 75, WAITING),
+    "not private": (bet_se(DELTA, trust="none"), 2, 160, 25, WAITING),
+    "ε = 1": (bet_se(DELTA, 1.0), 2, 400, 40, WAITING),
+    "ε = 1, four arms": (bet_se(DELTA, 1.0), 4, 400, 40, WAITING),
 }
 """Strategy, arms, people at most, how many trials, and how people are dealt."""
 LATE = {
-    "not private, ahead": (bet_se(DELTA, trust="none"), 2, 200, 40, AHEAD),
-    "ε = 1, ahead, four arms": (bet_se(DELTA, 1.0), 4, 400, 60, AHEAD),
+    "not private, ahead": (bet_se(DELTA, trust="none"), 2, 200, 25, AHEAD),
+    "ε = 1, ahead, four arms": (bet_se(DELTA, 1.0), 4, 400, 40, AHEAD),
 }
 """The same where rounds are opened ahead, while outcomes are late."""
 
@@ -75,6 +75,10 @@ def too_many(lost: int, trials: int) -> bool:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", fields())
 def test_a_best_arm_is_not_lost(name: str) -> None:
+    """Found with probability 0.9 (0.9999): a rate of 0.32 (0.44) in all cells of a
+    field, of 0.49 (0.68) in one of 40 trials. Mistakes in the deal lose the arm nearly
+    always, see below; compiled runs find lower rates under the same drifts.
+    """
     cells = [*TRIALS.values(), *(LATE.values() if name == "late good news" else [])]
     lost = [losses(Watched, fields()[name], *cell) for cell in cells]
     for many, (_, _, _, trials, _) in zip(lost, cells, strict=True):
