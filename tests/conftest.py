@@ -28,14 +28,6 @@ if (
     tempfile.tempdir = None
 
 
-def pytest_collection_finish() -> None:
-    """Modules and tests are here to stay: the collector need not look at them again and
-    again.
-    """
-    gc.collect()
-    gc.freeze()
-
-
 @pytest.fixture(scope="session", autouse=True)
 def nothing_left_open() -> Iterator[None]:
     """What was never closed is found while a test can still fail for it: a worker's
