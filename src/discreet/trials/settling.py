@@ -2,7 +2,7 @@
 outcomes erased, all in the transaction that made the round complete.
 """
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from discreet.errors import DiscreetError
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from discreet.trials.desk import Desk
 
 
-def settle(desk: "Desk", news: Iterable[Assigned], by_clock: bool = False) -> None:
+def settle(desk: "Desk", news: Sequence[Assigned], by_clock: bool = False) -> None:
     """Release what is complete now that these outcomes are in, and decide; what is
     released by the clock, only where the moment tells nothing.
     """
@@ -24,7 +24,7 @@ def settle(desk: "Desk", news: Iterable[Assigned], by_clock: bool = False) -> No
         return
     run = desk.now.run
     if run.learns_always:
-        _take_answers(desk, run, {desk.now.line(row.arm) for row in news})
+        _take_answers(desk, run, news)
     while not run.stopped and (due := run.due()) and _ready(desk, due, by_clock):
         _release(desk, due)
         sweep(desk)
@@ -82,20 +82,21 @@ def sweep(desk: "Desk") -> None:
             _erase(desk, arm, phase)
 
 
-def _take_answers(desk: "Desk", run: Run, lines: Iterable[int]) -> None:
+def _take_answers(desk: "Desk", run: Run, news: Sequence[Assigned]) -> None:
     """Take in answers in the order of assignment: the order of arrival may depend on
     the outcomes. Trials from before have one such line an arm.
     """
     grid, session, cursor = desk.protocol.grid, desk.session, desk.now.cursor
-    taken = []
-    for line in sorted(lines):
+    taken, rows = [], {row.number: row for row in news}
+    for line in sorted({desk.now.line(row.arm) for row in news}):
         before = cursor[line]
         waiting = session.answers(line, before)
-        arms = session.assigned([number for _, number, _ in waiting]) if waiting else {}
+        told_before = [number for _, number, _ in waiting if number not in rows]
+        rows |= session.assigned(told_before) if told_before else {}
         for place, number, units in waiting:
             if units is not None and not run.stopped:
                 cursor[line] = place
-                run.answer(arms[number].arm, units / grid)
+                run.answer(rows[number].arm, units / grid)
                 taken.append([number, units])
         if desk.protocol.retain != "forever":
             session.erase_answers(line, before, cursor[line])
