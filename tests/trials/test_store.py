@@ -18,11 +18,11 @@ import sqlalchemy as sa
 from discreet import Told, adap_tt_star, bet_se, ctb_tt, list_trials
 from discreet.errors import InvalidInputError, StoreError, TamperedError
 from discreet.trials import mechanisms as privacy
-from discreet.trials.store import dialects, schema, session
+from discreet.trials.store import dialects, many, schema
 from discreet.trials.trial import Trial
 from tests.support import postgres as postgres_server
 from tests.support.clock import Clock
-from tests.support.stores import OUTCOME, UNITS, count, create, damage, database, run
+from tests.support.stores import ARMS, OUTCOME, UNITS, count, create, damage, database, run
 
 ASSETS = Path(__file__).parent.parent / "assets"
 NOT_OWNED = pytest.mark.filterwarnings("ignore::discreet.errors.ErasingWarning")
@@ -179,7 +179,7 @@ def test_leases_end(url: str, clock: Clock) -> None:
 
 
 def test_people_take_part_once(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "AT_ONCE", 100)
+    monkeypatch.setattr(many, "AT_ONCE", 100)
     trial = create(url)
     names = [f"person {number}" for number in range(430)]
     assert len(trial.ask(people=names[:3]).assignments) == 3
@@ -682,6 +682,49 @@ def test_postgresql_locks_one_trial_only(
         with pytest.raises(StoreError, match="busy: try again; nothing was changed"):
             same.ask(1)
     assert same.ask(1).assignments
+
+
+def test_postgresql_takes_many_people_in_few_statements(
+    postgres: postgres_server.Server,
+) -> None:
+    """Others wait meanwhile: nothing is said once for each person."""
+    strategy = ctb_tt(epsilon=1.0, delta=0.1)
+    trial = create(postgres.new_url(), strategy=strategy, people="sticky")
+    values, rows = list[int](), list[int]()
+
+    @sa.event.listens_for(trial._store.engine, "before_cursor_execute")
+    def note(_1: Any, _2: Any, _3: Any, given: Any, _4: Any, several: bool) -> None:
+        (rows if several else values).append(len(given))
+
+    for start in (0, 50):
+        batch = trial.ask(people=[f"person {start + number}" for number in range(50)])
+        trial.answer_many({one.id: privacy.respond(1, 1.0) for one in batch.assignments})
+    assert trial.status().people == 100
+    assert max(values) < 20
+    assert max(rows, default=0) <= len(ARMS)
+    assert trial.verify().intact
+
+
+def test_many_rows_are_written_as_they_are(url: str) -> None:
+    """One with nothing in some places, and words that lists are written with."""
+    trial = create(url, retain="forever")
+    words = ["NULL", None, "", "{a,b}", 'a "b"', "a\\b", "Łódź", "'; --", "%s %(x)s :y"]
+    rows = [
+        schema.Assigned(number, "ab", 1, 3, schema.OPEN, number / 3 if number % 2 else None, site)
+        for number, site in enumerate(words, start=1)
+    ]
+    with trial._store.session("colours") as session:
+        session.look()
+        session.assign(rows)
+        session.seal([(row, row.number * UNITS if row.site else None) for row in rows])
+        session.mark(rows[::2], schema.TOLD)
+    with trial._store.reading("colours") as session:
+        session.look()
+        found = session.assigned([*range(-1, len(rows) + 9)])
+        kept = session.run(sa.select(schema.sealed.c.number, schema.sealed.c.units)).all()
+    assert [found[row.number]._replace(state=0) for row in rows] == rows
+    assert [row.state for row in found.values()].count(schema.TOLD) == len(rows[::2])
+    assert sorted(kept) == [(row.number, row.number * UNITS if row.site else None) for row in rows]
 
 
 def test_states_are_listed(url: str) -> None:

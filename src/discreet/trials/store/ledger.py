@@ -11,8 +11,9 @@ from typing import NamedTuple
 import sqlalchemy as sa
 
 from discreet.errors import StoreError
+from discreet.trials.store.many import kinds, pieces
 from discreet.trials.store.schema import erasing, journal, keys, people, requests
-from discreet.trials.store.session import Session, at, pieces
+from discreet.trials.store.session import Session, at
 
 BACKWARDS = 60.0
 """Seconds by which the clock may be behind the last call: clocks are put right."""
@@ -33,9 +34,8 @@ class Entry(NamedTuple):
 
 
 _key = sa.select(keys.c.key).where(at(keys))
-_numbers = sa.select(people.c.hash, people.c.number).where(
-    at(people), people.c.hash.in_(sa.bindparam("hashes", expanding=True))
-)
+_hashed = sa.select(people.c.hash, people.c.number).where(at(people))
+_numbers = kinds(lambda among: _hashed.where(among(people.c.hash, "hashes")))
 _request = sa.select(requests.c.answer).where(at(requests, "hash"))
 _entries = sa.select(*(journal.c[name] for name in Entry._fields)).where(at(journal))
 _newest_first = _entries.order_by(journal.c.entry.desc()).limit(sa.bindparam("most"))
@@ -85,7 +85,7 @@ class Ledger:
         """The numbers of those of them who took part before."""
         found: dict[bytes, int | None] = {}
         for some in pieces(hashes):
-            rows = self.session.run(_numbers, hashes=some)
+            rows = self.session.run_list(_numbers, hashes=some)
             found |= {bytes(value): number for value, number in rows}
         return found
 

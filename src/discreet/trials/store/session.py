@@ -13,6 +13,7 @@ from discreet.errors import StoreError
 from discreet.trials.chain import Event, link
 from discreet.trials.protocol import canonical
 from discreet.trials.store import schema
+from discreet.trials.store.many import Kinds, insert_columns, kinds, pieces
 from discreet.trials.store.schema import (
     OPEN,
     Assigned,
@@ -28,9 +29,6 @@ from discreet.trials.store.schema import (
     trials,
     waiting,
 )
-
-AT_ONCE = 10_000
-"""Values in one statement: databases have a limit."""
 
 
 def at(table: sa.Table, *columns: str) -> sa.ColumnElement[bool]:
@@ -49,15 +47,20 @@ _look = sa.select(
 ).where(trials.c.name == sa.bindparam("name"))
 _look_locked = _look.with_for_update(of=trials)
 _inserts = {table: table.insert() for table in schema.metadata.sorted_tables}
+_insert_columns = {
+    table: insert_columns(table) for table in _inserts if "trial" in table.c and table is not trials
+}
 _save = trials.update().where(at(trials))
 _events = sa.select(*_columns(events, Event)).where(at(events)).order_by(events.c.seq)
 _hash_at = sa.select(events.c.hash).where(at(events, "seq"))
 _assigned = sa.select(*_columns(assignments, Assigned)).where(at(assignments))
 _assigned_one = _assigned.where(assignments.c.number == sa.bindparam("number"))
-_assigned_many = _assigned.where(assignments.c.number.in_(sa.bindparam("numbers", expanding=True)))
+_assigned_many = kinds(lambda among: _assigned.where(among(assignments.c.number, "numbers")))
 _late = _assigned.where(waiting, assignments.c.deadline < sa.bindparam("now"))
-_mark = assignments.update().where(
-    at(assignments), assignments.c.number.in_(sa.bindparam("numbers", expanding=True))
+_mark = kinds(
+    lambda among: assignments.update().where(
+        at(assignments), among(assignments.c.number, "numbers")
+    )
 )
 _batches = sa.select(*_columns(batches, Batched)).where(at(batches))
 _count_batch = batches.update().where(at(batches, "arm", "phase"))
@@ -117,6 +120,7 @@ class Session:
         self.connection = connection
         self.name = name
         self._lock = lock
+        self.kind = connection.dialect.name
         self._clock = clock
         self.row: Row | None = None
         self._counts: dict[tuple[int, int], Batched] | None = None
@@ -201,7 +205,7 @@ class Session:
             return {row[0]: Assigned(*row) for row in self.run(_assigned_one, number=numbers[0])}
         found: dict[int, Assigned] = {}
         for some in pieces(numbers):
-            found |= {row[0]: Assigned(*row) for row in self.run(_assigned_many, numbers=some)}
+            found |= {row[0]: Assigned(*row) for row in self.run_list(_assigned_many, numbers=some)}
         return found
 
     def late(self, now: float) -> list[Assigned]:
@@ -228,7 +232,7 @@ class Session:
     def mark(self, rows: Sequence[Assigned], state: int) -> None:
         """Give assignments a state."""
         for some in pieces([row.number for row in rows]):
-            self.run(_mark, numbers=some, state=state)
+            self.run_list(_mark, numbers=some, state=state)
 
     def batches(self) -> dict[tuple[int, int], Batched]:
         """The counts of all batches that are not released, by (arm, phase)."""
@@ -358,6 +362,10 @@ class Session:
         """A statement about this trial."""
         return self.connection.execute(statement, {"at_trial": self.look_again().trial, **values})
 
+    def run_list(self, statement: Kinds, **values: Any) -> Any:
+        """A statement about the rows of a list."""
+        return self.run(statement[self.kind], **values)
+
     def _rows(self, statement: sa.Executable) -> Iterator[Any]:
         """Many rows, fetched by the thousand: one by one they take twice the time."""
         return chain.from_iterable(self.run(statement).partitions(1_000))
@@ -371,10 +379,8 @@ class Session:
     def insert(self, table: sa.Table, rows: list[dict[str, Any]]) -> None:
         """Rows of this trial."""
         trial = self.look_again().trial
-        if rows:
+        if self.kind == "postgresql" and len(rows) > 1:
+            lists = {f"all_{name}": [row[name] for row in rows] for name in rows[0]}
+            self.run(_insert_columns[table], **lists)
+        elif rows:
             self.connection.execute(_inserts[table], [{"trial": trial, **row} for row in rows])
-
-
-def pieces(values: Sequence[Any]) -> Iterator[Sequence[Any]]:
-    """As many at once as a statement takes."""
-    return (values[start : start + AT_ONCE] for start in range(0, len(values), AT_ONCE))

@@ -3,8 +3,9 @@
 import sqlalchemy as sa
 
 from discreet.trials.store import schema
+from discreet.trials.store.many import AT_ONCE
 from discreet.trials.store.schema import erasing, metadata, sealed, trials
-from discreet.trials.store.session import AT_ONCE, Session, at
+from discreet.trials.store.session import Session, at
 
 KEPT = [table for table in metadata.sorted_tables if table not in (schema.about, trials)]
 """The tables with rows of each trial."""
