@@ -4,12 +4,17 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
 
+from tests.support import browser as browsers
 from tests.support import postgres as postgres_server
 from tests.support.clock import Clock
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
 
 # The same examples in every run: a failure is never a matter of luck.
 settings.register_profile("fixed", derandomize=True, deadline=None, max_examples=60, database=None)
@@ -48,6 +53,40 @@ def postgres() -> Iterator[postgres_server.Server]:
         )
         pytest.skip("no PostgreSQL server is installed")
     with postgres_server.server() as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[browsers.Started]:
+    """A browser for this session; without one its tests are skipped, or fail where it
+    must be there.
+    """
+    if reason := browsers.missing():
+        assert browsers.REQUIRED not in os.environ, f"{reason}, and it must be there"
+        pytest.skip(reason)
+    with browsers.started() as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def scripts() -> Iterator[str]:
+    """The address at which the service's scripts are served."""
+    with browsers.serving() as address:
+        yield address
+
+
+@pytest.fixture
+def page(browser: browsers.Started) -> "Iterator[Page]":
+    """A page of the browser, for this test alone."""
+    with browser.page() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def script_page(browser: browsers.Started, scripts: str) -> "Iterator[Page]":
+    """One for all tests of a file that only call functions of the scripts."""
+    with browser.page() as made:
+        made.goto(scripts)
         yield made
 
 

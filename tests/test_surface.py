@@ -17,15 +17,21 @@ from tests.support.tree import commands
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "discreet"
-HEAVY = {"numba", "scipy", "matplotlib", "polars", "sqlalchemy", "opendp", "distributed"}
+HEAVY = {"numba", "scipy", "matplotlib", "polars", "sqlalchemy", "opendp", "distributed", "httpx"}
+HEAVY |= {"starlette", "uvicorn", "msgspec", "jinja2", "prometheus_client", "segno"}
 KEEPERS = {
     "numba": {"simulation/compile"},
     "matplotlib": {"reports/charts"},
     "sqlalchemy": {"trials/store"},
     "opendp": {"trials/mechanisms"},
+    "httpx": {"remote/lines"},
     "scipy": set(),
     "distributed": {"studies/run"},
     "rich": {"reports/terminal", "cli/progress"},
+    **{
+        library: {"service"}
+        for library in ("starlette", "uvicorn", "msgspec", "jinja2", "prometheus_client", "segno")
+    },
 }
 """Who may import which heavy library: rooms, or packages of rooms."""
 MATRIX = {
@@ -33,12 +39,18 @@ MATRIX = {
     "theory": "base",
     "strategies": "base theory",
     "simulation": "base theory strategies",
-    "trials": "base theory strategies",
+    "trials": "base theory strategies remote",
+    "remote": "base strategies trials.status trials.verify trials.protocol trials.chain "
+    "trials.conduct trials.intake trials.names trials.outcomes trials.record trials.listing "
+    "trials.draft",
     "planning": "base theory strategies simulation",
     "studies": "base theory strategies simulation",
     "audits": "base theory strategies simulation trials",
     "reports": "base theory strategies simulation.paths trials planning studies audits",
-    "cli": "base theory strategies simulation trials planning studies audits reports",
+    "service": "base theory strategies simulation trials planning reports",
+    "cli": (
+        "base theory strategies simulation trials remote planning studies audits reports service"
+    ),
 }
 """Which package may import which others, or which room of one; `base` is every module
 that stands in no package.

@@ -29,6 +29,7 @@ if (
     from discreet.errors import MissingExtraError as MissingExtraError
     from discreet.errors import NoConvergenceError as NoConvergenceError
     from discreet.errors import ReadableFileWarning as ReadableFileWarning
+    from discreet.errors import RefusedError as RefusedError
     from discreet.errors import StoreError as StoreError
     from discreet.errors import TamperedError as TamperedError
     from discreet.errors import TiedBestArmError as TiedBestArmError
@@ -46,6 +47,8 @@ if (
     from discreet.planning.reach import out_of_reach as out_of_reach
     from discreet.planning.scenarios import GapScenarios as GapScenarios
     from discreet.planning.scenarios import gap_scenarios as gap_scenarios
+    from discreet.remote.trial import AsyncTrial as AsyncTrial
+    from discreet.remote.trial import RemoteTrial as RemoteTrial
     from discreet.reports.trial import trial_page as trial_page
     from discreet.results import Results as Results
     from discreet.sampled import Sampled as Sampled

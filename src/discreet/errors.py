@@ -7,8 +7,9 @@ unique best arm was asked of an instance without one ├── MissingExtraError
 that a part needs is not installed; says how to install it (also an ImportError) ├──
 StoreError            the database of a trial cannot be read or written; nothing was
 done │   └── TamperedError     the record of a trial is not what was written, or older
-than what is known of it └── NoConvergenceError    a numerical method did not reach its
-tolerance; please report it with the input
+than what is known of it ├── RefusedError          a service does not let this caller do
+this: it has no token, or one for something else └── NoConvergenceError    a numerical
+method did not reach its tolerance; please report it with the input
 
 ErasingWarning is a warning (a UserWarning): what was asked for was done.
 """
@@ -42,6 +43,15 @@ class StoreError(DiscreetError):
 
 class TamperedError(StoreError):
     """The record of a trial was changed, or restored from a backup."""
+
+
+class RefusedError(DiscreetError):
+    """A caller of a service who may not do what it wants."""
+
+    def __init__(self, words: str, known: bool = True) -> None:
+        super().__init__(words)
+        self.known = known
+        """Whether the caller has a token at all."""
 
 
 class ErasingWarning(UserWarning):

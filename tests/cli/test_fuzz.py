@@ -59,6 +59,8 @@ COMMANDS: dict[str, tuple[list[str], dict[str, str | None]]] = {
     "trial expire": (["dose"], {}),
     "trial open": (["dose"], {"--site": "x"}),
     "trial reissue": (["dose", ID], {}),
+    "trial unblind": (["dose", ID], {"--reason": "a fever"}),
+    "trial codes": (["dose"], {}),
     "trial journal": (["dose"], {}),
     "trial backup": (["kept.db"], {}),
     "trial restore": (["past.csv"], {"--head": "1:aa", "--reason": "lost"}),

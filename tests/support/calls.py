@@ -39,6 +39,10 @@ RECORDS = {
     *("Recommendation", "Restored", "Results", "Status", "Told", "Verification"),
 }
 """What calls give back: nobody else makes one, and they take anything."""
+SERVICE = {"Trial.check_known", "Trial.written"}
+"""What a service asks of a trial, and nobody else."""
+FAR = {"RemoteTrial", "AsyncTrial"}
+"""Trials at a service: tests/remote/test_fuzz.py makes the calls of a trial there."""
 MADE_ELSEWHERE = {"Instance", "Trial"}
 """Classes that are not called themselves: by their kinds, by `create` and `open`."""
 ACTS = {"resume": None, "raise-maximum": 10**7, "lower-maximum": 10**5, "close-site": "y"}
@@ -236,11 +240,14 @@ def lives(url: str) -> dict[str, Call]:
     new |= {"missing": "failure", "retain": "until-release", "range": (0, 1)}
     new |= {"direction": "max", "lease": None, "outside": "refuse", "dealing": None, "block": 0}
     new |= {"sites": ["x"], "deadline": None, "release": "complete", "enrolment": "waiting"}
-    new |= {"people": "sticky", "who": "me"}
+    new |= {"people": "sticky", "blinding": "codes", "who": None, "token": None, "ca": None}
     response = discreet.respond(1, 1.0)
     return {
         "Trial.create": (Trial.create, new),
-        "Trial.open": (Trial.open, {"url": url, "name": "t", "head": None, "who": "me"}),
+        "Trial.open": (
+            Trial.open,
+            {"url": url, "name": "t", "head": None, "who": None, "token": None, "ca": None},
+        ),
         "Trial.ask": (
             trial.ask,
             {"n": 1, "people": None, "site": "x", "person": "p", "request": None},
@@ -252,6 +259,10 @@ def lives(url: str) -> dict[str, Call]:
         "Trial.amend": (trial.amend, {"id": id, "outcome": 1}),
         "Trial.miss": (trial.miss, {"id": id}),
         "Trial.reissue": (trial.reissue, {"id": id}),
+        "Trial.unblind": (trial.unblind, {"id": id, "reason": "a fever", "request": None}),
+        "Trial.codes": (trial.codes, {}),
+        "Trial.asked": (trial.asked, {"request": "k"}),
+        "Trial.caller": (trial.caller, {"who": "me", "site": "x"}),
         "Trial.operate": (
             trial.operate,
             {"action": "pause", "reason": "rest", "about": None, "seen": None},
@@ -270,8 +281,11 @@ def lives(url: str) -> dict[str, Call]:
         "Trial.status": (trial.status, {}),
         "Trial.transcript": (trial.transcript, {}),
         "Trial.close": (trial.close, {}),
-        "list_trials": (discreet.list_trials, {"url": url}),
-        "backup_trials": (discreet.backup_trials, {"url": url, "file": "kept.db", "who": None}),
+        "list_trials": (discreet.list_trials, {"url": url, "token": None, "ca": None}),
+        "backup_trials": (
+            discreet.backup_trials,
+            {"url": url, "file": "kept.db", "who": None, "token": None, "ca": None},
+        ),
         "restore_trials": (
             discreet.restore_trials,
             {"file": "kept.db", "url": url, "heads": (), "reason": "lost", "who": None}
@@ -299,21 +313,24 @@ def lives(url: str) -> dict[str, Call]:
 def public_calls() -> set[str]:
     """The public functions and classes, and their methods that take something."""
     found, bench = set(), discreet.Rehearsal  # its methods are for mistakes of one's own
-    for name in discreet.__all__:
+    for name in set(discreet.__all__) - FAR:
         one = getattr(discreet, name)
         if inspect.isclass(one) and not issubclass(one, BaseException):
             found |= {f"{name}.{method}" for method in _methods(one)} if one is not bench else set()
         if callable(one) and not (inspect.isclass(one) and issubclass(one, BaseException)):
             found.add(name)
-    return found - RECORDS - MADE_ELSEWHERE
+    return found - RECORDS - MADE_ELSEWHERE - SERVICE
 
 
 def _methods(one: type) -> set[str]:
-    """Those of the class itself that are called with something; of a trial all."""
+    """Those of the class itself that are called with something; of a trial all, also
+    those of the classes that it is made of.
+    """
     functions = (types.FunctionType, staticmethod, classmethod)
+    parts = dict(inspect.getmembers_static(one)) if one is Trial else vars(one)
     return {
         name
-        for name, part in vars(one).items()
+        for name, part in parts.items()
         if not name.startswith("_")
         and isinstance(part, functions)
         and (one is Trial or set(inspect.signature(getattr(one, name)).parameters) - {"self"})

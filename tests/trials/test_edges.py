@@ -31,7 +31,7 @@ EDGES: dict[str, Call] = {
     "port": lambda t, url, id: Trial.open("postgresql://h:abc/x", "t"),
     "bytes in the address": lambda t, url, id: Trial.open("sqlite:///\udcff.db", "t"),
     "bytes in the name": lambda t, url, id: Trial.open(url, "\udcff"),
-    "no name": lambda t, url, id: Trial.open(url, None),  # type: ignore[arg-type]
+    "no name": lambda t, url, id: Trial.open(url, None),
     "bytes as head": lambda t, url, id: Trial.open(url, "t", head=b"1:a"),  # type: ignore[arg-type]
     "huge outcome": lambda t, url, id: t.tell(id, HUGE),
     "huge count": lambda t, url, id: t.ask(HUGE),

@@ -14,7 +14,8 @@ import pytest
 
 from discreet import Trial, adap_tt_star, bet_se, ttucb
 from discreet.errors import InvalidInputError, StoreError
-from discreet.trials.store import interrupts, schema
+from discreet.trials import interrupts
+from discreet.trials.store import schema
 from tests.support.clock import Clock
 from tests.support.stores import count, create, database, run
 

@@ -17,8 +17,10 @@ from discreet.cli.audit import audit
 from discreet.cli.demo import demo
 from discreet.cli.plan import plan
 from discreet.cli.respond import respond
+from discreet.cli.serve import serve
 from discreet.cli.simulate import bounds, simulate
 from discreet.cli.study import reproduce, sweep
+from discreet.cli.token import token
 from discreet.cli.transcript import report_file, verify_file
 from discreet.cli.trial import trial
 from discreet.errors import DiscreetError, InvalidInputError
@@ -101,6 +103,8 @@ for command in (
     reproduce,
     demo,
     trial,
+    serve,
+    token,
     respond,
     verify_file,
     report_file,

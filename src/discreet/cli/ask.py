@@ -59,7 +59,7 @@ def ask(
     """Assign the next people to arms, up to the next release. Ask when they are there:
     whoever is assigned is in.
     """
-    from discreet.trials.store.interrupts import Later
+    from discreet.trials.interrupts import Later
 
     wanted = _people(persons, people, count)
     place = opened(url, name, head)

@@ -14,6 +14,7 @@ from discreet.cli.options import (
     level_options,
     read_strategy,
     show_json,
+    trials_at,
     url_option,
 )
 from discreet.cli.progress import tell
@@ -91,6 +92,13 @@ def field_options(command: Any) -> Any:
             "anonymous (nobody needs to say who comes).",
         ),
         click.option(
+            "--blinding",
+            default="none",
+            show_default=True,
+            help="What staff may know: none (they see arms), or codes (they see codes in place of "
+            "arms, and sites nothing of how arms do before the end).",
+        ),
+        click.option(
             "--enrolment",
             default="waiting",
             show_default=True,
@@ -150,14 +158,12 @@ def create(
     **options: Any,
 ) -> None:
     """Start a trial; its protocol is frozen. The same command again changes nothing."""
-    from discreet.trials.trial import Trial
-
     settings = {key: options.pop(key) for key in SETTINGS}
     strategy, reason = choose(name, options, ends)
     named, places = names_in(arms), None if sites is None else names_in(sites)
     if warning := warning_of(strategy, len(named), max_people):
         tell(f"warning: {warning}.")
-    made = Trial.create(
+    made = trials_at(url).create(
         url,
         trial_name,
         named,
@@ -185,6 +191,7 @@ SETTINGS = (
     "release",
     "enrolment",
     "people",
+    "blinding",
 )
 """Options that are settings of the protocol under the same name."""
 
@@ -309,7 +316,7 @@ def _show_created(made: "Trial", reason: str | None) -> None:
 def _field_words(made: "Trial") -> list[str]:
     """How people come, are dealt and answer, and what that covers."""
     from discreet.reports.conduct import promises
-    from discreet.trials.protocol import COMPLETE, CONTINUOUS, ENROLMENT
+    from discreet.trials.protocol import BLINDING, COMPLETE, CONTINUOUS, ENROLMENT
 
     kept, status = made.protocol, made.status()
     said = {**status.to_dict(), "enrolment": ENROLMENT[kept.enrolment] if status.timing else ""}
@@ -319,6 +326,8 @@ def _field_words(made: "Trial") -> list[str]:
     lines = [f"{title}: {words}." for title, words in promises(said)]
     if kept.sites is not None:
         lines.append(f"Sites: {', '.join(kept.sites)}; say with --site from which people come.")
+    if kept.blind:
+        lines.append(f"Blinding: {BLINDING[kept.blinding]}; discreet trial codes has the list.")
     if kept.deadline is not None:
         name = shlex.quote(kept.name)
         lines.append(

@@ -4,7 +4,7 @@ import json
 import os
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import click
 
@@ -67,7 +67,8 @@ def _has_password(url: str) -> bool:
 url_option = click.option(
     "--url",
     callback=_address,
-    help="The database: sqlite:///… or postgresql://…  [default: DISCREET_URL, or what the file "
+    help="The database, sqlite:///… or postgresql://…, or a service, https://…, whose token is in "
+    "DISCREET_TOKEN, or in the file DISCREET_TOKEN_FILE.  [default: DISCREET_URL, or what the file "
     f"DISCREET_URL_FILE says, or {HERE}]",
 )
 json_option = click.option(
@@ -317,10 +318,21 @@ def read_strategy(name: str, options: dict[str, Any]) -> "Strategy":
 
 
 def opened(url: str, name: str, head: str | None = None) -> "Trial":
-    """The live trial of that name."""
+    """The live trial of that name, in a database or at a service."""
+    return trials_at(url).open(url, name, head)
+
+
+def trials_at(url: str) -> "type[Trial]":
+    """The class of trials at an address; those of a service need no database here."""
+    from discreet.remote.address import is_remote
+
+    if is_remote(url):
+        from discreet.remote.trial import RemoteTrial
+
+        return cast("type[Trial]", RemoteTrial)
     from discreet.trials.trial import Trial
 
-    return Trial.open(url, name, head)
+    return Trial
 
 
 def check_page(path: str) -> None:

@@ -1,4 +1,6 @@
-"""What staff see of a trial: `discreet trial open`, `reissue` and `journal`."""
+"""What staff see of a trial: `discreet trial open`, `reissue`, `unblind`, `codes` and
+`journal`.
+"""
 
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -51,6 +53,45 @@ def reissue(name: str, id: str, head: str | None, url: str, as_json: bool) -> No
         show_json({"id": made.id, "arm": made.arm})
     else:
         click.echo(f"{made.id}  {made.arm}")
+
+
+@click.command()
+@click.argument("name")
+@click.argument("id")
+@click.option(
+    "--reason",
+    default="",
+    help="Why, in a sentence. It is needed, and stands in the public record: let it name nobody "
+    "and no outcome.",
+)
+@head_option
+@url_option
+@json_option
+def unblind(name: str, id: str, reason: str, head: str | None, url: str, as_json: bool) -> None:
+    """The arm of a person, in a trial in which staff see codes, for whoever must know
+    it now. That it was asked for stands in the public record.
+    """
+    arm = opened(url, name, head).unblind(id, reason)
+    show_json({"id": id, "arm": arm}) if as_json else click.echo(arm)
+
+
+@click.command()
+@click.argument("name")
+@head_option
+@url_option
+@json_option
+def codes(name: str, head: str | None, url: str, as_json: bool) -> None:
+    """The arm of each code, in a trial in which staff see codes. For operators, and
+    whoever packs what people get.
+    """
+    found = opened(url, name, head).codes()
+    if as_json:
+        show_json({"codes": found})
+        return
+    if not found:
+        click.echo("Nobody is blinded in this trial: there are no codes.")
+    for code, arm in found.items():
+        click.echo(f"{code}  {arm}")
 
 
 @click.command()

@@ -15,7 +15,7 @@ from discreet.cli.grants import grants
 from discreet.cli.operate import expire, operate
 from discreet.cli.options import json_option, opened, show_json, url_option
 from discreet.cli.progress import progress_bar, quiet_warnings
-from discreet.cli.staff import journal, open_assignments, reissue
+from discreet.cli.staff import codes, journal, open_assignments, reissue, unblind
 from discreet.cli.tables import pieces_of, read_outcome, read_outcomes, reading
 from discreet.cli.transcript import head_option, show_verification
 from discreet.errors import DiscreetError, InvalidInputError
@@ -36,7 +36,7 @@ def trial() -> None:
 
 
 for command in (
-    *(create, ask, operate, expire, open_assignments, reissue, journal),
+    *(create, ask, operate, expire, open_assignments, reissue, unblind, codes, journal),
     *(backup, restore, grants),
 ):
     trial.add_command(command)

@@ -137,18 +137,11 @@ class Section:
 
 def page(title: str, sections: Sequence[Section], lead: str = "", language: str = "en") -> str:
     """The whole page as a string."""
-    counter = _Counter()
-    names = [f"s{i}" for i in range(1, len(sections) + 1)]
     links = "".join(
-        f'<li><a href="#{name}">{_text(section.title)}</a></li>'
-        for name, section in zip(names, sections, strict=True)
+        f'<li><a href="#s{number}">{_text(section.title)}</a></li>'
+        for number, section in enumerate(sections, 1)
     )
-    body = "".join(
-        f'<section><h2 id="{name}">{_text(section.title)}</h2>'
-        + "".join(_part(part, counter) for part in section.parts)
-        + "</section>\n"
-        for name, section in zip(names, sections, strict=True)
-    )
+    body = fragment(sections)
     contents = f"<nav><ul>{links}</ul></nav>" if len(sections) > 2 else ""
     opening = f"<p>{_text(lead)}</p>" if lead else ""
     return (
@@ -159,6 +152,17 @@ def page(title: str, sections: Sequence[Section], lead: str = "", language: str 
         f"{opening}{contents}</header>\n<main>{body}</main>\n<footer>Made by discreet "
         f"{_text(__version__)}. This page is one file and needs no network.</footer>"
         "</body></html>\n"
+    )
+
+
+def fragment(sections: Sequence[Section]) -> str:
+    """The sections alone, to stand on a page of somebody else's."""
+    counter = _Counter()
+    return "".join(
+        f'<section><h2 id="s{number}">{_text(section.title)}</h2>'
+        + "".join(_part(part, counter) for part in section.parts)
+        + "</section>\n"
+        for number, section in enumerate(sections, 1)
     )
 
 

@@ -279,6 +279,9 @@ def _verdict(found: "Status", said: dict[str, Any]) -> str:
 
 def _show_arms(found: "Status", said: dict[str, Any]) -> None:
     """A row for each arm, and which mean its interval covers."""
+    if not found.arms:
+        say("How arms do is shown at the end: staff of this trial are blinded.")
+        return
     heads = ["arm", "people", "behind the mean", "private mean"]
     rows = [
         [arm.name, str(arm.pulls), str(arm.count), known(arm.mean, ".4g")] for arm in found.arms

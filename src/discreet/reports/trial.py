@@ -122,6 +122,17 @@ def checked_page(transcript: Transcript) -> tuple[str, Verification]:
     return page(f"{NOT_VERIFIED}: {said['status'].get('name')}", sections, MADE_OF), found
 
 
+def means_picture(transcript: Transcript) -> Picture | None:
+    """The private means after each release, drawn; None while there is nothing to
+    draw.
+    """
+    said = read_transcript(transcript)
+    path = _Path(said)
+    check_transcript(said, watch=path.watch)
+    found = _pictures(path.made(), said)[0]
+    return found if isinstance(found, Picture) else None
+
+
 def _sections(said: dict[str, Any], path: TrialPath, found: Verification) -> list[Section]:
     status = said["status"]
     leads = [

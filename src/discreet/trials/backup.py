@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from discreet.errors import DiscreetError, InvalidInputError, StoreError, TamperedError
 from discreet.files import check_writable, private_file, same_file
+from discreet.remote.address import is_remote
 from discreet.trials.chain import Head
 from discreet.trials.conduct import LONGEST_REASON, RESTORED, Act
 from discreet.trials.entry import begins, examine
@@ -63,7 +64,11 @@ class Restored:
 
 
 def backup_trials(
-    url: str, file: str | os.PathLike[str], who: str | None = None
+    url: str,
+    file: str | os.PathLike[str],
+    who: str | None = None,
+    token: str | None = None,
+    ca: str | None = None,
 ) -> tuple[BackedUp, ...]:
     """Copy all trials at an address, as they are at one moment, into a file of SQLite
     that only its owner may read; others may work on them meanwhile.
@@ -72,8 +77,12 @@ def backup_trials(
     trials, and of nothing else. Outcomes that are not released are in it, and stay in
     it when they are: keep it as safe as the database, and delete old ones. `who` calls
     is for the private journals (None: the user of the database, or of this machine).
+    From a service, https://…, it is downloaded, with an operator's `token` (see
+    `Trial.open`).
     """
     path, caller = _path(file), who_calls(who)
+    if is_remote(url):
+        return _download(url, path, token, ca)
     with closing(Store(url, must_exist=True)) as home:
         check_writable(path, home.dialect.files, devices=False)
         with home.whole() as here:
@@ -102,6 +111,22 @@ def _write(path: str, here: Whole) -> tuple[BackedUp, ...]:
                 f"{path}: the backup cannot be finished: check the disk, and try again"
             )
     return tuple(BackedUp(trial.name, str(_head(trial))) for trial in trials)
+
+
+def _download(url: str, path: str, token: str | None, ca: str | None) -> tuple[BackedUp, ...]:
+    """The same from a service: what it sends is looked at before it gets its name."""
+    from discreet.remote.whole import fetch_backup
+
+    check_writable(path, (), devices=False)
+    data = fetch_backup(url, token, ca)
+    with private_file(path, BESIDE) as temporary:
+        temporary.write_bytes(data)
+        with closing(Store.of_file(str(temporary), must_exist=True)) as made, made.whole() as there:
+            if not there.sound():
+                raise StoreError(f"{path}: what the service sent is damaged: try again")
+            _check_replaced(path, there)
+            found = tuple(BackedUp(trial.name, str(_head(trial))) for trial in there.trials())
+    return found
 
 
 def _check_replaced(path: str, here: Whole) -> None:
@@ -166,6 +191,10 @@ def restore_trials(
     trials that go on, and the public record of each such trial says so for ever.
     """
     path, known, caller = _path(file), _heads(heads), who_calls(who)
+    if is_remote(url):
+        raise InvalidInputError(
+            "a service takes no backup: stop it, and restore into its database where that is"
+        )
     excuse = _excuse(i_know_that_epsilon_is_spent_again, reason)
     if not Path(path).is_file():
         raise InvalidInputError(f"there is no file {path}: give a backup of trials")

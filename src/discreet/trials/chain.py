@@ -4,7 +4,7 @@ import hashlib
 import json
 from typing import Any, NamedTuple
 
-from discreet.errors import InvalidInputError
+from discreet.errors import InvalidInputError, TamperedError
 from discreet.trials.protocol import canonical
 
 _decoder = json.JSONDecoder()
@@ -47,6 +47,25 @@ class Head(NamedTuple):
             return Head(int(length), known)
         except (AttributeError, TypeError, ValueError):
             raise InvalidInputError("head must look like 17:5f2c…, as status shows it") from None
+
+
+def check_goes_on(name: str, known: Head, found: Head) -> None:
+    """Refuse a record that is older than one that is known, or another one of the same
+    length.
+    """
+    if known.seq > found.seq:
+        raise TamperedError(
+            f"the record of {name!r} has {found.seq} events, {known.seq} are known: it was "
+            "restored from a backup. Going on would release outcomes a second time, with fresh "
+            "noise, and spend their ε twice"
+        )
+    if known.seq == found.seq and known.hash != found.hash:
+        raise TamperedError(other_event(name, known.seq))
+
+
+def other_event(name: str, seq: int) -> str:
+    """What to say of a record that does not go on from a known event."""
+    return f"event {seq} of {name!r} is not the one that is known: the record was changed"
 
 
 def parsed(body: str) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from discreet.trials.protocol import MOST_PEOPLE, Protocol
 from discreet.validate import is_word, quoted
 
 LONGEST_REASON = 1000
-DROP, ADD = "drop-arm", "add-arm"
+DROP, ADD, UNBLIND = "drop-arm", "add-arm", "unblind"
 RAISE, LOWER, SET_CLOCK, RESTORED = "raise-maximum", "lower-maximum", "set-clock", "restored"
 
 _ANY_SIZE = "the error rate holds at every size at once: a maximum only says when to look last"
@@ -58,6 +58,10 @@ MEANS = {
 FOR_GOOD = (LOWER, "stop", DROP, ADD)
 """What cannot be taken back."""
 RECORDED = MEANS | {
+    UNBLIND: (
+        "staff know the arm of this person (its number is given). What the error rate means for "
+        "everybody else is as before"
+    ),
     "maximum": _ANY_SIZE,
     RESTORED: (
         "the record was restored from a backup that may not be the latest. What was released after "
@@ -94,6 +98,7 @@ REFUSED = {
 NOT_NOW = {
     "maximum": "say whether the maximum goes up or down: raise-maximum or lower-maximum",
     RESTORED: "only a restore writes this: discreet trial restore",
+    UNBLIND: "say whose arm is to be known: discreet trial unblind NAME ID --reason …",
 }
 """What stands in records, and is no action of an operator's."""
 CLOCK_TELLS = "set-clock takes a reason and nothing else: the clock tells"
@@ -199,11 +204,7 @@ class Conduct:
             raise InvalidInputError(
                 f"an operator may do one of {', '.join(MEANS)}; got {quoted(act.action)}"
             )
-        if not writable(act.reason) or len(act.reason) > LONGEST_REASON:
-            raise InvalidInputError(
-                f"give a reason, a text of at most {LONGEST_REASON} characters: it stands in the "
-                "public record, so let it name nobody and no outcome"
-            )
+        check_reason(act.reason)
         if act.action in (DROP, ADD) and not protocol.dealing:
             raise InvalidInputError(
                 "this trial was begun before people were dealt by coins: what its error rate would "
@@ -222,6 +223,7 @@ class Conduct:
             "open-site": lambda: self._site(act.about, True, protocol),
             DROP: lambda: self._drop(act.about, run),
             ADD: lambda: self._add(act.about, run),
+            UNBLIND: lambda: _unblind(act.about, people, protocol),
         }
         handlers[act.action]()
         self.acts.append(act)
@@ -301,6 +303,23 @@ class Conduct:
                 "with another arm no round fits below the maximum: raise the maximum first"
             )
         self.arms.append(about)
+
+
+def check_reason(reason: Any) -> str:
+    """The reason for something that stands in the public record."""
+    if not writable(reason) or len(reason) > LONGEST_REASON:
+        raise InvalidInputError(
+            f"give a reason, a text of at most {LONGEST_REASON} characters: it stands in the "
+            "public record, so let it name nobody and no outcome"
+        )
+    return str(reason)
+
+
+def _unblind(about: Any, people: int, protocol: Protocol) -> None:
+    if not protocol.blind:
+        raise InvalidInputError("nobody is blinded in this trial: ask shows the arms")
+    if type(about) is not int or not 1 <= about <= people:
+        raise InvalidInputError("say whose arm is to be known, by the person's number")
 
 
 def _nothing(about: Any, action: str) -> None:

@@ -13,7 +13,8 @@ from typing import NamedTuple
 from discreet.errors import InvalidInputError
 from discreet.trials import mechanisms
 from discreet.trials.changes import Changes, Slot
-from discreet.trials.conduct import CLOCK_TELLS, NOT_NOW, SET_CLOCK, Act
+from discreet.trials.codes import codes_of
+from discreet.trials.conduct import CLOCK_TELLS, NOT_NOW, SET_CLOCK, UNBLIND, Act
 from discreet.trials.intake import id_of, number_of, same_id, unknown_id
 from discreet.trials.protocol import Protocol
 from discreet.trials.record import Public
@@ -31,6 +32,8 @@ class Outcomes(NamedTuple):
     units: Mapping[str, int]
     middles: Mapping[str, float | None] | None
     """The middle levels that answers were randomised with, where they were."""
+    who: str
+    """Who tells, for the journal."""
 
 
 class Desk:
@@ -44,6 +47,7 @@ class Desk:
         self.session = session
         self.ledger = ledger
         self.who = who
+        """Who calls, if one does; several who are served at once say it themselves."""
         self.entered: list[Assigned] = []
         """Who was assigned."""
         self.drew = False
@@ -61,9 +65,16 @@ class Desk:
         time = self.ledger.now
         return max(int(time), self.now.conduct.at) if self.protocol.timed else time
 
-    def note(self, call: str, people: int, site: str | None = None, set_back: bool = False) -> None:
+    def note(
+        self,
+        call: str,
+        people: int,
+        site: str | None = None,
+        set_back: bool = False,
+        who: str | None = None,
+    ) -> None:
         """Write who does this into the journal; nothing of an outcome."""
-        self.ledger.note(self.who, call, people, site, set_back)
+        self.ledger.note(self.who if who is None else who, call, people, site, set_back)
 
     # --- take in, and lose ------------------------------------------------------------
 
@@ -108,7 +119,7 @@ class Desk:
             new = {id for id in one.units if id in told and owner[id] == place}
             found.append(_told(one, new, over))
             if new:  # whether others are late may be an outcome, and decides nothing here
-                self.note("tell", len(one.units))
+                self.note("tell", len(one.units), who=one.who)
         if news or late:
             settle(self, news + late)
         return found
@@ -238,6 +249,27 @@ class Desk:
             )
         if isinstance(act.action, str) and act.action in NOT_NOW:
             raise InvalidInputError(NOT_NOW[act.action])
+        self._act(act)
+
+    def unblind(self, id: str, reason: str) -> str:
+        """The arm of a person, for whoever must know it now; the record says that
+        somebody knows it.
+        """
+        row = self.find([id])[id]
+        if not self.now.stopped:
+            self._act(Act(UNBLIND, row.number, reason))
+        return self.now.conduct.arms[row.arm]
+
+    def codes(self) -> dict[str, str]:
+        """The arm of each code."""
+        if not self.protocol.blind:
+            return {}
+        self.note("codes", 0)
+        arms = enumerate(self.now.conduct.arms)
+        return {code: arm for place, arm in arms for code in codes_of(self.ledger.hash, place)}
+
+    def _act(self, act: Act) -> None:
+        """Write down what is done, and let follow what follows."""
         if act.action == SET_CLOCK:
             if act.about is not None:
                 raise InvalidInputError(CLOCK_TELLS)

@@ -10,56 +10,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from discreet.errors import InvalidInputError
 from discreet.strategies.run import Deal
 from discreet.trials.changes import Changes
+from discreet.trials.codes import code_of
 from discreet.trials.dealing import commitment, deal, dealer, new_key
-from discreet.trials.intake import MOST_AT_ONCE, check_request, id_of, identifiers
-from discreet.trials.names import check_place, check_site
+from discreet.trials.intake import Wanted, id_of
+from discreet.trials.names import check_site
 from discreet.trials.protocol import REFUSED, STICKY, canonical
 from discreet.trials.replay import dealt_in
 from discreet.trials.settling import end_if_over
 from discreet.trials.status import Assignment, Batch, OpenAssignment
 from discreet.trials.store import schema
 from discreet.trials.store.schema import Assigned
-from discreet.validate import check_whole, quoted
+from discreet.validate import quoted
 
 if TYPE_CHECKING:
     from discreet.trials.desk import Desk
-
-
-class Wanted(NamedTuple):
-    """What a caller asks for."""
-
-    how_many: int
-    people: tuple[str, ...] | None
-    """Who comes, as the caller calls them."""
-    names: tuple[bytes, ...] | None
-    """The same, as they are hashed."""
-    site: str | None
-    request: str | None
-    """The key under which the answer can be had again."""
-
-    @property
-    def alike(self) -> tuple[str | None, bool]:
-        """Callers with the same are served at once."""
-        return self.site, self.names is None
-
-
-def wanted_of(
-    n: int,
-    people: Sequence[str] | None,
-    site: str | None,
-    person: str | None,
-    request: str | None,
-) -> Wanted:
-    """What a caller asks for, checked."""
-    if person is not None:
-        if people is not None:
-            raise InvalidInputError("give person or people, not both")
-        people = [person]
-    place = check_place(site)
-    names = None if people is None else tuple(identifiers(people))
-    count = check_whole("n", n if names is None else len(names), least=1, most=MOST_AT_ONCE)
-    called = None if people is None else tuple(people)
-    return Wanted(count, called, names, place, check_request(request))
 
 
 class Next(NamedTuple):
@@ -84,6 +48,8 @@ def ask(desk: "Desk", callers: Sequence[Wanted]) -> list[Batch | None]:
     """For each of one or more callers from one site the next people of the open round,
     up to its end, and whoever came before; None if a round must be opened first.
     """
+    keys = [one.request for one in callers if one.request is not None]
+    desk.ledger.look_up([desk.ledger.hash(key.encode()) for key in keys])
     answered = [_asked_before(desk, one) for one in callers]
     fresh = [one for one, numbers in zip(callers, answered, strict=True) if numbers is None]
     added = iter(_assign(desk, fresh)) if fresh else iter(())
@@ -124,7 +90,7 @@ def _assign(desk: "Desk", callers: Sequence[Wanted]) -> list[dict[int, int] | No
         own = {place: numbers.get(start + place) for place in range(one.how_many)}
         mine = {place: number for place, number in own.items() if number is not None}
         if mine:
-            desk.note("ask", len(mine), one.site)
+            desk.note("ask", len(mine), one.site, who=one.who)
             _keep_answer(desk, one, mine)
         found.append(mine if mine or not closed(desk) else None)
         start += one.how_many
@@ -294,7 +260,14 @@ def _batch(
 
 def assignment_of(desk: "Desk", row: Assigned, person: str | None = None) -> Assignment:
     """What the caller gets to see of an assignment."""
-    return Assignment(id_of(row), desk.now.conduct.arms[row.arm], person)
+    return Assignment(id_of(row), shown_arm(desk, row), person)
+
+
+def shown_arm(desk: "Desk", row: Assigned) -> str:
+    """What staff see of a person's arm."""
+    if desk.protocol.blind:
+        return code_of(desk.ledger.hash, row.arm, row.number)
+    return desk.now.conduct.arms[row.arm]
 
 
 def open_assignments(desk: "Desk", site: str | None) -> list[OpenAssignment]:
@@ -305,11 +278,10 @@ def open_assignments(desk: "Desk", site: str | None) -> list[OpenAssignment]:
         raise InvalidInputError(f"nobody came from a site {site!r}; sites: {names}")
     rows, now = desk.session.open_assignments(site), desk.ledger.now
     desk.note("open", len(rows), site)
-    arms = desk.now.conduct.arms
     return [
         OpenAssignment(
             id_of(row),
-            arms[row.arm],
+            shown_arm(desk, row),
             row.site,
             None if row.at is None else max(now - row.at, 0.0),
             row.deadline,

@@ -10,7 +10,7 @@ from typing import Any
 
 from discreet.arrays import Progress
 from discreet.errors import TamperedError
-from discreet.trials.chain import Head, first_event
+from discreet.trials.chain import Head, check_goes_on, first_event, other_event
 from discreet.trials.dealing import KEY_BYTES, commitment
 from discreet.trials.protocol import Protocol, as_written, digest
 from discreet.trials.record import fresh
@@ -42,17 +42,9 @@ def enter(home: Store, protocol: Protocol, who: str) -> None:
 def check_head(session: Session, known: Head) -> None:
     """Refuse a record that is older than one that is known, or another one."""
     row = session.look_again()
-    if known.seq > row.seq:
-        raise TamperedError(
-            f"the record of {session.name!r} has {row.seq} events, {known.seq} are known: it was "
-            "restored from a backup. Going on would release outcomes a second time, with fresh "
-            "noise, and spend their ε twice"
-        )
+    check_goes_on(session.name, known, Head(row.seq, row.head))
     if session.hash_at(known.seq) != known.hash:
-        raise TamperedError(
-            f"event {known.seq} of {session.name!r} is not the one that is known: the record was "
-            "changed"
-        )
+        raise TamperedError(other_event(session.name, known.seq))
 
 
 def transcript_of(

@@ -4,14 +4,18 @@ import re
 import secrets
 import unicodedata
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from discreet.errors import InvalidInputError
-from discreet.trials.names import LONGEST_NAME, plain_name, writable
+from discreet.trials.conduct import Act
+from discreet.trials.names import LONGEST_NAME, check_place, plain_name, writable
 from discreet.trials.outcomes import Response, largest_response, response_kind, to_units
 from discreet.trials.protocol import Protocol
 from discreet.trials.record import live_noise
-from discreet.trials.store.schema import Assigned
+from discreet.validate import check_whole, quoted
+
+if TYPE_CHECKING:
+    from discreet.trials.store.schema import Assigned
 
 MOST_AT_ONCE = 10_000
 """People of one call: nobody waits long for another caller."""
@@ -36,7 +40,7 @@ def identifiers(people: Sequence[str]) -> list[bytes]:
         ) from None
 
 
-def id_of(row: Assigned) -> str:
+def id_of(row: "Assigned") -> str:
     """Under which a person's outcome is told."""
     return f"{row.number}-{row.token}"
 
@@ -88,6 +92,46 @@ def who_calls(who: Any) -> str | None:
     raise InvalidInputError(f"who must be a name of at most {LONGEST_NAME} characters, or None")
 
 
+class Wanted(NamedTuple):
+    """What a caller asks for."""
+
+    how_many: int
+    people: tuple[str, ...] | None
+    """Who comes, as the caller calls them."""
+    names: tuple[bytes, ...] | None
+    """The same, as they are hashed."""
+    site: str | None
+    request: str | None
+    """The key under which the answer can be had again."""
+    who: str = ""
+    """Who asks, for the journal."""
+
+    @property
+    def alike(self) -> tuple[str | None, bool]:
+        """Callers with the same are served at once."""
+        return self.site, self.names is None
+
+
+def wanted_of(
+    n: int,
+    people: Sequence[str] | None,
+    site: str | None,
+    person: str | None,
+    request: str | None,
+    who: str,
+) -> Wanted:
+    """What a caller asks for, checked."""
+    if person is not None:
+        if people is not None:
+            raise InvalidInputError("give person or people, not both")
+        people = [person]
+    place = check_place(site)
+    names = None if people is None else tuple(identifiers(people))
+    count = check_whole("n", n if names is None else len(names), least=1, most=MOST_AT_ONCE)
+    called = None if people is None else tuple(people)
+    return Wanted(count, called, names, place, check_request(request), who)
+
+
 def check_many(told: Any) -> None:
     """Refuse what is no mapping from ids, and too many at once."""
     if not isinstance(told, Mapping):
@@ -108,8 +152,8 @@ def outcome_units(outcome: float, protocol: Protocol) -> int:
     return to_units(protocol.scale.reward(outcome, protocol.outside), protocol.grid)
 
 
-def response_units(response: Response, protocol: Protocol) -> int:
-    """The units of a response; refuses one that was not made as the protocol says."""
+def check_response(response: Response, protocol: Protocol) -> None:
+    """Refuse a response that was not made as the protocol says."""
     if not isinstance(response, Response):
         raise InvalidInputError(
             "this trial takes randomised responses only: make one with discreet.respond"
@@ -120,8 +164,46 @@ def response_units(response: Response, protocol: Protocol) -> int:
         raise InvalidInputError(
             f"the response was not randomised as the protocol says: {protocol.respond_options}"
         )
+
+
+def response_units(response: Response, protocol: Protocol) -> int:
+    """The units of a response; refuses one that was not made as the protocol says."""
+    check_response(response, protocol)
+    strategy = protocol.strategy
     if abs(response.value) > largest_response(live_noise(strategy), protocol.grid):
         raise InvalidInputError(
             "the response is larger than noise can make it: it was not made by respond"
         )
     return response.value
+
+
+def act_of(action: Any, reason: Any, about: Any) -> Act:
+    """What an operator wants to do, as it is written down; whether it can be done is
+    seen where the trial is.
+    """
+    word = action if isinstance(action, str) else quoted(action)
+    return Act(word, plain_name("what it is about", about), plain_name("the reason", reason))
+
+
+def check_tells(protocol: Protocol) -> None:
+    """Refuse raw outcomes where they are randomised before they are told."""
+    if protocol.strategy.trust_model.randomised:
+        raise InvalidInputError(
+            "this trial has local trust: it takes no raw outcomes. Randomise each where the "
+            "person is, with discreet.respond or `discreet respond`, and pass the response to "
+            "answer"
+        )
+
+
+def check_answers(protocol: Protocol) -> None:
+    """Refuse randomised responses where outcomes themselves are told."""
+    if not protocol.strategy.trust_model.randomised:
+        raise InvalidInputError("this trial has no local trust: tell it the outcomes themselves")
+
+
+def check_amends(protocol: Protocol) -> None:
+    """Refuse to have a randomised response corrected."""
+    if protocol.strategy.trust_model.randomised:
+        raise InvalidInputError(
+            "a randomised response cannot be amended: a second one would spend ε again"
+        )

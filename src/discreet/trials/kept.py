@@ -2,7 +2,7 @@
 
 import json
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import accumulate
 from typing import Any, TypeVar
@@ -24,9 +24,9 @@ from discreet.trials.record import BROKEN, fresh
 from discreet.trials.status import Aside
 from discreet.trials.store.database import Store
 from discreet.trials.store.ledger import Ledger
-from discreet.trials.store.schema import Row
+from discreet.trials.store.schema import Assigned, Row
 from discreet.trials.store.session import Session
-from discreet.trials.together import Job, Together, grouped, run_alike
+from discreet.trials.together import Call, Job, Start, Together, again, grouped, run_alike
 
 Found = TypeVar("Found")
 READABLE = (
@@ -36,6 +36,10 @@ READABLE = (
     "user"
 )
 """What to say to whoever erases outcomes and may not make them unreadable."""
+
+
+MOST_KNOWN = 1000
+"""Heads that are kept in mind, for callers who know one of them."""
 
 
 class Kept:
@@ -55,6 +59,8 @@ class Kept:
         """
         self._seen = Head(0, "")
         """Of the longest record we have seen: it can only grow."""
+        self._known: dict[Head, None] = {}
+        """The last heads that we have seen, each of which goes on in the next."""
         self._erasing: int | None = None
         """The event up to which outcomes were erased, by us or by others, that may
         still be readable in the files of the database.
@@ -71,15 +77,38 @@ class Kept:
         with self._reading() as desk:
             return key is not None and answered_before(desk, key)
 
-    def _write(self, work: Callable[[Desk], Found], **about: Any) -> Found:
-        """Do something in a transaction, with the state as it is now: all of it
-        happens, and is on disk, or nothing of it.
+    @property
+    def seen(self) -> Head:
+        """The head of the record as it was seen last."""
+        return self._seen
+
+    def check_known(self, head: str) -> None:
+        """Refuse to go on with a record that is older than one that somebody knows by
+        its head, or another one.
         """
-        return self._do(Job(lambda desk, _: [work(desk)], None, **about))
+        known = Head.parse(head)
+        if known not in self._known:
+            with self._store.lock, self._store.reading(self.protocol.name) as session:
+                self._look(session)
+                check_head(session, known)
+
+    def written(self) -> dict[str, Any]:
+        """The protocol as it was written down, of which `protocol_hash` is the hash."""
+        with self._store.lock, self._store.reading(self.protocol.name) as session:
+            found: dict[str, Any] = json.loads(self._look(session).protocol)
+            return found
 
     def _do(self, job: Job[Any, Found]) -> Found:
-        """The same of something that callers at the same time may have done at once."""
+        """Do something in a transaction, that callers at the same time may have done at
+        once.
+        """
         return self._together.do(job, self._serve)
+
+    def put(self, job: Job[Any, Any], start: Start, call: Call) -> None:
+        """The same without waiting: `start` has something done in a thread of its own,
+        and `call` is called from such a thread when the job is done.
+        """
+        self._together.put(job, self._serve, start, call)
 
     @contextmanager
     def _reading(self) -> Iterator[Desk]:
@@ -99,15 +128,22 @@ class Kept:
         self._scrub()
 
     def _look_up(self, jobs: Sequence[Job[Any, Any]]) -> None:
-        """Refuse unknown ids before others are kept waiting."""
+        """Refuse unknown ids before others are kept waiting. (An id that was reissued
+        is unknown, and the request that did it may come again.)
+        """
         if not jobs:
             return
         with self._store.lock, self._store.reading(self.protocol.name) as session:
             self._look(session)
             known = known_ids(session, [id for job in jobs for id in job.ids])
-        for job in jobs:
-            if wrong := [id for id in job.ids if id not in known]:
-                job.fail(unknown_id(wrong[0]))
+            for job in jobs:
+                wrong = [id for id in job.ids if not _may_tell(job, known.get(id))]
+                before = again(Ledger(session), job) if wrong else []
+                if before:
+                    job.finish(before[0])
+                    job.done = True
+                elif wrong:
+                    job.fail(unknown_id(wrong[0]))
 
     def _transaction(self, jobs: Sequence[Job[Any, Any]]) -> None:
         """Do jobs up to one that draws. If one alone is refused, there was no
@@ -134,7 +170,8 @@ class Kept:
                         else:
                             drew = found
                 row = session.look_again()
-                self._seq, self._seen = row.seq, Head(row.seq, row.head)
+                self._seq = row.seq
+                self._see(Head(row.seq, row.head))
                 self._erasing = row.erasing
         except Exception as error:
             for job in tried or jobs:
@@ -148,7 +185,7 @@ class Kept:
         """
         if not (jobs[0].any_clock or self._now.stopped):
             ledger.check_clock(self._now.conduct.at)
-        before, desk = session.look_again().seq, self._desk(session, ledger)
+        before, desk = session.look_again().seq, self._desk(session, ledger, jobs[0].who)
         run_alike(desk, jobs)
         ledger.write()
         if session.look_again().seq != before:
@@ -176,8 +213,8 @@ class Kept:
         part.commit()
         return drew
 
-    def _desk(self, session: Session, ledger: Ledger) -> Desk:
-        return Desk(self.protocol, self._now, session, ledger, self.who)
+    def _desk(self, session: Session, ledger: Ledger, who: str = "") -> Desk:
+        return Desk(self.protocol, self._now, session, ledger, who)
 
     def _catch_up(self, session: Session) -> None:
         """Load the state unless it is the one we have: every change of it is an
@@ -208,8 +245,15 @@ class Kept:
         if head != self._seen:
             if self._seen.seq:
                 check_head(session, self._seen)
-            self._seen = head
+            self._see(head)
         return row
+
+    def _see(self, head: Head) -> None:
+        """Keep in mind a head that goes on from those before."""
+        self._seen = head
+        self._known[head] = None
+        while len(self._known) > MOST_KNOWN:
+            self._known.pop(next(iter(self._known)), None)
 
     def _aside(self, desk: Desk) -> Aside:
         """What of a status is not in the record; of deadlines nothing to whoever may
@@ -255,6 +299,11 @@ def _at_once(jobs: list[Job[Any, Any]]) -> list[Job[Any, Any]]:
     """As many of them, but one at least, as nobody waits long for."""
     people = accumulate(job.people for job in jobs)
     return [job for job, sum in zip(jobs, people, strict=True) if sum <= MOST_AT_ONCE] or jobs[:1]
+
+
+def _may_tell(job: Job[Any, Any], row: Assigned | None) -> bool:
+    """Whether an id is known, to this caller."""
+    return row is not None and job.site in (None, row.site)
 
 
 def _over(row: Row) -> bool:

@@ -4,9 +4,14 @@ import difflib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from discreet.trials.store.database import Store
+from discreet.remote.address import is_remote
+from discreet.trials.chain import Head
 from discreet.validate import quoted
+
+if TYPE_CHECKING:
+    from discreet.trials.store.database import Store
 
 FEW = 5
 """So many names are shown all; of more only those that are near to a wrong one."""
@@ -25,13 +30,33 @@ class Listed:
     max_people: int
 
 
-def list_trials(url: str) -> list[Listed]:
-    """Every trial at an address, by name."""
+def list_trials(url: str, token: str | None = None, ca: str | None = None) -> list[Listed]:
+    """Every trial at an address, by name; of a service, https://…, those that a `token`
+    is for (see `Trial.open`).
+    """
+    if is_remote(url):
+        from discreet.remote.whole import fetch_list
+
+        return fetch_list(url, token, ca)
+    from discreet.trials.store.database import Store
+
     home = Store(url, must_exist=True)
     try:
         return [_listed(*row) for row in home.rows()]
     finally:
         home.close()
+
+
+def find_trial(home: "Store", name: str) -> tuple[int, str, Listed] | None:
+    """How far one trial is: the length of its record, its head, and what is listed of
+    it; None if there is none of this name.
+    """
+    with home.reading(name) as session:
+        row = session.look()
+    if row is None:
+        return None
+    listed = _listed(name, row.protocol, row.people, row.state)
+    return row.seq, str(Head(row.seq, row.head)), listed
 
 
 def _listed(name: str, protocol: str, people: int, state: str) -> Listed:

@@ -2,8 +2,10 @@
 line it stands in.
 """
 
+import re
 import unicodedata
 from typing import Any
+from urllib.parse import quote, unquote
 
 from discreet.errors import InvalidInputError
 
@@ -14,6 +16,10 @@ and of halves of pairs.
 """
 JOINERS = "\u200c\u200d"
 """Of these, what some scripts need within a word."""
+DOTS = re.compile(r"=*\.{1,2}")
+"""Names that a path cannot hold as they are: whoever reads it takes . and .. for steps,
+however they are written.
+"""
 
 
 def check_names(name: Any, arms: Any) -> None:
@@ -91,3 +97,14 @@ def writable(text: Any) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def in_path(name: str) -> str:
+    """A name as one part of the path of an address, whatever it has in it."""
+    return quote(f"={name}" if DOTS.fullmatch(name) else name, safe="")
+
+
+def from_path(part: str) -> str:
+    """The name that `in_path` wrote so; an error (of Unicode) if it is none."""
+    name = unquote(part, errors="strict")
+    return name[1:] if name.startswith("=") and DOTS.fullmatch(name) else name

@@ -4,6 +4,7 @@ text and its hash.
 
 import hashlib
 import json
+import re
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
@@ -58,7 +59,17 @@ PEOPLE = {
     REFUSED: "whoever comes again is refused",
 }
 """What a second coming means."""
+UNBLINDED, CODES = "none", "codes"
+BLINDING = {
+    UNBLINDED: "whoever enrols people sees their arms",
+    CODES: (
+        "whoever enrols people sees codes in place of arms, and sites see nothing of how arms do "
+        "before the end"
+    ),
+}
+"""What staff may know."""
 MOST_PEOPLE = 2**30
+LONGEST_QUESTION = 500
 
 
 @dataclass(frozen=True)
@@ -95,6 +106,14 @@ class Protocol:
     """Whether people are enrolled while a round waits for its outcomes."""
     people: str = ANONYMOUS
     """What it means if somebody comes a second time, a row of `PEOPLE`."""
+    blinding: str = UNBLINDED
+    """What staff may know, a row of `BLINDING`."""
+    question: str = ""
+    """What people are asked, in words for them; empty if it is not written down."""
+    script: str | None = None
+    """SHA-256 of the script that randomises answers in people's browsers, where that is
+    how they come in.
+    """
 
     def __post_init__(self) -> None:
         """Refuse what cannot be carried out."""
@@ -123,6 +142,13 @@ class Protocol:
         _check_word("release", self.release, RELEASE)
         _check_word("enrolment", self.enrolment, ENROLMENT)
         _check_word("people", self.people, PEOPLE)
+        _check_word("blinding", self.blinding, BLINDING)
+        if self.question != "" and not _is_question(self.question):
+            raise InvalidInputError(
+                f"question must be a text of one line, of at most {LONGEST_QUESTION} characters"
+            )
+        if self.script is not None and not _is_hash(self.script):
+            raise InvalidInputError("script must be the SHA-256 of a script, in hex, or None")
         if self.sites is not None:
             object.__setattr__(self, "sites", check_sites(self.sites))
         if self.deadline is not None:
@@ -204,6 +230,11 @@ class Protocol:
         """
         published = self.strategy.trust_model.randomised or self.strategy.part.each_answer
         return self.retain != "forever" and not published
+
+    @property
+    def blind(self) -> bool:
+        """Whether staff see codes in place of arms."""
+        return self.blinding == CODES
 
     @property
     def keyed(self) -> bool:
@@ -329,6 +360,14 @@ def digest(text: str) -> str:
 def _check_word(what: str, value: Any, allowed: dict[str, str]) -> None:
     if not is_word(value, allowed):
         raise InvalidInputError(f"{what} must be one of {', '.join(allowed)}; got {quoted(value)}")
+
+
+def _is_question(value: Any) -> bool:
+    return writable(value) and len(value) <= LONGEST_QUESTION and value == value.strip()
+
+
+def _is_hash(value: Any) -> bool:
+    return isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value) is not None
 
 
 def _check_seconds(what: str, value: Any) -> float:

@@ -245,6 +245,20 @@ class Verification:
         return not self.problems
 
 
+class Entry(NamedTuple):
+    """A call, as the journal notes it."""
+
+    entry: int
+    at: float
+    """When, in seconds since 1970, by the clock of the database."""
+    who: str
+    """The token, the user of the database, or of the machine."""
+    site: str | None
+    call: str
+    people: int
+    """How many it was about."""
+
+
 class Figures(NamedTuple):
     """The part of a status that takes long: computed when somebody asks, and kept as
     long as the head is.

@@ -8,8 +8,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 from discreet.errors import DiscreetError
+from discreet.trials.again import Request, check_apart, done_before, keep
 from discreet.trials.desk import Desk
-from discreet.trials.store.interrupts import Later
+from discreet.trials.interrupts import Later
+from discreet.trials.store.ledger import Ledger
 
 Found = TypeVar("Found")
 Item = TypeVar("Item")
@@ -17,6 +19,8 @@ Work = Callable[[Desk, list[Item]], Sequence[Found]]
 """What is done for one caller or for several who want the same: of each item, what came
 of it.
 """
+Call = Callable[[], None]
+Start = Callable[[Call], Any]
 
 
 class Job(Generic[Item, Found]):
@@ -30,6 +34,9 @@ class Job(Generic[Item, Found]):
         ids: Sequence[str] = (),
         people: int = 1,
         any_clock: bool = False,
+        who: str = "",
+        site: str | None = None,
+        request: Request | None = None,
     ) -> None:
         self.work = work
         self.item = item
@@ -40,11 +47,26 @@ class Job(Generic[Item, Found]):
         self.people = people
         self.any_clock = any_clock
         """Whether it is done though the clock has gone back."""
+        self.who = who
+        """Who wants it, for the journal, if it is done by itself."""
+        self.site = site
+        """Where its ids must come from, if the caller is bound to a site."""
+        self.request = request
+        """Under which it is done once, and its answer given again."""
         self.done = False
         self.called = threading.Event()
         """Whoever waits is called when it is done, or to see to all that wait."""
+        self._call: Call = self.called.set
         self.error: BaseException | None = None
         self._found: list[Found] = []
+
+    def when_called(self, work: Call) -> None:
+        """What calls whoever wants it, in the place of a thread that waits."""
+        self._call = work
+
+    def call(self) -> None:
+        """Call whoever wants it."""
+        self._call()
 
     def finish(self, found: Found) -> None:
         """What came of it; `done` is said when it is on disk."""
@@ -67,11 +89,32 @@ class Job(Generic[Item, Found]):
         return type(error)(*error.args) if isinstance(error, DiscreetError) else error
 
 
+def again(ledger: Ledger, job: Job[Any, Found]) -> list[Found]:
+    """The answer that a job has had, if its request was made before."""
+    return [] if job.request is None else done_before(ledger, job.request)
+
+
+Serve = Callable[[list[Job[Any, Any]]], None]
+"""What does the jobs of several callers."""
+
+
 def run_alike(desk: Desk, jobs: Sequence[Job[Any, Any]]) -> None:
-    """Do jobs that are alike, at once."""
-    found = jobs[0].work(desk, [job.item for job in jobs])
-    for job, one in zip(jobs, found, strict=True):
+    """Do jobs that are alike, at once; of those that were done before, find the
+    answer.
+    """
+    new, requests = [], [job.request for job in jobs if job.request is not None]
+    check_apart(requests)
+    desk.ledger.look_up([desk.ledger.hash(request.text) for request in requests])
+    for job in jobs:
+        if before := again(desk.ledger, job):
+            job.finish(before[0])
+        else:
+            new.append(job)
+    found = new[0].work(desk, [job.item for job in new]) if new else []
+    for job, one in zip(new, found, strict=True):
         job.finish(one)
+        if job.request is not None:
+            keep(desk.ledger, job.request, one)
 
 
 def grouped(jobs: Sequence[Job[Any, Any]]) -> list[list[Job[Any, Any]]]:
@@ -104,26 +147,45 @@ class Together:
         self._busy = False
         self._pid = os.getpid()
 
-    def do(self, job: Job[Any, Found], serve: Callable[[list[Job[Any, Any]]], None]) -> Found:
+    def do(self, job: Job[Any, Found], serve: Serve) -> Found:
         """Have a job done, with others or by itself: by us, with `serve`, or by whoever
         is at work already.
         """
+        with Later():
+            if not self._enter(job):
+                job.called.wait()
+            if not job.done:
+                self._lead(serve)
+        return job.found()
+
+    def put(self, job: Job[Any, Any], serve: Serve, start: Start, call: Call) -> None:
+        """The same without waiting: `start` has something done in a thread of its own,
+        and `call` is called from such a thread when the job is done.
+        """
+
+        def called() -> None:
+            if job.done:
+                call()
+            else:
+                start(lambda: self._lead(serve))
+
+        job.when_called(called)
+        if self._enter(job):
+            called()
+
+    def _enter(self, job: Job[Any, Any]) -> bool:
+        """Put a job into the line; whether nobody is at work."""
         if self._pid != os.getpid():
             with _RENEWING:
                 if self._pid != os.getpid():
                     self._begin()
-        with Later():
-            self._join(job, serve)
-        return job.found()
-
-    def _join(self, job: Job[Any, Any], serve: Callable[[list[Job[Any, Any]]], None]) -> None:
         with self._line:
             self._jobs.append(job)
             leads, self._busy = not self._busy, True
-        if not leads:
-            job.called.wait()
-            if job.done:
-                return
+        return leads
+
+    def _lead(self, serve: Serve) -> None:
+        """Do all that wait."""
         with self._line:
             jobs, self._jobs = self._jobs, []
         try:
@@ -141,4 +203,4 @@ class Together:
             self._busy = bool(self._jobs)
             calls = jobs + self._jobs[:1]
         for one in calls:
-            one.called.set()
+            one.call()

@@ -8,58 +8,58 @@ in and never come out.
 
 import json
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from discreet.arrays import Progress
 from discreet.errors import InvalidInputError, TamperedError
-from discreet.scale import REFUSE, ends_of
+from discreet.remote.address import is_remote
+from discreet.scale import REFUSE
 from discreet.strategies.strategy import Strategy
 from discreet.trials import mechanisms
-from discreet.trials.chain import Head, first_event
-from discreet.trials.conduct import SET_CLOCK, Act
-from discreet.trials.dealing import usual_dealing
-from discreet.trials.desk import Desk, Outcomes
-from discreet.trials.enrol import (
-    ask,
-    assignment_of,
-    open_assignments,
-    open_round,
-    wanted_of,
-)
+from discreet.trials.calls import Caller, Calls
+from discreet.trials.chain import Event, Head, first_event
+from discreet.trials.desk import Desk
+from discreet.trials.draft import new_protocol
 from discreet.trials.entry import check_head, enter, examine, transcript_of
 from discreet.trials.intake import (
-    check_many,
-    one_id,
-    outcome_units,
-    response_units,
     who_calls,
 )
 from discreet.trials.kept import Kept
 from discreet.trials.listing import no_trial
-from discreet.trials.names import check_place, plain_name, plain_names, writable
-from discreet.trials.outcomes import Response
-from discreet.trials.protocol import ANONYMOUS, COMPLETE, WAITING, Protocol, digest
+from discreet.trials.names import check_place, writable
+from discreet.trials.protocol import (
+    ANONYMOUS,
+    COMPLETE,
+    UNBLINDED,
+    WAITING,
+    Protocol,
+    digest,
+)
 from discreet.trials.status import (
-    Assignment,
-    Batch,
+    Entry,
     Figures,
-    OpenAssignment,
     Status,
-    Told,
     Verification,
     make_figures,
     make_status,
 )
 from discreet.trials.store.database import Store
-from discreet.trials.store.interrupts import Later
-from discreet.trials.store.ledger import Entry
-from discreet.trials.together import Job
-from discreet.validate import check_whole, quoted
+from discreet.trials.store.looking import latest
+from discreet.validate import check_whole
 
 
-class Trial(Kept):
+def far_away() -> "type[Trial]":
+    """The class of trials at a service, which has the methods of `Trial`: a test
+    compares them.
+    """
+    from discreet.remote.trial import RemoteTrial
+
+    return cast("type[Trial]", RemoteTrial)
+
+
+class Trial(Kept, Calls):
     """A live trial. Make one with `Trial.create`, come back to it with `Trial.open`."""
 
     def __init__(self, home: Store, protocol: Protocol, protocol_hash: str, who: str) -> None:
@@ -88,10 +88,16 @@ class Trial(Kept):
         release: str = COMPLETE,
         enrolment: str = WAITING,
         people: str = ANONYMOUS,
+        blinding: str = UNBLINDED,
+        question: str = "",
+        script: str | None = None,
         who: str | None = None,
+        token: str | None = None,
+        ca: str | None = None,
     ) -> "Trial":
         """Start a trial, or go on with one of this name and these settings; other
-        settings are refused.
+        settings are refused. Where `url` is that of a service, https://…, it is started
+        there, by an operator's `token` (see `open`).
 
         Everything here is the protocol: it is frozen and hashed. `missing` says what an
         outcome that stays missing counts as (`failure` or `replace`), `retain` how long
@@ -108,26 +114,21 @@ class Trial(Kept):
         rounds are released when they are `complete`, or by the `clock`; and with
         `enrolment="continuous"` people are enrolled while rounds wait. `people` says
         what it means if somebody comes again: `sticky`, the same assignment, `refuse`,
-        or `anonymous`, nobody needs to say who comes. `who` calls is for the private
-        journal (None: the user of the database, or of this machine).
+        or `anonymous`, nobody needs to say who comes. With `blinding="codes"` whoever
+        enrols people sees codes in place of arms (`codes`, `unblind`). `question` is
+        what people are asked, in words for them, and `script` the SHA-256 of what
+        randomises answers in their browsers. `who` calls is for the private journal
+        (None: the user of the database, or of this machine).
         """
-        settings = (max_people, missing, retain, *ends_of(range), direction, lease)
-        protocol = Protocol(
-            plain_name("the name of the trial", name),
-            plain_names("the name of an arm", arms),
-            strategy,
-            *settings,
-            outside=outside,
-            dealing=usual_dealing(strategy) if dealing is None else dealing,
-            block=block,
-            sites=plain_names("the name of a site", sites),
-            deadline=deadline,
-            release=release,
-            enrolment=enrolment,
-            people=people,
-        )
-        if not protocol.dealing:
-            raise InvalidInputError("dealing must be one of the strategy's ways, or None")
+        said: dict[str, Any] = dict(missing=missing, retain=retain, range=range)
+        said |= dict(direction=direction, lease=lease, outside=outside, dealing=dealing)
+        said |= dict(block=block, sites=sites, deadline=deadline, release=release)
+        said |= dict(enrolment=enrolment, people=people, blinding=blinding)
+        said |= dict(question=question)
+        if is_remote(url):
+            said |= dict(who=who, token=token, ca=ca)
+            return far_away().create(url, name, arms, strategy, max_people, **said)
+        protocol = new_protocol(name, arms, strategy, max_people, script=script, **said)
         if strategy.trust_model.private:
             mechanisms.ready()
         who, home = who_calls(who), Store(url)
@@ -143,16 +144,32 @@ class Trial(Kept):
         return trial
 
     @classmethod
-    def open(cls, url: str, name: str, head: str | None = None, who: str | None = None) -> "Trial":
+    def open(
+        cls,
+        url: str,
+        name: str | None = None,
+        head: str | None = None,
+        who: str | None = None,
+        token: str | None = None,
+        ca: str | None = None,
+    ) -> "Trial":
         """Come back to a trial. With `head`, as `status` gave it, a record older than
         that is refused. `who` calls is for the private journal (None: the user of the
         database, or of this machine).
+
+        A trial at a service has an address, https://trial.example.org/t/dose, which
+        needs no name beside it, and takes a `token` (None: that of DISCREET_TOKEN, or
+        of the file that DISCREET_TOKEN_FILE names); `ca` is a file of authorities to
+        trust, in place of the usual ones. What is given back then is a `RemoteTrial`,
+        which has the methods of this class.
 
         A database restored from a backup would draw again, with fresh noise, what was
         released after the backup: two releases of the same outcomes spend twice the ε.
         Whoever knows a later head can see that.
         """
-        if not writable(name):
+        if is_remote(url):
+            return far_away().open(url, name, head, who, token, ca)
+        if name is None or not writable(name):
             raise InvalidInputError("give the name of a trial, a text")
         who, home = who_calls(who), Store(url, must_exist=True)
         composed = unicodedata.normalize("NFC", str(name))
@@ -173,7 +190,7 @@ class Trial(Kept):
             trial = cls(home, protocol, protocol_hash, who or home.user)
             if head is not None:
                 check_head(session, Head.parse(head))
-            trial._seen = Head(row.seq, row.head)
+            trial._see(Head(row.seq, row.head))
             trial._erasing = row.erasing
         trial._tidy_up(row)
         return trial
@@ -194,152 +211,15 @@ class Trial(Kept):
         self._scrub()
         self._store.close()
 
-    # --- ask and tell -----------------------------------------------------------------
-
-    def ask(
-        self,
-        n: int = 1,
-        people: Sequence[str] | None = None,
-        site: str | None = None,
-        person: str | None = None,
-        request: str | None = None,
-    ) -> Batch:
-        """Up to n assignments of one round, fewer if it is full before; none while
-        outcomes are waited for, or the trial is paused.
-
-        Ask when a person is there: whoever is assigned is in. `person` is who comes, or
-        `people` the next n of them, by identifiers of which only keyed hashes are kept;
-        what it means if one of them came before, the protocol says. `site` is where
-        they come from; the record tells it. With a `request`, a text of the caller's
-        own, the same request gets the same assignments again, for ever: repeat it when
-        the answer was lost. Ctrl-C is heard when the answer is there.
-
-        Late outcomes are given up before, and a round is opened, each in a transaction
-        of its own: nothing that can fail may follow a draw, or it could be drawn again;
-        and a key is committed to before anybody of its round is known.
+    def caller(self, who: str, site: str | None = None) -> "Caller":
+        """The same trial for another caller, who may be bound to a site: then people
+        come from there, and no others can be seen, or told about. Any number of them
+        share this one's connections, and their commits.
         """
-        wanted = wanted_of(n, people, site, person, request)
-        with Later(afterwards=True):
-            self._expire(noted=False)
-            while (
-                batch := self._do(Job(ask, wanted, wanted.alike, people=wanted.how_many))
-            ) is None:
-                self._write(open_round)
-            return batch
-
-    def tell(self, id: str, outcome: float) -> Told:
-        """Tell one outcome. Telling again changes nothing, and looks the same, whatever
-        it carries: `before` has the id then, and `amend` corrects an outcome.
-        """
-        return self.tell_many({one_id(id): outcome})
-
-    def tell_many(self, outcomes: Mapping[str, float]) -> Told:
-        """Tell many outcomes at once: all of them are taken, or with an error none; how
-        many were new, and which ids were told before or came too late.
-        """
-        if self.protocol.strategy.trust_model.randomised:
-            raise InvalidInputError(
-                "this trial has local trust: it takes no raw outcomes. Randomise each where the "
-                "person is, with discreet.respond or `discreet respond`, and pass the response to "
-                "answer"
-            )
-        check_many(outcomes)
-        units = {id: outcome_units(one, self.protocol) for id, one in outcomes.items()}
-        return self._take_in(Outcomes(units, None))
-
-    def answer(self, id: str, response: Response) -> Told:
-        """Tell one randomised response, in a trial with local trust."""
-        return self.answer_many({one_id(id): response})
-
-    def answer_many(self, responses: Mapping[str, Response]) -> Told:
-        """Tell many randomised responses at once, as `tell_many` does."""
-        if not self.protocol.strategy.trust_model.randomised:
-            raise InvalidInputError(
-                "this trial has no local trust: tell it the outcomes themselves"
-            )
-        check_many(responses)
-        units = {id: response_units(one, self.protocol) for id, one in responses.items()}
-        middles = {id: response.middle for id, response in responses.items()}
-        return self._take_in(Outcomes(units, middles))
-
-    def amend(self, id: str, outcome: float) -> None:
-        """Correct an outcome that was told (or counts as a failure), until it is
-        released.
-
-        Whether it was told or is missing makes no difference to what can be seen.
-        """
-        if self.protocol.strategy.trust_model.randomised:
-            raise InvalidInputError(
-                "a randomised response cannot be amended: a second one would spend ε again"
-            )
-        wanted, units = one_id(id), outcome_units(outcome, self.protocol)
-        self._write(lambda desk: desk.amend(wanted, units), ids=[wanted])
-
-    def miss(self, id: str) -> Told:
-        """Say that an outcome will not come. If it was told before, or its deadline has
-        passed, nothing changes, and the answer says so, as that of `tell` does.
-        """
-        wanted = [one_id(id)]
-        return self._write(lambda desk: desk.miss(wanted[0]), ids=wanted)
-
-    def reissue(self, id: str) -> Assignment:
-        """The same assignment under a new id, if the old one was seen by others: that
-        one is of no use any more.
-        """
-        wanted = one_id(id)
-        return self._write(lambda desk: assignment_of(desk, desk.reissue(wanted)), ids=[wanted])
-
-    def expire(self) -> int:
-        """Give up the assignments whose deadline or lease has passed, and release what
-        the clock says (as `ask` does); how many numbers were released.
-        """
-        return self._expire(noted=True)
-
-    def _expire(self, noted: bool) -> int:
-        """The same; what `ask` does by the way is not noted."""
-        if self.protocol.until is None:
-            self._scrub()
-            return 0
-        return self._write(lambda desk: desk.expire(noted))
-
-    def operate(
-        self,
-        action: str,
-        reason: str,
-        about: str | int | None = None,
-        seen: int | None = None,
-    ) -> None:
-        """What an operator does: `pause`, `resume`, `stop`, `raise-maximum` and
-        `lower-maximum` (about how many people), `close-site` and `open-site` (about
-        which), `drop-arm` and `add-arm`, `set-clock`.
-
-        All of it stands in the public record, with the reason. What each means for the
-        guarantee is on the docs page "What the guarantee means". With `seen`, the
-        number of `acts` in the status that the decision was made from, it is refused if
-        another operator has acted since.
-        """
-        thing = plain_name("what it is about", about)
-        word = action if isinstance(action, str) else quoted(action)
-        act = Act(word, thing, plain_name("the reason", reason))
-        acts = None if seen is None else check_whole("seen", seen, least=0)
-        self._write(lambda desk: desk.operate(act, acts), any_clock=word == SET_CLOCK)
-
-    def _take_in(self, outcomes: Outcomes) -> Told:
-        if not outcomes.units:
-            return Told(0)
-        ids = tuple(outcomes.units)
-        return self._do(Job(Desk.take_in, outcomes, alike="tell", ids=ids, people=len(ids)))
+        name = who_calls(who)
+        return Caller(self, self.who if name is None else name, check_place(site))
 
     # --- what staff may see -----------------------------------------------------------
-
-    def open_assignments(self, site: str | None = None) -> list[OpenAssignment]:
-        """Whose outcome is not in, in the order of assignment; of one site, or all.
-
-        For staff alone: whoever has an id can tell its outcome, and that an outcome is
-        in is nobody else's to know. The journal notes who looked.
-        """
-        place = check_place(site)
-        return self._write(lambda desk: open_assignments(desk, place))
 
     def journal(self, most: int = 1000) -> list[Entry]:
         """The last calls that changed or handed out anything, the newest first: when,
@@ -368,6 +248,15 @@ class Trial(Kept):
         with self._reading() as desk:
             status = self._status(desk)
             return transcript_of(self.protocol, self.protocol_hash, desk.session, status)
+
+    def record(self, most: int = 100, before: int | None = None) -> list[Event]:
+        """The last events of the public record, the newest first; with `before` those
+        before that place in it.
+        """
+        count = check_whole("most", most, least=1, most=10**6)
+        place = 2**31 - 1 if before is None else check_whole("before", before, least=1)
+        with self._reading() as desk:
+            return latest(desk.session, place, count)
 
     def verify(self, head: str | None = None, progress: Progress | None = None) -> Verification:
         """Recompute the chain, and the state from the public record alone.

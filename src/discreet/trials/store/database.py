@@ -18,10 +18,10 @@ from typing import Any, NoReturn
 import sqlalchemy as sa
 
 from discreet.errors import InvalidInputError, StoreError
+from discreet.trials.interrupts import Later, close_at_fork
 from discreet.trials.store import schema
 from discreet.trials.store.dialects import dialect_of
 from discreet.trials.store.guard import warn_if_readable
-from discreet.trials.store.interrupts import Later, close_at_fork
 from discreet.trials.store.reasons import REPLACED
 from discreet.trials.store.schema import about, metadata, trials
 from discreet.trials.store.session import Session
@@ -98,6 +98,21 @@ class Store:
         """One consistent look at a trial."""
         with self._connection(**self.dialect.reading) as connection:
             yield Session(connection, name, False, self.dialect.clock)
+
+    @contextmanager
+    def transaction(self, reading: bool = False, schema: bool = False) -> Iterator[sa.Connection]:
+        """One transaction on tables of others in this database; with `schema` one that
+        makes them.
+        """
+        if reading:
+            with self._connection(**self.dialect.reading) as connection:
+                yield connection
+            return
+        with self._connection() as connection, self.dialect.turn():
+            if schema:
+                self.dialect.lock_schema(connection)
+            yield connection
+            self._commit(connection)
 
     @contextmanager
     def whole(self) -> Iterator[Whole]:

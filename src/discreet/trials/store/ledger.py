@@ -6,11 +6,12 @@ import hmac
 import shlex
 from collections.abc import Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
 from discreet.errors import StoreError
+from discreet.trials.status import Entry
 from discreet.trials.store.many import kinds, pieces
 from discreet.trials.store.schema import erasing, journal, keys, people, requests
 from discreet.trials.store.session import Session, at
@@ -19,24 +20,11 @@ BACKWARDS = 60.0
 """Seconds by which the clock may be behind the last call: clocks are put right."""
 
 
-class Entry(NamedTuple):
-    """A call, as the journal notes it."""
-
-    entry: int
-    at: float
-    """When, in seconds since 1970, by the clock of the database."""
-    who: str
-    """The token, the user of the database, or of the machine."""
-    site: str | None
-    call: str
-    people: int
-    """How many it was about."""
-
-
 _key = sa.select(keys.c.key).where(at(keys))
 _hashed = sa.select(people.c.hash, people.c.number).where(at(people))
 _numbers = kinds(lambda among: _hashed.where(among(people.c.hash, "hashes")))
-_request = sa.select(requests.c.answer).where(at(requests, "hash"))
+_answered = sa.select(requests.c.hash, requests.c.answer).where(at(requests))
+_requests = kinds(lambda among: _answered.where(among(requests.c.hash, "hashes")))
 _entries = sa.select(*(journal.c[name] for name in Entry._fields)).where(at(journal))
 _newest_first = _entries.order_by(journal.c.entry.desc()).limit(sa.bindparam("most"))
 _last = (
@@ -63,6 +51,9 @@ class Ledger:
         self._secret: bytes | None = None
         self._newest: Last | None = None
         self._noted: list[Entry] = []
+        self._answers: dict[bytes, str | None] = {}
+        """Of requests that were looked up, the answers they have had."""
+        self._kept: list[dict[str, Any]] = []
 
     @cached_property
     def now(self) -> float:
@@ -72,6 +63,7 @@ class Ledger:
     def forget(self) -> None:
         """Read anew what a part of the transaction that was taken back has changed."""
         self._newest, self._noted = None, []
+        self._answers, self._kept = {}, []
 
     def hash(self, text: bytes) -> bytes:
         """What is kept of an identity or a request: a hash with the trial's secret."""
@@ -93,14 +85,22 @@ class Ledger:
         """Note who takes part, under which number."""
         self.session.insert(people, [{"hash": hash, "number": number} for hash, number in numbers])
 
+    def look_up(self, hashes: Sequence[bytes]) -> None:
+        """Look many requests up at once, for `answered`."""
+        for some in pieces([hash for hash in hashes if hash not in self._answers]):
+            rows = self.session.run_list(_requests, hashes=some)
+            found = {bytes(hash): text for hash, text in rows}
+            self._answers |= {hash: found.get(hash) for hash in some}
+
     def answered(self, hash: bytes) -> str | None:
         """The answer that a request has had before."""
-        found: str | None = self.session.run(_request, at_hash=hash).scalar_one_or_none()
-        return found
+        self.look_up([hash])
+        return self._answers[hash]
 
     def keep_answer(self, hash: bytes, answer: str) -> None:
-        """The answer of a request, to be given again."""
-        self.session.insert(requests, [{"hash": hash, "answer": answer}])
+        """The answer of a request, to be given again; `write` keeps it."""
+        self._answers[hash] = answer
+        self._kept.append({"hash": hash, "answer": answer})
 
     # --- the journal ------------------------------------------------------------------
 
@@ -121,9 +121,10 @@ class Ledger:
         self._newest = Last(entry.entry, entry.at)
 
     def write(self) -> None:
-        """Put what was noted into the journal."""
+        """Put what was noted into the journal, and keep the answers."""
         self.session.insert(journal, [entry._asdict() for entry in self._noted])
-        self._noted = []
+        self.session.insert(requests, self._kept)
+        self._noted, self._kept = [], []
 
     def check_clock(self, recorded: float) -> None:
         """Refuse a clock that is well behind the last call, or the last time that the

@@ -1,0 +1,62 @@
+"""`discreet serve`: trials as a service."""
+
+import sys
+
+import click
+
+from discreet.cli.options import url_option
+from discreet.cli.progress import quiet_warnings
+from discreet.errors import InvalidInputError
+
+
+@click.command()
+@url_option
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen at.")
+@click.option("--port", type=int, default=8642, show_default=True, help="The port to listen at.")
+@click.option(
+    "--tls-cert", type=click.Path(dir_okay=False), help="The certificate, a file in PEM format."
+)
+@click.option(
+    "--tls-key", type=click.Path(dir_okay=False), help="Its private key, a file in PEM format."
+)
+@click.option(
+    "--behind-proxy",
+    is_flag=True,
+    help="A reverse proxy on this machine encrypts: believe what it says of callers "
+    "(X-Forwarded-For and -Proto).",
+)
+@click.option(
+    "--rate",
+    type=float,
+    default=50.0,
+    show_default=True,
+    help="Calls a second that one token may make.",
+)
+@click.option(
+    "--log",
+    type=click.Choice(["text", "json"]),
+    help="Lines on stderr for people or programs.  [default: text on a terminal, else json]",
+)
+def serve(
+    url: str,
+    host: str,
+    port: int,
+    tls_cert: str | None,
+    tls_key: str | None,
+    behind_proxy: bool,
+    rate: float,
+    log: str | None,
+) -> None:
+    """Serve the trials at an address: an API, and pages for everyone in them."""
+    from discreet.reports.charts import require_matplotlib
+    from discreet.service import logs
+    from discreet.service import serve as service
+    from discreet.service.limits import Bounds
+
+    require_matplotlib()
+    if not 0 < rate < float("inf"):
+        raise InvalidInputError("rate must be a positive number of calls a second")
+    place = service.Place(host, port, tls_cert, tls_key, behind_proxy, Bounds(rate=rate))
+    logs.start_logs(log or ("text" if sys.stderr.isatty() else "json"))
+    with quiet_warnings():
+        service.serve(url, place, click.echo, lambda words: click.echo(words, err=True))

@@ -1,0 +1,119 @@
+"""`discreet token …`: who may come in where trials are a service; for whoever has the
+database.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import click
+
+from discreet.cli.options import json_option, show_json, url_option
+from discreet.cli.staff import moment
+from discreet.errors import InvalidInputError
+from discreet.validate import quoted
+
+if TYPE_CHECKING:
+    from discreet.service.tokens import Tokens
+
+
+@click.group(no_args_is_help=False)
+def token() -> None:
+    """Tokens of `discreet serve`: make, list and revoke them."""
+
+
+@contextmanager
+def _tokens(url: str, must_exist: bool = True) -> Iterator["Tokens"]:
+    from discreet.service.tokens import Tokens
+    from discreet.trials.store.database import Store
+    from discreet.trials.store.doors import Doors
+
+    store = Store(url, must_exist)
+    try:
+        yield Tokens(Doors(store))
+    finally:
+        store.close()
+
+
+@token.command()
+@click.argument("name")
+@click.option(
+    "--role",
+    type=click.Choice(["operator", "site", "viewer"]),
+    required=True,
+    help="What its holder may do.",
+)
+@click.option("--trial", help="The one trial it is for.  [default: all, but not of a site]")
+@click.option("--site", help="The site it is bound to, and the people from there.")
+@click.option("--days", type=float, help="Days after which it expires.  [default: never]")
+@url_option
+@json_option
+def create(
+    name: str,
+    role: str,
+    trial: str | None,
+    site: str | None,
+    days: float | None,
+    url: str,
+    as_json: bool,
+) -> None:
+    """Make a token. Its secret is printed now, and never again."""
+    with _tokens(url, must_exist=False) as tokens:
+        store = tokens.doors.store
+        if trial is not None and trial not in store.names():
+            raise InvalidInputError(
+                f"there is no trial {quoted(trial)} in {store.called}: discreet trial list shows "
+                "those that there are"
+            )
+        secret, made = tokens.make(name, role, store.user, trial, site, days)
+    if as_json:
+        show_json({"secret": secret, "token": asdict(made)})
+        return
+    click.echo(secret)
+    click.echo(
+        f"Token {made.number}, {made.role}, is shown this once: whoever has it can use it. To end "
+        f"it: discreet token revoke {made.number}",
+        err=True,
+    )
+
+
+@token.command("list")
+@url_option
+@json_option
+def list_all(url: str, as_json: bool) -> None:
+    """Every token, the newest first; no secret."""
+    with _tokens(url) as tokens:
+        found, now = tokens.doors.all(), tokens.doors.now()
+    if as_json:
+        show_json({"tokens": [{**asdict(one), "valid": one.valid(now)} for one in found]})
+        return
+    if not found:
+        click.echo("There are no tokens yet: discreet token create makes one.")
+    for one in found:
+        where = " ".join([*([one.site] if one.site else []), f"of {one.trial or 'all trials'}"])
+        used = "never used" if one.used is None else f"last used {moment(one.used)}"
+        works = _until(one.expires, one.revoked, one.valid(now))
+        click.echo("  ".join([str(one.number), one.name, f"{one.role} {where}", works, used]))
+
+
+def _until(expires: float | None, revoked: float | None, valid: bool) -> str:
+    if revoked is not None:
+        return "revoked"
+    if expires is None:
+        return "works for ever"
+    return f"works until {moment(expires)}" if valid else "expired"
+
+
+@token.command()
+@click.argument("number", type=int)
+@url_option
+@json_option
+def revoke(number: int, url: str, as_json: bool) -> None:
+    """Make a token of no use, and what was logged in with it."""
+    with _tokens(url) as tokens:
+        if not tokens.revoke(number):
+            raise InvalidInputError(
+                f"there is no token {number}: discreet token list shows those that there are"
+            )
+    show_json({"revoked": number}) if as_json else click.echo(f"Token {number} is of no use now.")

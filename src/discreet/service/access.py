@@ -1,0 +1,99 @@
+"""Who may do what: roles, what each may do, and where a caller's reach ends.
+
+This table is the one in docs/service.md, and the test that runs it.
+"""
+
+from dataclasses import dataclass
+
+from discreet.errors import InvalidInputError, RefusedError
+from discreet.trials.store.doors import Token
+
+OPERATOR, SITE, VIEWER, PARTICIPANT, ANYONE = "operator", "site", "viewer", "participant", "anyone"
+ROLES = (OPERATOR, SITE, VIEWER, PARTICIPANT)
+"""Roles that a token can have. Anyone is who has none."""
+
+STAFF = frozenset({OPERATOR, SITE})
+READERS = frozenset({OPERATOR, SITE, VIEWER})
+ACTIONS: dict[str, frozenset[str]] = {
+    "list": READERS,
+    "status": READERS,
+    "protocol": READERS,
+    "events": READERS,
+    "transcript": frozenset({OPERATOR, VIEWER}),
+    "report": frozenset({OPERATOR, VIEWER}),
+    "verify": frozenset({OPERATOR, VIEWER}),
+    "ask": STAFF,
+    "tell": STAFF,
+    "amend": STAFF,
+    "miss": STAFF,
+    "reissue": STAFF,
+    "open": STAFF,
+    "unblind": STAFF,
+    "answer": frozenset({OPERATOR, SITE, PARTICIPANT}),
+    "question": frozenset({PARTICIPANT}),
+    "invite": STAFF,
+    "expire": frozenset({OPERATOR}),
+    "create": frozenset({OPERATOR}),
+    "plan": frozenset({OPERATOR}),
+    "operate": frozenset({OPERATOR}),
+    "codes": frozenset({OPERATOR}),
+    "journal": frozenset({OPERATOR}),
+    "publish": frozenset({OPERATOR}),
+    "backup": frozenset({OPERATOR}),
+    "tokens": frozenset({OPERATOR}),
+}
+"""Which roles may do what. What is not here, nobody may."""
+PUBLIC = frozenset({"status", "protocol", "transcript", "report", "verify", "events"})
+"""What anyone may do with a trial that was published."""
+WHOLE = frozenset({"create", "backup", "plan"})
+"""What is not about one trial: for operators of all of them."""
+
+
+class NotHereError(InvalidInputError):
+    """Something that a path names and that is not there."""
+
+
+@dataclass(frozen=True)
+class Visitor:
+    """Whoever makes a call, by the token it has; None: anyone."""
+
+    token: Token | None = None
+
+    @property
+    def role(self) -> str:
+        """What it is."""
+        return ANYONE if self.token is None else self.token.role
+
+    @property
+    def who(self) -> str:
+        """What the journal calls it."""
+        return ANYONE if self.token is None else self.token.name
+
+    @property
+    def site(self) -> str | None:
+        """The site it is bound to."""
+        return None if self.token is None else self.token.site
+
+    def sees(self, trial: str) -> bool:
+        """Whether a trial is within its reach."""
+        return self.token is not None and self.token.trial in (None, trial)
+
+    def may(self, action: str, trial: str | None, published: bool = False) -> bool:
+        """Whether it may do something, to a trial or to all of them."""
+        if published and action in PUBLIC:
+            return True
+        if self.token is None or self.role not in ACTIONS.get(action, ()):
+            return False
+        if action in WHOLE:
+            return self.token.trial is None
+        return trial is None or self.sees(trial)
+
+    def check(self, action: str, trial: str | None, published: bool = False) -> None:
+        """Refuse what it may not do. That a trial is there, nobody learns from it."""
+        if self.may(action, trial, published):
+            return
+        if self.token is None:
+            raise RefusedError("this needs a token: log in, or send one as a bearer token", False)
+        if trial is not None and not self.sees(trial):
+            raise RefusedError("this token is not for a trial of this name", True)
+        raise RefusedError(f"a token of the role {self.role} does not let you do this", True)

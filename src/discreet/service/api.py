@@ -1,0 +1,174 @@
+"""How a call of the API is served: who calls, whether it may, what it carries, what it
+gets.
+"""
+
+import hashlib
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.types import Send
+
+from discreet.errors import InvalidInputError
+from discreet.service import logs, wire
+from discreet.service.access import Visitor
+from discreet.service.endpoints import ENDPOINTS, PREFIX, Call, Endpoint, done
+from discreet.service.headers import REPORT_POLICY
+from discreet.service.home import Home
+from discreet.service.limits import passage_of
+from discreet.service.problems import is_expected, problem, problem_of
+from discreet.service.routes import Route
+from discreet.trials.names import LONGEST_NAME
+
+MOST_BYTES = 2_000_000
+"""Of a body: ten thousand outcomes are well below it."""
+KEY = "idempotency-key"
+HEAD = "discreet-head"
+"""With a request: a head that the caller knows; with an answer: that of the record."""
+
+
+class TooLargeError(Exception):
+    """A body with more bytes than anybody needs."""
+
+
+async def body_of(request: Request) -> bytes:
+    """The body, refused as soon as it is too large."""
+    found = bytearray()
+    async for piece in request.stream():
+        found += piece
+        if len(found) > MOST_BYTES:
+            raise TooLargeError
+    return bytes(found)
+
+
+async def visitor_of(home: Home, request: Request) -> Visitor:
+    """Whoever calls, by its bearer token; a wrong one is as good as none."""
+    kind, _, secret = request.headers.get("authorization", "").partition(" ")
+    token = None
+    if kind.lower() == "bearer" and secret.strip():
+        token = home.tokens.remembered(secret.strip())
+        token = token or await home.run(home.tokens.find, secret.strip())
+    home.limits.admit(request.scope, token)
+    return Visitor(token)
+
+
+def request_key(request: Request, visitor: Visitor) -> str | None:
+    """The store's key of a request: the caller's own, apart from those of callers from
+    elsewhere.
+    """
+    key = request.headers.get(KEY)
+    if key is None:
+        return None
+    if not key.strip() or len(key) > LONGEST_NAME:
+        raise InvalidInputError(
+            f"the Idempotency-Key must be a text of your own, of at most {LONGEST_NAME} "
+            "characters, another one for each request"
+        )
+    scope = f"{visitor.role}\n{visitor.site or ''}\n{key}"
+    return hashlib.sha256(scope.encode()).hexdigest()
+
+
+def decoded(decoder: msgspec.json.Decoder[wire.In], body: bytes) -> wire.In:
+    """What a body says."""
+    try:
+        return decoder.decode(body)
+    except RecursionError:
+        raise msgspec.DecodeError("this is nested more deeply than anything we take") from None
+
+
+def served(home: Home, endpoint: Endpoint) -> Callable[[Request], Awaitable[Response]]:
+    """What answers calls of an endpoint."""
+    decoder = None if endpoint.takes is None else msgspec.json.Decoder(endpoint.takes)
+
+    async def serve(request: Request) -> Response:
+        try:
+            visitor = await visitor_of(home, request)
+            name = str(request.path_params.get("name", ""))
+            await check(home, visitor, endpoint.action, name)
+            body = await body_of(request)
+            call = Call(
+                home,
+                visitor,
+                name,
+                request.path_params.get("about", ""),
+                None if decoder is None else decoded(decoder, body),
+                dict(request.query_params),
+                request_key(request, visitor),
+                request.headers.get("last-event-id", ""),
+            )
+            known = request.headers.get(HEAD)
+            if endpoint.shared:
+                found, head = await done_with_others(endpoint, call, known)
+            else:
+                found, head = await home.run(done, endpoint, call, known)
+            if endpoint.method != "GET" and name:
+                home.changed(name)
+            if isinstance(found, AsyncIterator):
+                home.limits.begin_stream(request.scope)
+            return answer(endpoint, found, head)
+        except TooLargeError:
+            return problem("Too large", 413, f"a request may have {MOST_BYTES} bytes, at most")
+        except Exception as error:
+            if not is_expected(error):
+                logs.unexpected(error, passage_of(request.scope).request)
+            return problem_of(error)
+
+    return serve
+
+
+async def done_with_others(
+    endpoint: Endpoint, call: Call, known: str | None
+) -> tuple[Any, str | None]:
+    """The same as `done` of an endpoint whose jobs share a commit with those of other
+    callers: no thread waits for each of them.
+    """
+    home = call.home
+    trial = home.opened(call.name)
+    if trial is None:
+        trial = await home.run(home.trial, call.name)
+    if known not in (None, str(trial.seen)):
+        await home.run(trial.check_known, known)
+    found = await home.follow(trial, endpoint.work(call))
+    return found, str(trial.seen) if call.visitor.may("status", call.name) else None
+
+
+async def check(home: Home, visitor: Visitor, action: str, name: str) -> None:
+    """Refuse what the visitor may not do."""
+    if visitor.may(action, name or None):
+        return
+    published = bool(name) and await home.run(home.published, name)
+    visitor.check(action, name or None, published)
+
+
+def answer(endpoint: Endpoint, found: Any, head: str | None = None) -> Response:
+    """What came of it."""
+    headers = {} if head is None else {HEAD: head}
+    if isinstance(found, AsyncGenerator):
+        headers |= {"X-Accel-Buffering": "no"}
+        return Stream(found, headers=headers, media_type=endpoint.media)
+    plain = isinstance(found, str | bytes) and endpoint.media != "application/json"
+    body = found if plain else msgspec.json.encode(found)
+    if endpoint.media == "text/html":
+        headers |= {"Content-Security-Policy": REPORT_POLICY}
+    return Response(body, 200, headers, endpoint.media)
+
+
+class Stream(StreamingResponse):
+    """A stream that is closed when its reader has gone."""
+
+    async def stream_response(self, send: Send) -> None:
+        """Send it."""
+        source = self.body_iterator
+        assert isinstance(source, AsyncGenerator)
+        async with aclosing(source):
+            await super().stream_response(send)
+
+
+def routes(home: Home) -> list[Route]:
+    """The API."""
+    return [
+        Route(f"{PREFIX}{one.path}", served(home, one), methods=[one.method]) for one in ENDPOINTS
+    ]

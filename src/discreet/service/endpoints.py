@@ -1,0 +1,396 @@
+"""The endpoints of the API, a row each: what is called, who may (`access.ACTIONS`),
+what it takes and gives.
+"""
+
+import secrets
+import tempfile
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from discreet.errors import InvalidInputError
+from discreet.reports.trial import trial_page
+from discreet.service import wire
+from discreet.service.access import NotHereError, Visitor
+from discreet.service.blinding import shown
+from discreet.service.home import Home
+from discreet.service.invitations import invite, link_path
+from discreet.service.scripts import script_for
+from discreet.strategies.presets import levels_of, preset_of
+from discreet.strategies.strategy import Strategy
+from discreet.trials.backup import backup_trials
+from discreet.trials.calls import Caller, Steps
+from discreet.trials.listing import Listed
+from discreet.trials.outcomes import Response
+from discreet.trials.status import Assignment, Batch, OpenAssignment, Status, Told
+from discreet.trials.store.doors import Token
+from discreet.trials.trial import Trial
+from discreet.validate import quoted
+
+PREFIX = "/api/v1"
+
+
+class Call(NamedTuple):
+    """One call of an endpoint."""
+
+    home: Home
+    visitor: Visitor
+    name: str
+    """The trial it is about, or empty."""
+    about: str
+    """What else the path names."""
+    body: Any
+    query: dict[str, str]
+    request: str | None
+    """The key under which it is done once."""
+    after: str = ""
+    """The last event that whoever wants a stream of them has had."""
+
+    @property
+    def trial(self) -> Trial:
+        """The trial, for what anyone may see."""
+        return self.home.trial(self.name)
+
+    @property
+    def caller(self) -> Caller:
+        """The trial, for what this caller changes."""
+        return self.home.caller(self.name, self.visitor)
+
+
+class Endpoint(NamedTuple):
+    """One row of the API."""
+
+    method: str
+    path: str
+    action: str
+    work: Callable[[Call], Any]
+    gives: Any
+    takes: type[wire.In] | None = None
+    says: str = ""
+    media: str = "application/json"
+    query: tuple[tuple[str, str], ...] = ()
+    """What may be said after the path, and what it means."""
+    shared: bool = False
+    """Whether its work is jobs that share a commit with those of other callers."""
+
+
+def done(endpoint: Endpoint, call: Call, known: str | None) -> tuple[Any, str | None]:
+    """What a call gives, and the head of the record then, for whoever may see it;
+    refused before anything is done if the record is not the one of which the caller
+    knows a head.
+    """
+    if not call.name:
+        return endpoint.work(call), None
+    if known is not None:
+        call.trial.check_known(known)
+    found, sees = endpoint.work(call), call.visitor.may("status", call.name)
+    return found, str(call.trial.seen) if sees else None
+
+
+# --- trials ---------------------------------------------------------------------------
+
+
+def _list(call: Call) -> list[Listed]:
+    return call.home.listed(call.visitor)
+
+
+def strategy_of(said: dict[str, Any]) -> Strategy:
+    """A strategy by all its parts, or by its preset and what that takes."""
+    if "estimator" in said:
+        return Strategy.from_dict(said)
+    given = dict(said)
+    name = given.pop("name", None)
+    preset = preset_of(name)
+    for key in levels_of(str(name), given.get("trust")):
+        if given.get(key) is None:
+            raise InvalidInputError(f"{name} is private: say how private, with {key}")
+    try:
+        return preset(**given)
+    except TypeError:
+        known = ", ".join(sorted(map(quoted, given)))
+        raise InvalidInputError(f"{name} does not take one of these: {known}") from None
+
+
+def _create(call: Call) -> Status:
+    said = msgspec.structs.asdict(call.body)
+    strategy = strategy_of(said.pop("strategy"))
+    said |= {"script": script_for(strategy), "who": call.visitor.who}
+    made = Trial.create(call.home.url, strategy=strategy, **said)
+    made.close()
+    return call.home.trial(made.protocol.name).status()
+
+
+def _status(call: Call) -> Status | msgspec.Raw:
+    if call.trial.protocol.blind:
+        return shown(call.trial.status(), call.trial.protocol, call.visitor)
+    return call.home.status(call.name)
+
+
+def _events(call: Call) -> AsyncIterator[bytes]:
+    call.home.check_there(call.name)
+    return call.home.events.stream(call.name, call.visitor, call.after)
+
+
+def _protocol(call: Call) -> wire.Opened:
+    trial, visitor = call.trial, call.visitor
+    who = (visitor.who, visitor.role, visitor.site)
+    return wire.Opened(trial.written(), trial.protocol_hash, str(trial.seen), *who)
+
+
+def _transcript(call: Call) -> dict[str, Any]:
+    return call.trial.transcript()
+
+
+def _report(call: Call) -> str:
+    return trial_page(call.trial.transcript())
+
+
+def _verify(call: Call) -> wire.Verified:
+    found = call.trial.verify(call.query.get("head"))
+    return wire.Verified(found.intact, found.events, found.head, found.problems)
+
+
+# --- people ---------------------------------------------------------------------------
+
+
+def _ask(call: Call) -> Steps[Batch]:
+    said: wire.Ask = call.body
+    return call.caller.asking(said.n, said.people, said.site, said.person, call.request)
+
+
+def _tell(call: Call) -> Steps[Told]:
+    return call.caller.telling(call.body.outcomes, call.request)
+
+
+def _answer(call: Call) -> Steps[Told]:
+    token = call.visitor.token
+    said: dict[str, str] = call.body.answers
+    if token is not None and token.person is not None and set(said) != {token.person}:
+        raise InvalidInputError("this link is for one answer, of one person; nothing was told")
+    answers = {id: Response.parse(text) for id, text in said.items()}
+    return call.caller.answering(answers, call.request)
+
+
+def _amend(call: Call) -> wire.Done:
+    call.caller.amend(call.body.id, call.body.outcome, call.request)
+    return wire.Done()
+
+
+def _miss(call: Call) -> Told:
+    return call.caller.miss(call.body.id, call.request)
+
+
+def _reissue(call: Call) -> Assignment:
+    return call.caller.reissue(call.body.id, call.request)
+
+
+def _asked(call: Call) -> wire.Asked:
+    return wire.Asked(call.request is not None and call.trial.asked(call.request))
+
+
+def _unblind(call: Call) -> wire.Unblinded:
+    return wire.Unblinded(call.caller.unblind(call.body.id, call.body.reason, call.request))
+
+
+def _invite(call: Call) -> wire.Invited:
+    made = invite(call.home, call.visitor, call.name, call.body.id, call.body.days)
+    return wire.Invited(link_path(made[0]), made[1])
+
+
+def _open(call: Call) -> list[OpenAssignment]:
+    return call.caller.open_assignments(call.query.get("site"))
+
+
+# --- operators ------------------------------------------------------------------------
+
+
+def _operate(call: Call) -> Status:
+    said: wire.Operate = call.body
+    call.caller.operate(said.action, said.reason, said.about, said.seen, call.request)
+    return call.trial.status()
+
+
+def _codes(call: Call) -> dict[str, str]:
+    return call.caller.codes()
+
+
+def _expire(call: Call) -> wire.Released:
+    return wire.Released(call.caller.expire())
+
+
+def _journal(call: Call) -> list[wire.Noted]:
+    most = call.query.get("most", "1000")
+    entries = call.trial.journal(int(most) if most.isascii() and most.isdigit() else 0)
+    return [wire.Noted(*entry) for entry in entries]
+
+
+def _publish(call: Call) -> wire.Published:
+    trial = call.trial
+    if trial.protocol.blind and not trial.status().stopped:
+        raise InvalidInputError(
+            "staff of this trial are blinded, and would see in public how arms do: publish it "
+            "after its end"
+        )
+    call.home.doors.publish(call.name, call.visitor.who)
+    return wire.Published(True)
+
+
+def _unpublish(call: Call) -> wire.Published:
+    call.home.doors.unpublish(call.name)
+    return wire.Published(False)
+
+
+def _backup(call: Call) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"{secrets.token_hex(8)}.db"
+        backup_trials(call.home.url, path, call.visitor.who)
+        return path.read_bytes()
+
+
+def _tokens(call: Call) -> list[Token]:
+    return [one for one in call.home.doors.all() if _reaches(call.visitor, one)]
+
+
+def _make_token(call: Call) -> wire.MadeToken:
+    said: wire.NewToken = call.body
+    if call.visitor.token is not None and call.visitor.token.trial not in (None, said.trial):
+        raise InvalidInputError(
+            f"you are the operator of {call.visitor.token.trial}: make tokens for it"
+        )
+    call.home.check_there(said.trial)
+    made = call.home.tokens.make(
+        said.name, said.role, call.visitor.who, said.trial, said.site, said.days
+    )
+    return wire.MadeToken(*made)
+
+
+def _revoke(call: Call) -> wire.Done:
+    number = int(call.about) if call.about.isascii() and call.about.isdigit() else -1
+    known = {one.number: one for one in call.home.doors.all()}
+    if number not in known or not _reaches(call.visitor, known[number]):
+        raise NotHereError("there is no token of this number")
+    call.home.tokens.revoke(number)
+    return wire.Done()
+
+
+def _reaches(visitor: Visitor, token: Token) -> bool:
+    return visitor.token is not None and visitor.token.trial in (None, token.trial)
+
+
+T = "/trials/{name}"
+ENDPOINTS: tuple[Endpoint, ...] = (
+    Endpoint("GET", "/trials", "list", _list, list[Listed], says="Every trial, and how far it is."),
+    Endpoint("POST", "/trials", "create", _create, Status, wire.NewTrial, "Start a trial."),
+    Endpoint("GET", T, "status", _status, Status, says="The trial as anyone may see it."),
+    Endpoint(
+        *("GET", f"{T}/events", "events", _events, str),
+        says="A stream of its public changes (server-sent events).",
+        media="text/event-stream",
+    ),
+    Endpoint(
+        *("GET", f"{T}/protocol", "protocol", _protocol, wire.Opened),
+        says="What was fixed before the first person.",
+    ),
+    Endpoint(
+        *("POST", f"{T}/ask", "ask", _ask, Batch, wire.Ask),
+        "Assign people who are there.",
+        shared=True,
+    ),
+    Endpoint(
+        *("POST", f"{T}/tell", "tell", _tell, Told, wire.Tell),
+        "Tell outcomes.",
+        shared=True,
+    ),
+    Endpoint(
+        *("POST", f"{T}/answer", "answer", _answer, Told, wire.Answer),
+        "Tell randomised responses.",
+        shared=True,
+    ),
+    Endpoint("POST", f"{T}/amend", "amend", _amend, wire.Done, wire.Amend, "Correct an outcome."),
+    Endpoint(
+        "POST", f"{T}/miss", "miss", _miss, Told, wire.About, "Say that an outcome will not come."
+    ),
+    Endpoint(
+        *("POST", f"{T}/reissue", "reissue", _reissue, Assignment, wire.About),
+        "Give an assignment another id.",
+    ),
+    Endpoint(
+        *("GET", f"{T}/asked", "ask", _asked, wire.Asked),
+        says="Whether a request of this Idempotency-Key has had assignments.",
+    ),
+    Endpoint(
+        *("POST", f"{T}/unblind", "unblind", _unblind, wire.Unblinded, wire.Unblind),
+        "Have the arm of a person, in a blinded trial; the record says so, with the reason.",
+    ),
+    Endpoint(
+        *("POST", f"{T}/invite", "invite", _invite, wire.Invited, wire.Invite),
+        "A link with which one person answers once, in a trial with local trust.",
+    ),
+    Endpoint(
+        *("GET", f"{T}/open", "open", _open, list[OpenAssignment]),
+        says="Who is waited for.",
+        query=(("site", "Of this site only."),),
+    ),
+    Endpoint(
+        *("POST", f"{T}/operate", "operate", _operate, Status, wire.Operate),
+        "Pause, resume, stop, drop an arm, close a site, …, with a reason.",
+    ),
+    Endpoint(
+        *("GET", f"{T}/codes", "codes", _codes, dict[str, str]),
+        says="The arm of each code, in a blinded trial.",
+    ),
+    Endpoint(
+        *("POST", f"{T}/expire", "expire", _expire, wire.Released),
+        says="Give up late outcomes, and release what the clock says.",
+    ),
+    Endpoint(
+        "GET",
+        f"{T}/transcript",
+        "transcript",
+        _transcript,
+        dict[str, Any],
+        says="What may be published.",
+    ),
+    Endpoint(
+        *("GET", f"{T}/report", "report", _report, str),
+        says="The transcript as a page.",
+        media="text/html",
+    ),
+    Endpoint(
+        *("GET", f"{T}/verify", "verify", _verify, wire.Verified),
+        says="Check the record.",
+        query=(("head", "A head that you know: the record must go on from there."),),
+    ),
+    Endpoint(
+        "GET",
+        f"{T}/journal",
+        "journal",
+        _journal,
+        list[wire.Noted],
+        says="Who called what, and when.",
+        query=(("most", "How many of the last calls; 1000 if left out."),),
+    ),
+    Endpoint(
+        "POST",
+        f"{T}/publish",
+        "publish",
+        _publish,
+        wire.Published,
+        says="Let anyone see the trial.",
+    ),
+    Endpoint("POST", f"{T}/unpublish", "publish", _unpublish, wire.Published, says="No longer."),
+    Endpoint(
+        *("POST", "/backup", "backup", _backup, bytes),
+        says="All trials, in a file of SQLite.",
+        media="application/vnd.sqlite3",
+    ),
+    Endpoint("GET", "/tokens", "tokens", _tokens, list[Token], says="Every token; no secret."),
+    Endpoint(
+        "POST", "/tokens", "tokens", _make_token, wire.MadeToken, wire.NewToken, "Make a token."
+    ),
+    Endpoint(
+        "POST", "/tokens/{about}/revoke", "tokens", _revoke, wire.Done, says="Revoke a token."
+    ),
+)

@@ -1,0 +1,145 @@
+"""What every call comes through: it gets a name, is counted, is refused while the
+service ends or has too much to do, and its answer gets its headers and a line in the
+log.
+"""
+
+import asyncio
+import secrets
+import time
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from discreet.service import logs
+from discreet.service.headers import add_headers
+from discreet.service.home import Home
+from discreet.service.limits import Bounds, Passage, SlowError, TooManyError, address_of
+from discreet.service.problems import problem_of
+
+SMALL = 65_536
+"""Bytes of a body that are read though nobody wants them, so that whoever sends it gets
+the answer, and not a broken connection.
+"""
+SHORT = 1.0
+"""Seconds for which that is tried."""
+SLOW = "the body of the call did not come in time: send it again, in one go"
+ENDING = "the service is being stopped: try again in a few seconds"
+
+
+class Gate:
+    """The way in and out."""
+
+    def __init__(self, app: ASGIApp, home: Home) -> None:
+        self._app = app
+        self._home = home
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a call."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        passage = Passage(secrets.token_hex(8), address_of(scope))
+        scope["passage"] = passage
+        body = Body(scope, receive, self._home.bounds)
+        answer = Answer(scope, send, body)
+        begun = time.perf_counter()
+        try:
+            await self._serve(scope, passage, body, answer)
+        finally:
+            seconds = time.perf_counter() - begun
+            template = str(scope.get("template", ""))
+            self._home.metrics.count(template, scope["method"], answer.status, seconds)
+            logs.note(
+                "call",
+                method=scope["method"],
+                route=template or "-",
+                status=answer.status,
+                ms=round(1000 * seconds, 1),
+                token=passage.number,
+                request=passage.request,
+            )
+
+    async def _serve(self, scope: Scope, passage: Passage, body: "Body", answer: "Answer") -> None:
+        entered = False
+        try:
+            if self._home.stopping:
+                raise TooManyError(ENDING, 503, 2)
+            self._home.limits.enter(passage)
+            entered = True
+            await self._app(scope, body.receive, answer.send)
+        except Exception as error:
+            if not isinstance(error, TooManyError | SlowError):
+                logs.unexpected(error, passage.request)
+            if answer.status:
+                raise BrokenOffError from None
+            refused = problem_of(error)
+            if self._home.stopping:
+                refused.headers["Connection"] = "close"
+            await refused(scope, body.receive, answer.send)
+        finally:
+            if entered:
+                self._home.limits.leave(passage)
+
+
+class BrokenOffError(Exception):
+    """An answer that broke off: the connection is closed, so that nobody takes the part
+    for the whole.
+    """
+
+
+class Body:
+    """The body of a call, waited for with patience that ends."""
+
+    def __init__(self, scope: Scope, receive: Receive, bounds: Bounds) -> None:
+        headers = dict(scope["headers"])
+        said = headers.get(b"content-length", b"0")
+        self.whole = said == b"0" and b"transfer-encoding" not in headers
+        """Whether all of it is here."""
+        self._receive = receive
+        self._patience = bounds.patience
+        self._until = time.monotonic() + bounds.whole
+
+    async def receive(self) -> Message:
+        """The next part."""
+        if self.whole:
+            return await self._receive()
+        left = min(self._patience, self._until - time.monotonic())
+        try:
+            async with asyncio.timeout(left):
+                message = await self._receive()
+        except TimeoutError:
+            raise SlowError(SLOW) from None
+        self.whole = message["type"] != "http.request" or not message.get("more_body", False)
+        return message
+
+    async def drain(self) -> None:
+        """Read what is left, if it is little."""
+        read, until = 0, time.monotonic() + SHORT
+        try:
+            while not self.whole and read < SMALL:
+                async with asyncio.timeout(until - time.monotonic()):
+                    read += len((await self.receive()).get("body", b""))
+        except (TimeoutError, SlowError):
+            return
+
+
+class Answer:
+    """The answer to a call."""
+
+    def __init__(self, scope: Scope, send: Send, body: Body) -> None:
+        self.status = 0
+        """None yet."""
+        self._scope = scope
+        self._send = send
+        self._body = body
+
+    async def send(self, message: Message) -> None:
+        """Send a part of it, the first with our headers."""
+        if message["type"] == "http.response.start":
+            await self._body.drain()
+            self.status = message["status"]
+            path = bytes(self._scope.get("raw_path") or b"")
+            add_headers(message, path, self._scope.get("scheme") == "https")
+            message["headers"] += [(b"x-request-id", self._scope["passage"].request.encode())]
+            if not self._body.whole:
+                message["headers"] += [(b"connection", b"close")]
+        await self._send(message)

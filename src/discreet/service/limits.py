@@ -1,0 +1,221 @@
+"""How much a caller may want: of calls a second, of calls at once, of patience.
+
+All of it is per process: several servers in front of one database allow as many times
+as much.
+"""
+
+import ipaddress
+import math
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from starlette.types import Scope
+
+from discreet.errors import DiscreetError
+from discreet.service.metrics import Metrics
+from discreet.trials.store.doors import Token
+
+MOST_KEYS = 10_000
+"""Callers whose allowance is remembered; of more, the one who was here longest ago is
+forgotten.
+"""
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """The limits, and why they are what they are."""
+
+    rate: float = 50.0
+    """Calls a second of one token: a busy site enrols somebody every few seconds, a
+    platform behind a product says more with `discreet serve --rate`.
+    """
+    burst: float = 4.0
+    """Seconds of that rate which may come at once: a desk that was offline catches
+    up.
+    """
+    stranger_rate: float = 10.0
+    """Calls a second of one address without a token, or with a wrong one."""
+    stranger_burst: float = 3.0
+    """Seconds of that which may come at once: a public page and what is on it."""
+    each: int = 512
+    """Calls of one token at once: half of all, so that no caller keeps out the others;
+    and as many as viewers of one trial who come back at the same moment.
+    """
+    calls: int = 1024
+    """Calls at once in all: what waits behind them is better told to come back."""
+    streams_each: int = 1000
+    """Streams of events at once, of one token, or of one address without one."""
+    streams: int = 2000
+    """Streams at once in all: each is a connection, and little else."""
+    connections: int = 4000
+    """Connections at once in all, idle ones too: below the files a process may open on
+    common systems with a service manager.
+    """
+    headers: int = 32_768
+    """Bytes of the first line and headers of a call."""
+    patience: float = 10.0
+    """Seconds without a byte after which whoever sends headers or a body is given
+    up.
+    """
+    whole: float = 30.0
+    """Seconds within which a body must be there: 2 MB at 0.5 Mbit/s."""
+    idle: int = 15
+    """Seconds for which a connection is kept between calls."""
+    grace: int = 30
+    """Seconds for which a service that ends waits for what is under way: as long as
+    the database waits for others who write.
+    """
+
+
+class TooManyError(DiscreetError):
+    """A caller who wants more than its share."""
+
+    def __init__(self, words: str, status: int, seconds: int) -> None:
+        super().__init__(words)
+        self.status = status
+        self.seconds = seconds
+        """After which it may try again."""
+
+
+class SlowError(DiscreetError):
+    """A caller whose body does not come."""
+
+
+class Buckets:
+    """Allowances that fill up over time, one for each key."""
+
+    def __init__(self, rate: float, burst: float, clock: Callable[[], float]) -> None:
+        self.rate = rate
+        self.most = max(rate * burst, 1.0)
+        self._clock = clock
+        self._levels: dict[int | str, tuple[float, float]] = {}
+        """What each had when it was used last; those used last at the end."""
+
+    def take(self, key: int | str) -> float:
+        """Take one; 0, or the seconds until there is one."""
+        now = self._clock()
+        level, since = self._levels.pop(key, (self.most, now))
+        level = min(self.most, level + (now - since) * self.rate)
+        taken = level >= 1
+        self._levels[key] = (level - taken, now)
+        if len(self._levels) > MOST_KEYS:
+            del self._levels[next(iter(self._levels))]
+        return 0.0 if taken else (1 - level) / self.rate
+
+
+@dataclass
+class Passage:
+    """One call, from when it comes in until it is answered."""
+
+    request: str = ""
+    """A name of the call, for the log."""
+    address: str = ""
+    number: int | None = None
+    """Of the token, once it is known."""
+    key: int | str | None = None
+    """Under which it is counted among calls at once."""
+    stream: bool = False
+
+
+class Limits:
+    """Who may come in now. Used in the event loop's thread alone."""
+
+    def __init__(
+        self,
+        bounds: Bounds,
+        metrics: Metrics,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.bounds = bounds
+        self._metrics = metrics
+        self._known = Buckets(bounds.rate, bounds.burst, clock)
+        self._strangers = Buckets(bounds.stranger_rate, bounds.stranger_burst, clock)
+        self._calls = 0
+        self._streams = 0
+        self._each = Counter[int | str]()
+        self._streams_each = Counter[int | str]()
+
+    def enter(self, passage: Passage) -> None:
+        """A call has come; refused if there are too many in all."""
+        if self._calls >= self.bounds.calls:
+            raise TooManyError(
+                "the service has more to do than it can now: try again in a second", 503, 1
+            )
+        self._calls += 1
+        self._metrics.under_way.inc()
+
+    def admit(self, scope: Scope, token: Token | None) -> None:
+        """Whose call it is, is known; refused if that caller wants too much. Every call
+        that looks up a token, or has none, comes by here once.
+        """
+        passage = passage_of(scope)
+        passage.number = None if token is None else token.number
+        key = passage.address if token is None else token.number
+        buckets = self._strangers if token is None else self._known
+        if seconds := buckets.take(key):
+            words = f"this is more than {buckets.rate:g} calls a second"
+            if token is None:
+                words += " without a token"
+            raise TooManyError(f"{words}: try again a little later", 429, math.ceil(seconds))
+        if token is not None:
+            if self._each[key] >= self.bounds.each:
+                raise TooManyError(
+                    f"this token has {self.bounds.each} calls under way: wait for their answers",
+                    *(503, 1),
+                )
+            passage.key = key
+            self._each[key] += 1
+
+    def begin_stream(self, scope: Scope) -> None:
+        """The call becomes a stream: it is counted among these from now on."""
+        passage = passage_of(scope)
+        key = passage.address if passage.number is None else passage.number
+        each = self._streams_each[key] >= self.bounds.streams_each
+        if each or self._streams >= self.bounds.streams:
+            raise TooManyError(
+                "there are as many streams open as there may be: try again later", 503, 60
+            )
+        self.leave(passage)
+        passage.stream, passage.key = True, key
+        self._streams += 1
+        self._streams_each[key] += 1
+        self._metrics.streams.inc()
+
+    def leave(self, passage: Passage) -> None:
+        """The call is over."""
+        counter = self._streams_each if passage.stream else self._each
+        if passage.key is not None:
+            counter[passage.key] -= 1
+            if not counter[passage.key]:
+                del counter[passage.key]
+            passage.key = None
+        if passage.stream:
+            self._streams -= 1
+            self._metrics.streams.dec()
+        else:
+            self._calls -= 1
+            self._metrics.under_way.dec()
+
+
+def passage_of(scope: Scope) -> Passage:
+    """What is known of a call."""
+    found = scope.setdefault("passage", Passage())
+    assert isinstance(found, Passage)
+    return found
+
+
+def address_of(scope: Scope) -> str:
+    """Who calls, without a token: the address; of IPv6 the network, since whoever has
+    one address has all of that.
+    """
+    client = scope.get("client")
+    host = str(client[0]) if client else ""
+    try:
+        found = ipaddress.ip_address(host)
+    except ValueError:
+        return host
+    if found.version == 4:
+        return host
+    return str(ipaddress.ip_network((found, 64), strict=False))

@@ -1,0 +1,230 @@
+"""What the API is, for programs (OpenAPI 3.1) and as a page: made of the table of
+endpoints and the typed structures, so that it says what is so.
+"""
+
+import re
+from typing import Any, get_args
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from discreet.reports.page import Section, Table, Text, page
+from discreet.service.access import ACTIONS, PUBLIC
+from discreet.service.api import KEY, MOST_BYTES
+from discreet.service.endpoints import ENDPOINTS, PREFIX, Endpoint
+from discreet.service.headers import REPORT_POLICY
+from discreet.service.problems import TYPE, Problem
+from discreet.service.routes import Route
+from discreet.trials.names import LONGEST_NAME
+from discreet.version import __version__
+
+REF = "#/components/schemas/{name}"
+DESCRIPTION = (
+    "Trials as a service. Send a token as `Authorization: Bearer …`; what anyone may see of a "
+    "published trial needs none. Outcomes go in and never come out. Repeat a POST whose answer "
+    "was lost with the same `Idempotency-Key`: it is done once (but a token or a link that is made "
+    "twice is two, since its secret is kept nowhere: revoke one). Names in paths are "
+    "percent-encoded, slashes too; a name that is `.` or `..` gets a `=` in front."
+)
+PATH = {
+    "name": "The name of the trial, percent-encoded.",
+    "about": "The number of the token.",
+}
+REFUSALS = {
+    "400": "The call cannot be read.",
+    "401": "This needs a token.",
+    "403": "This token does not let its holder do this.",
+    "404": "There is no such trial, or no such token.",
+    "408": "The body did not come in time.",
+    "409": "The record of the trial cannot be trusted.",
+    "413": f"The body has more than {MOST_BYTES} bytes.",
+    "422": "Refused, with the reason and what to do.",
+    "429": "Too many calls; `Retry-After` says when to try again.",
+    "500": "Something is wrong with the service.",
+    "503": "The database cannot be used now, or there is too much to do: try again.",
+}
+"""Every call may be answered so, with a problem document (RFC 9457)."""
+
+
+def document() -> dict[str, Any]:
+    """The whole description."""
+    types = [one for row in ENDPOINTS for one in (row.gives, row.takes) if _structured(one)]
+    found, components = msgspec.json.schema_components([*types, Problem], ref_template=REF)
+    schemas = dict(zip(map(repr, types), found, strict=False))
+    paths: dict[str, Any] = {}
+    for row in ENDPOINTS:
+        paths.setdefault(f"{PREFIX}{row.path}", {})[row.method.lower()] = _operation(row, schemas)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "discreet", "version": __version__, "description": DESCRIPTION},
+        "paths": paths,
+        "components": {
+            "schemas": components,
+            "responses": {status: _refusal(words) for status, words in REFUSALS.items()},
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
+    }
+
+
+def _structured(type: Any) -> bool:
+    return type not in (None, str, bytes)
+
+
+def _operation(row: Endpoint, schemas: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "operationId": _id_of(row),
+        "summary": row.says,
+        "description": f"For: {', '.join(roles_of(row))}.",
+        "security": [{"token": []}, *([{}] if row.action in PUBLIC else [])],
+        "parameters": _parameters(row),
+        "responses": {
+            "200": {"description": row.says, "content": {row.media: _given(row, schemas)}},
+            **{status: {"$ref": f"#/components/responses/{status}"} for status in REFUSALS},
+        },
+    }
+    if row.takes is not None:
+        content = {"application/json": {"schema": schemas[repr(row.takes)]}}
+        found["requestBody"] = {"required": True, "content": content}
+    return found
+
+
+def _given(row: Endpoint, schemas: dict[str, Any]) -> dict[str, Any]:
+    if _structured(row.gives):
+        return {"schema": schemas[repr(row.gives)]}
+    return {"schema": {"type": "string"}} if row.gives is str else {}
+
+
+def _parameters(row: Endpoint) -> list[dict[str, Any]]:
+    text = {"type": "string", "minLength": 1}
+    found: list[dict[str, Any]] = [
+        {"name": name, "in": "path", "required": True, "description": PATH[name], "schema": text}
+        for name in re.findall(r"{(\w+)}", row.path)
+    ]
+    found += [
+        {"name": name, "in": "query", "description": words, "schema": {"type": "string"}}
+        for name, words in row.query
+    ]
+    if row.method == "POST":
+        key = {"name": KEY.title(), "in": "header", "schema": {**text, "maxLength": LONGEST_NAME}}
+        words = "A text of your own for this request: with the same one it is done once."
+        found.append({**key, "description": words})
+    if row.media == "text/event-stream":
+        seen = {"name": "Last-Event-ID", "in": "header", "schema": {"type": "string"}}
+        found.append({**seen, "description": "The id of the last event that was received."})
+    return found
+
+
+def _refusal(words: str) -> dict[str, Any]:
+    return {
+        "description": words,
+        "content": {TYPE: {"schema": {"$ref": REF.format(name=Problem.__name__)}}},
+    }
+
+
+def _id_of(row: Endpoint) -> str:
+    words = [word for word in row.path.split("/") if word and not word.startswith("{")]
+    return "_".join([row.method.lower(), *words, *(["one"] if row.path.endswith("}") else [])])
+
+
+def roles_of(row: Endpoint) -> list[str]:
+    """Who may call it, in words."""
+    found = sorted(ACTIONS[row.action])
+    return [*found, *(["anyone, of a published trial"] if row.action in PUBLIC else [])]
+
+
+# --- the page -------------------------------------------------------------------------
+
+
+def docs_page(described: dict[str, Any]) -> str:
+    """The same for people: one file, no script, no network."""
+    rows = [_row(row) for row in ENDPOINTS]
+    sections = [
+        Section("How to call it", [Text(DESCRIPTION.replace("`", "")), Text(_example())]),
+        Section(
+            "Calls",
+            [
+                Table(
+                    ["call", "what", "takes", "gives", "for"],
+                    rows,
+                    words=["what", "takes", "gives", "for"],
+                )
+            ],
+        ),
+        Section(
+            "Refusals",
+            [
+                Text("As problem documents (RFC 9457): title, status and detail, what to do."),
+                Table(["status", "means"], list(REFUSALS.items()), words=["means"]),
+            ],
+        ),
+    ]
+    for name, schema in sorted(described["components"]["schemas"].items()):
+        sections.append(Section(name, _fields(schema)))
+    return page("The API of discreet", sections, "Everything a trial can do, over HTTP.")
+
+
+def _example() -> str:
+    return (
+        f'For instance: curl -H "Authorization: Bearer $DISCREET_TOKEN" -H "Idempotency-Key: '
+        f'monday-1" -d \'{{"n": 1}}\' http://127.0.0.1:8642{PREFIX}/trials/dose/ask'
+    )
+
+
+def _row(row: Endpoint) -> list[str]:
+    said = "".join(f" ?{name}= {words}" for name, words in row.query)
+    takes = "–" if row.takes is None else row.takes.__name__
+    gives = _shown(row.gives) if _structured(row.gives) else row.media
+    call = f"{row.method} {PREFIX}{row.path}"
+    return [call, f"{row.says}{said}", takes, gives, ", ".join(roles_of(row))]
+
+
+def _shown(type: Any) -> str:
+    """A type without the modules of its parts."""
+    name = str(getattr(type, "__name__", type))
+    parts = ", ".join(map(_shown, get_args(type)))
+    return f"{name}[{parts}]" if parts else name
+
+
+def _fields(schema: dict[str, Any]) -> list[Text | Table]:
+    needed = schema.get("required", [])
+    rows = [
+        [name, _kind(one), "" if name in needed else _usual(one)]
+        for name, one in schema.get("properties", {}).items()
+    ]
+    words = Text(schema.get("description", ""))
+    return [words, Table(["field", "kind", "if left out"], rows)] if rows else [words]
+
+
+def _usual(schema: dict[str, Any]) -> str:
+    return msgspec.json.encode(schema.get("default")).decode()
+
+
+def _kind(schema: dict[str, Any]) -> str:
+    """What a field holds, in a word or two."""
+    if "$ref" in schema:
+        return str(schema["$ref"]).rpartition("/")[2]
+    if "anyOf" in schema:
+        return " or ".join(map(_kind, schema["anyOf"]))
+    if schema.get("type") == "array":
+        items = schema.get("items") or schema.get("prefixItems", [{}])[0]
+        return f"list of {_kind(items)}"
+    return str(schema.get("type", "anything"))
+
+
+# --- served ---------------------------------------------------------------------------
+
+
+def routes() -> list[Route]:
+    """The description, for anyone: it holds nothing of trials."""
+    described = document()
+    text, shown = msgspec.json.encode(described), docs_page(described)
+
+    async def for_programs(_: Request) -> Response:
+        return Response(text, media_type="application/json")
+
+    async def for_people(_: Request) -> Response:
+        headers = {"Content-Security-Policy": REPORT_POLICY}
+        return Response(shown, headers=headers, media_type="text/html")
+
+    return [Route(f"{PREFIX}/openapi.json", for_programs), Route("/api/docs", for_people)]

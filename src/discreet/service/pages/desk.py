@@ -1,0 +1,267 @@
+"""A site's desk: enrol the next person, enter outcomes, see who is waited for.
+
+Every form carries a key under which it is done once (`frame.once_of`), and leads to a
+page that can be loaded again. No address has an id, an identity or an outcome in it:
+people are named by their numbers in the record.
+"""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from starlette.responses import Response
+from starlette.routing import Route
+
+from discreet.errors import DiscreetError, InvalidInputError
+from discreet.service.access import NotHereError, Visitor
+from discreet.service.invitations import DAYS, invite, link_path
+from discreet.service.pages.deskview import SAID, Face, desk_view, person_view, waited_for
+from discreet.service.pages.frame import Look, Work, address, look, once_of, send
+from discreet.service.pages.qr import qr_picture
+from discreet.trials.calls import Caller
+from discreet.trials.intake import number_of
+from discreet.trials.outcomes import Response as Randomised
+from discreet.trials.status import Told
+
+NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[-+]?[0-9]+)?", re.IGNORECASE)
+TYPE_A_NUMBER = (
+    "type the outcome as a number in digits, with a point before decimals, such as 7 or 0.25. "
+    "Nothing was told"
+)
+NOT_ARRIVED = (
+    "your last press did not reach the service, and nobody was enrolled by it: press once more"
+)
+
+
+def _face(looking: Look) -> Face:
+    """What the desk is about: the trial, and the site it stands in."""
+    bound = looking.visitor.site
+    site = bound or looking.form.get("site") or looking.request.query_params.get("site") or None
+    chosen = site is not None and bound is None
+    return Face(looking.home.trial(looking.name), _caller(looking), site, chosen)
+
+
+def _caller(looking: Look) -> Caller:
+    return looking.home.caller(looking.name, looking.visitor)
+
+
+def _key(looking: Look, kind: str) -> str | None:
+    """Under which a form is done once; apart from those of other kinds."""
+    key = once_of(looking.form, looking.visitor)
+    return None if key is None else f"{key} {kind}"[-200:]
+
+
+async def _desk(looking: Look) -> Response:
+    query = looking.request.query_params
+    asked, wrong = query.get("asked"), ""
+    if asked is not None:
+        if number := await looking.run(_enrolled_before, looking, asked):
+            return _to_person(looking, number, "enrolled")
+        wrong = NOT_ARRIVED
+    return await _show_desk(looking, wrong=wrong)
+
+
+def _enrolled_before(looking: Look, asked: str) -> int | None:
+    """The number of the person whom a form has enrolled; nobody is enrolled by this."""
+    looking.form = {"once": asked}
+    key = _key(looking, "ask")
+    if key is None or not looking.home.trial(looking.name).asked(key):
+        return None
+    return number_of(_caller(looking).ask(request=key).assignments[0].id)
+
+
+async def _show_desk(
+    looking: Look, status: int = 200, wrong: str = "", waits: str = ""
+) -> Response:
+    query = looking.request.query_params
+    said = SAID.get(query.get("said", ""), "") if not (wrong or waits) else ""
+    about = query.get("person", "")
+    view = await looking.run(lambda: desk_view(_face(looking)))
+    who = f"Person {about}: " if said and about.isascii() and about.isdigit() else ""
+    return looking.page(
+        "desk.html", status, view=view, wrong=wrong, waits=waits or view.waits, said=who + said
+    )
+
+
+async def _person(looking: Look) -> Response:
+    said = SAID.get(looking.request.query_params.get("said", ""), "")
+    number = looking.request.path_params["number"]
+    if not (number.isascii() and number.isdigit() and len(number) < 10):
+        raise NotHereError("there is no such page")
+    return await _show_person(looking, int(number), said=said)
+
+
+async def _show_person(
+    looking: Look, number: int, status: int = 200, said: str = "", wrong: str = "", **more: Any
+) -> Response:
+    view = await looking.run(lambda: person_view(_face(looking), number))
+    about = {"arm": None, "link": None, "link_picture": None, "days": DAYS, **more}
+    return looking.page("desk_person.html", status, view=view, said=said, wrong=wrong, **about)
+
+
+# --- forms ----------------------------------------------------------------------------
+
+
+async def _enrol(looking: Look) -> Response:
+    form = looking.form
+
+    def ask() -> Any:
+        return _caller(looking).ask(
+            site=form.get("site") or None,
+            person=form.get("person") or None,
+            request=_key(looking, "ask"),
+        )
+
+    try:
+        batch = await looking.run(ask)
+    except DiscreetError as error:
+        return await _show_desk(looking, 422, wrong=_of_one(str(error)))
+    if not batch.assignments:
+        status = await looking.run(looking.home.trial(looking.name).status)
+        return await _show_desk(looking, waits=waited_for(batch, status))
+    return _to_person(looking, number_of(batch.assignments[0].id), "enrolled")
+
+
+def _of_one(words: str) -> str:
+    """What is said of a list of people, of the one that a desk enrols."""
+    return words.replace(
+        "people number 1 of the list took part before: leave them out",
+        "this person took part before, and cannot take part again",
+    )
+
+
+async def _find(looking: Look) -> Response:
+    """Whoever types a short code, or only its number, or the whole id."""
+    number = number_of(looking.form.get("code", "").strip())
+    try:
+        if number < 1:
+            raise InvalidInputError("type a person's number, or the code that begins with it")
+        await looking.run(_caller(looking).person, number)
+    except DiscreetError as error:
+        return await _show_desk(looking, 422, wrong=str(error))
+    return _to_person(looking, number)
+
+
+def _about_one(work: Callable[[Look, Caller, str], str], at_desk: frozenset[str]) -> Work:
+    """A form about one person: what was done is said on a page that can be loaded
+    again, what was refused on the page of that person.
+    """
+
+    async def serve(looking: Look) -> Response:
+        id = looking.form.get("id", "")
+        try:
+            said = await looking.run(lambda: work(looking, _caller(looking), id))
+        except DiscreetError as error:
+            return await _show_person(looking, number_of(id), 422, wrong=str(error))
+        if said in at_desk:
+            extra = _site_words(looking)
+            return looking.go(f"{_desk_path(looking)}?said={said}&person={number_of(id)}{extra}")
+        return _to_person(looking, number_of(id), said)
+
+    return serve
+
+
+def _tell(looking: Look, caller: Caller, id: str) -> str:
+    return _told(caller.tell(id, _outcome(looking), _key(looking, "tell")), "taken")
+
+
+def _answer(looking: Look, caller: Caller, id: str) -> str:
+    response = Randomised.parse(looking.form.get("response", ""))
+    return _told(caller.answer(id, response, _key(looking, "answer")), "answered")
+
+
+def _amend(looking: Look, caller: Caller, id: str) -> str:
+    caller.amend(id, _outcome(looking), _key(looking, "amend"))
+    return "amended"
+
+
+def _miss(looking: Look, caller: Caller, id: str) -> str:
+    if looking.form.get("sure") != "yes":
+        raise InvalidInputError("say that you are sure: tick the box. Nothing was changed")
+    return _told(caller.miss(id, _key(looking, "miss")), "missing")
+
+
+def _reissue(looking: Look, caller: Caller, id: str) -> str:
+    caller.reissue(id, _key(looking, "reissue"))
+    return "reissued"
+
+
+def _told(told: Told, new: str) -> str:
+    """What to say: it follows from the id and the time, never from an outcome."""
+    return new if told.new else "late" if told.late else "before"
+
+
+def _outcome(looking: Look) -> float:
+    """The outcome that was typed; the error does not repeat it."""
+    text = looking.form.get("outcome", "").strip()
+    if not NUMBER.fullmatch(text):
+        raise InvalidInputError(TYPE_A_NUMBER)
+    return float(text)
+
+
+async def _unblind(looking: Look) -> Response:
+    """The arm is on this one answer, and in no address."""
+    id, reason = looking.form.get("id", ""), looking.form.get("reason", "").strip()
+    try:
+        arm = await looking.run(_caller(looking).unblind, id, reason, _key(looking, "unblind"))
+    except DiscreetError as error:
+        return await _show_person(looking, number_of(id), 422, wrong=str(error))
+    return await _show_person(looking, number_of(id), arm=arm)
+
+
+async def _invite(looking: Look) -> Response:
+    """The link is on this one answer, and nowhere kept."""
+    id, visitor = looking.form.get("id", ""), looking.visitor
+    try:
+        days = _days(looking.form.get("days", ""))
+        made = await looking.run(invite, looking.home, visitor, looking.name, id, days)
+    except DiscreetError as error:
+        return await _show_person(looking, number_of(id), 422, wrong=str(error))
+    link = str(looking.request.base_url).rstrip("/") + link_path(made[0])
+    picture = qr_picture(link)
+    return await _show_person(looking, number_of(id), link=link, link_picture=picture, days=days)
+
+
+def _days(text: str) -> float:
+    if not NUMBER.fullmatch(text.strip()):
+        raise InvalidInputError("say for how many days the link is good, as a number")
+    return float(text)
+
+
+# --- where to go ----------------------------------------------------------------------
+
+
+def _desk_path(looking: Look) -> str:
+    return address("t", looking.name, "desk")
+
+
+def _to_person(looking: Look, number: int, said: str = "") -> Response:
+    query = f"?said={said}" if said else ""
+    extra = _site_words(looking)
+    return looking.go(f"{_desk_path(looking)}/{number}{query or '?' * bool(extra)}{extra}")
+
+
+def _site_words(looking: Look) -> str:
+    """The site that an operator's desk stands in, in an address."""
+    visitor: Visitor = looking.visitor
+    site = "" if visitor.site else looking.form.get("site", "")
+    return f"&site={address(site)[1:]}" if site else ""
+
+
+def routes(home: Any) -> list[Route]:
+    """The pages and forms of a desk."""
+    desk = "/t/{name}/desk"
+    back = frozenset({"taken", "answered", "missing"})
+    return [
+        look(home, desk, "ask", _desk),
+        look(home, desk + "/{number}", "open", _person),
+        send(home, f"{desk}/enrol", "ask", _enrol),
+        send(home, f"{desk}/find", "open", _find),
+        send(home, f"{desk}/tell", "tell", _about_one(_tell, back)),
+        send(home, f"{desk}/answer", "answer", _about_one(_answer, back)),
+        send(home, f"{desk}/amend", "amend", _about_one(_amend, back)),
+        send(home, f"{desk}/miss", "miss", _about_one(_miss, back)),
+        send(home, f"{desk}/reissue", "reissue", _about_one(_reissue, back)),
+        send(home, f"{desk}/unblind", "unblind", _unblind),
+        send(home, f"{desk}/invite", "invite", _invite),
+    ]

@@ -1,0 +1,225 @@
+"""What a desk shows of a trial, in words and numbers for a template."""
+
+import time
+from typing import NamedTuple
+
+from discreet.errors import InvalidInputError
+from discreet.scale import CLIP, NUMBERS, Scale
+from discreet.service.pages.frame import ENVIRONMENT
+from discreet.service.pages.qr import qr_picture
+from discreet.trials.calls import Caller
+from discreet.trials.intake import number_of
+from discreet.trials.protocol import ANONYMOUS, Protocol
+from discreet.trials.status import Batch, OpenAssignment, Status
+from discreet.trials.trial import Trial
+
+MOST_ROWS = 200
+"""People who are waited for that one page lists."""
+SAID = {
+    "enrolled": "enrolled.",
+    "taken": "the outcome was taken.",
+    "answered": "the randomised answer was taken.",
+    "missing": "it is noted that the outcome will not come.",
+    "before": (
+        "an outcome was told before, or it was said to be missing. Nothing was changed: if it is "
+        "wrong, correct it below."
+    ),
+    "late": "the deadline has passed. What was told by then counts; nothing was changed.",
+    "amended": "the outcome was corrected.",
+    "reissued": (
+        "there is a new id. The one before, and every link that was made with it, is of no use any "
+        "more."
+    ),
+}
+"""What a page says was done. It follows from ids and times, never from an outcome."""
+
+
+class Face(NamedTuple):
+    """A trial, as somebody looks at it from a desk."""
+
+    trial: Trial
+    caller: Caller
+    place: str | None
+    """The site that the desk stands in."""
+    chosen: bool
+    """Whether an operator chose it."""
+
+
+class Waited(NamedTuple):
+    """Somebody whose outcome is not in."""
+
+    number: int
+    arm: str
+    site: str | None
+    since: str
+    until: str
+    late: bool
+
+
+class DeskView(NamedTuple):
+    """All that a desk shows."""
+
+    name: str
+    place: str | None
+    choices: tuple[str, ...] | None
+    """Sites among which an operator picks; None: whoever looks is bound to one."""
+    any_site: bool
+    """Whether people may come from sites that nobody has named."""
+    named: bool
+    """Whether it must be said who comes."""
+    open: bool
+    """Whether anybody can be enrolled: not after the end, in a pause, at a closed
+    site.
+    """
+    waits: str
+    local: bool
+    blind: bool
+    rows: list[Waited]
+    more: int
+    """People who are waited for and not listed."""
+
+
+class PersonView(NamedTuple):
+    """All that the page of one person shows."""
+
+    name: str
+    place: str | None
+    chosen: bool
+    number: int
+    id: str
+    short: str
+    picture: str
+    arm: str
+    site: str | None
+    since: str
+    until: str
+    local: bool
+    blind: bool
+    question: str
+    yes_no: bool
+    low: str
+    high: str
+    better: str
+    clip: bool
+    options: str
+
+
+def desk_view(face: Face) -> DeskView:
+    """The desk of a site."""
+    status, protocol = face.trial.status(), face.trial.protocol
+    bound = face.caller.site is not None
+    names = tuple(site.name for site in status.sites)
+    closed = {site.name for site in status.sites if site.closed}
+    if face.place is not None and face.place not in names and protocol.sites is not None:
+        raise InvalidInputError(f"this trial has no such site; its sites: {', '.join(names)}")
+    known = face.place is None or face.place in names
+    found = face.caller.open_assignments(face.place) if known else []
+    rows = [_waited(one) for one in found[:MOST_ROWS]]
+    shut = _shut(status, face.place in closed)
+    return DeskView(
+        name=protocol.name,
+        place=face.place,
+        choices=None if bound else names,
+        any_site=protocol.sites is None,
+        named=protocol.people != ANONYMOUS,
+        open=not shut,
+        waits=shut,
+        local=protocol.strategy.trust_model.randomised,
+        blind=protocol.blind,
+        rows=rows,
+        more=len(found) - len(rows),
+    )
+
+
+def person_view(face: Face, number: int) -> PersonView:
+    """The page of one person."""
+    protocol = face.trial.protocol
+    one = face.caller.person(number)
+    row = _waited(one)
+    return PersonView(
+        name=protocol.name,
+        place=face.place,
+        chosen=face.chosen,
+        number=row.number,
+        id=one.id,
+        short=short_code(one.id),
+        picture=qr_picture(one.id),
+        arm=row.arm,
+        site=row.site,
+        since=row.since,
+        until=row.until,
+        local=protocol.strategy.trust_model.randomised,
+        blind=protocol.blind,
+        question=protocol.question,
+        yes_no=is_yes_no(protocol),
+        low=f"{protocol.low:g}",
+        high=f"{protocol.high:g}",
+        better="more" if protocol.direction == "max" else "less",
+        clip=protocol.outside == CLIP,
+        options=protocol.respond_options,
+    )
+
+
+def is_yes_no(protocol: Protocol) -> bool:
+    """Whether an outcome is entered as yes or no."""
+    ends = (protocol.low, protocol.high) == (Scale().low, Scale().high)
+    return ends and protocol.strategy.outcomes != NUMBERS
+
+
+def short_code(id: str) -> str:
+    """What people say to each other: the number, and the first signs of the rest."""
+    number, _, rest = id.partition("-")
+    return f"{number}-{rest[:4]}"
+
+
+def waited_for(batch: Batch, status: Status) -> str:
+    """Why nobody was enrolled, in plain words."""
+    if shut := _shut(status, False):
+        return shut
+    if status.next_release is not None:
+        ahead = span(status.next_release - time.time())
+        return (
+            f"This round is full. It is released by the clock, in {ahead}; after that the next "
+            "person can be enrolled."
+        )
+    if batch.waiting == 1:
+        return "This round is full. One outcome is waited for before the next person is enrolled."
+    if batch.waiting:
+        return (
+            f"This round is full. {batch.waiting} outcomes are waited for before the next person "
+            "is enrolled."
+        )
+    return "No place is free now: as many people are enrolled as the protocol allows."
+
+
+def span(seconds: float) -> str:
+    """A time in the largest unit that tells it well."""
+    for size, word in ((86_400, "day"), (3600, "hour"), (60, "minute")):
+        if seconds >= 2 * size or (size == 60 and seconds >= size):
+            count = round(seconds / size)
+            return f"{count} {word}" if count == 1 else f"{count} {word}s"
+    return "less than a minute"
+
+
+def _shut(status: Status, site_closed: bool) -> str:
+    if status.stopped:
+        return "The trial is over: nobody is enrolled any more."
+    if status.paused:
+        return "The trial is paused: nobody is enrolled until an operator resumes it."
+    return "This site is closed: nobody is enrolled here." if site_closed else ""
+
+
+def _waited(one: OpenAssignment) -> Waited:
+    since = "" if one.age is None else "just now" if one.age < 60 else f"{span(one.age)} ago"
+    left = None if one.deadline is None else one.deadline - time.time()
+    until = "" if left is None else f"in {span(left)}" if left > 0 else "has passed"
+    late = left is not None and left <= 0
+    return Waited(number_of(one.id), one.arm, one.site, since, until, late)
+
+
+def sentence(words: str) -> str:
+    """Words as a sentence: a capital at its beginning, a point at its end."""
+    return words[:1].upper() + words[1:] + ("" if words.endswith((".", "!", "?")) else ".")
+
+
+ENVIRONMENT.filters["sentence"] = sentence

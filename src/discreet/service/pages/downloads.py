@@ -1,0 +1,113 @@
+"""What can be taken away from a page: the transcript, the report, the arms as a table,
+the picture. Each is computed once for a state of the record, however many want it.
+"""
+
+import csv
+import io
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from starlette.responses import Response
+
+from discreet.errors import RefusedError
+from discreet.reports.page import POLICY
+from discreet.reports.trial import means_picture, trial_page
+from discreet.service.access import SITE
+from discreet.service.pages.frame import Look
+from discreet.service.pictures import without_styles
+from discreet.service.remember import Remembered
+from discreet.trials.trial import Trial
+
+PICTURES = Remembered[str | None](64)
+FILES = Remembered[str](16)
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""With what a cell begins that a spreadsheet would compute."""
+NO_MEANS = "sites see how arms do when the trial has ended"
+NOTHING = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 10 1"/>'
+
+
+def picture_key(said: Mapping[str, Any]) -> str:
+    """What the picture of a trial depends on: another one is another picture."""
+    return f"{said['releases']}-{len(said['acts'])}-{int(said['stopped'])}"
+
+
+async def means(looking: Look) -> Response:
+    """The private means after each release, drawn."""
+
+    def drawn() -> str:
+        trial = looking.home.trial(looking.name)
+        status = trial.status()
+        if looking.visitor.role == SITE and trial.protocol.blind and not status.stopped:
+            raise RefusedError(NO_MEANS, True)
+        key = (looking.home.url, looking.name, picture_key(status.to_dict()))
+        return PICTURES.get(key, lambda: _drawn(trial)) or NOTHING
+
+    found = await looking.run(drawn)
+    return Response(found, 200, {"Cache-Control": "private, max-age=600"}, "image/svg+xml")
+
+
+def _drawn(trial: Trial) -> str | None:
+    picture = means_picture(trial.transcript())
+    return None if picture is None else without_styles(picture.svg.decode())
+
+
+async def transcript(looking: Look) -> Response:
+    """What may be published."""
+    return await _file(looking, "transcript.json", "application/json", transcript_text)
+
+
+def transcript_text(trial: Trial) -> str:
+    """The transcript as it is written to a file."""
+    return json.dumps(trial.transcript(), indent=1, ensure_ascii=False) + "\n"
+
+
+async def report(looking: Look) -> Response:
+    """The transcript as a page of its own, with its own styles and no script."""
+    found = await _file(
+        looking, "report.html", "text/html", lambda trial: trial_page(trial.transcript())
+    )
+    found.headers["Content-Security-Policy"] = POLICY
+    return found
+
+
+async def arms(looking: Look) -> Response:
+    """The arms as a table for a spreadsheet."""
+    return await _file(looking, "arms.csv", "text/csv", _arms)
+
+
+def _arms(trial: Trial) -> str:
+    text = io.StringIO()
+    table = csv.writer(text)
+    table.writerow(["arm", "people", "outcomes behind the mean", "private mean", "low", "high"])
+    for arm in trial.status().arms:
+        ends = arm.interval or ("", "")
+        table.writerow(
+            [_cell(arm.name), arm.pulls, arm.count, "" if arm.mean is None else arm.mean, *ends]
+        )
+    return text.getvalue()
+
+
+def _cell(text: str) -> str:
+    """A name that no spreadsheet takes for a formula."""
+    return f"'{text}" if text.startswith(FORMULA) else text
+
+
+async def _file(looking: Look, ending: str, media: str, make: Callable[[Trial], str]) -> Response:
+    """A file of a trial, made once for a state of it."""
+
+    def made() -> str:
+        trial = looking.home.trial(looking.name)
+        status = trial.status()
+        key = (looking.home.url, looking.name, ending, status.head, status.pending)
+        return FILES.get(key, lambda: make(trial))
+
+    text = await looking.run(made)
+    plain = re.sub(r"[^A-Za-z0-9_-]+", "-", looking.name).strip("-")[:60] or "trial"
+    shown = "inline" if media == "text/html" else "attachment"
+    headers = {
+        "Cache-Control": "no-store",
+        "Content-Disposition": f'{shown}; filename="{plain}-{ending}"',
+    }
+    return Response(text, 200, headers, media)

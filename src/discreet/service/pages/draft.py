@@ -1,0 +1,287 @@
+"""A trial that is being thought out: what its form says, what is wrong with it field by
+field, and the protocol that it comes to.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from discreet.errors import InvalidInputError
+from discreet.scale import NUMBERS, YES_NO
+from discreet.strategies.presets import recommended
+from discreet.strategies.strategy import Strategy
+from discreet.trials.dealing import usual_dealing
+from discreet.trials.names import check_names, check_sites, plain_name
+from discreet.trials.protocol import (
+    ANONYMOUS,
+    BLINDING,
+    CLOCK,
+    COMPLETE,
+    CONTINUOUS,
+    ENROLMENT,
+    MOST_PEOPLE,
+    PEOPLE,
+    RELEASE,
+    UNBLINDED,
+    WAITING,
+    Protocol,
+)
+
+DAY = 86_400
+DEFAULTS: dict[str, str] = {
+    "name": "",
+    "arms": "usual\nnew",
+    "outcomes": YES_NO,
+    "low": "0",
+    "high": "10",
+    "direction": "max",
+    "difference": "15",
+    "base": "50",
+    "trust": "global",
+    "epsilon": "1",
+    "delta": "5",
+    "max_people": "",
+    "sites": "",
+    "deadline": "",
+    "release": COMPLETE,
+    "enrolment": WAITING,
+    "people": ANONYMOUS,
+    "blinding": UNBLINDED,
+    "accrual": "",
+    "delay": "",
+}
+"""Every field of the form, and what it says at first."""
+CHOICES: dict[str, tuple[str, ...]] = {
+    "outcomes": (YES_NO, NUMBERS),
+    "direction": ("max", "min"),
+    "trust": ("global", "local"),
+    "release": tuple(RELEASE),
+    "enrolment": tuple(ENROLMENT),
+    "people": tuple(PEOPLE),
+    "blinding": tuple(BLINDING),
+}
+NEEDS_DEADLINE = "this needs a deadline: say after how many days an outcome counts no more"
+FOR_THE_PLAN = (
+    *("arms", "outcomes", "low", "high", "difference", "base", "trust", "epsilon", "delta"),
+    *("max_people", "deadline", "release", "enrolment", "accrual", "delay"),
+)
+"""What the plan depends on."""
+
+
+@dataclass(frozen=True)
+class Draft:
+    """What the form says, read; fields that are wrong have a sentence in `wrong`."""
+
+    said: Mapping[str, str]
+    """As it was typed."""
+    wrong: Mapping[str, str]
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> Any:
+        """What a field says."""
+        return self.values[name]
+
+    @property
+    def plannable(self) -> bool:
+        """Whether a plan can be made."""
+        return not any(name in self.wrong for name in FOR_THE_PLAN)
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """What a plan depends on."""
+        fields = [name for name in FOR_THE_PLAN if name != "arms"]
+        return (len(self["arms"]), *(self.values[name] for name in fields))
+
+    @property
+    def gap(self) -> float:
+        """The difference worth finding, as a share of the range of outcomes."""
+        return float(self["difference"] / self._span)
+
+    @property
+    def base(self) -> float:
+        """About where the arms are; of numbers the middle of their range, as hard as
+        it gets.
+        """
+        return float(self["base"] / 100) if self["outcomes"] == YES_NO else 0.5
+
+    @property
+    def strategy(self) -> Strategy:
+        """The recommended one."""
+        return recommended(
+            self["epsilon"], self["delta"] / 100, self["trust"], self.gap, self["outcomes"]
+        ).strategy
+
+    @property
+    def calendar(self) -> dict[str, Any]:
+        """How people come and answer, for a plan in days; empty if nobody has said."""
+        if self["accrual"] is None:
+            return {}
+        days = {"accrual": self["accrual"], "delay": self["delay"] or 0.0}
+        if self["deadline"] is None:
+            return days
+        how = {"enrolment": self["enrolment"], "release": self["release"]}
+        return {**days, "deadline": self["deadline"], **how}
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What a trial is made with, beside its name, arms and strategy."""
+        yes_no = self["outcomes"] == YES_NO
+        deadline = self["deadline"]
+        return {
+            "max_people": self["max_people"],
+            "range": (0.0, 1.0) if yes_no else (self["low"], self["high"]),
+            "direction": self["direction"],
+            "sites": self["sites"] or None,
+            "deadline": None if deadline is None else float(round(deadline * DAY)),
+            **{name: self[name] for name in ("release", "enrolment", "people", "blinding")},
+        }
+
+    @property
+    def protocol(self) -> Protocol:
+        """What would be frozen; refuses what cannot be carried out."""
+        settings, strategy = self.settings, self.strategy
+        low, high = settings.pop("range")
+        return Protocol(
+            self["name"],
+            tuple(self["arms"]),
+            strategy,
+            low=low,
+            high=high,
+            dealing=usual_dealing(strategy),
+            **settings,
+        )
+
+    @property
+    def _span(self) -> float:
+        return 100.0 if self["outcomes"] == YES_NO else float(self["high"] - self["low"])
+
+
+def read(form: Mapping[str, str]) -> Draft:
+    """What a form says; a field that is not there says what it says at first."""
+    said = {name: form.get(name, usual)[:100_000] for name, usual in DEFAULTS.items()}
+    wrong, values = dict[str, str](), dict[str, Any]()
+    for name, reader in READERS.items():
+        try:
+            values[name] = reader(said[name].strip())
+        except InvalidInputError as error:
+            wrong[name], values[name] = str(error), None
+    for name, words in _together(values).items():
+        wrong.setdefault(name, words)
+    return Draft(said, wrong, values)
+
+
+def _together(values: Mapping[str, Any]) -> dict[str, str]:
+    """What does not go together."""
+    found = dict[str, str]()
+    yes_no, difference = values["outcomes"] == YES_NO, values["difference"]
+    low, high = values["low"], values["high"]
+    if not yes_no and None not in (low, high) and low >= high:
+        found["high"] = "the largest outcome must be above the smallest one"
+    elif difference is not None and None not in (low, high):
+        most = 100.0 if yes_no else high - low
+        if difference >= most:
+            found["difference"] = f"the difference must be smaller than {most:g}"
+        elif yes_no and values["base"] is not None and not _fits(values["base"], difference):
+            found["base"] = "no rates around this differ so much between 0 and 100"
+    if values["deadline"] is None:
+        for name, word in (("enrolment", CONTINUOUS), ("release", CLOCK)):
+            if values[name] == word:
+                found[name] = NEEDS_DEADLINE
+    elif (values["delay"] or 0) > values["deadline"]:
+        found["delay"] = "outcomes would all come after the deadline"
+    arms, most_people = values["arms"], values["max_people"]
+    if arms is not None and most_people is not None and most_people < len(arms):
+        found["max_people"] = f"it takes {len(arms)} people at least, one for each arm"
+    return found
+
+
+def _fits(base: float, gap: float) -> bool:
+    """Whether rates around a base differ so much, in one of the ways of a plan."""
+    middle = base + gap / 2 <= 100 and base - gap / 2 >= 0
+    return middle or base + gap <= 100 or base - gap >= 0
+
+
+# --- fields ---------------------------------------------------------------------------
+
+
+def _name(text: str) -> str:
+    if not text:
+        raise InvalidInputError("give the trial a name")
+    check_names(text, ["a", "b"])
+    return str(plain_name("the name of the trial", text))
+
+
+def _lines(text: str) -> list[str]:
+    return [line.strip() for line in text.splitlines() if line.strip()]
+
+
+def _arms(text: str) -> list[str]:
+    arms = [str(plain_name("the name of an arm", one)) for one in _lines(text)]
+    if len(arms) < 2:
+        raise InvalidInputError("name two arms or more, each on a line of its own")
+    check_names("x", arms)
+    return arms
+
+
+def _sites(text: str) -> list[str]:
+    sites = [str(plain_name("the name of a site", one)) for one in _lines(text)]
+    if len(set(sites)) < len(sites):
+        raise InvalidInputError("two sites have the same name: give each its own")
+    return list(check_sites(sites)) if sites else []
+
+
+def _number(low: float, high: float, words: str, empty: bool = False) -> Callable[[str], Any]:
+    """A field with a number strictly between two; None where it is empty and may be."""
+
+    def read_number(text: str) -> float | None:
+        if not text and empty:
+            return None
+        try:
+            number = float(text.replace(",", "."))
+        except ValueError:
+            number = math.nan
+        if not low < number < high:
+            raise InvalidInputError(words)
+        return number
+
+    return read_number
+
+
+def _most(text: str) -> int | None:
+    plain = text.replace(" ", "").replace("\u202f", "")
+    if not plain:
+        raise InvalidInputError("say after how many people the trial ends at the latest")
+    if not (plain.isascii() and plain.isdigit() and len(plain) < 11 and int(plain) <= MOST_PEOPLE):
+        raise InvalidInputError("this must be a whole number of people, such as 2000")
+    return int(plain)
+
+
+def _choice(name: str) -> Callable[[str], str]:
+    def read_choice(text: str) -> str:
+        if text not in CHOICES[name]:
+            raise InvalidInputError("choose one of these")
+        return text
+
+    return read_choice
+
+
+DAYS = "this must be a number of days above 0, such as 14, or be left empty"
+READERS: dict[str, Callable[[str], Any]] = {
+    "name": _name,
+    "arms": _arms,
+    "low": _number(-1e12, 1e12, "this must be a number, such as 0"),
+    "high": _number(-1e12, 1e12, "this must be a number, such as 10"),
+    "difference": _number(0, 1e12, "this must be a number above 0"),
+    "base": _number(-1e-9, 100 + 1e-9, "this must be a number from 0 to 100"),
+    "epsilon": _number(
+        1e-3, 100.000001, "this must be a number from 0.001 to 100; 1 is a usual choice"
+    ),
+    "delta": _number(0, 50, "this must be a number above 0 and below 50, such as 5"),
+    "max_people": _most,
+    "sites": _sites,
+    "deadline": _number(1e-5, 36_600, DAYS, empty=True),
+    "accrual": _number(0, 1e6, "this must be a number above 0, or be left empty", empty=True),
+    "delay": _number(-1e-9, 36_600, DAYS, empty=True),
+    **{name: _choice(name) for name in CHOICES},
+}

@@ -1,0 +1,148 @@
+"""What all pages share: who looks at them, templates, forms that only our own pages can
+send, and errors in words.
+"""
+
+import secrets
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import jinja2
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from discreet.errors import InvalidInputError, RefusedError
+from discreet.service import logs
+from discreet.service.access import Visitor
+from discreet.service.api import check
+from discreet.service.home import Home
+from discreet.service.limits import passage_of
+from discreet.service.problems import is_expected, words_of
+from discreet.service.routes import Route
+from discreet.service.tokens import form_key
+from discreet.trials.names import LONGEST_NAME, in_path
+
+COOKIE = "discreet_login"
+TEMPLATES = Path(__file__).parent.parent / "templates"
+ENVIRONMENT = jinja2.Environment(
+    loader=jinja2.FileSystemLoader(TEMPLATES),
+    autoescape=True,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    undefined=jinja2.StrictUndefined,
+)
+STALE = "this page is too old, or was not made by this service: load it again, and press once more"
+
+
+def address(*parts: str) -> str:
+    """The path of a page, whatever names are in it."""
+    return "/" + "/".join(map(in_path, parts))
+
+
+ENVIRONMENT.globals["address"] = address
+
+
+class Look:
+    """Somebody looks at a page, or sends a form of it."""
+
+    def __init__(self, home: Home, request: Request, visitor: Visitor) -> None:
+        self.home = home
+        self.request = request
+        self.visitor = visitor
+        self.name = str(request.path_params.get("name", ""))
+        """The trial it is about, or empty."""
+        self.form: Mapping[str, str] = {}
+        """What a form carries; empty when a page is looked at."""
+
+    async def run(self, work: Callable[..., Any], *about: Any) -> Any:
+        """Do something that waits for the disk."""
+        return await self.home.run(work, *about)
+
+    def page(self, template: str, status: int = 200, **context: Any) -> Response:
+        """A page, with what every page knows."""
+        login = self.request.cookies.get(COOKIE, "")
+        known = {
+            "visitor": self.visitor,
+            "form_key": form_key(login) if login else "",
+            "once": secrets.token_hex(16),
+            "here": self.request.url.path,
+        }
+        text = ENVIRONMENT.get_template(template).render(**known, **context)
+        return HTMLResponse(text, status, {"Cache-Control": "no-store"})
+
+    def go(self, path: str) -> Response:
+        """See another page now."""
+        return RedirectResponse(path, 303)
+
+
+Work = Callable[[Look], Awaitable[Response]]
+
+
+def look(home: Home, path: str, action: str, work: Work) -> Route:
+    """A page for those who may do what it is about (`access.ACTIONS`); an empty action
+    is for everybody.
+    """
+    return Route(path, _served(home, action, work, False), methods=["GET"])
+
+
+def send(home: Home, path: str, action: str, work: Work) -> Route:
+    """A form of such a page. It must come from our own page: it carries a key that
+    follows from the login.
+    """
+    return Route(path, _served(home, action, work, True), methods=["POST"])
+
+
+def once_of(form: Mapping[str, str], visitor: Visitor) -> str | None:
+    """The key of a form, under which it is done once however often it is pressed."""
+    key = form.get("once", "")
+    if not key or len(key) > LONGEST_NAME:
+        return None
+    return f"{visitor.role} {visitor.site or ''} {key}"[:LONGEST_NAME]
+
+
+def _served(
+    home: Home, action: str, work: Work, sent: bool
+) -> Callable[[Request], Awaitable[Response]]:
+    async def serve(request: Request) -> Response:
+        looking = Look(home, request, await visitor_of(home, request))
+        try:
+            if sent:
+                async with request.form(max_files=0, max_fields=1000) as form:
+                    looking.form = {key: str(value) for key, value in form.items()}
+                check_sent(request, looking.form, needs_login=bool(action))
+            if action:
+                await check(home, looking.visitor, action, looking.name)
+            answer = await work(looking)
+            if sent and looking.name:
+                home.changed(looking.name)
+            return answer
+        except RefusedError as error:
+            if not error.known and not sent:
+                return looking.go(f"/login?to={quote(request.url.path, safe='')}")
+            return looking.page("error.html", 403, words=str(error))
+        except Exception as error:
+            if not is_expected(error):
+                logs.unexpected(error, passage_of(request.scope).request)
+            status, words = words_of(error)
+            return looking.page("error.html", status, words=words)
+
+    return serve
+
+
+async def visitor_of(home: Home, request: Request) -> Visitor:
+    """Whoever looks, by the login of its browser."""
+    login = request.cookies.get(COOKIE)
+    token = None if not login else await home.run(home.tokens.find_login, login)
+    home.limits.admit(request.scope, token)
+    return Visitor(token)
+
+
+def check_sent(request: Request, form: Mapping[str, str], needs_login: bool) -> None:
+    """Refuse a form that another site's page has sent."""
+    origin = request.headers.get("origin")
+    if origin is not None and urlsplit(origin).netloc != request.headers.get("host"):
+        raise InvalidInputError(STALE)
+    login = request.cookies.get(COOKIE, "")
+    if needs_login and not secrets.compare_digest(form.get("key", ""), form_key(login)):
+        raise InvalidInputError(STALE)

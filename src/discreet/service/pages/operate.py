@@ -1,0 +1,183 @@
+"""What an operator does to a trial: each action on a page that says what it means
+before it is done; publishing; the journal.
+"""
+
+from typing import Any
+
+from starlette.responses import Response
+
+from discreet.errors import InvalidInputError
+from discreet.service.access import NotHereError
+from discreet.service.home import Home
+from discreet.service.pages.frame import Look, address, look, once_of, send
+from discreet.service.pages.words import SHOWN, when
+from discreet.service.routes import Route
+from discreet.trials.conduct import FOR_GOOD, LONGEST_REASON, MEANS
+from discreet.trials.trial import Trial
+
+ABOUT = {
+    "raise-maximum": ("The new maximum of people", "number"),
+    "lower-maximum": ("The new maximum of people", "number"),
+    "close-site": ("Which site", "open"),
+    "open-site": ("Which site", "closed"),
+    "drop-arm": ("Which arm", "arms"),
+    "add-arm": ("The name of the new arm", "text"),
+}
+"""What an action is about, and how that is asked for."""
+TAKES_BACK = {"pause": "resume", "close-site": "open-site", "raise-maximum": "lower-maximum"}
+MOST_ENTRIES = 500
+
+
+def offers(trial: Trial) -> dict[str, Any]:
+    """The state of a trial, and what can be done to it now."""
+    status = trial.status()
+    sites = {True: [one.name for one in status.sites if one.closed]}
+    sites[False] = [one.name for one in status.sites if not one.closed]
+    dropped = {act.about for act in status.acts if act.action == "drop-arm"}
+    arms = [arm.name for arm in status.arms if arm.name not in dropped]
+    hidden = {"resume" if not status.paused else "pause"}
+    hidden |= {"close-site"} if not sites[False] else set()
+    hidden |= {"drop-arm"} if len(arms) <= 2 else set()
+    hidden |= {"set-clock"} if trial.protocol.until is None else set()
+    actions = [] if status.stopped else [one for one in SHOWN if one not in hidden]
+    return {
+        "status": status,
+        "actions": actions,
+        "choices": {"open": sites[False], "closed": sites[True], "arms": arms},
+        "blind": trial.protocol.blind,
+    }
+
+
+async def _operate(looking: Look) -> Response:
+    trial = await looking.run(looking.home.trial, looking.name)
+    found = await looking.run(offers, trial)
+    published = await looking.run(looking.home.published, looking.name)
+    rows = [(one, SHOWN[one], MEANS[one], one in FOR_GOOD) for one in found["actions"]]
+    return looking.page(
+        "operate.html", name=looking.name, rows=rows, published=published, blind=found["blind"]
+    )
+
+
+async def _confirm(looking: Look) -> Response:
+    action = str(looking.request.path_params.get("action", ""))
+    if action not in MEANS or action not in SHOWN:
+        raise NotHereError("there is no such action")
+    return await _asked(looking, action)
+
+
+async def _asked(looking: Look, action: str, wrong: str = "") -> Response:
+    """The page that asks whether to do it, and why."""
+    trial = await looking.run(looking.home.trial, looking.name)
+    found = await looking.run(offers, trial)
+    label, kind = ABOUT.get(action, ("", ""))
+    return looking.page(
+        "act.html",
+        422 if wrong else 200,
+        name=looking.name,
+        action=action,
+        title=SHOWN[action],
+        means=MEANS[action],
+        for_good=action in FOR_GOOD,
+        back=SHOWN.get(TAKES_BACK.get(action, ""), ""),
+        label=label,
+        kind=kind,
+        choices=found["choices"].get(kind, []),
+        free=action == "open-site",
+        seen=len(found["status"].acts),
+        now=found["status"],
+        said=looking.form,
+        longest=LONGEST_REASON,
+        wrong=wrong,
+    )
+
+
+async def _act(looking: Look) -> Response:
+    action = str(looking.request.path_params.get("action", ""))
+    if action not in MEANS or action not in SHOWN:
+        raise NotHereError("there is no such action")
+    try:
+        await looking.run(_done, looking, action)
+    except InvalidInputError as error:
+        return await _asked(looking, action, str(error))
+    return looking.go(address("t", looking.name))
+
+
+def _done(looking: Look, action: str) -> None:
+    form = looking.form
+    reason = form.get("reason", "").strip()
+    if not reason:
+        raise InvalidInputError("say why: the reason stands in the public record")
+    seen = _whole(form.get("seen", ""))
+    if seen is None:
+        raise InvalidInputError("load this page again, and press once more")
+    caller = looking.home.caller(looking.name, looking.visitor)
+    about = _about(action, form.get("about", "").strip())
+    caller.operate(action, reason, about, seen, once_of(form, looking.visitor))
+
+
+def _about(action: str, text: str) -> str | int | None:
+    label, kind = ABOUT.get(action, ("", ""))
+    if not kind:
+        return None
+    if not text:
+        raise InvalidInputError(f"say {label[:1].lower()}{label[1:]}")
+    if kind != "number":
+        return text
+    number = _whole(text)
+    if number is None:
+        raise InvalidInputError("the new maximum must be a whole number of people, such as 500")
+    return number
+
+
+def _whole(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 12 else None
+
+
+# --- publishing and the journal -------------------------------------------------------
+
+
+async def _ask_publish(looking: Look) -> Response:
+    trial = await looking.run(looking.home.trial, looking.name)
+    status = await looking.run(trial.status)
+    published = await looking.run(looking.home.published, looking.name)
+    blind = trial.protocol.blind and not status.stopped
+    return looking.page("publish.html", name=looking.name, published=published, blind=blind)
+
+
+async def _publish(looking: Look) -> Response:
+    home, name = looking.home, looking.name
+    await looking.run(home.trial, name)
+    if looking.form.get("published") == "yes":
+        await looking.run(home.doors.publish, name, looking.visitor.who)
+    else:
+        await looking.run(home.doors.unpublish, name)
+    return looking.go(address("t", name))
+
+
+async def _journal(looking: Look) -> Response:
+    trial = await looking.run(looking.home.trial, looking.name)
+    entries = await looking.run(trial.journal, MOST_ENTRIES)
+    rows = [(entry, when(entry.at)) for entry in entries]
+    return looking.page("journal.html", name=looking.name, rows=rows, most=MOST_ENTRIES)
+
+
+async def _codes(looking: Look) -> Response:
+    """The list for whoever packs what people get; the journal notes who has looked."""
+    caller = await looking.run(looking.home.caller, looking.name, looking.visitor)
+    found: dict[str, str] = await looking.run(caller.codes)
+    arms = sorted(set(found.values()))
+    rows = [(arm, sorted(code for code in found if found[code] == arm)) for arm in arms]
+    return looking.page("codes.html", name=looking.name, rows=rows)
+
+
+def routes(home: Home) -> list[Route]:
+    """What an operator may do to a trial, and see of it."""
+    return [
+        look(home, "/t/{name}/operate", "operate", _operate),
+        look(home, "/t/{name}/operate/{action}", "operate", _confirm),
+        send(home, "/t/{name}/operate/{action}", "operate", _act),
+        look(home, "/t/{name}/publish", "publish", _ask_publish),
+        send(home, "/t/{name}/publish", "publish", _publish),
+        look(home, "/t/{name}/journal", "journal", _journal),
+        send(home, "/t/{name}/codes", "operate", _codes),
+    ]

@@ -1,0 +1,182 @@
+"""A participant's page under local trust: the answer is randomised in the browser, and
+nothing else leaves it.
+
+The page itself is the same for everybody and knows nothing. Its script reads the secret
+of the link, which stands behind the # and is in no address that a server sees, and asks
+with it as a bearer token.
+"""
+
+from collections.abc import Awaitable, Callable
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from discreet.errors import InvalidInputError, RefusedError
+from discreet.service.access import Visitor
+from discreet.service.api import TooLargeError, body_of, check, request_key, visitor_of
+from discreet.service.home import Home
+from discreet.service.invitations import PATH
+from discreet.service.pages.deskview import is_yes_no
+from discreet.service.pages.frame import Look, look
+from discreet.service.problems import problem, problem_of
+from discreet.service.scripts import OTHER, script_hash, script_integrity
+from discreet.trials.outcomes import Response as Randomised
+from discreet.trials.people import Asked
+from discreet.trials.protocol import Protocol
+from discreet.trials.record import live_noise
+
+NO_USE = (
+    "this link is of no use, or not any more: it has expired, or another one was made. Ask whoever "
+    "gave it to you"
+)
+Answered = Callable[[Home, Visitor, Request], Awaitable[object]]
+
+
+class Question(msgspec.Struct):
+    """What a participant is asked, and all that randomising the answer needs."""
+
+    trial: str
+    person: int
+    """The number in the record."""
+    state: str
+    question: str
+    yes_no: bool
+    epsilon: float
+    fraction: tuple[str, str]
+    """ε exactly: numerator and denominator."""
+    low: float
+    high: float
+    direction: str
+    outside: str
+    middle: float | None
+    gamma: float | None
+    noise: float | None
+    """The standard deviation of Gaussian noise, in rewards."""
+    script: str | None
+    """The hash of the script that the protocol names."""
+    published: bool
+    """Whether the record tells every answer by itself, and not only sums."""
+    event: tuple[int, str] | None
+    head: str
+
+
+class Sent(msgspec.Struct, forbid_unknown_fields=True):
+    """All that leaves the device."""
+
+    response: str
+
+
+class Receipt(msgspec.Struct):
+    """What a participant has in hand afterwards."""
+
+    taken: bool
+    """Whether it was this answer that was taken."""
+    late: bool
+    person: int
+    published: bool
+    event: tuple[int, str] | None
+    """Number and hash of the event that tells the answer; none if it is not there yet,
+    or only a sum will be.
+    """
+    head: str
+    """Of the record, with the answer behind the wall."""
+
+
+async def _page(looking: Look) -> Response:
+    script = {"hash": script_hash(), "integrity": script_integrity()}
+    return looking.page("participant.html", script=script)
+
+
+async def _question(home: Home, visitor: Visitor, _: Request) -> Question:
+    name, person = _whose(visitor)
+    trial = await home.run(home.trial, name)
+    asked = await home.run(home.caller(name, visitor).question, person)
+    status = await home.run(trial.status)
+    protocol = trial.protocol
+    if protocol.script not in (None, script_hash()):
+        raise InvalidInputError(OTHER)
+    return _ask(protocol, asked, status.head)
+
+
+def _ask(protocol: Protocol, asked: Asked, head: str) -> Question:
+    strategy = protocol.strategy
+    epsilon = float(strategy.epsilon or 0)
+    over, under = epsilon.as_integer_ratio()
+    return Question(
+        trial=protocol.name,
+        person=asked.person,
+        state=asked.state,
+        question=protocol.question,
+        yes_no=is_yes_no(protocol),
+        epsilon=epsilon,
+        fraction=(str(over), str(under)),
+        low=protocol.low,
+        high=protocol.high,
+        direction=protocol.direction,
+        outside=protocol.outside,
+        middle=asked.middle,
+        gamma=strategy.gamma,
+        noise=live_noise(strategy),
+        script=protocol.script,
+        published=asked.published,
+        event=asked.event,
+        head=head,
+    )
+
+
+async def _answer(home: Home, visitor: Visitor, request: Request) -> Receipt:
+    name, person = _whose(visitor)
+    sent = msgspec.json.decode(await body_of(request), type=Sent)
+    response, key = Randomised.parse(sent.response), request_key(request, visitor)
+    caller = home.caller(name, visitor)
+    told = await home.run(caller.answer, person, response, key)
+    asked = await home.run(caller.question, person)
+    status = await home.run(home.trial(name).status)
+    about = (asked.person, asked.published, asked.event, status.head)
+    return Receipt(told.new == 1, bool(told.late), *about)
+
+
+def _whose(visitor: Visitor) -> tuple[str, str]:
+    """The trial and the id of an invitation."""
+    token = visitor.token
+    if token is None or token.trial is None or token.person is None:
+        raise RefusedError(NO_USE, False)
+    return token.trial, token.person
+
+
+def _served(home: Home, path: str, action: str, work: Answered) -> Route:
+    async def serve(request: Request) -> Response:
+        try:
+            visitor = await visitor_of(home, request)
+            name, _ = _whose(visitor)
+            await check(home, visitor, action, name)
+            found = await work(home, visitor, request)
+            return Response(
+                msgspec.json.encode(found), 200, {"Cache-Control": "no-store"}, "application/json"
+            )
+        except TooLargeError:
+            return problem("Too large", 413, "a randomised answer is one word")
+        except InvalidInputError as error:
+            return _kindly(error)
+        except Exception as error:
+            return problem_of(error)
+
+    return Route(path, serve, methods=["POST"])
+
+
+def _kindly(error: InvalidInputError) -> Response:
+    """An id that is not known any more is an old link, to whoever holds it."""
+    if "no assignment" in str(error):
+        return problem("Not found", 404, NO_USE)
+    return problem_of(error)
+
+
+def routes(home: Home) -> list[BaseRoute]:
+    """The participant's page, and what its script asks."""
+    return [
+        look(home, PATH, "", _page),
+        _served(home, f"{PATH}/question", "question", _question),
+        _served(home, f"{PATH}/answer", "answer", _answer),
+    ]

@@ -1,0 +1,124 @@
+"""Tokens: who may come in, a new one, and one that is of no use any more."""
+
+from typing import Any
+
+from starlette.responses import Response
+
+from discreet.errors import InvalidInputError
+from discreet.service.access import OPERATOR, SITE, VIEWER, NotHereError, Visitor
+from discreet.service.home import Home
+from discreet.service.pages.frame import Look, look, send
+from discreet.service.pages.words import when
+from discreet.service.routes import Route
+from discreet.trials.store.doors import Token
+
+ROLES = {
+    SITE: "Site: enrols people and tells outcomes, for its own people",
+    VIEWER: "Viewer: sees trials, and changes nothing",
+    OPERATOR: "Operator: may do everything",
+}
+"""Roles that are given by hand; participants get theirs from a site."""
+SAY_DAYS = "say for how many days as a number, such as 90, or leave it empty"
+
+
+def reachable(home: Home, visitor: Visitor) -> list[Token]:
+    """The tokens that a visitor may see: all, or those of its own trial."""
+    mine = visitor.token
+    if mine is None:
+        return []
+    return [one for one in home.doors.all() if mine.trial in (None, one.trial)]
+
+
+def _state(token: Token, now: float) -> str:
+    if token.revoked is not None:
+        return f"revoked {when(token.revoked)}"
+    if token.expires is None:
+        return "works, without an end"
+    return f"{'works until' if token.valid(now) else 'expired'} {when(token.expires)}"
+
+
+async def _shown(looking: Look, status: int = 200, **more: Any) -> Response:
+    home = looking.home
+    tokens = await looking.run(reachable, home, looking.visitor)
+    trials = [one.name for one in await looking.run(home.listed, looking.visitor)]
+    now = await looking.run(home.doors.now)
+    rows = [(one, _state(one, now), when(one.used), one.valid(now)) for one in tokens]
+    known = {"wrong": "", "made": None, "link": "", "secret": "", "said": looking.form} | more
+    return looking.page("tokens.html", status, rows=rows, trials=trials, roles=ROLES, **known)
+
+
+async def _tokens(looking: Look) -> Response:
+    return await _shown(looking)
+
+
+async def _make(looking: Look) -> Response:
+    try:
+        secret, made = await looking.run(_made, looking)
+    except InvalidInputError as error:
+        return await _shown(looking, 422, wrong=str(error))
+    link = f"{looking.request.url.scheme}://{looking.request.url.netloc}/login#{secret}"
+    looking.form = {}
+    return await _shown(looking, made=made, secret=secret, link=link)
+
+
+def _made(looking: Look) -> tuple[str, Token]:
+    form, mine = looking.form, looking.visitor.token
+    role, trial = form.get("role", ""), form.get("trial", "") or None
+    if role not in ROLES:
+        raise InvalidInputError("choose what the token lets its holder do")
+    if not form.get("name", "").strip():
+        raise InvalidInputError("say who it is for: the journal calls its holder so")
+    if mine is not None and mine.trial not in (None, trial):
+        raise InvalidInputError(f"you are the operator of {mine.trial}: make tokens for it")
+    looking.home.check_there(trial)
+    site = form.get("site", "").strip() or None
+    if role == SITE and trial is None:
+        raise InvalidInputError("choose the trial that the site takes part in")
+    if role == SITE and site is None:
+        raise InvalidInputError("say which site it is for")
+    return looking.home.tokens.make(
+        form.get("name", "").strip(),
+        role,
+        looking.visitor.who,
+        trial,
+        site if role == SITE else None,
+        _days(form.get("days", "").strip()),
+    )
+
+
+def _days(text: str) -> float | None:
+    try:
+        return float(text) if text else None
+    except ValueError:
+        raise InvalidInputError(SAY_DAYS) from None
+
+
+async def _ask_revoke(looking: Look) -> Response:
+    token = await looking.run(_found, looking)
+    mine = looking.visitor.token
+    own = mine is not None and mine.number == token.number
+    return looking.page("revoke.html", token=token, used=when(token.used), own=own)
+
+
+async def _revoke(looking: Look) -> Response:
+    token = await looking.run(_found, looking)
+    await looking.run(looking.home.tokens.revoke, token.number)
+    return looking.go("/tokens")
+
+
+def _found(looking: Look) -> Token:
+    wanted = looking.request.path_params["number"]
+    for one in reachable(looking.home, looking.visitor):
+        if str(one.number) == wanted:
+            return one
+    raise NotHereError("there is no token of this number")
+
+
+def routes(home: Home) -> list[Route]:
+    """The pages of tokens."""
+    return [
+        look(home, "/tokens", "tokens", _tokens),
+        send(home, "/tokens", "tokens", _make),
+        look(home, "/tokens/{number}/revoke", "tokens", _ask_revoke),
+        send(home, "/tokens/{number}/revoke", "tokens", _revoke),
+    ]

@@ -1,0 +1,62 @@
+"""The first page: every trial, and how far it is."""
+
+from dataclasses import dataclass
+
+from starlette.responses import Response
+
+from discreet.errors import DiscreetError
+from discreet.service.access import Visitor
+from discreet.service.home import Home
+from discreet.service.pages.frame import Look, look
+from discreet.service.pages.words import waits_words
+from discreet.service.routes import Route
+from discreet.trials.listing import GOES_ON, PAUSED, Listed
+
+MOST = 60
+"""Trials of which it is said what they wait for: each has to be opened for that."""
+STATES = {"conclusive": "ended with an answer", "inconclusive": "ended without an answer"}
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A line of the list."""
+
+    trial: Listed
+    waits: str
+
+    @property
+    def state(self) -> str:
+        """How it stands."""
+        return STATES.get(self.trial.state, self.trial.state)
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether it has not ended."""
+        return self.trial.state in (GOES_ON, PAUSED)
+
+
+def shown_trials(home: Home, visitor: Visitor) -> list[Shown]:
+    """The trials within reach, those that go on first."""
+    listed = sorted(home.listed(visitor), key=lambda one: one.state not in (GOES_ON, PAUSED))
+    return [
+        Shown(one, _waits(home, one) if place < MOST else "") for place, one in enumerate(listed)
+    ]
+
+
+def _waits(home: Home, one: Listed) -> str:
+    if one.state not in (GOES_ON, PAUSED):
+        return "Nothing: it has ended."
+    try:
+        return waits_words(home.trial(one.name).status().to_dict())
+    except DiscreetError as error:
+        return f"It cannot be opened: {error}."
+
+
+async def _trials(looking: Look) -> Response:
+    shown = await looking.run(shown_trials, looking.home, looking.visitor)
+    return looking.page("trials.html", shown=shown)
+
+
+def routes(home: Home) -> list[Route]:
+    """The list of trials."""
+    return [look(home, "/", "list", _trials)]

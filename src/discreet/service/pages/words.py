@@ -1,0 +1,178 @@
+"""What pages say of a trial, in whole sentences; all of it is read off a status in
+plain types.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from discreet.reports.conduct import flow_words, past_words
+from discreet.trials.chain import Event
+
+Said = Mapping[str, Any]
+FEW_ARMS = 12
+"""Arms that are named one by one in a line of the record."""
+SHOWN = {
+    "pause": "Pause",
+    "resume": "Resume",
+    "stop": "Stop for good",
+    "raise-maximum": "Raise the maximum",
+    "lower-maximum": "Lower the maximum",
+    "close-site": "Close a site",
+    "open-site": "Open a site",
+    "drop-arm": "Drop an arm",
+    "add-arm": "Add an arm",
+    "set-clock": "Set the clock back",
+}
+"""An operator's actions, as their buttons say them."""
+
+
+def when(seconds: float | None) -> str:
+    """A moment, in the time of nobody's place."""
+    if seconds is None:
+        return "never"
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def privacy_words(epsilon: float | None, words: str) -> str:
+    """What privacy means, in plain words first."""
+    if epsilon is None:
+        return words
+    factor = math.exp(min(epsilon, 100.0))
+    times = f"{factor:.3g}" if factor < 1e6 else "more than a million"
+    return (
+        "whatever a person's outcome was, all that is shown would have been about as likely with "
+        f"another one: by a factor of at most {times} (ε = {epsilon:g}). In terms of the field: "
+        f"{words}"
+    )
+
+
+def state_words(status: Said) -> str:
+    """How a trial stands, in short."""
+    if status["stopped"]:
+        return "ended with an answer" if status["conclusive"] else "ended without an answer"
+    return "paused" if status["paused"] else "goes on"
+
+
+def waits_words(status: Said) -> str:
+    """What a trial waits for."""
+    if status["stopped"]:
+        return "Nothing: it has ended."
+    if status["paused"]:
+        return "An operator, to resume it."
+    if status["next_release"]:
+        return (
+            f"The release of {_outcomes(status['waiting'])} after {when(status['next_release'])}."
+        )
+    if status["waiting"]:
+        return f"{_outcomes(status['waiting']).capitalize()}, then it releases."
+    return "People who come."
+
+
+def _outcomes(count: int) -> str:
+    return "one outcome" if count == 1 else f"{count} outcomes"
+
+
+def known_words(status: Said, blind: bool) -> list[str]:
+    """What is known so far, in sentences."""
+    if blind:
+        return [flow_words(status), BLIND]
+    best = status["recommendation"]
+    if not status["stopped"]:
+        lead = (
+            "Nothing is released yet, so nobody knows anything about the arms."
+            if best is None
+            else f"So far {best} does best. This is no conclusion: the trial goes on until it can "
+            "tell."
+        )
+        return [lead, flow_words(status)]
+    if status["conclusive"]:
+        wrong = f"{status['error_rate'] or status['delta']:.3g}"
+        return [
+            f"The best arm is {best}. This is wrong with probability at most {wrong}.",
+            f"{status['people']} people took part.{past_words(status)}",
+        ]
+    found = [f"The trial ended without a conclusion, after {status['people']} people."]
+    if best is not None:
+        found.append(f"The best arm so far was {best}; this is no conclusion.")
+    if status["smallest_delta"] is not None:
+        found.append(
+            "The releases would have been enough at an error rate of "
+            f"{status['smallest_delta']:.3g} (δ)."
+        )
+    return found
+
+
+BLIND = "How the arms do is shown to sites when the trial has ended: this trial is blinded."
+
+
+def event_words(event: Event, arms: Sequence[str]) -> str:
+    """A line of the public record, in words."""
+    words = EVENTS.get(event.kind)
+    return event.kind if words is None else words(event.says, arms)
+
+
+def _opened(says: Said, _: Sequence[str]) -> str:
+    return f"Round {says['round']} was opened for {says['people']} people, by a sealed key."
+
+
+def _operator(says: Said, _: Sequence[str]) -> str:
+    about = f" ({says['about']})" if says.get("about") is not None else ""
+    return f"Operator: {says['action']}{about}. Reason: {says['reason']}"
+
+
+def _stopped(says: Said, _: Sequence[str]) -> str:
+    return f"The trial ended {'with' if says.get('conclusive') else 'without'} an answer."
+
+
+def _assigned(says: Said, arms: Sequence[str]) -> str:
+    site = f" at {says['site']}" if says.get("site") else ""
+    return f"{_people(says, arms)}{site}{_at(says)}."
+
+
+def _people(says: Said, arms: Sequence[str]) -> str:
+    places = says["arms"]
+    first, last = says["first"], says["first"] + len(places) - 1
+    if first == last:
+        return f"Person {first} was assigned to {_arm(arms, places[0])}"
+    counts = {arm: places.count(arm) for arm in sorted(set(places))}
+    if len(counts) > FEW_ARMS:
+        return f"People {first} to {last} were assigned"
+    spread = ", ".join(f"{count} to {_arm(arms, arm)}" for arm, count in counts.items())
+    return f"People {first} to {last} were assigned: {spread}"
+
+
+def _released(says: Said, arms: Sequence[str]) -> str:
+    batches = [
+        f"{_arm(arms, one['arm'])} {_sum(one, says)} over {one['count']} people"
+        for one in says["releases"][:FEW_ARMS]
+    ]
+    more = len(says["releases"]) - len(batches)
+    words = "; ".join(batches) + (f"; and {more} more" if more else "")
+    return f"Released, with noise, as sums of rewards: {words}{_at(says)}."
+
+
+def _at(says: Said) -> str:
+    return f", {when(says['at'])}" if "at" in says else ""
+
+
+def _sum(one: Said, says: Said) -> str:
+    return "nothing" if one["sum"] is None else f"{one['sum'] * says['unit']:.6g}"
+
+
+def _arm(arms: Sequence[str], place: Any) -> str:
+    known = isinstance(place, int) and 0 <= place < len(arms)
+    return arms[place] if known else "?"
+
+
+EVENTS: dict[str, Callable[[Said, Sequence[str]], str]] = {
+    "created": lambda *_: "The trial began; its protocol is frozen.",
+    "opened": _opened,
+    "assigned": _assigned,
+    "released": _released,
+    "answered": lambda says, _: f"{len(says['answers'])} randomised answers were taken in.",
+    "operator": _operator,
+    "stopped": _stopped,
+}
+"""How each kind of event is told."""

@@ -1,0 +1,172 @@
+"""`discreet serve`: a server in front of the trials at an address, until it is told to
+stop.
+"""
+
+import errno
+import ipaddress
+import os
+import socket
+import ssl
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from types import FrameType
+from urllib.parse import quote
+
+import uvicorn
+
+from discreet.errors import DiscreetError, InvalidInputError
+from discreet.service.app import make_app
+from discreet.service.connections import patient
+from discreet.service.home import Home
+from discreet.service.limits import Bounds
+
+SWITCH = 0.0005
+"""Seconds after which a thread that computes lets others: whoever leads a commit waits
+for the database a dozen times, and each time anew behind the event loop.
+"""
+
+HOST, PORT = "127.0.0.1", 8642
+IN_THE_CLEAR = (
+    "warning: others than this machine can reach the service, and nothing encrypts what they "
+    "send: tokens and outcomes can be read on the way. Give --tls-cert and --tls-key, or let a "
+    "reverse proxy on this machine encrypt, and say --behind-proxy."
+)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a service is to be found, and what encrypts."""
+
+    host: str = HOST
+    port: int = PORT
+    certificate: str | None = None
+    key: str | None = None
+    behind_proxy: bool = False
+    bounds: Bounds = field(default_factory=Bounds)
+
+    def __post_init__(self) -> None:
+        """Refuse half of what encrypts."""
+        if (self.certificate is None) != (self.key is None):
+            raise InvalidInputError(
+                "give both --tls-cert, the certificate, and --tls-key, its private key, or none"
+            )
+
+    @property
+    def url(self) -> str:
+        """The address in a browser."""
+        scheme = "http" if self.certificate is None else "https"
+        host = socket.gethostname() if self.host in ("", "0.0.0.0", "::") else self.host
+        return f"{scheme}://{f'[{host}]' if ':' in host else host}:{self.port}"
+
+    @property
+    def in_the_clear(self) -> bool:
+        """Whether tokens would travel where others can read them."""
+        encrypted = self.certificate is not None or self.behind_proxy
+        return not encrypted and not is_loopback(self.host)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches it."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def login_link(place: Place, secret: str) -> str:
+    """What logs a browser in: the token stands after #, which is sent to nobody."""
+    return f"{place.url}/login#{quote(secret, safe='')}"
+
+
+def open_door(place: Place) -> socket.socket:
+    """The socket that listens; refuses, with what to do, if it cannot be had."""
+    family = socket.AF_INET6 if ":" in place.host else socket.AF_INET
+    try:
+        return socket.create_server((place.host, place.port), family=family, backlog=2048)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            reason = "another program has it. Give another one with --port"
+        elif error.errno == errno.EACCES:
+            reason = "this user may not use it. Give one above 1023 with --port"
+        else:
+            reason = "it is no address of this machine. Check --host"
+        where = f"{place.host}, port {place.port}"
+        raise InvalidInputError(f"cannot listen at {where}: {reason}") from None
+    except OverflowError:
+        raise InvalidInputError("port must be a whole number from 0 to 65535") from None
+
+
+class Server(uvicorn.Server):
+    """A server that ends when it is told to: what is under way is answered, and what
+    comes then is refused; at once if it is told twice.
+    """
+
+    def __init__(self, config: uvicorn.Config, home: Home) -> None:
+        super().__init__(config)
+        self._home = home
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """A signal has come."""
+        if self.should_exit:
+            os._exit(128 + sig)
+        self.end()
+
+    def end(self) -> None:
+        """Begin to end; called from any thread."""
+        self._home.stop()
+        self.should_exit = True
+
+
+def make_server(home: Home, place: Place) -> Server:
+    """The server of a service."""
+    bounds = place.bounds
+    config = uvicorn.Config(
+        make_app(home),
+        http=patient(bounds),
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=place.behind_proxy,
+        forwarded_allow_ips=["127.0.0.1", "::1"],
+        timeout_keep_alive=bounds.idle,
+        timeout_graceful_shutdown=bounds.grace,
+        h11_max_incomplete_event_size=bounds.headers,
+        ssl_certfile=place.certificate,
+        ssl_keyfile=place.key,
+    )
+    try:
+        config.load()
+    except (OSError, ssl.SSLError):
+        raise InvalidInputError(
+            "the certificate and its key cannot be used: check that --tls-cert and --tls-key name "
+            "files in PEM format that belong together, and that you may read them"
+        ) from None
+    return Server(config, home)
+
+
+def serve(url: str, place: Place, say: Callable[[str], None], warn: Callable[[str], None]) -> None:
+    """Serve until a signal comes."""
+    with open_door(place) as door, closing(Home(url, bounds=place.bounds)) as home:
+        place = replace(place, port=door.getsockname()[1])
+        server = make_server(home, place)
+        if place.in_the_clear:
+            warn(IN_THE_CLEAR)
+        welcome(home, place, say)
+        sys.setswitchinterval(SWITCH)
+        server.run([door])
+    if not server.started:
+        raise DiscreetError("the service could not start: what happened is in its log, above")
+
+
+def welcome(home: Home, place: Place, say: Callable[[str], None]) -> None:
+    """Say where the service is, and the operator's link if there is no operator yet."""
+    say(f"Trials of {home.store.address} at {place.url} (end it with Ctrl-C).")
+    secret = home.tokens.first()
+    if secret is not None:
+        say(f"The operator's link, shown this once; keep it secret:\n{login_link(place, secret)}")
+    else:
+        say("Log in there with a token. For a new one: discreet token create NAME --role operator")

@@ -1,0 +1,123 @@
+/**
+ * A desk through a bad connection. A form is sent until there is an answer; it carries a
+ * key under which the service does it once, however often it arrives. Until then that key
+ * is kept for this tab, so that it is the same after a reload; what was typed stays in the
+ * form alone. Without this script the forms work as they are.
+ */
+
+import { answerTo } from "./again.js";
+
+const PENDING = "discreet desk";
+const LOST = "No connection: trying again. However often this is sent, it is done once.";
+const UNKNOWN = "It is not known whether your last entry arrived. Enter it again: it counts once.";
+const NOT_ARRIVED = "Your last press did not arrive: nobody was enrolled by it. Press once more.";
+
+document.addEventListener("submit", (event) => {
+  const form = event.target;
+  if (!form.matches("form[data-desk]")) return;
+  event.preventDefault();
+  const wrong = faultOf(form);
+  say(form, wrong, wrong !== "");
+  if (wrong) form.querySelector("[data-number]").focus();
+  else if (!form.dataset.busy) send(form, new FormData(form, event.submitter));
+});
+
+window.addEventListener("popstate", () => location.reload());
+window.addEventListener("pageshow", (event) => event.persisted && location.reload());
+comeBack();
+
+/** What is wrong with a number that was typed, in words; it is not repeated. */
+function faultOf(form) {
+  const field = form.querySelector("[data-number]");
+  if (!field) return "";
+  const text = field.value.trim();
+  if (!/^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i.test(text)) {
+    return "Type a number in digits, with a point before decimals, such as 7 or 0.25.";
+  }
+  const { low, high } = field.dataset;
+  const within = low === undefined || (Number(low) <= Number(text) && Number(text) <= Number(high));
+  return within ? "" : `The number must lie between ${low} and ${high}.`;
+}
+
+/** Send a form until there is an answer, and show it. */
+async function send(form, body) {
+  form.dataset.busy = "yes";
+  form.setAttribute("aria-busy", "true");
+  keep(form);
+  say(form, "Sending …");
+  const answer = await answerTo(form.action, { method: "POST", body }, () => say(form, LOST));
+  forget();
+  delete form.dataset.busy;
+  form.removeAttribute("aria-busy");
+  await show(answer, form);
+}
+
+/** Put an answer in the place of this page; of one that was refused its words, so that
+ * what was typed stays.
+ */
+async function show(answer, form = null) {
+  const made = new DOMParser().parseFromString(answer.text, "text/html");
+  const wrong = made.querySelector("main .wrong");
+  if (form && !answer.ok) {
+    say(form, wrong ? wrong.textContent : "This did not work: load the page again.", true);
+    return;
+  }
+  if (!made.querySelector("main .above")) {
+    location.assign(answer.url); // another page than a desk, such as the login
+    return;
+  }
+  document.title = made.title;
+  document.getElementById("main").replaceWith(document.adoptNode(made.getElementById("main")));
+  if (answer.url !== location.href && !/\/desk\/[a-z]+$/.test(new URL(answer.url).pathname)) {
+    history.pushState(null, "", answer.url);
+  }
+  const result = document.querySelector("main [data-focus]") ?? document.querySelector("main h1");
+  scrollTo(0, 0);
+  result.focus();
+}
+
+/** After a reload: whether what was under way is done, and if not, do it with the same
+ * key; where something must be typed again, ask for that.
+ */
+async function comeBack() {
+  const left = JSON.parse(sessionStorage.getItem(PENDING) ?? "null");
+  if (!left) return;
+  forget();
+  const form = [...document.querySelectorAll("form[data-desk]")].find(
+    (one) => new URL(one.action).pathname === left.path,
+  );
+  if (!form?.elements.once) return;
+  form.elements.once.value = left.once;
+  if (!("enrol" in form.dataset)) {
+    say(form, UNKNOWN, true);
+    return;
+  }
+  keep(form);
+  say(form, "Looking whether the last person was enrolled …");
+  const where = `${location.pathname}?asked=${encodeURIComponent(left.once)}`;
+  const found = await answerTo(where, {}, () => say(form, LOST));
+  if (new URL(found.url).pathname !== location.pathname) {
+    forget();
+    await show(found);
+  } else if ("typed" in form.dataset || !form.checkValidity()) {
+    say(form, NOT_ARRIVED, true);
+  } else {
+    await send(form, new FormData(form));
+  }
+}
+
+function keep(form) {
+  if (!form.elements.once) return;
+  const path = new URL(form.action).pathname;
+  sessionStorage.setItem(PENDING, JSON.stringify({ path, once: form.elements.once.value }));
+}
+
+function forget() {
+  sessionStorage.removeItem(PENDING);
+}
+
+function say(form, words, wrong = false) {
+  const place = form.querySelector(".sending");
+  place.textContent = words;
+  place.classList.toggle("wrong", wrong);
+}

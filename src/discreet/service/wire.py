@@ -1,0 +1,185 @@
+"""What the API takes and gives, as typed structures. What it gives of a trial is what
+the library gives (`trials.status`), field by field.
+"""
+
+from typing import Any
+
+import msgspec
+
+from discreet.trials.store.doors import Token
+
+
+class In(msgspec.Struct, forbid_unknown_fields=True):
+    """What a request carries; a field that is not known is refused."""
+
+
+class NewTrial(In):
+    """A trial to be started: the protocol, field by field, as for `Trial.create`."""
+
+    name: str
+    arms: list[str]
+    max_people: int
+    strategy: dict[str, Any]
+    """A strategy, as `Strategy.to_dict` describes it; or `name` with what its preset
+    takes, such as {"name": "bet-se", "delta": 0.05, "epsilon": 1}.
+    """
+    missing: str = "failure"
+    retain: str = "until-release"
+    range: tuple[float, float] = (0.0, 1.0)
+    direction: str = "max"
+    lease: float | None = None
+    outside: str = "refuse"
+    dealing: str | None = None
+    block: int = 0
+    sites: list[str] | None = None
+    deadline: float | None = None
+    release: str = "complete"
+    enrolment: str = "waiting"
+    people: str = "anonymous"
+    blinding: str = "none"
+    question: str = ""
+
+
+class Ask(In):
+    """People who are there."""
+
+    n: int = 1
+    people: list[str] | None = None
+    site: str | None = None
+    person: str | None = None
+
+
+class Tell(In):
+    """Outcomes by id."""
+
+    outcomes: dict[str, float]
+
+
+class Answer(In):
+    """Randomised responses by id, each as `discreet respond` writes it."""
+
+    answers: dict[str, str]
+
+
+class Amend(In):
+    """An outcome in the place of another one."""
+
+    id: str
+    outcome: float
+
+
+class About(In):
+    """One assignment."""
+
+    id: str
+
+
+class Unblind(In):
+    """Whose arm must be known now, and why."""
+
+    id: str
+    reason: str
+
+
+class Invite(In):
+    """Who is to answer, and for how many days the link is good."""
+
+    id: str
+    days: float = 7.0
+
+
+class Invited(msgspec.Struct):
+    """An invitation: the link is shown here, and never again."""
+
+    link: str
+    """A path of this service. What stands behind the # is a secret."""
+    token: Token
+
+
+class Operate(In):
+    """What an operator does, and why."""
+
+    action: str
+    reason: str
+    about: str | int | None = None
+    seen: int | None = None
+
+
+class NewToken(In):
+    """A token to be made."""
+
+    name: str
+    role: str
+    trial: str | None = None
+    site: str | None = None
+    days: float | None = None
+
+
+class Opened(msgspec.Struct):
+    """A trial, for whoever comes back to it."""
+
+    protocol: dict[str, Any]
+    """As it was written down."""
+    protocol_hash: str
+    head: str
+    who: str
+    """What the journal calls whoever asks."""
+    role: str
+    site: str | None
+
+
+class Unblinded(msgspec.Struct):
+    """The arm of a person."""
+
+    arm: str
+
+
+class Asked(msgspec.Struct):
+    """Whether there was a request of a key."""
+
+    asked: bool
+
+
+class MadeToken(msgspec.Struct):
+    """A token that was made: the secret is shown here, and never again."""
+
+    secret: str
+    token: Token
+
+
+class Done(msgspec.Struct):
+    """That something was done."""
+
+    done: bool = True
+
+
+class Released(msgspec.Struct):
+    """What `expire` released."""
+
+    releases: int
+
+
+class Verified(msgspec.Struct):
+    """What a verification found."""
+
+    intact: bool
+    events: int
+    head: str
+    problems: tuple[str, ...]
+
+
+class Published(msgspec.Struct):
+    """Whether anyone may see a trial."""
+
+    published: bool
+
+
+class Noted(msgspec.Struct):
+    """A call, as the journal notes it (`trials.status.Entry`)."""
+
+    entry: int
+    at: float
+    who: str
+    site: str | None
+    call: str
+    people: int

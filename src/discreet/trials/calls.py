@@ -1,0 +1,317 @@
+"""What callers of a live trial may do: ask, tell, correct, give up, operate; for
+themselves, or as one of the sites.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Mapping, Sequence
+from typing import Any, TypeVar
+
+from discreet.errors import InvalidInputError
+from discreet.trials.again import Request
+from discreet.trials.conduct import SET_CLOCK
+from discreet.trials.desk import Desk, Outcomes
+from discreet.trials.enrol import ask, assignment_of, open_assignments, open_round
+from discreet.trials.intake import (
+    act_of,
+    check_amends,
+    check_answers,
+    check_many,
+    check_request,
+    check_tells,
+    one_id,
+    outcome_units,
+    response_units,
+    wanted_of,
+)
+from discreet.trials.interrupts import Later
+from discreet.trials.kept import Kept
+from discreet.trials.names import check_place, plain_name
+from discreet.trials.outcomes import Response
+from discreet.trials.people import Asked, asked_of, person_of
+from discreet.trials.protocol import MOST_PEOPLE, Protocol
+from discreet.trials.status import Assignment, Batch, OpenAssignment, Told
+from discreet.trials.together import Job
+from discreet.validate import check_whole
+
+Found = TypeVar("Found")
+Steps = Generator[Job[Any, Any], Any, Found]
+"""Jobs that follow from each other: each is done, and what came of it sent in."""
+
+
+class Calls(ABC):
+    """Calls of somebody, who may be bound to a site.
+
+    Every call that changes something takes a `request`, a text of the caller's own:
+    the same request gets the same answer again, for ever, and is done once. Repeat it
+    when the answer was lost.
+    """
+
+    protocol: Protocol
+    who: str
+    """Who calls, for the journal."""
+    site: str | None = None
+    """Where the caller is bound to: of people from elsewhere it sees nothing, and can
+    tell nothing; None: not bound.
+    """
+
+    @abstractmethod
+    def _do(self, job: Job[Any, Found]) -> Found:
+        """Have something done that callers at the same time may have done at once."""
+
+    @abstractmethod
+    def _scrub(self) -> None:
+        """Make erased outcomes unreadable."""
+
+    # --- ask and tell -----------------------------------------------------------------
+
+    def ask(
+        self,
+        n: int = 1,
+        people: Sequence[str] | None = None,
+        site: str | None = None,
+        person: str | None = None,
+        request: str | None = None,
+    ) -> Batch:
+        """Up to n assignments of one round, fewer if it is full before; none while
+        outcomes are waited for, or the trial is paused.
+
+        Ask when a person is there: whoever is assigned is in. `person` is who comes, or
+        `people` the next n of them, by identifiers of which only keyed hashes are kept;
+        what it means if one of them came before, the protocol says. `site` is where
+        they come from; the record tells it. Ctrl-C is heard when the answer is there.
+
+        Late outcomes are given up before, and a round is opened, each in a transaction
+        of its own: nothing that can fail may follow a draw, or it could be drawn again;
+        and a key is committed to before anybody of its round is known.
+        """
+        with Later(afterwards=True):
+            return self._follow(self.asking(n, people, site, person, request))
+
+    def asking(
+        self,
+        n: int = 1,
+        people: Sequence[str] | None = None,
+        site: str | None = None,
+        person: str | None = None,
+        request: str | None = None,
+    ) -> Steps[Batch]:
+        """The same, step by step, for whoever waits for many callers at once."""
+        wanted = wanted_of(n, people, self._place(site), person, request, self.who)
+        if self.protocol.until is not None:
+            yield self._job(lambda desk: desk.expire(False))
+        while True:
+            batch: Batch | None = yield Job(ask, wanted, wanted.alike, people=wanted.how_many)
+            if batch is not None:
+                return batch
+            yield self._job(open_round)
+
+    def tell(self, id: str, outcome: float, request: str | None = None) -> Told:
+        """Tell one outcome. Telling again changes nothing, and looks the same, whatever
+        it carries: `before` has the id then, and `amend` corrects an outcome.
+        """
+        return self.tell_many({one_id(id): outcome}, request)
+
+    def tell_many(self, outcomes: Mapping[str, float], request: str | None = None) -> Told:
+        """Tell many outcomes at once: all of them are taken, or with an error none; how
+        many were new, and which ids were told before or came too late.
+        """
+        return self._follow(self.telling(outcomes, request))
+
+    def telling(self, outcomes: Mapping[str, float], request: str | None = None) -> Steps[Told]:
+        """The same, step by step, for whoever waits for many callers at once."""
+        check_tells(self.protocol)
+        check_many(outcomes)
+        units = {id: outcome_units(one, self.protocol) for id, one in outcomes.items()}
+        return self._taking(Outcomes(units, None, self.who), request)
+
+    def answer(self, id: str, response: Response, request: str | None = None) -> Told:
+        """Tell one randomised response, in a trial with local trust."""
+        return self.answer_many({one_id(id): response}, request)
+
+    def answer_many(self, responses: Mapping[str, Response], request: str | None = None) -> Told:
+        """Tell many randomised responses at once, as `tell_many` does."""
+        return self._follow(self.answering(responses, request))
+
+    def answering(
+        self, responses: Mapping[str, Response], request: str | None = None
+    ) -> Steps[Told]:
+        """The same, step by step, for whoever waits for many callers at once."""
+        check_answers(self.protocol)
+        check_many(responses)
+        units = {id: response_units(one, self.protocol) for id, one in responses.items()}
+        middles = {id: response.middle for id, response in responses.items()}
+        return self._taking(Outcomes(units, middles, self.who), request)
+
+    def amend(self, id: str, outcome: float, request: str | None = None) -> None:
+        """Correct an outcome that was told (or counts as a failure), until it is
+        released.
+
+        Whether it was told or is missing makes no difference to what can be seen.
+        """
+        check_amends(self.protocol)
+        wanted, units = one_id(id), outcome_units(outcome, self.protocol)
+        self._write(
+            lambda desk: desk.amend(wanted, units), self._request(request, "amend", id), [wanted]
+        )
+
+    def miss(self, id: str, request: str | None = None) -> Told:
+        """Say that an outcome will not come. If it was told before, or its deadline has
+        passed, nothing changes, and the answer says so, as that of `tell` does.
+        """
+        wanted = one_id(id)
+        once = self._request(request, "miss", wanted)
+        return self._write(lambda desk: desk.miss(wanted), once, [wanted])
+
+    def reissue(self, id: str, request: str | None = None) -> Assignment:
+        """The same assignment under a new id, if the old one was seen by others: that
+        one is of no use any more.
+        """
+        wanted = one_id(id)
+        once = self._request(request, "reissue", wanted)
+        return self._write(lambda desk: assignment_of(desk, desk.reissue(wanted)), once, [wanted])
+
+    def expire(self) -> int:
+        """Give up the assignments whose deadline or lease has passed, and release what
+        the clock says (as `ask` does); how many numbers were released.
+        """
+        return self._expire(noted=True)
+
+    def _expire(self, noted: bool) -> int:
+        """The same; what `ask` does by the way is not noted."""
+        if self.protocol.until is None:
+            self._scrub()
+            return 0
+        return self._write(lambda desk: desk.expire(noted))
+
+    def operate(
+        self,
+        action: str,
+        reason: str,
+        about: str | int | None = None,
+        seen: int | None = None,
+        request: str | None = None,
+    ) -> None:
+        """What an operator does: `pause`, `resume`, `stop`, `raise-maximum` and
+        `lower-maximum` (about how many people), `close-site` and `open-site` (about
+        which), `drop-arm` and `add-arm`, `set-clock`.
+
+        All of it stands in the public record, with the reason. What each means for the
+        guarantee is on the docs page "What the guarantee means". With `seen`, the
+        number of `acts` in the status that the decision was made from, it is refused if
+        another operator has acted since.
+        """
+        if self.site is not None:
+            raise InvalidInputError(f"you call for {self.site}: ask an operator of the trial")
+        act = act_of(action, reason, about)
+        acts = None if seen is None else check_whole("seen", seen, least=0)
+        once = self._request(request, "operate", act.action, act.about)
+        self._write(lambda desk: desk.operate(act, acts), once, any_clock=act.action == SET_CLOCK)
+
+    def _taking(self, outcomes: Outcomes, request: str | None) -> Steps[Told]:
+        if not outcomes.units:
+            return Told(0)
+        ids = tuple(outcomes.units)
+        once = self._request(request, "tell", *ids)
+        about: dict[str, Any] = {"ids": ids, "site": self.site, "request": once}
+        told: Told = yield Job(Desk.take_in, outcomes, alike="tell", people=len(ids), **about)
+        return told
+
+    def open_assignments(self, site: str | None = None) -> list[OpenAssignment]:
+        """Whose outcome is not in, in the order of assignment; of one site, or all.
+
+        For staff alone: whoever has an id can tell its outcome, and that an outcome is
+        in is nobody else's to know. The journal notes who looked.
+        """
+        place = self._place(site)
+        return self._write(lambda desk: open_assignments(desk, place))
+
+    def person(self, number: int) -> OpenAssignment:
+        """The assignment of a person by number, whether the outcome is in or not: for
+        staff who come back to somebody. The journal notes who looked.
+        """
+        wanted = check_whole("number", number, least=1, most=MOST_PEOPLE)
+        return self._write(lambda desk: person_of(desk, wanted, self.site))
+
+    def question(self, id: str) -> Asked:
+        """What the person of an id may know of the own answer; nothing is changed."""
+        wanted = one_id(id)
+        return self._write(lambda desk: asked_of(desk, wanted), None, [wanted])
+
+    def unblind(self, id: str, reason: str, request: str | None = None) -> str:
+        """The arm of a person, in a trial in which staff see codes, for whoever must
+        know it now. That it was asked for stands in the public record, with the reason.
+        """
+        wanted, why = one_id(id), plain_name("the reason", reason)
+        once = self._request(request, "unblind", wanted)
+        return self._write(lambda desk: desk.unblind(wanted, why), once, [wanted])
+
+    def codes(self) -> dict[str, str]:
+        """The arm of each code, in a trial in which staff see codes; for operators and
+        whoever packs what people get. The journal notes who looked.
+        """
+        if self.site is not None:
+            raise InvalidInputError(f"you call for {self.site}: ask an operator of the trial")
+        return self._write(Desk.codes)
+
+    # --- how --------------------------------------------------------------------------
+
+    def _write(
+        self,
+        work: Callable[[Desk], Found],
+        request: Request | None = None,
+        ids: Sequence[str] = (),
+        any_clock: bool = False,
+    ) -> Found:
+        """Do something in a transaction, with the state as it is now: all of it
+        happens, and is on disk, or nothing of it.
+        """
+        return self._do(self._job(work, request, ids, any_clock))
+
+    def _job(
+        self,
+        work: Callable[[Desk], Found],
+        request: Request | None = None,
+        ids: Sequence[str] = (),
+        any_clock: bool = False,
+    ) -> Job[None, Found]:
+        about: dict[str, Any] = {"ids": ids, "site": self.site, "request": request}
+        return Job(lambda desk, _: [work(desk)], None, who=self.who, any_clock=any_clock, **about)
+
+    def _follow(self, steps: Steps[Found]) -> Found:
+        """Have jobs done one after the other."""
+        try:
+            job = next(steps)
+            while True:
+                job = steps.send(self._do(job))
+        except StopIteration as end:
+            found: Found = end.value
+            return found
+
+    def _request(self, key: Any, kind: str, *about: str | int | None) -> Request | None:
+        known = check_request(key)
+        return None if known is None else Request(known, kind, about)
+
+    def _place(self, site: Any) -> str | None:
+        """Where people come from; whoever is bound to a site speaks of no other."""
+        place = check_place(site)
+        if self.site is None or place in (None, self.site):
+            return place if self.site is None else self.site
+        raise InvalidInputError(
+            f"you call for {self.site}: leave the site out. Nothing was changed"
+        )
+
+
+class Caller(Calls):
+    """A caller of a trial that others use at the same time."""
+
+    def __init__(self, trial: Kept, who: str, site: str | None) -> None:
+        self.protocol = trial.protocol
+        self.who = who
+        self.site = site
+        self._trial = trial
+
+    def _do(self, job: Job[Any, Found]) -> Found:
+        return self._trial._do(job)
+
+    def _scrub(self) -> None:
+        self._trial._scrub()

@@ -1,0 +1,62 @@
+"""One person of a live trial: for staff by number, for the person by id."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from discreet.errors import InvalidInputError
+from discreet.trials.enrol import shown_arm
+from discreet.trials.intake import id_of
+from discreet.trials.status import OpenAssignment
+from discreet.trials.store import schema
+from discreet.trials.store.looking import answered_at
+
+if TYPE_CHECKING:
+    from discreet.trials.desk import Desk
+
+OPEN, ANSWERED, LATE, ENDED = "open", "answered", "late", "ended"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a person who is to answer may know of the own answer."""
+
+    person: int
+    """The number in the record."""
+    state: str
+    """`open`; `answered`, by the person or because it was said to be missing; `late`,
+    past the deadline; `ended`, the trial needs no answer any more.
+    """
+    middle: float | None
+    """The middle one of three levels, where one of them is sent."""
+    published: bool
+    """Whether the record tells every answer by itself, and not only sums."""
+    event: tuple[int, str] | None
+    """Number and hash of the event that tells the answer, when there is one."""
+
+
+def person_of(desk: "Desk", number: int, site: str | None) -> OpenAssignment:
+    """The assignment of a person by number, whether the outcome is in or not, which is
+    not said; the journal notes that somebody looked.
+    """
+    row = desk.session.assigned([number]).get(number)
+    if row is None or site not in (None, row.site):
+        raise InvalidInputError(f"there is no person number {number} here; nothing was changed")
+    desk.note("open", 1, row.site)
+    age = None if row.at is None else max(desk.ledger.now - row.at, 0.0)
+    return OpenAssignment(id_of(row), shown_arm(desk, row), row.site, age, row.deadline)
+
+
+def asked_of(desk: "Desk", id: str) -> Asked:
+    """What the person of an id may know; changes nothing."""
+    row = desk.find([id])[id]
+    run, stopped = desk.now.run, desk.now.stopped
+    past = desk.protocol.until is not None and (row.deadline or 0) < desk.time
+    if row.state != schema.OPEN:
+        state = ANSWERED
+    else:
+        state = ENDED if stopped or not run.under_way(row.arm, row.phase) else OPEN
+        state = LATE if past else state
+    middle = None if stopped else run.middle_of(row.phase)
+    each = run.learns_always
+    event = answered_at(desk.session, row.number) if each and state == ANSWERED else None
+    return Asked(row.number, state, middle, each, event)

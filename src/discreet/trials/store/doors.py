@@ -1,0 +1,194 @@
+"""Who may come in where trials are a service: tokens, the logins of browsers, and the
+trials that were published. Of a secret only its SHA-256 is kept.
+"""
+
+import time
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+
+import sqlalchemy as sa
+from sqlalchemy import Column, Float, Integer, LargeBinary, MetaData, String, Table
+
+from discreet.trials.store.database import Store
+
+metadata = MetaData()
+tokens = Table(
+    "discreet_tokens",
+    metadata,
+    Column("number", Integer, primary_key=True),
+    Column("hash", LargeBinary(32), nullable=False, unique=True),
+    Column("name", String(200), nullable=False),
+    Column("role", String(20), nullable=False),
+    Column("trial", String(200)),
+    Column("site", String(200)),
+    Column("person", String(100)),
+    Column("made", Float, nullable=False),
+    Column("made_by", String(200), nullable=False),
+    Column("expires", Float),
+    Column("revoked", Float),
+    Column("used", Float),
+)
+logins = Table(
+    "discreet_logins",
+    metadata,
+    Column("hash", LargeBinary(32), primary_key=True),
+    Column("token", Integer, nullable=False),
+    Column("expires", Float, nullable=False),
+)
+published = Table(
+    "discreet_published",
+    metadata,
+    Column("trial", String(200), primary_key=True),
+    Column("since", Float, nullable=False),
+    Column("by", String(200), nullable=False),
+)
+
+
+@dataclass(frozen=True)
+class Token:
+    """What a token lets its holder do; the secret itself is nowhere kept."""
+
+    number: int
+    name: str
+    role: str
+    trial: str | None
+    """The one trial it is for; None: all."""
+    site: str | None
+    """The site it is bound to."""
+    person: str | None
+    """The one assignment that a participant answers."""
+    made: float
+    made_by: str
+    expires: float | None
+    revoked: float | None
+    used: float | None
+    """When it was used last, to the minute."""
+
+    def valid(self, now: float) -> bool:
+        """Whether it opens anything at a time."""
+        return self.revoked is None and (self.expires is None or now < self.expires)
+
+
+_columns = [tokens.c[field.name] for field in fields(Token)]
+_by_hash = sa.select(*_columns).where(tokens.c.hash == sa.bindparam("hash"))
+_by_login = (
+    sa.select(*_columns)
+    .join(logins, logins.c.token == tokens.c.number)
+    .where(logins.c.hash == sa.bindparam("hash"), logins.c.expires > sa.bindparam("now"))
+)
+
+
+class Doors:
+    """The tokens, logins and published trials of one database."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        with store.transaction(schema=True) as connection:
+            metadata.create_all(connection)
+
+    def now(self) -> float:
+        """The time, by the one clock of the database."""
+        with self._reading() as connection:
+            return self._now(connection)
+
+    # --- tokens -----------------------------------------------------------------------
+
+    def add(self, hash: bytes, made: Token) -> Token:
+        """Keep a token, under a number of its own and the time of the database."""
+        with self.store.transaction() as connection:
+            row = {field.name: getattr(made, field.name) for field in fields(Token)}
+            row |= {"hash": hash, "number": None, "made": self._now(connection)}
+            del row["number"]
+            connection.execute(tokens.insert(), row)
+            return Token(*connection.execute(_by_hash, {"hash": hash}).one())
+
+    def by_hash(self, hash: bytes) -> Token | None:
+        """The token of a secret, valid or not."""
+        with self._reading() as connection:
+            found = connection.execute(_by_hash, {"hash": hash}).one_or_none()
+        return None if found is None else Token(*found)
+
+    def all(self) -> list[Token]:
+        """Every token, the newest first."""
+        newest = sa.select(*_columns).order_by(tokens.c.number.desc())
+        with self._reading() as connection:
+            return [Token(*row) for row in connection.execute(newest)]
+
+    def valid(self, numbers: Collection[int]) -> set[int]:
+        """Which of these tokens open anything now."""
+        wanted = sa.select(*_columns).where(tokens.c.number.in_(sorted(numbers)))
+        with self._reading() as connection:
+            now = self._now(connection)
+            found = [Token(*row) for row in connection.execute(wanted)]
+        return {token.number for token in found if token.valid(now)}
+
+    def revoke(self, number: int) -> bool:
+        """Make a token and its logins of no use from now on; false if there is none."""
+        here = tokens.c.number == number
+        with self.store.transaction() as connection:
+            now = self._now(connection)
+            found = connection.execute(sa.select(tokens.c.number).where(here)).one_or_none()
+            fresh = here & tokens.c.revoked.is_(None)
+            connection.execute(tokens.update().where(fresh).values(revoked=now))
+            connection.execute(logins.delete().where(logins.c.token == number))
+            return found is not None
+
+    def touch(self, number: int) -> None:
+        """Note that a token was used."""
+        with self.store.transaction() as connection:
+            here = tokens.update().where(tokens.c.number == number)
+            connection.execute(here.values(used=self._now(connection)))
+
+    # --- logins -----------------------------------------------------------------------
+
+    def log_in(self, hash: bytes, token: int, seconds: float) -> None:
+        """Keep the login of a browser for a while, and forget those that are over."""
+        with self.store.transaction() as connection:
+            now = self._now(connection)
+            connection.execute(logins.delete().where(logins.c.expires < now))
+            row = {"hash": hash, "token": token, "expires": now + seconds}
+            connection.execute(logins.insert(), row)
+
+    def by_login(self, hash: bytes) -> Token | None:
+        """The token that a browser has logged in with."""
+        with self._reading() as connection:
+            values = {"hash": hash, "now": self._now(connection)}
+            found = connection.execute(_by_login, values).one_or_none()
+        return None if found is None else Token(*found)
+
+    def log_out(self, hash: bytes) -> None:
+        """Forget a login."""
+        with self.store.transaction() as connection:
+            connection.execute(logins.delete().where(logins.c.hash == hash))
+
+    # --- what was published -----------------------------------------------------------
+
+    def publish(self, trial: str, by: str) -> None:
+        """From now on anyone may see what may be published of a trial."""
+        with self.store.transaction() as connection:
+            connection.execute(published.delete().where(published.c.trial == trial))
+            row = {"trial": trial, "since": self._now(connection), "by": by}
+            connection.execute(published.insert(), row)
+
+    def unpublish(self, trial: str) -> None:
+        """Nobody sees it any more but those who may."""
+        with self.store.transaction() as connection:
+            connection.execute(published.delete().where(published.c.trial == trial))
+
+    def published(self) -> dict[str, float]:
+        """The trials that anyone may see, and since when."""
+        found = sa.select(published.c.trial, published.c.since)
+        with self._reading() as connection:
+            return {trial: since for trial, since in connection.execute(found)}
+
+    # --- how --------------------------------------------------------------------------
+
+    @contextmanager
+    def _reading(self) -> Iterator[sa.Connection]:
+        with self.store.transaction(reading=True) as connection:
+            yield connection
+
+    def _now(self, connection: sa.Connection) -> float:
+        clock = self.store.dialect.clock
+        return time.time() if clock is None else float(connection.execute(clock).scalar_one())

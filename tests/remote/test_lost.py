@@ -1,0 +1,218 @@
+"""A bad connection to a service: answers that are lost, requests that do not arrive, a
+service that is busy or starts again. Nothing is done twice, and the same is answered.
+
+These mistakes were planted to see the tests fail: a new key for each try, a pause that
+does not look at Retry-After, a 422 that is tried again, a lost answer that counts as
+nothing done.
+"""
+
+import asyncio
+import socket
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from discreet import AsyncTrial, InvalidInputError, RemoteTrial, StoreError, Trial, bet_se
+from discreet.remote import steps
+from discreet.remote.address import Way
+from discreet.remote.steps import Asked, Got, Lost, Send, Service, Wait, called, plain_key
+from tests.support.remote import BUSY, CUT, LIMITED, LOST, Far, now_and_then
+from tests.support.stores import ARMS, create
+
+BETS = bet_se(0.05, 1.0)
+FATES = (LOST, CUT, BUSY, LIMITED)
+
+
+def changes(trial: Trial) -> dict[str, Callable[[], Any]]:
+    """Every call that changes something, once, with people of its own."""
+    ids = [one.id for one in trial.ask(8).assignments]
+    trial.tell(ids[1], 1)
+    return {
+        "ask": lambda: trial.ask(2),
+        "tell": lambda: trial.tell(ids[0], 1),
+        "amend": lambda: trial.amend(ids[1], 0),
+        "miss": lambda: trial.miss(ids[2]),
+        "reissue": lambda: trial.reissue(ids[3]),
+        "unblind": lambda: trial.unblind(ids[4], "a fever"),
+        "operate": lambda: trial.operate("pause", "a holiday"),
+    }
+
+
+@pytest.mark.parametrize("fate", FATES)
+def test_whatever_happens_it_is_done_once(fate: str, far: Far) -> None:
+    trial = create(far.base, strategy=BETS, blinding="codes")
+    local = Trial.open(far.url, "colours")
+    calls = changes(trial)
+    before, people = len(local.journal()), local.status().people
+    far.fate, far.calls = now_and_then(fate, 2), []
+    found = {name: call() for name, call in calls.items()}
+    keys = [(path.rpartition("/")[2], key) for _, path, key in far.calls]
+    assert len(keys) == 3 * len(calls), "each was made three times"
+    assert len(set(keys)) == len(calls), "with one key"
+    assert len(local.journal()) == before + len(calls), "and done once"
+    assert local.status().people == people + 2
+    assert len(found["ask"].assignments) == 2
+    assert (found["tell"].new, found["miss"].new) == (1, 1)
+    assert found["reissue"].id in [one.id for one in local.open_assignments()]
+    assert [act.action for act in local.status().acts] == ["unblind", "pause"]
+    assert local.verify().intact
+
+
+def test_what_is_read_is_read_again(far: Far) -> None:
+    trial = create(far.base, strategy=BETS)
+    far.fate = now_and_then(CUT, 2)
+    assert Trial.open(trial.place).status() == trial.status()
+    assert trial.verify().intact
+
+
+def test_the_service_starts_again(far: Far) -> None:
+    trial = create(far.base, strategy=BETS)
+    first = trial.ask(3, request="k")
+    far.stop()
+    starting = threading.Timer(0.5, far.start)
+    starting.start()
+    assert trial.ask(3, request="k") == first
+    starting.join()
+    assert trial.tell(first.assignments[0].id, 1).new == 1
+    assert trial.status().people == 3
+
+
+def test_patience_ends(far: Far) -> None:
+    create(far.base, strategy=BETS)
+    trial = RemoteTrial.open(far.base, "colours", patience=1.0)
+    far.fate = lambda path: LOST if path.endswith(("/ask", "/expire")) else None
+    start = time.monotonic()
+    with pytest.raises(StoreError, match="not known whether this was done") as found:
+        trial.ask()
+    assert time.monotonic() - start < 10
+    key = str(found.value).partition("request='")[2].partition("'")[0]
+    with pytest.raises(StoreError, match=r"not known whether this was done: repeat it$"):
+        trial.expire()
+    with pytest.raises(StoreError, match="request='mine'"):
+        trial.ask(request="mine")
+    far.fate = lambda _path: None
+    assert Trial.open(far.url, "colours").status().people == 2
+    again = trial.ask(request=key)
+    assert len(again.assignments) == 1
+    assert trial.ask(request=key) == again
+    assert trial.status().people == 2
+    far.stop()
+    with pytest.raises(StoreError, match="Nothing was done"):
+        trial.tell(again.assignments[0].id, 1)
+    far.start()
+
+
+def test_what_is_refused_is_not_repeated(far: Far) -> None:
+    trial = create(far.base, strategy=BETS)
+    far.calls = []
+    with pytest.raises(InvalidInputError):
+        trial.operate("resume", "not paused")
+    assert len(far.calls) == 1
+
+
+def test_many_callers_of_a_bad_connection(far: Far) -> None:
+    """Fates by the number of the request, so that each comes in every order."""
+    order = iter([LOST, None, BUSY, None, CUT, None, LIMITED, None] * 10_000)
+    lock = threading.Lock()
+
+    def fate(_path: str) -> str | None:
+        with lock:
+            return next(order)
+
+    async def clerk(trial: AsyncTrial, number: int) -> None:
+        for turn in range(1000):
+            batch = await trial.ask(person=f"p{number}", request=f"{number} {turn}")
+            if batch.assignments:
+                break
+            await asyncio.sleep(0.01)
+        (one,) = batch.assignments
+        assert (await trial.tell(one.id, 1.0)).new == 1
+
+    async def work() -> None:
+        async with await AsyncTrial.create(far.base, "colours", ARMS, BETS, 500) as trial:
+            far.fate = fate
+            await asyncio.gather(*(clerk(trial, number) for number in range(50)))
+
+    asyncio.run(work())
+    local = Trial.open(far.url, "colours")
+    status = local.status()
+    assert (status.people, status.pending) == (50, 0)
+    told = [entry for entry in local.journal() if entry.call == "tell"]
+    assert sum(entry.people for entry in told) == 50
+    assert local.verify().intact
+
+
+def test_a_half_open_service_is_given_up() -> None:
+    """One that accepts connections, and says nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as door:
+        port = door.getsockname()[1]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("discreet.remote.lines.READ", 0.2)
+            with pytest.raises(StoreError, match="takes too long"):
+                RemoteTrial.open(f"http://127.0.0.1:{port}", "t", token="x", patience=0.3)
+
+
+# --- the steps themselves -------------------------------------------------------------
+
+
+def walk(answers: list[Got | Lost], asked: Asked, patience: float = 60.0) -> list[Any]:
+    """The steps of a request that has these answers, and what came of it."""
+    service = Service(Way("https://far.example", "secret", None, patience), True)
+    call, found, taken = called(service, asked), None, list[Any]()
+    left = iter(answers)
+    while True:
+        try:
+            step = call.send(found)
+        except StopIteration as end:
+            return [*taken, end.value]
+        except Exception as error:
+            return [*taken, error]
+        taken.append(step)
+        found = next(left) if isinstance(step, Send) else None
+
+
+OK = Got(200, {}, b"{}")
+GONE = Lost("gone", True, True)
+
+
+def test_pauses_grow_and_are_as_long_as_the_service_says() -> None:
+    busy = Got(503, {"retry-after": "3"}, b"")
+    taken = walk([GONE] * 12 + [OK], Asked("POST", "/x"), patience=1000.0)
+    pauses = [step.seconds for step in taken if isinstance(step, Wait)]
+    assert len(pauses) == 12
+    for place, pause in enumerate(pauses):
+        longest = min(steps.FIRST_PAUSE * 2**place, steps.LONGEST_PAUSE)
+        assert longest / 2 <= pause <= longest
+    assert [step.seconds for step in walk([busy, OK], Asked("GET", "/x"))[1:2]] == [3.0]
+    late = walk([Got(429, {"retry-after": "100"}, b"")], Asked("POST", "/x"))
+    assert isinstance(late[-1], StoreError)
+    assert len(late) == 2, "nobody waits so long"
+    assert "Nothing was done" in str(late[-1])
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 409, 413, 422, 500, 301])
+def test_answers_that_are_not_asked_for_again(status: int) -> None:
+    sent, error = walk([Got(status, {}, b"<html>")], Asked("POST", "/x"))
+    assert isinstance(sent, Send)
+    assert isinstance(error, StoreError)
+    assert "secret" not in str(error)
+
+
+def test_every_try_is_the_same() -> None:
+    taken = walk([GONE, GONE, OK], Asked("POST", "/x", {"n": 1}))
+    sent = [step for step in taken if isinstance(step, Send)]
+    assert len(sent) == 3
+    assert sent[0] == sent[1] == sent[2]
+    assert sent[0].headers["authorization"] == "Bearer secret"
+    other = walk([OK], Asked("POST", "/x", {"n": 1}))[0]
+    assert other.headers["idempotency-key"] != sent[0].headers["idempotency-key"]
+
+
+def test_keys_that_a_header_cannot_carry() -> None:
+    assert plain_key("a-key") == "a-key"
+    for key in ("é", " a", "a b", "x" * 201, "a\nb"):
+        assert len(plain_key(key)) == 64
+    assert plain_key("é") != plain_key("è")

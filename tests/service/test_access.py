@@ -1,0 +1,69 @@
+"""Who may do what: the table in the docs is the one in the code, and reach ends where a
+token's does.
+"""
+
+import itertools
+import re
+from pathlib import Path
+
+import pytest
+
+from discreet.errors import RefusedError
+from discreet.service.access import (
+    ACTIONS,
+    ANYONE,
+    OPERATOR,
+    PUBLIC,
+    ROLES,
+    SITE,
+    WHOLE,
+    Visitor,
+)
+from discreet.trials.store.doors import Token
+
+PAGE = Path(__file__).parent.parent.parent / "docs" / "service.md"
+
+
+def token(role: str, trial: str | None = None) -> Token:
+    site = "Leeds" if role == SITE else None
+    return Token(1, "n", role, trial, site, None, 0.0, "me", None, None, None)
+
+
+def documented() -> dict[str, list[bool]]:
+    rows = re.findall(r"^\| `(\w+)` \|(.*)\|$", PAGE.read_text(), re.MULTILINE)
+    return {action: [cell.strip() == "yes" for cell in cells.split("|")] for action, cells in rows}
+
+
+def test_the_table_is_the_one_in_the_docs() -> None:
+    told = {
+        action: [*(role in roles for role in ROLES), action in PUBLIC]
+        for action, roles in ACTIONS.items()
+    }
+    assert documented() == told
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_every_role_may_do_what_the_table_says(action: str) -> None:
+    for role in ROLES:
+        wanted = role in ACTIONS[action]
+        assert Visitor(token(role)).may(action, "dose") == wanted
+        mine = wanted and action not in WHOLE
+        assert Visitor(token(role, "dose")).may(action, "dose") == mine
+        assert not Visitor(token(role, "other")).may(action, "dose")
+    assert not Visitor().may(action, "dose")
+    assert Visitor().may(action, "dose", published=True) == (action in PUBLIC)
+
+
+def test_what_is_in_no_table_nobody_may() -> None:
+    for role, trial in itertools.product(ROLES, (None, "dose")):
+        assert not Visitor(token(role)).may("delete", trial, published=True)
+
+
+def test_refusals_say_nothing_of_what_is_there() -> None:
+    with pytest.raises(RefusedError, match="not for a trial of this name") as refused:
+        Visitor(token(OPERATOR, "other")).check("status", "dose")
+    assert refused.value.known
+    with pytest.raises(RefusedError, match="needs a token") as unknown:
+        Visitor().check("status", "dose")
+    assert not unknown.value.known
+    assert Visitor().role == Visitor().who == ANYONE

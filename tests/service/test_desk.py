@@ -1,0 +1,292 @@
+"""A site's desk, as plain forms: what it shows, what it does once, what no address has
+in it.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from discreet import Trial, bet_se, ctb_tt
+from discreet.service.home import Home
+from discreet.service.pages.deskview import sentence, short_code, span
+from tests.support.served import Visit, behind
+
+ARMS = ["5 mg", "10 mg"]
+DESK = "/t/dose/desk"
+ID = re.compile(r"\d+-[0-9a-f]{16}")
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(f"sqlite:///{tmp_path}/service.db")
+
+
+@pytest.fixture
+def base(home: Home) -> Iterator[str]:
+    with behind(home) as address:
+        yield address
+
+
+def start(home: Home, **settings: Any) -> Trial:
+    usual: dict[str, Any] = {"strategy": bet_se(0.05, 1.0), "max_people": 500}
+    return Trial.create(home.url, "dose", ARMS, **usual | settings)
+
+
+def staff(home: Home, base: str, site: str | None = None) -> Visit:
+    role = "operator" if site is None else "site"
+    secret = home.tokens.make(f"{site} desk", role, "test", site and "dose", site)[0]
+    return Visit(base, secret)
+
+
+def enrol(visit: Visit, **fields: str) -> httpx.Response:
+    return visit.send(f"{DESK}/enrol", visit.get(DESK).text, **fields)
+
+
+def id_in(page: str) -> str:
+    found = ID.search(page)
+    assert found is not None
+    return found.group()
+
+
+def people(trial: Trial) -> int:
+    return trial.status().people
+
+
+def test_a_form_that_is_sent_again_enrols_once(home: Home, base: str) -> None:
+    trial = start(home)
+    desk = staff(home, base)
+    page = desk.get(DESK).text
+    first = desk.send(f"{DESK}/enrol", page)
+    again = desk.send(f"{DESK}/enrol", page)
+    assert first.url == again.url
+    assert people(trial) == 1
+    assert id_in(first.text) == id_in(again.text)
+    assert desk.send(f"{DESK}/enrol", desk.get(DESK).text).url != first.url
+    assert people(trial) == 2
+
+
+def test_no_address_has_more_in_it_than_a_number(home: Home, base: str) -> None:
+    start(home, people="refuse")
+    page = enrol(staff(home, base), person="Ada Lovelace")
+    assert str(page.url).endswith("/t/dose/desk/1?said=enrolled")
+    assert "Lovelace" not in page.text
+    arm = re.search(r'<p class="arm">(.*?)</p>', page.text)
+    assert arm is not None
+    assert arm.group(1) in ARMS
+    assert f"<code>{short_code(id_in(page.text))}</code>" in page.text
+
+
+def test_whoever_came_before_is_refused_in_words(home: Home, base: str) -> None:
+    trial = start(home, people="refuse")
+    desk = staff(home, base)
+    enrol(desk, person="Ada")
+    found = enrol(desk, person=" Ada ")
+    assert found.status_code == 422
+    assert "This person took part before, and cannot take part again." in found.text
+    assert "Ada" not in found.text
+    assert people(trial) == 1
+
+
+def test_a_lost_answer_is_found_by_its_key_and_nothing_is_done(home: Home, base: str) -> None:
+    trial = start(home)
+    desk, once = staff(home, base), "f" * 32
+    assert "did not reach the service" in desk.get(f"{DESK}?asked={once}").text
+    assert people(trial) == 0
+    made = desk.send(f"{DESK}/enrol", desk.get(DESK).text, once=once)
+    assert id_in(desk.get(f"{DESK}?asked={once}").text) == id_in(made.text)
+    assert people(trial) == 1
+    other = staff(home, base, "Leeds")
+    assert "did not reach the service" in other.get(f"{DESK}?asked={once}").text
+
+
+def test_outcomes_are_taken_once_and_corrected(home: Home, base: str) -> None:
+    trial = start(home)
+    desk = staff(home, base)
+    page = enrol(desk).text
+    assert "Person 1: the outcome was taken." in desk.send(f"{DESK}/tell", page, outcome="1").text
+    assert trial.status().pending == 0
+    again = desk.get(f"{DESK}/1").text
+    said = [desk.send(f"{DESK}/tell", again, once=f"a{one}", outcome=one).text for one in "01"]
+    assert all("an outcome was told before" in one for one in said)
+    assert "the outcome was corrected" in desk.send(f"{DESK}/amend", again, outcome="0").text
+
+
+@pytest.mark.parametrize("typed", ["", "a few", "1,5", "nan", "inf", "0x1", "150", "-1", "1_0"])
+def test_what_is_no_outcome_is_refused_in_words(home: Home, base: str, typed: str) -> None:
+    trial = start(home, range=(0.0, 100.0), strategy=bet_se(0.05, 1.0, outcomes="numbers"))
+    desk = staff(home, base)
+    page = enrol(desk).text
+    assert "A number from 0 to 100; more is better." in page
+    found = desk.send(f"{DESK}/tell", page, outcome=typed)
+    assert found.status_code == 422
+    assert trial.status().pending == 1
+    words = re.search(r'<p class="wrong notice".*?>(.*?)</p>', found.text)
+    assert words is not None
+    assert not typed or typed not in words.group(1)
+
+
+def test_missing_needs_a_tick(home: Home, base: str) -> None:
+    trial = start(home)
+    desk = staff(home, base)
+    page = enrol(desk).text
+    assert desk.send(f"{DESK}/miss", page).status_code == 422
+    assert trial.status().pending == 1
+    assert "will not come" in desk.send(f"{DESK}/miss", page, sure="yes").text
+    assert trial.status().pending == 0
+
+
+def test_a_new_id_makes_the_old_one_useless(home: Home, base: str) -> None:
+    start(home)
+    desk = staff(home, base)
+    page = enrol(desk).text
+    found = desk.send(f"{DESK}/reissue", page)
+    assert "there is a new id" in found.text
+    assert id_in(found.text) != id_in(page)
+    assert id_in(desk.send(f"{DESK}/reissue", page).text) == id_in(found.text)
+    old = desk.send(f"{DESK}/tell", page, outcome="1")
+    assert old.status_code == 422
+    assert "There is no assignment" in old.text
+
+
+def test_an_arm_is_made_known_with_a_reason(home: Home, base: str) -> None:
+    trial = start(home, blinding="codes")
+    desk = staff(home, base)
+    page = enrol(desk).text
+    assert not any(f">{arm}<" in page for arm in ARMS)
+    assert desk.send(f"{DESK}/unblind", page, reason="").status_code == 422
+    shown = desk.send(f"{DESK}/unblind", page, reason="a fall")
+    assert any(f'<strong class="arm">{arm}</strong>' in shown.text for arm in ARMS)
+    assert not any(arm.replace(" ", "") in str(shown.url) for arm in ARMS)
+    act = trial.status().acts[-1]
+    assert (act.action, act.about, act.reason) == ("unblind", 1, "a fall")
+    desk.send(f"{DESK}/unblind", page, reason="a fall")
+    assert len(trial.status().acts) == 1
+
+
+def test_a_site_sees_and_tells_its_own_people_only(home: Home, base: str) -> None:
+    trial = start(home, sites=["Leeds", "Lyon"])
+    leeds, lyon = staff(home, base, "Leeds"), staff(home, base, "Lyon")
+    page = enrol(leeds).text
+    assert "Enrolled just now at Leeds." in page
+    assert "No outcome is waited for at Lyon." in lyon.get(DESK).text
+    assert 'href="/t/dose/desk/1"' in leeds.get(DESK).text
+    assert lyon.get(f"{DESK}/1").status_code == 422
+    assert id_in(page) not in lyon.get(f"{DESK}/1").text
+    for form in ("tell", "amend", "miss", "reissue", "unblind"):
+        key = {"key": re.findall(r'name="key" value="(\w+)"', lyon.get(DESK).text)[0]}
+        about = {"id": id_in(page), "outcome": "1", "sure": "yes", "reason": "x", "once": form}
+        found = lyon.post(f"{DESK}/{form}", key | about)
+        assert found.status_code in (404, 422), form
+    assert trial.status().pending == 1
+
+
+def test_an_operator_picks_the_site(home: Home, base: str) -> None:
+    trial = start(home, sites=["Leeds", "Lyon"])
+    desk = staff(home, base)
+    assert enrol(desk).status_code == 422
+    assert enrol(desk, site="Paris").status_code == 422
+    found = enrol(desk, site="Lyon")
+    assert str(found.url).endswith("/desk/1?said=enrolled&site=Lyon")
+    assert [site.people for site in trial.status().sites] == [0, 1]
+    assert 'value="Lyon"' in found.text
+    assert desk.get(f"{DESK}?site=Paris").status_code == 422
+
+
+def test_what_is_waited_for_is_said(home: Home, base: str) -> None:
+    trial = start(home, sites=["Leeds", "Lyon"], max_people=200)
+    leeds = staff(home, base, "Leeds")
+    asked = trial.ask(200, site="Leeds")
+    full = enrol(leeds)
+    assert full.status_code == 200
+    waits = re.search(r"This round is full. (\d+) outcomes are waited for", full.text)
+    assert waits is not None
+    assert int(waits.group(1)) == len(asked.assignments)
+    trial.operate("close-site", "no staff", "Leeds")
+    assert "This site is closed" in leeds.get(DESK).text
+    trial.operate("pause", "a check")
+    assert "The trial is paused" in leeds.get(DESK).text
+    trial.operate("resume", "done")
+    trial.operate("stop", "no money")
+    over = leeds.get(DESK).text
+    assert "The trial is over" in over
+    assert "Enrol the next person" not in over
+
+
+def test_the_table_says_since_when_and_until_when(home: Home, base: str) -> None:
+    start(home, deadline=3 * 86400.0)
+    desk = staff(home, base)
+    enrol(desk)
+    assert re.search(r">just now</td>\s*<td[^>]*>in 3 days</td>", desk.get(DESK).text)
+
+
+def test_people_are_found_by_number_code_and_id(home: Home, base: str) -> None:
+    start(home)
+    desk = staff(home, base)
+    id = id_in(enrol(desk).text)
+    page = desk.get(DESK).text
+    for typed in ("1", f" {short_code(id)} ", id):
+        assert str(desk.send(f"{DESK}/find", page, code=typed).url).endswith("/desk/1")
+    for typed in ("2", "0", "-1", "Ada", "9" * 30):
+        assert desk.send(f"{DESK}/find", page, code=typed).status_code == 422
+
+
+def test_forms_need_the_key_of_the_login(home: Home, base: str) -> None:
+    trial = start(home)
+    desk = staff(home, base)
+    assert desk.send(f"{DESK}/enrol", desk.get(DESK).text, key="0" * 64).status_code == 422
+    assert people(trial) == 0
+
+
+def test_viewers_and_strangers_have_no_desk(home: Home, base: str) -> None:
+    start(home)
+    viewer = Visit(base, home.tokens.make("v", "viewer", "test", "dose")[0])
+    assert viewer.get(DESK).status_code == viewer.get(f"{DESK}/1").status_code == 403
+    stranger = httpx.get(base + DESK, follow_redirects=True)
+    assert str(stranger.url).endswith("/login?to=%2Ft%2Fdose%2Fdesk")
+
+
+def test_names_that_are_markup_stay_text(home: Home, base: str) -> None:
+    site = "<b>'\"&amp;?#/"
+    start(home, sites=[site, "Lyon"], question="<script>alert(1)</script> & you?")
+    desk = staff(home, base)
+    found = enrol(desk, site=site)
+    assert found.status_code == 200
+    assert "<b>" not in found.text
+    assert "<script>alert" not in found.text
+    assert "&lt;script&gt;alert" in found.text
+    assert (
+        "Person 1: the outcome was taken."
+        in desk.send(f"{DESK}/tell", found.text.replace(site, ""), site="", outcome="1").text
+    )
+
+
+def test_an_answer_under_local_trust_is_invited_not_told(home: Home, base: str) -> None:
+    trial = start(home, strategy=ctb_tt(1.0, 0.1))
+    desk = staff(home, base)
+    page = enrol(desk).text
+    assert 'action="/t/dose/desk/tell"' not in page
+    raw = desk.send(f"{DESK}/answer", page, response="1")
+    assert raw.status_code == 422
+    assert trial.status().pending == 1
+    link = desk.send(f"{DESK}/invite", page, days="2")
+    assert re.search(rf"{base}/a#discreet_[\w-]{{43}}", link.text)
+    assert "good for 2 days" in link.text
+    assert desk.send(f"{DESK}/answer", page, response="rr/1.0/1").status_code == 200
+    assert trial.status().pending == 0
+    after = desk.send(f"{DESK}/invite", desk.get(f"{DESK}/1").text, days="2")
+    assert after.status_code == 422
+    assert "no answer of this person" in after.text.lower()
+
+
+def test_spans_and_sentences_read_well() -> None:
+    seconds = [0, 59, 60, 61, 119, 7200, 86_400, 2 * 86_400, 30 * 86_400 - 5]
+    words = [span(one) for one in seconds]
+    assert words[:2] == ["less than a minute"] * 2
+    assert words[2:5] == ["1 minute", "1 minute", "2 minutes"]
+    assert words[5:] == ["2 hours", "24 hours", "2 days", "30 days"]
+    assert sentence("no: wait") == "No: wait."
+    assert sentence("Over.") == "Over."

@@ -1,0 +1,509 @@
+"""The desk and the participant's page in a real browser: through a bad connection, by
+double clicks, at two sites at once, on a phone; and what leaves a participant's device.
+"""
+
+import json
+import logging
+import math
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from scipy.stats import binom
+
+from discreet import Trial, bet_se, ctb_tt, gauss_tt
+from discreet.audits.privacy import epsilon_low
+from discreet.service.access import OPERATOR, SITE, Visitor
+from discreet.service.home import Home
+from discreet.service.invitations import invite, link_path
+from discreet.service.scripts import script_for
+from discreet.strategies.strategy import Strategy
+from discreet.trials.store.doors import Token
+from tests.support.browser import Started, call
+from tests.support.served import behind
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page, Route
+
+DESK = "/t/dose/desk"
+STAFF = Visitor(Token(1, "op", OPERATOR, None, None, None, 0.0, "test", None, None, None))
+ENROL = "Enrol the next person"
+UNFOLD = "document.querySelectorAll('details').forEach((one) => (one.open = true))"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(f"sqlite:///{tmp_path}/service.db")
+
+
+@pytest.fixture
+def base(home: Home) -> Iterator[str]:
+    with behind(home) as address:
+        yield address
+
+
+@contextmanager
+def another(browser: Started) -> Iterator["Page"]:
+    """A page on whose console the browser may complain of lost connections."""
+    with browser.at_work():
+        context = browser.browser.new_context()
+        try:
+            yield context.new_page()
+        finally:
+            context.close()
+
+
+def start(home: Home, **settings: Any) -> Trial:
+    usual: dict[str, Any] = {"strategy": bet_se(0.05, 1.0), "max_people": 500}
+    return Trial.create(home.url, "dose", ["5 mg", "10 mg"], **usual | settings)
+
+
+def log_in(home: Home, base: str, page: "Page", site: str | None = None) -> None:
+    role = OPERATOR if site is None else SITE
+    secret = home.tokens.make(f"{site} desk", role, "test", site and "dose", site)[0]
+    page.goto(f"{base}/login#{secret}")
+    page.wait_for_url(f"{base}/")
+    page.goto(base + DESK)
+
+
+def shown(page: "Page") -> tuple[str, str]:
+    """The arm and the id on a person's page."""
+    page.wait_for_selector(".assignment")
+    return page.inner_text(".card .arm"), page.locator(".assignment .whole").text_content() or ""
+
+
+def said(page: "Page", words: str) -> None:
+    page.get_by_text(words).first.wait_for()
+
+
+# --- the desk -------------------------------------------------------------------------
+
+
+def test_enrol_and_tell(home: Home, base: str, page: "Page") -> None:
+    trial = start(home, question="Is the pain gone?", people="refuse")
+    log_in(home, base, page)
+    page.get_by_label("Who is it?").fill("Ada")
+    page.get_by_role("button", name=ENROL).dblclick()
+    arm, id = shown(page)
+    assert arm in trial.protocol.arms
+    assert trial.status().people == 1
+    assert page.url == f"{base}{DESK}/1?said=enrolled"
+    assert page.evaluate("document.activeElement.textContent") == "Person 1: enrolled."
+    assert trial.person(1).id == id
+    page.get_by_role("group", name="Is the pain gone?").first.get_by_label("Yes").check()
+    page.get_by_role("button", name="Save the outcome").click()
+    said(page, "Person 1: the outcome was taken.")
+    assert page.url == f"{base}{DESK}?said=taken&person=1"
+    assert trial.status().pending == 0
+    page.reload()
+    assert page.evaluate("JSON.stringify(sessionStorage)") == "{}"
+
+
+def test_the_desk_works_by_keyboard(home: Home, base: str, page: "Page") -> None:
+    trial = start(home)
+    log_in(home, base, page, "Leeds")
+    for _ in range(20):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.textContent") == ENROL:
+            break
+    page.keyboard.press("Enter")
+    shown(page)
+    assert trial.status().people == 1
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_an_answer_that_is_lost_enrols_once(
+    home: Home, base: str, browser: Started, named: bool
+) -> None:
+    """The service has done it, and the answer never arrives: twice."""
+    trial = start(home, people="refuse" if named else "anonymous")
+    with another(browser) as page:
+        log_in(home, base, page)
+        lost: list[int] = []
+
+        def lose(route: "Route") -> None:
+            if len(lost) < 2:
+                lost.append(route.fetch(max_redirects=0).status)
+                route.abort()
+            else:
+                route.continue_()
+
+        page.route("**/desk/enrol", lose)
+        if named:
+            page.get_by_label("Who is it?").fill("Ada")
+        page.get_by_role("button", name=ENROL).click()
+        said(page, "No connection: trying again.")
+        shown(page)
+        assert lost == [303, 303]
+        assert trial.status().people == 1
+
+
+def test_nobody_is_enrolled_while_there_is_no_connection(
+    home: Home, base: str, browser: Started
+) -> None:
+    trial = start(home)
+    with another(browser) as page:
+        log_in(home, base, page)
+        page.context.set_offline(True)
+        page.get_by_role("button", name=ENROL).click()
+        said(page, "No connection: trying again.")
+        for _ in range(3):
+            page.get_by_role("button", name=ENROL).click()
+        assert trial.status().people == 0
+        page.context.set_offline(False)
+        shown(page)
+        assert trial.status().people == 1
+
+
+@pytest.mark.parametrize("arrives", [False, True])
+@pytest.mark.parametrize("named", [False, True])
+def test_after_a_reload_the_same_press_is_shown(
+    home: Home, base: str, browser: Started, arrives: bool, named: bool
+) -> None:
+    trial = start(home, people="refuse" if named else "anonymous")
+    with another(browser) as page:
+        log_in(home, base, page)
+
+        def lose(route: "Route") -> None:
+            if arrives:
+                route.fetch(max_redirects=0)
+            route.abort()
+
+        page.route("**/desk/enrol", lose)
+        if named:
+            page.get_by_label("Who is it?").fill("Ada Lovelace")
+        page.get_by_role("button", name=ENROL).click()
+        said(page, "No connection")
+        stored = json.loads(page.evaluate("JSON.stringify(sessionStorage)"))
+        assert [set(json.loads(one)) for one in stored.values()] == [{"path", "once"}]
+        assert "Lovelace" not in json.dumps(stored)
+        page.unroute("**/desk/enrol")
+        page.reload()
+        if named and not arrives:
+            said(page, "Your last press did not arrive")
+            assert trial.status().people == 0
+            page.get_by_label("Who is it?").fill("Ada Lovelace")
+            page.get_by_role("button", name=ENROL).click()
+        assert shown(page)[1] == trial.person(1).id
+        assert trial.status().people == 1
+        assert page.evaluate("sessionStorage.length") == 0
+
+
+def test_two_sites_at_once(home: Home, base: str, browser: Started) -> None:
+    trial = start(home, sites=["Leeds", "Lyon"])
+    with another(browser) as one, another(browser) as two:
+        for page, site in ((one, "Leeds"), (two, "Lyon")):
+            log_in(home, base, page, site)
+        for _ in range(3):
+            for page in (one, two):
+                page.goto(base + DESK)
+                page.evaluate("document.querySelector('.enrol').requestSubmit()")
+            for page in (one, two):
+                shown(page)
+        ids = {one: shown(one)[1], two: shown(two)[1]}
+        assert [site.people for site in trial.status().sites] == [3, 3]
+        two.goto(f"{base}{DESK}/{ids[one].partition('-')[0]}")
+        assert "there is no person" in two.inner_text("main").lower()
+        assert ids[one] not in two.content()
+
+
+def test_a_number_is_checked_in_words_before_it_is_sent(
+    home: Home, base: str, browser: Started
+) -> None:
+    numbers = bet_se(0.05, 1.0, outcomes="numbers")
+    trial = start(home, strategy=numbers, range=(0, 100))
+    with another(browser) as page:
+        log_in(home, base, page)
+        page.get_by_role("button", name=ENROL).click()
+        shown(page)
+        sent: list[str] = []
+        page.on("request", lambda request: sent.append(request.url))
+        field = page.locator("#tell-outcome")
+        for typed, words in (("1,5", "Type a number in digits"), ("150", "between 0 and 100")):
+            field.fill(typed)
+            page.get_by_role("button", name="Save the outcome").click()
+            said(page, words)
+            assert field.evaluate("one => one === document.activeElement")
+        assert sent == []
+        field.fill("62.5")
+        page.get_by_role("button", name="Save the outcome").click()
+        said(page, "Person 1: the outcome was taken.")
+        assert trial.status().pending == 0
+
+
+def test_what_was_typed_stays_when_it_is_refused(home: Home, base: str, browser: Started) -> None:
+    trial = start(home, people="refuse")
+    trial.ask(person="Ada")
+    with another(browser) as page:
+        log_in(home, base, page)
+        page.get_by_label("Who is it?").fill("Ada")
+        page.get_by_role("button", name=ENROL).click()
+        said(page, "This person took part before")
+        assert page.get_by_label("Who is it?").input_value() == "Ada"
+        page.get_by_label("Who is it?").fill("Grace")
+        page.get_by_role("button", name=ENROL).click()
+        assert shown(page)[1].startswith("2-")
+
+
+def test_nothing_is_wider_than_a_phone(home: Home, base: str, browser: Started) -> None:
+    long = "a very long name of an arm that " + "goes" * 12
+    trial = Trial.create(
+        home.url, "dose", [long, "b"], bet_se(0.05, 1.0), max_people=100, deadline=1e6
+    )
+    trial.ask(12)
+    with another(browser) as page:
+        page.set_viewport_size({"width": 390, "height": 844})
+        log_in(home, base, page)
+        for path in (DESK, f"{DESK}/1"):
+            page.goto(base + path)
+            page.evaluate(
+                "document.querySelectorAll('details').forEach((one) => (one.open = true))"
+            )
+            assert page.evaluate("document.documentElement.scrollWidth") <= 390, path
+
+
+# --- the participant ------------------------------------------------------------------
+
+
+def invited(home: Home, base: str, trial: Trial) -> str:
+    """A link for the next person."""
+    id = trial.ask().assignments[0].id
+    return base + link_path(invite(home, STAFF, "dose", id, 1.0)[0])
+
+
+def local(home: Home, strategy: Strategy, **settings: Any) -> Trial:
+    return start(home, strategy=strategy, script=script_for(strategy), **settings)
+
+
+def answers(trial: Trial) -> list[list[int]]:
+    events = trial.transcript()["events"]
+    return [one for event in events if event["kind"] == "answered" for one in event["answers"]]
+
+
+def test_a_participant_answers(home: Home, base: str, page: "Page") -> None:
+    trial = local(home, ctb_tt(1.0, 0.1), question="Did you smoke?")
+    page.goto(invited(home, base, trial))
+    said(page, "Whatever your true answer is, it is sent as it is with chance 73.1 %")
+    assert page.url == f"{base}/a"
+    page.get_by_role("button", name="Randomise my answer").click()
+    said(page, "Choose yes or no first.")
+    page.get_by_role("group", name="Did you smoke?").get_by_label("Yes").check()
+    page.get_by_role("button", name="Randomise my answer").click()
+    word = page.inner_text("#word")
+    assert re.fullmatch(r"rr/1\.0/[01]", word)
+    assert page.evaluate("document.activeElement.id") == "leaves"
+    assert answers(trial) == []
+    page.get_by_role("button", name="Send it").click()
+    said(page, "Thank you: your answer was taken")
+    assert answers(trial) == [[1, int(word[-1])]]
+    last = trial.transcript()["events"][-1]
+    assert page.inner_text("#receipt-event") == f"event {last['seq']}, {last['hash']}"
+    assert page.evaluate("sessionStorage.length + localStorage.length") == 0
+
+
+def test_the_raw_outcome_stays_on_the_device(
+    home: Home, base: str, page: "Page", caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    """A planted outcome is looked for in all that leaves the page, is stored, logged or
+    kept, while a person looks at everything, makes a mistake, starts over and answers.
+    """
+    caplog.set_level(logging.DEBUG)
+    planted = "7.2512345"
+    trial = local(home, bet_se(0.1, 2.0, trust="local", outcomes="numbers"), range=(0, 10))
+    sent: list[str] = []
+    page.on(
+        "request",
+        lambda one: sent.append(f"{one.url} {one.post_data} {json.dumps(one.headers)}"),
+    )
+    page.goto(invited(home, base, trial))
+    page.locator("#trying summary").click()
+    page.get_by_role("button", name="Try it a thousand times").click()
+    page.locator("#tried table").wait_for()
+    for _ in range(2):
+        page.locator("#figure").fill(planted)
+        page.get_by_role("button", name="Randomise my answer").click()
+        if _ == 0:
+            page.get_by_role("button", name="start over").click()
+            assert page.locator("#figure").input_value() == ""
+    word = page.inner_text("#word")
+    page.get_by_role("button", name="Send it").click()
+    said(page, "Thank you: your answer was taken")
+    stored = page.evaluate("JSON.stringify([sessionStorage, localStorage, document.cookie])")
+    kept = b"".join(one.read_bytes() for one in tmp_path.iterdir())
+    everything = [*sent, stored, page.content(), caplog.text, kept.decode("latin-1")]
+    assert not any(planted in one or "7.25" in one for one in everything)
+    bodies = [one for one in sent if "/a/answer" in one]
+    assert len(bodies) == 1
+    assert json.dumps({"response": word}, separators=(",", ":")) in bodies[0]
+    assert sum("Bearer discreet_" in one for one in sent) == 2
+    assert not any("discreet_" in one.split()[0] for one in sent), "no address has the secret"
+
+
+def test_an_answer_whose_receipt_is_lost_is_taken_once(
+    home: Home, base: str, browser: Started
+) -> None:
+    """After a reload the same word is sent again: a second randomisation would spend ε
+    twice.
+    """
+    trial = local(home, ctb_tt(0.1, 0.1))
+    with another(browser) as page:
+        page.goto(invited(home, base, trial))
+        bodies: list[str | None] = []
+
+        def lose(route: "Route") -> None:
+            bodies.append(route.request.post_data)
+            if len(bodies) < 3:
+                route.fetch()
+                route.abort()
+            else:
+                route.continue_()
+
+        page.route("**/a/answer", lose)
+        page.locator("input[name=truth]").first.check()
+        page.get_by_role("button", name="Randomise my answer").click()
+        page.get_by_role("button", name="Send it").click()
+        said(page, "No connection: trying again.")
+        page.reload()
+        said(page, "Thank you: your answer was taken")
+        assert len(bodies) >= 3
+        assert len(set(bodies)) == 1
+        assert len(answers(trial)) == 1
+
+
+def test_an_own_coin(home: Home, base: str, page: "Page") -> None:
+    """Only the randomised bit is typed, and it is sent as it is typed."""
+    trial = local(home, ctb_tt(1.0, 0.1))
+    for number, (typed, bit) in enumerate((("Yes", 1), ("No", 0)), start=1):
+        page.goto("about:blank")
+        page.goto(invited(home, base, trial))
+        page.locator("#coins summary").click()
+        page.locator("#coined").get_by_label(typed).check()
+        page.get_by_role("button", name="Show what will leave").click()
+        assert page.inner_text("#word") == f"rr/1.0/{bit}"
+        page.get_by_role("button", name="Send it").click()
+        said(page, "Thank you: your answer was taken")
+        assert answers(trial)[-1] == [number, bit]
+
+
+def test_the_recipe_for_coins_is_exact(base: str, page: "Page") -> None:
+    """Whoever follows it takes the opposite with the chance of the script, and with at
+    least that, to 2^-39: D of the 2^40 - 1 rows that differ from the printed one are
+    below it.
+    """
+    page.goto(f"{base}/a")
+    for epsilon in (1e-6, 0.1, math.log(3), 1.0, 5.0, 20.0, 60.0):
+        row = call(page, "static/participant.js", "recipe", epsilon).replace(" ", "")
+        assert len(row) == 40
+        below = int(row.replace("H", "0").replace("T", "1"), 2)
+        chance, wanted = below / (2**40 - 1), 1 / (1 + math.exp(epsilon))
+        assert wanted <= chance <= wanted + 2**-39
+
+
+def test_coins_say_yes_where_less_is_better(base: str, page: "Page") -> None:
+    page.goto(f"{base}/a")
+    for direction, yes in (("max", 1), ("min", 0)):
+        about = {"epsilon": 1.0, "low": 0, "high": 1, "direction": direction}
+        found = [
+            call(page, "static/participant.js", "coined", one, about)["value"] for one in (1, 0)
+        ]
+        assert found == [yes, 1 - yes]
+
+
+def test_a_changed_script_is_refused_by_the_browser(
+    home: Home, base: str, browser: Started
+) -> None:
+    trial = local(home, ctb_tt(1.0, 0.1))
+    with another(browser) as page:
+        sent: list[str] = []
+        page.on("request", lambda one: sent.append(one.url))
+
+        def change(route: "Route") -> None:
+            found = route.fetch()
+            route.fulfill(response=found, body=found.text() + "\n// changed")
+
+        page.route("**/static/respond.js", change)
+        page.goto(invited(home, base, trial))
+        page.wait_for_load_state("networkidle")
+        said(page, "has refused it")
+        assert page.locator("#asking").is_hidden()
+        assert not any("/a/" in one for one in sent)
+
+
+def test_gaussian_answers_and_links_that_are_over(home: Home, base: str, page: "Page") -> None:
+    trial = local(home, gauss_tt(1.0, 1e-5, 0.1), range=(0, 10))
+    link = invited(home, base, trial)
+    page.goto(link)
+    said(page, "A random number is added to your number")
+    assert page.locator("#coins").is_hidden()
+    page.locator("#trying summary").click()
+    page.get_by_role("button", name="Try it a thousand times").click()
+    assert page.locator("#tried tbody tr").count() == 3
+    page.locator("#figure").fill("4")
+    page.get_by_role("button", name="Randomise my answer").click()
+    page.get_by_role("button", name="Send it").click()
+    said(page, "Thank you: your answer was taken")
+    page.goto("about:blank")
+    page.goto(link)
+    said(page, "An answer was taken before")
+    later = invited(home, base, trial)
+    trial.operate("stop", "no money")
+    page.goto("about:blank")
+    page.goto(later)
+    said(page, "This trial needs no more answers.")
+    page.goto("about:blank")
+    page.goto(f"{base}/a")
+    said(page, "Open the link that you were given")
+
+
+def test_the_odds_of_what_the_server_received(home: Home, base: str, page: "Page") -> None:
+    """1500 people who would say yes and 1500 who would say no, by the page's own script
+    and the system's randomness. Each count lies in its exact bounds but once in 10^6,
+    and no event shows a larger ε than the promised one but once in 10^6.
+    """
+    people, epsilon, level = 3000, 0.5, 1e-6
+    trial = local(home, ctb_tt(epsilon, 1e-12), max_people=people)
+    ids = [one.id for one in trial.ask(people).assignments]
+    secret = home.tokens.make("op", OPERATOR, "test")[0]
+    page.goto(f"{base}/a")
+    code = """async ([ids, epsilon, secret]) => {
+      const { respond, wordOf } = await import("/static/respond.js");
+      const answers = Object.fromEntries(
+        ids.map((id, place) => [id, wordOf(respond(place % 4 < 2 ? 1 : 0, { epsilon }))]),
+      );
+      const sent = await fetch("/api/v1/trials/dose/answer", {
+        method: "POST",
+        headers: { Authorization: `Bearer ${secret}`, "Content-Type": "application/json" },
+        body: JSON.stringify({ answers }),
+      });
+      return sent.status;
+    }"""
+    assert page.evaluate(code, [ids, epsilon, secret]) == 200
+    received = {number: bit for number, bit in answers(trial)}
+    assert len(received) == people
+    yes = sum(bit for number, bit in received.items() if (number - 1) % 4 < 2)
+    no = sum(received.values()) - yes
+    half, truth = people // 2, 1 / (1 + math.exp(-epsilon))
+    for hits, chance in ((yes, truth), (no, 1 - truth)):
+        low, high = binom.ppf(level / 2, half, chance), binom.isf(level / 2, half, chance)
+        assert low <= hits <= high
+    for hits, other in ((yes, no), (half - no, half - yes)):
+        assert epsilon_low(hits, other, half, level / 2) <= epsilon
+
+
+def test_a_participant_s_page_fits_a_phone(home: Home, base: str, browser: Started) -> None:
+    trial = local(home, ctb_tt(1.0, 0.1), question="Did you " + "really " * 30 + "smoke?")
+    with another(browser) as page:
+        page.set_viewport_size({"width": 390, "height": 844})
+        page.goto(invited(home, base, trial))
+        page.locator("#asking").wait_for()
+        page.evaluate(UNFOLD)
+        page.get_by_role("button", name="Try it a thousand times").click()
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        page.locator("input[name=truth]").first.check()
+        page.get_by_role("button", name="Randomise my answer").click()
+        page.get_by_role("button", name="Send it").click()
+        said(page, "Thank you: your answer was taken")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390

@@ -1,0 +1,488 @@
+"""Who sees which page, what its forms refuse, and that names are text on all."""
+
+import csv
+import html
+import io
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from discreet import Trial, bet_se
+from discreet.reports.trial import means_picture
+from discreet.service import planner
+from tests.support.visitors import Service, Visit, service
+
+OPERATOR, OTHER, VIEWER, SITE, ANYONE = "operator", "other", "viewer", "site", "anyone"
+READERS, RECORD = {OPERATOR, VIEWER, SITE}, {OPERATOR, VIEWER}
+PAGES: dict[str, set[str]] = {
+    "/": {OPERATOR, OTHER, VIEWER, SITE},
+    "/t/dose": READERS,
+    "/t/dose/head": READERS,
+    "/t/dose/means.svg": READERS,
+    "/t/dose/transcript.json": RECORD,
+    "/t/dose/report.html": RECORD,
+    "/t/dose/arms.csv": RECORD,
+    "/t/dose/operate": {OPERATOR},
+    "/t/dose/operate/stop": {OPERATOR},
+    "/t/dose/publish": {OPERATOR},
+    "/t/dose/journal": {OPERATOR},
+    "/tokens": {OPERATOR, OTHER},
+    "/tokens/1/revoke": {OPERATOR},
+    "/new": {OPERATOR},
+}
+"""Who may see which page; the other operator is that of another trial."""
+FORMS: dict[str, dict[str, str]] = {
+    "/t/dose/operate/pause": {"reason": "why", "seen": "0", "once": "a"},
+    "/t/dose/publish": {"published": "yes"},
+    "/t/dose/codes": {},
+    "/tokens": {"name": "x", "role": "viewer", "trial": "dose"},
+    "/tokens/1/revoke": {},
+    "/new": {"do": "review"},
+    "/new/plan": {},
+}
+NASTY = (
+    "</title><script>alert(1)</script>",
+    "'; DROP TABLE trials; --",
+    '=HYPERLINK("http://x.example","y")',
+    'a" onmouseover="alert(2)',
+    "{{ 'zq' * 9 }}",
+    "a/b?c#d%2Fe",
+)
+"""Names that are script, SQL, formulas, templates, addresses."""
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
+    monkeypatch.setattr(planner, "warm", lambda: None)
+    with service(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+def running(place: Service) -> Service:
+    """With one trial, and another one."""
+    place.trial("dose")
+    place.trial("second")
+    return place
+
+
+def visits(place: Service) -> dict[str, Visit]:
+    """A browser for everybody."""
+    return {
+        OPERATOR: place.visit("operator"),
+        OTHER: place.visit("operator", "second"),
+        VIEWER: place.visit("viewer", "dose"),
+        SITE: place.visit("site", "dose", "Leeds"),
+        ANYONE: place.visit(),
+    }
+
+
+# --- who sees what --------------------------------------------------------------------
+
+
+def test_every_page_is_for_those_who_may_see_it(running: Service) -> None:
+    for who, visit in visits(running).items():
+        for path, allowed in PAGES.items():
+            answer = visit.get(path)
+            if who in allowed:
+                expected = 200
+            elif who == OTHER and path == "/tokens/1/revoke":
+                expected = 404
+            else:
+                expected = 303 if who == ANYONE else 403
+            assert answer.status_code == expected, (who, path, answer.text[:300])
+            if expected == 303:
+                assert answer.headers["location"] == f"/login?to={quote(path, safe='')}"
+
+
+def test_every_form_is_for_those_who_may_send_it(running: Service) -> None:
+    everybody = visits(running)
+    for path, form in FORMS.items():
+        for who in (OTHER, VIEWER, SITE, ANYONE):
+            if (who, path) == (OTHER, "/tokens"):
+                expected = 422  # it may make tokens, for its own trial
+            elif (who, path) == (OTHER, "/tokens/1/revoke"):
+                expected = 404
+            else:
+                expected = 422 if who == ANYONE else 403
+            answer = everybody[who].send(path, **form)
+            assert answer.status_code == expected, (who, path, answer.text[:300])
+    opened = Trial.open(running.url, "dose")
+    assert not opened.status().paused
+    assert not running.home.published("dose")
+    opened.close()
+
+
+@pytest.mark.parametrize("path", FORMS)
+def test_a_form_without_its_key_or_from_elsewhere_is_refused(running: Service, path: str) -> None:
+    visit = running.visit("operator")
+    form, elsewhere = FORMS[path], {"Origin": "https://elsewhere.example"}
+    for answer in (
+        visit.post(path, form),
+        visit.post(path, {**form, "key": "0" * 64}),
+        visit.post(path, {**form, "key": visit.key}, **elsewhere),
+    ):
+        assert answer.status_code == 422
+        assert "load it again" in answer.text
+    assert visit.get("/").status_code == 200  # nobody was revoked
+    assert not running.home.published("dose")
+
+
+def test_a_trial_that_is_not_published_is_not_there(running: Service) -> None:
+    anyone = running.visit()
+    for path in ("", "/head", "/means.svg", "/transcript.json", "/report.html", "/arms.csv"):
+        hidden, none = (anyone.get(f"/p/{name}{path}") for name in ("dose", "no-such"))
+        assert hidden.status_code == none.status_code == 404
+        assert hidden.text.replace("dose", "no-such") == none.text
+    running.home.doors.publish("dose", "a test")
+    for path in ("", "/head", "/means.svg", "/transcript.json", "/report.html", "/arms.csv"):
+        assert anyone.get(f"/p/dose{path}").status_code == 200
+    assert anyone.get("/t/dose").headers["location"] == "/p/dose"
+    assert anyone.get("/p/second").status_code == 404
+    assert "Operate" not in anyone.get("/p/dose").text
+
+
+def test_a_blinded_site_sees_no_arm_before_the_end(place: Service) -> None:
+    place.trial("blind", blinding="codes")
+    site, viewer = place.visit("site", "blind", "Leeds"), place.visit("viewer", "blind")
+    shown = site.get("/t/blind").text
+    assert "blinded" in shown
+    assert not any(f">{arm}" in shown for arm in ("usual", "new", "third"))
+    assert "usual" in viewer.get("/t/blind").text
+    assert site.get("/t/blind/means.svg").status_code == 403
+    operator = place.visit("operator")
+    assert "list of codes" in operator.get("/t/blind/operate").text
+    assert "third" in operator.send("/t/blind/codes").text
+    assert "codes" in operator.get("/t/blind/journal").text
+    made = Trial.open(place.url, "blind")
+    made.operate("stop", "enough")
+    made.close()
+    assert "usual" in site.get("/t/blind").text
+    assert site.get("/t/blind/means.svg").status_code == 200
+
+
+# --- what forms do --------------------------------------------------------------------
+
+
+def test_an_operator_acts_once_with_a_reason_and_what_was_seen(running: Service) -> None:
+    visit = running.visit("operator")
+    page = "/t/dose/operate/pause"
+    form = visit.hidden(page)
+    assert visit.send(page, **form).status_code == 422
+    for _ in range(2):
+        answer = visit.send(page, **form, reason="snow")
+        assert answer.headers["location"] == "/t/dose"
+    shown = visit.get("/t/dose").text
+    assert "paused" in shown
+    assert shown.count("snow") == 2  # among what operators did, and in the record
+    late = visit.send("/t/dose/operate/resume", seen="0", once="b", reason="thaw")
+    assert late.status_code == 422
+    assert 'role="alert"' in late.text
+    assert ">thaw</textarea>" in late.text
+    fresh = visit.hidden("/t/dose/operate/resume")
+    assert visit.send("/t/dose/operate/resume", **fresh, reason="thaw").status_code == 303
+
+
+def test_every_action_has_a_page_that_says_what_it_means(running: Service) -> None:
+    visit = running.visit("operator")
+    offered = visit.get("/t/dose/operate").text
+    for action in ("pause", "stop", "raise-maximum", "close-site", "drop-arm", "add-arm"):
+        assert f'href="/t/dose/operate/{action}"' in offered
+        shown = visit.get(f"/t/dose/operate/{action}").text
+        assert "What it does to the guarantee" in shown
+        for_good = action in ("stop", "drop-arm", "add-arm")
+        assert ("cannot be taken back" in shown) == for_good
+    about = {"raise-maximum": "950", "close-site": "Lyon", "drop-arm": "third", "add-arm": "fourth"}
+    for action, thing in about.items():
+        page = f"/t/dose/operate/{action}"
+        answer = visit.send(page, **visit.hidden(page), reason="because", about=thing)
+        assert answer.status_code == 303, answer.text
+    assert visit.send("/t/dose/operate/lower-maximum", seen="4", reason="a", about="x").text.count(
+        "whole number"
+    )
+    assert visit.get("/t/dose/operate/format").status_code == 404
+    status = running.home.trial("dose").status()
+    assert [act.action for act in status.acts] == [*about]
+
+
+def test_a_token_is_shown_once_and_ends(running: Service) -> None:
+    visit = running.visit("operator")
+    made = visit.send("/tokens", name="Ada", role="site", trial="dose", site="Leeds", days="3")
+    assert made.headers["cache-control"] == "no-store"
+    secret = made.text.partition('id="secret" readonly value="')[2].partition('"')[0]
+    found = running.home.tokens.find(secret)
+    assert found is not None
+    assert (found.role, found.trial, found.site) == ("site", "dose", "Leeds")
+    assert f"/login#{secret}" in made.text
+    assert secret not in visit.get("/tokens").text
+    assert visit.send(f"/tokens/{found.number}/revoke").status_code == 303
+    assert running.home.tokens.find(secret) is None
+    assert "revoked" in visit.get("/tokens").text
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        {"role": "viewer"},
+        {"name": "x", "role": "site", "trial": "dose"},
+        {"name": "x", "role": "site", "site": "Leeds"},
+        {"name": "x", "role": "viewer", "trial": "no-such"},
+        {"name": "x", "role": "viewer", "days": "soon"},
+        {"name": "x", "role": "viewer", "days": "-1"},
+        {"name": "x", "role": "participant"},
+    ],
+    ids=", ".join,
+)
+def test_a_token_that_makes_no_sense_is_refused_in_words(
+    running: Service, form: dict[str, str]
+) -> None:
+    visit = running.visit("operator")
+    before = len(running.home.doors.all())
+    answer = visit.send("/tokens", **form)
+    assert answer.status_code in (404, 422)
+    assert 'role="alert"' in answer.text
+    assert len(running.home.doors.all()) == before
+
+
+GOOD = {
+    "name": "made here",
+    "arms": "one\ntwo",
+    "max_people": "500",
+    "difference": "20",
+    "sites": "Leeds\nLyon",
+}
+
+
+def test_a_trial_is_looked_at_and_started(place: Service) -> None:
+    visit = place.visit("operator")
+    assert "no trial here yet" in visit.get("/").text
+    review = visit.send("/new", do="review", **GOOD)
+    assert review.status_code == 200
+    assert "Start made here?" in review.text
+    assert not place.home.store.names()
+    answer = visit.send("/new", do="create", **GOOD)
+    assert answer.headers["location"] == "/t/made%20here"
+    made = place.home.trial("made here").protocol
+    assert made.arms == ("one", "two")
+    assert made.sites == ("Leeds", "Lyon")
+    assert (made.strategy.epsilon, made.strategy.delta, made.strategy.hint) == (1, 0.05, 0.2)
+    again = visit.send("/new", do="create", **{**GOOD, "max_people": "600"})
+    assert again.status_code == 422
+    assert "other settings" in again.text
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "words"),
+    [
+        ("name", "", "give the trial a name"),
+        ("name", "-x", "does not begin with -"),
+        ("arms", "one", "two arms or more"),
+        ("arms", "one\none", "the same name"),
+        ("max_people", "many", "whole number"),
+        ("max_people", "", "after how many people"),
+        ("epsilon", "0", "0.001 to 100"),
+        ("epsilon", "nan", "0.001 to 100"),
+        ("delta", "60", "below 50"),
+        ("difference", "100", "smaller than 100"),
+        ("difference", "-3", "above 0"),
+        ("base", "101", "from 0 to 100"),
+        ("enrolment", "continuous", "needs a deadline"),
+        ("release", "clock", "needs a deadline"),
+        ("outcomes", "colours", "choose one of these"),
+        ("sites", "Leeds\nLeeds", "the same name"),
+        ("deadline", "soon", "number of days"),
+    ],
+)
+def test_what_is_wrong_is_said_beside_the_field(
+    place: Service, field: str, value: str, words: str
+) -> None:
+    visit = place.visit("operator")
+    for do in ("review", "create"):
+        answer = visit.send("/new", do=do, **{**GOOD, field: value})
+        assert answer.status_code == 422
+        beside = answer.text.partition(f'id="{field}-wrong"')[2].partition("</p>")[0]
+        assert words.lower() in html.unescape(beside).lower()
+    assert not place.home.store.names()
+
+
+def test_numbers_are_in_their_own_units(place: Service) -> None:
+    visit = place.visit("operator")
+    units = {"outcomes": "numbers", "low": "-5", "high": "15", "difference": "4"}
+    more = {"direction": "min", "deadline": "2", "release": "clock", "enrolment": "continuous"}
+    form = {**GOOD, **units, **more, "blinding": "codes", "people": "sticky"}
+    assert visit.send("/new", do="create", **form).status_code == 303
+    made = place.home.trial("made here").protocol
+    assert (made.low, made.high, made.direction) == (-5, 15, "min")
+    assert made.strategy.outcomes == "numbers"
+    assert made.strategy.hint == pytest.approx(0.2)
+    assert (made.deadline, made.release, made.enrolment) == (172_800, "clock", "continuous")
+    assert (made.blinding, made.people) == ("codes", "sticky")
+
+
+# --- the plan -------------------------------------------------------------------------
+
+
+def test_a_plan_answers_in_words_and_pictures(
+    place: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(planner, "ready", lambda _seconds: True)
+    visit = place.visit("operator")
+    form = {**GOOD, "difference": "60", "name": "", "max_people": ""}
+    shown = visit.send("/new/plan", **form)
+    assert shown.status_code == 200
+    assert "people on average" in shown.text
+    assert "leaves room for bad luck" in shown.text
+    assert shown.text.count("<svg") == 2
+    assert "style=" not in shown.text
+    made: list[str] = []
+    monkeypatch.setattr(planner, "plan", lambda *_, **__: made.append(""))
+    assert visit.send("/new/plan", **form).text == shown.text
+    assert not made
+    plain = visit.send("/new", do="plan", **form).text  # without script
+    assert "people on average" in plain
+    assert 'value="60"' in plain
+    assert 'id="name-wrong"' not in plain
+
+
+def test_a_plan_that_cannot_be_made_yet_is_said(
+    place: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(planner, "ready", lambda _seconds: False)
+    visit = place.visit("operator")
+    assert "data-again" in visit.send("/new/plan", **GOOD).text
+    wrong = visit.send("/new/plan", **{**GOOD, "epsilon": "x", "arms": ""}).text
+    assert "0.001 to 100" in wrong
+    assert "two arms or more" in wrong
+
+
+# --- what pages show ------------------------------------------------------------------
+
+
+class Active(HTMLParser):
+    """Finds what a page does by itself: scripts in it, and what events start."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        known = dict(attrs)
+        if tag == "script" and not str(known.get("src")).startswith("/static/"):
+            self.found.append(tag)
+        self.found += [name for name in known if name.startswith("on")]
+        links = [str(known[name]) for name in ("href", "src", "action") if name in known]
+        self.found += [link for link in links if not link.startswith(("/", "#"))]
+
+
+def active(text: str) -> list[str]:
+    """All of that, and links to elsewhere."""
+    parser = Active()
+    parser.feed(text)
+    return parser.found
+
+
+@pytest.mark.parametrize("name", NASTY)
+def test_names_are_text_on_every_page(place: Service, name: str) -> None:
+    made = Trial.create(
+        place.url, name, [name, "b", "c"], bet_se(0.1, 1.0, hint=0.5), 900, sites=[name]
+    )
+    made.tell_many({one.id: 1.0 for one in made.ask(30, site=name).assignments})
+    made.operate("close-site", name, name)
+    made.close()
+    place.home.doors.publish(name, "a test")
+    place.home.tokens.make(name, "viewer", name, name)
+    visit = place.visit("operator")
+    at = f"/t/{quote(name, safe='')}"
+    paths = ["", "/operate", "/operate/stop", "/operate/drop-arm", "/publish", "/journal"]
+    public = f"/p/{quote(name, safe='')}"
+    for path in ["/", "/tokens", *(at + path for path in paths), public, f"{public}/report.html"]:
+        answer = visit.get(path)
+        assert answer.status_code == 200, path
+        assert active(answer.text) == []
+        assert "zq" * 9 not in answer.text
+        assert name in html.unescape(answer.text)
+    table = visit.get(f"{at}/arms.csv")
+    rows = list(csv.reader(io.StringIO(table.text)))
+    assert rows[0][0] == "arm"
+    assert rows[1][0].endswith(name)
+    assert not rows[1][0].startswith(("=", "+", "-", "@"))
+    names = table.headers["content-disposition"].partition("filename=")[2].strip('"')
+    assert set(names) <= set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.")
+
+
+def test_no_page_has_an_outcome_a_style_a_script_of_its_own_or_an_address_of_others(
+    place: Service,
+) -> None:
+    planted = (731_317_731.25, 731_317_731.5)
+    strategy = bet_se(0.1, 1.0, hint=0.5, outcomes="numbers")
+    made = Trial.create(place.url, "dose", ["a", "b", "c"], strategy, 90, range=(0, 1e9))
+    asked = made.ask(12).assignments
+    made.tell_many({one.id: planted[0] for one in asked[:9]})
+    made.amend(asked[0].id, planted[1])
+    made.close()
+    place.home.doors.publish("dose", "a test")
+    visit = place.visit("operator")
+    fetched = [path for path in PAGES if "svg" not in path] + ["/p/dose", "/p/dose/report.html"]
+    for path in fetched:
+        text = visit.get(path).text
+        assert "731317731" not in text.replace(",", "").replace("_", ""), path
+        assert not any(one.id in text for one in asked), path
+        if path.endswith((".html", ".json", ".csv")):
+            continue
+        assert active(text) == []
+        for never in ("style=", "<style", "http://", "https://"):
+            assert never not in text, path
+
+
+def test_the_picture_is_drawn_once_for_all_who_look(
+    running: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[str] = []
+
+    def draw(said: Any) -> Any:
+        drawn.append("")
+        return means_picture(said)
+
+    monkeypatch.setattr("discreet.service.pages.downloads.means_picture", draw)
+    visit = running.visit("viewer", "dose")
+    texts = {visit.get("/t/dose/means.svg").text for _ in range(5)}
+    assert len(texts) == len(drawn) == 1
+    made = Trial.open(running.url, "dose")
+    made.operate("pause", "snow")
+    made.close()
+    visit.get("/t/dose/means.svg")
+    assert len(drawn) == 2
+
+
+def test_a_page_asks_for_a_mark_that_changes_with_it(
+    running: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("discreet.service.pages.trial.POLLED._seconds", -1.0)
+    visit = running.visit("viewer", "dose")
+    mark = visit.get("/t/dose/head").text
+    assert f'data-mark="{mark}"' in visit.get("/t/dose").text
+    assert visit.get("/t/dose/head").text == mark
+    made = Trial.open(running.url, "dose")
+    made.ask(1, site="Lyon")
+    made.close()
+    assert visit.get("/t/dose/head").text != mark
+
+
+def test_the_record_is_paged_from_its_end(running: Service) -> None:
+    made = Trial.open(running.url, "dose")
+    for _ in range(15):
+        made.operate("pause", "a")
+        made.operate("resume", "b")
+    made.close()
+    visit = running.visit("viewer", "dose")
+    first = visit.get("/t/dose").text
+    before = first.partition("?before=")[2].partition("#")[0]
+    assert "The trial began" not in first
+    older = visit.get(f"/t/dose?before={before}").text
+    assert "The trial began" in older
+    assert "Older events" not in older
+    assert visit.get("/t/dose?before=x").status_code == 200

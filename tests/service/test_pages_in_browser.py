@@ -1,0 +1,147 @@
+"""Pages in a real browser: a trial from its plan to its public page, on a phone too."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from discreet import Trial
+from tests.support.live import serving
+from tests.support.visitors import Service, service
+
+pytest.importorskip("tests.support.browser")
+LONG = "x" * 120
+"""A name that no line can be broken in."""
+TOO_WIDE = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+LOOK_NOW = "document.dispatchEvent(new Event('visibilitychange'))"
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Service]:
+    with service(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+def address(place: Service) -> Iterator[str]:
+    with serving(place) as found:
+        yield found
+
+
+def log_in(place: Service, page: Any, address: str, role: str = "operator") -> None:
+    """By the link that a token is handed over with."""
+    secret, _ = place.home.tokens.make(f"a {role}", role, "a test")
+    page.goto(f"{address}/login#{secret}")
+    page.wait_for_url(f"{address}/")
+    assert secret not in page.content()
+
+
+def test_an_operator_plans_starts_pauses_and_publishes(
+    place: Service, address: str, page: Any
+) -> None:
+    log_in(place, page, address)
+    page.get_by_role("link", name="Plan and start a trial").click()
+    plan = page.locator("#plan")
+    plan.get_by_text("people on average").wait_for(timeout=240_000)
+    before = plan.locator(".answer li").first.inner_text()
+    assert plan.locator("svg").count() >= 2
+    page.get_by_label("Difference worth finding").fill("30")
+    page.wait_for_function(
+        "before => ![...document.querySelectorAll('.answer li')].some(e => e.innerText === before)",
+        arg=before,
+        timeout=30_000,
+    )
+    page.get_by_label("Name of the trial").fill("Dose <1>")
+    page.get_by_label("People at most").fill("800")
+    page.get_by_role("button", name="Look at it once more").click()
+    assert "Start Dose <1>?" in page.locator("h1").inner_text()
+    page.get_by_role("button", name="Start the trial").click()
+    assert page.locator("h1").inner_text() == "Dose <1>"
+    for action, state in (("Pause", "paused"), ("Resume", "goes on")):
+        page.get_by_role("link", name="Operate").click()
+        page.get_by_role("link", name=action, exact=True).click()
+        page.get_by_label("Why").fill("Snow on the roads.")
+        page.get_by_role("button", name=action).click()
+        assert page.locator(".badge").first.inner_text() == state
+    page.get_by_role("link", name="Operate").click()
+    page.get_by_role("link", name="Publish it").click()
+    page.get_by_role("button", name="Publish it").click()
+    page.get_by_role("link", name="its public page").click()
+    page.get_by_role("button", name="Log out").click()
+    page.goto(f"{address}/p/{quote('Dose <1>', safe='')}")
+    assert "Snow on the roads." in page.locator("main").inner_text()
+    assert page.get_by_role("link", name="Operate").count() == 0
+
+
+def test_a_page_shows_what_changes_and_keeps_what_is_under_way(
+    place: Service, address: str, page: Any
+) -> None:
+    place.trial("dose")
+    log_in(place, page, address)
+    page.goto(f"{address}/t/dose")
+    page.locator("#verify").focus()
+    made = Trial.open(place.url, "dose")
+    made.operate("pause", "Snow on the roads.")
+    made.close()
+    page.evaluate(LOOK_NOW)
+    page.locator("#news").get_by_text("Changed just now: paused").wait_for(timeout=10_000)
+    assert page.locator(".badge").first.inner_text() == "paused"
+    assert page.locator("#record + p ~ table").get_by_text("Snow on the roads.").count() == 1
+    assert page.evaluate("document.activeElement.id") == "verify"
+
+
+def test_the_chain_is_checked_in_the_browser(place: Service, address: str, page: Any) -> None:
+    place.trial("dose")
+    place.home.doors.publish("dose", "a test")
+    page.goto(f"{address}/p/dose")
+    check = page.get_by_role("button", name="Check the record")
+    check.click()
+    page.locator("#verified").get_by_text("The record holds").wait_for()
+    assert place.home.trial("dose").status().head in page.locator("#verified").inner_text()
+
+    def forge(route: Any) -> None:
+        text = route.fetch().text()
+        route.fulfill(body=text.replace('"site": "Leeds"', '"site": "Lyon"', 1))
+
+    page.route("**/transcript.json", forge)
+    check.click()
+    page.locator("#verified").get_by_text("does not hold").wait_for()
+
+
+def test_pages_fit_on_a_phone(place: Service, address: str, page: Any) -> None:
+    made = place.trial("dose", sites=["Leeds", LONG])
+    made.operate("close-site", LONG, LONG)
+    made.close()
+    place.home.tokens.make(LONG, "viewer", LONG, "dose")
+    place.home.doors.publish("dose", "a test")
+    log_in(place, page, address)
+    page.set_viewport_size({"width": 390, "height": 800})
+    for path in (
+        *("/", "/tokens", "/tokens/1/revoke", "/new", "/t/dose", "/t/dose/operate"),
+        *("/t/dose/operate/stop", "/t/dose/operate/open-site", "/t/dose/publish"),
+        *("/t/dose/journal", "/p/dose"),
+    ):
+        for width in (390, 1200):
+            page.set_viewport_size({"width": width, "height": 800})
+            page.goto(f"{address}{path}")
+            assert page.evaluate(TOO_WIDE) <= 0, (path, width)
+            heads = page.locator("h1, h2, h3").evaluate_all("all => all.map(e => e.tagName[1])")
+            levels = [int(level) for level in heads]
+            assert levels[0] == 1
+            assert levels.count(1) == 1
+            steps = pairwise(levels)
+            assert all(after - before <= 1 for before, after in steps), (path, levels)
+
+
+def test_every_field_has_a_label(place: Service, address: str, page: Any) -> None:
+    place.trial("dose")
+    log_in(place, page, address)
+    for path in ("/tokens", "/new", "/t/dose/operate/raise-maximum", "/t/dose/operate/drop-arm"):
+        page.goto(f"{address}{path}")
+        bare = page.locator("input:not([type=hidden]), select, textarea").evaluate_all(
+            "all => all.filter(e => !e.labels.length).map(e => e.outerHTML)"
+        )
+        assert bare == [], path

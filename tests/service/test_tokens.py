@@ -1,0 +1,127 @@
+"""Tokens: made by commands, used by callers, of no use when they are revoked."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import httpx
+import pytest
+from click.testing import CliRunner, Result
+
+from discreet import InvalidInputError, Trial, bet_se
+from discreet.cli import main
+from discreet.service.tokens import PREFIX, Tokens, hash_of, new_secret
+from discreet.trials.store.database import Store
+from discreet.trials.store.doors import Doors
+from tests.support.service import serving
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(main, ["token", *words])
+
+
+def done(*words: str) -> Any:
+    result = run(*words, "--json")
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+@pytest.fixture
+def place(url: str) -> str:
+    Trial.create(url, "dose", ["a", "b"], bet_se(0.1, 1.0), max_people=50).close()
+    return f"--url={url}"
+
+
+@contextmanager
+def opened(url: str) -> Iterator[Tokens]:
+    store = Store(url)
+    try:
+        yield Tokens(Doors(store))
+    finally:
+        store.close()
+
+
+def test_a_token_is_shown_once(place: str) -> None:
+    result = run("create", "the office", "--role=operator", place)
+    assert result.exit_code == 0, result.output
+    secret = result.stdout.strip()
+    assert secret.startswith(PREFIX)
+    assert secret not in result.stderr
+    shown = run("list", place)
+    assert "the office" in shown.stdout
+    assert secret not in shown.stdout
+    (found,) = done("list", place)["tokens"]
+    assert found["valid"]
+    assert secret not in json.dumps(found)
+    assert (found["role"], found["trial"], found["used"]) == ("operator", None, None)
+
+
+def test_a_token_is_of_no_use_when_it_is_revoked(place: str, url: str) -> None:
+    made = done("create", "Leeds", "--role=site", "--trial=dose", "--site=Leeds", place)
+    headers = {"Authorization": f"Bearer {made['secret']}"}
+    with serving(url) as service:
+        address = f"{service.base_url}/api/v1/trials/dose"
+        assert httpx.get(address, headers=headers).status_code == 200
+        assert done("revoke", str(made["token"]["number"]), place) == {
+            "revoked": made["token"]["number"]
+        }
+        service.home.tokens._known.clear()  # what was found is remembered for a second
+        assert httpx.get(address, headers=headers).status_code == 401
+    assert "revoked" in run("list", place).stdout
+    used = [one["used"] for one in done("list", place)["tokens"] if one["name"] == "Leeds"]
+    assert used != [None]
+
+
+def test_a_token_expires(url: str) -> None:
+    with opened(url) as tokens:
+        secret, _ = tokens.make("short", "viewer", "a test", days=1e-8)
+        assert tokens.find(secret) is None
+        secret, made = tokens.make("long", "viewer", "a test", days=1)
+        assert tokens.find(secret) == made
+        assert tokens.find(secret[:-1]) is None
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--role=site", "--trial=dose"], "names its site"),
+        (["--role=site", "--site=Leeds"], "names its trial"),
+        (["--role=viewer", "--site=Leeds"], "names its site"),
+        (["--role=viewer", "--trial=none"], "no trial 'none'"),
+        (["--role=viewer", "--days=-1"], "days must be"),
+        (["--role=viewer", "--days=nan"], "days must be"),
+        (["--role=participant", "--trial=dose"], "participant"),
+        (["--role=king"], "king"),
+        ([], "--role"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(words: list[str], says: str, tmp_path: Any) -> None:
+    url = f"sqlite:///{tmp_path}/trials.db"
+    Trial.create(url, "dose", ["a", "b"], bet_se(0.1, 1.0), max_people=50).close()
+    result = run("create", "x", *words, f"--url={url}")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert says in result.stderr
+    with opened(url) as tokens:
+        assert tokens.doors.all() == []
+
+
+def test_there_is_no_token_to_revoke(place: str) -> None:
+    result = run("revoke", "7", place)
+    assert result.exit_code == 2
+    assert "no token 7" in result.stderr
+
+
+def test_a_participant_has_one_person(url: str) -> None:
+    """Without one, a link could answer for anybody."""
+    with opened(url) as tokens:
+        for role, person in (("participant", None), ("viewer", "abc")):
+            with pytest.raises(InvalidInputError, match="one assignment"):
+                tokens.make("x", role, "a test", trial="dose", person=person)
+
+
+def test_secrets() -> None:
+    secrets = {new_secret() for _ in range(100)}
+    assert len(secrets) == 100
+    assert all(len(one) == len(PREFIX) + 43 for one in secrets)
+    assert all(len(hash_of(one)) == 32 for one in secrets)

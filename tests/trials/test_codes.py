@@ -1,0 +1,74 @@
+"""Codes in place of arms: what staff see, and how an arm comes to be known."""
+
+import hmac
+
+import pytest
+
+from discreet import Trial, bet_se, verify_transcript
+from discreet.errors import InvalidInputError
+from discreet.trials.codes import ALPHABET, CODES, code_of, codes_of
+from tests.support.stores import ARMS, create
+
+BETS = bet_se(0.05, 1.0)
+
+
+def keyed(text: bytes) -> bytes:
+    return hmac.digest(b"secret", text, "sha256")
+
+
+def test_no_two_codes_are_the_same() -> None:
+    codes = [code for arm in range(500) for code in codes_of(keyed, arm)]
+    assert len(set(codes)) == len(codes) == 500 * CODES
+    assert {len(code) for code in codes} == {4}
+    assert set("".join(codes)) <= set(ALPHABET)
+    assert {code_of(keyed, 3, person) for person in range(200)} == set(codes_of(keyed, 3))
+
+
+def test_staff_see_codes(url: str) -> None:
+    trial = create(url, strategy=BETS, blinding="codes")
+    batch = trial.ask(60, request="k").assignments
+    codes = trial.codes()
+    assert len(codes) == len(ARMS) * CODES
+    arms = [
+        trial.protocol.arms[arm]
+        for event in trial.transcript()["events"]
+        if event["kind"] == "assigned"
+        for arm in event["arms"]
+    ]
+    assert [codes[one.arm] for one in batch] == arms
+    assert not {one.arm for one in batch} & set(ARMS)
+    assert [one.arm for one in trial.ask(60, request="k").assignments] == [one.arm for one in batch]
+    assert [one.arm for one in trial.open_assignments()] == [one.arm for one in batch]
+    assert trial.reissue(batch[0].id).arm == batch[0].arm
+    assert [entry.call for entry in trial.journal()][-3:] == ["codes", "ask", "create"]
+
+
+def test_an_arm_comes_to_be_known_with_a_reason(url: str) -> None:
+    trial = create(url, strategy=BETS, blinding="codes", sites=["Leeds", "Lyon"])
+    nurse = trial.caller("nurse", "Leeds")
+    one = nurse.ask().assignments[0]
+    assert nurse.unblind(one.id, "a fever", request="k") == trial.codes()[one.arm]
+    assert nurse.unblind(one.id, "a fever", request="k") == trial.codes()[one.arm]
+    (act,) = trial.status().acts
+    assert (act.action, act.about, act.reason) == ("unblind", 1, "a fever")
+    assert trial.verify().intact
+    assert verify_transcript(trial.transcript()).intact
+    for refused in (
+        lambda: trial.caller("clerk", "Lyon").unblind(one.id, "curious"),
+        lambda: nurse.unblind(one.id, ""),
+        nurse.codes,
+        lambda: trial.operate("unblind", "curious", 1),
+    ):
+        with pytest.raises(InvalidInputError):
+            refused()
+    assert len(trial.status().acts) == 1
+
+
+def test_nobody_is_blinded_unless_the_protocol_says_so(url: str) -> None:
+    trial = create(url, strategy=BETS)
+    one = trial.ask().assignments[0]
+    assert one.arm in ARMS
+    assert trial.codes() == {}
+    with pytest.raises(InvalidInputError, match="nobody is blinded"):
+        trial.unblind(one.id, "a fever")
+    assert Trial.open(url, "colours").verify().intact
