@@ -28,6 +28,7 @@ from discreet import (
     ttucb_batched,
     verify_transcript,
 )
+from discreet.trials.chain import parsed
 from discreet.trials.protocol import Protocol
 from discreet.trials.record import BROKEN, Public, fresh
 from discreet.trials.status import Figures, make_figures
@@ -376,6 +377,24 @@ def test_a_malformed_state_is_no_default(change: dict[str, Any]) -> None:
     state = {**json.loads(now.dump()), **change}
     with pytest.raises(BROKEN):
         now.load(json.dumps(state))
+
+
+def test_the_number_of_an_answer_is_a_number(tmp_path: Path) -> None:
+    """Whoever can compute a hash writes `true` for the first person."""
+    transcript = published(tmp_path, *CASES["in turn"])
+    place = next(
+        place for place, one in enumerate(transcript["events"]) if one["kind"] == "answered"
+    )
+    path = ("events", place, "answers", 0, 0)
+    assert verify_transcript(rechained(changed(transcript, path, 1))).intact
+    assert not verify_transcript(rechained(changed(transcript, path, True))).intact
+
+
+@pytest.mark.parametrize("around", ["{} ", " {}", "{}\n", "{},", ""])
+def test_an_event_has_nothing_around_it(around: str) -> None:
+    assert parsed("{}") == {}
+    with pytest.raises(ValueError):
+        parsed(around)
 
 
 def test_the_figures_of_a_status_are_computed_once_for_each_head(

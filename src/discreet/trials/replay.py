@@ -86,7 +86,7 @@ class Replay:
         """Go on by one event; what is wrong with it, if anything."""
         kind, now = event.kind, self.now
         self.events += 1
-        if kind not in STEPS or (kind == "created") != (self.events == 1):
+        if kind not in self._steps or (kind == "created") != (self.events == 1):
             return "of a kind that does not exist, or not there"
         if now.stopped:
             return "the trial was over before"
@@ -171,16 +171,16 @@ class Replay:
             return "from a site that the protocol does not know"
         if site in conduct.closed:
             return "from a site that was closed"
-        conduct.enrol(site, people)
-        return self._time(body)
+        if site is not None:
+            conduct.enrol(site, people)
+        return self._time(body) if self._timed else None
 
     def _time(self, body: dict[str, Any]) -> str | None:
-        """Whether the record's time goes on."""
-        if self._timed:
-            at = body["at"]
-            if type(at) is not int or at < self.now.conduct.at:
-                return "at a time before the last one"
-            self.now.conduct.at = at
+        """Whether the record's time goes on, where it tells any."""
+        at = body["at"]
+        if type(at) is not int or at < self.now.conduct.at:
+            return "at a time before the last one"
+        self.now.conduct.at = at
         return None
 
     # --- releases ---------------------------------------------------------------------
@@ -253,15 +253,17 @@ class Replay:
         run, unit, answers = self.now.run, body["unit"], body["answers"]
         if not self._in_turn:
             return "this strategy takes no single answers"
-        whole = self._in_units(unit, [units for _, units in answers], self._grid)
+        said = [one for answer in answers for one in answer]
+        whole = _wholes(said) and _is_unit(unit, self._grid)
         cursor, skipping = self.now.cursor, self.protocol.missing == "replace"
+        largest = self._largest
         for number, units in answers:
             arm, place = self.places[number - 1]
             line = 0 if self._one_line else arm
             passed = place - cursor[line] - 1
             if number < 1 or passed < 0 or (passed and not skipping) or run.stopped:
                 return "an answer that was taken before, or out of turn"
-            if not whole or abs(units) > self._largest:
+            if not whole or abs(units) > largest:
                 return "not in the units of the protocol"
             cursor[line] = place
             run.answer(arm, units * unit)
@@ -298,12 +300,12 @@ class Replay:
     def _largest(self) -> float:
         """No answer lies beyond, in units."""
         noise = live_noise(self.protocol.strategy)
-        return largest_response(noise, self.protocol.grid)
+        return min(largest_response(noise, self._grid), 2**63 - 1)
 
     def _in_units(self, unit: Any, values: list[Any], grid: int) -> bool:
         """Whether these are whole numbers of such units, of 64 bits as noise is."""
         whole = _wholes(values) and max(map(abs, values), default=0) < 2**63
-        return whole and type(unit) is float and unit == 1 / grid
+        return whole and _is_unit(unit, grid)
 
     def _payable(self, epsilon: float | None) -> bool:
         """Whether a release may state this ε: the promised one, but for rounding."""
@@ -311,6 +313,11 @@ class Replay:
         if promised is None or epsilon is None:
             return promised is epsilon
         return type(epsilon) is float and promised * (1 - 1e-6) <= epsilon <= promised
+
+
+def _is_unit(unit: Any, grid: int) -> bool:
+    """Whether this is the unit of what there are so many of in a whole outcome."""
+    return type(unit) is float and unit == 1 / grid
 
 
 def _wholes(values: Sequence[Any]) -> bool:

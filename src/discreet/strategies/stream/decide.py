@@ -114,11 +114,10 @@ def stream_passes(
 @leaf
 def fill_bonus(stream: Stream, rules: StreamRules, samples: int) -> None:
     """Every arm's bonus after so many samples."""
-    log_samples = math.log(samples)
+    log_samples, bonus, pulls = math.log(samples), stream.bonus, stream.pulls
+    kind, scale, table = rules.bonus, rules.bonus_scale, rules.bonus_table
     for arm in range(stream.mean.size):
-        stream.bonus[arm] = stream_bonus(
-            rules.bonus, rules.bonus_scale, rules.bonus_table, log_samples, stream.pulls[arm]
-        )
+        bonus[arm] = stream_bonus(kind, scale, table, log_samples, pulls[arm])
 
 
 @leaf
@@ -269,14 +268,16 @@ def _top_two(stream: Stream, rules: StreamRules) -> int:
     return arm
 
 
-def decide(answered: Stream, rules: StreamRules) -> tuple[int, bool]:
-    """Recommendation and whether to stop, by the answers."""
+def decide(answered: Stream, rules: StreamRules, witness: int) -> tuple[int, int]:
+    """Recommendation, and an arm that it does not beat by the answers, or -1 to stop;
+    `witness` is asked first, as the one of last time is mostly that of this time.
+    """
     mean, counts = answered.mean, answered.pulls
     samples = sum(counts)
     best = int(best_arm(mean, answered.active))
     if rules.sampling == ELIMINATION:
-        return best, bool(drop_beaten(best, answered, rules, samples))
-    for arm in range(len(counts)):
+        return best, -1 if drop_beaten(best, answered, rules, samples) else 0
+    for arm in (witness, *range(len(counts))):
         if arm != best and not stream_passes(best, arm, mean, counts, samples, rules):
-            return best, False
-    return best, True
+            return best, arm
+    return best, -1

@@ -2,6 +2,7 @@
 counts as soon as it is in.
 """
 
+from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from discreet.strategies.run import REQUIRED, ArmView, Deal, Place, Run, in_order
@@ -15,10 +16,9 @@ class Column(list[Any]):
     numbers of a list are read, and reckoned with, in half the time.
     """
 
-    @property
-    def size(self) -> int:
-        """As that of an array."""
-        return len(self)
+    def __init__(self, numbers: Iterable[Any]) -> None:
+        super().__init__(numbers)
+        self.size = len(self)
 
 
 def in_lists(state: Stream) -> Any:
@@ -49,6 +49,7 @@ class StreamRun(Run):
         """
         self.state = in_lists(state)
         self._answered = self.state._replace(pulls=self.count)
+        self._witness = 0
 
     def arrays(self) -> dict[str, Any]:
         """The public counts, and the answers so far."""
@@ -96,7 +97,9 @@ class StreamRun(Run):
             self.recommendation, self.stopped = self._decide()
 
     def _decide(self) -> tuple[int, bool]:
-        return decide(self._answered, self.rules)
+        best, witness = decide(self._answered, self.rules, self._witness)
+        self._witness = max(witness, 0)
+        return best, witness < 0
 
     def would_stop(self, delta: float) -> bool:
         """The stopping rule at another δ on this state."""
