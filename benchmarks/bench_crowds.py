@@ -1,7 +1,8 @@
 """Live trials with many callers: single `ask` and `tell` by 1, 8 and 32 processes, and
 by threads of one process that share commits. Throughput should not fall with more
 processes, the slowest call should be below 50 times the median, and 32 threads should
-get through at least 8 times as much as one.
+get through at least 8 times as much as one. And for how long a call for as many people
+as one may be about holds others up: it should be less than a second.
 
 At equal durability: SQLite with a write-ahead log and synchronous = FULL, a PostgreSQL
 server that syncs every commit.
@@ -12,14 +13,16 @@ import statistics
 import tempfile
 import threading
 import time
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.support import postgres
 
-from discreet import bet_se
+from discreet import Response, Strategy, bet_se, ctb_tt, respond
+from discreet.trials.intake import MOST_AT_ONCE
+from discreet.trials.store.session import Session
 from discreet.trials.trial import Trial
 
 NAME = "crowd"
@@ -108,14 +111,55 @@ def compare(name: str, url: str) -> None:
             )
 
 
+def held(trial: Trial, call: Callable[[Any], Any], what: Any) -> tuple[Any, float]:
+    """What a call returns, and the seconds of its longest transaction: others who write
+    wait for so long.
+    """
+    usual, seconds = trial._store.session, list[float]()
+
+    @contextmanager
+    def timed(name: str) -> Iterator[Session]:
+        with usual(name) as session:
+            began = time.perf_counter()
+            yield session
+        seconds.append(time.perf_counter() - began)
+
+    trial._store.session = timed  # type: ignore[method-assign]
+    try:
+        return call(what), max(seconds)
+    finally:
+        trial._store.session = usual  # type: ignore[method-assign]
+
+
+def hold_up(url: str, strategy: Strategy, outcome: Any) -> tuple[float, float]:
+    """Of a call that asks and one that tells, the best of three."""
+    trial = Trial.create(url, strategy.name, ("red", "green", "blue"), strategy, 2**30)
+    tell = trial.answer_many if isinstance(outcome, Response) else trial.tell_many
+    asking, telling = list[float](), list[float]()
+    for _ in range(3):
+        batch, seconds = held(trial, trial.ask, MOST_AT_ONCE)
+        asking.append(seconds)
+        telling.append(held(trial, tell, {one.id: outcome for one in batch.assignments})[1])
+    trial.close()
+    return min(asking), min(telling)
+
+
 def run() -> None:
-    print("\nMany callers                people a second      median of one      slowest")
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        compare("SQLite", f"sqlite:///{folder}/crowd.db")
+        places = {"SQLite": f"sqlite:///{folder}/crowd.db"}
         if postgres.programs() is not None:
             server = stack.enter_context(postgres.server(fsync=True))
-            compare("PostgreSQL", server.new_url())
+            places["PostgreSQL"] = server.new_url()
+        print("\nMany callers                people a second      median of one      slowest")
+        for name, url in places.items():
+            compare(name, url)
+        print(f"\nOthers wait for {MOST_AT_ONCE} people   ask, tell_many   ask, answer_many")
+        told, answered = bet_se(delta=1e-9, epsilon=0.0005), ctb_tt(delta=1e-9, epsilon=1.0)
+        for name, url in places.items():
+            both = hold_up(url, told, 1.0), hold_up(url, answered, respond(1.0, epsilon=1.0))
+            shown = "".join(f"{asks:12.2f} s{tells:8.2f} s" for asks, tells in both)
+            print(f"{name:12}{shown}")
 
 
 if __name__ == "__main__":
