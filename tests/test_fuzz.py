@@ -91,13 +91,14 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
     made.calls["Trial.close"][0]()
 
 
+ALL = [*(f"Trial.{name}" for name in (*LIVE, "record", "person", "question"))]
 BESIDE = ["list_trials", "backup_trials", "restore_trials", "verify_transcript", "trial_page"]
 BESIDE += ["respond", "Response", "Response.parse"]
 WITHOUT = {f"Trial.{name}" for name in ("codes", "expire", "status", "transcript", "close")}
 """Take nothing."""
 
 
-@pytest.mark.parametrize("name", [*(f"Trial.{name}" for name in LIVE), *BESIDE])
+@pytest.mark.parametrize("name", [*ALL, *BESIDE])
 def test_live(name: str, live: Live, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     check(name, *live.calls[name], live.seen)
@@ -105,7 +106,7 @@ def test_live(name: str, live: Live, tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_these_are_all_of_a_trial(live: Live) -> None:
-    assert {*(f"Trial.{name}" for name in LIVE), *BESIDE} | WITHOUT == set(live.calls)
+    assert {*ALL, *BESIDE} | WITHOUT == set(live.calls)
 
 
 # --- what was found, and is mended ----------------------------------------------------

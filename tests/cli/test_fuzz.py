@@ -27,6 +27,8 @@ from hypothesis import strategies as st
 
 from discreet import InvalidInputError, Trial, bet_se
 from discreet.cli import main
+from discreet.trials.store.database import Store
+from discreet.trials.store.doors import Doors
 from tests.support.nasty import SECRET
 from tests.support.tree import commands
 
@@ -73,6 +75,10 @@ COMMANDS: dict[str, tuple[list[str], dict[str, str | None]]] = {
     "trial verify": (["dose"], {}),
     "trial transcript": (["dose"], {"--out": "other.json"}),
     "trial report": (["dose"], {"--out": "other.html"}),
+    "serve": ([], {"--port": "0"}),
+    "token create": (["nurse"], {"--role": "site", "--trial": "dose", "--site": "x"}),
+    "token list": ([], {}),
+    "token revoke": (["1"], {}),
     "respond": ([], {"--epsilon": "1", "--outcome": OUTCOME}),
     "verify": (["dose.json"], {}),
     "report": (["dose.json"], {"--out": "page.html"}),
@@ -97,6 +103,8 @@ class Place:
         study = 'instances = ["mu4"]\n[[strategies]]\npreset = "ttucb"\ndelta = 0.1\n'
         (folder / "study.toml").write_text(study)
         trial.close()
+        with contextlib.closing(Store(place)) as store:
+            Doors(store)
 
     def seen(self) -> str:
         """Every row of every table."""
@@ -127,6 +135,7 @@ def idle(monkeypatch: pytest.MonkeyPatch) -> None:
         "discreet.cli.story.tell_story",
         "discreet.studies.run.dask_executor",
         "discreet.planning.reach._trials",
+        "discreet.service.serve.serve",
     ):
         monkeypatch.setattr(work, refuse)
     monkeypatch.setattr("discreet.planning.reach.out_of_reach", lambda *_: None)

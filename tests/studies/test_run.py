@@ -698,7 +698,7 @@ class TestCommand:
         shown = run(study, "--out", out)
         assert shown.exit_code == 0
         for words in ("ttucb, empirical", "no guarantee", "70 runs in each cell", "table.parquet"):
-            assert words in shown.stdout
+            assert words in shown.stdout.replace("\n", "")
 
     @pytest.mark.parametrize("width", [40, 80, 92, 200])
     def test_tables_keep_their_numbers_at_any_width(

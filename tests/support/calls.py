@@ -39,7 +39,8 @@ RECORDS = {
     *("Recommendation", "Restored", "Results", "Status", "Told", "Verification"),
 }
 """What calls give back: nobody else makes one, and they take anything."""
-SERVICE = {"Trial.check_known", "Trial.written"}
+SERVICE = {"Trial.check_known", "Trial.written", "Trial.put"}
+SERVICE |= {"Trial.asking", "Trial.telling", "Trial.answering"}
 """What a service asks of a trial, and nobody else."""
 FAR = {"RemoteTrial", "AsyncTrial"}
 """Trials at a service: tests/remote/test_fuzz.py makes the calls of a trial there."""
@@ -276,6 +277,9 @@ def lives(url: str) -> dict[str, Call]:
         },
         "Trial.open_assignments": (trial.open_assignments, {"site": "x"}),
         "Trial.journal": (trial.journal, {"most": 3}),
+        "Trial.record": (trial.record, {"most": 3, "before": 9}),
+        "Trial.person": (trial.person, {"number": 1}),
+        "Trial.question": (local.question, {"id": own}),
         "Trial.verify": (trial.verify, {"head": None, "progress": None}),
         "Trial.expire": (trial.expire, {}),
         "Trial.status": (trial.status, {}),

@@ -55,8 +55,9 @@ def ask(desk: "Desk", callers: Sequence[Wanted]) -> list[Batch | None]:
     added = iter(_assign(desk, fresh)) if fresh else iter(())
     numbers = [next(added) if found is None else found for found in answered]
     rows = _rows(desk, {number for found in numbers if found for number in found.values()})
+    waiting = desk.shown_tally().waiting
     return [
-        None if found is None else _batch(desk, one, found, rows)
+        None if found is None else _batch(desk, one, found, rows, waiting)
         for one, found in zip(callers, numbers, strict=True)
     ]
 
@@ -241,9 +242,15 @@ def _said(desk: "Desk", wanted: Wanted) -> dict[str, Any]:
 
 
 def _batch(
-    desk: "Desk", wanted: Wanted, numbers: dict[int, int], rows: dict[int, Assigned]
+    desk: "Desk",
+    wanted: Wanted,
+    numbers: dict[int, int],
+    rows: dict[int, Assigned],
+    waiting: int,
 ) -> Batch:
-    """The answer: these people, by their places in the list."""
+    """The answer: these people, by their places in the list, and for how many outcomes
+    the next release waits.
+    """
     now = desk.now
     named = dict(enumerate(wanted.people or ()))
     assignments = [
@@ -254,7 +261,6 @@ def _batch(
     if middle is not None:
         middles = (now.run.middle_of(rows[number].phase) for number in numbers.values())
         middle = next((one for one in middles if one is not None), middle)
-    waiting = desk.shown_tally().waiting
     return Batch(tuple(assignments), waiting, now.stopped, middle, now.conduct.paused, tuple(left))
 
 
