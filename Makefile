@@ -9,8 +9,10 @@ READY := $(VENV)/ready
 demo: $(READY)
 	$(BIN)/discreet demo
 
-# A worker a processor; kernels are compiled before they start, so that no two of them compile the same.
-PYTEST := $(BIN)/python -m pytest -n logical --dist worksteal
+# A worker a processor and one more, as some tests wait for browsers and servers; kernels are compiled
+# before they start, so that no two of them compile the same.
+WORKERS := $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 test: $(READY)
 	$(BIN)/python -m tests.support.warm
