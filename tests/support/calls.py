@@ -230,6 +230,17 @@ def works(folder: Path) -> dict[str, Call]:
     }
 
 
+def _here(trial: Trial, local: Trial, own: str) -> dict[str, Call]:
+    """What only a trial in a database of one's own has."""
+    if not hasattr(trial, "record"):
+        return {}
+    return {
+        "Trial.record": (trial.record, {"most": 3, "before": 9}),
+        "Trial.person": (trial.person, {"number": 1}),
+        "Trial.question": (local.question, {"id": own}),
+    }
+
+
 def lives(url: str) -> dict[str, Call]:
     """A live trial, with people whose outcomes are not in."""
     rules: dict[str, Any] = {"sites": ["x", "y"], "people": "sticky"}
@@ -243,7 +254,7 @@ def lives(url: str) -> dict[str, Call]:
     new |= {"sites": ["x"], "deadline": None, "release": "complete", "enrolment": "waiting"}
     new |= {"people": "sticky", "blinding": "codes", "who": None, "token": None, "ca": None}
     response = discreet.respond(1, 1.0)
-    return {
+    return _here(trial, local, own) | {
         "Trial.create": (Trial.create, new),
         "Trial.open": (
             Trial.open,
@@ -277,9 +288,6 @@ def lives(url: str) -> dict[str, Call]:
         },
         "Trial.open_assignments": (trial.open_assignments, {"site": "x"}),
         "Trial.journal": (trial.journal, {"most": 3}),
-        "Trial.record": (trial.record, {"most": 3, "before": 9}),
-        "Trial.person": (trial.person, {"number": 1}),
-        "Trial.question": (local.question, {"id": own}),
         "Trial.verify": (trial.verify, {"head": None, "progress": None}),
         "Trial.expire": (trial.expire, {}),
         "Trial.status": (trial.status, {}),
