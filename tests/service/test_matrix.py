@@ -1,0 +1,77 @@
+"""Every role at every endpoint, over HTTP: what the table says, and no more.
+
+Bodies are not what the endpoints take, so that nothing is done: whoever may is told
+what is wrong with the body, whoever may not is refused before it is read.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from discreet import Trial, bet_se
+from discreet.service.access import ACTIONS, OPERATOR, PARTICIPANT, PUBLIC, ROLES, SITE, WHOLE
+from discreet.service.endpoints import ENDPOINTS, PREFIX, Endpoint
+from discreet.trials.intake import number_of
+from tests.support.service import Service, serving
+
+STRANGER = "nobody"
+ELSEWHERE = "operator of another trial"
+CALLERS = (*ROLES, ELSEWHERE, STRANGER)
+PLACES = [one for one in ENDPOINTS if one.action != "events"]
+"""A stream would not end; tests/service/test_events.py has those."""
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    folder: Path = tmp_path_factory.mktemp("matrix")
+    with serving(f"sqlite:///{folder}/trials.db") as made:
+        for name in ("dose", "other", "shown"):
+            Trial.create(made.home.url, name, ["a", "b"], bet_se(0.1, 1.0), 500).close()
+        made.home.doors.publish("shown", "a test")
+        yield made
+
+
+@pytest.fixture(scope="module")
+def secrets(service: Service) -> dict[str, str]:
+    id = service.home.trial("dose").ask(site="x").assignments[0].id
+    assert number_of(id) == 1
+    scope = {SITE: {"trial": "dose", "site": "x"}}
+    scope[PARTICIPANT] = {"trial": "dose", "person": id}
+    made = {role: service.token(role, **scope.get(role, {})) for role in ROLES}
+    made[ELSEWHERE] = service.token(OPERATOR, trial="other")
+    return made | {STRANGER: "discreet_" + "A" * 43}
+
+
+def call(service: Service, one: Endpoint, name: str, secret: str) -> int:
+    path = one.path.replace("{name}", name).replace("{about}", "0")
+    body = b'{"no": ' if one.method == "POST" and one.takes is not None else None
+    headers = {"Authorization": f"Bearer {secret}"}
+    return httpx.request(
+        one.method, f"{service.base_url}{PREFIX}{path}", headers=headers, content=body, timeout=30
+    ).status_code
+
+
+@pytest.mark.parametrize("one", PLACES, ids=lambda one: f"{one.method} {one.path}")
+def test_every_role_at_every_endpoint(
+    one: Endpoint, service: Service, secrets: dict[str, str]
+) -> None:
+    for who in CALLERS:
+        found = call(service, one, "dose", secrets[who])
+        may = who in ACTIONS[one.action]
+        if who == ELSEWHERE:
+            may = OPERATOR in ACTIONS[one.action] and one.action not in WHOLE
+            may = may and "{name}" not in one.path
+        refused = 401 if who == STRANGER else 403
+        assert (found == refused) == (not may), (who, found)
+        assert found < 500, (who, found)
+
+
+@pytest.mark.parametrize("one", PLACES, ids=lambda one: f"{one.method} {one.path}")
+def test_what_was_published_is_anyones(
+    one: Endpoint, service: Service, secrets: dict[str, str]
+) -> None:
+    found = call(service, one, "shown", secrets[STRANGER])
+    public = one.action in PUBLIC and "{name}" in one.path
+    assert found == (200 if public else 401)
