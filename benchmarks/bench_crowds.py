@@ -23,6 +23,7 @@ from tests.support import postgres
 from discreet import Response, Strategy, bet_se, ctb_tt, respond
 from discreet.trials.intake import MOST_AT_ONCE
 from discreet.trials.store.session import Session
+from discreet.trials.store.turns import Turn
 from discreet.trials.trial import Trial
 
 NAME = "crowd"
@@ -118,8 +119,8 @@ def held(trial: Trial, call: Callable[[Any], Any], what: Any) -> tuple[Any, floa
     usual, seconds = trial._store.session, list[float]()
 
     @contextmanager
-    def timed(name: str) -> Iterator[Session]:
-        with usual(name) as session:
+    def timed(name: str, turn: Turn | None = None) -> Iterator[Session]:
+        with usual(name, turn) as session:
             began = time.perf_counter()
             yield session
         seconds.append(time.perf_counter() - began)

@@ -86,8 +86,8 @@ def create(url: str, kind: str, name: str = NAME) -> Trial:
     return Trial.create(url, name, ARMS, STRATEGIES[kind](), max_people=MOST, **settings)
 
 
-def light_fuse(trial: Trial, steps: int) -> None:
-    """Die before that statement or commit, counted from now."""
+def light_fuse(engine: Any, steps: int) -> None:
+    """Die before that statement or commit of a database, counted from now."""
     left = [steps]
 
     def step(*_: object) -> None:
@@ -96,7 +96,7 @@ def light_fuse(trial: Trial, steps: int) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
 
     for event in ("before_cursor_execute", "commit"):
-        sa.event.listen(trial._store.engine, event, step)
+        sa.event.listen(engine, event, step)
 
 
 def open_ids(trial: Trial, most: int) -> list[str]:
@@ -141,9 +141,9 @@ def work(trial: Trial, log: Log, rng: random.Random, rough: bool) -> None:
 
 def turn(trial: Trial, log: Log, rng: random.Random) -> None:
     """Somebody comes, or a request of before is repeated; then outcomes are told."""
-    key = f"request {rng.randrange(10**9)}" if rng.random() < 0.8 else None
+    key = f"request-{rng.randrange(10**9)}" if rng.random() < 0.8 else None
     if key is not None:
-        log.write("wants", key.split()[1])
+        log.write("wants", key)
     batch = trial.ask(rng.choice((1, 2, 5, 20)), request=key)
     ids = [a.id for a in batch.assignments]
     if ids:
@@ -205,7 +205,7 @@ def spawn(trial: Trial, url: str, log: Log, seed: int, fuse: bool, rough: bool) 
         if rng.random() < 0.25:
             trial = opened(url, head, rough)
         if fuse:
-            light_fuse(trial, rng.randrange(1, 150))
+            light_fuse(trial._store.engine, rng.randrange(1, 150))
         work(trial, log, rng, rough)
     finally:
         os._exit(1)
@@ -235,9 +235,13 @@ def known_head(trial: Trial) -> str:
 
 @contextmanager
 def stopped(workers: Iterable[int]) -> Iterator[None]:
-    """They stand still meanwhile."""
+    """They stand still meanwhile: a signal takes its time, so each is waited for.
+    Whoever has died meanwhile stays to be counted.
+    """
     for child in workers:
         os.kill(child, signal.SIGSTOP)
+    for child in workers:
+        os.waitid(os.P_PID, child, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
     try:
         yield
     finally:
@@ -387,8 +391,8 @@ def wrong_answers(trial: Trial, log: Log) -> list[str]:
     keys = [line[1] for line in log.lines() if line[0] == "wants"][-40:]
     answered = {bytes(row.hash) for row in rows_of(trial, schema.requests)}
     for key in keys:
-        if request_hash(trial, f"request {key}") in answered:
-            trial.ask(request=f"request {key}")
+        if request_hash(trial, key) in answered:
+            trial.ask(request=key)
     return ["a repeated request assigned somebody"] if trial.status().people != people else []
 
 
@@ -414,6 +418,19 @@ def wrong_releases(releases: list[dict[str, Any]], sealed: list[Any], exact: boo
     return found
 
 
+@contextmanager
+def places(folder: Path) -> Iterator[dict[str, Callable[[str], str]]]:
+    """The databases that are there, each with an address for a new place of a name."""
+    with ExitStack() as stack:
+        found: dict[str, Callable[[str], str]] = {
+            "SQLite": lambda kind: f"sqlite:///{folder}/{kind}.db"
+        }
+        if postgres.programs() is not None:
+            server = stack.enter_context(postgres.server())
+            found["PostgreSQL"] = lambda kind: server.new_url()
+        yield found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description="Kill workers of a trial at random points, and look for damage."
@@ -424,18 +441,12 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=8)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="storm-")))
-        places: dict[str, Callable[[str], str]] = {
-            "SQLite": lambda kind: f"sqlite:///{folder}/{kind}.db"
-        }
-        if postgres.programs() is not None:
-            server = stack.enter_context(postgres.server())
-            places["PostgreSQL"] = lambda kind: server.new_url()
-        share = max(options.kills // (len(places) * len(STRATEGIES)), 1)
-        for name, new_url in places.items():
+    with tempfile.TemporaryDirectory(prefix="storm-") as name, places(Path(name)) as stores:
+        folder = Path(name)
+        share = max(options.kills // (len(stores) * len(STRATEGIES)), 1)
+        for store, new_url in stores.items():
             for kind in STRATEGIES:
-                print(f"{name}, {kind} sums, {share} kills")
+                print(f"{store}, {kind} sums, {share} kills")
                 url = new_url(kind)
                 log = storm(url, folder, kind, share, options.workers, options.seed, show=True)
                 found = problems(url, log)

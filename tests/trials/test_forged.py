@@ -1,8 +1,10 @@
 """Records that no trial can have are found, also when their hashes are made anew."""
 
 import copy
+import json
+import sqlite3
 from collections.abc import Callable
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -121,8 +123,8 @@ def test_an_interrupt_right_after_the_commit_leaves_nothing_readable(tmp_path: P
     honest = trial._store.session
 
     @contextmanager
-    def interrupted(name: str) -> Any:
-        with honest(name) as session:
+    def interrupted(name: str, turn: Any = None) -> Any:
+        with honest(name, turn) as session:
             yield session
         raise KeyboardInterrupt
 
@@ -148,3 +150,22 @@ def test_what_a_run_gives_is_no_option() -> None:
     for options in ({"arms": 5}, {"rng": 5}, {"x": float("nan")}):
         with pytest.raises(InvalidInputError):
             OwnStrategy("mine", Fixed, delta=0.1, **options)
+
+
+def test_a_state_of_another_processor_is_the_same_and_another_state_is_not(
+    tmp_path: Path,
+) -> None:
+    """Processors differ in the last digits of what is computed from a record."""
+    path = tmp_path / "t.db"
+    trial = Trial.create(f"sqlite:///{path}", "t", ["a", "b"], bet_se(1e-9, 5.0), 1000)
+    while not trial.status().releases:
+        trial.tell_many({one.id: one.arm == "a" for one in trial.ask(50).assignments})
+    with closing(sqlite3.connect(path)) as database:
+        (text,) = database.execute("SELECT state FROM discreet_trials").fetchone()
+        for factor, intact in ((1 + 1e-13, True), (1 + 1e-6, False)):
+            state = json.loads(text)
+            means = state["course"]["arrays"]["mean"]
+            means[:] = [factor * one for one in means]
+            database.execute("UPDATE discreet_trials SET state = ?", (json.dumps(state),))
+            database.commit()
+            assert trial.verify().intact == intact

@@ -3,6 +3,7 @@ server itself, in words of ours.
 """
 
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,6 +17,7 @@ from discreet import ErasingWarning, bet_se, ctb_tt, list_trials, verify_transcr
 from discreet.cli import main
 from discreet.errors import InvalidInputError, StoreError
 from discreet.reports.trial import trial_page
+from discreet.service.home import Home
 from discreet.trials.store.dialects import PostgreSQL, dialect_of
 from discreet.trials.store.grants import grants
 from discreet.trials.store.reasons import REFUSED_USER
@@ -232,6 +234,28 @@ def test_the_script_may_be_run_again_and_takes_rights_away(roles: dict[str, str]
     damage(roles["owner"], "UPDATE discreet_schema SET version = version - 1")
     with pytest.raises(psycopg.errors.RaiseException):
         direct(roles["owner"], grants(operators=["the-operator"], schema=place))
+
+
+@NOT_OWNED
+def test_a_service_has_a_role_of_its_own_and_tokens_nobody_else_sees(
+    roles: dict[str, str],
+) -> None:
+    place = roles["owner"].rpartition("%3D")[2]
+    direct(roles["owner"], grants(services=["the-operator"], schema=place))
+    create(roles["operator"])
+    with closing(Home(roles["operator"])) as home:
+        secret, made = home.tokens.make("a nurse", "site", "a test", "colours", "Leeds")
+        assert home.tokens.find(secret) is not None
+        assert home.tokens.find_login(home.tokens.log_in(made)) is not None
+        home.doors.publish("colours", "a test")
+        assert home.published("colours")
+        assert home.tokens.revoke(made.number)
+        home.trial("colours").ask(1)
+    for role in ("site", "viewer"):
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            direct(roles[role], "SELECT hash FROM discreet_tokens")
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        direct(roles["operator"], "DELETE FROM discreet_tokens")
 
 
 def test_roles_and_schemas_have_plain_names() -> None:

@@ -78,6 +78,33 @@ def test_those_who_wait_share_a_commit(url: str) -> None:
     assert trial.verify().intact
 
 
+def test_a_crowd_is_waited_for(url: str) -> None:
+    """Those who had their answer and call again at once are served together again:
+    whoever leads waits for them.
+    """
+    trial = create(url, strategy=bet_se(0.1, 1.0))
+    trial.ask()
+    batches: list[set[str]] = []
+    serve = trial._serve
+
+    def noted(jobs: list[Any]) -> None:
+        batches.append({job.kind for job in jobs})
+        time.sleep(0.2)  # as a slow disk does
+        serve(jobs)
+
+    trial._serve = noted  # type: ignore[method-assign]
+
+    def ask_and_tell() -> None:
+        for _ in range(2):
+            trial.tell_many({one.id: 1 for one in trial.ask().assignments})
+
+    at_once(trial, [ask_and_tell] * 8)
+    # One is alone at first. Without waiting there are two crowds from then on.
+    assert batches[:3] == [{"ask"}, {"ask"}, {"tell"}]
+    assert len(batches) == 5
+    assert trial.verify().intact
+
+
 def test_one_who_is_refused_holds_nobody_up(url: str) -> None:
     trial = create(url, strategy=BETS, sites=["Leeds", "Lyon"], people="refuse")
     trial.ask(person="ann", site="Leeds")
@@ -120,13 +147,18 @@ def test_two_who_tell_the_same_are_told_apart(url: str) -> None:
 
 
 def completing(trial: Trial) -> tuple[list[Call], int]:
-    """Calls of which the last tell completes a round, with others before and behind."""
+    """Calls of which one completes a round, with others before and behind, among them
+    one of its own kind.
+    """
     people: list[Any] = []
     while batch := trial.ask(50).assignments:
         people += batch
-    tells: list[Call] = [partial(trial.tell, one.id, 1) for one in people]
-    calls = [trial.open_assignments, *tells, *[trial.ask] * 3]
-    return [*calls, lambda: trial.operate("raise-maximum", "x", 600)], len(people)
+    tells: list[Call] = [partial(trial.tell, one.id, 1) for one in people[:-1]]
+    last: list[Call] = [
+        lambda: trial.miss(people[-1].id),
+        lambda: trial.operate("raise-maximum", "x", 600),
+    ]
+    return [trial.open_assignments, *tells, *last, *[trial.ask] * 3], len(people)
 
 
 def after_draws(seen: list[str]) -> set[str]:
@@ -144,7 +176,7 @@ def test_whatever_draws_ends_its_transaction(url: str) -> None:
     assert "opened" in seen
     assert after_draws(seen) <= {"commit", "stopped"}
     assert not [one for one in found if isinstance(one, DiscreetError)]
-    assert trial.status().people == people + sum(len(one.assignments) for one in found[-4:-1])
+    assert trial.status().people == people + sum(len(one.assignments) for one in found[-3:])
     assert trial.verify().intact
 
 

@@ -30,7 +30,7 @@ from discreet.trials.outcomes import Response
 from discreet.trials.people import Asked, asked_of, person_of
 from discreet.trials.protocol import MOST_PEOPLE, Protocol
 from discreet.trials.status import Assignment, Batch, OpenAssignment, Told
-from discreet.trials.together import Job
+from discreet.trials.together import Job, Work
 from discreet.validate import check_whole
 
 Found = TypeVar("Found")
@@ -98,12 +98,14 @@ class Calls(ABC):
         """The same, step by step, for whoever waits for many callers at once."""
         wanted = wanted_of(n, people, self._place(site), person, request, self.who)
         if self.protocol.until is not None:
-            yield self._job(lambda desk: desk.expire(False))
+            yield Job(_once(lambda desk: desk.expire(False)), None, "expire", "expire")
         while True:
-            batch: Batch | None = yield Job(ask, wanted, wanted.alike, people=wanted.how_many)
+            batch: Batch | None = yield Job(
+                ask, wanted, wanted.alike, "ask", people=wanted.how_many
+            )
             if batch is not None:
                 return batch
-            yield self._job(open_round)
+            yield Job(_once(open_round), None, "open", "open")
 
     def tell(self, id: str, outcome: float, request: str | None = None) -> Told:
         """Tell one outcome. Telling again changes nothing, and looks the same, whatever
@@ -213,7 +215,7 @@ class Calls(ABC):
         ids = tuple(outcomes.units)
         once = self._request(request, "tell", *ids)
         about: dict[str, Any] = {"ids": ids, "site": self.site, "request": once}
-        told: Told = yield Job(Desk.take_in, outcomes, alike="tell", people=len(ids), **about)
+        told: Told = yield Job(Desk.take_in, outcomes, "tell", "tell", people=len(ids), **about)
         return told
 
     def open_assignments(self, site: str | None = None) -> list[OpenAssignment]:
@@ -299,6 +301,11 @@ class Calls(ABC):
         raise InvalidInputError(
             f"you call for {self.site}: leave the site out. Nothing was changed"
         )
+
+
+def _once(work: Callable[[Desk], Any]) -> Work[None, Any]:
+    """Done once for all who want it."""
+    return lambda desk, callers: [work(desk)] * len(callers)
 
 
 class Caller(Calls):

@@ -72,6 +72,11 @@ RECORDED = MEANS | {
 """The same, with what stands in records of earlier versions, and what only a restore
 writes.
 """
+RESTORED_WORDS = (
+    "Not so for people whose outcomes were released again after the record was restored from a "
+    "backup (see what operators did): they may have spent twice as much"
+)
+"""What a restore has left of the promise of privacy."""
 REFUSED = {
     "epsilon": (
         "ε cannot be changed: a larger one breaks the promise that people came with, and a smaller "

@@ -2,7 +2,7 @@
 
 import json
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import accumulate
 from typing import Any, TypeVar
@@ -19,6 +19,7 @@ from discreet.trials.desk import Desk, known_ids
 from discreet.trials.enrol import answered_before
 from discreet.trials.entry import check_head
 from discreet.trials.intake import MOST_AT_ONCE, check_request, unknown_id
+from discreet.trials.neighbours import Neighbours, done_by_others, note_of
 from discreet.trials.protocol import Protocol
 from discreet.trials.record import BROKEN, fresh
 from discreet.trials.status import Aside
@@ -36,6 +37,10 @@ READABLE = (
     "user"
 )
 """What to say to whoever erases outcomes and may not make them unreadable."""
+
+
+class _OneRefusedError(Exception):
+    """One of several jobs is refused, and the transaction with it."""
 
 
 MOST_KNOWN = 1000
@@ -146,38 +151,64 @@ class Kept:
                     job.fail(unknown_id(wrong[0]))
 
     def _transaction(self, jobs: Sequence[Job[Any, Any]]) -> None:
-        """Do jobs up to one that draws. If one alone is refused, there was no
-        transaction; among several it is taken back by itself.
+        """Do jobs up to one that draws, or find them done by others. If one alone is
+        refused, there was no transaction; among several it is taken back by itself.
+        """
+        try:
+            self._do_groups(jobs, grouped)
+        except _OneRefusedError:
+            self._do_groups(jobs, lambda jobs: [[job] for job in jobs])
+
+    def _do_groups(
+        self,
+        jobs: Sequence[Job[Any, Any]],
+        in_groups: Callable[[Sequence[Job[Any, Any]]], list[list[Job[Any, Any]]]],
+    ) -> None:
+        """Do groups of jobs that are alike, and what others want who wait, up to one
+        that draws.
 
         Whatever was drawn ends its transaction: if something that may fail came after
         it, it could be drawn again.
         """
         tried: list[Job[Any, Any]] = []
+        note = note_of(self.protocol.name, jobs)
         try:
-            with self._store.lock:
-                with self._store.session(self.protocol.name) as session:
+            with self._store.lock, self._store.turn(note) as turn:
+                if done_by_others(turn, jobs):
+                    return
+                with self._store.session(self.protocol.name, turn) as session:
                     self._catch_up(session)
                     self._seq, ledger, drew = -1, Ledger(session), False
-                    groups = grouped(jobs)
+                    neighbours = Neighbours(turn)
+                    groups = in_groups([*jobs, *neighbours.jobs])
+                    do = self._alone if len(groups) == 1 else self._try
                     while groups and not drew:
                         group = groups.pop(0)
                         tried += group
-                        if len(jobs) == 1:
-                            drew = self._step(session, ledger, group)
-                        elif (found := self._try(session, ledger, group)) is None:
+                        if (found := do(session, ledger, group)) is None:
                             groups = [[job] for job in group] + groups
                             del tried[-len(group) :]
                         else:
                             drew = found
+                    neighbours.tell_them(tried)
                 row = session.look_again()
                 self._seq = row.seq
                 self._see(Head(row.seq, row.head))
                 self._erasing = row.erasing
+        except _OneRefusedError:
+            raise
         except Exception as error:
             for job in tried or jobs:
                 job.error = error
         for job in tried or jobs:
             job.done = True
+
+    def _alone(self, session: Session, ledger: Ledger, jobs: Sequence[Job[Any, Any]]) -> bool:
+        """Do jobs that are alike and have the transaction for themselves."""
+        try:
+            return self._step(session, ledger, jobs)
+        except DiscreetError as error:
+            raise (error if len(jobs) == 1 else _OneRefusedError()) from None
 
     def _step(self, session: Session, ledger: Ledger, jobs: Sequence[Job[Any, Any]]) -> bool:
         """Do jobs that are alike; whether they drew anything. Every change of the state

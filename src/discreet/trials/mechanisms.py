@@ -1,5 +1,5 @@
 """Live noise: the only place that makes it. Every release and every response
-states its ε.
+states its ε, or its ρ.
 
 Noise is whole, like the sums of outcomes in units of the grid, drawn exactly by OpenDP
 from the system's randomness. Nothing here takes a seed. The scale of each mechanism is
@@ -11,10 +11,12 @@ import math
 from functools import lru_cache
 from typing import Any
 
-from discreet.errors import InvalidInputError, MissingExtraError
+from discreet.errors import DiscreetError, InvalidInputError, MissingExtraError
 from discreet.scale import REFUSE, Scale, check_outside, ends_of
 from discreet.strategies.run import Totals
-from discreet.strategies.units import FINE, PLACES
+from discreet.strategies.scales import sum_noise
+from discreet.strategies.strategy import Strategy
+from discreet.strategies.units import FINE, PLACES, grid_of
 from discreet.trials.outcomes import Response, middle_units, to_level, to_units
 from discreet.validate import check_epsilon, check_gamma
 
@@ -60,9 +62,15 @@ def _respond_level(reward: float, epsilon: float, middle: float, scale: Scale) -
     return Response("levels", epsilon, None, units[int(sent)], scale, float(middle))
 
 
-def ready() -> None:
-    """Refuse before anyone is asked if there could be no noise."""
+def ready(strategy: Strategy) -> None:
+    """Refuse before anyone is asked if there could be no noise, or none that keeps the
+    promise.
+    """
     _opendp()
+    sigma, (name, promised) = sum_noise(strategy), strategy.level
+    cost = gaussian_cost(sigma, grid_of(strategy), strategy.gamma) if sigma > 0 else 0.0
+    if sigma > 0 and cost > float(promised or 0):
+        raise DiscreetError(f"this OpenDP finds Gaussian noise of scale {sigma!r} above its {name}")
 
 
 def noisy_sum(total: int, epsilon: float, grid: int) -> tuple[int, float]:
@@ -91,6 +99,22 @@ def sum_epsilon(epsilon: float, grid: int, pairs: bool = False) -> float:
     return (_laplace_pair if pairs else _laplace)(epsilon, grid)[1]
 
 
+def gaussian_totals(total: Totals, sigma: float, grid: int) -> Totals:
+    """A sum with discrete Gaussian noise, whose scale is `sigma` outcomes; one person
+    adds 0 to `grid` units to it.
+    """
+    return Totals(int(_gaussian_sum(sigma, grid)(total.sum)))
+
+
+def gaussian_cost(sigma: float, grid: int, gamma: float | None) -> float:
+    """What such a sum costs by its mechanism's own map: the ρ, or with a gamma the ε
+    that OpenDP makes of it.
+    """
+    if gamma is None:
+        return float(_gaussian_sum(sigma, grid).map(grid))
+    return _approximate(_gaussian_sum(sigma, grid), grid, gamma)
+
+
 def gaussian_noise_scale(epsilon: float, gamma: float) -> float:
     """The standard deviation, in rewards, of the noise in a Gaussian response."""
     return float(_gaussian_scale(epsilon, gamma) / 2**FINE)
@@ -108,6 +132,13 @@ def response_epsilon(
 
 
 # --- OpenDP ---------------------------------------------------------------------------
+
+
+def load() -> None:
+    """Load now what draws noise: whoever serves many does not let them all wait for it
+    at the first release.
+    """
+    _opendp()
 
 
 @lru_cache(maxsize=1)
@@ -180,6 +211,11 @@ def _level_answerer(epsilon: float) -> Any:
 
 
 @lru_cache(maxsize=64)
+def _gaussian_sum(sigma: float, grid: int) -> Any:
+    return _opendp().m.make_gaussian(*_integers(), scale=sigma * grid)
+
+
+@lru_cache(maxsize=64)
 def _gaussian(epsilon: float, gamma: float) -> Any:
     return _opendp().m.make_gaussian(*_integers(), scale=_gaussian_scale(epsilon, gamma))
 
@@ -208,6 +244,12 @@ def _gaussian_scale(epsilon: float, gamma: float) -> float:
 
 
 def _gaussian_cost(scale: float, gamma: float) -> float:
-    dp = _opendp()
-    noise = dp.c.make_zCDP_to_approxDP(dp.m.make_gaussian(*_integers(), scale=scale))
-    return float(noise.map(2**FINE).epsilon(gamma))
+    noise = _opendp().m.make_gaussian(*_integers(), scale=scale)
+    return _approximate(noise, 2**FINE, gamma)
+
+
+def _approximate(noise: Any, units: int, gamma: float) -> float:
+    """The ε at this γ of Gaussian noise where one person moves a sum by so many
+    units.
+    """
+    return float(_opendp().c.make_zCDP_to_approxDP(noise).map(units).epsilon(gamma))

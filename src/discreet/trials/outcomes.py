@@ -105,7 +105,7 @@ def to_level(reward: float, middle: float) -> int:
 
 def response_kind(strategy: Strategy) -> str:
     """The mechanism by which answers to this strategy are randomised."""
-    if strategy.gamma is not None:
+    if strategy.part.gamma:
         return "gauss"
     return "levels" if kind_of(strategy) == LEVELS else "rr"
 
@@ -132,11 +132,13 @@ def payable_delta(strategy: Strategy) -> float:
 
     The tails of discrete Laplace noise of η = ε/grid exceed those of Laplace noise by a
     factor of 2/(1 + e^-η), and no more; the proofs of adap-tt, adap-tt-star and dp-se
-    use tails. bet-se pays for its noise exactly.
+    use tails. bet-se pays for its noise exactly, and discrete Gaussian noise has the
+    moments that its price is made of.
     """
-    if not strategy.trust_model.noised or strategy.part.prices_noise or strategy.epsilon is None:
+    laplace = strategy.trust_model.noised and strategy.pure
+    if not laplace or strategy.part.prices_noise:
         return strategy.delta
-    eta = strategy.epsilon / grid_of(strategy)
+    eta = float(strategy.epsilon or 0) / grid_of(strategy)
     return float(strategy.delta * (1.0 + math.exp(-eta)) / 2.0)
 
 

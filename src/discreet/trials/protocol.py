@@ -5,7 +5,7 @@ text and its hash.
 import hashlib
 import json
 import re
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 from discreet.errors import InvalidInputError
@@ -122,6 +122,10 @@ class Protocol:
                 "strategy must be a Strategy, such as adap_tt_star(epsilon=1, delta=0.05)"
             )
         self.strategy.to_dict()  # refuses parts that are Python functions
+        if self.strategy.sigma is not None:
+            raise InvalidInputError(
+                "outcomes of a live trial lie in a range and are rewards in [0, 1]: leave sigma out"
+            )
         check_names(self.name, self.arms)
         if not writable(self.version):
             raise InvalidInputError("version must be the text of a version of discreet")
@@ -143,7 +147,7 @@ class Protocol:
         _check_word("enrolment", self.enrolment, ENROLMENT)
         _check_word("people", self.people, PEOPLE)
         _check_word("blinding", self.blinding, BLINDING)
-        if self.question != "" and not _is_question(self.question):
+        if self.question != "" and not is_question(self.question):
             raise InvalidInputError(
                 f"question must be a text of one line, of at most {LONGEST_QUESTION} characters"
             )
@@ -305,7 +309,7 @@ class Protocol:
         plain = {field.name: getattr(self, field.name) for field in fields(self)}
         sites = None if self.sites is None else list(self.sites)
         lists = {"arms": list(self.arms), "sites": sites}
-        return {**plain, **lists, "strategy": asdict(self.strategy)}
+        return {**plain, **lists, "strategy": self.strategy.to_dict()}
 
     @staticmethod
     def from_dict(description: dict[str, Any]) -> "Protocol":
@@ -326,9 +330,10 @@ class Protocol:
         theirs = other.to_dict()
         plain = [name for name in mine if name not in ("version", "strategy")]
         flat = [(name, mine[name], theirs[name]) for name in plain]
-        for name, own in mine["strategy"].items():
-            flat.append((f"strategy {name}", own, theirs["strategy"][name]))
-        return [f"{name} is {own!r}, not {wanted!r}" for name, own, wanted in flat if own != wanted]
+        own, wanted = mine["strategy"], theirs["strategy"]
+        for name in {**own, **wanted}:
+            flat.append((f"strategy {name}", own.get(name), wanted.get(name)))
+        return [f"{name} is {one!r}, not {two!r}" for name, one, two in flat if one != two]
 
 
 def canonical(value: Any) -> str:
@@ -362,7 +367,8 @@ def _check_word(what: str, value: Any, allowed: dict[str, str]) -> None:
         raise InvalidInputError(f"{what} must be one of {', '.join(allowed)}; got {quoted(value)}")
 
 
-def _is_question(value: Any) -> bool:
+def is_question(value: Any) -> bool:
+    """Whether people can be asked so: one line that is not too long."""
     return writable(value) and len(value) <= LONGEST_QUESTION and value == value.strip()
 
 

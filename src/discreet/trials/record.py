@@ -37,7 +37,7 @@ def live_noise(strategy: Strategy) -> float | None:
     """The standard deviation, in rewards, of Gaussian responses; only OpenDP's own map
     knows it.
     """
-    if strategy.gamma is None:
+    if strategy.gamma is None or not strategy.part.gamma:
         return None
     from discreet.trials.mechanisms import gaussian_noise_scale
 

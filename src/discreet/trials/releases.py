@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from discreet.strategies.run import Place, Run, Totals
+from discreet.strategies.scales import sum_noise
 from discreet.trials import mechanisms
 from discreet.trials.outcomes import to_units
 from discreet.trials.protocol import Protocol
@@ -26,18 +27,22 @@ def totals_of(batch: Place, run: Run, grid: int, session: Session) -> tuple[Tota
 
 def noise_of(protocol: Protocol, grid: int) -> Callable[[Totals], Totals]:
     """What makes a release of what was summed, in these units."""
-    epsilon = float(protocol.strategy.epsilon or 0)
+    epsilon, sigma = float(protocol.strategy.epsilon or 0), sum_noise(protocol.strategy)
     if not protocol.strategy.trust_model.noised:
         return lambda total: total
+    if sigma > 0:
+        return lambda total: mechanisms.gaussian_totals(total, sigma, grid)
     return lambda total: mechanisms.noisy_totals(total, epsilon, grid)
 
 
 def spent(protocol: Protocol, run: Run) -> float | None:
-    """The ε that the next release states: that of its noise, or of the answers it is
-    made of.
+    """The ε, or ρ, that the next release states: that of its noise, or of the answers
+    it is made of.
     """
     strategy = protocol.strategy
-    epsilon = float(strategy.epsilon or 0)
+    epsilon, sigma = float(strategy.epsilon or 0), sum_noise(strategy)
+    if sigma > 0:
+        return mechanisms.gaussian_cost(sigma, run.due_grid(protocol.grid), strategy.gamma)
     if strategy.trust_model.noised:
         return mechanisms.sum_epsilon(epsilon, run.due_grid(protocol.grid), run.fine)
     if strategy.trust_model.randomised:
@@ -46,10 +51,11 @@ def spent(protocol: Protocol, run: Run) -> float | None:
 
 
 def released(
-    made: Sequence[Release], cost: float | None, unit: float, pairs: bool
+    made: Sequence[Release], cost: float | None, unit: float, pairs: bool, level: str
 ) -> dict[str, Any]:
-    """What the record says about a release, of `pairs` with closeness; a batch that
-    only enters the margin of another arm has no number and costs nothing of its own.
+    """What the record says about a release, of `pairs` with closeness, and its cost by
+    the name of the `level`; a batch that only enters the margin of another arm has no
+    number and costs nothing of its own.
     """
     releases = [
         {
@@ -57,7 +63,7 @@ def released(
             "phase": one.phase,
             "count": one.size,
             "sum": one.sum,
-            "epsilon": None if one.sum is None else cost,
+            level: None if one.sum is None else cost,
             **({"near": one.near} if pairs else {}),
         }
         for one in made

@@ -25,8 +25,10 @@ Seat = tuple[int, int]
 """Where a person is: the arm, and its phase, or where answers are taken in turn the
 place in its line. There are as many as people, so that they are plain.
 """
-RELEASE = {"arm", "phase", "count", "sum", "epsilon"}
-"""What a release says about each batch."""
+RELEASE = {"arm", "phase", "count", "sum"}
+"""What a release says about each batch, beside the ε or ρ that it costs."""
+ROUNDED = 1e-4
+"""By so much less than promised a release with Gaussian noise may cost."""
 NEAR = {"near"}
 """And where closeness is released beside sums."""
 
@@ -77,6 +79,7 @@ class Replay:
         self.round = 0
         """The round that was opened last."""
         self._steps = {kind: (step, *says(kind, protocol)) for kind, step in STEPS.items()}
+        self._level, _ = protocol.strategy.level
         self._keyed, self._timed, self._grid = protocol.keyed, protocol.timed, protocol.grid
         self._in_turn = self.now.run.learns_always
         self._one_line = bool(self._in_turn and protocol.dealing)
@@ -189,7 +192,7 @@ class Replay:
         run, releases = self.now.run, body["releases"]
         due = run.due()
         whole = all(_wholes([one["arm"], one["phase"], one["count"]]) for one in releases)
-        wanted = RELEASE | NEAR if run.fine else RELEASE
+        wanted = RELEASE | {self._level} | (NEAR if run.fine else set())
         if not whole or any(set(one) != wanted for one in releases):
             raise ValueError
         batches = [[one["arm"], one["phase"], one["count"]] for one in releases]
@@ -238,11 +241,12 @@ class Replay:
             body["unit"], numbers, grid
         ):
             return "not in the units of the protocol"
-        unnoised = [one["epsilon"] for one in releases if one["sum"] is None]
+        unnoised = [one[self._level] for one in releases if one["sum"] is None]
         if unnoised != [None] * len(unnoised) or not all(
-            self._payable(one["epsilon"]) for one in shown
+            self._payable(one[self._level]) for one in shown
         ):
-            return "not of the ε that the protocol promises"
+            sign = "ε" if self._level == "epsilon" else "ρ"
+            return f"not of the {sign} that the protocol promises"
         sums = [(Totals(one["sum"], one.get("near")), one["count"]) for one in shown]
         noised = self.protocol.strategy.trust_model.noised
         if not noised and not all(run.possible(total, size, grid) for total, size in sums):
@@ -307,12 +311,16 @@ class Replay:
         whole = _wholes(values) and max(map(abs, values), default=0) < 2**63
         return whole and _is_unit(unit, grid)
 
-    def _payable(self, epsilon: float | None) -> bool:
-        """Whether a release may state this ε: the promised one, but for rounding."""
-        promised = self.protocol.strategy.epsilon
-        if promised is None or epsilon is None:
-            return promised is epsilon
-        return type(epsilon) is float and promised * (1 - 1e-6) <= epsilon <= promised
+    def _payable(self, cost: float | None) -> bool:
+        """Whether a release may state this ε, or ρ: the promised one, but for
+        rounding.
+        """
+        strategy = self.protocol.strategy
+        _, promised = strategy.level
+        if promised is None or cost is None:
+            return promised is cost
+        rounded = 1e-6 if strategy.pure else ROUNDED
+        return type(cost) is float and promised * (1 - rounded) <= cost <= promised
 
 
 def _is_unit(unit: Any, grid: int) -> bool:

@@ -54,7 +54,7 @@ def _release(desk: "Desk", due: list[Place]) -> None:
     desk.drew = True
     made = release(due, totals, grid, noise_of(protocol, grid), run.release)
     desk.now.releases += sum(one.sum is not None for one in made)
-    says = released(made, cost, 1 / grid, pairs)
+    says = released(made, cost, 1 / grid, pairs, protocol.strategy.level[0])
     if protocol.keyed:
         says["keys"] = session.reveal(revealed_through(protocol, due))
     if protocol.timed:

@@ -6,10 +6,11 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
+from discreet.frames import Tabular
 from discreet.scale import OUTSIDE, REFUSE, Scale
 from discreet.strategies.run import ArmView, Lead
 from discreet.trials.chain import Head
-from discreet.trials.conduct import RECORDED, RESTORED
+from discreet.trials.conduct import RECORDED, RESTORED, RESTORED_WORDS
 from discreet.trials.dealing import GUARANTEE, assignment_words
 from discreet.trials.protocol import (
     ANONYMOUS,
@@ -29,10 +30,6 @@ ERASING = (
     "called since. It is tried again with the next calls; discreet trial expire tries it now"
 )
 """What a status says while that is so."""
-RESTORED_WORDS = (
-    "Not so for people whose outcomes were released again after the record was restored from a "
-    "backup (see what operators did): they may have spent twice as much"
-)
 
 
 @dataclass(frozen=True)
@@ -146,7 +143,13 @@ class ActStatus:
 
 
 @dataclass(frozen=True)
-class Status:
+class Status(
+    Tabular,
+    rows="arms",
+    called=("arm", "trial"),
+    shown="arm pulls count mean interval_low interval_high "
+    "trial people stopped conclusive recommendation correctness privacy",
+):
     """The trial as anyone may see it."""
 
     name: str

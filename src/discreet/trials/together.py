@@ -4,6 +4,7 @@ comes meanwhile waits for the next one together.
 
 import os
 import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
@@ -31,6 +32,7 @@ class Job(Generic[Item, Found]):
         work: Work[Item, Found],
         item: Item,
         alike: Any = None,
+        kind: str = "",
         ids: Sequence[str] = (),
         people: int = 1,
         any_clock: bool = False,
@@ -42,6 +44,8 @@ class Job(Generic[Item, Found]):
         self.item = item
         self.alike = alike
         """Jobs with the same are done at once; None: by itself."""
+        self.kind = kind
+        """Jobs of one kind are done in one transaction."""
         self.ids = ids
         """Must be known before others are kept waiting for it."""
         self.people = people
@@ -53,20 +57,21 @@ class Job(Generic[Item, Found]):
         """Where its ids must come from, if the caller is bound to a site."""
         self.request = request
         """Under which it is done once, and its answer given again."""
+        self.key = ""
+        """Of a request that it becomes if another process may have done it."""
         self.done = False
-        self.called = threading.Event()
-        """Whoever waits is called when it is done, or to see to all that wait."""
-        self._call: Call = self.called.set
+        self._call: Call | None = None
         self.error: BaseException | None = None
         self._found: list[Found] = []
 
     def when_called(self, work: Call) -> None:
-        """What calls whoever wants it, in the place of a thread that waits."""
+        """What calls whoever wants it when it is done, or to see to all that wait."""
         self._call = work
 
     def call(self) -> None:
         """Call whoever wants it."""
-        self._call()
+        if self._call is not None:
+            self._call()
 
     def finish(self, found: Found) -> None:
         """What came of it; `done` is said when it is on disk."""
@@ -133,9 +138,18 @@ left.
 """
 
 
+LEADS_WITHOUT = 10
+"""How many who lead take what there is, after one has waited in vain."""
+
+
 class Together:
-    """A line of jobs. Whoever finds nobody at work does all that wait, and the others
-    find theirs done.
+    """A line of jobs. Whoever finds nobody at work does all of one kind that wait, and
+    the others find theirs done.
+
+    Callers who have had their answer often call again at once. So whoever leads waits
+    for as many as there were, for as long as the last transaction took at the most: a
+    larger crowd shares what a transaction costs. One kind at a time brings those who
+    ask and those who tell into step.
     """
 
     def __init__(self) -> None:
@@ -146,14 +160,24 @@ class Together:
         self._jobs: list[Job[Any, Any]] = []
         self._busy = False
         self._pid = os.getpid()
+        self._crowd = 1
+        """How many callers there were a moment ago."""
+        self._gathered = threading.Event()
+        """So many wait."""
+        self._patience = 0.0
+        """Seconds that the last transaction took."""
+        self._without = 0
+        """How many are to lead without waiting for more."""
 
     def do(self, job: Job[Any, Found], serve: Serve) -> Found:
         """Have a job done, with others or by itself: by us, with `serve`, or by whoever
         is at work already.
         """
         with Later():
+            called = threading.Event()
+            job.when_called(called.set)
             if not self._enter(job):
-                job.called.wait()
+                called.wait()
             if not job.done:
                 self._lead(serve)
         return job.found()
@@ -182,12 +206,14 @@ class Together:
         with self._line:
             self._jobs.append(job)
             leads, self._busy = not self._busy, True
+            if len(self._jobs) >= self._crowd:
+                self._gathered.set()
         return leads
 
     def _lead(self, serve: Serve) -> None:
-        """Do all that wait."""
-        with self._line:
-            jobs, self._jobs = self._jobs, []
+        """Do all of one kind that wait."""
+        jobs = self._gather()
+        began = time.monotonic()
         try:
             serve(jobs)
         except BaseException as error:
@@ -195,12 +221,31 @@ class Together:
                 if not one.done:
                     one.fail(error)
         finally:
-            self._hand_on(jobs)
+            self._hand_on(jobs, time.monotonic() - began)
 
-    def _hand_on(self, jobs: list[Job[Any, Any]]) -> None:
+    def _gather(self) -> list[Job[Any, Any]]:
+        """Those of the first one's kind, once the crowd is here."""
+        with self._line:
+            here = len(self._jobs)
+            waits = here < self._crowd and not self._without
+            self._without = max(self._without - 1, 0)
+            self._gathered.clear()
+        if waits:
+            self._gathered.wait(self._patience)
+        with self._line:
+            if waits and 2 * (len(self._jobs) - here) < self._crowd - here:
+                self._without = LEADS_WITHOUT
+            kind = self._jobs[0].kind
+            jobs = [job for job in self._jobs if job.kind == kind]
+            self._jobs = [job for job in self._jobs if job.kind != kind]
+        return jobs
+
+    def _hand_on(self, jobs: list[Job[Any, Any]], took: float) -> None:
         """Call those whose jobs are done, and the first of those who came meanwhile."""
         with self._line:
             self._busy = bool(self._jobs)
+            self._crowd = len(jobs) + len(self._jobs)
+            self._patience = took
             calls = jobs + self._jobs[:1]
         for one in calls:
             one.call()

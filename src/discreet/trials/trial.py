@@ -16,6 +16,7 @@ from discreet.arrays import Progress
 from discreet.errors import InvalidInputError, TamperedError
 from discreet.remote.address import is_remote
 from discreet.scale import REFUSE
+from discreet.strategies.run import Run
 from discreet.strategies.strategy import Strategy
 from discreet.trials import mechanisms
 from discreet.trials.calls import Caller, Calls
@@ -37,6 +38,7 @@ from discreet.trials.protocol import (
     Protocol,
     digest,
 )
+from discreet.trials.record import fresh
 from discreet.trials.status import (
     Entry,
     Figures,
@@ -130,7 +132,7 @@ class Trial(Kept, Calls):
             return far_away().create(url, name, arms, strategy, max_people, **said)
         protocol = new_protocol(name, arms, strategy, max_people, script=script, **said)
         if strategy.trust_model.private:
-            mechanisms.ready()
+            mechanisms.ready(strategy)
         who, home = who_calls(who), Store(url)
         enter(home, protocol, who or home.user)
         trial = cls._open(home, protocol.name, None, who)
@@ -269,6 +271,16 @@ class Trial(Kept, Calls):
         with self._store.lock, self._store.reading(self.protocol.name) as session:
             self._look(session)
             return examine(self.protocol, session, known, progress)
+
+    def played_on(self) -> Run:
+        """The run as far as it is public, a copy: whoever wants to know how it may go
+        on can play with it.
+        """
+        now = fresh(self.protocol)
+        with self._reading():
+            state = self._now.dump()
+        now.load(state)
+        return now.run
 
     def _status(self, desk: Desk) -> Status:
         row = desk.session.look_again()

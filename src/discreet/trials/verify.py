@@ -179,7 +179,7 @@ def _status_problems(followed: Followed, said: dict[str, Any], protocol_hash: st
     hint = ""
     if protocol.version != __version__:
         hint = f" (by discreet {__version__}; the trial was started with {protocol.version})"
-    for name, here, there in _differences(said, found, "status"):
+    for name, here, there in differences(said, found, "status"):
         yield f"{name} is {here}, but {there} follows from the record{hint}"
 
 
@@ -211,7 +211,7 @@ def _possible_aside(replay: Replay, aside: Aside) -> bool:
     return aside.erasing in ("", ERASING)
 
 
-def _differences(said: Any, found: Any, name: str) -> Iterable[tuple[str, str, str]]:
+def differences(said: Any, found: Any, name: str) -> Iterable[tuple[str, str, str]]:
     """(name, what is said, what was found) wherever they differ; floats to nine digits.
 
     Other processors differ in the last ones.
@@ -221,10 +221,10 @@ def _differences(said: Any, found: Any, name: str) -> Iterable[tuple[str, str, s
             if key not in said or key not in found:
                 yield f"{name}: {key}", _shown(said, key), _shown(found, key)
             else:
-                yield from _differences(said[key], found[key], f"{name}: {key}")
+                yield from differences(said[key], found[key], f"{name}: {key}")
     elif isinstance(said, list) and isinstance(found, list) and len(said) == len(found):
         for place, (here, there) in enumerate(zip(said, found, strict=True), start=1):
-            yield from _differences(here, there, f"{name} {place}")
+            yield from differences(here, there, f"{name} {place}")
     elif isinstance(said, float) and isinstance(found, float):
         if not math.isclose(said, found, rel_tol=1e-9, abs_tol=1e-12):
             yield name, repr(said), repr(found)

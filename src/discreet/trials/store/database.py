@@ -12,7 +12,7 @@ import os
 import threading
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, NoReturn
 
 import sqlalchemy as sa
@@ -25,6 +25,7 @@ from discreet.trials.store.guard import warn_if_readable
 from discreet.trials.store.reasons import REPLACED
 from discreet.trials.store.schema import about, metadata, trials
 from discreet.trials.store.session import Session
+from discreet.trials.store.turns import Note, Turn
 from discreet.trials.store.vacuum import Rights
 from discreet.trials.store.whole import Whole
 
@@ -84,12 +85,19 @@ class Store:
         """Close the connections; the next use opens new ones."""
         self.engine.dispose()
 
+    def turn(self, note: Note) -> AbstractContextManager[Turn | None]:
+        """One's turn to write, for `session`; whoever has to wait for it leaves a note
+        for those who have it.
+        """
+        return self.dialect.turn(note)
+
     @contextmanager
-    def session(self, name: str) -> Iterator[Session]:
+    def session(self, name: str, turn: Turn | None = None) -> Iterator[Session]:
         """One transaction with the trial's lock: all of it happens, and is on disk, or
         nothing of it.
         """
-        with self._connection() as connection, self.dialect.turn():
+        waited = self.dialect.turn() if turn is None else nullcontext()
+        with self._connection() as connection, waited:
             yield Session(connection, name, self.dialect.locks_rows, self.dialect.clock)
             self._commit(connection)
 

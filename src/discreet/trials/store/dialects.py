@@ -13,25 +13,11 @@ from typing import Any, ClassVar
 import sqlalchemy as sa
 
 from discreet.errors import InvalidInputError, StoreError
-from discreet.trials.store.guard import CLAIM, SHARE, claim_file
+from discreet.trials.store import reasons as why
+from discreet.trials.store.guard import CLAIM, SHARE, Untold, claim_file
 from discreet.trials.store.idle import look_after
-from discreet.trials.store.reasons import (
-    BUSY,
-    CAME_BETWEEN,
-    DAMAGED,
-    ENDED,
-    FOREIGN,
-    FOREIGN_LOG,
-    FULL,
-    GONE,
-    NOT_OPENED,
-    NOT_WRITTEN,
-    OVERLOADED,
-    READ_ONLY,
-    REFUSED_USER,
-    UNREACHABLE,
-)
-from discreet.trials.store.turns import LINE, Line
+from discreet.trials.store.letters import Letters
+from discreet.trials.store.turns import LINE, Line, Note, Turn
 from discreet.trials.store.vacuum import Rights, Vacuum, rights_of
 
 BUSY_SECONDS = 30.0
@@ -56,6 +42,9 @@ class Dialect(ABC):
     reasons: ClassVar[dict[tuple[str, ...], str]]
     """What the codes of errors that begin so mean, and what to do."""
 
+    told = True
+    """Whether messages may tell where the database is."""
+
     def __init__(self, url: sa.URL) -> None:
         self.url = self.check_url(url)
 
@@ -71,9 +60,14 @@ class Dialect(ABC):
         return self.url.set(query={}).render_as_string(hide_password=True)
 
     @property
+    def place(self) -> str:
+        """Where the database is, for people."""
+        return self.address
+
+    @property
     def called(self) -> str:
         """What to call the database in a message."""
-        return self.address
+        return self.place if self.told else "the database"
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -98,7 +92,7 @@ class Dialect(ABC):
     def listen(self, engine: sa.Engine) -> None:
         """Set up each new connection of the engine."""
 
-    def turn(self) -> AbstractContextManager[None]:
+    def turn(self, note: Note | None = None) -> AbstractContextManager[Turn | None]:
         """Whoever writes waits for those who came before; servers see to it."""
         return contextlib.nullcontext()
 
@@ -143,7 +137,7 @@ class Dialect(ABC):
             known = (words for signs, words in self.reasons.items() if code.startswith(signs))
             return next(known, f"the database refused ({code})")
         if isinstance(error, sa.exc.OperationalError | sa.exc.InterfaceError):
-            return UNREACHABLE
+            return why.UNREACHABLE
         return f"the database refused ({type(error).__name__})"
 
 
@@ -154,21 +148,21 @@ class SQLite(Dialect):
     alone: ClassVar[dict[str, Any]] = {"discreet_begin": ""}
     locks_rows = False
     reasons: ClassVar[dict[tuple[str, ...], str]] = {
-        ("SQLITE_BUSY", "SQLITE_LOCKED"): BUSY,
-        ("SQLITE_READONLY",): READ_ONLY,
-        ("SQLITE_CANTOPEN", "SQLITE_PERM"): NOT_OPENED,
-        ("SQLITE_FULL",): FULL,
-        ("SQLITE_IOERR",): NOT_WRITTEN,
-        ("SQLITE_NOTADB",): FOREIGN,
-        ("SQLITE_CORRUPT",): DAMAGED,
+        ("SQLITE_BUSY", "SQLITE_LOCKED"): why.BUSY,
+        ("SQLITE_READONLY",): why.READ_ONLY,
+        ("SQLITE_CANTOPEN", "SQLITE_PERM"): why.NOT_OPENED,
+        ("SQLITE_FULL",): why.FULL,
+        ("SQLITE_IOERR",): why.NOT_WRITTEN,
+        ("SQLITE_NOTADB",): why.FOREIGN,
+        ("SQLITE_CORRUPT",): why.DAMAGED,
     }
 
     _last: tuple[int, int] | None = None
     """The file that was opened last."""
 
-    def turn(self) -> AbstractContextManager[None]:
+    def turn(self, note: Note | None = None) -> AbstractContextManager[Turn | None]:
         """In a line of its own: SQLite's lock is unfair."""
-        return Line(self.called, BUSY_SECONDS).turn()
+        return Line(self.place, BUSY_SECONDS).turn(note)
 
     def check_url(self, url: sa.URL) -> sa.URL:
         """A file, and nothing else."""
@@ -182,28 +176,30 @@ class SQLite(Dialect):
         return url
 
     @property
-    def called(self) -> str:
+    def place(self) -> str:
         """The file."""
         return str(self.url.database)
 
     @property
     def files(self) -> tuple[str, ...]:
         """The file, its log, and the line of those who write."""
-        return tuple(f"{self.called}{end}" for end in ("", "-wal", "-shm", LINE))
+        return tuple(f"{self.place}{end}" for end in ("", "-wal", "-shm", LINE))
 
     def find(self, must_exist: bool) -> None:
         """A new file is empty, and only its owner may read it: outcomes of open batches
         will be in it.
         """
-        if Path(self.called).exists():
+        if Path(self.place).exists():
             return
+        if must_exist and not self.told:
+            raise StoreError(f"{self.called}: {why.GONE}")
         if must_exist:
             raise InvalidInputError(
                 f"there is no file {self.called}: check the name, or start a trial with create. If "
                 "it was lost, restore a backup: discreet trial restore FILE"
             )
         with contextlib.suppress(OSError):  # SQLite says what is wrong
-            os.close(os.open(self.called, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+            os.close(os.open(self.place, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
 
     def listen(self, engine: sa.Engine) -> None:
         """The driver begins no transactions by itself: we do. A file that was put in
@@ -218,7 +214,7 @@ class SQLite(Dialect):
     def _file(self) -> tuple[int, int] | None:
         """Which file there is now."""
         try:
-            found = os.stat(self.called)
+            found = os.stat(self.place)
         except OSError:
             return None
         return found.st_dev, found.st_ino
@@ -230,10 +226,10 @@ class SQLite(Dialect):
         file = self._file()
         if self._last is not None and file != self._last:
             if file is None:
-                raise StoreError(f"{self.called}: {GONE}")
+                raise StoreError(f"{self.called}: {why.GONE}")
             log = Path(self.files[1])
             if log.exists() and log.stat().st_size:
-                raise StoreError(f"{self.called}: {FOREIGN_LOG}")
+                raise StoreError(f"{self.called}: {why.FOREIGN_LOG}")
         self._last = file
         record.info["file"] = file
 
@@ -257,16 +253,16 @@ class SQLite(Dialect):
         restore that was killed may have left the file without.)
         """
         alone.exec_driver_sql("PRAGMA journal_mode = WAL")
+        Letters(self.place).clear()
 
     def lock_schema(self, connection: sa.Connection) -> None:
         """Nothing: a writer has the whole file."""
 
     def scrub(self, alone: sa.Connection) -> bool:
         """Outcomes are overwritten where they are; old pages live on in the log until
-        it is emptied.
-
-        Readers can delay that.
+        it is emptied, which readers can delay.
         """
+        Letters(self.place).clear()
         alone.exec_driver_sql(f"PRAGMA busy_timeout = {SCRUB_SECONDS * 1000:.0f}")
         busy = alone.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").scalar_one()
         alone.exec_driver_sql(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000:.0f}")
@@ -304,15 +300,15 @@ class PostgreSQL(Dialect):
     alone: ClassVar[dict[str, Any]] = {"isolation_level": "AUTOCOMMIT"}
     clock: ClassVar[sa.TextClause | None] = sa.text("SELECT extract(epoch from clock_timestamp())")
     reasons: ClassVar[dict[tuple[str, ...], str]] = {
-        ("55P03",): BUSY,
-        ("25006",): READ_ONLY,
-        ("53100",): FULL,
-        ("58030",): NOT_WRITTEN,
-        ("XX001", "XX002"): DAMAGED,
-        ("28", "42501"): REFUSED_USER,
-        ("40",): CAME_BETWEEN,
-        ("53",): OVERLOADED,
-        ("57P", "08"): ENDED,
+        ("55P03",): why.BUSY,
+        ("25006",): why.READ_ONLY,
+        ("53100",): why.FULL,
+        ("58030",): why.NOT_WRITTEN,
+        ("XX001", "XX002"): why.DAMAGED,
+        ("28", "42501"): why.REFUSED_USER,
+        ("40",): why.CAME_BETWEEN,
+        ("53",): why.OVERLOADED,
+        ("57P", "08"): why.ENDED,
     }
 
     def __init__(self, url: sa.URL) -> None:
@@ -393,4 +389,6 @@ def dialect_of(url: str | sa.URL) -> Dialect:
     if backend not in DIALECTS:
         known = " or ".join(DIALECTS)
         raise InvalidInputError(f"trials are kept in {known}; there is no store for {backend}")
-    return DIALECTS[backend](read)
+    found = DIALECTS[backend](read)
+    found.told = not isinstance(url, Untold)
+    return found

@@ -9,6 +9,8 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
 from discreet.errors import InvalidInputError
+from discreet.trials.store.doors import logins, published, tokens
+from discreet.trials.store.doors import metadata as doors
 from discreet.trials.store.schema import (
     SCHEMA,
     UNCOUNTED,
@@ -67,6 +69,15 @@ OPERATOR: Given = SITE | {
     journal: "SELECT, INSERT",
 }
 """All that the library does but make, change and restore tables."""
+SERVICE: Given = OPERATOR | {
+    tokens: "SELECT, INSERT, UPDATE (revoked, used)",
+    logins: "SELECT, INSERT, DELETE",
+    published: "SELECT, INSERT, DELETE",
+}
+"""What `discreet serve` does: of people who come in, nobody else needs a role."""
+NUMBERED = (trials.c.trial, tokens.c.number)
+"""What the database numbers."""
+ALL = (*metadata.sorted_tables, *doors.sorted_tables)
 
 
 def grants(
@@ -74,23 +85,28 @@ def grants(
     sites: Sequence[str] = (),
     viewers: Sequence[str] = (),
     schema: str = USUAL,
+    services: Sequence[str] = (),
 ) -> str:
     """SQL for the owner of the database: tables, if there are none, and the rights of
     roles, which lose all others that they had on these tables. It is one transaction,
     and may be run again.
 
     Operators create and conduct trials, sites enrol people and tell outcomes, viewers
-    see what anyone may see. Nobody may change or delete a public event.
+    see what anyone may see; a service does all of it, and keeps tokens. Nobody may
+    change or delete a public event.
     """
-    roles = {"operator": operators, "site": sites, "viewer": viewers}
+    roles = {"service": services, "operator": operators, "site": sites, "viewer": viewers}
     names = [_plain(f"the {kind}", name) for kind, some in roles.items() for name in some]
     if not names:
-        raise InvalidInputError("name at least one role: an operator, a site or a viewer")
+        raise InvalidInputError(
+            "name at least one role: a service, an operator, a site or a viewer"
+        )
     if len(set(names)) < len(names):
         raise InvalidInputError("name each role once: an operator may do all that others may")
     place = _quoted(_plain("the schema", schema, taken=()))
     lines = [*_begin(place, schema), *_tables(), *_take_away(place, names)]
-    for some, rights in ((operators, OPERATOR), (sites, SITE), (viewers, VIEWER)):
+    kinds = ((services, SERVICE), (operators, OPERATOR), (sites, SITE), (viewers, VIEWER))
+    for some, rights in kinds:
         for name in some:
             lines += _give(place, _quoted(name), rights)
     return "\n".join([*lines, "COMMIT;", ""])
@@ -127,7 +143,7 @@ def _begin(place: str, schema: str) -> Iterator[str]:
 def _tables() -> Iterator[str]:
     """The tables of this version; those of another one are left to the library."""
     dialect = postgresql.dialect()  # type: ignore[no-untyped-call]
-    for table in metadata.sorted_tables:
+    for table in ALL:
         made = sa.schema.CreateTable(table, if_not_exists=True).compile(dialect=dialect)
         yield f"{_trimmed(str(made))};"
         for index in sorted(table.indexes, key=lambda index: str(index.name)):
@@ -149,18 +165,20 @@ def _trimmed(statement: str) -> str:
 def _take_away(place: str, names: Sequence[str]) -> Iterator[str]:
     """Nobody has a right that is not given below."""
     roles = ", ".join(["PUBLIC", *map(_quoted, names)])
-    for table in metadata.sorted_tables:
+    for table in ALL:
         yield f"REVOKE ALL ON {place}.{table.name} FROM {roles};"
-    yield f"REVOKE ALL ON SEQUENCE {_numbers(place)} FROM {roles};"
+    for column in NUMBERED:
+        yield f"REVOKE ALL ON SEQUENCE {_numbers(place, column)} FROM {roles};"
 
 
 def _give(place: str, role: str, rights: Given) -> Iterator[str]:
     yield f"GRANT USAGE ON SCHEMA {place} TO {role};"
-    for table in metadata.sorted_tables:
+    for table in ALL:
         if table in rights:
             yield f"GRANT {rights[table]} ON {place}.{table.name} TO {role};"
-    if "INSERT" in rights[trials]:
-        yield f"GRANT USAGE ON SEQUENCE {_numbers(place)} TO {role};"
+    for column in NUMBERED:
+        if "INSERT" in rights.get(column.table, ""):
+            yield f"GRANT USAGE ON SEQUENCE {_numbers(place, column)} TO {role};"
     if sealed in rights:
         yield (
             "DO $$ BEGIN IF current_setting('server_version_num')::integer >= 170000 THEN "
@@ -168,6 +186,6 @@ def _give(place: str, role: str, rights: Given) -> Iterator[str]:
         )
 
 
-def _numbers(place: str) -> str:
-    """The sequence that numbers trials."""
-    return f"{place}.{trials.name}_{trials.c.trial.name}_seq"
+def _numbers(place: str, column: "sa.Column[int]") -> str:
+    """The sequence that numbers trials, or tokens."""
+    return f"{place}.{column.table.name}_{column.name}_seq"

@@ -20,6 +20,12 @@ CLAIM = f"SELECT pg_try_advisory_lock({_KEY})"
 """Whether nobody else has them open, and can until the connection is closed."""
 
 
+class Untold(str):
+    """An address that no message may tell: those of a service reach its clients."""
+
+    __slots__ = ()
+
+
 def claim_file(raw: Any, usual_wait: float) -> bool:
     """Lock an SQLite file for one connection, outside of a transaction, until it is
     closed; false if another one has it open.

@@ -54,6 +54,8 @@ class Ledger:
         self._answers: dict[bytes, str | None] = {}
         """Of requests that were looked up, the answers they have had."""
         self._kept: list[dict[str, Any]] = []
+        self._hashes: dict[bytes, bytes] = {}
+        """A request is hashed when it is looked up and when its answer is kept."""
 
     @cached_property
     def now(self) -> float:
@@ -69,7 +71,10 @@ class Ledger:
         """What is kept of an identity or a request: a hash with the trial's secret."""
         if self._secret is None:
             self._secret = bytes(self.session.run(_key).scalar_one())
-        return hmac.digest(self._secret, text, "sha256")
+        found = self._hashes.get(text)
+        if found is None:
+            found = self._hashes[text] = hmac.digest(self._secret, text, "sha256")
+        return found
 
     # --- people and requests ----------------------------------------------------------
 

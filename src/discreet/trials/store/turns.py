@@ -7,8 +7,12 @@ The line orders, and does not protect: that is still SQLite's lock.
 
 import os
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from typing import NamedTuple
+
+from discreet.trials.store.letters import PATIENCE, WAITING, Letter, Letters, Taken
 
 try:
     import fcntl
@@ -19,6 +23,45 @@ LINE = "-line"
 """What the name of the line's file has more than the database's."""
 
 
+class Turn:
+    """One's turn to write."""
+
+    def __init__(self, letters: Letters, start: str) -> None:
+        self._letters = letters
+        self._start = start
+        self.own = WAITING
+        """How far a letter of our own is that was written while we waited."""
+        self.answer = b""
+        """What is said to it, if it is done."""
+        self._taken = list[Taken]()
+        self._answers = dict[Taken, bytes]()
+
+    def take_letters(self) -> list[Taken]:
+        """What others want who wait for their turn."""
+        self._taken = self._letters.take(self._start) if self._start else []
+        return self._taken
+
+    def reply(self, letter: Taken, answer: bytes) -> None:
+        """What a letter wants is done when the turn ends well."""
+        self._answers[letter] = answer
+
+    def _end(self, well: bool) -> None:
+        """Whoever has no answer hears that it must do it itself."""
+        for letter in self._taken:
+            if well and letter in self._answers:
+                letter.answer(self._answers[letter])
+            letter.ring()
+
+
+class Note(NamedTuple):
+    """What to write to whoever has the turn, if we have to wait for ours."""
+
+    start: str
+    """What the names of letters begin with that we understand."""
+    text: Callable[[], bytes] | None
+    """None: nothing that another could do."""
+
+
 class Line:
     """A line of writers, in this process and in others, kept by the lock of a file."""
 
@@ -27,20 +70,34 @@ class Line:
         self.path = f"{database}{LINE}"
         self.seconds = seconds
         """How long to wait before one goes without a turn, and has SQLite decide."""
+        self.letters = Letters(database)
 
     @contextmanager
-    def turn(self) -> Iterator[None]:
-        """Wait for the others who came before."""
+    def turn(self, note: Note | None = None) -> Iterator[Turn]:
+        """Wait for the others who came before, or until one of them has done what we
+        want.
+        """
+        turn = Turn(self.letters, "" if note is None else note.start)
         file = None if fcntl is None else self._open()
         if file is None:
-            yield
+            yield turn
             return
         waiting = _Waiting(file)
-        waiting.wait(self.seconds)
+        if not waiting.is_next():
+            letter = note and note.text and self.letters.post(note.start, note.text())
+            if letter:
+                turn.own, turn.answer = waiting.correspond(letter, self.seconds)
+            else:
+                waiting.wait(self.seconds)
+        well = False
         try:
-            yield
+            yield turn
+            well = True
         finally:
+            turn._end(well)
             waiting.leave()
+            if waiting.had_it:
+                self.letters.ring_first()
 
     def _open(self) -> int | None:
         """The file whose lock is the line: for whoever may write the database."""
@@ -60,19 +117,40 @@ class _Waiting:
         self.waits = False
         """Whether a thread waits for the file's lock, and closes it if we have left."""
         self.left = False
+        self.had_it = False
+        """Whether we have had the turn: without it nobody waits for us to leave."""
+
+    def is_next(self) -> bool:
+        """Whether it is our turn already."""
+        try:
+            fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        except OSError:
+            pass  # a file system without locks
+        self.had_it = True
+        return True
+
+    def correspond(self, letter: Letter, seconds: float) -> tuple[str, bytes]:
+        """Until a letter of ours is answered, or it is our turn; how far the letter is,
+        and the answer.
+        """
+        until = time.monotonic() + seconds
+        while not self.is_next() and time.monotonic() < until:
+            if letter.is_answered(PATIENCE):
+                break
+            if letter.is_taken():  # by somebody who works long, or did not do it
+                self.wait(until - time.monotonic())
+                break
+        return letter.take_back()
 
     def wait(self, seconds: float) -> None:
         """Until it is our turn. A process that hangs with the turn holds nobody up for
         ever: who has waited too long goes without.
         """
-        try:
-            fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            self.waits = True
-            threading.Thread(target=self._block, daemon=True).start()
-            self.here.wait(seconds)
-        except OSError:
-            pass  # a file system without locks
+        self.waits = True
+        threading.Thread(target=self._block, daemon=True).start()
+        self.had_it = self.here.wait(seconds)
 
     def _block(self) -> None:
         with suppress(OSError):

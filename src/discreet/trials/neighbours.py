@@ -1,0 +1,131 @@
+"""What callers in other processes want who wait for their turn: jobs as letters, and
+letters as jobs. Whoever has the turn does them with the own ones.
+
+A job that leaves its process has a key, as a request has: whoever does it keeps the
+answer under the key, in the same transaction. If that one dies before it has replied,
+the caller does the job again, under the key: it is done once.
+"""
+
+import hashlib
+import json
+import secrets
+from collections.abc import Sequence
+from typing import Any
+
+from discreet.trials.again import Request
+from discreet.trials.desk import Desk, Outcomes
+from discreet.trials.enrol import ask
+from discreet.trials.intake import Wanted, wanted_of
+from discreet.trials.status import Assignment, Batch, Told
+from discreet.trials.store.letters import DONE, WAITING
+from discreet.trials.store.turns import Note, Turn
+from discreet.trials.together import Job
+
+EDITION = 1
+"""Of what letters say; others are not read."""
+MOST_PEOPLE = 32
+"""Of one letter: whoever has the turn is not held up long."""
+ASK, TELL = "ask", "tell"
+
+
+def note_of(trial: str, jobs: Sequence[Job[Any, Any]]) -> Note:
+    """What to write while these jobs wait; nothing if they are not for others to do."""
+    small = sum(job.people for job in jobs) <= MOST_PEOPLE
+    ours = not small or any(job.kind not in (ASK, TELL) for job in jobs)
+    start = hashlib.sha256(f"{EDITION} {trial}".encode()).hexdigest()[:16]
+    return Note(start, None if ours else lambda: _written(jobs))
+
+
+def done_by_others(turn: Turn | None, jobs: Sequence[Job[Any, Any]]) -> bool:
+    """Whether jobs were done by somebody else while they waited. If that is not known,
+    as somebody took them and died, they are requests from now on.
+    """
+    if turn is None or turn.own == WAITING:
+        return False
+    if turn.own == DONE:
+        for job, said in zip(jobs, json.loads(turn.answer), strict=True):
+            job.finish(_read_answer(said))
+            job.done = True
+        return True
+    for job in jobs:
+        if job.key and job.kind == ASK:
+            job.item = job.item._replace(request=job.key)
+        elif job.key:
+            job.request = _request(job.key, job.ids)
+    return False
+
+
+def _read_answer(said: dict[str, Any] | None) -> Batch | Told | None:
+    """What came of a job: of a tell, of an ask, or of one that finds no open round."""
+    if said is None:
+        return None
+    lists = {name: tuple(value) for name, value in said.items() if isinstance(value, list)}
+    if "assignments" not in said:
+        return Told(**{**said, **lists})
+    people = tuple(Assignment(**one) for one in said["assignments"])
+    return Batch(**{**said, **lists, "assignments": people})
+
+
+class Neighbours:
+    """Who waits for the turn that we have."""
+
+    def __init__(self, turn: Turn | None) -> None:
+        self._turn = turn
+        letters = [] if turn is None else turn.take_letters()
+        self._letters = [(letter, jobs_of(letter.text)) for letter in letters]
+
+    @property
+    def jobs(self) -> list[Job[Any, Any]]:
+        """What they want."""
+        return [job for _, jobs in self._letters for job in jobs]
+
+    def tell_them(self, tried: Sequence[Job[Any, Any]]) -> None:
+        """Whose jobs are all done hears so when they are on disk; the others do theirs
+        themselves, and hear what is wrong.
+        """
+        done = {id(job) for job in tried if job.error is None}
+        for letter, jobs in self._letters:
+            if self._turn and all(id(job) in done for job in jobs):
+                answers = json.dumps([job.found() for job in jobs], default=vars)
+                self._turn.reply(letter, answers.encode())
+
+
+def _written(jobs: Sequence[Job[Any, Any]]) -> bytes:
+    return json.dumps([_plain(job) for job in jobs]).encode()
+
+
+def _plain(job: Job[Any, Any]) -> dict[str, Any]:
+    """A job in a letter; it has a key from here on, unless the caller gave it one."""
+    item, key = job.item, secrets.token_hex(16)
+    said: dict[str, Any] = {"kind": job.kind, "who": item.who}
+    if job.kind == ASK:
+        asked: Wanted = item
+        job.key = "" if asked.request else key
+        said |= {"n": asked.how_many, "people": asked.people, "site": asked.site}
+        return said | {"key": asked.request or key}
+    told: Outcomes = item
+    job.key = "" if job.request else key
+    said |= {"units": told.units, "middles": told.middles}
+    return said | {"key": job.request.key if job.request else key}
+
+
+def jobs_of(text: bytes) -> list[Job[Any, Any]]:
+    """The jobs of a letter."""
+    return [_asking(said) if said["kind"] == ASK else _telling(said) for said in json.loads(text)]
+
+
+def _asking(said: dict[str, Any]) -> Job[Any, Any]:
+    people = said["people"]
+    wanted = wanted_of(said["n"], people, said["site"], None, said["key"], said["who"])
+    return Job(ask, wanted, wanted.alike, ASK, people=wanted.how_many)
+
+
+def _telling(said: dict[str, Any]) -> Job[Any, Any]:
+    ids = tuple(said["units"])
+    told = Outcomes(said["units"], said["middles"], said["who"])
+    request = _request(said["key"], ids)
+    return Job(Desk.take_in, told, TELL, TELL, ids=ids, people=len(ids), request=request)
+
+
+def _request(key: str, ids: Sequence[str]) -> Request:
+    return Request(key, TELL, tuple(ids))
