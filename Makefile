@@ -32,10 +32,13 @@ bench: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
 	$(BIN)/python -m benchmarks
 
-# Ten thousand workers killed at random points, on SQLite and, if a server is installed, on PostgreSQL.
+# Ten thousand workers and three hundred servers killed at random points, on SQLite and, if it is installed, on
+# PostgreSQL.
 KILLS ?= 10000
+SERVERS ?= 300
 storm: $(READY)
 	$(BIN)/python -m tests.support.storm --kills $(KILLS)
+	$(BIN)/python -m tests.support.outage --kills $(SERVERS)
 
 docs: $(READY)
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
@@ -49,4 +52,4 @@ $(READY): pyproject.toml constraints.txt
 	@touch $(READY)
 
 clean:
-	rm -rf $(VENV) docs/_build dist .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) node_modules docs/_build dist .pytest_cache .mypy_cache .ruff_cache

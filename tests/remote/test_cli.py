@@ -63,6 +63,9 @@ def test_every_command(far: Far, folder: Path) -> None:
     assert read(far, "verify", "dose", "--head", done["head"])["intact"] is True
     trial(far, "transcript", "dose", "--out", "dose.json")
     assert CliRunner().invoke(main, ["verify", "dose.json"]).exit_code == 0
+    trial(far, "export", "dose", "--out", "far.csv")
+    trial(far, "export", "dose", "--out", "here.csv", url=far.url)
+    assert (folder / "far.csv").read_text() == (folder / "here.csv").read_text()
     trial(far, "report", "dose", "--out", "dose.html")
     assert "dose" in (folder / "dose.html").read_text()
     local = Trial.open(far.url, "dose")

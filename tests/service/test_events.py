@@ -14,6 +14,7 @@ import pytest
 
 from discreet import Trial, bet_se
 from discreet.service import events
+from discreet.service.pages.frame import COOKIE
 from discreet.trials import listing
 from tests.support.service import Service, serving
 
@@ -153,7 +154,7 @@ def test_many_viewers_cost_one_computation(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However many listen, a change is read and written down once; and what they then
-    ask for is computed once.
+    ask for, as programs and in pages, is computed once.
     """
     counts = Counter[str]()
 
@@ -167,12 +168,17 @@ def test_many_viewers_cost_one_computation(
     monkeypatch.setattr(events, "_event", counted("written", events._event))
     monkeypatch.setattr(events, "find_trial", counted("looked", listing.find_trial))
     monkeypatch.setattr(Trial, "status", counted("computed", Trial.status))
+    monkeypatch.setattr(Trial, "record", counted("read", Trial.record))
+    token = service.home.tokens.find(service.secret)
+    assert token is not None
+    login = service.home.tokens.log_in(token)
     told = threading.Semaphore(0)
 
     async def view() -> None:
         host, port = service.base_url.removeprefix("http://").split(":")
         reader, writer = await asyncio.open_connection(host, int(port))
-        head = f"Host: here\r\nAuthorization: Bearer {service.secret}\r\n\r\n"
+        who = f"Authorization: Bearer {service.secret}\r\nCookie: {COOKIE}={login}"
+        head = f"Host: here\r\n{who}\r\n\r\n"
         writer.write(f"GET /api/v1/trials/dose/events HTTP/1.1\r\n{head}".encode())
         for wanted in (b'"people":0', b'"people":1'):
             await reader.readuntil(wanted)
@@ -181,6 +187,8 @@ def test_many_viewers_cost_one_computation(
         reader, writer = await asyncio.open_connection(host, int(port))
         writer.write(f"GET /api/v1/trials/dose HTTP/1.1\r\n{head}".encode())
         await reader.readuntil(b'"people":1')
+        writer.write(f"GET /t/dose HTTP/1.1\r\n{head}".encode())
+        await reader.readuntil(b"</html>")
         writer.close()
 
     async def view_all() -> None:
@@ -200,3 +208,4 @@ def test_many_viewers_cost_one_computation(
     assert counts["written"] in (4, 6), "for those who see it and for sites; a round is opened"
     assert counts["looked"] <= 5 + 2 * seconds
     assert counts["computed"] <= 2 + seconds
+    assert counts["read"] <= counts["computed"], "of pages, the record"

@@ -221,6 +221,24 @@ def test_a_call_of_normal_speed_may_take_long(
         assert httpx.get(address, headers=service.headers).status_code == 200
 
 
+@pytest.mark.parametrize("reads", [False, True], ids=["nothing is read", "slowly"])
+def test_an_answer_that_is_not_read_is_given_up(
+    reads: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who reads slowly is waited for."""
+    monkeypatch.setattr(Trial, "transcript", lambda _trial: {"much": "x" * 30_000_000})
+    with limited(tmp_path, patience=PATIENCE) as service, connected(service) as connection:
+        path = "GET /api/v1/trials/dose/transcript HTTP/1.1\r\nHost: here\r\n"
+        connection.sendall(f"{path}Authorization: Bearer {service.secret}\r\n\r\n".encode())
+        begun, read = time.monotonic(), 0
+        while time.monotonic() - begun < 4 * PATIENCE:
+            read += len(connection.recv(100_000)) if reads else 0
+            time.sleep(0.01)
+        assert len(service.server.server_state.connections) == reads
+        while reads and read < 30_000_000:
+            read += len(connection.recv(1_000_000))
+
+
 def test_a_refusal_leaves_the_connection_whole(tmp_path: Path) -> None:
     """What a refused call carries is read, if it is little."""
     with limited(tmp_path) as service, connected(service) as connection:
@@ -239,6 +257,36 @@ def test_headers_have_a_size(tmp_path: Path) -> None:
     with limited(tmp_path) as service, connected(service) as connection:
         connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: here\r\nX: " + b"x" * 100_000)
         assert everything(connection).startswith(b"HTTP/1.1 400")
+
+
+def test_headers_have_a_size_behind_a_call_that_is_under_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go, transcript = threading.Event(), Trial.transcript
+
+    def waits(trial: Trial) -> Any:
+        assert go.wait(20)
+        return transcript(trial)
+
+    monkeypatch.setattr(Trial, "transcript", waits)
+    with limited(tmp_path) as service, connected(service) as connection:
+        call = head_of(service, 0).replace(b"POST", b"GET").replace(b"/ask", b"/transcript")
+        connection.sendall(call)
+        with suppress(ConnectionError):
+            connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: here\r\nX: " + b"x" * 100_000)
+        found = connection.recv(65_536)
+        go.set()
+        assert found.startswith(b"HTTP/1.1 400")
+
+
+def test_whoever_wants_another_protocol_is_served_in_this_one(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with limited(tmp_path) as service, connected(service) as connection:
+        wants = b"Connection: Upgrade\r\nUpgrade: websocket\r\n"
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: here\r\n" + wants + b"\r\n")
+        assert connection.recv(65_536).startswith(b"HTTP/1.1 200")
+    assert "pip install" not in caplog.text
 
 
 def test_connections_have_a_number(tmp_path: Path) -> None:

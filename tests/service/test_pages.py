@@ -12,8 +12,10 @@ from urllib.parse import quote
 import pytest
 
 from discreet import Trial, bet_se
-from discreet.reports.trial import means_picture
+from discreet.reports.trial import trial_pictures
 from discreet.service import planner
+from discreet.service.pages import flow
+from discreet.service.scripts import script_hash
 from tests.support.visitors import Service, Visit, service
 
 OPERATOR, OTHER, VIEWER, SITE, ANYONE = "operator", "other", "viewer", "site", "anyone"
@@ -23,6 +25,8 @@ PAGES: dict[str, set[str]] = {
     "/t/dose": READERS,
     "/t/dose/head": READERS,
     "/t/dose/means.svg": READERS,
+    "/t/dose/evidence.svg": READERS,
+    "/t/dose/people.svg": RECORD,
     "/t/dose/transcript.json": RECORD,
     "/t/dose/report.html": RECORD,
     "/t/dose/arms.csv": RECORD,
@@ -153,7 +157,8 @@ def test_a_blinded_site_sees_no_arm_before_the_end(place: Service) -> None:
     assert "blinded" in shown
     assert not any(f">{arm}" in shown for arm in ("usual", "new", "third"))
     assert "usual" in viewer.get("/t/blind").text
-    assert site.get("/t/blind/means.svg").status_code == 403
+    for picture in ("means", "evidence", "people"):
+        assert site.get(f"/t/blind/{picture}.svg").status_code == 403
     operator = place.visit("operator")
     assert "list of codes" in operator.get("/t/blind/operate").text
     assert "third" in operator.send("/t/blind/codes").text
@@ -217,11 +222,34 @@ def test_a_token_is_shown_once_and_ends(running: Service) -> None:
     found = running.home.tokens.find(secret)
     assert found is not None
     assert (found.role, found.trial, found.site) == ("site", "dose", "Leeds")
-    assert f"/login#{secret}" in made.text
+    assert f"/login?to=%2Ft%2Fdose%2Fdesk#{secret}" in made.text
     assert secret not in visit.get("/tokens").text
     assert visit.send(f"/tokens/{found.number}/revoke").status_code == 303
     assert running.home.tokens.find(secret) is None
     assert "revoked" in visit.get("/tokens").text
+
+
+def test_the_next_step_is_said(place: Service) -> None:
+    visit = place.visit("operator")
+    visit.send("/new", do="create", **GOOD)
+    first = visit.get("/t/made%20here").text
+    way = "/tokens?role=site&amp;trial=made%20here&amp;site=Lyon#make"
+    assert way in first
+    form = visit.get(html.unescape(way).partition("#")[0]).text
+    assert '<option value="made here" selected>' in form
+    assert 'id="site" name="site" maxlength="200" value="Lyon"' in form
+    place.home.tokens.make("a nurse", "site", "a test", "made here", "Lyon")
+    assert way not in visit.get("/t/made%20here").text
+    assert "next step" not in place.visit("viewer").get("/t/made%20here").text
+    trial = place.home.trial("made here")
+    trial.ask(1, site="Lyon")
+    place.home.changed("made here")
+    assert "next step" not in visit.get("/t/made%20here").text
+    trial.operate("stop", "no money")
+    place.home.changed("made here")
+    assert "/t/made%20here/publish" in visit.get("/t/made%20here").text
+    place.home.doors.publish("made here", "a test")
+    assert "/t/made%20here/publish" not in visit.get("/t/made%20here").text
 
 
 @pytest.mark.parametrize(
@@ -295,6 +323,7 @@ def test_a_trial_is_looked_at_and_started(place: Service) -> None:
         ("outcomes", "colours", "choose one of these"),
         ("sites", "Leeds\nLeeds", "the same name"),
         ("deadline", "soon", "number of days"),
+        ("question", "x" * 501, "one line"),
     ],
 )
 def test_what_is_wrong_is_said_beside_the_field(
@@ -323,13 +352,27 @@ def test_numbers_are_in_their_own_units(place: Service) -> None:
     assert (made.blinding, made.people) == ("codes", "sticky")
 
 
+def test_what_people_are_asked_is_for_those_who_answer_themselves(place: Service) -> None:
+    visit = place.visit("operator")
+    asked = {**GOOD, "question": " Did you sleep \n well? ", "trust": "local"}
+    assert "Did you sleep well?" in visit.send("/new", do="review", **asked).text
+    assert visit.send("/new", do="create", **asked).status_code == 303
+    made = place.home.trial("made here").protocol
+    assert made.question == "Did you sleep well?"
+    assert made.script == script_hash()
+    other = {**asked, "trust": "global", "name": "other"}
+    assert visit.send("/new", do="create", **other).status_code == 303
+    made = place.home.trial("other").protocol
+    assert (made.question, made.script) == ("", None)
+
+
 # --- the plan -------------------------------------------------------------------------
 
 
 def test_a_plan_answers_in_words_and_pictures(
     place: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(planner, "ready", lambda _seconds: True)
+    monkeypatch.setattr(planner, "ready", lambda _seconds, _days: True)
     visit = place.visit("operator")
     form = {**GOOD, "difference": "60", "name": "", "max_people": ""}
     shown = visit.send("/new/plan", **form)
@@ -351,7 +394,7 @@ def test_a_plan_answers_in_words_and_pictures(
 def test_a_plan_that_cannot_be_made_yet_is_said(
     place: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(planner, "ready", lambda _seconds: False)
+    monkeypatch.setattr(planner, "ready", lambda _seconds, _days: False)
     visit = place.visit("operator")
     assert "data-again" in visit.send("/new/plan", **GOOD).text
     wrong = visit.send("/new/plan", **{**GOOD, "epsilon": "x", "arms": ""}).text
@@ -414,6 +457,13 @@ def test_names_are_text_on_every_page(place: Service, name: str) -> None:
     assert set(names) <= set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.")
 
 
+@pytest.mark.parametrize("name", ["=1+1", "+1", "-1", "@SUM(A1)", "＝1", " =1", "＠x"])
+def test_no_cell_is_a_formula(place: Service, name: str) -> None:
+    Trial.create(place.url, "dose", [name, "b"], bet_se(0.1, 1.0), 90).close()
+    rows = list(csv.reader(io.StringIO(place.visit("operator").get("/t/dose/arms.csv").text)))
+    assert [row[0] for row in rows] == ["arm", f"'{name}", "b"]
+
+
 def test_no_page_has_an_outcome_a_style_a_script_of_its_own_or_an_address_of_others(
     place: Service,
 ) -> None:
@@ -445,9 +495,10 @@ def test_the_picture_is_drawn_once_for_all_who_look(
 
     def draw(said: Any) -> Any:
         drawn.append("")
-        return means_picture(said)
+        return trial_pictures(said)
 
-    monkeypatch.setattr("discreet.service.pages.downloads.means_picture", draw)
+    monkeypatch.setattr("discreet.service.pages.downloads.trial_pictures", draw)
+    monkeypatch.setattr(running.home._seen, "_seconds", -1.0)
     visit = running.visit("viewer", "dose")
     texts = {visit.get("/t/dose/means.svg").text for _ in range(5)}
     assert len(texts) == len(drawn) == 1
@@ -458,10 +509,23 @@ def test_the_picture_is_drawn_once_for_all_who_look(
     assert len(drawn) == 2
 
 
+def test_people_are_drawn_as_far_as_a_visitor_may_know(running: Service) -> None:
+    operator, viewer = running.visit("operator", "dose"), running.visit("viewer", "dose")
+    assert flow.NOTED in operator.get("/t/dose").text
+    assert "time (UTC)" in operator.get("/t/dose/people.svg").text
+    assert flow.IN_ORDER in viewer.get("/t/dose").text
+    drawn = viewer.get("/t/dose/people.svg").text
+    assert "time (UTC)" not in drawn
+    assert "Leeds" in drawn
+    assert "people.svg" not in running.visit("site", "dose", "Leeds").get("/t/dose").text
+    running.home.doors.publish("dose", "a test")
+    assert "time (UTC)" not in operator.get("/p/dose/people.svg").text
+
+
 def test_a_page_asks_for_a_mark_that_changes_with_it(
     running: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("discreet.service.pages.trial.POLLED._seconds", -1.0)
+    monkeypatch.setattr(running.home._seen, "_seconds", -1.0)
     visit = running.visit("viewer", "dose")
     mark = visit.get("/t/dose/head").text
     assert f'data-mark="{mark}"' in visit.get("/t/dose").text

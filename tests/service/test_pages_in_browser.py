@@ -145,3 +145,25 @@ def test_every_field_has_a_label(place: Service, address: str, page: Any) -> Non
             "all => all.filter(e => !e.labels.length).map(e => e.outerHTML)"
         )
         assert bare == [], path
+
+
+@pytest.mark.parametrize("name", ["..", "a/b"])
+def test_a_trial_of_any_name_is_reached_by_links(
+    name: str, place: Service, address: str, page: Any
+) -> None:
+    """Browsers take . and .. in addresses for steps, however they are written."""
+    place.trial(name)
+    log_in(place, page, address)
+    page.get_by_role("link", name=name, exact=True).click()
+    assert page.locator("h1").inner_text() == name
+    page.get_by_role("link", name="Operate").click()
+    page.get_by_role("link", name="Pause", exact=True).click()
+    page.get_by_label("Why").fill("Snow.")
+    page.get_by_role("button", name="Pause").click()
+    assert page.locator("h1").inner_text() == name
+    assert page.locator(".badge").first.inner_text() == "paused"
+    page.locator("#verify").click()
+    page.locator("#verified").get_by_text("The record holds").wait_for()
+    with page.expect_download() as found:
+        page.get_by_role("link", name="The arms").click()
+    assert found.value.suggested_filename.endswith("arms.csv")

@@ -16,7 +16,7 @@ from discreet.service import scripts
 from discreet.service.access import OPERATOR, SITE, Visitor
 from discreet.service.home import Home
 from discreet.service.invitations import invite, link_path
-from discreet.service.scripts import script_for, script_hash, script_integrity
+from discreet.service.scripts import integrity, script_for, script_hash
 from discreet.service.tokens import PREFIX
 from discreet.strategies.strategy import Strategy
 from discreet.trials.mechanisms import gaussian_noise_scale
@@ -229,12 +229,23 @@ def test_another_script_than_the_protocol_names_is_not_used(
     assert found.json()["detail"] == scripts.OTHER
 
 
+PUBLISHED = ("1422e67be6044e75c3b848f907e02ee867587a1955e2740ea60f0ac2ba1d9722",)
+"""Scripts that protocols of trials may name."""
+
+
+def test_every_script_that_was_published_is_served() -> None:
+    """If this fails, respond.js was changed: write its text before beside it, as
+    respond-HASH.js, and add the new hash to the list.
+    """
+    assert set(PUBLISHED) == {script_hash(), *scripts.former_scripts()}
+
+
 def test_the_page_names_the_script_that_is_served(base: str) -> None:
     page = httpx.get(f"{base}/a", verify=False).text
     served = httpx.get(f"{base}/static/respond.js", verify=False).content
     assert served == scripts.RESPOND.read_bytes()
     assert script_hash() in page
-    assert f'src="/static/respond.js" integrity="{script_integrity()}"' in page
+    assert f'src="/static/respond.js" integrity="{integrity(script_hash())}"' in page
     assert not re.search(rb"^import|import\(|from \"", served, re.MULTILINE), "all is in the hash"
 
 

@@ -239,6 +239,28 @@ def test_what_is_under_way_is_answered_and_the_rest_refused(
     assert answers[0].json()["status"]["name"] == "dose"
 
 
+def test_streams_end_cleanly_when_it_ends(service: Service) -> None:
+    heard, ended = threading.Event(), list[str]()
+
+    def listen() -> None:
+        address = f"{service.base_url}/api/v1/trials/dose/events"
+        try:
+            with httpx.stream("GET", address, headers=service.headers, timeout=SOON) as stream:
+                for line in stream.iter_lines():
+                    ended.append(line)
+                    heard.set()
+            ended.append("the end")
+        except httpx.HTTPError as error:
+            ended.append(repr(error))
+
+    thread = threading.Thread(target=listen)
+    thread.start()
+    assert heard.wait(SOON)
+    service.server.end()
+    thread.join(SOON)
+    assert ended[-1] == "the end"
+
+
 def test_it_is_not_ready_without_its_database(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -303,6 +325,10 @@ def test_logs_hold_no_outcome_identity_token_or_query(
         client.get("/api/v1/trials/7351")
         client.get("/7351", headers={"Cookie": "discreet_login=7351"})
         client.post("/login", data={"token": "discreet_7351"})
+        deadline = time.monotonic() + 30  # a call is noted when its answer has gone
+        while [one.getMessage() for one in caplog.records].count("call") < 7:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
     ours = [one for one in caplog.records if not one.name.startswith("http")]
     lines = [logs.JsonLines().format(one) for one in ours]
     texts = [logs.TextLines().format(one) for one in ours]

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from discreet.errors import MissingExtraError
 
 LIBRARIES = (
-    *("jinja2", "msgspec", "prometheus_client", "python_multipart"),
+    *("httptools", "jinja2", "msgspec", "prometheus_client", "python_multipart"),
     *("segno", "starlette", "uvicorn"),
 )
 

@@ -8,49 +8,50 @@ from contextlib import aclosing
 from typing import Any
 
 import msgspec
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Send
 
 from discreet.errors import InvalidInputError
-from discreet.service import logs, wire
+from discreet.service import wire
 from discreet.service.access import Visitor
 from discreet.service.endpoints import ENDPOINTS, PREFIX, Call, Endpoint, done
 from discreet.service.headers import REPORT_POLICY
 from discreet.service.home import Home
 from discreet.service.limits import passage_of
-from discreet.service.problems import is_expected, problem, problem_of
+from discreet.service.problems import note_error, problem_of
 from discreet.service.routes import Route
 from discreet.trials.names import LONGEST_NAME
 
-MOST_BYTES = 2_000_000
-"""Of a body: ten thousand outcomes are well below it."""
 KEY = "idempotency-key"
 HEAD = "discreet-head"
 """With a request: a head that the caller knows; with an answer: that of the record."""
 
 
-class TooLargeError(Exception):
-    """A body with more bytes than anybody needs."""
-
-
 async def body_of(request: Request) -> bytes:
-    """The body, refused as soon as it is too large."""
-    found = bytearray()
-    async for piece in request.stream():
-        found += piece
-        if len(found) > MOST_BYTES:
-            raise TooLargeError
+    """The body, whose size the gate sees to."""
+    found, more = bytearray(), True
+    while more:
+        message = await request.receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        found += message.get("body", b"")
+        more = message.get("more_body", False)
     return bytes(found)
+
+
+def header_of(request: Request, name: str) -> str | None:
+    """A header of a call, by its name in small letters."""
+    found = passage_of(request.scope).headers.get(name.encode())
+    return None if found is None else found.decode("latin-1")
 
 
 async def visitor_of(home: Home, request: Request) -> Visitor:
     """Whoever calls, by its bearer token; a wrong one is as good as none."""
-    kind, _, secret = request.headers.get("authorization", "").partition(" ")
-    token = None
-    if kind.lower() == "bearer" and secret.strip():
-        token = home.tokens.remembered(secret.strip())
-        token = token or await home.run(home.tokens.find, secret.strip())
+    kind, _, said = (header_of(request, "authorization") or "").partition(" ")
+    token, secret = None, said.strip()
+    if kind.lower() == "bearer" and secret:
+        token = home.tokens.remembered(secret) or await home.run(home.tokens.find, secret)
     home.limits.admit(request.scope, token)
     return Visitor(token)
 
@@ -59,7 +60,7 @@ def request_key(request: Request, visitor: Visitor) -> str | None:
     """The store's key of a request: the caller's own, apart from those of callers from
     elsewhere.
     """
-    key = request.headers.get(KEY)
+    key = header_of(request, KEY)
     if key is None:
         return None
     if not key.strip() or len(key) > LONGEST_NAME:
@@ -79,6 +80,18 @@ def decoded(decoder: msgspec.json.Decoder[wire.In], body: bytes) -> wire.In:
         raise msgspec.DecodeError("this is nested more deeply than anything we take") from None
 
 
+def query_of(request: Request, endpoint: Endpoint) -> dict[str, str]:
+    """What is said after the path; what is not known is refused, as in a body."""
+    if not request.scope["query_string"]:
+        return {}
+    found = dict(request.query_params)
+    known = [name for name, _ in endpoint.query]
+    if set(found) - set(known):
+        words = " and ".join(known) or "nothing"
+        raise InvalidInputError(f"after the ? of this call {words} can be said, and nothing else")
+    return found
+
+
 def served(home: Home, endpoint: Endpoint) -> Callable[[Request], Awaitable[Response]]:
     """What answers calls of an endpoint."""
     decoder = None if endpoint.takes is None else msgspec.json.Decoder(endpoint.takes)
@@ -86,20 +99,21 @@ def served(home: Home, endpoint: Endpoint) -> Callable[[Request], Awaitable[Resp
     async def serve(request: Request) -> Response:
         try:
             visitor = await visitor_of(home, request)
-            name = str(request.path_params.get("name", ""))
+            named: dict[str, str] = request.path_params
+            name = named.get("name", "")
             await check(home, visitor, endpoint.action, name)
             body = await body_of(request)
             call = Call(
                 home,
                 visitor,
                 name,
-                request.path_params.get("about", ""),
+                named.get("about", ""),
                 None if decoder is None else decoded(decoder, body),
-                dict(request.query_params),
+                query_of(request, endpoint),
                 request_key(request, visitor),
-                request.headers.get("last-event-id", ""),
+                header_of(request, "last-event-id") or "",
             )
-            known = request.headers.get(HEAD)
+            known = header_of(request, HEAD)
             if endpoint.shared:
                 found, head = await done_with_others(endpoint, call, known)
             else:
@@ -109,11 +123,8 @@ def served(home: Home, endpoint: Endpoint) -> Callable[[Request], Awaitable[Resp
             if isinstance(found, AsyncIterator):
                 home.limits.begin_stream(request.scope)
             return answer(endpoint, found, head)
-        except TooLargeError:
-            return problem("Too large", 413, f"a request may have {MOST_BYTES} bytes, at most")
         except Exception as error:
-            if not is_expected(error):
-                logs.unexpected(error, passage_of(request.scope).request)
+            note_error(error, passage_of(request.scope).request)
             return problem_of(error)
 
     return serve

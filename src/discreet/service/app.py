@@ -1,12 +1,7 @@
 """The application: routes, and what every answer carries."""
 
 import ipaddress
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
-from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
-from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
@@ -15,35 +10,23 @@ from discreet.service.access import Visitor
 from discreet.service.api import visitor_of
 from discreet.service.gate import Gate
 from discreet.service.home import Home
-from discreet.service.problems import problem_of
-from discreet.service.routes import Route
+from discreet.service.limits import passage_of
+from discreet.service.problems import note_error, problem_of
+from discreet.service.routes import Route, Ways
 
 FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
 """What a proxy adds to a call that it hands on."""
 OWN_NAMES = ("127.0.0.1", "localhost", "::1")
 
 
-def make_app(home: Home) -> Starlette:
+def make_app(home: Home) -> Gate:
     """The service of a store."""
-
-    @asynccontextmanager
-    async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        yield
-        home.stop()
-        home.close()
-
-    app = Starlette(
-        routes=[*_about(home), *openapi.routes(), *api.routes(home), *pages.routes(home)],
-        middleware=[Middleware(Gate, home=home)],
-        exception_handlers={HTTPException: _refuse},
-        lifespan=lifespan,
-    )
-    app.router.redirect_slashes = False
-    return app
+    return Gate(home, Ways(routes(home)))
 
 
-async def _refuse(_: Request, error: Exception) -> Response:
-    return problem_of(error)
+def routes(home: Home) -> list[Route]:
+    """All that can be called."""
+    return [*_about(home), *openapi.routes(), *api.routes(home), *pages.routes(home)]
 
 
 def _about(home: Home) -> list[Route]:
@@ -64,6 +47,7 @@ def _about(home: Home) -> list[Route]:
             if not from_here(request):
                 check_whole_operator(await visitor_of(home, request))
         except Exception as error:
+            note_error(error, passage_of(request.scope).request)
             return problem_of(error)
         return Response(home.metrics.text(), media_type=metrics.TYPE)
 

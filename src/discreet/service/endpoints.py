@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from discreet.errors import InvalidInputError
+from discreet.errors import DiscreetError, InvalidInputError
 from discreet.reports.trial import trial_page
 from discreet.service import wire
 from discreet.service.access import NotHereError, Visitor
@@ -124,8 +124,8 @@ def _create(call: Call) -> Status:
 
 def _status(call: Call) -> Status | msgspec.Raw:
     if call.trial.protocol.blind:
-        return shown(call.trial.status(), call.trial.protocol, call.visitor)
-    return call.home.status(call.name)
+        return shown(call.home.seen(call.name).status, call.trial.protocol, call.visitor)
+    return call.home.seen(call.name).text()
 
 
 def _events(call: Call) -> AsyncIterator[bytes]:
@@ -245,7 +245,11 @@ def _unpublish(call: Call) -> wire.Published:
 def _backup(call: Call) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"{secrets.token_hex(8)}.db"
-        backup_trials(call.home.url, path, call.visitor.who)
+        try:
+            backup_trials(call.home.url, path, call.visitor.who)
+        except DiscreetError as error:
+            words = str(error).replace(str(path), "the backup")
+            raise type(error)(words) from None
         return path.read_bytes()
 
 

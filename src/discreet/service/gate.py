@@ -7,13 +7,23 @@ import asyncio
 import secrets
 import time
 
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.requests import Request
+from starlette.types import Message, Receive, Scope, Send
 
 from discreet.service import logs
-from discreet.service.headers import add_headers
+from discreet.service.headers import with_headers
 from discreet.service.home import Home
-from discreet.service.limits import Bounds, Passage, SlowError, TooManyError, address_of
-from discreet.service.problems import problem_of
+from discreet.service.limits import (
+    MOST_BYTES,
+    Bounds,
+    Passage,
+    SlowError,
+    TooLargeError,
+    TooManyError,
+    address_of,
+)
+from discreet.service.problems import note_error, problem_of
+from discreet.service.routes import Ways
 
 SMALL = 65_536
 """Bytes of a body that are read though nobody wants them, so that whoever sends it gets
@@ -22,22 +32,24 @@ the answer, and not a broken connection.
 SHORT = 1.0
 """Seconds for which that is tried."""
 SLOW = "the body of the call did not come in time: send it again, in one go"
+LARGE = f"the body of a call may have {MOST_BYTES} bytes, at most"
 ENDING = "the service is being stopped: try again in a few seconds"
 
 
 class Gate:
-    """The way in and out."""
+    """The way in and out of a service (an ASGI application)."""
 
-    def __init__(self, app: ASGIApp, home: Home) -> None:
-        self._app = app
+    def __init__(self, home: Home, ways: Ways) -> None:
         self._home = home
+        self._ways = ways
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a call."""
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
+            await self._live(receive, send)
             return
-        passage = Passage(secrets.token_hex(8), address_of(scope))
+        headers = dict(reversed(scope["headers"]))
+        passage = Passage(secrets.token_hex(8), address_of(scope), headers)
         scope["passage"] = passage
         body = Body(scope, receive, self._home.bounds)
         answer = Answer(scope, send, body)
@@ -58,6 +70,14 @@ class Gate:
                 request=passage.request,
             )
 
+    async def _live(self, receive: Receive, send: Send) -> None:
+        """Be there until the server says that it ends."""
+        while (await receive())["type"] != "lifespan.shutdown":
+            await send({"type": "lifespan.startup.complete"})
+        self._home.stop()
+        self._home.close()
+        await send({"type": "lifespan.shutdown.complete"})
+
     async def _serve(self, scope: Scope, passage: Passage, body: "Body", answer: "Answer") -> None:
         entered = False
         try:
@@ -65,10 +85,11 @@ class Gate:
                 raise TooManyError(ENDING, 503, 2)
             self._home.limits.enter(passage)
             entered = True
-            await self._app(scope, body.receive, answer.send)
+            route = self._ways.find(scope)
+            found = await route.serve(Request(scope, body.receive))
+            await found(scope, body.receive, answer.send)
         except Exception as error:
-            if not isinstance(error, TooManyError | SlowError):
-                logs.unexpected(error, passage.request)
+            note_error(error, passage.request)
             if answer.status:
                 raise BrokenOffError from None
             refused = problem_of(error)
@@ -87,21 +108,28 @@ class BrokenOffError(Exception):
 
 
 class Body:
-    """The body of a call, waited for with patience that ends."""
+    """The body of a call, of a size that ends, waited for with patience that does."""
 
     def __init__(self, scope: Scope, receive: Receive, bounds: Bounds) -> None:
-        headers = dict(scope["headers"])
+        headers = scope["passage"].headers
         said = headers.get(b"content-length", b"0")
-        self.whole = said == b"0" and b"transfer-encoding" not in headers
+        none = said == b"0" and b"transfer-encoding" not in headers
+        self.whole = none or scope.get("whole", False)
         """Whether all of it is here."""
         self._receive = receive
+        self._read = 0
         self._patience = bounds.patience
         self._until = time.monotonic() + bounds.whole
 
     async def receive(self) -> Message:
         """The next part."""
-        if self.whole:
-            return await self._receive()
+        message = await (self._receive() if self.whole else self._patiently())
+        self._read += len(message.get("body", b""))
+        if self._read > MOST_BYTES:
+            raise TooLargeError(LARGE)
+        return message
+
+    async def _patiently(self) -> Message:
         left = min(self._patience, self._until - time.monotonic())
         try:
             async with asyncio.timeout(left):
@@ -118,7 +146,7 @@ class Body:
             while not self.whole and read < SMALL:
                 async with asyncio.timeout(until - time.monotonic()):
                     read += len((await self.receive()).get("body", b""))
-        except (TimeoutError, SlowError):
+        except (TimeoutError, SlowError, TooLargeError):
             return
 
 
@@ -135,11 +163,13 @@ class Answer:
     async def send(self, message: Message) -> None:
         """Send a part of it, the first with our headers."""
         if message["type"] == "http.response.start":
-            await self._body.drain()
+            if not self._body.whole:
+                await self._body.drain()
             self.status = message["status"]
             path = bytes(self._scope.get("raw_path") or b"")
-            add_headers(message, path, self._scope.get("scheme") == "https")
-            message["headers"] += [(b"x-request-id", self._scope["passage"].request.encode())]
+            headers = with_headers(message["headers"], path, self._scope.get("scheme") == "https")
+            headers.append((b"x-request-id", self._scope["passage"].request.encode()))
             if not self._body.whole:
-                message["headers"] += [(b"connection", b"close")]
+                headers.append((b"connection", b"close"))
+            message["headers"] = headers
         await self._send(message)

@@ -1,6 +1,6 @@
 """What every answer tells a browser."""
 
-from starlette.types import Message
+from collections.abc import Sequence
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -14,31 +14,35 @@ REPORT_POLICY = (
 """Of pages that are one file, as `reports.page` makes them: their styles stand in the
 page; there is no script.
 """
-SAFE: dict[bytes, bytes] = {
-    b"content-security-policy": POLICY.encode(),
-    b"x-content-type-options": b"nosniff",
-    b"x-frame-options": b"DENY",
-    b"referrer-policy": b"same-origin",
-    b"cross-origin-opener-policy": b"same-origin",
-    b"cross-origin-resource-policy": b"same-origin",
-    b"permissions-policy": b"camera=(), geolocation=(), microphone=()",
-}
+SAFE = (
+    (b"content-security-policy", POLICY.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"same-origin"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
+)
 """No other site learns an address of ours. (With `no-referrer` browsers would not say
 that our own forms are ours.)
 """
 STORED = b"/static/"
-"""Where paths begin whose answers a browser may keep."""
-YEAR = b"max-age=31536000"
+"""Where paths begin whose answers a browser may keep, if it asks each time whether they
+are still the ones: a page and its scripts belong together.
+"""
+UNSTORED = (b"cache-control", b"no-store")
+ASKED_FOR = (b"cache-control", b"no-cache")
+ENCRYPTED = (b"strict-transport-security", b"max-age=31536000")
 
 
-def add_headers(message: Message, path: bytes, encrypted: bool) -> None:
-    """Add to the beginning of an answer what is not there yet."""
-    wanted = dict(SAFE)
-    if not path.startswith(STORED):
-        wanted[b"cache-control"] = b"no-store"
-    if encrypted:
-        wanted[b"strict-transport-security"] = YEAR
-    headers = list(message.get("headers", []))
+def with_headers(
+    headers: Sequence[tuple[bytes, bytes]], path: bytes, encrypted: bool
+) -> list[tuple[bytes, bytes]]:
+    """The headers of an answer, with what is not there yet."""
     there = {name.lower() for name, _ in headers}
-    headers += [(name, value) for name, value in wanted.items() if name not in there]
-    message["headers"] = headers
+    found = [*headers, *(one for one in SAFE if one[0] not in there)]
+    if UNSTORED[0] not in there:
+        found.append(ASKED_FOR if path.startswith(STORED) else UNSTORED)
+    if encrypted:
+        found.append(ENCRYPTED)
+    return found

@@ -4,7 +4,8 @@ callers, and the threads that wait for the disk in place of the event loop.
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -14,14 +15,17 @@ import msgspec
 
 from discreet.service.access import NotHereError, Visitor
 from discreet.service.events import Events
+from discreet.service.forecasts import Forecasts
 from discreet.service.limits import Bounds, Limits
 from discreet.service.metrics import Metrics
 from discreet.service.remember import Remembered
 from discreet.service.tokens import Tokens
 from discreet.trials.calls import Caller, Steps
+from discreet.trials.chain import Event
 from discreet.trials.listing import Listed, list_trials
 from discreet.trials.store.database import Store
 from discreet.trials.store.doors import Doors
+from discreet.trials.store.guard import Untold
 from discreet.trials.trial import Trial
 from discreet.validate import quoted
 
@@ -29,7 +33,7 @@ Found = TypeVar("Found")
 THREADS = 128
 """Calls that wait for the disk at once; those that wait together share a commit."""
 KEPT = 256
-"""Trials whose status is kept while it is fresh."""
+"""Trials, and parts of them, that are kept while they are fresh."""
 FRESH = 1.0
 """Seconds for which a status is: so long does a change that was made by another server
 take to be seen.
@@ -38,36 +42,82 @@ MOST_OPEN = 64
 """Trials that are kept open: each has connections of its own."""
 
 
-def _wake(loop: asyncio.AbstractEventLoop, done: "asyncio.Future[None]") -> None:
-    """Go on where a job was waited for, unless nobody waits any more."""
+class Alarm:
+    """Wakes those who wait for jobs, from the thread that did them: the event loop is
+    called once for all that are done, and not once for each.
+    """
 
-    def wake() -> None:
-        if not done.done():
-            done.set_result(None)
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._done = deque[asyncio.Future[None]]()
+        self._rings = False
 
-    with suppress(RuntimeError):  # the loop has ended
-        loop.call_soon_threadsafe(wake)
+    def wake(self, done: "asyncio.Future[None]") -> None:
+        """Wake whoever waits for this; called from any thread."""
+        self._done.append(done)
+        if not self._rings:
+            self._rings = True
+            with suppress(RuntimeError):  # the loop has ended
+                self._loop.call_soon_threadsafe(self._wake)
+
+    def _wake(self) -> None:
+        self._rings = False  # before the look: who comes after it rings again
+        while self._done:
+            done = self._done.popleft()
+            if not done.done():
+                done.set_result(None)
+
+
+class Seen:
+    """A trial as it was at a moment, for however many look at it: each part of what
+    they see is computed by the first who wants it.
+    """
+
+    def __init__(self, trial: Trial) -> None:
+        self.trial = trial
+        self.status = trial.status()
+        self._parts = Remembered[Any](KEPT)
+
+    def part(self, key: Hashable, make: Callable[[], Found]) -> Found:
+        """What is kept under a key."""
+        found: Found = self._parts.get(key, make)
+        return found
+
+    def text(self) -> msgspec.Raw:
+        """The status as JSON."""
+        return self.part("text", lambda: msgspec.Raw(msgspec.json.encode(self.status)))
+
+    def said(self) -> dict[str, Any]:
+        """The status as a document; not to be changed."""
+        return self.part("said", self.status.to_dict)
+
+    def record(self, most: int, before: int | None) -> list[Event]:
+        """The last of the events before one of them."""
+        return self.part(("record", most, before), lambda: self.trial.record(most, before))
 
 
 class Home:
     """A service's store and what is open of it."""
 
     def __init__(self, url: str, who: str = "discreet serve", bounds: Bounds | None = None) -> None:
-        self.url = url
+        self.url = Untold(url)
         self.who = who
         self.bounds = bounds or Bounds()
         self.metrics = Metrics()
         self.limits = Limits(self.bounds, self.metrics)
         self.stopping = False
         """Whether the service ends: what is under way is answered, and nothing else."""
-        self.store = Store(url)
+        Store(url).close()  # who starts the service is told what is wrong, and where
+        self.store = Store(self.url)
         self.doors = Doors(self.store)
         self.tokens = Tokens(self.doors)
         self._threads = ThreadPoolExecutor(THREADS, "trial")
         self._lock = threading.Lock()
         self._trials: dict[str, Trial] = {}
-        self._statuses = Remembered[msgspec.Raw](KEPT, FRESH)
+        self._seen = Remembered[Seen](KEPT, FRESH)
+        self._alarm: Alarm | None = None
         self.events = Events(self)
+        self.forecasts = Forecasts()
 
     async def run(self, work: Callable[..., Found], *about: Any) -> Found:
         """Do something that waits for the disk, while others are served."""
@@ -78,11 +128,13 @@ class Home:
         who came at the same time: no thread waits for each of them.
         """
         loop = asyncio.get_running_loop()
+        if self._alarm is None:
+            self._alarm = Alarm(loop)
         try:
             job = next(steps)
             while True:
                 done = loop.create_future()
-                trial.put(job, self._threads.submit, partial(_wake, loop, done))
+                trial.put(job, self._threads.submit, partial(self._alarm.wake, done))
                 await done
                 job = steps.send(job.found())
         except StopIteration as end:
@@ -96,6 +148,7 @@ class Home:
 
     def close(self) -> None:
         """Let what is under way end, and close all connections."""
+        self.forecasts.close()
         self._threads.shutdown()
         for trial in self._trials.values():
             trial.close()
@@ -126,17 +179,15 @@ class Home:
         """A trial, for whoever calls: bound to the site of its token."""
         return self.trial(name).caller(visitor.who, visitor.site)
 
-    def status(self, name: str) -> msgspec.Raw:
-        """The status of a trial as JSON, computed once for all who ask within a second
-        and after the last change that was made here.
+    def seen(self, name: str) -> "Seen":
+        """A trial as it is now, computed once for all who look within a second and
+        after the last change that was made here.
         """
-        return self._statuses.get(
-            name, lambda: msgspec.Raw(msgspec.json.encode(self.trial(name).status()))
-        )
+        return self._seen.get(name, lambda: Seen(self.trial(name)))
 
     def changed(self, name: str) -> None:
         """Something was done to a trial: whoever looks at it is told."""
-        self._statuses.forget(name)
+        self._seen.forget(name)
         self.events.stir(name)
 
     def listed(self, visitor: Visitor) -> list[Listed]:

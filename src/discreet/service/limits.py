@@ -9,7 +9,8 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
 
 from starlette.types import Scope
 
@@ -21,6 +22,10 @@ MOST_KEYS = 10_000
 """Callers whose allowance is remembered; of more, the one who was here longest ago is
 forgotten.
 """
+
+
+MOST_BYTES = 2_000_000
+"""Of a body: ten thousand outcomes are well below it."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +88,10 @@ class SlowError(DiscreetError):
     """A caller whose body does not come."""
 
 
+class TooLargeError(DiscreetError):
+    """A caller whose body has more bytes than anybody needs."""
+
+
 class Buckets:
     """Allowances that fill up over time, one for each key."""
 
@@ -112,6 +121,8 @@ class Passage:
     request: str = ""
     """A name of the call, for the log."""
     address: str = ""
+    headers: dict[bytes, bytes] = field(default_factory=dict)
+    """The first of each name, which is in small letters."""
     number: int | None = None
     """Of the token, once it is known."""
     key: int | str | None = None
@@ -211,7 +222,11 @@ def address_of(scope: Scope) -> str:
     one address has all of that.
     """
     client = scope.get("client")
-    host = str(client[0]) if client else ""
+    return _network(str(client[0])) if client else ""
+
+
+@lru_cache(MOST_KEYS)
+def _network(host: str) -> str:
     try:
         found = ipaddress.ip_address(host)
     except ValueError:

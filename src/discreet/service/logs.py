@@ -1,6 +1,6 @@
 """What the service writes down of calls: when, which, how long, by the token of which
 number. Never an outcome, an identity, a token, a query or a body; of an error, its kind
-and where it happened, and not its words.
+and where it happened, and not its words, unless the store said them.
 """
 
 import json
@@ -19,8 +19,13 @@ FRAMES = 20
 
 
 def note(what: str, **about: Any) -> None:
-    """Write a line."""
-    LOG.info(what, extra={"about": about})
+    """Write a line. (Where in our code it is written nobody wants to know, and finding
+    out takes longer than all of it.)
+    """
+    if LOG.isEnabledFor(logging.INFO):
+        record = logging.LogRecord(LOG.name, logging.INFO, "", 0, what, None, None)
+        record.about = about
+        LOG.handle(record)
 
 
 def unexpected(error: BaseException, request: str) -> None:
@@ -28,6 +33,14 @@ def unexpected(error: BaseException, request: str) -> None:
     LOG.error(
         "an unexpected error",
         extra={"about": {"request": request, **where(error)}},
+    )
+
+
+def trouble(words: str, request: str) -> None:
+    """Write down that the database could not be used for a call, and why."""
+    LOG.error(
+        "the database cannot be used",
+        extra={"about": {"request": request, "why": words}},
     )
 
 
@@ -79,6 +92,8 @@ class TextLines(logging.Formatter):
 
 def _plain(value: Any) -> str:
     words = " < ".join(reversed(value)) if isinstance(value, list) else str(value)
+    if words.isprintable():
+        return words
     return "".join(letter if letter.isprintable() else "?" for letter in words)
 
 

@@ -30,6 +30,8 @@ class Metrics:
             buckets=BUCKETS,
             registry=self._registry,
         )
+        self._known: dict[tuple[str, str, str], tuple[Counter, Histogram]] = {}
+        """Those of one endpoint, method and class of status: no more than there are."""
         self.under_way = Gauge(
             "discreet_requests_under_way", "Calls that are served now.", registry=self._registry
         )
@@ -39,9 +41,12 @@ class Metrics:
 
     def count(self, template: str, method: str, status: int, seconds: float) -> None:
         """Count a call."""
-        about = (template or OTHER, method if method in METHODS else OTHER)
-        self._calls.labels(*about, f"{status // 100}xx").inc()
-        self._seconds.labels(*about).observe(seconds)
+        about = (template or OTHER, method if method in METHODS else OTHER, f"{status // 100}xx")
+        if about not in self._known:
+            self._known[about] = (self._calls.labels(*about), self._seconds.labels(*about[:2]))
+        calls, took = self._known[about]
+        calls.inc()
+        took.observe(seconds)
 
     def text(self) -> bytes:
         """What Prometheus reads."""

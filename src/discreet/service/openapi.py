@@ -11,9 +11,10 @@ from starlette.responses import Response
 
 from discreet.reports.page import Section, Table, Text, page
 from discreet.service.access import ACTIONS, PUBLIC
-from discreet.service.api import KEY, MOST_BYTES
+from discreet.service.api import KEY
 from discreet.service.endpoints import ENDPOINTS, PREFIX, Endpoint
 from discreet.service.headers import REPORT_POLICY
+from discreet.service.limits import MOST_BYTES
 from discreet.service.problems import TYPE, Problem
 from discreet.service.routes import Route
 from discreet.trials.names import LONGEST_NAME

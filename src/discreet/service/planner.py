@@ -18,6 +18,8 @@ _plans = Remembered[Plan](128)
 _turn = threading.Semaphore(AT_ONCE)
 _lock = threading.Lock()
 _ready = threading.Event()
+_dated = threading.Event()
+"""Whether plans in days are ready too: their simulations are others."""
 _begun = threading.Event()
 
 
@@ -32,9 +34,11 @@ def warm() -> None:
     threading.Thread(target=_compile, name="warm", daemon=True).start()
 
 
-def ready(seconds: float = 0.0) -> bool:
-    """Whether a plan takes a second or two now; waits so long for it."""
-    return _ready.wait(seconds)
+def ready(seconds: float = 0.0, days: bool = False) -> bool:
+    """Whether a plan takes a second or two now, in people or also in days; waits so
+    long for it.
+    """
+    return (_dated if days else _ready).wait(seconds)
 
 
 def _compile() -> None:
@@ -50,6 +54,7 @@ def _compile() -> None:
                 plan(scenario, [1.0], 0.2, runs=1, **calendar)
     finally:
         _ready.set()
+        _dated.set()
 
 
 def planned(key: Hashable, arms: int, gap: float, base: float, **settings: Any) -> Plan:

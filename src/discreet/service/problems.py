@@ -1,13 +1,16 @@
 """Errors as problem documents (RFC 9457), with the sentences of the library."""
 
+import re
+
 import msgspec
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from discreet.errors import DiscreetError, RefusedError, StoreError, TamperedError
+from discreet.service import logs
 from discreet.service.access import NotHereError
-from discreet.service.limits import SlowError, TooManyError
+from discreet.service.limits import SlowError, TooLargeError, TooManyError
 
 TYPE = "application/problem+json"
 
@@ -29,9 +32,12 @@ def problem(title: str, status: int, detail: str, **headers: str) -> Response:
 
 NOTHING = "there is nothing at this address: /api/docs shows what there is"
 WRONG_METHOD = "this address is called in another way: /api/docs shows how"
+UNKNOWN_FIELD = re.compile(r"unknown field `(?![A-Za-z_]{1,40}`( - at `[^`]*`)?$).*`", re.DOTALL)
+UNREADABLE = "the call cannot be read"
 UNKNOWN = "this should not happen, and what happened is in the server's log: tell its operator"
 KINDS: tuple[tuple[type[Exception], int, str], ...] = (
     (SlowError, 408, "Too slow"),
+    (TooLargeError, 413, "Too large"),
     (ClientDisconnect, 400, "Broken off"),
     (msgspec.DecodeError, 400, "This cannot be read"),
     (NotHereError, 404, "Not found"),
@@ -42,11 +48,19 @@ KINDS: tuple[tuple[type[Exception], int, str], ...] = (
 """What kinds of errors are answered with; the first that fits."""
 
 
+def said_by(error: Exception) -> str:
+    """Its words; of a field that is not known the name, if it looks like one."""
+    words = str(error)
+    return UNKNOWN_FIELD.sub("unknown field", words) if "unknown field" in words else words
+
+
 def words_of(error: Exception) -> tuple[int, str]:
     """The status of an error, and what to say; of one that nobody expected nothing."""
     for kind, status, _ in KINDS:
         if isinstance(error, kind):
-            return status, str(error)
+            return status, said_by(error)
+    if isinstance(error, HTTPException):
+        return error.status_code, UNREADABLE
     return 500, UNKNOWN
 
 
@@ -64,7 +78,7 @@ def problem_of(error: Exception) -> Response:
     for kind, status, title in KINDS:
         if isinstance(error, kind):
             headers = {"Retry-After": "1"} if status == 503 else {}
-            return problem(title, status, str(error), **headers)
+            return problem(title, status, said_by(error), **headers)
     return problem("Something is wrong with the service", 500, UNKNOWN)
 
 
@@ -74,10 +88,19 @@ def problem_of_address(error: HTTPException) -> Response:
         return problem("Not so", 405, WRONG_METHOD, **dict(error.headers or {}))
     if error.status_code == 404:
         return problem("Not found", 404, NOTHING)
-    return problem("Refused", error.status_code, "the call cannot be read")
+    return problem("Refused", error.status_code, UNREADABLE)
 
 
-def is_expected(error: Exception) -> bool:
-    """Whether an error is one that we thought of."""
-    expected = (DiscreetError, msgspec.DecodeError, ClientDisconnect, HTTPException)
-    return isinstance(error, expected)
+EXPECTED = (DiscreetError, msgspec.DecodeError, ClientDisconnect, HTTPException)
+"""Kinds of errors that we thought of."""
+
+
+def note_error(error: Exception, request: str) -> None:
+    """Write down what whoever runs the service should know of an error: that the
+    database cannot be used, with the words, as no value of a call is in them; and what
+    nobody thought of, without.
+    """
+    if isinstance(error, StoreError):
+        logs.trouble(str(error), request)
+    elif not isinstance(error, EXPECTED):
+        logs.unexpected(error, request)

@@ -1,33 +1,71 @@
 """Routes whose paths hold names of trials, whatever is in these."""
 
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 
-from starlette import routing
-from starlette.routing import Match
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.types import Scope
 
 from discreet.trials.names import from_path
 
+Serve = Callable[[Request], Awaitable[Response]]
 
-class Route(routing.Route):
-    """A route that is looked for in the path as it was sent: what is a slash there
-    separates, and what is written %2F is in a name. (`trials.names.in_path` writes
-    names so.)
+
+class Route:
+    """What answers calls of a path, such as /trials/{name}/open.
+
+    It is looked for in the path as it was sent: what is a slash there separates, and
+    what is written %2F is in a name. (`trials.names.in_path` writes names so.)
     """
 
-    def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        """Whether it is meant, and what the path names."""
-        if scope["type"] != "http":
-            return Match.NONE, {}
-        match, found = super().matches({**scope, "path": raw_path(scope)})
-        if match is Match.NONE:
-            return match, {}
-        named: dict[str, Any] = found["path_params"]
+    def __init__(self, path: str, serve: Serve, methods: Sequence[str] = ("GET",)) -> None:
+        self.path = path
+        self.serve = serve
+        self.methods = {*methods, "HEAD"} if "GET" in methods else {*methods}
+        parts = list(enumerate(path.split("/")))
+        self._named = {place: part[1:-1] for place, part in parts if part.startswith("{")}
+        self._fixed = [(place, part) for place, part in parts if place not in self._named]
+        last = len(parts) - 1
+        self.kind = (len(parts), None if last in self._named else parts[last][1])
+        """How many parts it has, and the last of them, unless that is a name."""
+
+    def names(self, parts: Sequence[str]) -> dict[str, str] | None:
+        """What a path of this kind names; None if another one is meant."""
+        for place, part in self._fixed:
+            if parts[place] != part:
+                return None
         try:
-            found["path_params"] = {key: from_path(part) for key, part in named.items()}
+            found = {name: from_path(parts[place]) for place, name in self._named.items()}
         except UnicodeDecodeError:
-            return Match.NONE, {}
-        return match, {**found, "template": self.path}
+            return None
+        return found if all(found.values()) else None
+
+
+class Ways:
+    """All routes, found by the parts of a path."""
+
+    def __init__(self, routes: Iterable[Route]) -> None:
+        self._routes: dict[tuple[int, str | None], list[Route]] = {}
+        for route in routes:
+            self._routes.setdefault(route.kind, []).append(route)
+
+    def find(self, scope: Scope) -> Route:
+        """The route of a call; what its path names is written into the scope."""
+        parts = raw_path(scope).split("/")
+        allowed = set[str]()
+        for kind in ((len(parts), parts[-1]), (len(parts), None)):
+            for route in self._routes.get(kind, ()):
+                names = route.names(parts)
+                if names is None:
+                    continue
+                scope["path_params"], scope["template"] = names, route.path
+                if scope["method"] in route.methods:
+                    return route
+                allowed |= route.methods
+        if allowed:
+            raise HTTPException(405, headers={"Allow": ", ".join(sorted(allowed))})
+        raise HTTPException(404)
 
 
 def raw_path(scope: Scope) -> str:

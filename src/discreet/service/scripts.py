@@ -1,13 +1,21 @@
-"""The script that randomises answers in people's browsers, and its hash."""
+"""The script that randomises answers in people's browsers, its hash, and former ones: a
+trial goes on with the script that its protocol names.
+
+When respond.js is changed, its text before becomes respond-HASH.js beside it, and stays
+there as long as trials may name it.
+"""
 
 import base64
 import hashlib
+import re
 from functools import lru_cache
 from pathlib import Path
 
 from discreet.strategies.strategy import Strategy
 
-RESPOND = Path(__file__).parent / "static" / "respond.js"
+STATIC = Path(__file__).parent / "static"
+RESPOND = STATIC / "respond.js"
+FORMER = re.compile(r"respond-([0-9a-f]{64})\.js")
 OTHER = (
     "this service has another script for randomising answers than the one that the trial's "
     "protocol names, and does not use it: tell whoever invited you. Your answer can still be "
@@ -21,9 +29,20 @@ def script_hash() -> str:
     return hashlib.sha256(RESPOND.read_bytes()).hexdigest()
 
 
-def script_integrity() -> str:
-    """The same, as a browser is told to check it."""
-    return "sha256-" + base64.b64encode(bytes.fromhex(script_hash())).decode()
+@lru_cache(maxsize=1)
+def former_scripts() -> tuple[str, ...]:
+    """The hashes of former scripts that are served too."""
+    named = [(FORMER.fullmatch(path.name), path) for path in sorted(STATIC.iterdir())]
+    return tuple(
+        name[1]
+        for name, path in named
+        if name and hashlib.sha256(path.read_bytes()).hexdigest() == name[1]
+    )
+
+
+def integrity(hash: str) -> str:
+    """A hash, as a browser is told to check it."""
+    return "sha256-" + base64.b64encode(bytes.fromhex(hash)).decode()
 
 
 def script_for(strategy: Strategy) -> str | None:

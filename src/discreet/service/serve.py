@@ -3,6 +3,7 @@ stop.
 """
 
 import errno
+import gc
 import ipaddress
 import os
 import socket
@@ -21,11 +22,15 @@ from discreet.service.app import make_app
 from discreet.service.connections import patient
 from discreet.service.home import Home
 from discreet.service.limits import Bounds
+from discreet.trials import mechanisms
 
 SWITCH = 0.0005
 """Seconds after which a thread that computes lets others: whoever leads a commit waits
 for the database a dozen times, and each time anew behind the event loop.
 """
+
+GARBAGE = 20_000
+"""New objects after which garbage is looked for: some hundred calls."""
 
 HOST, PORT = "127.0.0.1", 8642
 IN_THE_CLEAR = (
@@ -84,7 +89,7 @@ def open_door(place: Place) -> socket.socket:
     """The socket that listens; refuses, with what to do, if it cannot be had."""
     family = socket.AF_INET6 if ":" in place.host else socket.AF_INET
     try:
-        return socket.create_server((place.host, place.port), family=family, backlog=2048)
+        door = socket.create_server((place.host, place.port), family=family, backlog=2048)
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             reason = "another program has it. Give another one with --port"
@@ -96,6 +101,8 @@ def open_door(place: Place) -> socket.socket:
         raise InvalidInputError(f"cannot listen at {where}: {reason}") from None
     except OverflowError:
         raise InvalidInputError("port must be a whole number from 0 to 65535") from None
+    door.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # of all who come by it
+    return door
 
 
 class Server(uvicorn.Server):
@@ -134,7 +141,6 @@ def make_server(home: Home, place: Place) -> Server:
         forwarded_allow_ips=["127.0.0.1", "::1"],
         timeout_keep_alive=bounds.idle,
         timeout_graceful_shutdown=bounds.grace,
-        h11_max_incomplete_event_size=bounds.headers,
         ssl_certfile=place.certificate,
         ssl_keyfile=place.key,
     )
@@ -156,10 +162,22 @@ def serve(url: str, place: Place, say: Callable[[str], None], warn: Callable[[st
         if place.in_the_clear:
             warn(IN_THE_CLEAR)
         welcome(home, place, say)
-        sys.setswitchinterval(SWITCH)
+        settle_down()
         server.run([door])
     if not server.started:
         raise DiscreetError("the service could not start: what happened is in its log, above")
+
+
+def settle_down() -> None:
+    """Let calls be served at an even pace: threads take turns often, what releases
+    need is loaded, and what was loaded is not looked through for garbage with every few
+    calls.
+    """
+    mechanisms.load()
+    sys.setswitchinterval(SWITCH)
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(GARBAGE)
 
 
 def welcome(home: Home, place: Place, say: Callable[[str], None]) -> None:

@@ -2,11 +2,11 @@
 elsewhere.
 """
 
-from pathlib import Path
-
-from starlette.routing import BaseRoute, Mount
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
 
+from discreet.service import scripts
 from discreet.service.home import Home
 from discreet.service.pages import (
     desk,
@@ -19,13 +19,17 @@ from discreet.service.pages import (
     trial,
     trials,
 )
+from discreet.service.routes import Route
 
-STATIC = Path(__file__).parent.parent / "static"
 
-
-def routes(home: Home) -> list[BaseRoute]:
+def routes(home: Home) -> list[Route]:
     """All pages."""
-    found: list[BaseRoute] = [Mount("/static", StaticFiles(directory=STATIC))]
+    files = StaticFiles(directory=scripts.STATIC)
+
+    async def static(request: Request) -> Response:
+        return await files.get_response(request.path_params["file"], request.scope)
+
+    found = [Route("/static/{file}", static)]
     for part in (login, trials, trial, operate, tokens, new, public, desk, participant):
         found += part.routes(home)
     return found

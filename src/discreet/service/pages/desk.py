@@ -10,14 +10,14 @@ from collections.abc import Callable
 from typing import Any
 
 from starlette.responses import Response
-from starlette.routing import Route
 
-from discreet.errors import DiscreetError, InvalidInputError
+from discreet.errors import InvalidInputError
 from discreet.service.access import NotHereError, Visitor
 from discreet.service.invitations import DAYS, invite, link_path
 from discreet.service.pages.deskview import SAID, Face, desk_view, person_view, waited_for
 from discreet.service.pages.frame import Look, Work, address, look, once_of, send
 from discreet.service.pages.qr import qr_picture
+from discreet.service.routes import Route
 from discreet.trials.calls import Caller
 from discreet.trials.intake import number_of
 from discreet.trials.outcomes import Response as Randomised
@@ -114,7 +114,7 @@ async def _enrol(looking: Look) -> Response:
 
     try:
         batch = await looking.run(ask)
-    except DiscreetError as error:
+    except InvalidInputError as error:
         return await _show_desk(looking, 422, wrong=_of_one(str(error)))
     if not batch.assignments:
         status = await looking.run(looking.home.trial(looking.name).status)
@@ -137,7 +137,7 @@ async def _find(looking: Look) -> Response:
         if number < 1:
             raise InvalidInputError("type a person's number, or the code that begins with it")
         await looking.run(_caller(looking).person, number)
-    except DiscreetError as error:
+    except InvalidInputError as error:
         return await _show_desk(looking, 422, wrong=str(error))
     return _to_person(looking, number)
 
@@ -151,7 +151,7 @@ def _about_one(work: Callable[[Look, Caller, str], str], at_desk: frozenset[str]
         id = looking.form.get("id", "")
         try:
             said = await looking.run(lambda: work(looking, _caller(looking), id))
-        except DiscreetError as error:
+        except InvalidInputError as error:
             return await _show_person(looking, number_of(id), 422, wrong=str(error))
         if said in at_desk:
             extra = _site_words(looking)
@@ -204,7 +204,7 @@ async def _unblind(looking: Look) -> Response:
     id, reason = looking.form.get("id", ""), looking.form.get("reason", "").strip()
     try:
         arm = await looking.run(_caller(looking).unblind, id, reason, _key(looking, "unblind"))
-    except DiscreetError as error:
+    except InvalidInputError as error:
         return await _show_person(looking, number_of(id), 422, wrong=str(error))
     return await _show_person(looking, number_of(id), arm=arm)
 
@@ -215,7 +215,7 @@ async def _invite(looking: Look) -> Response:
     try:
         days = _days(looking.form.get("days", ""))
         made = await looking.run(invite, looking.home, visitor, looking.name, id, days)
-    except DiscreetError as error:
+    except InvalidInputError as error:
         return await _show_person(looking, number_of(id), 422, wrong=str(error))
     link = str(looking.request.base_url).rstrip("/") + link_path(made[0])
     picture = qr_picture(link)

@@ -1,5 +1,5 @@
 """What can be taken away from a page: the transcript, the report, the arms as a table,
-the picture. Each is computed once for a state of the record, however many want it.
+pictures. Each is computed once for a state of the record, however many want it.
 """
 
 import csv
@@ -12,18 +12,17 @@ from typing import Any
 from starlette.responses import Response
 
 from discreet.errors import RefusedError
+from discreet.frames import cell
 from discreet.reports.page import POLICY
-from discreet.reports.trial import means_picture, trial_page
-from discreet.service.access import SITE
+from discreet.reports.trial import trial_page, trial_pictures
+from discreet.service.blinding import blinded
 from discreet.service.pages.frame import Look
 from discreet.service.pictures import without_styles
 from discreet.service.remember import Remembered
 from discreet.trials.trial import Trial
 
-PICTURES = Remembered[str | None](64)
+PICTURES = Remembered[dict[str, str]](64)
 FILES = Remembered[str](16)
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""With what a cell begins that a spreadsheet would compute."""
 NO_MEANS = "sites see how arms do when the trial has ended"
 NOTHING = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 10 1"/>'
 
@@ -35,22 +34,35 @@ def picture_key(said: Mapping[str, Any]) -> str:
 
 async def means(looking: Look) -> Response:
     """The private means after each release, drawn."""
+    return await _picture(looking, "means")
 
+
+async def evidence(looking: Look) -> Response:
+    """The evidence against each arm, drawn."""
+    return await _picture(looking, "evidence")
+
+
+async def _picture(looking: Look, which: str) -> Response:
     def drawn() -> str:
-        trial = looking.home.trial(looking.name)
-        status = trial.status()
-        if looking.visitor.role == SITE and trial.protocol.blind and not status.stopped:
+        seen = looking.home.seen(looking.name)
+        trial, status = seen.trial, seen.status
+        if blinded(trial.protocol, status.stopped, looking.visitor):
             raise RefusedError(NO_MEANS, True)
-        key = (looking.home.url, looking.name, picture_key(status.to_dict()))
-        return PICTURES.get(key, lambda: _drawn(trial)) or NOTHING
+        key = (looking.home.url, looking.name, picture_key(seen.said()))
+        return PICTURES.get(key, lambda: _drawn(trial)).get(which, NOTHING)
 
-    found = await looking.run(drawn)
-    return Response(found, 200, {"Cache-Control": "private, max-age=600"}, "image/svg+xml")
+    return svg(await looking.run(drawn))
 
 
-def _drawn(trial: Trial) -> str | None:
-    picture = means_picture(trial.transcript())
-    return None if picture is None else without_styles(picture.svg.decode())
+def svg(text: str) -> Response:
+    """A picture, for a while."""
+    return Response(text, 200, {"Cache-Control": "private, max-age=600"}, "image/svg+xml")
+
+
+def _drawn(trial: Trial) -> dict[str, str]:
+    """All pictures of a trial, in one walk through its record."""
+    found = trial_pictures(trial.transcript())
+    return {name: without_styles(picture.svg.decode()) for name, picture in found.items()}
 
 
 async def transcript(looking: Look) -> Response:
@@ -84,22 +96,17 @@ def _arms(trial: Trial) -> str:
     for arm in trial.status().arms:
         ends = arm.interval or ("", "")
         table.writerow(
-            [_cell(arm.name), arm.pulls, arm.count, "" if arm.mean is None else arm.mean, *ends]
+            [cell(arm.name), arm.pulls, arm.count, "" if arm.mean is None else arm.mean, *ends]
         )
     return text.getvalue()
-
-
-def _cell(text: str) -> str:
-    """A name that no spreadsheet takes for a formula."""
-    return f"'{text}" if text.startswith(FORMULA) else text
 
 
 async def _file(looking: Look, ending: str, media: str, make: Callable[[Trial], str]) -> Response:
     """A file of a trial, made once for a state of it."""
 
     def made() -> str:
-        trial = looking.home.trial(looking.name)
-        status = trial.status()
+        seen = looking.home.seen(looking.name)
+        trial, status = seen.trial, seen.status
         key = (looking.home.url, looking.name, ending, status.head, status.pending)
         return FILES.get(key, lambda: make(trial))
 

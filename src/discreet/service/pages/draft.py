@@ -9,6 +9,7 @@ from typing import Any
 
 from discreet.errors import InvalidInputError
 from discreet.scale import NUMBERS, YES_NO
+from discreet.service.scripts import script_for
 from discreet.strategies.presets import recommended
 from discreet.strategies.strategy import Strategy
 from discreet.trials.dealing import usual_dealing
@@ -20,12 +21,14 @@ from discreet.trials.protocol import (
     COMPLETE,
     CONTINUOUS,
     ENROLMENT,
+    LONGEST_QUESTION,
     MOST_PEOPLE,
     PEOPLE,
     RELEASE,
     UNBLINDED,
     WAITING,
     Protocol,
+    is_question,
 )
 
 DAY = 86_400
@@ -39,6 +42,7 @@ DEFAULTS: dict[str, str] = {
     "difference": "15",
     "base": "50",
     "trust": "global",
+    "question": "",
     "epsilon": "1",
     "delta": "5",
     "max_people": "",
@@ -134,6 +138,8 @@ class Draft:
             "direction": self["direction"],
             "sites": self["sites"] or None,
             "deadline": None if deadline is None else float(round(deadline * DAY)),
+            "question": self["question"] if self.strategy.trust_model.randomised else "",
+            "script": script_for(self.strategy),
             **{name: self[name] for name in ("release", "enrolment", "people", "blinding")},
         }
 
@@ -212,6 +218,13 @@ def _name(text: str) -> str:
     return str(plain_name("the name of the trial", text))
 
 
+def _question(text: str) -> str:
+    asked = str(plain_name("the question", " ".join(text.split())))
+    if asked and not is_question(asked):
+        raise InvalidInputError(f"this must be one line of at most {LONGEST_QUESTION} characters")
+    return asked
+
+
 def _lines(text: str) -> list[str]:
     return [line.strip() for line in text.splitlines() if line.strip()]
 
@@ -251,7 +264,9 @@ def _number(low: float, high: float, words: str, empty: bool = False) -> Callabl
 def _most(text: str) -> int | None:
     plain = text.replace(" ", "").replace("\u202f", "")
     if not plain:
-        raise InvalidInputError("say after how many people the trial ends at the latest")
+        raise InvalidInputError(
+            "say after how many people the trial ends at the latest; the plan proposes a number"
+        )
     if not (plain.isascii() and plain.isdigit() and len(plain) < 11 and int(plain) <= MOST_PEOPLE):
         raise InvalidInputError("this must be a whole number of people, such as 2000")
     return int(plain)
@@ -270,6 +285,7 @@ DAYS = "this must be a number of days above 0, such as 14, or be left empty"
 READERS: dict[str, Callable[[str], Any]] = {
     "name": _name,
     "arms": _arms,
+    "question": _question,
     "low": _number(-1e12, 1e12, "this must be a number, such as 0"),
     "high": _number(-1e12, 1e12, "this must be a number, such as 10"),
     "difference": _number(0, 1e12, "this must be a number above 0"),

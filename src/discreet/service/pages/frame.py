@@ -9,16 +9,17 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 import jinja2
+from starlette.exceptions import HTTPException
+from starlette.formparsers import MultiPartException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from discreet.errors import InvalidInputError, RefusedError
-from discreet.service import logs
 from discreet.service.access import Visitor
 from discreet.service.api import check
 from discreet.service.home import Home
-from discreet.service.limits import passage_of
-from discreet.service.problems import is_expected, words_of
+from discreet.service.limits import TooManyError, passage_of
+from discreet.service.problems import note_error, words_of
 from discreet.service.routes import Route
 from discreet.service.tokens import form_key
 from discreet.trials.names import LONGEST_NAME, in_path
@@ -105,11 +106,11 @@ def _served(
     home: Home, action: str, work: Work, sent: bool
 ) -> Callable[[Request], Awaitable[Response]]:
     async def serve(request: Request) -> Response:
-        looking = Look(home, request, await visitor_of(home, request))
+        looking = Look(home, request, Visitor())
         try:
+            looking.visitor = await visitor_of(home, request)
             if sent:
-                async with request.form(max_files=0, max_fields=1000) as form:
-                    looking.form = {key: str(value) for key, value in form.items()}
+                looking.form = await form_of(request)
                 check_sent(request, looking.form, needs_login=bool(action))
             if action:
                 await check(home, looking.visitor, action, looking.name)
@@ -117,13 +118,14 @@ def _served(
             if sent and looking.name:
                 home.changed(looking.name)
             return answer
+        except TooManyError:
+            raise
         except RefusedError as error:
             if not error.known and not sent:
                 return looking.go(f"/login?to={quote(request.url.path, safe='')}")
             return looking.page("error.html", 403, words=str(error))
         except Exception as error:
-            if not is_expected(error):
-                logs.unexpected(error, passage_of(request.scope).request)
+            note_error(error, passage_of(request.scope).request)
             status, words = words_of(error)
             return looking.page("error.html", status, words=words)
 
@@ -136,6 +138,15 @@ async def visitor_of(home: Home, request: Request) -> Visitor:
     token = None if not login else await home.run(home.tokens.find_login, login)
     home.limits.admit(request.scope, token)
     return Visitor(token)
+
+
+async def form_of(request: Request) -> dict[str, str]:
+    """What a form carries."""
+    try:
+        async with request.form(max_files=0, max_fields=1000) as form:
+            return {key: str(value) for key, value in form.items()}
+    except MultiPartException:
+        raise HTTPException(400) from None
 
 
 def check_sent(request: Request, form: Mapping[str, str], needs_login: bool) -> None:

@@ -34,8 +34,6 @@ from discreet.trials.trial import Trial
 from discreet.words import people
 
 FRAGMENTS = Remembered[str](128)
-SCROLLS = '<div class="scroll" tabindex="0" role="group" aria-label="Table">'
-"""A table that is wider than the page can be moved by keyboard."""
 PATIENCE = 1.0
 """Seconds to wait for simulations that are being compiled, before that is said."""
 
@@ -91,7 +89,7 @@ def plan_fragment(draft: Draft) -> str:
     template = ENVIRONMENT.get_template("plan.html")
     if wrong:
         return template.render(plan="", wrong=wrong, waits=False, lines=[])
-    if not planner.ready(PATIENCE):
+    if not planner.ready(PATIENCE, bool(draft.calendar)):
         return template.render(plan="", wrong={}, waits=True, lines=[])
     return FRAGMENTS.get(draft.key, lambda: _drawn(draft))
 
@@ -112,7 +110,6 @@ def _drawn(draft: Draft) -> str:
             **draft.calendar,
         )
         drawn = without_styles(fragment(plan_sections(found, trial=False)[1:]))
-        drawn = drawn.replace('<div class="scroll">', SCROLLS)
     except DiscreetError as error:
         return template.render(plan="", wrong={"": str(error)}, waits=False, lines=[])
     return template.render(plan=Markup(drawn), wrong={}, waits=False, lines=plan_words(found))
@@ -168,7 +165,7 @@ def promised(protocol: Protocol) -> list[tuple[str, str]]:
     strategy = protocol.strategy
     assigned = assignment_words(strategy, protocol.dealing)
     found = [
-        ("Privacy", privacy_words(strategy.epsilon, strategy.privacy)),
+        ("Privacy", privacy_words(strategy.epsilon, strategy.privacy, strategy.gamma)),
         ("Error rate", strategy.correctness),
         ("What the answer means", GUARANTEE.get(protocol.dealing, "")),
         ("Assignment", assigned),

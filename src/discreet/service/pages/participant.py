@@ -11,17 +11,18 @@ from collections.abc import Awaitable, Callable
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Route
 
 from discreet.errors import InvalidInputError, RefusedError
 from discreet.service.access import Visitor
-from discreet.service.api import TooLargeError, body_of, check, request_key, visitor_of
+from discreet.service.api import body_of, check, request_key, visitor_of
 from discreet.service.home import Home
 from discreet.service.invitations import PATH
+from discreet.service.limits import passage_of
 from discreet.service.pages.deskview import is_yes_no
 from discreet.service.pages.frame import Look, look
-from discreet.service.problems import problem, problem_of
-from discreet.service.scripts import OTHER, script_hash, script_integrity
+from discreet.service.problems import note_error, problem, problem_of
+from discreet.service.routes import Route
+from discreet.service.scripts import OTHER, former_scripts, integrity, script_hash
 from discreet.trials.outcomes import Response as Randomised
 from discreet.trials.people import Asked
 from discreet.trials.protocol import Protocol
@@ -85,8 +86,8 @@ class Receipt(msgspec.Struct):
 
 
 async def _page(looking: Look) -> Response:
-    script = {"hash": script_hash(), "integrity": script_integrity()}
-    return looking.page("participant.html", script=script)
+    script = {"hash": script_hash(), "integrity": integrity(script_hash())}
+    return looking.page("participant.html", script=script, former=former_scripts())
 
 
 async def _question(home: Home, visitor: Visitor, _: Request) -> Question:
@@ -95,7 +96,7 @@ async def _question(home: Home, visitor: Visitor, _: Request) -> Question:
     asked = await home.run(home.caller(name, visitor).question, person)
     status = await home.run(trial.status)
     protocol = trial.protocol
-    if protocol.script not in (None, script_hash()):
+    if protocol.script not in (None, script_hash(), *former_scripts()):
         raise InvalidInputError(OTHER)
     return _ask(protocol, asked, status.head)
 
@@ -156,11 +157,10 @@ def _served(home: Home, path: str, action: str, work: Answered) -> Route:
             return Response(
                 msgspec.json.encode(found), 200, {"Cache-Control": "no-store"}, "application/json"
             )
-        except TooLargeError:
-            return problem("Too large", 413, "a randomised answer is one word")
         except InvalidInputError as error:
             return _kindly(error)
         except Exception as error:
+            note_error(error, passage_of(request.scope).request)
             return problem_of(error)
 
     return Route(path, serve, methods=["POST"])
@@ -173,7 +173,7 @@ def _kindly(error: InvalidInputError) -> Response:
     return problem_of(error)
 
 
-def routes(home: Home) -> list[BaseRoute]:
+def routes(home: Home) -> list[Route]:
     """The participant's page, and what its script asks."""
     return [
         look(home, PATH, "", _page),

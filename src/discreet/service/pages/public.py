@@ -5,6 +5,7 @@ from starlette.responses import Response
 from discreet.service.access import NotHereError, Visitor
 from discreet.service.home import Home
 from discreet.service.pages import downloads, trial
+from discreet.service.pages.flow import flow
 from discreet.service.pages.frame import Look, Work, look
 from discreet.service.routes import Route
 
@@ -29,13 +30,18 @@ def _there(home: Home, name: str) -> bool:
 async def _public(looking: Look) -> Response:
     shown = await looking.run(looking.home.trial, looking.name)
     before = trial.before_of(looking) or None
-    found = await looking.run(trial.view, shown, Visitor(), before, True)
+    found = await looking.run(trial.view, looking.home, shown, Visitor(), before, True)
     return looking.page("trial.html", published=True, **found)
 
 
-async def _means(looking: Look) -> Response:
-    looking.visitor = Visitor()
-    return await downloads.means(looking)
+def as_anyone(work: Work) -> Work:
+    """What anyone would see, whoever looks."""
+
+    async def shown(looking: Look) -> Response:
+        looking.visitor = Visitor()
+        return await work(looking)
+
+    return shown
 
 
 def routes(home: Home) -> list[Route]:
@@ -43,7 +49,9 @@ def routes(home: Home) -> list[Route]:
     pages: dict[str, Work] = {
         "": _public,
         "/head": trial.mark,
-        "/means.svg": _means,
+        "/means.svg": as_anyone(downloads.means),
+        "/evidence.svg": as_anyone(downloads.evidence),
+        "/people.svg": as_anyone(flow),
         "/transcript.json": downloads.transcript,
         "/report.html": downloads.report,
         "/arms.csv": downloads.arms,

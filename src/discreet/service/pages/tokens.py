@@ -1,19 +1,22 @@
 """Tokens: who may come in, a new one, and one that is of no use any more."""
 
+from collections.abc import Iterable
 from typing import Any
+from urllib.parse import quote
 
 from starlette.responses import Response
 
 from discreet.errors import InvalidInputError
 from discreet.service.access import OPERATOR, SITE, VIEWER, NotHereError, Visitor
 from discreet.service.home import Home
-from discreet.service.pages.frame import Look, look, send
+from discreet.service.pages.frame import Look, address, look, send
+from discreet.service.pages.qr import qr_picture
 from discreet.service.pages.words import when
 from discreet.service.routes import Route
 from discreet.trials.store.doors import Token
 
 ROLES = {
-    SITE: "Site: enrols people and tells outcomes, for its own people",
+    SITE: "Site: enrols its people, tells outcomes",
     VIEWER: "Viewer: sees trials, and changes nothing",
     OPERATOR: "Operator: may do everything",
 }
@@ -43,8 +46,25 @@ async def _shown(looking: Look, status: int = 200, **more: Any) -> Response:
     trials = [one.name for one in await looking.run(home.listed, looking.visitor)]
     now = await looking.run(home.doors.now)
     rows = [(one, _state(one, now), when(one.used), one.valid(now)) for one in tokens]
-    known = {"wrong": "", "made": None, "link": "", "secret": "", "said": looking.form} | more
+    known = {"wrong": "", "made": None, "link": "", "secret": "", "picture": ""} | more
+    known["said"] = looking.form or _wanted(looking, trials)
     return looking.page("tokens.html", status, rows=rows, trials=trials, roles=ROLES, **known)
+
+
+def _wanted(looking: Look, trials: list[str]) -> dict[str, str]:
+    """What the form says at first: what a link wanted, and the trial if there is but
+    one.
+    """
+    asked = looking.request.query_params
+    said = {field: asked[field] for field in ("name", "role", "trial", "site") if field in asked}
+    return {"trial": trials[0], **said} if len(trials) == 1 else said
+
+
+def without_token(home: Home, trial: str, sites: Iterable[str]) -> list[str]:
+    """Sites of a trial that nobody can come in for."""
+    now = home.doors.now()
+    there = {one.site for one in home.doors.all() if one.trial == trial and one.valid(now)}
+    return [site for site in sites if site not in there]
 
 
 async def _tokens(looking: Look) -> Response:
@@ -56,9 +76,16 @@ async def _make(looking: Look) -> Response:
         secret, made = await looking.run(_made, looking)
     except InvalidInputError as error:
         return await _shown(looking, 422, wrong=str(error))
-    link = f"{looking.request.url.scheme}://{looking.request.url.netloc}/login#{secret}"
+    link = f"{looking.request.url.scheme}://{looking.request.url.netloc}{_way_in(made)}#{secret}"
     looking.form = {}
-    return await _shown(looking, made=made, secret=secret, link=link)
+    return await _shown(looking, made=made, secret=secret, link=link, picture=qr_picture(link))
+
+
+def _way_in(made: Token) -> str:
+    """The page that a link leads to: of a site its desk."""
+    if made.role != SITE or made.trial is None:
+        return "/login"
+    return f"/login?to={quote(address('t', made.trial, 'desk'), safe='')}"
 
 
 def _made(looking: Look) -> tuple[str, Token]:

@@ -14,12 +14,17 @@ from discreet.reports.conduct import (
     promises,
     site_rows,
 )
-from discreet.service.access import ANYONE, SITE, Visitor
+from discreet.service.access import ANYONE, Visitor
+from discreet.service.blinding import blinded
 from discreet.service.home import Home
 from discreet.service.pages import downloads
+from discreet.service.pages.ahead import LABEL, ahead_of
+from discreet.service.pages.flow import flow, flow_key, flow_words
 from discreet.service.pages.frame import Look, address, look
+from discreet.service.pages.tokens import without_token
 from discreet.service.pages.words import (
     event_words,
+    evidence_words,
     known_words,
     privacy_words,
     state_words,
@@ -35,8 +40,8 @@ from discreet.words import lead_words
 
 EVENTS = 20
 """Lines of the record on a page."""
-POLLED = Remembered[str](256, seconds=1.0)
-"""The marks of trials that pages ask for every few seconds."""
+EVIDENCE = Remembered[list[float | None]](256)
+"""Against each arm, after the last release."""
 
 
 @dataclass(frozen=True)
@@ -48,19 +53,16 @@ class Bar:
     mean: float
 
 
-def blinded(trial: Trial, status: Status, visitor: Visitor) -> bool:
-    """Whether a visitor may see nothing of how arms do."""
-    return visitor.role == SITE and trial.protocol.blind and not status.stopped
-
-
-def view(trial: Trial, visitor: Visitor, before: int | None, public: bool) -> dict[str, Any]:
+def view(
+    home: Home, trial: Trial, visitor: Visitor, before: int | None, public: bool
+) -> dict[str, Any]:
     """All that the page of a trial shows to a visitor."""
-    status = trial.status()
-    said = status.to_dict()
-    blind = blinded(trial, status, visitor)
+    seen = home.seen(trial.protocol.name)
+    status, said = seen.status, seen.said()
+    blind = blinded(trial.protocol, status.stopped, visitor)
     name = trial.protocol.name
     follows = public or visitor.may("transcript", name)
-    record = trial.record(EVENTS, before) if follows else []
+    record = seen.record(EVENTS, before) if follows else []
     return {
         "name": name,
         "base": address("p" if public else "t", name),
@@ -69,13 +71,18 @@ def view(trial: Trial, visitor: Visitor, before: int | None, public: bool) -> di
         "follows": follows,
         "operates": not public and visitor.may("operate", name),
         "enrols": not public and visitor.may("ask", name) and not status.stopped,
+        "next": _next(home, visitor, said) if not public else None,
         "now": said,
         "state": state_words(said),
         "waits": waits_words(said),
         "known": known_words(said, blind),
         "left": left_words(said),
-        "mark": mark_of(status),
-        **({} if blind else _arms(said, trial)),
+        "ahead": ahead_of(home, trial, status, visitor),
+        "label": LABEL,
+        "mark": mark_of(home, status),
+        **({} if blind else _arms(home, said, trial)),
+        "flow": flow_words(trial, status, visitor, follows),
+        "flow_key": flow_key(status),
         "sites": site_rows(said),
         "acts": act_rows(said),
         "promised": _promised(said, trial),
@@ -85,17 +92,34 @@ def view(trial: Trial, visitor: Visitor, before: int | None, public: bool) -> di
     }
 
 
-def mark_of(status: Status) -> str:
+def _next(home: Home, visitor: Visitor, said: Mapping[str, Any]) -> list[str] | None:
+    """Sites that the operator of a trial without people may let in now; None if there
+    is no next step to say.
+    """
+    name = said["name"]
+    begins = not said["people"] and not said["stopped"]
+    if not begins or not visitor.may("tokens", name):
+        return None
+    return without_token(home, name, [site["name"] for site in said["sites"]])
+
+
+def mark_of(home: Home, status: Status) -> str:
     """What is another one as soon as the page shows something else."""
-    return f"{status.head} {status.pending} {status.waiting} {status.past_deadline}"
+    counts = f"{status.pending} {status.waiting} {status.past_deadline}"
+    return f"{status.head} {counts} {home.forecasts.known(status.name)}"
 
 
-def _arms(said: Mapping[str, Any], trial: Trial) -> dict[str, Any]:
+def _arms(home: Home, said: Mapping[str, Any], trial: Trial) -> dict[str, Any]:
     """How the arms do."""
     protocol, notes = trial.protocol, arm_notes(said)
+    key = downloads.picture_key(said)
+    known = EVIDENCE.get((home.url, said["name"], key), lambda: trial.played_on().evidence())
     level = f"{1 - said['delta']:.4g}"
     span = (protocol.low, protocol.high)
-    rows = [(arm, _bar(arm, *span), notes.get(arm["name"], "")) for arm in said["arms"]]
+    rows = [
+        (arm, _bar(arm, *span), notes.get(arm["name"], ""), evidence_words(share))
+        for arm, share in zip(said["arms"], known, strict=False)
+    ]
     intervals = any(arm["interval"] for arm in said["arms"])
     leads = [
         lead_words(lead["name"], lead["over"], lead["better_by"], lead["people"]) + "."
@@ -108,7 +132,8 @@ def _arms(said: Mapping[str, Any], trial: Trial) -> dict[str, Any]:
         "outcomes": protocol.outcome_words,
         "leads": leads,
         "span": span,
-        "picture": downloads.picture_key(said) if said["releases"] else "",
+        "evident": any(share is not None for share in known),
+        "picture": key if said["releases"] else "",
     }
 
 
@@ -121,7 +146,7 @@ def _bar(arm: Mapping[str, Any], low: float, high: float) -> Bar | None:
 
 def _promised(said: Mapping[str, Any], trial: Trial) -> list[tuple[str, str]]:
     return [
-        ("Privacy", privacy_words(said["epsilon"], said["privacy"])),
+        ("Privacy", privacy_words(said["epsilon"], said["privacy"], said["gamma"])),
         ("Error rate", said["correctness"]),
         *promises(said),
         ("Missing outcomes", said["missing"]),
@@ -144,7 +169,9 @@ async def _trial(looking: Look) -> Response:
     if looking.visitor.role == ANYONE:
         return looking.go(address("p", looking.name))
     trial = await looking.run(looking.home.trial, looking.name)
-    found = await looking.run(view, trial, looking.visitor, before_of(looking) or None, False)
+    found = await looking.run(
+        view, looking.home, trial, looking.visitor, before_of(looking) or None, False
+    )
     published = await looking.run(looking.home.published, looking.name)
     return looking.page("trial.html", published=published, **found)
 
@@ -152,11 +179,8 @@ async def _trial(looking: Look) -> Response:
 async def mark(looking: Look) -> Response:
     """A short text that changes when the page does."""
 
-    def look_once() -> str:
-        return mark_of(looking.home.trial(looking.name).status())
-
-    key = (looking.home.url, looking.name)
-    found = await looking.run(POLLED.get, key, look_once)
+    seen = await looking.run(looking.home.seen, looking.name)
+    found = mark_of(looking.home, seen.status)
     return PlainTextResponse(found, headers={"Cache-Control": "no-store"})
 
 
@@ -166,6 +190,8 @@ def routes(home: Home) -> list[Route]:
         look(home, "/t/{name}", "status", _trial),
         look(home, "/t/{name}/head", "status", mark),
         look(home, "/t/{name}/means.svg", "status", downloads.means),
+        look(home, "/t/{name}/evidence.svg", "status", downloads.evidence),
+        look(home, "/t/{name}/people.svg", "transcript", flow),
         look(home, "/t/{name}/transcript.json", "transcript", downloads.transcript),
         look(home, "/t/{name}/report.html", "report", downloads.report),
         look(home, "/t/{name}/arms.csv", "transcript", downloads.arms),

@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from starlette.responses import Response
 
 from discreet.errors import DiscreetError
+from discreet.service import planner
 from discreet.service.access import Visitor
 from discreet.service.home import Home
+from discreet.service.pages.ahead import ahead_of
 from discreet.service.pages.frame import Look, look
 from discreet.service.pages.words import waits_words
 from discreet.service.routes import Route
@@ -23,6 +25,8 @@ class Shown:
 
     trial: Listed
     waits: str
+    ahead: str = ""
+    """How it may go on."""
 
     @property
     def state(self) -> str:
@@ -39,21 +43,26 @@ def shown_trials(home: Home, visitor: Visitor) -> list[Shown]:
     """The trials within reach, those that go on first."""
     listed = sorted(home.listed(visitor), key=lambda one: one.state not in (GOES_ON, PAUSED))
     return [
-        Shown(one, _waits(home, one) if place < MOST else "") for place, one in enumerate(listed)
+        _shown(home, visitor, one) if place < MOST else Shown(one, "")
+        for place, one in enumerate(listed)
     ]
 
 
-def _waits(home: Home, one: Listed) -> str:
+def _shown(home: Home, visitor: Visitor, one: Listed) -> Shown:
     if one.state not in (GOES_ON, PAUSED):
-        return "Nothing: it has ended."
+        return Shown(one, "Nothing: it has ended.")
     try:
-        return waits_words(home.trial(one.name).status().to_dict())
+        seen = home.seen(one.name)
+        ahead = ahead_of(home, seen.trial, seen.status, visitor)
+        return Shown(one, waits_words(seen.said()), "" if ahead is None else ahead.brief)
     except DiscreetError as error:
-        return f"It cannot be opened: {error}."
+        return Shown(one, f"It cannot be opened: {error}.")
 
 
 async def _trials(looking: Look) -> Response:
     shown = await looking.run(shown_trials, looking.home, looking.visitor)
+    if not shown and looking.visitor.may("plan", None):
+        planner.warm()  # the next step is a plan
     return looking.page("trials.html", shown=shown)
 
 

@@ -35,15 +35,17 @@ def when(seconds: float | None) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
-def privacy_words(epsilon: float | None, words: str) -> str:
+def privacy_words(epsilon: float | None, words: str, gamma: float | None = None) -> str:
     """What privacy means, in plain words first."""
     if epsilon is None:
         return words
     factor = math.exp(min(epsilon, 100.0))
     times = f"{factor:.3g}" if factor < 1e6 else "more than a million"
+    beside = "" if gamma is None else f", but for events of a chance of at most γ = {gamma:g}"
     return (
         "whatever a person's outcome was, all that is shown would have been about as likely with "
-        f"another one: by a factor of at most {times} (ε = {epsilon:g}). In terms of the field: "
+        f"another one: by a factor of at most {times} (ε = {epsilon:g}){beside}. In terms of the "
+        "field: "
         f"{words}"
     )
 
@@ -102,6 +104,13 @@ def known_words(status: Said, blind: bool) -> list[str]:
             f"{status['smallest_delta']:.3g} (δ)."
         )
     return found
+
+
+def evidence_words(share: float | None) -> str:
+    """The evidence against an arm, as a share of what puts it out."""
+    if share is None:
+        return "–"
+    return "enough: it is out" if share >= 1 else f"{min(max(share, 0.0), 0.99):.0%}"
 
 
 BLIND = "How the arms do is shown to sites when the trial has ended: this trial is blinded."

@@ -35,10 +35,12 @@ function soon(wait) {
   timer = setTimeout(plan, wait);
 }
 
-/** Shows only the fields that the kind of outcome has. */
+/** Shows only the fields that the kind of outcome, and of trust, has. */
 function fit() {
-  const kind = form.elements.outcomes.value;
-  for (const part of form.querySelectorAll("[data-for]")) part.hidden = part.dataset.for !== kind;
+  const kinds = [form.elements.outcomes.value, form.elements.trust.value];
+  for (const part of form.querySelectorAll("[data-for]")) {
+    part.hidden = !kinds.includes(part.dataset.for);
+  }
 }
 
 form.addEventListener("input", () => {

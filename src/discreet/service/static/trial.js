@@ -14,10 +14,9 @@ function keep(live, fresh) {
   for (const one of live.querySelectorAll("details[open][id]")) {
     fresh.querySelector(`#${CSS.escape(one.id)}`)?.setAttribute("open", "");
   }
-  const drawn = live.querySelector("#means");
-  const next = fresh.querySelector("#means");
-  if (drawn && next && drawn.getAttribute("src") === next.getAttribute("src")) {
-    next.replaceWith(drawn);
+  for (const drawn of live.querySelectorAll("img[id]")) {
+    const next = fresh.querySelector(`#${drawn.id}`);
+    if (next && drawn.getAttribute("src") === next.getAttribute("src")) next.replaceWith(drawn);
   }
   live.replaceChildren(...fresh.childNodes);
   for (const name of ["mark", "words"]) live.dataset[name] = fresh.dataset[name];

@@ -1,0 +1,207 @@
+"""How a trial that is under way may go on: simulated from what is public about it, and
+a promise of nothing.
+
+Each continuation draws true means of its own, from what the releases so far say about
+them, and is played on from there by the run itself, in plain Python, from release to
+release. So the band is wide while little is known, and nobody's outcome is in it beyond
+what was released.
+"""
+
+import math
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from discreet.arrays import Floats
+from discreet.simulation.laws import Generator, Laws, bernoulli, discrete, draw_one, responses
+from discreet.simulation.loops.betting import draw_noise, sent
+from discreet.simulation.numbers import draw_sent
+from discreet.simulation.people import release_noise
+from discreet.simulation.workers import generator
+from discreet.strategies.betting.flights import people_in
+from discreet.strategies.betting.opened import OpenedRun
+from discreet.strategies.betting.plan import near_share
+from discreet.strategies.betting.run import BettingRun
+from discreet.strategies.run import Belief, Place, Run, Totals
+from discreet.strategies.scales import noise_scale
+from discreet.strategies.units import grid_of, to_bits
+
+MOST_RUNS, LEAST_RUNS = 200, 40
+"""Continuations at most, and as many as a band needs."""
+SECONDS = 2.0
+"""After which no other continuation is begun."""
+STRIDE = 256
+"""People between two looks at the clock, where each of them is played."""
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What simulated continuations of a trial came to."""
+
+    runs: int
+    now: int
+    """People in the trial when they began."""
+    low: int
+    """Tenth in a hundred of all people it took, in the end."""
+    middle: int
+    """Half of them took fewer."""
+    high: int
+    """Ninety in a hundred took no more."""
+    stuck: float
+    """The share that reached the maximum without an answer."""
+
+
+class _TimeIsUpError(Exception):
+    """The continuation under way is left unfinished."""
+
+
+def forecast(run: Run, seed: int, seconds: float = SECONDS) -> Forecast | None:
+    """Play a run on from where it is, again and again, for so many seconds; None if
+    that is not enough for a band.
+
+    The run is used up. The continuation that the time cuts off does not count: one of
+    at least 40, it makes the rest no shorter than that.
+    """
+    state, beliefs, ends = run.dump(), run.beliefs(), list[tuple[int, bool]]()
+    now, until = run.samples, time.monotonic() + seconds
+    try:
+        for number in range(MOST_RUNS):
+            rng = generator(seed, number)
+            run.load(state)
+            ends.append(Continuation(run, rng, until).play(draw_means(beliefs, rng)))
+    except _TimeIsUpError:
+        if len(ends) < LEAST_RUNS:
+            return None
+    people = sorted(people for people, _ in ends)
+    low, middle, high = (people[int(share * (len(people) - 1))] for share in (0.1, 0.5, 0.9))
+    stuck = sum(not stopped for _, stopped in ends) / len(ends)
+    return Forecast(len(ends), now, low, middle, high, stuck)
+
+
+def draw_means(beliefs: list[Belief], rng: Generator) -> Floats:
+    """True means that fit what was released: normal, and between 0 and 1."""
+    found = np.zeros(len(beliefs))
+    for arm, (mean, error) in enumerate(beliefs):
+        value = rng.normal(mean, error)
+        for _ in range(100):
+            if 0 <= value <= 1:
+                break
+            value = rng.normal(mean, error)
+        found[arm] = min(max(value, 0.0), 1.0)
+    return found
+
+
+class Continuation:
+    """One way in which a run may go on."""
+
+    def __init__(self, run: Run, rng: Generator, until: float = math.inf) -> None:
+        self.run, self.rng, self.until = run, rng, until
+        self.strategy = run.strategy
+        self.grid = grid_of(self.strategy)
+        self.noise = release_noise(self.strategy, rng)
+        self.ahead = _under_way(run)
+        """People under way, where enrolment does not wait: as many as now are taken to
+        be from here on.
+        """
+
+    def play(self, means: Floats) -> tuple[int, bool]:
+        """On these true means, to the end: people in all, and whether it stopped."""
+        with np.errstate(all="ignore"):
+            if self.run.learns_always:
+                self._answers(bernoulli(means))
+            else:
+                self._rounds(means)
+        return self.run.samples, self.run.stopped
+
+    def _rounds(self, means: Floats) -> None:
+        run, laws = self.run, self._laws(means)
+        while not run.stopped:
+            self._look_at_the_clock()
+            before = run.samples
+            run.fill(self._spread)
+            due, more = run.due(), run.samples > before
+            if not due and not more:
+                return
+            if due and not (more and _under_way(run) < self.ahead):
+                self._release(due, laws)
+
+    def _release(self, due: list[Place], laws: Laws) -> None:
+        run = self.run
+        grid = run.due_grid(self.grid)
+        totals = run.combine([self._sent(place, laws) for place in due])
+        shown = [total for total in totals if total is not None]
+        noise = [(self._noise(), self._noise() if run.fine else 0.0) for _ in shown]
+        sums = [total.sum / grid + one for total, (one, _) in zip(shown, noise, strict=True)]
+        near = [
+            (total.near or 0) / grid + one for total, (_, one) in zip(shown, noise, strict=True)
+        ]
+        run.release(sums, near if run.fine else None)
+
+    def _sent(self, place: Place, laws: Laws) -> Totals:
+        """What the people of a batch add up to, in units of what is due."""
+        run, count = self.run, place.size
+        if run.fine and isinstance(run, BettingRun):
+            return Totals(*draw_sent(self.rng, laws, place.arm, count, run.now, run.setting))
+        chance = laws.mean[place.arm]
+        if isinstance(run, BettingRun):
+            chance = sent(chance, run.setting)
+        return Totals(int(self.rng.binomial(count, chance)) * run.due_grid(self.grid))
+
+    def _noise(self) -> float:
+        """Of one released number, on the scale of rewards."""
+        run = self.run
+        if isinstance(run, BettingRun):
+            return draw_noise(self.rng, run.now, run.setting) / run.due_grid(self.grid)
+        return self.noise()
+
+    def _laws(self, means: Floats) -> Laws:
+        """Yes or no; numbers lie at their mean as often as released closeness says, and
+        else at the ends.
+        """
+        run = self.run
+        if not isinstance(run, BettingRun) or not run.numbers:
+            return bernoulli(means)
+        near = near_share(run.book)
+        values = np.stack([np.zeros_like(means), means, np.ones_like(means)], axis=1)
+        chances = np.stack(
+            [(1 - near) * (1 - means), np.full_like(means, near), (1 - near) * means]
+        )
+        return discrete(values, chances.T)
+
+    def _spread(self, people: int, weights: list[int]) -> list[int]:
+        odds = np.array(weights, float)
+        found: list[int] = self.rng.multinomial(people, odds / odds.sum()).tolist()
+        return found
+
+    def _answers(self, laws: Laws) -> None:
+        """Where every answer counts at once: those who are in answer first."""
+        run: Any = self.run
+        bits = to_bits(self.strategy) and self.strategy.trust_model.randomised
+        answers = responses(laws, float(self.strategy.epsilon or 0)) if bits else laws
+        noise = noise_scale(self.strategy)
+
+        def answer(arm: int) -> None:
+            value = draw_one(self.rng, answers, arm)
+            run.answer(arm, value + noise * self.rng.standard_normal() if noise else value)
+
+        for arm, view in enumerate(run.table()):
+            for _ in range(view.pulls - view.count):
+                if not run.stopped:
+                    answer(arm)
+        while not run.stopped and (place := run.take()) is not None:
+            answer(place.arm)
+            if not run.samples % STRIDE:
+                self._look_at_the_clock()
+
+    def _look_at_the_clock(self) -> None:
+        if time.monotonic() > self.until:
+            raise _TimeIsUpError
+
+
+def _under_way(run: Run) -> int:
+    """People who are not released, where rounds are opened ahead."""
+    if not isinstance(run, OpenedRun) or not run.dealing.continuous:
+        return 0
+    return sum(map(people_in, run.flights))

@@ -1,0 +1,141 @@
+"""Who may know how a trial may go on, and from what it follows."""
+
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from discreet import Trial, bet_se
+from discreet.planning.forecast import forecast
+from discreet.service import forecasts, planner
+from discreet.service.access import Visitor
+from discreet.service.pages import ahead
+from discreet.service.remember import Remembered
+from tests.support.visitors import Service, service
+
+TAKES = "simulated continuations"
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
+    monkeypatch.setattr(planner, "warm", lambda: None)
+    with service(tmp_path) as made:
+        yield made
+
+
+def released(place: Service, name: str, **settings: Any) -> Trial:
+    """A trial after its first release."""
+    usual: dict[str, Any] = {"strategy": bet_se(0.01, 1.0), "max_people": 2000}
+    trial = Trial.create(place.url, name, ["usual", "new"], **{**usual, **settings})
+    while not trial.status().releases:
+        batch = trial.ask(40)
+        trial.tell_many({one.id: float(int(one.id[0]) % 2) for one in batch.assignments})
+    return trial
+
+
+def forecast_on(place: Service, path: str, role: str, trial: str, wanted: str = TAKES) -> str:
+    """A page, once its forecast is there."""
+    visit = place.visit(role, trial, "Leeds" if role == "site" else None)
+    for _ in range(200):
+        text = visit.get(path).text
+        if wanted in text:
+            return text
+        time.sleep(0.05)
+    raise AssertionError("no forecast came")
+
+
+def test_it_is_shown_with_its_label_to_those_who_see_results(place: Service) -> None:
+    released(place, "dose")
+    for role in ("operator", "viewer", "site"):
+        text = forecast_on(place, "/t/dose", role, "dose")
+        assert ahead.LABEL in text
+        assert "without an answer" in text
+        assert "people a day" not in text
+    listed = place.visit("viewer", "dose").get("/").text
+    assert re.search(r'May take in all" class="free">(about )?[\d,]+ ', listed)
+    assert "Nothing about it is guaranteed" in listed
+
+
+def test_a_blinded_site_learns_nothing_from_it(place: Service) -> None:
+    trial = released(place, "dose", blinding="codes")
+    forecast_on(place, "/t/dose", "viewer", "dose")
+    site = place.visit("site", "dose", "Leeds")
+    for path in ("/", "/t/dose"):
+        text = site.get(path).text
+        assert TAKES not in text
+        assert "simulated continuations of" not in text
+        assert f"of {trial.status().max_people:,} people without an answer" not in text
+    assert "May take" not in site.get("/").text
+
+
+def test_the_pace_is_the_operators_unless_the_record_tells_times(
+    place: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    released(place, "dose").ask(5)
+    timed = Trial.create(
+        place.url, "timed", ["a", "b"], bet_se(0.1, 1.0), 900, release="clock", deadline=60.0
+    )
+    for _ in range(2):
+        timed.ask(3)
+    forecast_on(place, "/t/dose", "viewer", "dose")
+    monkeypatch.setattr(ahead, "SOON", 0.0)
+    monkeypatch.setattr(ahead, "PACES", Remembered[float | None](256, seconds=60.0))
+    assert "people a day" not in place.visit("viewer", "dose").get("/t/dose").text
+    assert "people a day" in place.visit("operator", "dose").get("/t/dose").text
+    assert ahead.pace_of(place.home, timed, Visitor()) is not None
+
+
+def test_a_pace_counts_who_came_after_the_first_call() -> None:
+    assert ahead.pace([], 9e9) is None
+    assert ahead.pace([(0.0, 50)], 1e5) is None
+    assert ahead.pace([(0.0, 50), (10.0, 5)], 100.0) is None
+    assert ahead.pace([(0.0, 50), (10.0, 5), (5000.0, 15)], 10_000.0) == pytest.approx(0.002)
+
+
+def test_it_follows_from_the_public_record_alone(place: Service) -> None:
+    """What was told and not released changes nothing in what is played on."""
+    trial = released(place, "dose")
+    batch = trial.ask(5).assignments
+    before = trial.played_on().dump()
+    trial.tell_many({one.id: 1.0 for one in batch[:4]})
+    assert trial.played_on().dump() == before
+    assert trial.status().pending == 1
+
+
+def test_it_is_made_once_for_a_release(place: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = list[int]()
+    real = forecast
+
+    def counted(run: Any, seed: int) -> Any:
+        made.append(seed)
+        return real(run, seed)
+
+    monkeypatch.setattr(forecasts, "forecast", counted)
+    trial = released(place, "dose")
+    mark = place.visit("viewer", "dose").get("/t/dose/head").text
+    forecast_on(place, "/t/dose", "viewer", "dose")
+    trial.ask(1)
+    forecast_on(place, "/t/dose", "operator", "dose")
+    assert len(made) == 1
+    assert place.home.forecasts.known("dose")
+    assert mark != place.visit("viewer", "dose").get("/t/dose/head").text
+
+
+def test_where_there_is_none_a_page_says_why(
+    place: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Trial.create(place.url, "new", ["a", "b"], bet_se(0.1, 1.0), max_people=100).close()
+    assert ahead.NOTHING_YET in place.visit("viewer", "new").get("/t/new").text
+    monkeypatch.setattr(forecasts, "forecast", lambda run, seed: None)
+    released(place, "long")
+    assert "too long" in forecast_on(place, "/t/long", "viewer", "long", "No forecast:")
+
+    def fails(run: Any, seed: int) -> None:
+        raise ValueError("outcome 7")
+
+    monkeypatch.setattr(forecasts, "forecast", fails)
+    released(place, "broken")
+    assert "outcome 7" not in forecast_on(place, "/t/broken", "viewer", "broken", "No forecast:")
