@@ -43,14 +43,14 @@ def phased(instance: Bernoulli, strategy: Strategy, leaping: bool, cap: int) -> 
     return lambda rng: run(rng, laws, epsilon, made, leaping, cap, pulls, none)
 
 
-def stream(instance: Bernoulli, strategy: Strategy, cap: int) -> Run:
+def stream(instance: Bernoulli, strategy: Strategy, alone: int, cap: int) -> Run:
     made = stream_rules(strategy, instance.arms)._replace(constant=1e9)
     laws, pulls = laws_module.bernoulli(np.array(instance.means)), np.zeros(instance.arms, np.int64)
     if strategy.epsilon is not None:
         laws = laws_module.responses(laws, strategy.epsilon)
     none = np.zeros((0, 4 + instance.arms))
     run = compiled(run_stream)
-    return lambda rng: run(rng, laws, 0.0, made, cap, pulls, none)
+    return lambda rng: run(rng, laws, 0.0, made, alone, cap, pulls, none)
 
 
 def best(run: Run, repeat: int) -> float:
@@ -71,8 +71,12 @@ def samples_one_by_one() -> None:
         "phased (adap-tt)": lambda arms: phased(
             spread_means(arms), discreet.adap_tt(1, 0.01), False, 2_000_000
         ),
-        "ttucb": lambda arms: stream(spread_means(arms), discreet.ttucb(0.01), 1_000_000),
-        "ctb-tt": lambda arms: stream(spread_means(arms), discreet.ctb_tt(1, 0.01), 1_000_000),
+        "ttucb": lambda arms: stream(
+            spread_means(arms), discreet.ttucb(0.01), 1_000_000, 1_000_000
+        ),
+        "ctb-tt": lambda arms: stream(
+            spread_means(arms), discreet.ctb_tt(1, 0.01), 1_000_000, 1_000_000
+        ),
     }
     for name, make in table.items():
         cap = 2_000_000 if name.startswith("phased") else 1_000_000

@@ -1,8 +1,9 @@
-"""Instance: the reward laws of K arms, all on [0, 1], and the paper's six benchmarks.
+"""Instance: the reward laws of K arms, and the paper's six benchmarks.
 
-`Bernoulli`, `Discrete` and `Beta` are the three kinds of law; each is an `Instance`,
-frozen and equal by value. `Drifting` is a Bernoulli instance that moves from person to
-person; arms that are given by data are in `discreet.sampled`.
+`Bernoulli`, `Discrete` and `Beta` are three kinds of law on [0, 1]; each is an
+`Instance`, frozen and equal by value. `Drifting` is a Bernoulli instance that moves
+from person to person; arms that are given by data are in `discreet.sampled`, and those
+whose rewards have no bounds in `discreet.gaussian`.
 """
 
 import math
@@ -22,6 +23,11 @@ from discreet.scale import NUMBERS, YES_NO
 from discreet.validate import is_word, numbers_of, quoted
 
 RESCALE = "rescale outcomes to [0, 1] with (outcome - lowest) / (highest - lowest)"
+UNBOUNDED = (
+    "rewards of Gaussian arms have no bounds, and this is for rewards in [0, 1]: choose a range, "
+    "and clip what lies outside it, with Sampled.of(outcomes, range=(low, high), outside='clip') "
+    "of data, or with the same range and outside='clip' in a live trial"
+)
 NO_THEORY = (
     "times, bounds and plans are for arms that stay as they are: take .instance, the arms without "
     "their drift; or simulate"
@@ -29,12 +35,18 @@ NO_THEORY = (
 
 
 class Instance(ABC):
-    """K arms with a reward law on [0, 1] each. Means, gaps and the best arm are what
-    the theory needs.
+    """K arms with a reward law on [0, 1] each, but for `Gaussian`. Means, gaps and the
+    best arm are what the theory needs.
     """
 
     means: tuple[float, ...]
     names: tuple[str, ...]
+    bounded = True
+    """Whether rewards lie in [0, 1]."""
+    sigma: float = 0.5
+    """Rewards are σ-sub-Gaussian; those in [0, 1] are so with 1/2 (Hoeffding's
+    lemma).
+    """
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
@@ -124,7 +136,7 @@ class Bernoulli(Instance):
         """Arms with these success probabilities; `names` default to "arm 1" … "arm
         K".
         """
-        values = _vector("means", means)
+        values = vector("means", means)
         require_unit("a mean", values)
         freeze(self, means=tuple(values.tolist()), names=arm_names(names, len(values)))
 
@@ -150,7 +162,7 @@ class Discrete(Instance):
         """`values` of length V and a K × V table of `probabilities`, each row summing
         to one.
         """
-        points = _vector("values", values, least=1)
+        points = vector("values", values, least=1)
         require_unit("a value", points)
         table = _array("probabilities", probabilities)
         if table.ndim != 2 or table.shape[1] != len(points) or table.shape[0] < 2:
@@ -196,7 +208,7 @@ class Beta(Instance):
 
     def __init__(self, a: ArrayLike, b: ArrayLike, names: Sequence[str] | None = None) -> None:
         """Two lists of K positive shape parameters."""
-        first, second = _vector("a", a), _vector("b", b)
+        first, second = vector("a", a), vector("b", b)
         if len(first) != len(second):
             raise InvalidInputError(
                 f"a has {len(first)} arms and b has {len(second)}: give one of each for every arm"
@@ -280,12 +292,20 @@ def _sampled(rewards: Sequence[ArrayLike], names: Sequence[str] | None = None) -
     return Sampled(rewards, names)
 
 
+def _gaussian(means: ArrayLike, sigma: float, names: Sequence[str] | None = None) -> Instance:
+    """The instance that `Gaussian.to_dict` described."""
+    from discreet.gaussian import Gaussian
+
+    return Gaussian(means, sigma, names)
+
+
 LAWS: dict[str, Any] = {
     "bernoulli": Bernoulli,
     "discrete": Discrete,
     "beta": Beta,
     "drifting": _drifting,
     "sampled": _sampled,
+    "gaussian": _gaussian,
 }
 
 
@@ -294,6 +314,12 @@ def check_instance(instance: Any) -> Instance:
     if not isinstance(instance, Instance):
         raise InvalidInputError(f"give an Instance, such as benchmarks.mu4; got {quoted(instance)}")
     return instance
+
+
+def check_bounded(instance: Instance) -> None:
+    """Refuse arms whose rewards do not lie in [0, 1], where privacy needs that."""
+    if not instance.bounded:
+        raise InvalidInputError(UNBOUNDED)
 
 
 def freeze(instance: Instance, /, **fields: object) -> None:
@@ -309,7 +335,8 @@ def _array(what: str, values: ArrayLike) -> Floats:
     return array
 
 
-def _vector(what: str, values: ArrayLike, least: int = 2) -> Floats:
+def vector(what: str, values: ArrayLike, least: int = 2) -> Floats:
+    """A flat list of finite numbers, `least` of them or more."""
     array = _array(what, values)
     if array.ndim != 1:
         raise InvalidInputError(

@@ -16,7 +16,11 @@ from scipy.stats import beta as beta_law
 
 import discreet
 from discreet import InvalidInputError, Results, TiedBestArmError, simulate
-from discreet.simulation.engine import MayNotStopWarning
+from discreet.simulation.engine import (
+    MayNotStopWarning,
+    reasons_not_to_stop,
+    simulate_quietly,
+)
 from discreet.statistics import clopper_pearson
 from discreet.strategies.custom import CustomBonus, CustomGrid, CustomThreshold
 
@@ -114,6 +118,23 @@ class TestWarnings:
         with pytest.warns(MayNotStopWarning, match="tied"):
             simulate(discreet.benchmarks.mu2, discreet.adap_tt(1, 0.1), runs=2, max_samples=1000)
         simulate(discreet.benchmarks.mu2, discreet.dp_se(1, 0.1), runs=2)
+
+    def test_tied_arms_under_eb_tc(self) -> None:
+        strategy = discreet.ttucb(0.1, sampling="eb-tc")
+        with pytest.warns(MayNotStopWarning, match="take eb-tci"):
+            simulate(discreet.benchmarks.mu2, strategy, runs=2, max_samples=1000)
+        for rule in ("eb-tci", "ts-tc", "track-and-stop"):
+            assert not reasons_not_to_stop(discreet.benchmarks.mu2, strategy.with_(sampling=rule))
+
+    def test_track_and_stop_always_stops(self) -> None:
+        """Tied arms and one global episode: runs of Top Two do not."""
+        tied, cap = discreet.Bernoulli([0.9, 0.3, 0.3, 0.3]), 100_000
+        for episodes in ("arm", "global"):
+            strategy = discreet.adap_tt(5, 0.1, episodes=episodes, sampling="track-and-stop")
+            assert not reasons_not_to_stop(tied, strategy)
+            assert simulate(tied, strategy, runs=20, max_samples=cap).unstopped == 0
+        hangs = strategy.with_(sampling="top-two")
+        assert simulate_quietly(tied, hangs, 20, 0, cap).unstopped > 0
 
     def test_lucb_in_phases(self) -> None:
         with pytest.warns(MayNotStopWarning, match="LUCB"):
@@ -247,7 +268,7 @@ class TestResults:
         assert (again.spec, again.seed, again.version) == (results.spec, 9, discreet.__version__)
         assert discreet.Strategy.from_dict(again.spec["strategy"]) == QUICK["adap-tt-star"]
         assert discreet.Instance.from_dict(again.spec["instance"]) == MU4
-        assert again.to_frame().shape == (30, 6)
+        assert again.to_frame().shape == (30, 5 + MU4.arms)
 
     def test_foreign_files(self, tmp_path: Path) -> None:
         import polars as pl

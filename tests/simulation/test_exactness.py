@@ -14,7 +14,7 @@ import pytest
 from scipy.stats import ks_2samp
 
 import discreet
-from discreet import Bernoulli, Discrete, Instance, InvalidInputError, Strategy
+from discreet import Bernoulli, Discrete, Gaussian, Instance, InvalidInputError, Strategy
 from discreet.simulation import laws
 from discreet.simulation.engine import in_blocks, simulate_quietly
 from discreet.strategies.phased.tables import phased_rules
@@ -51,6 +51,23 @@ def test_engine_equals_oracle(name: str, options: dict[str, Any]) -> None:
         assert_equal_runs(strategy, Bernoulli(MEANS), 3, 7, 12_000)
 
 
+@pytest.mark.parametrize("name", ["ttucb", "ttucb-batched"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"threshold": "empirical"},
+        {"beta": "ids"},
+        *[{"sampling": rule} for rule in ("uniform", "lucb", "elimination")],
+    ],
+    ids=str,
+)
+def test_gaussian_arms_equal_the_oracle(name: str, options: dict[str, Any]) -> None:
+    arms = Gaussian([7.0, 5.0, -3.0, 4.5], 2.0)
+    stopped = assert_equal_runs(PRESETS[name](delta=0.2, sigma=2.5, **options), arms, 3, 7, 6000)
+    assert stopped or (name, options) == ("ttucb-batched", {"sampling": "lucb"})
+
+
 def random_instance(rng: np.random.Generator) -> Instance:
     """Two to seven arms, Bernoulli or on three values, some of them tied, a best
     one.
@@ -68,7 +85,7 @@ def random_strategy(rng: np.random.Generator) -> Strategy | None:
     """Any preset at any levels with any options; None if they do not fit together."""
     name = str(rng.choice([preset for preset in PRESETS if preset != "bet-se"]))
     levels: dict[str, Any] = {"delta": float(rng.choice([0.5, 0.1, 0.01]))}
-    if name not in ("ttucb", "ttucb-batched"):
+    if name not in ("ttucb", "ttucb-batched", "ttucb-forgetting"):
         levels["epsilon"] = float(rng.choice([0.3, 1.0, 1.7, 8.0]))
     if name == "gauss-tt":
         levels["gamma"] = float(rng.choice([0.01, 0.2]))
@@ -76,11 +93,16 @@ def random_strategy(rng: np.random.Generator) -> Strategy | None:
         "threshold": ["proved", "printed", "empirical", "empirical"],
         "sampling": ["top-two", "top-two", "uniform", "lucb", "elimination"],
         "beta": [0.5, 0.5, 0.25, 0.8, "ids"],
-        "episodes": ["arm", "arm", "arm", "global"],
+        "episodes": ["arm", "arm", "arm", "global", "global-yielding"],
         "s": [1.2, 1.2, 2.0],
         "alpha": [1.2, 1.2, 1.5],
+        "cost": ["kl"] if name in ("ttucb", "ctb-tt") and rng.random() < 0.5 else [],
     }
-    options = {option: values[int(rng.integers(len(values)))] for option, values in choices.items()}
+    options = {
+        option: values[int(rng.integers(len(values)))]
+        for option, values in choices.items()
+        if values
+    }
     try:
         return PRESETS[name](
             **levels, **{option: value for option, value in options.items() if name != "dp-se"}
@@ -116,8 +138,9 @@ class TestLaws:
                 np.tile([0.0, 0.25, 1.0], (2, 1)), np.array([[0.2, 0.5, 0.3], [0.6, 0.0, 0.4]])
             ),
             laws.beta(np.array([[2.0, 3.0], [0.5, 0.5]])),
+            laws.gaussian(np.array([-0.3, 0.7]), 0.6),
         ],
-        ids=["bernoulli", "discrete", "beta"],
+        ids=["bernoulli", "discrete", "beta", "gaussian"],
     )
     def test_sums(self, law: laws.Laws) -> None:
         rng = np.random.default_rng(3)

@@ -23,7 +23,7 @@ from discreet.strategies.phased.counts import Board
 from discreet.strategies.phased.global_episode import WholeRules
 from discreet.strategies.phased.tables import PhasedRules
 from discreet.strategies.stream.tables import StreamRules, count_table
-from discreet.theory.costs import gap_is_large
+from discreet.theory.costs import GAUSSIAN, KL, gap_is_large
 from tests.support import naive
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -67,7 +67,7 @@ def njit(function: F) -> F:
 
 new_board = compiled(board_module.new_board)
 travel_compiled = compiled(leap.travel)
-tracked = compiled(certificate.tracked)
+tracked = compiled(top_two.tracked)
 
 
 def k_of(count: float) -> float:
@@ -172,18 +172,22 @@ def phased_case(seed: int) -> Case:
         0.0 if forget else 0.5,
         forget,
         doubling(),
+        0.0,
     )
-    sampler = naive.Sampler(SAMPLING[sampling], COSTS[cost], epsilon / 2, beta, ids, arms)
+    yields = whole and sampling == top_two.TOP_TWO and seed % 2 == 0
+    sampler = naive.Sampler(
+        SAMPLING[sampling], COSTS[cost], epsilon / 2, beta, ids, arms, yields=yields
+    )
     return arms, random_laws(rng, arms), epsilon, rules, whole, pair, bonus, cap, sampler
 
 
 def run_engine(way: Any, case: Case, seed: int, leaping: bool) -> tuple[Outcome, Ints, Floats]:
     """The case compiled, or as plain Python."""
-    arms, (laws, _, _), epsilon, rules, whole, pair, bonus, cap, _ = case
+    arms, (laws, _, _), epsilon, rules, whole, pair, bonus, cap, sampler = case
     pulls, trace = np.zeros(arms, np.int64), np.zeros((200, 4 + arms))
     rng = np.random.default_rng(seed)
     if whole:
-        at_ends = WholeRules(rules, pair, bonus)
+        at_ends = WholeRules(rules, pair, bonus, sampler.yields)
         result = phased.run_whole(rng, laws, epsilon, at_ends, leaping, cap, pulls, trace, way)
     else:
         result = way(phased.run_phased)(rng, laws, epsilon, rules, leaping, cap, pulls, trace)
@@ -235,6 +239,8 @@ def stream_case(seed: int) -> StreamCase:
     table = count_table(lambda n: math.log(1.0 + math.log(n)))
     bonuses = count_table(lambda n: 1.0 / math.sqrt(n))
     scale, two_variance = 0.5 * 1.2 * 2.2, float(rng.choice([0.5, 2.0]))
+    kl = noise == 0.0 and seed % 3 == 0
+    threshold = 3 if seed % 6 == 0 else threshold
     rules = StreamRules(
         sampling,
         two_variance,
@@ -246,6 +252,7 @@ def stream_case(seed: int) -> StreamCase:
         threshold,
         constant,
         table,
+        KL if kl else GAUSSIAN,
     )
 
     def cell(n: int) -> int:
@@ -258,12 +265,14 @@ def stream_case(seed: int) -> StreamCase:
             return constant + 2.0 * math.log(4.0 + math.log(a)) + 2.0 * math.log(4.0 + math.log(b))
         if threshold == 1:
             return constant + math.log(1.0 + math.log(n))
+        if threshold == 3:
+            return constant + 0.5 * math.log(a) + 0.5 * math.log(b)
         return float(constant + table[cell(a)] + table[cell(b)])
 
     def bonus(a: int, n: int) -> float:
         return math.sqrt(scale * math.log(n) / a) if bonus_kind == 0 else float(bonuses[cell(a)])
 
-    sampler = naive.Sampler(SAMPLING[sampling], naive.d_gauss, math.inf, beta, ids, arms)
+    sampler = naive.Sampler(SAMPLING[sampling], naive.d_gauss, math.inf, beta, ids, arms, kl)
     cap = int(rng.choice([arms, 60, 1500]))
     return arms, random_laws(rng, arms), noise, rules, cap, sampler, bar, bonus, two_variance
 
@@ -279,7 +288,7 @@ def test_stream_runs_equal_naive(block: int) -> None:
         for way in (compiled, as_it_stands) if seed % 5 == 0 else (compiled,):
             pulls, trace = np.zeros(arms, np.int64), np.zeros((2000, 4 + arms))
             rng = np.random.default_rng(seed)
-            result = way(stream.run_stream)(rng, laws, noise, rules, cap, pulls, trace)
+            result = way(stream.run_stream)(rng, laws, noise, rules, cap, cap, pulls, trace)
             check(outcome, result, pulls, trace)
 
 
@@ -541,7 +550,7 @@ def last_window_only() -> Any:
         near = Board(*board)
         start = max(begin, end - 16)
         base = board.pulls[leader]
-        board.pulls[leader] += certificate.tracked(beta, start) - certificate.tracked(beta, begin)
+        board.pulls[leader] += top_two.tracked(beta, start) - top_two.tracked(beta, begin)
         gap = honest(near, leader, beta, start, end)
         board.pulls[leader] = base
         return int(gap)
@@ -597,6 +606,7 @@ def whole_run(
         0.0,
         True,
         doubling(),
+        0.0,
     )
     laws = laws_module.bernoulli(0.6 - gap * np.arange(arms, dtype=np.float64))
     pulls, trace = np.zeros(arms, np.int64), np.zeros((rows, 4 + arms))
@@ -659,7 +669,7 @@ def test_leaves_are_found_by_identity() -> None:
     """What stands in the place of a leaf is called by the leaves that call it, and by
     nobody else.
     """
-    planted = Compiler({certificate.tracked: all_to_the_leader})
+    planted = Compiler({top_two.tracked: all_to_the_leader})
     assert planted.compiled(certificate.rounds_for_leader)(0.5, 10) == 10
     assert (
         compiled(certificate.rounds_for_leader)(0.5, 10)

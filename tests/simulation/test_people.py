@@ -69,10 +69,8 @@ class Desk(naive.Sampler):
 
     source: Enrolled
 
-    def arm(
-        self, means: list[float], bonuses: list[float], pulls: list[int], active: list[bool]
-    ) -> int:
-        chosen = super().arm(means, bonuses, pulls, active)
+    def arm(self, *state: Any) -> int:
+        chosen = super().arm(*state)
         self.source.enrol(chosen)
         return chosen
 
@@ -92,11 +90,12 @@ def slow(
         0.5 if ids else float(strategy.beta),
         ids,
         len(MEANS),
+        strategy.cost == "kl",
     )
     if not strategy.phased:
         return stream_oracle(strategy, source, naive.Sampler(*parts), cap)
     desk = Desk(*parts)
-    desk.source = source
+    desk.source, desk.yields = source, strategy.episodes == "global-yielding"
     for arm in range(len(MEANS)):
         source.enrol(arm)
     return phased_oracle(strategy, source, desk, cap)

@@ -68,8 +68,8 @@ def test_the_trust_of_the_others_follows_from_the_estimator() -> None:
         ({"epsilon": 1.0, "sampling": "lucb"}, "by elimination or top-two"),
         ({"epsilon": 1.0, "sampling": "top-two", "beta": 0.3}, "takes no beta"),
         ({"epsilon": 1.0, "episodes": "global"}, "phased"),
-        ({"epsilon": 1.0, "gamma": 0.1}, "no option 'gamma'"),
-        ({"epsilon": 1.0, "cost": "private"}, "no option 'cost'"),
+        ({"epsilon": 1.0, "gamma": 0.1}, r"gamma in \[1e-15, 0.01\]"),
+        ({"epsilon": 1.0, "cost": "private"}, "for the estimator daf"),
     ],
 )
 def test_refusals(parts: dict[str, Any], words: str) -> None:

@@ -82,7 +82,7 @@ def test_noise_that_is_not_paid_for_is_caught(monkeypatch: pytest.MonkeyPatch) -
         return found
 
     assert not alarm(misses(), 40, 0.1)
-    monkeypatch.setattr(room, "noise_price", lambda slope, epsilon: 0.0)
+    monkeypatch.setattr(room, "noise_price", lambda slope, epsilon, sigma: 0.0)
     assert alarm(misses(), 40, 0.1)
 
 

@@ -67,7 +67,7 @@ def sums_of(due: list[Place], means: tuple[float, ...] = (0.9, 0.5, 0.3, 0.2)) -
 
 def test_all_of_them_are_tried() -> None:
     found = {strategy.name for strategy in STRATEGIES}
-    assert found == {"adap-tt", "adap-tt-star", "ttucb-batched", "dp-se"}
+    assert found == {"adap-tt", "adap-tt-star", "ttucb-batched", "ttucb-forgetting", "dp-se"}
     assert found == {
         name
         for name in PRESETS

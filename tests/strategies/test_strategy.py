@@ -13,6 +13,7 @@ from discreet.strategies.presets import PRESETS
 ARGUMENTS: dict[str, dict[str, Any]] = {
     "ttucb": {},
     "ttucb-batched": {},
+    "ttucb-forgetting": {},
     "ctb-tt": {"epsilon": 1.0},
     "gauss-tt": {"epsilon": 1.0, "gamma": 1e-6},
     "adap-tt": {"epsilon": 1.0},
@@ -57,6 +58,12 @@ def test_words() -> None:
         assert "no guarantee" in empirical.correctness
 
 
+@pytest.mark.parametrize("name", ["gauss-tt", "ttucb-batched"])
+def test_printed_is_corrected_where_it_must_be_and_says_so(name: str) -> None:
+    assert "corrected" in preset(name, threshold="printed").reference
+    assert "corrected" not in preset("adap-tt", threshold="printed").reference
+
+
 def test_custom_parts() -> None:
     own = preset("adap-tt", threshold=CustomThreshold("mine", lambda a, b: a + b))
     assert "your own" in own.correctness
@@ -95,6 +102,10 @@ def test_custom_parts() -> None:
         ),
         (lambda: CustomThreshold("x", NOT_A_FUNCTION), "needs a function"),
         (lambda: discreet.adap_tt(1, 0.1, episodes="global", sampling="lucb"), "never double"),
+        (lambda: discreet.adap_tt(1, 0.1, episodes="global", sampling="eb-tc"), "never double"),
+        (lambda: discreet.adap_tt(1, 0.1, sampling="ts-tc"), "learn from every sample"),
+        (lambda: discreet.ttucb(0.1, sampling="track-and-stop", beta=0.3), "has no leader"),
+        (lambda: discreet.bet_se(0.1, 1.0, sampling="eb-tc"), "by elimination or top-two"),
         (lambda: discreet.ttucb(delta=0.1, episodes="global"), "phased estimators"),
         (
             lambda: discreet.adap_tt(1, 0.1, episodes="global", sampling="elimination"),
@@ -109,10 +120,17 @@ def test_custom_parts() -> None:
         (lambda: discreet.gauss_tt(1, 0, 0.1), "gamma must lie"),
         (lambda: discreet.ttucb(0.1).with_(epsilon=1.0), "has no privacy"),
         (lambda: discreet.ctb_tt(1, 0.1).with_(epsilon=None), "say how private"),
-        (lambda: discreet.ttucb(0.1).with_(cost="private"), "not an option of ttucb"),
+        (lambda: discreet.ttucb(0.1).with_(cost="private"), "for the estimator daf"),
+        (
+            lambda: discreet.ttucb(0.1, cost="hellinger"),
+            "cost must be one of gaussian, private, kl",
+        ),
+        (lambda: discreet.ttucb_batched(0.1, cost="kl"), "renewed with every sample"),
+        (lambda: discreet.gauss_tt(1, 0.1, 0.1, cost="kl"), "or of randomised responses"),
+        (lambda: discreet.ttucb(0.1, cost="kl", threshold="printed"), "proved or empirical"),
+        (lambda: discreet.adap_tt(1, 0.1).with_(cost="private"), "not an option of adap-tt"),
         (lambda: discreet.ttucb(0.1).with_(gamma=0.1), "gamma belongs to gauss-tt"),
         (lambda: discreet.ttucb(0.1).with_(colour="red"), "not an option of ttucb"),
-        (lambda: discreet.ttucb(0.1).with_(sigma=1.0), "not an option of ttucb"),
         (lambda: discreet.ttucb(1e-300), "at least 1e-100"),
         (lambda: discreet.ctb_tt(1e300, 0.1), "epsilon must be"),
         (lambda: Strategy.from_json(NOT_A_FUNCTION), "not a JSON document"),

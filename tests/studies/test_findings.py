@@ -76,6 +76,26 @@ def test_slopes_and_spans() -> None:
     assert verdict(made_up(), "grow like ε^−2")[0] == "differs"
 
 
+def test_growth_is_of_medians_and_names_its_instances() -> None:
+    """A mean that a few runs rule changes nothing; mu2 switches at 0.07, so it says
+    nothing about growth between 0.01 and 0.1.
+    """
+    rows = made_up()
+    for row in rows:
+        if row["strategy"] == "adap-tt":
+            row["median"] = 10.0 / row["epsilon"]
+            row["mean"] = 1e9 if row["epsilon"] == 0.01 else 1000.0
+    words = verdict(rows, "Two regimes")[1]
+    assert "Medians of AdaP-TT, proved: for small ε they grow like ε^-1 (mu2, mu4)" in words
+    assert "The switch lines, global privacy, are the formula's: mu2 0.07, mu4 0.2." in words
+    assert "0.1 and 0.4 on mu1 and mu2" in words
+    for row in rows:
+        row["epsilon"] = {0.02: 0.1}.get(row["epsilon"], row["epsilon"])
+    wide = Scope(100, SCOPE.instances, {"global": (0.01, 0.1, 1.0, 10.0)})
+    (found,) = [one for one in find(rows, wide) if "Two regimes" in one.claim]
+    assert "grow like ε^-0.3 (mu4)," in " ".join(found.evidence)
+
+
 def test_heavy_tails_are_looked_for_where_a_gap_is_half_epsilon() -> None:
     assert at_half_epsilon("mu3", 0.5)
     assert at_half_epsilon("mu4", 1.0)

@@ -16,7 +16,6 @@ from discreet.reports.paper import reproduce
 from discreet.simulation import engine
 from discreet.studies.paper import (
     AUTHORS,
-    MARKER,
     STRATEGIES,
     Scope,
     authors_dp_se,
@@ -24,6 +23,7 @@ from discreet.studies.paper import (
     local_seconds,
     make_scope,
 )
+from discreet.studies.place import MARKER
 from discreet.studies.run import Step
 
 TINY = Scope(6, ("mu3",), {"global": (0.5, 1.0), "local": (2.0, 10.0)}, quick=True)
@@ -93,7 +93,7 @@ def test_the_time_of_the_local_study() -> None:
         {"strategy": "ttucb", "mean": 1000.0},
         {"strategy": "ttucb", "mean": None},
     ]
-    short, long = (local_seconds(rows, [level], 10, 1e-6) for level in (0.1, 0.01))
+    short, long = (local_seconds(rows, {level: 1e-6}, 10) for level in (0.1, 0.01))
     assert short == pytest.approx(0.01 / np.tanh(0.05) ** 2)
     assert long / short == pytest.approx(100, rel=0.01)
     assert [in_words(s) for s in (0.1, 80, 100, 7200, 1e6)] == [

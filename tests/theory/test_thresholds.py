@@ -79,6 +79,22 @@ def test_sharp_is_below_the_printed_second_case() -> None:
         assert printed - sharp >= math.log(math.pi**2 * arms / (2 * delta)) * (1 - 1e-9)
 
 
+@pytest.mark.parametrize("s", [2.0, 1.3])
+def test_forgetting_pays_for_every_pair_of_phases(s: float) -> None:
+    """c^G at δ/(ζ(s)² k_a^s k_b^s); summed over all phases that is at most δ, also with
+    the index 2 in phase 1.
+    """
+    count_a, count_b, arms, delta = 64, 2, 5, 0.01
+    spent = delta / (scipy_zeta(s) ** 2 * 8**s * 3**s)
+    found = threshold.c_forgetting(count_a, count_b, arms, delta, s)
+    assert found == pytest.approx(threshold.c_gaussian(count_a, count_b, arms, spent))
+    assert found > threshold.c_gaussian(count_a, count_b, arms, delta)
+    assert 2.0**-s + scipy_zeta(s) - 1 < scipy_zeta(s)
+    for wrong in (1.0, 2.5, math.nan):
+        with pytest.raises(InvalidInputError, match="s lies in"):
+            threshold.c_forgetting(count_a, count_b, arms, delta, wrong)
+
+
 def test_bonuses() -> None:
     for row in SCALARS["bonus_bG"]:
         found = threshold.bonus_gaussian(row["omega"][row["a"]], sum(row["omega"]))
@@ -158,12 +174,21 @@ BAD: dict[str, list[object]] = {
 
 
 @pytest.mark.parametrize(
-    "name", ["c_gaussian", "c_private", "c_star_low", "c_star_high", "c_star_sharp"]
+    "name",
+    [
+        "c_gaussian",
+        "c_forgetting",
+        "c_bernoulli",
+        "c_private",
+        "c_star_low",
+        "c_star_high",
+        "c_star_sharp",
+    ],
 )
 def test_every_threshold_refuses_what_it_is_not_defined_for(name: str) -> None:
     function = getattr(threshold, name)
     good: dict[str, object] = {"count_a": 4, "count_b": 4, "arms": 5, "delta": 0.1}
-    if name != "c_gaussian":
+    if name not in ("c_gaussian", "c_forgetting", "c_bernoulli"):
         good |= {"epsilon": 1.0, "sigma": 0.5}
     assert np.isfinite(function(**good))
     for key in good.keys() & BAD.keys():

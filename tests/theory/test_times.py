@@ -213,12 +213,17 @@ class TestProperties:
                 assert cost.min() * time.value >= 1 - 1e-7, name
 
     @given(st.lists(st.floats(0.001, 0.9), min_size=1, max_size=6), st.floats(0.01, 0.09))
-    def test_privacy_is_free_from_there_on(self, means: list[float], lead: float) -> None:
+    def test_privacy_is_free_from_there_on_and_not_before(
+        self, means: list[float], lead: float
+    ) -> None:
+        """Solved anew, not told T_KL: `t_epsilon` has a short way only where that is
+        known.
+        """
         instance = Bernoulli([*means, max(means) + lead])
-        free = theory.free_epsilon(instance)
-        assert theory.t_epsilon(instance, free).value == pytest.approx(
-            theory.t_kl(instance).value, rel=1e-9
-        )
+        free, plain = theory.free_epsilon(instance), theory.t_kl(instance)
+        assert theory.t_epsilon(instance, free).value == pytest.approx(plain.value, rel=1e-11)
+        assert theory.t_epsilon(instance, free, plain) is plain
+        assert theory.t_epsilon(instance, 0.97 * free).value > plain.value * (1 + 1e-10)
 
 
 def costs(epsilon: float) -> list[tuple[str, Any, Any]]:
@@ -273,6 +278,36 @@ class TestCases:
         printed = theory.upper_constant_adap_tt_star(benchmarks.mu4, 0.1)
         assert printed < theory.upper_constant_adap_tt_star(benchmarks.mu4, 0.1, proved=True)
 
+    def test_constants_without_privacy(self) -> None:
+        """Of TTUCB T_β, of TTUCB in batches twice that, and T itself with IDS; so many
+        batches beside K log2 log(1/δ).
+        """
+        arms = benchmarks.mu4
+        share, ideal = theory.t_gaussian_beta(arms, 0.3).value, theory.t_gaussian(arms).value
+        assert theory.upper_constant_ttucb(arms, 0.3) == share > ideal
+        assert theory.upper_constant_ttucb(arms, "ids") == ideal
+        assert theory.upper_constant_ttucb_batched(arms, 0.3) == 2 * share
+        assert 2 ** (theory.batches_limit(arms, 0.3) / 5) == pytest.approx(2 * share)
+        shrink = math.tanh(0.5) ** 2
+        assert theory.upper_constant_ctb_tt(arms, 1.0, "ids") == pytest.approx(ideal / shrink)
+        with pytest.raises(InvalidInputError, match="'ids'"):
+            theory.upper_constant_ttucb(arms, "half")
+
+    def test_complexity_after_randomised_response(self) -> None:
+        """H of the arms that responses make, and what CTB-TT takes is of the order of
+        (H log H)^1.2.
+        """
+        arms, share = benchmarks.mu4, math.tanh(0.25)
+        responses = Bernoulli([0.5 + share * (mean - 0.5) for mean in arms.means])
+        hardness = theory.randomised_complexity(arms, 0.5)
+        assert hardness == pytest.approx(theory.complexity(responses))
+        assert theory.ctb_tt_order(arms, 0.5) == pytest.approx(
+            (hardness * math.log(hardness)) ** 1.2
+        )
+        assert theory.ctb_tt_order(Bernoulli([1, 0]), 1000) == 0
+        with pytest.raises(InvalidInputError, match="larger than 1"):
+            theory.ctb_tt_order(arms, 0.5, 1.0)
+
     def test_lower_bounds(self) -> None:
         time = theory.t_kl(benchmarks.mu2)
         assert theory.lower_bound(time, 0.01) == pytest.approx(time.value * 0.98 * math.log(99))
@@ -285,7 +320,28 @@ class TestCases:
 
     def test_rounds(self) -> None:
         assert theory.rounds_bound(1024, 5) == 50
-        assert theory.rounds_bound(1024, 5, "global") == 10
+        for episodes in ("global", "global-yielding"):
+            assert theory.rounds_bound(1024, 5, episodes) == 10
+
+    @pytest.mark.parametrize(
+        ("means", "free"),
+        [
+            (benchmarks.mu1.means, 2.8720672),
+            (benchmarks.mu2.means, 0.16539803),
+            (benchmarks.mu4.means, 2.1119555),
+            (benchmarks.mu5.means, 1.9615374),
+            ((0.35, 0.5, 0.7, 0.55), 1.3225696),
+            ((0.5 + 1e-6, 0.5), 2e-6),
+        ],
+    )
+    def test_the_exact_level_from_which_privacy_is_free(
+        self, means: tuple[float, ...], free: float
+    ) -> None:
+        """By hand for two close arms: each moves half the gap, at 4 log odds a unit."""
+        arms = Bernoulli(means)
+        assert theory.free_epsilon(arms) == pytest.approx(free, rel=1e-5)
+        above = theory.t_epsilon(arms, 1.0001 * theory.free_epsilon(arms)).value
+        assert above == pytest.approx(theory.t_kl(arms).value, rel=1e-12)
 
     def test_infinite_where_it_is_said(self) -> None:
         assert theory.free_epsilon(benchmarks.mu3) == math.inf

@@ -170,7 +170,16 @@ def test_bounds_gives_what_theory_gives() -> None:
     for epsilon in (0.1, 2.0):
         found = bounds(instance, [epsilon], beta=0.3, sigma=0.4)
         constants = found.per_epsilon[0].upper_constant
+        assert found.t_tv2 is not None
         assert found.t_tv2.value == pytest.approx(theory.t_tv2(instance).value, rel=1e-14)
+        assert constants["ctb-tt-ids"] == theory.upper_constant_ctb_tt(
+            instance, epsilon, "ids", 0.4
+        )
+        assert found.upper_constant == {
+            "ttucb": theory.upper_constant_ttucb(instance, 0.3, 0.4),
+            "ttucb-ids": theory.upper_constant_ttucb(instance, "ids", 0.4),
+            "ttucb-batched": theory.upper_constant_ttucb_batched(instance, 0.3, 0.4),
+        }
         assert constants["ctb-tt"] == theory.upper_constant_ctb_tt(instance, epsilon, 0.3, 0.4)
         assert constants["adap-tt"] == theory.upper_constant_adap_tt(instance, epsilon, 0.3, 0.4)
         for name, proved in (("adap-tt-star", False), ("adap-tt-star-proved", True)):

@@ -19,7 +19,7 @@ from discreet.arrays import Flags, Progress
 from discreet.calendar import Calendar, Delay, calendar_of
 from discreet.drift import STEADY
 from discreet.errors import InvalidInputError
-from discreet.instance import Beta, Drifting, Instance
+from discreet.instance import UNBOUNDED, Beta, Drifting, Instance
 from discreet.results import Results
 from discreet.sampled import Sampled
 from discreet.simulation.outcome import new_outcomes
@@ -66,7 +66,8 @@ def simulate(
     """Simulate a strategy on an instance.
 
     Phased strategies, dp-se and bet-se go from release to release, so that a run of
-    1e12 samples costs little more than one of 1e6; the others take each sample. A run
+    1e12 samples costs little more than one of 1e6. The others take each sample, but for
+    ttucb and ctb-tt: after two million they leap too, equal in law. A run
     that reaches `max_samples` (1e12; 1e9 for Beta arms and arms given by data, whose
     rewards are drawn one by one unless they are rounded to bits; 1e7 for strategies of
     your own and for arms that drift) counts as unstopped.
@@ -191,6 +192,7 @@ def check(
             "simulate takes an Instance, such as benchmarks.mu4, and a Strategy, such as "
             "ttucb(0.05)"
         )
+    check_rewards(instance, strategy)
     if strategy.zeta == 0:
         _ = instance.best  # refuses a tie, which no strategy can decide
     check_whole("runs", runs, least=1, most=10**9)
@@ -217,13 +219,32 @@ def check(
     return cap
 
 
+def check_rewards(instance: Instance, strategy: Strategy) -> None:
+    """Refuse arms whose rewards the strategy is not made for."""
+    if strategy.part.own:
+        return
+    if not instance.bounded and strategy.sigma is None:
+        if "sigma" not in strategy.part.options:
+            raise InvalidInputError(f"no sigma is for {strategy.name}: {UNBOUNDED}")
+        raise InvalidInputError(
+            f"rewards of Gaussian arms have no bounds: make {strategy.name} with "
+            f"sigma={instance.sigma:g}"
+        )
+    if strategy.sigma is not None and strategy.sigma < instance.sigma:
+        raise InvalidInputError(
+            f"{strategy.name} was told that σ is {strategy.sigma:g}, and the rewards of these arms "
+            f"have {instance.sigma:g}: its error rate would not hold; make it with "
+            f"sigma={instance.sigma:g}"
+        )
+
+
 def in_blocks(instance: Instance, strategy: Strategy) -> bool:
     """Whether runs are so quick that they share a Generator in blocks: DP-SE, and
     everything that leaps; never under a drift.
     """
     if isinstance(instance, Drifting):
         return False
-    leaps = strategy.part.leaps and strategy.episodes == "arm" and strategy.beta != "ids"
+    leaps = strategy.part.leaps and not strategy.together and not strategy.by_person
     return (leaps and not isinstance(instance, ONE_BY_ONE)) or strategy.part.short
 
 
@@ -236,16 +257,22 @@ def reasons_not_to_stop(instance: Instance, strategy: Strategy) -> list[str]:
             "LUCB pulls two arms only until one of them is renewed, and an arm with a low mean "
             "may wait for ever"
         )
-    if strategy.part.freezes and strategy.sampling == "top-two" and len(set(others)) < len(others):
+    tied = len(set(others)) < len(others) and not strategy.together
+    if strategy.part.freezes and strategy.sampling in ("top-two", "eb-tci") and tied:
         reasons.append(
             "some suboptimal arms are tied: the paper's proof that AdaP-TT and AdaP-TT* stop "
             "needs distinct means, and a first noisy mean far below 0 can freeze the best arm"
+        )
+    if strategy.sampling == "eb-tc" and tied:
+        reasons.append(
+            "some suboptimal arms are tied: under eb-tc two of them may lead and challenge each "
+            "other for ever, while the best arm waits; take eb-tci"
         )
     if strategy.episodes == "global" and strategy.sampling == "top-two" and instance.arms > 2:
         reasons.append(
             "often most of them: one global episode does not end while the leader's mean is not "
             "the largest, as the arm above it takes every challenger's sample and the others "
-            "never double"
+            "never double (episodes='global-yielding' always end)"
         )
     return reasons
 

@@ -8,18 +8,19 @@ import numpy as np
 from discreet.arrays import Floats, Ints
 from discreet.drift import NO_DRIFT, STEADY, Drift, shift
 from discreet.errors import InvalidInputError
+from discreet.gaussian import Gaussian
 from discreet.instance import Bernoulli, Beta, Discrete, Drifting, Instance
 from discreet.leaf import leaf
 from discreet.sampled import Sampled
 
 Generator = np.random.Generator
 
-BERNOULLI, DISCRETE, BETA, SAMPLED = 0, 1, 2, 3
+BERNOULLI, DISCRETE, BETA, SAMPLED, GAUSSIAN = 0, 1, 2, 3, 4
 
 
 class Laws(NamedTuple):
     """The arms' reward laws, all of one kind. Make them with `bernoulli`, `discrete`,
-    `beta` or `sampled`.
+    `beta`, `sampled` or `gaussian`.
     """
 
     kind: int
@@ -44,6 +45,8 @@ class Laws(NamedTuple):
     """Sampled: the rewards of all arms, one arm after the other."""
     start: Ints = np.zeros(1, np.int64)
     """Sampled: where each arm begins in `pool`, and where the last one ends."""
+    sigma: float = 0.0
+    """Gaussian: the standard deviation of all arms."""
 
 
 def bernoulli(means: Floats) -> Laws:
@@ -86,6 +89,11 @@ def sampled(means: Floats, pool: Floats, start: Ints) -> Laws:
     return Laws(SAMPLED, means, none, none, none, none, pool=np.array(pool), start=start)
 
 
+def gaussian(means: Floats, sigma: float) -> Laws:
+    """Arms with normal rewards; a phase's sum is normal too, one draw."""
+    return bernoulli(means)._replace(kind=GAUSSIAN, sigma=float(sigma))
+
+
 def laws_of(instance: Instance) -> Laws:
     """The instance as the loops draw from it."""
     if isinstance(instance, Bernoulli):
@@ -97,6 +105,8 @@ def laws_of(instance: Instance) -> Laws:
         return discrete(values, np.array(instance.probabilities))
     if isinstance(instance, Beta):
         return beta(np.array([instance.a, instance.b]).T)
+    if isinstance(instance, Gaussian):
+        return gaussian(np.array(instance.means), instance.sigma)
     if isinstance(instance, Sampled):
         return sampled(np.array(instance.means), instance.flat, np.array(instance.starts))
     raise InvalidInputError(f"there is no simulation of {type(instance).__name__} arms")
@@ -131,6 +141,9 @@ def draw_sum(rng: Generator, laws: Laws, arm: int, count: int) -> float:
     """The sum of `count` rewards of an arm, with one draw where the law allows it."""
     if laws.kind == BERNOULLI:
         return float(rng.binomial(count, laws.mean[arm]))
+    if laws.kind == GAUSSIAN:
+        spread = laws.sigma * math.sqrt(count)
+        return float(count * laws.mean[arm] + spread * rng.standard_normal())
     total = 0.0
     if laws.kind == BETA:
         for _ in range(count):
@@ -158,6 +171,8 @@ def draw_one(rng: Generator, laws: Laws, arm: int) -> float:
         return float(rng.beta(laws.shapes[arm, 0], laws.shapes[arm, 1]))
     if laws.kind == SAMPLED:
         return pick(rng, laws, arm)
+    if laws.kind == GAUSSIAN:
+        return float(laws.mean[arm] + laws.sigma * rng.standard_normal())
     chance = rng.random()
     index = 0
     while chance >= laws.cumulative[arm, index]:
@@ -180,3 +195,17 @@ def draw_for(rng: Generator, laws: Laws, arm: int, person: int) -> float:
     if laws.drift.kind == STEADY:
         return draw_one(rng, laws, arm)
     return 1.0 if rng.random() < success(laws, arm, person) else 0.0
+
+
+@leaf
+def draw_gaussian(rng: Generator, sigma: float) -> float:
+    """Discrete Gaussian noise, from discrete Laplace noise by rejection (Canonne,
+    Kamath & Steinke 2020, Algorithm 3).
+    """
+    wide = math.floor(sigma) + 1
+    p = -math.expm1(-1 / wide)
+    while True:
+        drawn = float(rng.geometric(p) - rng.geometric(p))
+        off = (abs(drawn) - sigma * sigma / wide) / sigma
+        if rng.random() < math.exp(-off * off / 2):
+            return drawn

@@ -8,7 +8,7 @@ released means and counts, never raw outcomes.
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,28 +25,21 @@ from discreet.simulation.outcome import Outcome
 from discreet.simulation.runner import BLOCK
 from discreet.simulation.workers import generator
 from discreet.strategies.betting.book import COUNT, SUM, front_runner, new_book
-from discreet.strategies.betting.interval import interval, new_beside, set_aside
+from discreet.strategies.betting.interval import interval, new_beside, set_aside, shares
 from discreet.strategies.betting.rounds import first_round, next_round
 from discreet.strategies.betting.tilts import betting_rules
 from discreet.strategies.epochs.decide import new_epochs, settle
-from discreet.strategies.phased.tables import (
-    LOW,
-    SPLIT,
-    PhasedRules,
-    pair_thresholds,
-    phase_bonus,
-    phased_rules,
-)
+from discreet.strategies.evidence import epochs_evidence, phased_evidence, stream_evidence
+from discreet.strategies.phased.tables import PhasedRules, phase_bonus, phased_rules
 from discreet.strategies.scales import noise_scale
 from discreet.strategies.strategy import Strategy
-from discreet.strategies.stream.decide import stream_bonus, stream_threshold
+from discreet.strategies.stream.decide import stream_bonus
 from discreet.strategies.stream.tables import StreamRules, stream_rules
 from discreet.strategies.top_two import best_arm
 from discreet.strategies.units import BITS, to_bits
-from discreet.theory.costs import GAUSSIAN, PRIVATE, gap_is_large, numerator, transport_cost
 from discreet.theory.thresholds import epoch_length
 
-LONGEST_STREAM = 2_000_000
+LONGEST_STREAM = stream_loop.ALONE
 SHOWN = 400
 """Points kept of a strategy that releases every sample."""
 
@@ -117,7 +110,7 @@ def run_path(
         raise InvalidInputError(
             f"the way of a run is not drawn for {strategy.name}: what it releases only you know"
         )
-    if strategy.episodes == "global":
+    if strategy.together:
         raise InvalidInputError(
             "the way of a run is not drawn for one global episode: take episodes='arm'"
         )
@@ -152,7 +145,9 @@ def _stream(instance: Instance, strategy: Strategy, rng: np.random.Generator, ca
     trace = np.zeros((min(cap, LONGEST_STREAM), 4 + arms))
     laws, pulls = stream_loop.collected(strategy, laws_of(instance)), np.zeros(arms, np.int64)
     run = compiled(stream_loop.run_stream)
-    found = run(rng, laws, noise_scale(strategy), rules, cap, pulls, trace)
+    noise = noise_scale(strategy)
+    alone = stream_loop.steps_alone(rules, laws, noise, cap)
+    found = run(rng, laws, noise, rules, alone, cap, pulls, trace)
     if found.samples > len(trace):
         raise InvalidInputError(
             f"this run took {found.samples} samples, each of them a release; ways are drawn up to "
@@ -194,7 +189,7 @@ def _traced(
         released=shown.released,
         stopped=bool(found.stopped),
         recommendation=int(found.recommendation),
-        bonus_words="the bonus that makes the leader",
+        bonus_words="the bonus by which the leader is chosen",
         evidence_words="transportation cost as a share of the threshold",
         thinned=thinned,
     )
@@ -221,60 +216,27 @@ def _fill(trace: Floats, arms: int, most: int) -> _Rows:
 def _judge_phased(strategy: Strategy, rules: PhasedRules, shown: _Rows) -> tuple[Floats, Floats]:
     """(bonus, evidence) of every arm at every row."""
     means, counts = shown.means, shown.counts
-    arms = means.shape[1]
-    pair, evidence = pair_thresholds(strategy, arms), np.full(means.shape, math.nan)
+    evidence = np.full(means.shape, math.nan)
     if rules.bonus_scale > 0:
         total = counts.sum(axis=1, keepdims=True)
         bonus = np.sqrt(rules.bonus_scale * np.log(np.maximum(total, 2)) / counts)
     else:
         bonus = phase_bonus(strategy)(counts)
     for row, (mean, count) in enumerate(zip(means, counts, strict=True)):
-        best = int(np.argmax(mean))
-        for arm in range(arms):
-            if arm != best:
-                low, high = pair(count[best], count[arm])
-                evidence[row, arm] = _share(
-                    rules, mean[best] - mean[arm], count[best], count[arm], low, high
-                )
+        evidence[row] = phased_evidence(strategy, rules, mean, count)
     return bonus, evidence
-
-
-def _share(rules: PhasedRules, gap: float, best: float, other: float, low: Any, high: Any) -> float:
-    """The cost as a share of the threshold that `decide.passes` compares it with."""
-    costs = {
-        code: transport_cost(
-            numerator(code, gap, rules.half_epsilon), 1 / best, 1 / other, rules.two_variance
-        )
-        for code in (GAUSSIAN, PRIVATE)
-    }
-    plain, wide = costs[GAUSSIAN] / float(low), costs[PRIVATE] / float(high)
-    if rules.stop == LOW or not gap_is_large(gap, 0.0, rules.half_epsilon):
-        return float(plain)
-    return float(wide if rules.stop == SPLIT else max(plain, wide))
 
 
 def _judge_stream(rules: StreamRules, shown: _Rows) -> tuple[Floats, Floats]:
     """(bonus, evidence) of every arm at every row."""
     bonus, evidence = np.zeros(shown.means.shape), np.full(shown.means.shape, math.nan)
     for row, (mean, count) in enumerate(zip(shown.means, shown.counts, strict=True)):
-        best, time = int(np.argmax(mean)), int(shown.samples[row])
+        time = int(shown.samples[row])
         for arm in range(mean.size):
             bonus[row, arm] = stream_bonus(
                 rules.bonus, rules.bonus_scale, rules.bonus_table, math.log(time), int(count[arm])
             )
-            if arm != best:
-                level = stream_threshold(
-                    rules.threshold,
-                    rules.constant,
-                    rules.threshold_table,
-                    int(count[best]),
-                    int(count[arm]),
-                    time,
-                )
-                top = numerator(GAUSSIAN, mean[best] - mean[arm], math.inf)
-                evidence[row, arm] = (
-                    transport_cost(top, 1 / count[best], 1 / count[arm], rules.two_variance) / level
-                )
+        evidence[row] = stream_evidence(rules, mean, count, time)
     return bonus, evidence
 
 
@@ -293,8 +255,7 @@ def _epochs(instance: Instance, strategy: Strategy, rng: np.random.Generator, ca
         samples += left * length
         left = settle(state, left, epoch, length, epsilon, strategy.delta)
         best = best_arm(state.mean, state.active)
-        share = np.where(played, (state.mean[best] - state.mean) / (2 * state.radius[best]), 1.0)
-        share[best] = math.nan
+        share = np.where(played, epochs_evidence(state, best), 1.0)
         radius = np.where(played, state.radius, math.nan)
         rows.append(_Row(samples, state.mean.copy(), radius, share, played))
     words = "the radius", "gap to the best arm as a share of twice the radius"
@@ -325,7 +286,7 @@ def _betting(instance: Instance, strategy: Strategy, rng: np.random.Generator, c
             more = None if beside is None else beside.of(int(arm))
             within = interval(book.total[arm], strategy.delta, bets, setting, beside=more)
             half[arm] = np.ptp(within) / 2
-        share = np.where(book.out, 1.0, np.clip(book.money / setting.target, 0.0, 0.999))
+        share = shares(book, setting)
         leader = (
             now.winner
             if now.winner >= 0
@@ -335,8 +296,8 @@ def _betting(instance: Instance, strategy: Strategy, rng: np.random.Generator, c
         rows.append(_Row(now.samples, released, half.copy(), share, played))
     stopped = now.winner >= 0
     words = (
-        f"half of the {1 - strategy.delta:.6g} confidence interval",
-        "log of the gambler's money as a share of log(1/δ)",
+        f"half the width of its {1 - strategy.delta:.6g} confidence interval",
+        "evidence against each arm; at 1 it is out: log of what bets won, divided by log(1/δ)",
     )
     return _by_rounds(
         instance, strategy, rows, stopped, now.winner if stopped else front_runner(book), words

@@ -10,11 +10,11 @@ from collections import defaultdict
 from collections.abc import Callable
 
 from discreet.arrays import Ints
-from discreet.simulation.laws import Generator, Laws, draw_for, responses
+from discreet.simulation.laws import Generator, Laws, draw_for, draw_gaussian, responses
 from discreet.simulation.outcome import Outcome
 from discreet.simulation.runner import Runner, one_by_one
 from discreet.strategies.run import new_run
-from discreet.strategies.scales import noise_scale
+from discreet.strategies.scales import noise_scale, sum_noise
 from discreet.strategies.strategy import Strategy
 from discreet.strategies.units import to_bits
 
@@ -35,7 +35,7 @@ def run_people(strategy: Strategy, rng: Generator, laws: Laws, cap: int, pulls: 
                 waiting[place.arm, place.phase] += value
         elif due := run.due():
             run.release([waiting.pop((arm, phase)) + noise() for arm, phase, _ in due])
-            rounds += len(due) if strategy.phased and strategy.episodes == "arm" else 1
+            rounds += len(due) if strategy.phased and not strategy.together else 1
         else:
             break
     return Outcome(int(pulls.sum()), run.recommendation or 0, run.stopped, rounds)
@@ -57,10 +57,13 @@ def sender(strategy: Strategy, rng: Generator, laws: Laws) -> Callable[[int, int
 
 
 def release_noise(strategy: Strategy, rng: Generator) -> Callable[[], float]:
-    """The noise of a released sum: none, discrete Laplace on sums of bits, else
-    Laplace.
+    """The noise of a released sum: none, Laplace or Gaussian; on sums of bits the
+    discrete law.
     """
-    epsilon = strategy.trust_model.noise(strategy.epsilon)
+    epsilon, sigma = strategy.trust_model.noise(strategy.epsilon), sum_noise(strategy)
+    if sigma > 0:
+        bits = to_bits(strategy)
+        return lambda: draw_gaussian(rng, sigma) if bits else sigma * rng.standard_normal()
     if epsilon == math.inf:
         return lambda: 0.0
     if to_bits(strategy):

@@ -10,7 +10,7 @@ from discreet.simulation.laws import Generator, Laws
 from discreet.simulation.loops.betting import run_betting
 from discreet.simulation.loops.epochs import run_epochs
 from discreet.simulation.loops.phased import run_phased
-from discreet.simulation.loops.stream import collected, run_stream
+from discreet.simulation.loops.stream import collected, run_stream, steps_alone
 from discreet.simulation.outcome import Outcome, no_trace
 from discreet.strategies.betting.tilts import betting_rules
 from discreet.strategies.phased.tables import phased_rules
@@ -27,7 +27,7 @@ def plain_player(strategy: Strategy, laws: Laws, cap: int) -> Player | None:
     loop would draw from the same Generator; None for a family that is not in
     `FAMILIES`, and for one global episode.
     """
-    if strategy.part.family not in FAMILIES or strategy.episodes == "global":
+    if strategy.part.family not in FAMILIES or strategy.together:
         return None
     return FAMILIES[strategy.part.family](strategy, laws, cap)
 
@@ -55,7 +55,8 @@ def _stream(strategy: Strategy, laws: Laws, cap: int) -> Player:
     arms = laws.mean.size
     rules, pulls, none = stream_rules(strategy, arms), np.zeros(arms, np.int64), no_trace(arms)
     answers, noise = collected(strategy, laws), noise_scale(strategy)
-    return lambda rng: run_stream(rng, answers, noise, rules, cap, pulls, none)
+    alone = steps_alone(rules, answers, noise, cap)
+    return lambda rng: run_stream(rng, answers, noise, rules, alone, cap, pulls, none)
 
 
 FAMILIES = {"betting": _betting, "epochs": _epochs, "phased": _phased, "stream": _stream}

@@ -33,7 +33,7 @@ def check_calendar(instance: Instance, strategy: Strategy, calendar: Calendar) -
                 "Bernoulli arms, or one delay for all"
             )
         return
-    if strategy.phased and strategy.episodes == "global":
+    if strategy.together:
         raise InvalidInputError(
             "days are not simulated with one global episode: leave accrual out, or take episodes "
             "of each arm"

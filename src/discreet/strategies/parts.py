@@ -6,29 +6,35 @@ A strategy is put together from parts. Each estimator is one row of `ESTIMATORS`
 refusal says what to do. Nothing else compares estimators by name.
 """
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from discreet import scale
 from discreet.errors import InvalidInputError
+from discreet.strategies import top_two
 from discreet.strategies.custom import CustomBonus, CustomGrid, CustomThreshold
-from discreet.trust import TRUSTS
-from discreet.validate import check_beta, check_epsilon, check_gamma, is_word, quoted
+from discreet.strategies.levels import check_privacy
+from discreet.strategies.values import (
+    check_hint,
+    check_known_sigma,
+    check_outcomes,
+    check_share,
+    check_zeta,
+    larger_than_one,
+)
+from discreet.validate import is_word, quoted
 
 if TYPE_CHECKING:
     from discreet.strategies.strategy import Strategy
 
-SAMPLINGS = ("top-two", "uniform", "lucb", "elimination")
+SAMPLINGS = tuple(top_two.SAMPLINGS)
 THRESHOLDS = ("printed", "proved", "empirical")
-COSTS = ("gaussian", "private")
-EPISODES = ("arm", "global")
+COSTS = ("gaussian", "private", "kl")
+EPISODES = ("arm", "global", "global-yielding")
 YES_NO, NUMBERS = scale.YES_NO, scale.NUMBERS
-OUTCOMES = (YES_NO, NUMBERS)
 CUSTOM = "custom"
 """Stands for a function of your own where values of an option are listed."""
-
 
 COINS, BLOCKS, SHUFFLED, ORDER = "coins", "blocks", "shuffled", "order"
 """How a live trial deals people to arms; what each means is in `trials.dealing`."""
@@ -52,8 +58,13 @@ class Estimator:
     """Its sampling rules, the usual one first."""
     thresholds: tuple[str, ...] = (*THRESHOLDS, CUSTOM)
     costs: tuple[str, ...] = ("gaussian",)
+    """Its transportation costs; a choice where the preset does not say which."""
     gamma: bool = False
     """Its privacy has a γ."""
+    gaussian: bool = False
+    """Its sums may be noised with Gaussian noise in place of Laplace noise: for (ε, γ)
+    with a trusted collector, or for ρ.
+    """
     forgets: bool = False
     """A mean is of the last phase only, not of all samples."""
     each_answer: bool = False
@@ -89,13 +100,15 @@ class Estimator:
 
 
 TOP_TWO = frozenset({"beta", "bonus", "s", "alpha"})
+SIGMA = frozenset({"sigma"})
 PHASED = TOP_TWO | {"episodes", "grid"}
 ESTIMATORS = {
     "mle": Estimator(
         "the mean of all samples, after every sample",
         "stream",
         ("none",),
-        TOP_TWO,
+        TOP_TWO | SIGMA,
+        costs=("gaussian", "kl"),
         each_answer=True,
         dealings=(ORDER,),
     ),
@@ -103,7 +116,16 @@ ESTIMATORS = {
         "the mean of all samples, renewed when an arm's pulls have doubled",
         "phased",
         ("none",),
-        PHASED,
+        PHASED | SIGMA,
+        leaps=True,
+    ),
+    "forget": Estimator(
+        "the mean of the last phase, renewed when an arm's pulls have doubled",
+        "phased",
+        ("none",),
+        PHASED - {"s", "alpha"},
+        thresholds=("printed", "proved", CUSTOM),
+        forgets=True,
         leaps=True,
     ),
     "ctb": Estimator(
@@ -111,6 +133,7 @@ ESTIMATORS = {
         "stream",
         ("local",),
         TOP_TWO,
+        costs=("gaussian", "kl"),
         each_answer=True,
         dealings=(ORDER,),
         bits=True,
@@ -125,11 +148,13 @@ ESTIMATORS = {
         dealings=(ORDER,),
     ),
     "daf": Estimator(
-        "the mean of the last phase with Laplace noise, renewed when an arm's pulls have doubled",
+        "the mean of the last phase with Laplace noise (with a gamma or a rho, Gaussian), renewed "
+        "when an arm's pulls have doubled",
         "phased",
         ("global",),
         PHASED - {"s", "alpha"},
-        costs=COSTS,
+        costs=("gaussian", "private"),
+        gaussian=True,
         forgets=True,
         leaps=True,
         freezes=True,
@@ -156,13 +181,14 @@ ESTIMATORS = {
         },
     ),
     "bets": Estimator(
-        "sums of fresh batches: with discrete Laplace noise (global), of randomised responses "
-        "(local) or bare",
+        "sums of fresh batches: with discrete Laplace noise (global; with a gamma or a rho, "
+        "discrete Gaussian), of randomised responses (local) or bare",
         "betting",
         ("global", "local", "none"),
         frozenset({"zeta", "hint", "outcomes"}),
         samplings=("elimination", "top-two"),
         thresholds=("proved",),
+        gaussian=True,
         bits=True,
         prices_noise=True,
         dealings=(COINS, BLOCKS),
@@ -198,71 +224,36 @@ class Option(NamedTuple):
     check: Callable[[Any], object] | None = None
 
 
-def _check_share(beta: Any) -> None:
-    if isinstance(beta, str):
-        if beta != "ids":
-            raise InvalidInputError(f"beta must be a number in (0, 1) or 'ids'; got {quoted(beta)}")
-    else:
-        check_beta(beta)
-
-
-def _check_zeta(zeta: Any) -> None:
-    if isinstance(zeta, bool) or not isinstance(zeta, int | float) or not 0 <= zeta < 1:
-        raise InvalidInputError(
-            f"zeta must lie in [0, 1), as rewards lie in [0, 1]; got {quoted(zeta)}; with 1 or "
-            "more any arm would do"
-        )
-
-
-def _check_hint(hint: Any) -> None:
-    number = isinstance(hint, int | float) and not isinstance(hint, bool)
-    if not number or not (hint == 0 or 1e-6 <= hint <= 1):
-        raise InvalidInputError(
-            "hint is the difference between arms that one expects to find, a number from 1e-6 to "
-            f"1, or 0 for none; got {quoted(hint)}"
-        )
-
-
-def _check_outcomes(outcomes: Any) -> None:
-    if not is_word(outcomes, OUTCOMES):
-        raise InvalidInputError(
-            f"outcomes must be {YES_NO} or {NUMBERS} (any number in [0, 1]); got {quoted(outcomes)}"
-        )
-
-
-def _larger_than_one(what: str) -> Callable[[Any], None]:
-    def check(value: Any) -> None:
-        if not isinstance(value, int | float) or not 1 < value < math.inf:
-            raise InvalidInputError(f"{what} must be a number larger than 1; got {quoted(value)}")
-
-    return check
-
-
 OPTIONS = {
     "beta": Option(
         0.5,
         "beta is the leader's share in Top Two sampling; {sampling} has no leader",
-        _check_share,
+        check_share,
     ),
-    "zeta": Option(0.0, "zeta, the indifference gap, is a part of bet-se only", _check_zeta),
+    "zeta": Option(0.0, "zeta, the indifference gap, is a part of bet-se only", check_zeta),
     "hint": Option(
-        0.0, "hint, the difference one expects to find, is a part of bet-se only", _check_hint
+        0.0, "hint, the difference one expects to find, is a part of bet-se only", check_hint
     ),
     "outcomes": Option(
         YES_NO,
         "outcomes, what bet-se expects outcomes to be, is a part of bet-se only: {name} takes any "
         "number in [0, 1] as it is",
-        _check_outcomes,
+        check_outcomes,
     ),
     "episodes": Option("arm", "episodes and grid are for the phased estimators dpa and daf"),
     "grid": Option("doubling", "episodes and grid are for the phased estimators dpa and daf"),
-    "s": Option(
-        1.2, "s belongs to the bonus b^G, which {name} does not use", _larger_than_one("s")
-    ),
+    "s": Option(1.2, "s belongs to the bonus b^G, which {name} does not use", larger_than_one("s")),
     "alpha": Option(
-        1.2, "alpha belongs to the bonus b^G, which {name} does not use", _larger_than_one("alpha")
+        1.2, "alpha belongs to the bonus b^G, which {name} does not use", larger_than_one("alpha")
     ),
     "bonus": Option("ucb", "{sampling} sampling uses no bonus"),
+    "sigma": Option(
+        None,
+        "sigma is for rewards without bounds, which {name} does not take: its rewards lie in [0, "
+        "1]. Choose a range and clip what lies outside it (outside='clip'), or take ttucb or "
+        "ttucb-batched, which have no privacy",
+        check_known_sigma,
+    ),
 }
 """The options by name, each with its usual value and what is said where it is not
 taken.
@@ -273,7 +264,9 @@ def check(strategy: "Strategy") -> None:
     """Refuse parts that the estimator does not take, or that do not fit together, with
     the reason.
     """
-    _check_privacy(strategy)
+    check_privacy(strategy)
+    if strategy.cost not in strategy.part.costs:
+        raise InvalidInputError(COST_REFUSALS[strategy.cost])
     row = strategy.part
     for name, option in OPTIONS.items():
         value = getattr(strategy, name)
@@ -297,7 +290,7 @@ def check(strategy: "Strategy") -> None:
 
 def _usual(value: Any, option: Option) -> bool:
     """Whether nothing was chosen; nothing but a word or a number can be."""
-    return isinstance(value, str | int | float) and value == option.usual
+    return value is option.usual or (isinstance(value, str | int | float) and value == option.usual)
 
 
 def _refuse(strategy: "Strategy", name: str, usual: str, value: Any) -> None:
@@ -342,44 +335,44 @@ def usual_trust(estimator: str, name: str, trust: str) -> str:
     return only
 
 
-def _check_privacy(strategy: "Strategy") -> None:
-    row, model = strategy.part, TRUSTS[strategy.trust]
-    if not model.private:
-        if strategy.epsilon is not None:
-            raise InvalidInputError(
-                f"{strategy.name} has no privacy: leave epsilon out, or take a private strategy"
-            )
-    elif strategy.epsilon is None:
-        other = ", or trust='none'" if "none" in row.trusts else ""
-        raise InvalidInputError(
-            f"{strategy.name} is private: say how private, for instance epsilon=1{other}"
-        )
-    else:
-        check_epsilon(strategy.epsilon)
-    if row.gamma != (strategy.gamma is not None):
-        raise InvalidInputError(
-            "gamma belongs to gauss-tt, and gauss-tt needs it, for instance gamma=1e-6"
-        )
-    if strategy.gamma is not None:
-        check_gamma(strategy.gamma)
-    if strategy.cost not in row.costs:
-        raise InvalidInputError(
-            "the private cost W^{G,ε} is for the estimator daf; take cost='gaussian'"
-        )
+COST_REFUSALS = {
+    "private": "the private cost W^{G,ε} is for the estimator daf; take cost='gaussian'",
+    "kl": (
+        "the Bernoulli cost W^KL is for means of rewards in [0, 1] as they are (ttucb) or of "
+        "randomised responses (ctb-tt), renewed with every sample; take cost='gaussian'"
+    ),
+}
+"""What is said where an estimator does not have a cost."""
 
 
 def _check_fit(strategy: "Strategy") -> None:
     """Refuse options that the estimator takes but that do not go together."""
-    if strategy.sampling != "top-two" and strategy.beta != 0.5:
+    if strategy.cost == "kl" and strategy.threshold == "printed":
+        raise InvalidInputError(
+            "the paper prints no threshold for the Bernoulli cost W^KL: take proved or empirical"
+        )
+    if strategy.cost == "kl" and strategy.sigma is not None:
+        raise InvalidInputError(
+            "the Bernoulli cost W^KL is for rewards in [0, 1]: leave sigma out, or take "
+            "cost='gaussian'"
+        )
+    if strategy.sampling not in top_two.DUELS and strategy.beta != 0.5:
         raise InvalidInputError(OPTIONS["beta"].refusal.format(sampling=strategy.sampling))
     if strategy.sampling not in ("top-two", "lucb") and not isinstance(strategy.bonus, str):
         raise InvalidInputError(OPTIONS["bonus"].refusal.format(sampling=strategy.sampling))
-    if strategy.episodes == "global" and strategy.sampling in ("elimination", "lucb"):
+    if strategy.phased and strategy.sampling == "ts-tc":
+        raise InvalidInputError(top_two.NO_DRAWS)
+    if strategy.together and strategy.sampling in ("elimination", "lucb", "eb-tc"):
         raise InvalidInputError(
             f"{strategy.sampling} does not fit one global episode: arms that are not pulled never "
-            "double"
+            "double; take eb-tci or track-and-stop, which always end it"
         )
-    if strategy.episodes == "global" and strategy.grid != "doubling":
+    if strategy.episodes == "global-yielding" and strategy.sampling != "top-two":
+        raise InvalidInputError(
+            f"in global-yielding a challenger steps back, and {strategy.sampling} has none: take "
+            "episodes='global'"
+        )
+    if strategy.together and strategy.grid != "doubling":
         raise InvalidInputError(
             "one global episode ends when all arms have doubled: it takes no grid of your own"
         )

@@ -23,8 +23,11 @@ import numpy as np
 
 from discreet.errors import DiscreetError, InvalidInputError
 from discreet.strategies.parts import SHUFFLED
+from discreet.strategies.scales import noise_scale, sum_noise
 from discreet.strategies.strategy import Strategy
 
+UNSEEN = 12.0
+"""One over the variance of a uniform law: what is known of a mean nobody has seen."""
 REQUIRED: Any = object()
 """The default of a stored field that every file has: where it is missing, the file was
 changed.
@@ -33,6 +36,10 @@ changed.
 
 Deal = Callable[[list[int]], int]
 """Draws an arm, given the weight of each: its odds, or how many places it has left."""
+
+
+Spread = Callable[[int, list[int]], Sequence[int]]
+"""Draws how many of so many people each arm gets, given the weight of each."""
 
 
 def in_order(weights: list[int]) -> int:
@@ -91,6 +98,14 @@ class ArmView:
     """Outcomes behind the mean."""
     mean: float | None
     interval: tuple[float, float] | None
+
+
+class Belief(NamedTuple):
+    """What released numbers say of an arm's mean reward, about: for planning only."""
+
+    mean: float
+    error: float
+    """Its standard error."""
 
 
 class Lead(NamedTuple):
@@ -160,6 +175,13 @@ class Run(ABC):
             key = (place.arm, place.phase)
             sizes[key] = sizes.get(key, 0) + place.size
         return [Place(arm, phase, size) for (arm, phase), size in sorted(sizes.items())]
+
+    def fill(self, spread: Spread) -> None:
+        """Fill every place up to the next release, or the cap, at once: for whoever
+        plays on what nobody has to be told. `spread` draws where that is left to
+        chance.
+        """
+        self.take_all()
 
     @property
     def closed(self) -> bool:
@@ -233,6 +255,32 @@ class Run(ABC):
     def leads(self) -> list[Lead]:
         """What was released in place of means; mostly nothing."""
         return []
+
+    def evidence(self) -> list[float | None]:
+        """The evidence that each arm is not the best, as a share of what puts it out;
+        None for the arm that leads, and before anything is known.
+        """
+        return [None] * self.arms
+
+    def beliefs(self) -> list[Belief]:
+        """What the last released mean of each arm says about the true one: before it
+        was seen, anything between 0 and 1; then as much as its people and its noise
+        leave open.
+        """
+        strategy, found = self.strategy, list[Belief]()
+        sigma, scale = sum_noise(strategy), noise_scale(strategy)
+        laplace = 0.0 if sigma else 2**0.5 / strategy.trust_model.noise(strategy.epsilon)
+        shrink = strategy.trust_model.shrink(strategy.epsilon) if strategy.part.bits else 1.0
+        for arm in self.table():
+            if arm.mean is None:
+                found.append(Belief(0.5, UNSEEN**-0.5))
+                continue
+            sent = min(max(0.5 + shrink * (arm.mean - 0.5), 0.05), 0.95)
+            spread = (sent * (1 - sent) + scale**2) / shrink**2
+            seen = 1 / (spread / arm.count + (max(sigma, laplace) / arm.count) ** 2)
+            precision = UNSEEN + seen
+            found.append(Belief((UNSEEN / 2 + seen * arm.mean) / precision, precision**-0.5))
+        return found
 
     @abstractmethod
     def would_stop(self, delta: float) -> bool:

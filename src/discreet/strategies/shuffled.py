@@ -14,7 +14,18 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import DiscreetError, InvalidInputError
-from discreet.strategies.run import ArmView, Deal, Lead, Opening, Place, Run, Totals, in_order
+from discreet.strategies.run import (
+    ArmView,
+    Belief,
+    Deal,
+    Lead,
+    Opening,
+    Place,
+    Run,
+    Spread,
+    Totals,
+    in_order,
+)
 
 
 class ShuffledRun(Run):
@@ -112,6 +123,15 @@ class ShuffledRun(Run):
         self.samples += 1
         return Place(arm, int(self.phase[arm]), 1)
 
+    def fill(self, spread: Spread) -> None:
+        """All places of the round, as far as the cap allows: how many each arm gets is
+        fixed, whatever the order.
+        """
+        if self.closed:
+            self.open()
+        self.samples += self.to_deal()
+        self.left[:] = 0
+
     def to_deal(self) -> int:
         """The places of the round that nobody has yet, as far as the cap allows."""
         return 0 if self.stopped else max(min(int(self.left.sum()), self.cap - self.samples), 0)
@@ -148,6 +168,14 @@ class ShuffledRun(Run):
     def leads(self) -> list[Lead]:
         """What was released in place of means."""
         return self.inner.leads()
+
+    def evidence(self) -> list[float | None]:
+        """By what was released."""
+        return self.inner.evidence()
+
+    def beliefs(self) -> list[Belief]:
+        """By what was released."""
+        return self.inner.beliefs()
 
     def totals(self, units: Sequence[int]) -> Totals:
         """What is summed of a batch."""

@@ -13,15 +13,21 @@ from typing import Any
 from discreet.errors import InvalidInputError
 from discreet.strategies import parts
 from discreet.strategies.custom import CustomBonus, CustomGrid, CustomThreshold
+from discreet.strategies.top_two import STEPS
 from discreet.trust import TRUSTS, Trust
 from discreet.validate import check_delta, real
 from discreet.words import NO_GUARANTEE
 
-OPTIONS = {"sampling", "threshold", *parts.OPTIONS} - {"zeta", "hint", "outcomes"}
+OPTIONS = {"sampling", "threshold", "cost", *parts.OPTIONS} - {"zeta", "hint", "outcomes"}
 """What a preset lets one choose beside its levels."""
-LEVELS = {"delta", "epsilon", "gamma", "trust", "zeta", "hint", "outcomes"}
+LEVELS = {"delta", "epsilon", "gamma", "rho", "trust", "zeta", "hint", "outcomes"}
 YOUNGER = {"hint": 0.0, "outcomes": parts.YES_NO}
 """Options that older folders know nothing of, with what that means."""
+UNSAID = {"rho": None, "sigma": None}
+"""What is written down only where it is given: what was written before there
+were any stays as it is.
+"""
+NUMBERS = ("delta", "epsilon", "gamma", "rho", "beta", "zeta", "hint", "s", "alpha", "sigma")
 CUSTOM = (CustomThreshold, CustomBonus, CustomGrid)
 
 
@@ -37,6 +43,10 @@ class Strategy:
     epsilon: float | None = None
     gamma: float | None = None
     sampling: str = "top-two"
+    """Whom to sample next. The paper's Top Two rule, others of that family (`eb-tc`,
+    `eb-tci`, `ts-tc`), `track-and-stop`, `uniform`, `lucb` or `elimination`: the error
+    rate is the threshold's, whatever the rule.
+    """
     cost: str = "gaussian"
     threshold: str | CustomThreshold = "proved"
     beta: float | str = 0.5
@@ -64,11 +74,31 @@ class Strategy:
     """What the estimator bets expects outcomes to be: `yes-no`, or `numbers`, of which
     it uses the variance. Both are right for any outcomes in [0, 1].
     """
+    rho: float | None = None
+    """ρ of zero-concentrated privacy (zCDP), in place of epsilon: sums with Gaussian
+    noise.
+    """
+    sigma: float | None = None
+    """Of strategies without privacy: rewards are σ-sub-Gaussian, and have no bounds.
+    None: they lie in [0, 1], and σ = 1/2.
+    """
 
     def __post_init__(self) -> None:
         """Refuse parts that do not fit together, with the reason."""
         check_delta(self.delta)
-        for name in ("delta", "epsilon", "gamma", "beta", "zeta", "hint", "s", "alpha"):
+        numbers = (
+            "delta",
+            "epsilon",
+            "gamma",
+            "rho",
+            "beta",
+            "zeta",
+            "hint",
+            "s",
+            "alpha",
+            "sigma",
+        )
+        for name in numbers:
             value = getattr(self, name)
             if not math.isnan(number := real(value)):
                 object.__setattr__(
@@ -85,7 +115,10 @@ class Strategy:
         """The same strategy with other levels or options; what makes it the strategy it
         is stays.
         """
-        fixed = set(changes) - OPTIONS - LEVELS
+        from discreet.strategies.presets import PARTS
+
+        own = set(PARTS.get(self.name, {})) - set(self.part.refusals)
+        fixed = set(changes) - (OPTIONS - own) - LEVELS
         if fixed:
             raise InvalidInputError(
                 f"{sorted(fixed)[0]!r} is not an option of {self.name}: make another preset"
@@ -96,7 +129,8 @@ class Strategy:
         """The same strategy without privacy, where its estimator has that; else
         None.
         """
-        return self.with_(trust="none", epsilon=None) if "none" in self.part.trusts else None
+        bare = {"trust": "none", "epsilon": None, "gamma": None, "rho": None}
+        return self.with_(**bare) if "none" in self.part.trusts else None
 
     @property
     def part(self) -> parts.Estimator:
@@ -109,6 +143,16 @@ class Strategy:
         return TRUSTS[self.trust]
 
     @property
+    def pure(self) -> bool:
+        """Whether its privacy, if any, is said by ε alone."""
+        return self.gamma is None and self.rho is None
+
+    @property
+    def level(self) -> tuple[str, float | None]:
+        """The number that says how private, and its name: what each release states."""
+        return ("epsilon", self.epsilon) if self.rho is None else ("rho", self.rho)
+
+    @property
     def phased(self) -> bool:
         """Whether means are renewed at the ends of phases, between which nothing new is
         learned.
@@ -116,13 +160,27 @@ class Strategy:
         return self.part.family == "phased"
 
     @property
+    def together(self) -> bool:
+        """Whether all arms renew their means at once: one global episode."""
+        return self.episodes != "arm"
+
+    @property
+    def by_person(self) -> bool:
+        """Whether a run must be followed person by person, and cannot leap from release
+        to release.
+        """
+        return self.part.each_answer or self.beta == "ids" or self.sampling in STEPS
+
+    @property
     def reference(self) -> str:
         """Where the strategy comes from."""
-        from discreet.strategies.presets import REFERENCES
+        from discreet.strategies.presets import REFERENCES, RULES
 
         source = REFERENCES.get(self.name, "composed from the parts of the paper's strategies")
-        usual = self.part.samplings[0]
-        return source if self.sampling == usual else f"{source}; with {self.sampling} sampling"
+        if self.sampling == self.part.samplings[0]:
+            return source
+        rule = f" ({RULES[self.sampling]})" if self.sampling in RULES else ""
+        return f"{source}; with {self.sampling} sampling{rule}"
 
     @property
     def privacy(self) -> str:
@@ -130,6 +188,8 @@ class Strategy:
         model = self.trust_model
         if not model.private:
             return f"none: {model.where}"
+        if self.rho is not None:
+            return f"{self.rho:.15g}-{model.name} zCDP: {model.where}"
         level = (
             f"{self.epsilon:.15g}"
             if self.gamma is None
@@ -154,10 +214,10 @@ class Strategy:
                 f"more than {self.zeta:g} below the best with probability at most {self.delta:g} "
                 "(rewards in [0, 1])"
             )
-        return (
-            f"wrong with probability at most {self.delta:g}, for rewards in [0, 1] and a unique "
-            "best arm"
-        )
+        rewards = "rewards in [0, 1]"
+        if self.sigma is not None:
+            rewards = f"σ-sub-Gaussian rewards with σ = {self.sigma:g}"
+        return f"wrong with probability at most {self.delta:g}, for {rewards} and a unique best arm"
 
     @property
     def proved(self) -> bool:
@@ -197,7 +257,7 @@ class Strategy:
 
     def describe(self) -> dict[str, Any]:
         """Plain types for people; parts that are Python functions by their names."""
-        fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        fields = _said({name: getattr(self, name) for name in self.__dataclass_fields__})
         return {
             name: f"custom: {part.name}" if isinstance(part, CUSTOM) else part
             for name, part in fields.items()
@@ -212,7 +272,7 @@ class Strategy:
                 raise InvalidInputError(
                     f"{part.name!r} is a Python function and cannot be written down as data"
                 )
-        return asdict(self)
+        return _said(asdict(self))
 
     @staticmethod
     def from_dict(description: dict[str, Any]) -> "Strategy":
@@ -236,6 +296,11 @@ class Strategy:
         if not isinstance(description, dict):
             raise InvalidInputError("not the description of a strategy: a JSON object is needed")
         return Strategy.from_dict(description)
+
+
+def _said(fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields that are written down."""
+    return {name: fields[name] for name in fields if fields[name] != UNSAID.get(name, ...)}
 
 
 def check_strategy(strategy: Any) -> Strategy:

@@ -1,5 +1,5 @@
-"""Whom to sample: leader, challenger, tracking, and the rules beside Top Two (LUCB,
-levelling).
+"""Whom to sample: leaders, challengers, tracking, and the rules beside Top Two (LUCB,
+levelling; Track-and-Stop is in `tracking`).
 
 Everything here stands before the wall: it takes released means and public counts. A
 priority is written once, here: two algebraically equal forms break ties differently, so
@@ -10,14 +10,37 @@ import math
 
 from discreet.arrays import Flags, Floats, Ints
 from discreet.leaf import leaf
-from discreet.theory.costs import numerator
+from discreet.theory.costs import numerator, transport_cost
 
-TOP_TWO, UNIFORM, LUCB, ELIMINATION = 0, 1, 2, 3
+TOP_TWO, UNIFORM, LUCB, ELIMINATION, EB_TC, EB_TCI, TS_TC, TRACK = range(8)
 """Codes of the sampling rules."""
-SAMPLINGS = {"top-two": TOP_TWO, "uniform": UNIFORM, "lucb": LUCB, "elimination": ELIMINATION}
+SAMPLINGS = {
+    "top-two": TOP_TWO,
+    "uniform": UNIFORM,
+    "lucb": LUCB,
+    "elimination": ELIMINATION,
+    "eb-tc": EB_TC,
+    "eb-tci": EB_TCI,
+    "ts-tc": TS_TC,
+    "track-and-stop": TRACK,
+}
+DUELS = ("top-two", "eb-tc", "eb-tci", "ts-tc")
+"""Rules with a leader and a challenger."""
+STEPS = ("eb-tci", "track-and-stop")
+"""Rules with which no run can leap from release to release."""
+NO_DRAWS = (
+    "ts-tc is for strategies that learn from every sample, as a leader drawn at a release stands "
+    "until the next, and those become ever rarer: take eb-tci or track-and-stop"
+)
+WORD = 2**32 - 1
+"""Numbers of `scramble` have 32 bits."""
 FILTER = 1.0 - 1e-14
 """Safety factor of the division-free test in `challenger`: it only skips arms that
 certainly lose.
+"""
+LEAST_SHARE = 2.0**-10
+"""Leaps are for shares from this to 1 less this: `tracked` and `tracks_leader` are
+proved to round alike only there.
 """
 
 
@@ -103,9 +126,68 @@ def challenger(leader: int, inverse: Floats, tops: Floats) -> int:
 
 
 @leaf
+def improved_cost(
+    top: float, inverse_leader: float, inverse_pulls: float, two_variance: float, pulls: int
+) -> float:
+    """W + log N of a TCI challenger (Jourdan et al. 2022): the smallest challenges, so
+    that no arm waits for ever.
+    """
+    return transport_cost(top, inverse_leader, inverse_pulls, two_variance) + math.log(pulls)
+
+
+@leaf
+def scramble(word: int) -> int:
+    """32 bits that look drawn at random, of 32 bits: every bit of one changes half of
+    the other.
+    """
+    for _ in range(2):
+        word = (word ^ (word >> 16)) * 0x45D9F3B & WORD
+    return word ^ (word >> 16)
+
+
+@leaf
+def public_word(pulls: Ints, sums: Floats) -> int:
+    """32 bits of how often every arm was pulled, and of the released sums: whoever has
+    the record can compute them.
+    """
+    word = 1
+    for arm in range(pulls.size):
+        word = scramble(word ^ (pulls[arm] & WORD))
+        word = scramble(word ^ (int(65536.0 * sums[arm]) & WORD))
+    return word
+
+
+@leaf
+def ts_leader(mean: Floats, counts: Ints, pulls: Ints, sums: Floats, two_variance: float) -> int:
+    """TS leader: the best arm in a draw from the posterior N(mean, σ²/count) of every
+    arm, ties to the lowest index.
+
+    Nothing is drawn here: normal variables are made of `public_word`, so that decisions
+    can be replayed.
+    """
+    word = public_word(pulls, sums)
+    leader, most = -1, 0.0
+    for arm in range(mean.size):
+        radius = math.sqrt(-2.0 * math.log((scramble(word ^ (2 * arm + 1)) + 0.5) / (WORD + 1)))
+        angle = 2.0 * math.pi * scramble(word ^ (2 * arm + 2)) / (WORD + 1)
+        drawn = mean[arm] + math.sqrt(0.5 * two_variance / counts[arm]) * radius * math.cos(angle)
+        if leader < 0 or drawn > most:
+            leader, most = arm, drawn
+    return leader
+
+
+@leaf
 def tracks_leader(led: int, led_pulls: int, beta: float) -> bool:
     """beta-tracking: the leader is pulled iff N^B_B <= beta (L_B + 1)."""
     return led_pulls <= beta * (led + 1)
+
+
+@leaf
+def tracked(beta: float, rounds: int) -> int:
+    """N^B_B after so many rounds led by B, with the rounding of `tracks_leader`."""
+    if rounds == 0:
+        return 0
+    return math.floor(beta * rounds) + 1
 
 
 @leaf

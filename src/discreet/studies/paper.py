@@ -6,12 +6,10 @@ local), so that an interrupted one goes on where it was, to one table. What it s
 about the paper is in `findings`, the report in `discreet.reports`.
 """
 
-import json
 import math
-import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,18 +18,17 @@ import numpy as np
 from discreet import theory
 from discreet.arrays import Ints
 from discreet.errors import InvalidInputError
-from discreet.files import write
 from discreet.instance import Bernoulli, benchmarks
 from discreet.results import Results
 from discreet.simulation import engine
 from discreet.strategies import presets, strategy
-from discreet.studies.folder import check_folder
-from discreet.studies.run import OnStep, Step, run_study
+from discreet.studies.place import prepare, run_part, write_table
+from discreet.studies.run import OnStep
 from discreet.studies.study import Study
 from discreet.studies.table import statistics
 from discreet.theory import thresholds
 from discreet.trust import TRUSTS
-from discreet.validate import named, quoted
+from discreet.validate import quoted
 from discreet.version import __version__
 
 if TYPE_CHECKING:
@@ -43,7 +40,7 @@ GLOBAL = (0.001, 0.005, 0.01, 0.05, *(i / 10 for i in range(1, 11)), 10.0, 100.0
 LOCAL = (0.01, 0.05, *(i / 10 for i in range(1, 11)), 10.0, 100.0)
 LEAST_LOCAL = 0.1
 QUICK = {
-    "instances": ("mu2", "mu4"),
+    "instances": ("mu1", "mu2"),
     "global": (0.01, 0.1, 0.5, 1.0, 10.0),
     "local": (0.5, 1.0, 10.0),
     "runs": 100,
@@ -71,8 +68,6 @@ once, as `proved`.
 """
 THRESHOLDS = {"global": ("empirical", "printed", "proved"), "local": ("empirical", "proved")}
 """By trust, what the findings and the pictures tell apart."""
-MARKER = "reproduce.json"
-OURS = {MARKER, "runs", "figures", "report.html", "table.parquet"}
 Say = Callable[[str], None]
 
 
@@ -213,30 +208,29 @@ def _with_authors(table: "pl.DataFrame", runs: int) -> "pl.DataFrame":
 # --- how long the local part takes ----------------------------------------------------
 
 
-def local_pace() -> float:
-    """Seconds for a sample of ctb-tt on this machine, on all its threads: the best of a
-    few tries of some millions.
+def local_pace(level: float) -> float:
+    """Seconds for a sample of ctb-tt on this machine, on all its threads.
+
+    The best of a few tries of some millions; below `LEAST_LOCAL`, where runs leap and
+    longer ones have a better pace, one try with a run for each thread.
     """
-    trial = presets.ctb_tt(0.5, DELTA)
-    engine.simulate(benchmarks.mu4, trial, 2, SEED)  # compiles
-    tries = [engine.simulate(benchmarks.mu2, trial, 8, SEED) for _ in range(5)]
+    short = level >= LEAST_LOCAL
+    trial = presets.ctb_tt(0.5 if short else level, DELTA)
+    engine.simulate(benchmarks.mu4, presets.ctb_tt(1, DELTA), 2, SEED)  # compiles
+    runs, times = (8, 5) if short else (os.cpu_count() or 1, 1)
+    tries = [engine.simulate(benchmarks.mu2, trial, runs, SEED) for _ in range(times)]
     return min(float(results.seconds / results.samples.sum()) for results in tries)
 
 
-def local_seconds(
-    free: Iterable[dict[str, Any]], levels: Iterable[float], runs: int, pace: float
-) -> float:
-    """About how long ctb-tt will take, from the samples of the cells without privacy.
-
-    Randomised response shrinks gaps by tanh(ε/2), and it is simulated one sample at a
-    time.
+def local_seconds(free: Iterable[dict[str, Any]], paces: Mapping[float, float], runs: int) -> float:
+    """About how long ctb-tt will take at each ε with its pace, from the samples of the
+    cells without privacy: randomised response shrinks gaps by tanh(ε/2).
     """
     samples = sum(
         row["mean"] for row in free if row["strategy"] == "ttucb" and row["mean"] is not None
     )
-    return float(
-        pace * runs * samples * sum(1 / TRUSTS["local"].shrink(level) ** 2 for level in levels)
-    )
+    shrink = TRUSTS["local"].shrink
+    return float(runs * samples * sum(pace / shrink(level) ** 2 for level, pace in paces.items()))
 
 
 def in_words(seconds: float) -> str:
@@ -268,9 +262,7 @@ def run_paper(
         f"{', '.join(scope.instances)}, δ = {DELTA:g}, in {folder}"
     )
     table = _simulate(folder, scope, studies, progress, tell)
-    content = BytesIO()
-    table.write_parquet(content)
-    write(folder / "table.parquet", content.getvalue())
+    write_table(folder, table)
     return table
 
 
@@ -281,55 +273,20 @@ def _simulate(
     import polars as pl
 
     tables = list[pl.DataFrame]()
-    before = 0
-    total = sum(study.runs * len(study.cells) for study in studies.values())
     for part, study in studies.items():
-
-        def show(step: Step, before: int = before) -> None:
-            if progress is not None:
-                progress(Step(step.cell, step.cell_done, step.cell_runs, before + step.done, total))
-
         if part.startswith("local"):
             _announce(part, tables[0], study, tell)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", engine.MayNotStopWarning)
-            found = run_study(study, folder / "runs" / part, progress=show).drop("seconds")
+        found = run_part(folder, studies, part, progress)
         tables.append(_with_authors(found, scope.runs) if part == "global" else found)
-        before += study.runs * len(study.cells)
     return pl.concat(tables)
 
 
 def _announce(part: str, free: "pl.DataFrame", study: Study, tell: Say) -> None:
     levels = {cell.strategy.epsilon for cell in study.cells if cell.strategy.epsilon is not None}
-    seconds = local_seconds(free.to_dicts(), levels, study.runs, local_pace())
+    paces = {level: local_pace(level) for level in levels}
+    seconds = local_seconds(free.to_dicts(), paces, study.runs)
     small = f" for ε < {LEAST_LOCAL:g}" if part == "local-small" else ""
     tell(f"the local study{small} will take {in_words(seconds)}, if begun anew")
-
-
-def prepare(folder: Path, studies: dict[str, Study]) -> None:
-    """Make the folder ours: new, empty, or one of an earlier start. Refuses before it
-    changes anything.
-    """
-    try:
-        if folder.exists():
-            names = sorted(path.name for path in folder.iterdir())
-            ours = OURS if MARKER in names else set[str]()
-            for name in names:
-                if name not in ours and not name.startswith(tuple(f".{part}." for part in ours)):
-                    raise InvalidInputError(
-                        f"{named(folder)} holds {name!r}, which is not of this study: take an "
-                        "empty or a new folder"
-                    )
-        for part, study in studies.items():
-            check_folder(study, folder / "runs" / part)
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InvalidInputError(f"cannot use {folder}: {error.strerror or error}") from None
-    if not (folder / MARKER).exists():
-        write(
-            folder / MARKER,
-            json.dumps({"made by": "discreet reproduce", "version": __version__}) + "\n",
-        )
 
 
 def switch_of(instance: str, trust: str) -> float:

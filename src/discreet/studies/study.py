@@ -151,8 +151,8 @@ def extras(strategy: Strategy) -> str:
     """The parts that differ from the preset and have no column of their own, as
     words.
     """
-    usual = {"gamma": None, "beta": 0.5, "episodes": "arm", "s": 1.2, "alpha": 1.2}
-    usual |= {"zeta": 0.0, "hint": 0.0, "outcomes": YES_NO}
+    usual = {"gamma": None, "rho": None, "beta": 0.5, "episodes": "arm", "s": 1.2, "alpha": 1.2}
+    usual |= {"zeta": 0.0, "hint": 0.0, "outcomes": YES_NO, "sigma": None}
     usual["cost"] = PARTS.get(strategy.name, {}).get("cost", "gaussian")
     usual["sampling"] = strategy.part.samplings[0]
     usual["trust"] = strategy.part.trusts[0]

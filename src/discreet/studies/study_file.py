@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 
 from discreet.errors import InvalidInputError
 from discreet.instance import Bernoulli, Instance, benchmarks
-from discreet.strategies.parts import EPISODES, OUTCOMES, SAMPLINGS, THRESHOLDS
+from discreet.strategies.parts import COSTS, EPISODES, SAMPLINGS, THRESHOLDS
 from discreet.strategies.presets import PRESETS, levels_of
 from discreet.strategies.strategy import Strategy
+from discreet.strategies.values import OUTCOMES
 from discreet.studies.study import Study
 from discreet.trust import TRUSTS
 from discreet.validate import (
@@ -20,6 +21,8 @@ from discreet.validate import (
     check_epsilon,
     check_gamma,
     check_path,
+    check_rho,
+    check_sigma,
     named,
     quoted,
 )
@@ -34,8 +37,10 @@ OPTIONS: dict[str, Any] = {
     "epsilon": check_epsilon,
     "delta": check_delta,
     "gamma": check_gamma,
+    "rho": check_rho,
     "threshold": THRESHOLDS,
     "sampling": SAMPLINGS,
+    "cost": COSTS,
     "trust": tuple(TRUSTS),
     "episodes": EPISODES,
     "beta": _check_share,
@@ -44,10 +49,13 @@ OPTIONS: dict[str, Any] = {
     "outcomes": OUTCOMES,
     "s": None,
     "alpha": None,
+    "sigma": check_sigma,
 }
 """What a strategy in a file may say, each with a check of its values that needs no
 other option.
 """
+LAWS = {"drift": "drifting", "sigma": "gaussian"}
+"""The law of an instance that says this of its arms."""
 SHARED = ("epsilon", "delta", "threshold")
 DAYS = ("accrual", "delay", "deadline", "enrolment", "release")
 NUMBERS = ("runs", "seed", "max_samples", *DAYS)
@@ -120,8 +128,8 @@ def _instance(name: str, value: Any) -> Instance:
                 )
             return benchmarks[value]
         if isinstance(value, dict):
-            law = "drifting" if "drift" in value else "bernoulli"
-            return Instance.from_dict({"law": law, **value})
+            laws = [law for key, law in LAWS.items() if key in value]
+            return Instance.from_dict({"law": laws[0] if laws else "bernoulli", **value})
         return Bernoulli(value)
     except InvalidInputError as error:
         raise InvalidInputError(f"instance {quoted(name)}: {error}") from None
@@ -147,6 +155,8 @@ def _chosen(entry: dict[str, Any], shared: dict[str, Any], skip: bool) -> Chosen
         public = "epsilon" not in levels_of(preset, options.get("trust"))
         if "epsilon" not in own and public:
             options.pop("epsilon", None)  # the shared levels are for the private strategies
+        elif "epsilon" not in own and "rho" in own:
+            options["epsilon"] = None
         made = _made(preset, options, skip)
         if isinstance(made, str):
             found.unfit.append(made)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet import theory
 from discreet.errors import InvalidInputError, NoConvergenceError
+from discreet.gaussian import Gaussian
 from discreet.instance import Bernoulli
 from discreet.results import Results
 from discreet.studies.folder import StudyFolder
@@ -74,10 +75,11 @@ def _row(cell: Cell, results: Results, times: dict[Any, float | None]) -> dict[s
 def _lower_bound(cell: Cell, times: dict[Any, float | None]) -> float | None:
     """The tightest known for the strategy's kind of privacy, or None.
 
-    There is none for (ε, γ)-privacy, for ζ > 0 and for arms that are not Bernoulli.
+    There is none for (ε, γ)-privacy and zCDP, for ζ > 0 and for arms that are neither
+    Bernoulli nor Gaussian.
     """
-    strategy = cell.strategy
-    if not isinstance(cell.instance, Bernoulli) or strategy.zeta > 0 or strategy.gamma is not None:
+    strategy, known = cell.strategy, isinstance(cell.instance, Bernoulli | Gaussian)
+    if not known or strategy.zeta > 0 or not strategy.pure:
         return None
     key = (cell.instance_name, strategy.trust, strategy.epsilon)
     if key not in times:

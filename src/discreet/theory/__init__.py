@@ -8,15 +8,20 @@ of one instance at once is `discreet.bounds`.
 """
 
 from discreet.theory.constants import (
+    batches_limit,
     complexity,
+    ctb_tt_order,
     g1,
     g2,
     private_complexity,
+    randomised_complexity,
     relaxed_complexity,
     rounds_bound,
     upper_constant_adap_tt,
     upper_constant_adap_tt_star,
     upper_constant_ctb_tt,
+    upper_constant_ttucb,
+    upper_constant_ttucb_batched,
     upper_constants,
 )
 from discreet.theory.floor import floor_bound, floor_by_arm, least_samples
@@ -47,7 +52,9 @@ from discreet.theory.times import (
 
 __all__ = [
     "CharacteristicTime",
+    "batches_limit",
     "complexity",
+    "ctb_tt_order",
     "floor_bound",
     "floor_by_arm",
     "free_epsilon",
@@ -60,6 +67,7 @@ __all__ = [
     "lower_bound",
     "lower_bound_paper",
     "private_complexity",
+    "randomised_complexity",
     "relaxed_complexity",
     "rounds_bound",
     "switch_epsilon",
@@ -80,5 +88,7 @@ __all__ = [
     "upper_constant_adap_tt",
     "upper_constant_adap_tt_star",
     "upper_constant_ctb_tt",
+    "upper_constant_ttucb",
+    "upper_constant_ttucb_batched",
     "upper_constants",
 ]

@@ -4,17 +4,20 @@ when privacy is free.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from discreet.instance import Bernoulli, Instance, check_instance
+from discreet.frames import Tabular
+from discreet.gaussian import Gaussian
+from discreet.instance import Bernoulli, Instance, check_bounded, check_instance
 from discreet.scale import YES_NO
 from discreet.theory import constants, times
 from discreet.theory.floor import floor_bound
 from discreet.theory.times import CharacteristicTime
 from discreet.validate import check_levels
 
-FLOORS = ("floor", "floor_global", "floor_local")
+LEFT_OUT = ("floor", "floor_global", "floor_local", "t_tv", "t_tv2")
+"""What is not written where there is none."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +50,9 @@ class PrivateBounds:
     regime_global: str
     upper_constant: dict[str, float]
     private_complexity: float
+    relaxed_complexity: float
+    randomised_complexity: float
+    ctb_tt_order: float
     floor_global: float | None = None
     floor_local: float | None = None
 
@@ -58,7 +64,12 @@ class PrivateBounds:
 
 
 @dataclass(frozen=True, eq=False)
-class Bounds:
+class Bounds(
+    Tabular,
+    rows="per_epsilon",
+    shown="epsilon floor_global floor_local lower_bound_global lower_bound_local_both cost_global "
+    "cost_local best delta floor lower_bound rounded_to_bits",
+):
     """The characteristic times of an instance, and its bounds at an error rate δ and
     some privacy levels.
 
@@ -66,6 +77,9 @@ class Bounds:
     right for all laws on [0, 1]. Times and other bounds are then those of the arms
     after each outcome is rounded at random to a bit, `rounded_to_bits`: they hold for
     strategies that round so, and others may stay below.
+
+    Gaussian arms have no private quantities: no total variation, no switch points, and
+    privacy is never free.
     """
 
     instance: Instance
@@ -76,13 +90,15 @@ class Bounds:
     t_kl_beta: CharacteristicTime
     t_gaussian: CharacteristicTime
     t_gaussian_beta: CharacteristicTime
-    t_tv: CharacteristicTime
-    t_tv2: CharacteristicTime
+    t_tv: CharacteristicTime | None
+    t_tv2: CharacteristicTime | None
     complexity: float
     lower_bound: float
     lower_bound_paper: float
     switch_epsilon: dict[str, float]
     free_epsilon: float
+    upper_constant: dict[str, float]
+    batches_limit: float
     per_epsilon: tuple[PrivateBounds, ...]
     floor: float | None = None
 
@@ -111,23 +127,23 @@ def bounds(
     epsilons: Sequence[float] = (),
     delta: float = 0.05,
     beta: float = 0.5,
-    sigma: float = 0.5,
+    sigma: float | None = None,
 ) -> Bounds:
     """All quantities of `theory` for an instance: without privacy, and for each ε of
     `epsilons`.
 
     β is the leader's share in the β-times, σ the standard deviation of the Gaussian
-    ones. Of arms that are not Bernoulli the floor is what holds for every strategy, the
-    rest what holds once each outcome is rounded to a bit.
+    ones (1/2 if left out, that of Gaussian arms their own). Of arms that are not
+    Bernoulli the floor is what holds for every strategy, the rest what holds once each
+    outcome is rounded to a bit. Gaussian arms take no ε.
     """
     levels = check_levels(epsilons)
     arms = _arms(instance)
-    t_kl, t_tv, t_gaussian = times.t_kl(arms), times.t_tv(arms), times.t_gaussian(arms, sigma)
-    t_tv2 = t_gaussian.scaled(1 / (2 * sigma**2))
-    switch = {
-        "local": times.inverse_local_factor(t_tv2.value / t_kl.value),
-        "global": t_tv.value / t_kl.value,
-    }
+    if levels:
+        check_bounded(arms)
+    sigma = arms.sigma if sigma is None else sigma
+    t_kl, t_gaussian = times.t_kl(arms), times.t_gaussian(arms, sigma)
+    t_beta = times.t_gaussian_beta(arms, beta, sigma)
     plain = Bounds(
         instance=instance,
         delta=delta,
@@ -136,24 +152,50 @@ def bounds(
         t_kl=t_kl,
         t_kl_beta=times.t_kl_beta(arms, beta),
         t_gaussian=t_gaussian,
-        t_gaussian_beta=times.t_gaussian_beta(arms, beta, sigma),
-        t_tv=t_tv,
-        t_tv2=t_tv2,
+        t_gaussian_beta=t_beta,
+        t_tv=None,
+        t_tv2=None,
         complexity=constants.complexity(arms, sigma),
         lower_bound=times.lower_bound(t_kl, delta),
         lower_bound_paper=times.lower_bound_paper(t_kl, delta),
-        switch_epsilon=switch,
-        free_epsilon=times.free_epsilon(arms),
+        switch_epsilon={},
+        free_epsilon=math.inf,
+        upper_constant={
+            "ttucb": t_beta.value,
+            "ttucb-ids": t_gaussian.value,
+            "ttucb-batched": 2 * t_beta.value,
+        },
+        batches_limit=constants.batches_limit(arms, beta, sigma),
         per_epsilon=(),
-        floor=None if instance.outcomes == YES_NO else floor_bound(instance, delta),
     )
+    if arms.bounded:
+        plain = _with_private(plain)
     rows = tuple(_at(plain, epsilon) for epsilon in levels)
     return Bounds(**{**vars(plain), "per_epsilon": rows})
 
 
-def _arms(instance: Instance) -> Bernoulli:
-    """The arms that the times are for."""
-    return instance if isinstance(instance, Bernoulli) else check_instance(instance).as_bernoulli()
+def _with_private(plain: Bounds) -> Bounds:
+    """With what is about privacy at any ε, and the floor."""
+    arms, t_kl = _arms(plain.instance), plain.t_kl
+    t_tv, t_tv2 = times.t_tv(arms), plain.t_gaussian.scaled(1 / (2 * plain.sigma**2))
+    yes_no = plain.instance.outcomes == YES_NO
+    return replace(
+        plain,
+        t_tv=t_tv,
+        t_tv2=t_tv2,
+        switch_epsilon={
+            "local": times.inverse_local_factor(t_tv2.value / t_kl.value),
+            "global": t_tv.value / t_kl.value,
+        },
+        free_epsilon=times.free_epsilon(arms, t_kl),
+        floor=None if yes_no else floor_bound(plain.instance, plain.delta),
+    )
+
+
+def _arms(instance: Instance) -> Instance:
+    """The arms that the times are for: Bernoulli or Gaussian ones."""
+    known = isinstance(instance, Bernoulli | Gaussian)
+    return instance if known else check_instance(instance).as_bernoulli()
 
 
 def _at(plain: Bounds, epsilon: float) -> PrivateBounds:
@@ -188,6 +230,9 @@ def _at(plain: Bounds, epsilon: float) -> PrivateBounds:
             instance, epsilon, plain.t_gaussian_beta, t_relaxed_beta, beta, sigma
         ),
         private_complexity=constants.private_complexity(instance, epsilon, sigma),
+        relaxed_complexity=constants.relaxed_complexity(instance, epsilon, sigma),
+        randomised_complexity=constants.randomised_complexity(instance, epsilon, sigma),
+        ctb_tt_order=constants.ctb_tt_order(instance, epsilon),
         **floors,
     )
 
@@ -199,10 +244,10 @@ def _global_regime(epsilon: float, plain: Bounds) -> str:
 
 
 def _plain(fields: dict[str, Any]) -> dict[str, Any]:
-    """Times as numbers, their allocations gathered under one key, and no floors where
-    there are none.
+    """Times as numbers, their allocations gathered under one key, and neither floors
+    nor times where there are none.
     """
-    fields = {key: value for key, value in fields.items() if value is not None or key not in FLOORS}
+    fields = {key: some for key, some in fields.items() if some is not None or key not in LEFT_OUT}
     times = {key: value for key, value in fields.items() if isinstance(value, CharacteristicTime)}
     result = {key: value.value if key in times else value for key, value in fields.items()}
     return {**result, "allocation": {key: time.allocation.tolist() for key, time in times.items()}}

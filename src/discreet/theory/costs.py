@@ -1,16 +1,19 @@
 """The transportation costs of the paper's Top Two strategies.
 
-W^G is eq. TTUCB_Gaussian, W^{G,ε} eq. TTUCB_global_v2.
+W^G is eq. TTUCB_Gaussian, W^{G,ε} eq. TTUCB_global_v2, W^KL the cost of Bernoulli
+rewards, which the paper's conclusion asks for.
 
-A cost is W = d / (2σ² (1/n + 1/m)) with a numerator d of the gap. It is written once,
-here: two algebraically equal forms break ties differently, so stepping, leaping, the
-live run and the tests' oracle all use these forms.
+A Gaussian cost is W = d / (2σ² (1/n + 1/m)) with a numerator d of the gap. It is
+written once, here: two algebraically equal forms break ties differently, so stepping,
+leaping, the live run and the tests' oracle all use these forms.
 """
+
+import math
 
 from discreet.leaf import leaf
 
-GAUSSIAN, PRIVATE = 0, 1
-"""Codes of W^G and W^{G,ε}."""
+GAUSSIAN, PRIVATE, KL = 0, 1, 2
+"""Codes of W^G, W^{G,ε} and W^KL."""
 MEAN_ULPS = 4 * 2.0**-52
 """Rounding error that a difference of two means may carry, relative to the larger of
 them.
@@ -47,3 +50,34 @@ def transport_cost(
 ) -> float:
     """W of the pair from its numerator and the inverse counts."""
     return top / (two_variance * (inverse_best + inverse_other))
+
+
+@leaf
+def kl_beside(mean: float, off: float) -> float:
+    """kl(mean, mean + off), with full precision for a small `off`; 0 log 0 = 0."""
+    total = 0.0
+    if mean > 0.0:
+        total -= mean * math.log1p(off / mean)
+    if mean < 1.0:
+        total -= (1.0 - mean) * math.log1p(-off / (1.0 - mean))
+    return total
+
+
+@leaf
+def kl_part(mean: float, other: float, count: int, count_other: int) -> float:
+    """What an arm adds to W^KL: its count times kl from its mean to that of both arms
+    together.
+    """
+    return count * kl_beside(mean, (other - mean) * (count_other / (count + count_other)))
+
+
+@leaf
+def kl_cost(mean_best: float, mean_other: float, count_best: int, count_other: int) -> float:
+    """W^KL, the least n kl(mean, x) + m kl(other mean, x) over x; zero for a gap <=
+    0.
+    """
+    if mean_best <= mean_other:
+        return 0.0
+    return kl_part(mean_best, mean_other, count_best, count_other) + kl_part(
+        mean_other, mean_best, count_other, count_best
+    )

@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from discreet.arrays import Floats
-from discreet.instance import Instance
+from discreet.instance import Instance, check_bounded
 from discreet.scale import YES_NO
 from discreet.theory.divergences import kl_up
 from discreet.theory.times import lower_bound, tightest
@@ -23,11 +23,12 @@ def least_samples(
     instance: Instance, delta: float, epsilon: float | None = None, trust: str = "global"
 ) -> float:
     """The largest lower bound known for all strategies with that privacy: by the
-    tightest time for Bernoulli arms, the floor for others.
+    tightest time for Bernoulli arms and for Gaussian ones, the floor for others.
     """
-    if instance.outcomes != YES_NO:
+    if instance.bounded and instance.outcomes != YES_NO:
         return floor_bound(instance, delta, epsilon, trust)
-    return lower_bound(tightest(instance.as_bernoulli(), epsilon, trust), delta)
+    arms = instance.as_bernoulli() if instance.bounded else instance
+    return lower_bound(tightest(arms, epsilon, trust), delta)
 
 
 def floor_bound(
@@ -62,6 +63,7 @@ def _share(instance: Instance) -> Floats:
     """Which share of an arm's rewards must become 1, for the best arm 0, to change who
     is best.
     """
+    check_bounded(instance)
     room = 1 - np.array(instance.means)
     room[instance.best] = instance.means[instance.best]
     return np.asarray(np.minimum(instance.gaps / room, 1.0))

@@ -3,8 +3,9 @@ tables over phases.
 
 Counts may be scalars or arrays (NumPy broadcasting), so a table is a threshold on a
 grid of counts. Names follow the paper: c^G `c_gaussian`, c^{G,ε} `c_private`, the cases
-of c̃^{G,ε} `c_star_low` and `c_star_high`, and SHARP `c_star_sharp`, which is proved in
-the docs ("Theory and proofs") together with how the cases are combined.
+of c̃^{G,ε} `c_star_low` and `c_star_high`. Those that are not the paper's are proved in
+the docs ("Theory and proofs"): SHARP `c_star_sharp`, with how the cases are combined,
+and c^KL `c_bernoulli`.
 """
 
 import math
@@ -105,6 +106,32 @@ def c_gaussian(count_a: ArrayLike, count_b: ArrayLike, arms: int, delta: float) 
         check_arms(arms),
         np.asarray(check_delta(delta)),
     )
+
+
+def c_bernoulli(count_a: ArrayLike, count_b: ArrayLike, arms: int, delta: float) -> Floats:
+    """c^KL = log((K−1)/δ) + log(4 sqrt(n m)), against W^KL: for means of all samples so
+    far, of rewards in [0, 1]; proved in the docs by a mixture over Bernoulli laws.
+    """
+    a, b = check_counts(count_a), check_counts(count_b)
+    return np.asarray(kl_constant(arms, delta) + np.log(a) / 2 + np.log(b) / 2)
+
+
+def kl_constant(arms: int, delta: float) -> float:
+    """log(4 (K−1)/δ), the part of c^KL that does not depend on counts."""
+    return math.log(4 * (check_arms(arms) - 1) / check_delta(delta))
+
+
+def c_forgetting(
+    count_a: ArrayLike, count_b: ArrayLike, arms: int, delta: float, s: float = 2.0
+) -> Floats:
+    """c^G(ω, δ/(ζ(s)² k_a^s k_b^s)), s > 1: for means of the last phase without noise,
+    DAF at ε = ∞ (Lemma delta_correct_threshold_TTUCB_non_private).
+    """
+    a, b = check_counts(count_a), check_counts(count_b)
+    if not 1 < s <= 2:
+        raise InvalidInputError(f"s lies in (1, 2] here; got {quoted(s)}")
+    spent = float(zeta(s)) ** 2 * (phase_number(a) * phase_number(b)) ** s
+    return _c_gaussian(a, b, check_arms(arms), check_delta(delta) / spent)
 
 
 def c_private(

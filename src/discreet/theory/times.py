@@ -14,7 +14,8 @@ import numpy as np
 
 from discreet.arrays import Floats
 from discreet.errors import InvalidInputError
-from discreet.instance import Bernoulli, Instance, check_instance
+from discreet.gaussian import Gaussian
+from discreet.instance import Bernoulli, Instance, check_bounded, check_instance
 from discreet.theory.divergence_costs import Kl, Mixed, PrivateKl
 from discreet.theory.equilibrium import equilibrium, equilibrium_at, stays
 from discreet.theory.transport import Capped, Quadratic, Transport
@@ -49,27 +50,32 @@ class CharacteristicTime:
 
 def t_kl(instance: Instance) -> CharacteristicTime:
     """T*_KL, without privacy (Garivier & Kaufmann; Eq. characteristic_time with d =
-    KL).
+    KL), of Bernoulli or of Gaussian arms.
     """
+    if isinstance(instance, Gaussian):
+        return t_gaussian(instance)
     best, means = _bernoulli_arms(instance)
     return _time(instance, *equilibrium([Kl(best, means)]))
 
 
 def t_kl_beta(instance: Instance, beta: float = 0.5) -> CharacteristicTime:
     """T*_KL,β: the same with the best arm's share of the samples held at β."""
+    if isinstance(instance, Gaussian):
+        return t_gaussian_beta(instance, beta)
     best, means = _bernoulli_arms(instance)
     return _time(instance, *equilibrium_at(check_beta(beta), Kl(best, means)))
 
 
-def t_gaussian(instance: Instance, sigma: float = 0.5) -> CharacteristicTime:
+def t_gaussian(instance: Instance, sigma: float | None = None) -> CharacteristicTime:
     """T*_KL of Gaussian arms with these means and standard deviation σ (Eq.
-    T_KL_Gaussian).
+    T_KL_Gaussian); the instance's own σ unless another is given, 1/2 for rewards in [0,
+    1].
     """
     return _time(instance, *equilibrium([_gaussian(instance, sigma)]))
 
 
 def t_gaussian_beta(
-    instance: Instance, beta: float = 0.5, sigma: float = 0.5
+    instance: Instance, beta: float = 0.5, sigma: float | None = None
 ) -> CharacteristicTime:
     """T*_KL,β of Gaussian arms with these means and standard deviation σ (Eq.
     T_KL_Gaussian).
@@ -132,8 +138,10 @@ def t_epsilon(
     Azize 2025).
     """
     best, means = _bernoulli_arms(instance)
-    if check_epsilon(epsilon) >= free_epsilon(instance):
-        return known or t_kl(instance)
+    if check_epsilon(epsilon) >= _log_odds(best, float(means.min())):
+        return known or t_kl(instance)  # d_ε is kl wherever a mean may be moved to
+    if known and epsilon >= free_epsilon(instance, known):
+        return known
     return _time(instance, *equilibrium([PrivateKl(best, means, epsilon)]))
 
 
@@ -222,15 +230,22 @@ def inverse_local_factor(factor: float) -> float:
     return math.log1p(root / 2)
 
 
-def free_epsilon(instance: Instance) -> float:
-    """The ε from which T*_ε = T*_KL: privacy costs nothing. Infinite if the best mean
-    is 1 or another one 0.
+def free_epsilon(instance: Instance, known: CharacteristicTime | None = None) -> float:
+    """The least ε with T*_ε = T*_KL: from it on privacy costs nothing (docs, "Theory
+    and proofs", section 4.3). Infinite if the best mean is 1 or another one 0.
+
+    It is as far in log odds as the optimal allocation of T*_KL moves a mean: both the
+    best and the other one meet at m_a.
     """
     best, means = _bernoulli_arms(instance)
-    worst = float(means.min())
-    if best == 1 or worst == 0:
+    if best == 1 or means.min() == 0:
         return math.inf
-    return math.log(best) + math.log1p(-worst) - math.log(worst) - math.log1p(-best)
+    allocation = (known or t_kl(instance)).allocation
+    share = np.delete(allocation, instance.best) / allocation[instance.best]
+    down, up = (best - means) * share / (1 + share), (best - means) / (1 + share)
+    fall = np.log1p(down / (1 - best)) - np.log1p(-down / best)
+    rise = np.log1p(up / means) - np.log1p(-up / (1 - means))
+    return float(np.maximum(fall, rise).max())
 
 
 def lower_bound(time: CharacteristicTime | float, delta: float) -> float:
@@ -254,6 +269,7 @@ def _bernoulli_arms(instance: Instance) -> tuple[float, Floats]:
     only.
     """
     _gaps(instance)
+    check_bounded(instance)
     if not isinstance(instance, Bernoulli):
         raise InvalidInputError(
             f"this quantity is for Bernoulli arms, not {type(instance).__name__}: use "
@@ -262,6 +278,13 @@ def _bernoulli_arms(instance: Instance) -> tuple[float, Floats]:
         )
     best = instance.best
     return instance.means[best], np.array(instance.means[:best] + instance.means[best + 1 :])
+
+
+def _log_odds(high: float, low: float) -> float:
+    """How far apart two means are in log odds; infinite if one of them is sure."""
+    if high == 1 or low == 0:
+        return math.inf
+    return math.log(high) + math.log1p(-low) - math.log(low) - math.log1p(-high)
 
 
 def _gaps(instance: Instance) -> Floats:
@@ -275,12 +298,14 @@ def _gaps(instance: Instance) -> Floats:
     return gaps
 
 
-def _gaussian(instance: Instance, sigma: float) -> Quadratic:
-    return Quadratic(_gaps(instance) ** 2 / (2 * check_sigma(sigma) ** 2))
+def _gaussian(instance: Instance, sigma: float | None) -> Quadratic:
+    own = check_instance(instance).sigma if sigma is None else check_sigma(sigma)
+    return Quadratic(_gaps(instance) ** 2 / (2 * own**2))
 
 
 def _relaxed(instance: Instance, epsilon: float, sigma: float) -> Quadratic:
     gaps = _gaps(instance)
+    check_bounded(instance)
     return Quadratic(
         gaps * np.minimum(gaps, check_epsilon(epsilon) / 2) / (2 * check_sigma(sigma) ** 2)
     )

@@ -4,7 +4,8 @@ drawn.
 Where a reward is rounded at random to a bit, the sum of a batch is binomial, whatever
 the law. Drawn in each round, for each active arm in turn: the number of people that the
 coins deal it, the sum of their bits, then two geometric variables for the noise (for a
-margin: once, at the end). Outcomes that are numbers have their sum and closeness drawn
+margin: once, at the end); Gaussian noise takes these and a uniform variable, until it
+is accepted. Outcomes that are numbers have their sum and closeness drawn
 by `discreet.simulation.numbers`, and a noise for each of the two. Under a drift, for
 each person in turn: the coin and the outcome; then the noise of each arm.
 """
@@ -14,7 +15,7 @@ import math
 from discreet.arrays import Floats, Ints
 from discreet.drift import STEADY
 from discreet.leaf import leaf
-from discreet.simulation.laws import Generator, Laws, draw_for, success
+from discreet.simulation.laws import Generator, Laws, draw_for, draw_gaussian, success
 from discreet.simulation.numbers import draw_sent, send
 from discreet.simulation.outcome import Outcome, no_trace
 from discreet.simulation.runner import Runner, one_by_one
@@ -40,9 +41,13 @@ BY_PERSON = True
 
 @leaf(inlined=True)
 def draw_noise(rng: Generator, now: Round, setting: Setting) -> float:
-    """Discrete Laplace noise in units; none without a collector who adds it."""
+    """Discrete Laplace or Gaussian noise in units; none without a collector who adds
+    it.
+    """
     if setting.epsilon == math.inf:
         return 0.0
+    if setting.sigma > 0:
+        return draw_gaussian(rng, setting.sigma)
     p = -math.expm1(-setting.tick if now.fine else -setting.epsilon)
     return float(rng.geometric(p) - rng.geometric(p))
 

@@ -21,6 +21,7 @@ from discreet.simulation.runner import Runner, in_blocks, one_by_one
 from discreet.strategies.phased.decide import State, advance, decide, new_state, publish, set_due
 from discreet.strategies.phased.global_episode import (
     WholeRules,
+    advance_whole,
     begin_phase,
     decide_whole,
     fill_bonus,
@@ -44,26 +45,28 @@ class Compile(Protocol):
 
 @leaf
 def release_arm(
-    rng: Generator, laws: Laws, epsilon: float, forget: bool, state: State, arm: int
+    rng: Generator, laws: Laws, epsilon: float, rules: PhasedRules, state: State, arm: int
 ) -> None:
     """End the arm's phase: draw its sum, and release it. Phase 1 is one noised
     sample.
     """
     fresh = state.board.pulls[arm] - state.begun[arm]
-    release_sum(rng, epsilon, forget, state, arm, draw_sum(rng, laws, arm, fresh))
+    release_sum(rng, epsilon, rules, state, arm, draw_sum(rng, laws, arm, fresh))
 
 
 @leaf
 def release_sum(
-    rng: Generator, epsilon: float, forget: bool, state: State, arm: int, total: float
+    rng: Generator, epsilon: float, rules: PhasedRules, state: State, arm: int, total: float
 ) -> None:
     """End the arm's phase with this sum: publish mean and count, and add the noise.
 
-    Laplace noise of scale 1/(epsilon count) on each mean; none if epsilon is infinite
-    (DPA).
+    Laplace noise of scale 1/(epsilon count) on each mean, or with a sigma Gaussian
+    noise of scale sigma/count; none if epsilon is infinite (DPA).
     """
-    publish(state, forget, arm, state.board.pulls[arm] - state.begun[arm], total)
-    if epsilon < np.inf:
+    publish(state, rules.forget, arm, state.board.pulls[arm] - state.begun[arm], total)
+    if rules.sigma > 0.0:
+        state.mean[arm] += rules.sigma / state.counts[arm] * rng.standard_normal()
+    elif epsilon < np.inf:
         state.mean[arm] += rng.laplace(0.0, 1.0 / (epsilon * state.counts[arm]))
 
 
@@ -96,17 +99,17 @@ def phased_loop(
     arms = state.mean.size
     samples, rounds = arms, arms
     for first in range(arms):
-        release_arm(rng, laws, epsilon, rules.forget, state, first)
+        release_arm(rng, laws, epsilon, rules, state, first)
         set_due(state, rules, first)
         record(trace, first, samples, first, state)
     while True:
         best, stopped = decide(state, rules)
         if stopped or samples >= cap:
             break
-        arm, samples = advance(state, rules, leaping, samples, cap, False)
+        arm, samples = advance(state, rules, leaping, samples, cap)
         if arm < 0:
             break
-        release_arm(rng, laws, epsilon, rules.forget, state, arm)
+        release_arm(rng, laws, epsilon, rules, state, arm)
         set_due(state, rules, arm)
         record(trace, rounds, samples, arm, state)
         rounds += 1
@@ -165,21 +168,21 @@ def run_by_person(
     for arm in range(arms):
         held[arm], pulls[arm] = draw_for(rng, laws, arm, arm), 1
     for arm in range(arms):
-        release_sum(rng, epsilon, rules.forget, state, arm, held[arm])
+        release_sum(rng, epsilon, rules, state, arm, held[arm])
         set_due(state, rules, arm)
     held[:] = 0.0
     while True:
         best, stopped = decide(state, rules)
         ended = -1
         while not stopped and ended < 0 and samples < cap:
-            ended, samples = advance(state, rules, False, samples, samples + 1, False)
+            ended, samples = advance(state, rules, False, samples, samples + 1)
             for arm in range(arms):
                 if state.board.pulls[arm] > pulls[arm]:
                     held[arm] += draw_for(rng, laws, arm, samples - 1)
                     pulls[arm] += 1
         if ended < 0:
             break
-        release_sum(rng, epsilon, rules.forget, state, ended, held[ended])
+        release_sum(rng, epsilon, rules, state, ended, held[ended])
         set_due(state, rules, ended)
         held[ended] = 0.0
         rounds += 1
@@ -187,10 +190,12 @@ def run_by_person(
 
 
 @leaf
-def release_all(rng: Generator, laws: Laws, epsilon: float, forget: bool, state: State) -> None:
+def release_all(
+    rng: Generator, laws: Laws, epsilon: float, rules: PhasedRules, state: State
+) -> None:
     """End a global phase: release every arm, and begin the next one."""
     for arm in range(state.mean.size):
-        release_arm(rng, laws, epsilon, forget, state, arm)
+        release_arm(rng, laws, epsilon, rules, state, arm)
     begin_phase(state)
 
 
@@ -209,20 +214,20 @@ def run_whole(
     between compiled.
     """
     arms = pulls.size
-    release, note, go_on = compiled(release_all), compiled(record), compiled(advance)
+    release, note, go_on = compiled(release_all), compiled(record), compiled(advance_whole)
     state = compiled(new_state)(arms)
     samples, rounds, arm = arms, 0, arms - 1
     best, stopped = -1, False
     while True:
         if arm >= 0:
-            release(rng, laws, epsilon, whole.rules.forget, state)
+            release(rng, laws, epsilon, whole.rules, state)
             note(trace, rounds, samples, arm, state)
             rounds += 1
             fill_bonus(state, whole)
             best, stopped = decide_whole(state, whole)
         if stopped or samples >= cap:
             break
-        arm, samples = go_on(state, whole.rules, leaping, samples, cap, True)
+        arm, samples = go_on(state, whole.rules, leaping, samples, cap, whole.yields)
     pulls[:] = state.board.pulls
     return Outcome(samples, best, stopped, rounds)
 
@@ -238,12 +243,12 @@ def runner(strategy: Strategy, laws: Laws, cap: int, blocks: bool) -> Runner:
         block = compiled(run_phased_block)
         return in_blocks(lambda rng, outcomes: block(rng, laws, epsilon, rules, cap, outcomes))
     if laws.drift.kind != STEADY:
-        if strategy.episodes == "global":
+        if strategy.together:
             return people_runner(strategy, laws, cap)
         walk = compiled(run_by_person)
         return one_by_one(lambda rng, pulls: walk(rng, laws, epsilon, rules, cap, pulls))
     none = no_trace(arms)
-    if strategy.episodes == "global":
+    if strategy.together:
         whole = whole_rules(strategy, arms, rules)
         return one_by_one(
             lambda rng, pulls: run_whole(

@@ -2,7 +2,8 @@
 without changing a result.
 
 Drawn from a run's Generator: one reward (then one noise) a sample, the first K for arms
-0 ... K-1.
+0 ... K-1. Where answers are bits, a run that has not stopped after `ALONE` samples goes
+on in leaps (`stream_leap`, which says what they draw).
 """
 
 import math
@@ -13,20 +14,23 @@ from discreet.arrays import Floats, Ints
 from discreet.drift import STEADY
 from discreet.leaf import leaf
 from discreet.simulation.laws import BERNOULLI, Generator, Laws, draw_for, responses
+from discreet.simulation.loops.stream_leap import STEPS, leap
 from discreet.simulation.outcome import Outcome, no_trace
 from discreet.simulation.runner import Runner, one_by_one
 from discreet.strategies.scales import noise_scale
 from discreet.strategies.strategy import Strategy
+from discreet.strategies.stream.certificate import Bounds, can_be_certain, new_bounds
 from discreet.strategies.stream.decide import (
     Stream,
     drop_beaten,
     failing_arm,
-    level_arm,
+    kl_challenger,
     new_stream,
     renew_leader,
     second_mean,
     stream_challenger,
 )
+from discreet.strategies.stream.sampling import named_arm
 from discreet.strategies.stream.tables import UCB, StreamRules, count_cell, stream_rules
 from discreet.strategies.top_two import (
     ELIMINATION,
@@ -36,10 +40,12 @@ from discreet.strategies.top_two import (
     ids_share,
     tracks_leader,
 )
-from discreet.theory.costs import GAUSSIAN, numerator
+from discreet.theory.costs import GAUSSIAN, KL, numerator
 
 BY_PERSON = True
 """Arms may drift, see `engine.runner_of`."""
+ALONE = 2_000_000
+"""Samples of a run that are always taken one by one."""
 
 
 @leaf
@@ -75,7 +81,8 @@ def stream_loop(  # noqa: PLR0912, PLR0915
     stream: Stream,
     trace: Floats,
 ) -> Outcome:
-    """One run that releases every sample; writes `stream.pulls` and `trace`.
+    """A run that releases every sample, from where `stream` is until it stops or has
+    `cap` samples; writes `stream` and `trace`.
 
     Long, because this is the path of every sample: state is kept in local variables,
     and a call that passes all of `stream` costs as much as the sample; such calls are
@@ -83,8 +90,8 @@ def stream_loop(  # noqa: PLR0912, PLR0915
     wrong half the time. Three shortcuts, none of which changes a result:
 
     * stopping: the arm that failed last is asked first, against the threshold it failed
-      (`bar`: times 2 sigma^2, and 0 when the recommendation is new). Thresholds only
-      grow with counts, so a cost below that fails for certain;
+      (`bar`: times 2 sigma^2, and 0 when the recommendation is new, and for W^KL).
+      Thresholds only grow with counts, so a cost below that fails for certain;
     * leader: it stands while a lower bound on its own upper bound (`floor`) exceeds
       what bounds every rival's until `horizon` (`rival`), see `renew_leader`; likewise
       the recommendation while its mean exceeds a bound on all others' (`second`);
@@ -100,10 +107,16 @@ def stream_loop(  # noqa: PLR0912, PLR0915
     plain = laws.kind == BERNOULLI and noise == 0.0 and laws.drift.kind == STEADY
     sampling, two_variance = rules.sampling, rules.two_variance
     ids, beta, active = rules.ids, rules.beta, stream.active
+    kl = rules.cost == KL
+    scale = 0.0 if kl else two_variance * FILTER
     bonus, tabled, bonus_table = stream.bonus, rules.bonus != UCB, rules.bonus_table
     top_two, rows = sampling == TOP_TWO, trace.shape[0]
-    samples, best, witness, arm = 0, 0, 0, 0
-    bar, floor, rival, horizon, second = 0.0, -np.inf, np.inf, 0, -np.inf
+    samples, witness, arm = 0, 0, 0
+    for other in range(arms):
+        samples += count[other]
+    best = best_arm(mean, active)
+    bar, floor, rival, horizon = 0.0, -np.inf, np.inf, 0
+    second = second_mean(best, mean, active)
     leader, slope, stopped = 0, 0.0, False
     while True:
         if samples < arms:
@@ -116,7 +129,7 @@ def stream_loop(  # noqa: PLR0912, PLR0915
                 if top >= bar * (inverse[best] + inverse[witness]):
                     witness, bar = failing_arm(best, witness, stream, rules, samples)
                     stopped = witness < 0
-                    bar *= two_variance * FILTER
+                    bar *= scale
             if stopped or samples >= cap:
                 break
             if top_two:
@@ -124,16 +137,20 @@ def stream_loop(  # noqa: PLR0912, PLR0915
                     leader, floor, rival, slope, horizon = renew_leader(stream, rules, samples)
                 arm = leader
                 if ids or not tracks_leader(led[leader], led_pulls[leader], beta):
-                    arm = stream_challenger(leader, mean, inverse)
+                    if kl:
+                        arm = kl_challenger(leader, mean, count, ids, share)
+                    else:
+                        arm = stream_challenger(leader, mean, inverse)
                 if ids:
-                    share[leader] += ids_share(count[arm], count[leader])
+                    if not kl:
+                        share[leader] += ids_share(count[arm], count[leader])
                     if led_pulls[leader] <= share[leader]:
                         arm = leader
                 led[leader] += 1
                 if arm == leader:
                     led_pulls[leader] += 1
             else:
-                arm = level_arm(best, stream, rules, samples)
+                arm = named_arm(best, stream, count, rules, samples)
         sums[arm] += (
             1.0 * (rng.random() < law_mean[arm])
             if plain
@@ -162,19 +179,48 @@ def stream_loop(  # noqa: PLR0912, PLR0915
     return Outcome(samples, best, stopped, samples)
 
 
+@leaf
+def step_and_leap(
+    rng: Generator,
+    laws: Laws,
+    noise: float,
+    rules: StreamRules,
+    alone: int,
+    cap: int,
+    stream: Stream,
+    bounds: Bounds,
+    trace: Floats,
+) -> Outcome:
+    """`stream_loop`, which after `alone` samples only goes where no leap is certain."""
+    until, rounds = min(alone, cap), STEPS
+    while True:
+        found = stream_loop(rng, laws, noise, rules, until, stream, trace)
+        samples, taken = found.samples, 1
+        if found.stopped or samples == cap:
+            return found
+        while taken > 0 and samples < cap:
+            most = min(rounds, cap - samples)
+            taken, rounds = leap(rng, laws, rules, most, samples, stream, bounds)
+            samples += taken
+        until = min(samples + STEPS, cap)
+
+
 @leaf(allocates=True)
 def run_stream(
     rng: Generator,
     laws: Laws,
     noise: float,
     rules: StreamRules,
+    alone: int,
     cap: int,
     pulls: Ints,
     trace: Floats,
 ) -> Outcome:
-    """One run that releases every sample; writes `pulls` and `trace`."""
-    stream = new_stream(pulls.size)
-    found = stream_loop(rng, laws, noise, rules, cap, stream, trace)
+    """One run that releases every sample and leaps after `alone` of them; writes
+    `pulls` and `trace`.
+    """
+    stream, bounds = new_stream(pulls.size), new_bounds(pulls.size)
+    found = step_and_leap(rng, laws, noise, rules, alone, cap, stream, bounds, trace)
     for arm in range(pulls.size):
         pulls[arm] = stream.pulls[arm]
     return found
@@ -187,6 +233,14 @@ def collected(strategy: Strategy, laws: Laws) -> Laws:
     return responses(laws, float(strategy.epsilon or 0)) if strategy.part.bits else laws
 
 
+def steps_alone(rules: StreamRules, laws: Laws, noise: float, cap: int) -> int:
+    """After how many samples a run leaps: never if answers are not bits of a steady
+    chance, or if no leap is certain.
+    """
+    bits = laws.kind == BERNOULLI and noise == 0.0 and laws.drift.kind == STEADY
+    return min(ALONE, cap) if bits and can_be_certain(rules) else cap
+
+
 def runner(strategy: Strategy, laws: Laws, cap: int, blocks: bool) -> Runner:
     """A strategy that learns from every sample, on these laws."""
     from discreet.simulation.compile import compiled
@@ -195,4 +249,5 @@ def runner(strategy: Strategy, laws: Laws, cap: int, blocks: bool) -> Runner:
     rules = stream_rules(strategy, arms)
     noise = noise_scale(strategy)
     run, answers, none = compiled(run_stream), collected(strategy, laws), no_trace(arms)
-    return one_by_one(lambda rng, pulls: run(rng, answers, noise, rules, cap, pulls, none))
+    alone = steps_alone(rules, answers, noise, cap)
+    return one_by_one(lambda rng, pulls: run(rng, answers, noise, rules, alone, cap, pulls, none))

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from discreet.leaf import leaf
 
+ROOT_HALF, ROOT_TWO_PI = math.sqrt(0.5), math.sqrt(2 * math.pi)
 POCKET, KAPPA = 0.2, 0.4
 """Of a tail bet: the share kept, and the power of the calibrator."""
 
@@ -66,10 +67,13 @@ def log_of(gain: float) -> float:
 
 
 @leaf
-def noise_price(slope: float, epsilon: float) -> float:
+def noise_price(slope: float, epsilon: float, sigma: float = 0.0) -> float:
     """m(slope) = log E exp(slope Z) for discrete Laplace Z of parameter epsilon (Lemma
-    2): log[(cosh eps - 1) / (cosh eps - cosh slope)].
+    2): log[(cosh eps - 1) / (cosh eps - cosh slope)]. With a sigma, at least that of
+    discrete Gaussian noise.
     """
+    if sigma > 0:
+        return gaussian_price(slope, 0.0, sigma)
     if epsilon == math.inf:
         return 0.0
     ratio = math.exp((slope - epsilon) / 2) * math.expm1(-slope) / math.expm1(-epsilon)
@@ -82,6 +86,14 @@ def price_of_two(swing: float, other: float, level: float) -> float:
     sinh(epsilon / 2)^2; 0 for a second noise that is not there.
     """
     return -math.log((1 - swing / level) * (1 - other / level))
+
+
+@leaf
+def gaussian_price(slope: float, other: float, sigma: float) -> float:
+    """At least log E exp(slope Z + other Z') for two discrete Gaussian noises (Lemma
+    2'); 0 for a second noise that is not there.
+    """
+    return sigma * sigma * (slope * slope + other * other) / 2
 
 
 @leaf
@@ -151,6 +163,29 @@ def _log_tail_equal(high: float, low: float, top: float, rest: float) -> float:
     x = math.exp(-right / low)
     below = x * (rest * rest * (1 + right / low) + top * rest)
     return max(best, math.log1p(-below) - left)
+
+
+@leaf
+def gaussian_tail(slope: float, other: float, sigma: float) -> float:
+    """log A of two discrete Gaussian noises (Lemma 4'), by their moment or by the tail
+    of the normal law, whichever is less; 0 for a second noise that is not there.
+
+    sup_x e^{sx} P(N >= x) is at an x in [s - 1/s, s]: bisection leaves a bracket, of
+    which the upper end counts in one factor and the lower in the other.
+    """
+    price, s = gaussian_price(slope, other, sigma), sigma * math.hypot(slope, other)
+    if s < 1:
+        return price
+    left, right = s - 1 / s, s
+    for _ in range(12):
+        x = (left + right) / 2
+        tail = math.erfc(x * ROOT_HALF) / 2
+        if math.exp(-x * x / 2) < s * ROOT_TWO_PI * tail:
+            left = x
+        else:
+            right = x
+    tail = math.log(math.erfc(left * ROOT_HALF) / 2)
+    return min(price, slope + other + s * right + tail)
 
 
 @leaf

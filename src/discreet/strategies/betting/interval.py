@@ -31,6 +31,14 @@ def log_p_value(arm: int, book: Book) -> float:
     return float(min(0.0, ROUNDING * book.total[arm, PULLS] - book.money[arm]))
 
 
+def shares(book: Book, setting: Setting) -> Floats:
+    """[arm]: the log of the money against it, as a share of what puts it out; 1 if it
+    is.
+    """
+    below = np.clip(book.money / setting.target, 0.0, 0.999)
+    return np.where(book.out, 1.0, below)
+
+
 class Beside(NamedTuple):
     """What intervals need beside the book where outcomes are numbers."""
 
@@ -93,17 +101,24 @@ def log_doubt(
     epsilon: float,
     drift: bool,
     beside: Beside | None = None,
+    sigma: float = 0.0,
 ) -> tuple[float, float]:
     """(log of the money against "the mean is x", slope): half bets on below, half on
     above. Convex in x.
 
     With drift, x is the average over the arm's people of the mean that each had.
     """
-    return _doubts(total, count, bets, epsilon, drift, beside)(x)
+    return _doubts(total, count, bets, epsilon, drift, beside, sigma)(x)
 
 
 def _doubts(
-    total: Floats, count: int, bets: Bets, epsilon: float, drift: bool, beside: Beside | None
+    total: Floats,
+    count: int,
+    bets: Bets,
+    epsilon: float,
+    drift: bool,
+    beside: Beside | None,
+    sigma: float,
 ) -> Callable[[float], tuple[float, float]]:
     """`log_doubt` of these releases at any x: what does not depend on x is computed
     once.
@@ -116,7 +131,7 @@ def _doubts(
             tilt = sign * float(bets.tilt[j])
             start = float(bets.stake[j]) - math.log(2.0) + tilt * sums
             if beside is None:
-                rest = -float(total[RELEASES]) * noise_price(abs(tilt), epsilon)
+                rest = -float(total[RELEASES]) * noise_price(abs(tilt), epsilon, sigma)
             else:
                 rest = float(beside.aside[side, j])
             made.append((tilt, math.expm1(tilt), start, rest))
@@ -160,7 +175,7 @@ def interval(
     count = how_many(int(total[COUNT]), bets)
     target = -math.log(alpha) + ROUNDING * float(total[COUNT])
 
-    doubt = _doubts(total, count, bets, setting.epsilon, drift, beside)
+    doubt = _doubts(total, count, bets, setting.epsilon, drift, beside, setting.sigma)
     low, high = setting.low, setting.high
     for _ in range(60):  # the minimum of a convex function, by its slope
         x = (low + high) / 2

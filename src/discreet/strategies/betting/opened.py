@@ -23,9 +23,9 @@ from discreet.strategies.betting.ahead import (
     weight_of,
 )
 from discreet.strategies.betting.book import COUNT, PULLS, Round, front_runner
+from discreet.strategies.betting.flights import dumped, loaded, people_in
 from discreet.strategies.betting.interval import Beside, new_beside
 from discreet.strategies.betting.permuted import begun, places, priced, shortest
-from discreet.strategies.betting.plan import Plan
 from discreet.strategies.betting.reshape import (
     Dropped,
     beside_with_one_more,
@@ -37,7 +37,7 @@ from discreet.strategies.betting.reshape import (
 )
 from discreet.strategies.betting.rounds import handicap
 from discreet.strategies.betting.run import BettingRun
-from discreet.strategies.run import ArmView, Deal, Dealing, Opening, Place, Run, in_order
+from discreet.strategies.run import ArmView, Deal, Dealing, Opening, Place, Run, Spread, in_order
 from discreet.strategies.strategy import Strategy
 from discreet.strategies.units import LEVELS
 
@@ -51,26 +51,6 @@ SO_FAR: dict[str, type] = {
 """What is stored of the rounds so far, under these names for ever: arms of the trial,
 rounds opened, lengths and people of those settled, whether the last of them was a
 margin. Beside them `rows`, and `dropped` arms.
-"""
-PLANNED: dict[str, type] = {
-    "odds": int,
-    "length": int,
-    "centre": float,
-    "dear": bool,
-    "margin": bool,
-    "fine": bool,
-}
-FLIGHT: dict[str, type] = {
-    "number": int,
-    "heavy": int,
-    "planned": int,
-    "lasted": float,
-    "since": int,
-    "closed": bool,
-    "void": bool,
-}
-"""What is stored of a round under way, under these names for ever; beside them who is
-`playing`, and how many each arm was `dealt`.
 """
 
 
@@ -107,7 +87,7 @@ class OpenedRun(BettingRun):
         rounds: dict[str, Any] = {name: kind(getattr(self, name)) for name, kind in SO_FAR.items()}
         rounds["rows"] = list(self.rows)
         rounds["dropped"] = [one._asdict() for one in self.dropped]
-        flights = [_dumped(flight) for flight in self.flights]
+        flights = [dumped(flight) for flight in self.flights]
         return {**state, "rounds": rounds, "flights": flights, "arrays": arrays}
 
     def load(self, state: dict[str, Any]) -> None:
@@ -118,7 +98,7 @@ class OpenedRun(BettingRun):
         self.rows = list(rounds["rows"])
         self.dropped = [Dropped(**one) for one in rounds["dropped"]]
         self._load_book({**state, "arrays": {**arrays, "active": np.ones(len(self.rows))}})
-        self.flights = [_loaded(flight) for flight in state["flights"]]
+        self.flights = [loaded(flight) for flight in state["flights"]]
         if not self.numbers:
             self.beside = new_beside(len(self.rows), self.bets)
         self._prepare()
@@ -129,7 +109,7 @@ class OpenedRun(BettingRun):
     def finished(self) -> bool:
         """Stopped, or nobody is waited for and no round fits below the cap."""
         return self.stopped or not (
-            any(_people(flight) for flight in self.flights)
+            any(people_in(flight) for flight in self.flights)
             or self.closed
             or self._open() is not None
         )
@@ -199,6 +179,19 @@ class OpenedRun(BettingRun):
         self._close_if_full()
         return Place(arm, flight.number + 1, 1)
 
+    def fill(self, spread: Spread) -> None:
+        """The next round is opened if it has to be, and everybody of it dealt."""
+        if self.closed:
+            self.open()
+        flight = self._open()
+        while flight is not None and (people := self.to_deal()) > 0:
+            at_once = 1 if self.dealing.block else people  # a block's places change
+            dealt = np.array(spread(at_once, self._weights(flight)), np.int64)
+            flight.dealt[:] += dealt[self.rows]
+            self.samples += at_once
+            self._close_if_full()
+            flight = self._open()
+
     def _weights(self, flight: Flight) -> list[int]:
         """[arm]: its odds, or its places in the block. Odds stay as long as the flight
         is the same.
@@ -217,7 +210,7 @@ class OpenedRun(BettingRun):
     def _closes_at(self, flight: Flight, people: int) -> int:
         """At how many people the open round, which has so many, closes."""
         if self.dealing.continuous:
-            waiting = sum(_people(before) for before in self.flights[:-1])
+            waiting = sum(people_in(before) for before in self.flights[:-1])
             return size_of(flight, waiting, self._room(), self.setting)
         return min(flight.planned, people + self._room())
 
@@ -225,7 +218,7 @@ class OpenedRun(BettingRun):
         """Close the open round when it is; if none is before it, it is due."""
         if self.flights and not self.flights[-1].closed:
             flight = self.flights[-1]
-            people = _people(flight)
+            people = people_in(flight)
             if people < flight.planned and self.samples < self.cap:
                 return  # however people are dealt
             if 0 < people >= self._closes_at(flight, people):
@@ -238,7 +231,7 @@ class OpenedRun(BettingRun):
         flight = self._open()
         if flight is None:
             return 0
-        people = _people(flight)
+        people = people_in(flight)
         return self._closes_at(flight, people) - people
 
     def _prepare(self) -> None:
@@ -300,7 +293,7 @@ class OpenedRun(BettingRun):
         self._take_in(sums, near)
         found, self.book = settle_flight(self.now, flight, self.bets, self.setting, self.book)
         self.lengths += self.now.length
-        self.settled += _people(flight)
+        self.settled += people_in(flight)
         self.again = bool(self.now.margin)
         self.flights.pop(0)
         self.stopped = found >= 0
@@ -333,7 +326,7 @@ class OpenedRun(BettingRun):
         beside = aside.tolist() if self.numbers else []
         self.dropped.append(Dropped(arm, total.tolist(), beside, float(lift)))
         left = [flight_without(row, flight) for flight in self.flights]
-        self.flights = [flight for flight in left if _people(flight) and flight.playing.any()]
+        self.flights = [flight for flight in left if people_in(flight) and flight.playing.any()]
         self.book = without(row, self.book)
         self.beside = beside_without(row, self.beside)
         self.rows.remove(arm)
@@ -370,26 +363,3 @@ class OpenedRun(BettingRun):
         row = self.rows.index(arm)
         dealt = sum(int(flight.dealt[row]) for flight in self.flights)
         return self._shown(self.book.total[row], self.beside.of(row), dealt)
-
-
-def _people(flight: Flight) -> int:
-    """Everybody dealt in a round."""
-    return sum(flight.dealt.tolist())
-
-
-def _dumped(flight: Flight) -> dict[str, Any]:
-    """A round under way in plain types."""
-    state = {name: kind(getattr(flight, name)) for name, kind in FLIGHT.items()}
-    state |= {name: kind(getattr(flight.plan, name)) for name, kind in PLANNED.items()}
-    return {**state, "playing": flight.playing.tolist(), "dealt": flight.dealt.tolist()}
-
-
-def _loaded(state: dict[str, Any]) -> Flight:
-    """What `_dumped` wrote."""
-    plan = Plan(**{name: kind(state[name]) for name, kind in PLANNED.items()})
-    by_arm: dict[str, Any] = {
-        "playing": np.array(state["playing"], np.bool_),
-        "dealt": np.array(state["dealt"], np.int64),
-    }
-    about: dict[str, Any] = {name: kind(state[name]) for name, kind in FLIGHT.items()}
-    return Flight(**about, plan=plan, **by_arm)

@@ -109,6 +109,33 @@ def rate(gap: float, variance: float, epsilon: float) -> float:
     return tilt * gap - tilt * tilt * variance / 2
 
 
+@leaf
+def won(length: float, gap: float, variance: float, two: bool, setting: Setting) -> float:
+    """Nats that a round of this length should win; Gaussian noise costs each round, and
+    that of `two` arms once if they release their difference.
+    """
+    if setting.sigma == 0:
+        return length * rate(gap, variance, setting.epsilon)
+    seen = length * max(gap, 0.0)
+    return seen * seen / (2 * doubt_of(length, variance, two, setting))
+
+
+@leaf
+def doubt_of(length: float, variance: float, two: bool, setting: Setting) -> float:
+    """The variance of a difference of two sums with Gaussian noise."""
+    return length * variance + (1 if two else 2) * setting.sigma**2
+
+
+@leaf
+def people_for(nats: float, gap: float, variance: float, two: bool, setting: Setting) -> float:
+    """How many people of an arm should win so many nats: the inverse of `won`."""
+    if setting.sigma == 0:
+        return nats / max(rate(gap, variance, setting.epsilon), 1e-300)
+    gap, noise = max(gap, 1e-150), (1 if two else 2) * setting.sigma**2
+    half = nats * variance
+    return (half + math.sqrt(half * half + 2 * nats * noise * gap * gap)) / (gap * gap)
+
+
 # --- the plan -------------------------------------------------------------------------
 
 
@@ -195,7 +222,7 @@ def lead_odds(playing: int) -> int:
 @leaf
 def hinted_length(setting: Setting) -> float:
     """How many people of each of two arms find the hinted difference."""
-    return (setting.target + 1.2) / rate(setting.hint, 0.5, setting.epsilon)
+    return people_for(setting.target + 1.2, setting.hint, 0.5, True, setting)
 
 
 @leaf
@@ -225,9 +252,9 @@ def dear_length(
     least, most = math.inf, 0.0
     for a in range(book.active.size):
         if book.active[a] and a != leader:
-            gain = rate(believed(a, leader, hint, book) + setting.zeta, variance, setting.epsilon)
+            gap = believed(a, leader, hint, book) + setting.zeta
             lack = max(setting.target - book.money[a] - math.log(ALL_IN) + slack, 0.5)
-            need = lack / max(gain, 1e-300)
+            need = people_for(lack, gap, variance, two, setting)
             least, most = min(least, need), max(most, need)
     middle = math.sqrt(min(least, limit)) * math.sqrt(min(most, limit))
     return min(max(middle, n / 5), limit)
@@ -241,9 +268,9 @@ def margin_length(leader: int, n: int, setting: Setting, book: Book) -> float:
     least, most = math.inf, 0.0
     for a in range(book.active.size):
         if book.active[a] and a != leader:
-            gain = rate(believed(a, leader, setting.hint, book), 0.5, setting.epsilon)
+            gap = believed(a, leader, setting.hint, book)
             lack = max(setting.target - book.money[a] + SLACK_MARGIN, 0.5)
-            need = lack / max(gain, 1e-300)
+            need = people_for(lack, gap, 0.5, True, setting)
             least, most = min(least, need), max(most, need)
     if most > ALIKE * least:
         return math.inf
@@ -251,15 +278,15 @@ def margin_length(leader: int, n: int, setting: Setting, book: Book) -> float:
 
 
 @leaf
-def gain(length: float, gap: float, spread: float, epsilon: float) -> float:
+def gain(length: float, gap: float, spread: float, setting: Setting) -> float:
     """Nats a batch should win for an arm that lies `gap` below the leader: sampling and
     noise in series.
     """
     sampling = length * gap * gap / (8 * spread)
-    if epsilon == math.inf:
+    if setting.epsilon == math.inf:
         return 2 * sampling
-    pull = epsilon * length * gap / 2
-    noise = pull - 1 + math.exp(-pull)
+    pull = setting.epsilon * length * gap / 2
+    noise = pull * pull / 4 if setting.sigma > 0 else pull - 1 + math.exp(-pull)
     return 2 * sampling * noise / max(sampling + noise, 1e-300)
 
 
@@ -278,9 +305,9 @@ def cheap_length(n: int, spread: float, setting: Setting, book: Book) -> int:
     for a in range(book.active.size):
         if book.active[a] and a != leader:
             gap = max(book.mean[leader] - book.mean[a], 0.0) + setting.zeta
-            if book.money[a] + gain(shortest, gap, spread, setting.epsilon) >= goal:
+            if book.money[a] + gain(shortest, gap, spread, setting) >= goal:
                 return math.ceil(shortest)
-            while book.money[a] + gain(length / 1.1, gap, spread, setting.epsilon) >= goal:
+            while book.money[a] + gain(length / 1.1, gap, spread, setting) >= goal:
                 length /= 1.1
     return math.ceil(max(length, shortest))
 
@@ -335,7 +362,10 @@ def stake_of(
     more goes all in.
     """
     gap, error = gap_of(a, rival, book)
-    sure = length * rate(gap, variance, setting.epsilon) - setting.target + book.money[a]
-    x = (sure + (1.0 if two else 0.3)) / (setting.epsilon * length * math.sqrt(error))
+    sure = won(length, gap, variance, two, setting) - setting.target + book.money[a]
+    tilt = setting.epsilon
+    if setting.sigma > 0:
+        tilt = math.sqrt(2 * setting.target / doubt_of(length, variance, two, setting))
+    x = (sure + (1.0 if two else 0.3)) / (tilt * length * math.sqrt(error))
     top = HINTED if two and setting.hint > 0 else ALL_IN
     return top / (1 + math.exp(min(-3 * x, 700.0)))

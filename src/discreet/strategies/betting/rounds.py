@@ -14,7 +14,13 @@ import math
 import numpy as np
 
 from discreet.leaf import leaf
-from discreet.strategies.betting.bets import log_tail_one, log_tail_two, slopes
+from discreet.strategies.betting.bets import (
+    Slopes,
+    gaussian_tail,
+    log_tail_one,
+    log_tail_two,
+    slopes,
+)
 from discreet.strategies.betting.book import (
     COST,
     COUNT,
@@ -65,7 +71,7 @@ from discreet.strategies.betting.tilts import Bets, Setting
 from discreet.strategies.betting.who import pair_up, who_plays
 
 TAILS = 6
-"""Tilts to choose from for a tail bet: epsilon (1, 0.87, ..., 0.35)."""
+"""Tilts to choose from for a tail bet: the largest times 1, 0.87, ..., 0.35."""
 UP = 1e-7
 """Added to every log A, far more than floating point can have taken off."""
 
@@ -156,22 +162,30 @@ def announce(
 @leaf
 def fill_tails(now: Round, setting: Setting) -> None:
     """The scores of the tail bets of a dear round, for all sides."""
-    e, centre = setting.epsilon, bet_centre(now, setting)
+    centre = bet_centre(now, setting)
     for side in range(sides_of(now)):
         ratio = ratio_of(side, now)
         for i in range(TAILS):
             if side == LEADER and now.odds == 1:
                 copy(now.tails, i)
                 continue
-            tilt = e * (1 - 0.13 * i)
+            tilt = setting.top * (1 - 0.13 * i)
             score = slopes(-math.expm1(-tilt), math.expm1(tilt), centre, ratio)
             write(score, now.tails, side, i)
-            own, rival = min(score.own / e, 1.0), min(score.rival / e, 1.0)
-            tick = setting.tick if now.fine else e
-            cost = log_tail_one(own, tick) if now.margin else log_tail_two(own, rival, tick)
-            now.tails[side, i, COST] = cost + UP
+            now.tails[side, i, COST] = tail_cost(score, now, setting) + UP
             if now.fine:
                 now.tails[side, i, COST] += weigh_near(now.tails, side, i, now, setting)
+
+
+@leaf
+def tail_cost(score: Slopes, now: Round, setting: Setting) -> float:
+    """log A of a score's noise; a margin has one."""
+    e = setting.epsilon
+    if setting.sigma > 0:
+        return gaussian_tail(score.own, 0.0 if now.margin else score.rival, setting.sigma)
+    own, rival = min(score.own / e, 1.0), min(score.rival / e, 1.0)
+    tick = setting.tick if now.fine else e
+    return log_tail_one(own, tick) if now.margin else log_tail_two(own, rival, tick)
 
 
 @leaf

@@ -32,6 +32,7 @@ from discreet.strategies.betting.interval import (
     log_p_value,
     new_beside,
     set_aside,
+    shares,
 )
 from discreet.strategies.betting.near import bump_of, closeness
 from discreet.strategies.betting.rounds import (
@@ -45,6 +46,7 @@ from discreet.strategies.betting.tilts import betting_rules
 from discreet.strategies.run import (
     REQUIRED,
     ArmView,
+    Belief,
     Deal,
     Dealing,
     Lead,
@@ -76,6 +78,12 @@ are numbers also whether it is fine.
 BOOK = ("wealth", "total", "mean", "precision", "money", "out", "active", "slot", "pair", "met")
 """What is stored of the book, under these names for ever; of outcomes that are numbers
 also `close`, and what intervals need beside the book.
+"""
+
+
+KEEN = 1.25
+"""Rounds are planned as if means were so much better known than they are, as variances
+(see `discreet.strategies.betting.settle.book_releases`).
 """
 
 
@@ -330,6 +338,27 @@ class BettingRun(Run):
             Lead(arm, tuple(over), people, margin / people / self.setting.scale)
             for arm, over, people, margin in self.margins
         ]
+
+    def evidence(self) -> list[float | None]:
+        """The log of the money against an arm, as a share of what it takes; an arm that
+        was dropped has none.
+        """
+        found: list[float | None] = [None] * self.arms
+        if self.recommendation is not None:
+            for arm, share in zip(self.rows, shares(self.book, self.setting), strict=True):
+                found[arm] = None if arm == self.recommendation else float(share)
+        return found
+
+    def beliefs(self) -> list[Belief]:
+        """The means that rounds are planned with, from margins too; an arm that was
+        dropped plays no more.
+        """
+        found, book = [Belief(0.0, 0.0)] * self.arms, self.book
+        for row, arm in enumerate(self.rows):
+            mean = 0.5 + float(book.mean[row] - 0.5) / self.setting.scale
+            error = math.sqrt(KEEN / book.precision[row]) / self.setting.scale
+            found[arm] = Belief(mean, error)
+        return found
 
     def _view(self, arm: int) -> ArmView:
         total, dealt = self.book.total[arm], self._size(arm) - int(self.left[arm])

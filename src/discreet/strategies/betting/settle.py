@@ -10,6 +10,7 @@ from discreet.arrays import Floats
 from discreet.leaf import leaf
 from discreet.strategies.betting.bets import (
     KAPPA,
+    gaussian_price,
     log_sum,
     price_of_two,
     slopes,
@@ -116,6 +117,9 @@ def fill_moments(table: Floats, now: Round, bets: Bets, setting: Setting) -> Non
                     second = 0.0 if now.margin else fine_price(score.rival, setting.epsilon)
                     cost = fine_price(score.own, setting.epsilon) + second
                     cost = weigh_near(table, side, j, now, setting) + cost
+                elif setting.sigma > 0:
+                    second = 0.0 if now.margin else score.rival
+                    cost = gaussian_price(score.own, second, setting.sigma)
                 else:
                     second = 0.0 if now.margin else score.rival_swing
                     cost = price_of_two(score.own_swing, second, setting.level)

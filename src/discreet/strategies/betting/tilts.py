@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from discreet.arrays import Floats
+from discreet.strategies.scales import sum_noise
 from discreet.strategies.strategy import Strategy
 from discreet.strategies.units import BITS, LEVELS, grid_of, kind_of
 from discreet.trust import check_trust
@@ -15,7 +16,9 @@ from discreet.trust import check_trust
 TILTS = 40
 """Down to 3.4e-6, the tilt for gaps that take 10^12 people."""
 LOUD = 0.25
-"""Tilts from LOUD epsilon on bet by tails where noise is dear, others by moments."""
+"""Tilts from LOUD times the largest on bet by tails where noise is dear, others by
+moments.
+"""
 FIRST, FIRST_TWO = 10.0, 13.0
 """The first round has FIRST / epsilon people an arm; of two arms."""
 LONGEST = 2**50
@@ -43,7 +46,9 @@ class Setting(NamedTuple):
     """Everything public that a run is played with."""
 
     epsilon: float
-    """Of the noise in a release; infinity without noise."""
+    """Of the noise in a release; infinity without noise. Of Gaussian noise, for plans
+    only: that of Laplace noise with the same variance.
+    """
     level: float
     """4 sinh(epsilon / 2)^2, by which noise on bits is priced; infinity without
     noise.
@@ -74,6 +79,10 @@ class Setting(NamedTuple):
     """epsilon / grid: what one unit of noise costs."""
     slip: float
     """The chance of each level that is not the true one; 0 but for levels."""
+    sigma: float
+    """The scale of discrete Gaussian noise; 0 if noise is Laplace noise, or none."""
+    top: float
+    """The largest tilt of a tail bet."""
 
 
 def make_setting(
@@ -86,9 +95,11 @@ def make_setting(
     hint: float = 0.0,
     kind: int = BITS,
     grid: int = 1,
+    sigma: float = 0.0,
 ) -> Setting:
     """The setting for K arms; `trust` is global (noisy sums), local (randomised
-    response) or none (epsilon unused).
+    response) or none (epsilon unused). With a sigma, which says all about noise,
+    `epsilon` is that of `plan_epsilon`.
     """
     model, noise = check_trust(trust), check_trust(trust).noise(epsilon)
     scale = scale_of(epsilon, trust, kind)
@@ -112,7 +123,21 @@ def make_setting(
         grid=grid,
         tick=noise / grid,
         slip=slip_of(epsilon) if kind == LEVELS else 0.0,
+        sigma=sigma,
+        top=top_of(noise, delta, sigma),
     )
+
+
+def plan_epsilon(sigma: float) -> float:
+    """The epsilon of Laplace noise with the variance of this Gaussian noise."""
+    return math.sqrt(2.0) / sigma
+
+
+def top_of(epsilon: float, delta: float, sigma: float = 0.0) -> float:
+    """The largest tilt: epsilon; with Gaussian noise, which forbids none, a little more
+    than one noise makes best use of.
+    """
+    return 1.1 * math.sqrt(2 * (2 - math.log(delta))) / sigma if sigma > 0 else epsilon
 
 
 def slip_of(epsilon: float) -> float:
@@ -127,11 +152,18 @@ def scale_of(epsilon: float, trust: str, kind: int) -> float:
     return 1 - 3 * slip_of(epsilon) if kind == LEVELS else check_trust(trust).shrink(epsilon)
 
 
-def make_bets(epsilon: float, trust: str = "global", hint: float = 0.0, kind: int = BITS) -> Bets:
+def make_bets(
+    epsilon: float,
+    trust: str = "global",
+    hint: float = 0.0,
+    kind: int = BITS,
+    top: float | None = None,
+) -> Bets:
     """Two tilts an octave; the share of octave o falls off like 1/o**2.
 
-    Noise allows tilts below epsilon only. The larger ones pass their share to 0.8 and
-    0.6 epsilon, which is right if the gaps are large against epsilon. A hint draws two
+    Noise allows tilts below `top` only, which is epsilon unless it is Gaussian. The
+    larger ones pass their share to 0.8 and 0.6 of that, which is right if the gaps are
+    large against noise. A hint draws two
     fifths of the stake to the tilts that suit it.
     """
     model, scale = check_trust(trust), scale_of(epsilon, trust, kind)
@@ -145,11 +177,12 @@ def make_bets(epsilon: float, trust: str = "global", hint: float = 0.0, kind: in
         stake = 0.6 * stake + 0.4 * near / near.sum()
     loud = 0
     if model.noised:
-        high = tilt >= epsilon / 2
+        most = epsilon if top is None else top
+        high = tilt >= most / 2
         if high.any():
-            tilt = np.r_[0.8 * epsilon, 0.6 * epsilon, tilt[~high]]
+            tilt = np.r_[0.8 * most, 0.6 * most, tilt[~high]]
             stake = np.r_[np.full(2, stake[high].sum() / 2), stake[~high]]
-        loud = int((tilt >= LOUD * epsilon).sum())
+        loud = int((tilt >= LOUD * most).sum())
     rest = np.r_[np.cumsum(stake[::-1])[::-1], 0.0]
     return Bets(tilt, -np.expm1(-tilt), np.expm1(tilt), np.log(stake), rest, loud)
 
@@ -163,10 +196,12 @@ class BettingRules(NamedTuple):
 
 def betting_rules(strategy: Strategy, arms: int) -> BettingRules:
     """The bets and the setting of bet-se."""
-    epsilon = math.inf if strategy.epsilon is None else strategy.epsilon
-    top_two, hint = strategy.sampling == "top-two", strategy.hint
-    kind, grid = kind_of(strategy), grid_of(strategy)
+    epsilon, sigma = math.inf if strategy.epsilon is None else strategy.epsilon, sum_noise(strategy)
+    if sigma > 0:
+        epsilon = plan_epsilon(sigma)
+    top_two, hint, trust = strategy.sampling == "top-two", strategy.hint, strategy.trust
+    kind, grid, delta = kind_of(strategy), grid_of(strategy), strategy.delta
     setting = make_setting(
-        arms, epsilon, strategy.delta, strategy.trust, strategy.zeta, top_two, hint, kind, grid
+        arms, epsilon, delta, trust, strategy.zeta, top_two, hint, kind, grid, sigma
     )
-    return BettingRules(make_bets(epsilon, strategy.trust, hint, kind), setting)
+    return BettingRules(make_bets(epsilon, trust, hint, kind, setting.top), setting)

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from discreet.strategies.epochs.decide import new_epochs, settle
+from discreet.strategies.evidence import epochs_evidence, plain
 from discreet.strategies.run import REQUIRED, ArmView, Deal, Place, Run, in_order
 from discreet.strategies.strategy import Strategy
 from discreet.strategies.top_two import best_arm
@@ -101,6 +102,14 @@ class EpochsRun(Run):
         trial.
         """
         return False
+
+    def evidence(self) -> list[float | None]:
+        """By the last epoch of each arm; one that went out has all."""
+        best = self.recommendation
+        if best is None:
+            return super().evidence()
+        share = epochs_evidence(self.state, best)
+        return plain(np.where(self.state.active, share, np.maximum(share, 1.0)))
 
     def table(self) -> list[ArmView]:
         """Means with the radius within which, with probability 1 - δ, all true means

@@ -10,18 +10,11 @@ import math
 from discreet.arrays import Floats, Ints
 from discreet.leaf import leaf
 from discreet.strategies.phased.counts import Board
+from discreet.strategies.top_two import tracked
 
 INFLATE = 1.0 + 1e-14
 """Covers every rounding error in the certificate, which needs an upper bound on M_b."""
 FAR = math.inf
-
-
-@leaf
-def tracked(beta: float, rounds: int) -> int:
-    """N^B_B after so many rounds led by B, with the rounding of `tracks_leader`."""
-    if rounds == 0:
-        return 0
-    return math.floor(beta * rounds) + 1
 
 
 @leaf

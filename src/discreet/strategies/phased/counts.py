@@ -14,10 +14,12 @@ from discreet.strategies.top_two import (
     FILTER,
     challenger,
     ids_share,
+    improved_cost,
     least_pulled,
     priority,
     tracks_leader,
 )
+from discreet.strategies.tracking import UNITS, most_owed, owe
 
 
 class Board(NamedTuple):
@@ -43,6 +45,10 @@ class Board(NamedTuple):
     """[3, arm]: q_b of the certificate at the two ends of a segment, and where the leap
     begins.
     """
+    owed: Ints
+    """Samples that Track-and-Stop owes each arm, in `tracking.UNITS`."""
+    weights: Floats
+    """The allocation that Track-and-Stop tracks until the next release."""
 
 
 @leaf(allocates=True)
@@ -61,6 +67,8 @@ def new_board(arms: int) -> Board:
         np.zeros(arms),
         np.zeros(arms),
         np.zeros((3, arms)),
+        np.full(arms, UNITS, np.int64),
+        np.zeros(arms),
     )
 
 
@@ -163,6 +171,76 @@ def step_ids(board: Board, leader: int, steps: int, whole: bool) -> tuple[int, i
         done += 1
         pulls[arm] += 1
         inverse[arm] = 1.0 / pulls[arm]
+        if pulls[arm] == due[arm]:
+            waiting -= 1
+            if waiting == 0:
+                ended = arm
+    return ended, done
+
+
+@leaf
+def step_improved(
+    board: Board,
+    leader: int,
+    beta: float,
+    ids: bool,
+    two_variance: float,
+    steps: int,
+    whole: bool,
+) -> tuple[int, int]:
+    """Top Two with the TCI challenger, with a fixed share or IDS."""
+    pulls, inverse = board.pulls, board.inverse
+    waiting = waiting_arms(board) if whole else 1
+    ended, done = -1, 0
+    while done < steps and ended < 0:
+        arm = leader
+        if ids or not tracks_leader(board.led[leader], board.led_pulls[leader], beta):
+            arm = improved_challenger(leader, board, two_variance)
+        if ids:
+            board.share[leader] += ids_share(pulls[arm], pulls[leader])
+            if board.led_pulls[leader] <= board.share[leader]:
+                arm = leader
+        board.led[leader] += 1
+        if arm == leader:
+            board.led_pulls[leader] += 1
+        done += 1
+        pulls[arm] += 1
+        inverse[arm] = 1.0 / pulls[arm]
+        if pulls[arm] == board.due[arm]:
+            waiting -= 1
+            if waiting == 0:
+                ended = arm
+    return ended, done
+
+
+@leaf
+def improved_challenger(leader: int, board: Board, two_variance: float) -> int:
+    """TCI challenger: smallest W + log N, ties to the lowest index."""
+    inverse = board.inverse
+    chosen, least = -1, 0.0
+    for arm in range(inverse.size):
+        if arm != leader:
+            value = improved_cost(
+                board.tops[arm], inverse[leader], inverse[arm], two_variance, board.pulls[arm]
+            )
+            if chosen < 0 or value < least:
+                chosen, least = arm, value
+    return chosen
+
+
+@leaf
+def step_owed(board: Board, best: int, samples: int, steps: int, whole: bool) -> tuple[int, int]:
+    """Track-and-Stop: the allocation stands still until the next release, the least
+    share of every arm falls with time.
+    """
+    pulls, due = board.pulls, board.due
+    waiting = waiting_arms(board) if whole else 1
+    ended, done = -1, 0
+    while done < steps and ended < 0:
+        owe(best, board.weights, samples + done, board.owed)
+        arm = most_owed(board.owed, pulls)
+        done += 1
+        pulls[arm] += 1
         if pulls[arm] == due[arm]:
             waiting -= 1
             if waiting == 0:

@@ -13,19 +13,23 @@ import numpy as np
 
 from discreet.arrays import Flags, Floats, Ints
 from discreet.leaf import leaf
-from discreet.strategies.phased.counts import Board, new_board
+from discreet.strategies.phased.counts import Board, new_board, step_improved, step_owed
 from discreet.strategies.phased.leap import travel
 from discreet.strategies.phased.tables import LOW, SPLIT, PhasedRules
 from discreet.strategies.top_two import (
+    EB_TC,
+    EB_TCI,
     ELIMINATION,
     LUCB,
     TOP_TWO,
+    TRACK,
     best_arm,
     fill_numerators,
     fill_ucb_bonus,
     lucb_pair,
     ucb_leader,
 )
+from discreet.strategies.tracking import fill_allocation
 from discreet.theory.costs import GAUSSIAN, PRIVATE, gap_is_large, numerator, transport_cost
 
 NEVER = 2**62
@@ -99,28 +103,62 @@ def decide(state: State, rules: PhasedRules) -> tuple[int, bool]:
 
 @leaf(spliced=True)
 def advance(
-    state: State, rules: PhasedRules, leaping: bool, samples: int, max_samples: int, whole: bool
+    state: State, rules: PhasedRules, leaping: bool, samples: int, max_samples: int
 ) -> tuple[int, int]:
-    """Sample until a phase ends or the cap is reached: (arm whose pull ended it or -1,
-    samples then).
+    """Sample until an arm's phase ends or the cap is reached: (that arm or -1, samples
+    then).
+    """
+    leader = face(state, rules)
+    left = max_samples - samples
+    ended, done = go(state.board, rules, leader, leaping, samples, left, False)
+    return ended, samples + done
+
+
+@leaf(spliced=True)
+def go(
+    board: Board,
+    rules: PhasedRules,
+    leader: int,
+    leaping: bool,
+    samples: int,
+    limit: int,
+    whole: bool,
+) -> tuple[int, int]:
+    """Sample until a phase ends or `limit` samples are taken, by the strategy's rule:
+    (arm whose pull ended it or -1, samples).
+    """
+    if rules.sampling == TRACK:
+        return step_owed(board, leader, samples, limit, whole)
+    if rules.sampling == EB_TCI:
+        beta, ids, two_variance = rules.beta, rules.ids, rules.two_variance
+        return step_improved(board, leader, beta, ids, two_variance, limit, whole)
+    return travel(board, leader, rules.beta, rules.ids, leaping, limit, whole)
+
+
+@leaf(spliced=True)
+def face(state: State, rules: PhasedRules) -> int:
+    """What stands still until the next release: the leader and the costs against it, or
+    -1 and the members of a rule that keeps arms level.
     """
     board = state.board
     leader = -1
     if rules.bonus_scale > 0.0:
         fill_ucb_bonus(state.counts, rules.bonus_scale, state.bonus)
-    if rules.sampling == TOP_TWO:
-        leader = ucb_leader(state.mean, state.bonus)
+    if rules.sampling == TOP_TWO or rules.sampling >= EB_TC:
+        leader = best_arm(state.mean, state.active)
+        if rules.sampling == TOP_TWO:
+            leader = ucb_leader(state.mean, state.bonus)
         fill_numerators(leader, state.mean, rules.cost, rules.half_epsilon, board.tops)
         for arm in range(board.pulls.size):
             board.inverse[arm] = 1.0 / board.pulls[arm]
+        if rules.sampling == TRACK:
+            fill_allocation(leader, board.tops, board.weights)
     elif rules.sampling == LUCB:
         lucb_pair(best_arm(state.mean, state.active), state.mean, state.bonus, board.members)
     else:
         for arm in range(state.mean.size):
             board.members[arm] = state.active[arm]
-    left = max_samples - samples
-    ended, done = travel(board, leader, rules.beta, rules.ids, leaping, left, whole)
-    return ended, samples + done
+    return leader
 
 
 @leaf

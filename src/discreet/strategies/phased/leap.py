@@ -16,11 +16,10 @@ from discreet.strategies.phased.certificate import (
     FAR,
     rounds_for_challengers,
     rounds_for_leader,
-    tracked,
     uncovered,
 )
 from discreet.strategies.phased.counts import Board, step_fixed, step_ids, step_level, waiting_arms
-from discreet.strategies.top_two import least_pulled, priority
+from discreet.strategies.top_two import LEAST_SHARE, least_pulled, priority, tracked
 
 NEAR = 150
 """Samples: a phase end closer than this is stepped to."""
@@ -245,8 +244,8 @@ def leap_fixed(board: Board, leader: int, beta: float, remaining: int, whole: bo
     """Leap towards the phase end without passing it; samples passed, 0 if the end is
     near or nothing is certified.
     """
-    if not 2.0**-10 <= beta <= 1.0 - 2.0**-10:
-        return 0  # `tracked` and `tracks_leader` are proved to round alike only inside
+    if not LEAST_SHARE <= beta <= 1.0 - LEAST_SHARE:
+        return 0
     single = sole_challenger(leader, board.tops)
     if single >= 0:
         return leap_single(board, leader, single, beta, remaining, whole)

@@ -7,8 +7,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from discreet.arrays import Ints
+from discreet.strategies.evidence import phased_evidence, plain
 from discreet.strategies.phased.decide import advance, decide, new_state, publish, set_due
 from discreet.strategies.phased.global_episode import (
+    advance_whole,
     begin_phase,
     decide_whole,
     fill_bonus,
@@ -17,6 +19,7 @@ from discreet.strategies.phased.global_episode import (
 from discreet.strategies.phased.tables import phased_rules
 from discreet.strategies.run import REQUIRED, ArmView, Deal, Place, Run, in_order
 from discreet.strategies.strategy import Strategy
+from discreet.strategies.top_two import TRACK
 
 
 class PhasedRun(Run):
@@ -27,9 +30,7 @@ class PhasedRun(Run):
     def __init__(self, strategy: Strategy, arms: int, cap: int) -> None:
         super().__init__(strategy, arms, cap)
         self.rules = phased_rules(strategy, arms)
-        self.whole = (
-            whole_rules(strategy, arms, self.rules) if strategy.episodes == "global" else None
-        )
+        self.whole = whole_rules(strategy, arms, self.rules) if strategy.together else None
         self.state = new_state(arms)
         self.ended = -1
         """The arm whose pull ended a phase that is not released yet."""
@@ -37,6 +38,7 @@ class PhasedRun(Run):
     def arrays(self) -> dict[str, Any]:
         """The public counts, and what was released."""
         state, board = self.state, self.state.board
+        owed = {"board.owed": board.owed} if self.rules.sampling == TRACK else {}
         return {
             "board.pulls": board.pulls,
             "board.due": board.due,
@@ -50,6 +52,7 @@ class PhasedRun(Run):
             "active": state.active,
             "begun": state.begun,
             "sums": state.sums,
+            **owed,
         }
 
     def take(self, deal: Deal = in_order) -> Place | None:
@@ -72,8 +75,10 @@ class PhasedRun(Run):
             self.samples = min(until, self.arms)
             self.ended = self.arms - 1 if self.samples == self.arms else -1
         else:
-            whole = self.whole is not None
-            ended, samples = advance(self.state, self.rules, leaping, self.samples, until, whole)
+            way = (self.state, self.rules, leaping, self.samples, until)
+            ended, samples = (
+                advance(*way) if self.whole is None else advance_whole(*way, self.whole.yields)
+            )
             self.ended, self.samples = int(ended), int(samples)
         more = self._assigned() - before
         return [
@@ -123,6 +128,14 @@ class PhasedRun(Run):
         other = PhasedRun(self.strategy.with_(delta=delta), self.arms, self.cap)
         other.load(self.dump())
         return other._decide()[1]
+
+    def evidence(self) -> list[float | None]:
+        """By the last released means; not with one global episode."""
+        state = self.state
+        if self.whole is not None or not state.counts.all():
+            return super().evidence()
+        counts = state.counts.astype(float)
+        return plain(phased_evidence(self.strategy, self.rules, state.mean, counts))
 
     def table(self) -> list[ArmView]:
         """Pulls are public from the start, means from the first release on."""

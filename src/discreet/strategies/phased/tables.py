@@ -15,7 +15,7 @@ from discreet.strategies import scales
 from discreet.strategies.custom import CustomBonus, CustomGrid, CustomThreshold, checked_table
 from discreet.strategies.strategy import Strategy
 from discreet.strategies.top_two import SAMPLINGS
-from discreet.theory import thresholds
+from discreet.theory import concentrated, thresholds
 from discreet.theory.costs import GAUSSIAN, PRIVATE
 
 LOW, SPLIT, EITHER = 0, 1, 2
@@ -33,7 +33,7 @@ class PhasedRules(NamedTuple):
     """
 
     sampling: int
-    """TOP_TWO, UNIFORM, LUCB or ELIMINATION."""
+    """A code of `top_two`: every rule but TS_TC."""
     cost: int
     """GAUSSIAN or PRIVATE: the transportation cost of the challenger."""
     stop: int
@@ -62,6 +62,8 @@ class PhasedRules(NamedTuple):
     """grid[k]: pulls of an arm when its phase k is complete; grid[1] = 1. Unused with
     one global episode.
     """
+    sigma: float
+    """The scale of Gaussian noise on sums; 0 if noise is Laplace noise, or none."""
 
 
 def phased_rules(strategy: Strategy, arms: int) -> PhasedRules:
@@ -97,10 +99,11 @@ def _phased_rules(strategy: Strategy, arms: int) -> PhasedRules:
         low=checked_table("threshold", low, square),
         high=checked_table("threshold", high, square),
         bonus_scale=scales.bonus_scale(strategy)
-        if strategy.epsilon is None and strategy.bonus == "ucb"
+        if not strategy.part.forgets and strategy.bonus == "ucb"
         else 0.0,
         forget=strategy.part.forgets,
         grid=grid(strategy),
+        sigma=scales.sum_noise(strategy),
     )
 
 
@@ -144,6 +147,8 @@ def phase_bonus(strategy: Strategy) -> Callable[[Any], Floats]:
         custom = strategy.bonus.function
         return lambda count: np.asarray(custom(count), dtype=np.float64)
     epsilon = math.inf if strategy.epsilon is None else strategy.epsilon
+    if (sigma := scales.sum_noise(strategy)) > 0:
+        return lambda count: concentrated.bonus_concentrated(count, sigma)
     return lambda count: thresholds.bonus_private(count, epsilon)
 
 
@@ -156,9 +161,12 @@ def pair_thresholds(strategy: Strategy, arms: int) -> Callable[[Any, Any], tuple
         return lambda a, b: _twice(np.asarray(custom(a, b), dtype=np.float64))
     if strategy.threshold == "empirical":
         return _empirical_thresholds(strategy.delta, strategy.epsilon, strategy.cost)
-    delta, epsilon = strategy.delta, strategy.epsilon
+    delta, epsilon, sigma = strategy.delta, strategy.epsilon, scales.sum_noise(strategy)
+    if sigma > 0:
+        return lambda a, b: _twice(concentrated.c_concentrated(a, b, arms, delta, sigma))
     if epsilon is None:
-        return lambda a, b: _twice(thresholds.c_gaussian(a, b, arms, delta))
+        plain = thresholds.c_forgetting if strategy.part.forgets else thresholds.c_gaussian
+        return lambda a, b: _twice(plain(a, b, arms, delta))
     if strategy.cost == "gaussian":
         return lambda a, b: _twice(thresholds.c_private(a, b, arms, delta, epsilon))
     high = thresholds.c_star_sharp if strategy.threshold == "proved" else thresholds.c_star_high

@@ -7,32 +7,37 @@ shortcuts that change no result (tests/strategies/test_run.py holds the two toge
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from discreet.arrays import Flags, Floats, Ints
 from discreet.leaf import leaf
-from discreet.strategies.stream.tables import CLOCK, ITERATED, UCB, StreamRules, count_cell
+from discreet.strategies.stream.tables import (
+    CLOCK,
+    ITERATED,
+    MIXTURE,
+    UCB,
+    StreamRules,
+    count_cell,
+)
 from discreet.strategies.top_two import (
     ELIMINATION,
     FILTER,
-    LUCB,
-    TOP_TWO,
     best_arm,
     ids_share,
-    least_pulled,
-    lucb_pair,
     priority,
-    tracks_leader,
     ucb_leader,
 )
-from discreet.theory.costs import GAUSSIAN, numerator, transport_cost
-
-Counts = Any
-"""Of answers, by arm, in a live run: a list, which serves as an array where nothing is
-compiled. To make an array of it takes longer than what is computed from it.
-"""
+from discreet.strategies.tracking import UNITS
+from discreet.theory.costs import (
+    GAUSSIAN,
+    KL,
+    kl_cost,
+    kl_part,
+    numerator,
+    transport_cost,
+)
 
 
 class Stream(NamedTuple):
@@ -48,6 +53,10 @@ class Stream(NamedTuple):
     members: Flags
     bonus: Floats
     sums: Floats
+    owed: Ints
+    """Samples that Track-and-Stop owes each arm, in `tracking.UNITS`."""
+    tops: Floats
+    weights: Floats
 
 
 @leaf(allocates=True)
@@ -64,6 +73,9 @@ def new_stream(arms: int) -> Stream:
         np.ones(arms, np.bool_),
         np.zeros(arms),
         np.zeros(arms),
+        np.full(arms, UNITS, np.int64),
+        np.zeros(arms),
+        np.zeros(arms),
     )
 
 
@@ -76,7 +88,8 @@ def stream_threshold(
 
     ITERATED: c^G, constant + 2 log(4 + log n) + 2 log(4 + log m) with constant = 2
     C_G(log((K-1)/delta)/2). CLOCK: the authors' log((1 + log t)/delta) with constant =
-    log(1/delta). TABLE: constant + table entries.
+    log(1/delta). TABLE: constant + table entries. MIXTURE: c^KL, constant + (log n +
+    log m)/2 with constant = log(4 (K-1)/delta).
     """
     if kind == ITERATED:
         return (
@@ -84,6 +97,8 @@ def stream_threshold(
         )
     if kind == CLOCK:
         return constant + math.log(1.0 + math.log(samples))
+    if kind == MIXTURE:
+        return constant + 0.5 * math.log(best) + 0.5 * math.log(other)
     return float(constant + table[count_cell(best)] + table[count_cell(other)])
 
 
@@ -98,17 +113,27 @@ def stream_bonus(kind: int, scale: float, table: Floats, log_samples: float, cou
 
 
 @leaf
+def stream_cost(
+    cost: int, best: int, arm: int, mean: Floats, pulls: Ints, two_variance: float
+) -> float:
+    """W of the pair, all samples behind every mean."""
+    if cost == KL:
+        return kl_cost(mean[best], mean[arm], pulls[best], pulls[arm])
+    top = numerator(GAUSSIAN, mean[best] - mean[arm], math.inf)
+    return transport_cost(top, 1.0 / pulls[best], 1.0 / pulls[arm], two_variance)
+
+
+@leaf
 def stream_passes(
     best: int, arm: int, mean: Floats, pulls: Ints, samples: int, rules: StreamRules
 ) -> bool:
     """Whether the recommended arm beats the other one, all samples behind every
     mean.
     """
-    top = numerator(GAUSSIAN, mean[best] - mean[arm], math.inf)
     bar = stream_threshold(
         rules.threshold, rules.constant, rules.threshold_table, pulls[best], pulls[arm], samples
     )
-    return transport_cost(top, 1.0 / pulls[best], 1.0 / pulls[arm], rules.two_variance) >= bar
+    return stream_cost(rules.cost, best, arm, mean, pulls, rules.two_variance) >= bar
 
 
 @leaf
@@ -127,21 +152,20 @@ def failing_arm(
     """An arm the recommended one does not beat, `witness` asked first, and the
     threshold it failed; -1 to stop.
     """
-    mean, inverse = stream.mean, stream.inverse
+    mean, pulls = stream.mean, stream.pulls
     bar = 0.0
     for turn in range(mean.size + 1):
         arm = turn - 1 if turn > 0 else witness
         if arm != best:
-            top = numerator(GAUSSIAN, mean[best] - mean[arm], math.inf)
             bar = stream_threshold(
                 rules.threshold,
                 rules.constant,
                 rules.threshold_table,
-                stream.pulls[best],
-                stream.pulls[arm],
+                pulls[best],
+                pulls[arm],
                 samples,
             )
-            if transport_cost(top, inverse[best], inverse[arm], rules.two_variance) < bar:
+            if stream_cost(rules.cost, best, arm, mean, pulls, rules.two_variance) < bar:
                 return arm, bar
     return -1, bar
 
@@ -203,16 +227,6 @@ def second_mean(best: int, mean: Floats, active: Flags) -> float:
 
 
 @leaf
-def level_arm(best: int, stream: Stream, rules: StreamRules, samples: int) -> int:
-    """The arm that uniform, elimination or LUCB pulls."""
-    if rules.sampling == LUCB:
-        fill_bonus(stream, rules, samples)
-        lucb_pair(best, stream.mean, stream.bonus, stream.members)
-        return least_pulled(stream.members, stream.pulls)
-    return least_pulled(stream.active, stream.pulls)
-
-
-@leaf
 def stream_challenger(leader: int, mean: Floats, inverse: Floats) -> int:
     """`challenger` with the numerators computed on the way."""
     chosen, most, skip = -1, -1.0, -1.0
@@ -232,40 +246,26 @@ def stream_challenger(leader: int, mean: Floats, inverse: Floats) -> int:
     return chosen
 
 
-def choose(stream: Stream, answered: Stream, rules: StreamRules) -> int:
-    """The next arm to sample: `answered` is the same run with the answers that are
-    behind the means as its `pulls`, which else count those still to come too.
+@leaf
+def kl_challenger(leader: int, mean: Floats, pulls: Ints, ids: bool, share: Floats) -> int:
+    """TC challenger with W^KL: the smallest cost against the leader, ties to the lowest
+    index.
 
-    Until every arm has an answer, the least pulled arm.
+    With IDS (You et al. 2023) the leader's part of that cost is added to its `share`;
+    where the cost is 0, as much as for W^G.
     """
-    counts: Counts = answered.pulls
-    if not all(counts):
-        return int(least_pulled(np.ones(len(counts), np.bool_), stream.pulls))
-    samples = sum(counts)
-    if rules.sampling != TOP_TWO:
-        if rules.sampling != LUCB:
-            return int(least_pulled(stream.active, stream.pulls))
-        fill_bonus(answered, rules, samples)
-        lucb_pair(best_arm(stream.mean, stream.active), stream.mean, stream.bonus, stream.members)
-        return int(least_pulled(stream.members, stream.pulls))
-    fill_bonus(answered, rules, samples)
-    return _top_two(stream, rules)
-
-
-def _top_two(stream: Stream, rules: StreamRules) -> int:
-    """The leader or its challenger, by tracking; notes who led."""
-    leader = int(ucb_leader(stream.mean, stream.bonus))
-    arm = leader
-    if rules.ids or not tracks_leader(stream.led[leader], stream.led_pulls[leader], rules.beta):
-        arm = int(stream_challenger(leader, stream.mean, stream.inverse))
-    if rules.ids:
-        stream.share[leader] += ids_share(int(stream.pulls[arm]), int(stream.pulls[leader]))
-        if stream.led_pulls[leader] <= stream.share[leader]:
-            arm = leader
-    stream.led[leader] += 1
-    if arm == leader:
-        stream.led_pulls[leader] += 1
-    return arm
+    chosen, least, own = -1, math.inf, 0.0
+    for arm in range(mean.size):
+        if arm != leader:
+            cost, part = 0.0, 0.0
+            if mean[leader] > mean[arm]:
+                part = kl_part(mean[leader], mean[arm], pulls[leader], pulls[arm])
+                cost = part + kl_part(mean[arm], mean[leader], pulls[arm], pulls[leader])
+            if cost < least:
+                chosen, least, own = arm, cost, part
+    if ids:
+        share[leader] += own / least if least > 0.0 else ids_share(pulls[chosen], pulls[leader])
+    return chosen
 
 
 def decide(answered: Stream, rules: StreamRules, witness: int) -> tuple[int, int]:

@@ -5,10 +5,15 @@ counts as soon as it is in.
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
+import numpy as np
+
+from discreet.strategies.evidence import plain, stream_evidence
 from discreet.strategies.run import REQUIRED, ArmView, Deal, Place, Run, in_order
 from discreet.strategies.strategy import Strategy
-from discreet.strategies.stream.decide import Stream, choose, decide, new_stream
+from discreet.strategies.stream.decide import Stream, decide, new_stream
+from discreet.strategies.stream.sampling import choose
 from discreet.strategies.stream.tables import stream_rules
+from discreet.strategies.top_two import TRACK
 
 
 class Column(list[Any]):
@@ -54,6 +59,7 @@ class StreamRun(Run):
     def arrays(self) -> dict[str, Any]:
         """The public counts, and the answers so far."""
         state = self.state
+        tracked = {"owed": state.owed, "weights": state.weights}
         return {
             "mean": state.mean,
             "pulls": state.pulls,
@@ -63,6 +69,7 @@ class StreamRun(Run):
             "share": state.share,
             "active": state.active,
             "sums": state.sums,
+            **(tracked if self.rules.sampling == TRACK else {}),
         }
 
     def load(self, state: dict[str, Any]) -> None:
@@ -108,6 +115,13 @@ class StreamRun(Run):
         other = StreamRun(self.strategy.with_(delta=delta), self.arms, self.cap, self.noise)
         other.load(self.dump())
         return other._decide()[1]
+
+    def evidence(self) -> list[float | None]:
+        """By the answers so far."""
+        if not all(self.count):
+            return super().evidence()
+        mean, count = np.array(self.state.mean), np.array(self.count, float)
+        return plain(stream_evidence(self.rules, mean, count, sum(self.count)))
 
     def table(self) -> list[ArmView]:
         """Means of the answers so far, with the bias of randomised response taken

@@ -16,13 +16,15 @@ from discreet.strategies.custom import CustomBonus, CustomThreshold, checked_tab
 from discreet.strategies.strategy import Strategy
 from discreet.strategies.top_two import SAMPLINGS
 from discreet.theory import thresholds
+from discreet.theory.costs import GAUSSIAN, KL
 
-ITERATED, CLOCK, TABLE = 0, 1, 2
+ITERATED, CLOCK, TABLE, MIXTURE = 0, 1, 2, 3
 """Codes of the thresholds, see `decide.stream_threshold`."""
 UCB, BONUS_TABLE = 0, 1
 """Codes of the bonuses, see `decide.stream_bonus`."""
 CELLS = 64
 """Cells per octave of a table over counts, see `count_cell`."""
+COSTS = {"gaussian": GAUSSIAN, "kl": KL}
 OCTAVES = 48
 """Tables over counts reach 64 * 2**48 samples, far beyond any cap."""
 
@@ -32,7 +34,7 @@ class StreamRules(NamedTuple):
 
     sampling: int
     two_variance: float
-    """2 sigma^2 in the costs of the stopping rule (sigma = 1 for `empirical`)."""
+    """2 sigma^2 in W^G of the stopping rule (sigma = 1 for `empirical`)."""
     beta: float
     ids: bool
     bonus: int
@@ -42,13 +44,15 @@ class StreamRules(NamedTuple):
     bonus_table: Floats
     """Over `count_cell` of the arm's count, for BONUS_TABLE."""
     threshold: int
-    """ITERATED, CLOCK or TABLE."""
+    """ITERATED, CLOCK, TABLE or MIXTURE."""
     constant: float
     """The part of the threshold that does not depend on counts."""
     threshold_table: Floats
     """Over `count_cell`, nondecreasing, for TABLE; the threshold adds the entries of
     both arms.
     """
+    cost: int = GAUSSIAN
+    """GAUSSIAN or KL: the transportation cost of challenger and stopping rule."""
 
 
 def stream_rules(strategy: Strategy, arms: int, noise: float | None = None) -> StreamRules:
@@ -64,6 +68,8 @@ def stream_rules(strategy: Strategy, arms: int, noise: float | None = None) -> S
             )
     elif strategy.threshold == "empirical":
         kind, constant = CLOCK, math.log(1 / strategy.delta)
+    elif strategy.cost == "kl":
+        kind, constant = MIXTURE, thresholds.kl_constant(arms, strategy.delta)
     else:
         constant = 2 * float(thresholds.c_g(math.log((arms - 1) / strategy.delta) / 2))
     bonus, bonus_table = UCB, np.zeros(1)
@@ -80,6 +86,7 @@ def stream_rules(strategy: Strategy, arms: int, noise: float | None = None) -> S
         threshold=kind,
         constant=constant,
         threshold_table=table,
+        cost=COSTS[strategy.cost],
     )
 
 
