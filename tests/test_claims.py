@@ -6,21 +6,29 @@ makes of them, written as the sentence writes it. A changed sentence or a change
 measurement makes it fail; evidence/README.md says what to do then.
 """
 
+import json
 import math
 import re
 from collections.abc import Callable
 from typing import NamedTuple
 
 import pytest
+from evidence import bernoulli as bernoulli_study
+from evidence import beyond as beyond_study
 from evidence import choosing as choosing_study
 from evidence import editions as editions_study
+from evidence import episodes as episodes_study
 from evidence import field as field_study
 from evidence import numbers as numbers_study
+from evidence import rules as rules_study
 
 from discreet import recommended
 from discreet.reports.paper import METHOD
+from discreet.words import short
 from tests.support.measured import (
     AUTHORS,
+    BERNOULLI,
+    BEYOND,
     CELLS,
     CHOOSING,
     EDITIONS,
@@ -28,11 +36,15 @@ from tests.support.measured import (
     LOCAL,
     OUTCOMES,
     ROOT,
+    RULES,
     THEIRS,
     THRESHOLDS,
     about,
     adap_tt,
     below,
+    bernoulli_to_bets,
+    bets_to_bernoulli,
+    beyond_ratios,
     cell,
     cost_of_numbers,
     cost_of_twice_the_range,
@@ -70,15 +82,94 @@ class Claim(NamedTuple):
 
 
 N = r"([\d.]+)"
+EACH = ("ttucb", "ttucb kl", "ctb-tt")
 CLAIMS = [
     Claim(
+        "docs/strategies.md",
+        rf"`eb-tci` and `ts-tc` take {N} to {N} times the samples of `top-two`, and `track-and-stop` {N} to {N} times",
+        lambda: [
+            f"{end(rules_study.ratios(RULES, EACH, rules)):.2f}"
+            for rules in (("eb-tci", "ts-tc"), ("track-and-stop",))
+            for end in (min, max)
+        ],
+    ),
+    Claim(
+        "docs/strategies.md",
+        rf"up to {N} % of runs had not stopped where arms are tied",
+        lambda: [
+            f"{max(100 * cell['eb-tc']['unstopped'] / RULES['runs'][cell['way']] for cell in RULES['cells'] if cell['way'] in EACH):.0f}"
+        ],
+    ),
+    Claim(
+        "docs/strategies.md",
+        rf"after {N} to {N} times the samples of those runs of `top-two` that did. None of the ([\d ]+) runs was wrong",
+        lambda: [
+            *(
+                f"{end(rules_study.ratios(RULES, ('adap-tt',), ('track-and-stop',))):.2f}"
+                for end in (min, max)
+            ),
+            spaced(rules_study.wrong(RULES)[1]),
+        ],
+    ),
+    Claim(
         "README.md",
-        rf"it needs {N} to {N} times the lower bound, between (two fifths) and (a \w+) of the next best with a proof",
+        rf"it needs {N} to {N} times the lower bound, between (two fifths) and (a \w+) of the next best with a proof that we measured",
         lambda: [
             *ends(to_the_bound()),
             "two fifths" if 0.35 < max(to_the_next_best()) <= 0.4 else "",
             fraction(min(to_the_next_best())),
         ],
+    ),
+    Claim(
+        "docs/strategies.md",
+        rf"Bernoulli costs took {N} to {N} of the samples, {N} to {N} times the bound",
+        lambda: [
+            *ends(map(bernoulli_study.saved, BERNOULLI["cells"]), ".2f"),
+            *ends(cell["kl"]["mean"] / cell["bound"] for cell in BERNOULLI["cells"]),
+        ],
+    ),
+    Claim(
+        "docs/strategies.md",
+        r"runs with a proved threshold (\d+) were wrong",
+        lambda: [
+            str(
+                sum(
+                    cell[way]["errors"]
+                    for cell in BERNOULLI["cells"]
+                    for way in ("gaussian", "kl", "kl ids")
+                )
+            )
+        ],
+    ),
+    Claim(
+        "docs/strategies.md",
+        rf"still took fewer samples, {N} to {N} of them, but for (mu\d)",
+        lambda: [
+            *ends((ratio for ratio in bets_to_bernoulli().values() if ratio < 1), ".2f"),
+            *(name for name, ratio in bets_to_bernoulli().items() if ratio >= 1),
+        ],
+    ),
+    Claim(
+        "docs/strategies.md",
+        rf"on mu4 at ε = 0.05 Bernoulli costs took {N} times the samples \(100 runs, standard error {N}\)",
+        lambda: [
+            f"{study(BERNOULLI['strong'][-1]):.2f}"
+            for study in (bernoulli_study.saved, bernoulli_study.error_of_saved)
+        ],
+    ),
+    Claim(
+        "docs/choosing.md",
+        rf"`ttucb` took {N} to {N} times the samples of `bet-se`, and {N} times on (mu\d)",
+        lambda: [
+            *ends(ratio for _, ratio in bernoulli_to_bets() if ratio > 1),
+            *(f"{ratio:.2f}" for _, ratio in bernoulli_to_bets() if ratio < 1),
+            *(name for name, ratio in bernoulli_to_bets() if ratio < 1),
+        ],
+    ),
+    Claim(
+        "CHANGELOG.md",
+        r"on the paper's first instance (a \w+)",
+        lambda: [fraction(bernoulli_study.saved(BERNOULLI["cells"][0]))],
     ),
     Claim(
         "docs/betting.md",
@@ -123,6 +214,38 @@ CLAIMS = [
             spaced(sum(cell["runs"] for cell in EDITIONS["cells"])),
             str(sum(cell["second"]["errors"] for cell in EDITIONS["cells"])),
             f"{EDITIONS['delta'] * sum(cell['runs'] for cell in EDITIONS['cells']):.0f}",
+        ],
+    ),
+    Claim(
+        "docs/beyond.md",
+        rf"It takes {N} to {N} times the people in the (\d+) cells with ε up to 10, and as many at ε = 100",
+        lambda: [
+            *ends(beyond_ratios("gamma", 0, 10), ".2f"),
+            str(len(beyond_ratios("gamma", 0, 10))),
+        ],
+    ),
+    Claim(
+        "docs/beyond.md",
+        rf"It takes {N} to {N} times the people for ε up to 0.1, and as many from ε = 5 on \({N} to {N} times\)",
+        lambda: [
+            *ends(beyond_ratios("rho", 0, 0.1), ".2f"),
+            *ends(beyond_ratios("rho", 5, 100), ".2f"),
+        ],
+    ),
+    Claim(
+        "docs/beyond.md",
+        rf"at most {N} times the median of `adap-tt` with Gaussian noise",
+        lambda: [f"{max(beyond_study.pure_to_phased(BEYOND)):.2f}"],
+    ),
+    Claim(
+        "docs/beyond.md",
+        r"Of the ([\d ]+) runs of `bet-se` with Gaussian noise behind these tables (\d+) was wrong, and all stopped; of the ([\d ]+) of `adap-tt` (\d+) were wrong, and (\d+) had not stopped",
+        lambda: [
+            spaced(beyond_study.wrong(BEYOND, "bet-se")[2]),
+            str(beyond_study.wrong(BEYOND, "bet-se")[0]),
+            spaced(beyond_study.wrong(BEYOND, "adap-tt")[2]),
+            str(beyond_study.wrong(BEYOND, "adap-tt")[0]),
+            str(beyond_study.wrong(BEYOND, "adap-tt")[1]),
         ],
     ),
     Claim(
@@ -236,6 +359,14 @@ CLAIMS = [
         lambda: [
             str(len(LOCAL)),
             *percents(one["bet-se"]["mean"] / one["ctb-tt"]["mean"] for one in LOCAL),
+        ],
+    ),
+    Claim(
+        "docs/choosing.md",
+        r"`bet-se`, with its proved rule, took ([\d.]+M) and ([\d.]+k) there, ([\d.]+k) at ε = 0.5 and ([\d.]+k) at ε = 10",
+        lambda: [
+            short(cell(CELLS, "mu1", epsilon)["bet-se"]["mean"])
+            for epsilon in (0.001, 0.1, 0.5, 10)
         ],
     ),
     Claim(
@@ -505,6 +636,52 @@ def test_the_tables_of_numbers_are_the_measurements(capsys: pytest.CaptureFixtur
     assert set(table_lines(capsys.readouterr().out)) <= set(page)
 
 
+def test_the_tables_of_sampling_rules_are_the_measurements(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    rules_study.show(RULES)
+    page = table_lines((ROOT / "docs" / "strategies.md").read_text())
+    assert set(table_lines(capsys.readouterr().out)) <= set(page)
+    assert rules_study.wrong(RULES)[0] == 0
+    phased = [cell for cell in RULES["cells"] if cell["way"] == "adap-tt"]
+    assert not any(cell["track-and-stop"]["unstopped"] for cell in phased)
+    assert [cell["instance"] for cell in RULES["cells"] if cell["eb-tc"]["unstopped"]] == [
+        "mu1",
+        "mu2",
+    ] * len(RULES["runs"])
+
+
+def test_the_tables_beyond_pure_epsilon_are_the_measurements(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    beyond_study.show(BEYOND)
+    page = (ROOT / "docs" / "beyond.md").read_text()
+    assert set(table_lines(capsys.readouterr().out)) <= set(table_lines(page))
+    assert f"{BEYOND['runs']} runs on each" in page
+    assert beyond_study.wrong(BEYOND, "bet-se")[1] == 0
+
+
+def test_gaussian_noise_takes_more_people_at_the_same_epsilon_and_bet_se_the_fewest() -> None:
+    """What `recommended()` says with a γ or a ρ: in every cell that was measured."""
+    assert min(beyond_ratios("gamma", 0, 10)) > 1
+    for one in beyond_study.cells_of(BEYOND, part="epsilons", strategy="adap-tt"):
+        where = {key: one[key] for key in ("part", "instance", "epsilon")}
+        (other,) = beyond_study.cells_of(BEYOND, strategy="bet-se", **where)
+        for way in ("gamma", "rho"):
+            assert other[way]["mean"] < one[way]["median"]
+    for made in (recommended(1.0, gamma=1e-6), recommended(rho=1.0)):
+        assert "it took the fewest samples" in made.reason
+
+
+def test_the_tables_of_bernoulli_costs_are_the_measurements(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    bernoulli_study.show(BERNOULLI)
+    page = table_lines((ROOT / "docs" / "strategies.md").read_text())
+    assert set(table_lines(capsys.readouterr().out)) <= set(page)
+    assert max(map(bernoulli_study.saved, BERNOULLI["local"])) < 1
+
+
 def test_numbers_take_as_few_people_as_was_asked() -> None:
     """At most 1.1 times the better prototype in every cell, and yes-no outcomes at most
     4 % dearer; misleading arms are wrong less often than δ; never unstopped.
@@ -514,6 +691,25 @@ def test_numbers_take_as_few_people_as_was_asked() -> None:
     for row in OUTCOMES["errors"]:
         assert row["wrong"] < row["delta"] * 2 * OUTCOMES["runs"]
     assert not any(cell["numbers"]["unstopped"] for cell in OUTCOMES["cells"])
+
+
+def test_the_table_of_episodes_is_the_measurements(capsys: pytest.CaptureFixture[str]) -> None:
+    """And the sentences about it: most runs of one global episode hang, none does where
+    arms yield, which takes a fifth of the rounds and up to 1.8 times the samples.
+    """
+    rows = json.loads(episodes_study.DATA.read_text())
+    episodes_study.show(rows)
+    page = table_lines((ROOT / "docs" / "theory.md").read_text())
+    assert set(table_lines(capsys.readouterr().out)) <= set(page)
+    for row in rows:
+        same = (row["instance"], row["strategy"])
+        arm, whole, yields = (
+            episodes_study.row_of(rows, *same, kind) for kind in episodes_study.EPISODES
+        )
+        assert whole["unstopped"] > 0.7 * whole["runs"]
+        assert yields["unstopped"] == yields["errors"] == 0
+        assert 0.15 < yields["rounds"] / arm["rounds"] < 0.22
+        assert 1.0 < yields["mean"] / arm["mean"] < 1.8
 
 
 def test_the_other_empirical_thresholds_never_erred() -> None:

@@ -9,6 +9,7 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 import pytest
@@ -56,6 +57,22 @@ def test_a_page_does_what_it_says(
         else:
             for line in text.splitlines():
                 run_command(line.removeprefix("$ "))
+
+
+def test_the_table_of_the_paper_names_what_is_there() -> None:
+    """Every function, module and test that the page "The paper, item by item" names
+    exists, and each row says where an item is.
+    """
+    page = (ROOT / "docs" / "paper.md").read_text()
+    names = re.findall(r"`((?:discreet|theory)\.[\w.]+)`", page)
+    assert len(names) > 50
+    for name in names:
+        resolve_name(name if name.startswith("discreet.") else f"discreet.{name}")
+    paths = re.findall(r"`((?:tests|evidence)/[\w/.]+)`", page)
+    assert len(paths) > 20
+    assert [path for path in paths if not (ROOT / path).exists()] == []
+    rows = [line.split("|")[1:-1] for line in page.splitlines() if line.startswith("| ")]
+    assert all(len(row) == 3 and row[0].strip() and row[1].strip() for row in rows)
 
 
 def run_command(command: str) -> None:

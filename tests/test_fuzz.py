@@ -93,7 +93,7 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
 
 ALL = [*(f"Trial.{name}" for name in (*LIVE, "record", "person", "question"))]
 BESIDE = ["list_trials", "backup_trials", "restore_trials", "verify_transcript", "trial_page"]
-BESIDE += ["respond", "Response", "Response.parse"]
+BESIDE += ["transcript_frame", "respond", "Response", "Response.parse"]
 WITHOUT = {f"Trial.{name}" for name in ("codes", "expire", "status", "transcript", "close")}
 """Take nothing."""
 

@@ -4,7 +4,8 @@ import math
 
 import pytest
 
-from discreet import words
+import discreet
+from discreet import bet_se, words
 
 
 @pytest.mark.parametrize(
@@ -45,3 +46,21 @@ def test_what_is_long() -> None:
     assert words.listed(["a", "b"], 2) == "a, b"
     assert words.listed(["a", "b", "c"], 2) == "a, b …"
     assert [words.ratio(value) for value in (1.254, 1234.5)] == ["× 1.25", "× 1,234"]
+
+
+def test_promises_in_plain_words_first() -> None:
+    """Programs keep the phrases they know; people read sentences."""
+    reason = discreet.recommended(1.0).reason
+    assert words.PROVED in reason
+    said = words.reason_words(reason)
+    assert words.PROVED not in said
+    assert said.endswith(
+        ". It is proved that it keeps its error rate, and that it stops if one arm is best"
+    )
+    shown = [
+        words.privacy_words(one.privacy) for one in (bet_se(0.05, 1), bet_se(0.05, trust="none"))
+    ]
+    assert shown == [
+        "every release is noised (1-global DP)",
+        "none, decisions are made from raw outcomes",
+    ]

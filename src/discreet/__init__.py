@@ -33,6 +33,7 @@ if (
     from discreet.errors import StoreError as StoreError
     from discreet.errors import TamperedError as TamperedError
     from discreet.errors import TiedBestArmError as TiedBestArmError
+    from discreet.gaussian import Gaussian as Gaussian
     from discreet.instance import Bernoulli as Bernoulli
     from discreet.instance import Beta as Beta
     from discreet.instance import Discrete as Discrete
@@ -69,6 +70,7 @@ if (
     from discreet.strategies.presets import recommended as recommended
     from discreet.strategies.presets import ttucb as ttucb
     from discreet.strategies.presets import ttucb_batched as ttucb_batched
+    from discreet.strategies.presets import ttucb_forgetting as ttucb_forgetting
     from discreet.strategies.strategy import Strategy as Strategy
     from discreet.studies.run import run_study as run_study
     from discreet.studies.study import Study as Study
@@ -80,6 +82,7 @@ if (
     from discreet.trials.backup import Restored as Restored
     from discreet.trials.backup import backup_trials as backup_trials
     from discreet.trials.backup import restore_trials as restore_trials
+    from discreet.trials.export import transcript_frame as transcript_frame
     from discreet.trials.listing import list_trials as list_trials
     from discreet.trials.mechanisms import respond as respond
     from discreet.trials.outcomes import Response as Response

@@ -12,6 +12,7 @@ import numpy as np
 
 from discreet.arrays import Flags, Floats, Ints
 from discreet.errors import InvalidInputError
+from discreet.frames import flat, html_table
 from discreet.statistics import clopper_pearson
 from discreet.validate import check_path, named, one_line, quoted, real
 
@@ -21,6 +22,11 @@ if TYPE_CHECKING:
 QUANTILES = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
 FORMAT = 1
 COLUMNS = ("samples", "recommendation", "correct", "stopped", "rounds", "pulls")
+SHOWN = (
+    *("runs", "unstopped", "errors", "error_rate", "error_interval_low", "error_interval_high"),
+    *("mean", "median", "quantiles_0.1", "quantiles_0.9", "days_mean"),
+)
+"""What a notebook shows of a summary, as a table; beside it the promise."""
 DATED = ("days", "in_flight")
 """Columns of simulations with a calendar."""
 
@@ -130,9 +136,21 @@ class Results:
         }
 
     def to_frame(self) -> "pl.DataFrame":
-        """A polars DataFrame with a row per run; a strategy without a guarantee says so
-        in every row.
+        """A polars DataFrame with a row per run and one value a cell: the pulls of the
+        arms are columns `pulls_0`, `pulls_1`, …, as `recommendation` counts them. A
+        strategy without a guarantee says so in every row.
         """
+        import polars as pl
+
+        pulls = [pl.Series(f"pulls_{arm}", column) for arm, column in enumerate(self.pulls.T)]
+        frame = self._stored()
+        places = [
+            place for name in frame.columns for place in (pulls if name == "pulls" else [name])
+        ]
+        return frame.select(places)
+
+    def _stored(self) -> "pl.DataFrame":
+        """The frame as files have it, with all pulls of a run in one cell."""
         import polars as pl
 
         frame = pl.DataFrame(
@@ -153,6 +171,16 @@ class Results:
             else frame
         )
 
+    def _repr_html_(self) -> str:
+        """A small table, for a notebook."""
+        summary = flat(self.summary()) if self.runs else {"runs": 0}
+        return html_table(
+            "Results",
+            [{name: summary.get(name) for name in SHOWN}],
+            summary,
+            (*SHOWN, "correctness"),
+        )
+
     def save(self, path: str | Path | IO[bytes]) -> None:
         """Write a Parquet file; what was simulated stands in its metadata."""
         import polars as pl
@@ -161,7 +189,7 @@ class Results:
         meta = {"format": FORMAT, "spec": self.spec, "seed": self.seed, "version": self.version}
         meta |= {"seconds": self.seconds, "interrupted": self.interrupted}
         try:
-            self.to_frame().write_parquet(target, metadata={"discreet": json.dumps(meta)})
+            self._stored().write_parquet(target, metadata={"discreet": json.dumps(meta)})
         except (OSError, TypeError, ValueError, pl.exceptions.PolarsError) as error:
             raise InvalidInputError(f"cannot write {named(path)}: {one_line(error)}") from None
 

@@ -112,6 +112,11 @@ def check_gamma(gamma: float) -> float:
     return check_share("gamma", gamma)
 
 
+def check_rho(rho: float) -> float:
+    """ρ, the level of zero-concentrated privacy."""
+    return _between("rho", rho, 1e-12, 1e6, "must be a number between 1e-12 and 1e6")
+
+
 def check_beta(beta: float) -> float:
     """β, the leader's share of the samples."""
     if not 1e-6 <= check_share("beta", beta) <= 1 - 1e-6:

@@ -14,6 +14,8 @@ NO_GUARANTEE = "no guarantee of ours"
 """How everything is labelled that only its author can vouch for."""
 FLOOR = " (for arms not Bernoulli: the floor of all laws on [0, 1])"
 """What is added where a lower bound may be one."""
+PROVED = "its error rate is proved, and that it stops whenever the best arm is unique"
+"""What every recommended strategy has, as programs are told it."""
 PAPER_NAMES = {
     "adap-tt": "AdaP-TT",
     "adap-tt-star": "AdaP-TT*",
@@ -45,6 +47,18 @@ def outcomes_words(outcomes: str, bits: Sequence[float] = (), levels_from: float
             f"which does, begins at ε = {levels_from:g})"
         )
     return f"Planned for outcomes that are {how}: begin the trial so too (--outcomes {outcomes})"
+
+
+def reason_words(reason: str) -> str:
+    """Why a strategy is recommended, in sentences."""
+    proved = "It is proved that it keeps its error rate, and that it stops if one arm is best"
+    return reason.replace(f"; {PROVED}", f". {proved}")
+
+
+def privacy_words(said: str) -> str:
+    """What is promised of privacy: in words first, its level after them."""
+    level, _, how = said.partition(": ")
+    return f"none, {how}" if level == "none" else f"{how} ({level})"
 
 
 RANGE_WORDS = (

@@ -550,3 +550,35 @@ def test_without_privacy_there_is_nothing_to_audit() -> None:
     result = run("--strategy", "ttucb")
     assert (result.exit_code, result.stdout) == (2, "")
     assert "promises no privacy" in result.stderr
+
+
+# --- Gaussian noise -------------------------------------------------------------------
+
+
+class Narrow(Rehearsal):
+    """Gaussian noise of a third of the scale."""
+
+    def noisy(self, total: int) -> int:
+        return self.source.gaussian_sum(total, self.sigma / 3, 1)
+
+
+@pytest.mark.parametrize("levels", [{"epsilon": 2.0, "gamma": 1e-3}, {"rho": 0.15}])
+def test_gaussian_noise_is_audited_and_too_little_is_caught(levels: dict[str, Any]) -> None:
+    """Of a release; the same promise with a third of the noise is found out."""
+    strategy = bet_se(0.1, **levels)
+    found = audit_privacy(strategy, 4000, noise="numpy", seed=1, parts=["single"])
+    assert not found.violated
+    assert found.gamma == 1e-3
+    assert found.epsilon == pytest.approx(2, abs=0.5)
+    assert ("rho" in found.to_dict()) == ("rho" in levels)
+    planted = audit_privacy(
+        strategy, 4000, noise="numpy", seed=1, parts=["single"], rehearsal=Narrow
+    )
+    assert planted.violated
+
+
+def test_a_whole_trial_with_gaussian_noise_is_audited() -> None:
+    strategy = bet_se(0.2, epsilon=4.0, gamma=1e-3)
+    found = audit_privacy(strategy, 400, noise="numpy", seed=1, parts=["first", "later"])
+    assert not found.violated
+    assert len(found.leaks) >= 1

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from discreet import Strategy, Trial, bet_se, dp_se, recommended
+from discreet import Strategy, Trial, adap_tt, bet_se, dp_se, recommended
 from discreet.cli import main
 from discreet.strategies import presets
 from discreet.strategies.presets import Recommendation
+from discreet.words import reason_words
 
 CREATE = ["trial", "create", "dose", "--arms", "a,b", "--max-people", "2000"]
 PRIVATE = [*CREATE, "--epsilon", "1"]
@@ -46,7 +47,7 @@ def started() -> Strategy:
 
 def test_the_recommended_strategy_is_taken_and_said() -> None:
     reason = recommended(1.0).reason
-    words = f"Strategy: none was named, so the recommended one, {reason}."
+    words = f"Strategy: none was named, so it is the recommended one, {reason_words(reason)}."
     assert words in call(PRIVATE).stdout.splitlines()
     assert started() == bet_se(0.05, 1.0)
     made = document(PRIVATE)
@@ -76,7 +77,7 @@ def test_what_is_recommended_is_asked_not_known(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(presets, "recommended", other)
     levels = ["--epsilon", "0.5", "--delta", "0.1", "--range", "0,9"]
     assert "one, dp-se: why not." in call([*CREATE, *levels]).stdout
-    assert asked == [(0.5, 0.1, "global", 0.0, "numbers")]
+    assert asked == [(0.5, 0.1, "global", 0.0, "numbers", None, None)]
     assert started() == dp_se(0.5, 0.1)
 
 
@@ -89,6 +90,9 @@ def test_what_is_recommended_is_asked_not_known(monkeypatch: pytest.MonkeyPatch)
         (["--epsilon", "2", "--hint", "0.3"], bet_se(0.05, 2.0, hint=0.3)),
         (["--epsilon", "2", "--sampling", "top-two"], bet_se(0.05, 2.0, sampling="top-two")),
         (["--epsilon", "2", "--range", "0,9"], bet_se(0.05, 2.0, outcomes="numbers")),
+        (["--epsilon", "2", "--gamma", "1e-6", "--range", "0,9"], bet_se(0.05, 2.0, gamma=1e-6)),
+        (["--rho", "0.5"], bet_se(0.05, rho=0.5)),
+        (["--rho", "0.5", "--strategy", "adap-tt"], adap_tt(None, 0.05, rho=0.5)),
         (["--epsilon", "2", "--outcomes", "numbers"], bet_se(0.05, 2.0, outcomes="numbers")),
         (
             ["--epsilon", "2", "--range", "0,9", "--outcomes", "yes-no", "--threshold", "proved"],
@@ -110,7 +114,9 @@ def test_its_options_are_as_they_were(options: list[str], strategy: Strategy) ->
         (["--trust", "local"], "for a person to choose: say it with --epsilon"),
         (["--trust", "anybody"], "trust must be one of global, local, none"),
         (["--trust", "none", "--epsilon", "1"], "leave epsilon out"),
-        (["--epsilon", "1", "--gamma", "0.1"], "bet-se takes no --gamma"),
+        (["--epsilon", "1", "--gamma", "0.1"], "gamma in [1e-15, 0.01]"),
+        (["--epsilon", "1", "--rho", "0.1"], "give either rho"),
+        (["--epsilon", "1", "--gamma", "1e-6", "--trust", "local"], "trusted collector"),
         (["--epsilon", "1", "--threshold", "empirical"], "leave threshold out"),
         (["--epsilon", "1", "--outcomes", "colours"], "outcomes must be yes-no or numbers"),
     ],

@@ -105,6 +105,8 @@ def test_by_the_clock_it_is_said_when_and_not_who() -> None:
     assert flow_words({**status, "next_release": None}).endswith("told or not.")
     complete = {**status, "timing": RELEASE[COMPLETE], "next_release": None}
     assert flow_words(complete).endswith("9 outcomes are not in, the next release waits for 6.")
+    assert flow_words({**complete, "pending": 0}).endswith("; all outcomes are in.")
+    assert flow_words({**complete, "people": 0}).startswith("Nobody is in yet")
     assert flow_words({**status, "stopped": True}).endswith("are not released, and will not be.")
 
 
@@ -119,8 +121,8 @@ def test_each_arm_dropped_or_added_costs_a_delta() -> None:
 @pytest.mark.parametrize(("kind", "drifts"), [(COINS, True), (BLOCKS, True), (SHUFFLED, False)])
 def test_which_mean_an_interval_covers(kind: str, drifts: bool) -> None:
     words = interval_words({"guarantee": GUARANTEE[kind]}, "0.95")
-    assert "one mean for all people and all the time" in words
-    assert ("the answer holds, and the intervals do not" in words) == drifts
+    assert "the same for all people and does not change over time" in words
+    assert ("the answer holds, but the intervals do not" in words) == drifts
 
 
 # --- pages ----------------------------------------------------------------------------
@@ -227,13 +229,13 @@ def test_arms_that_come_and_go(start: Start, capsys: pytest.CaptureFixture[str])
     assert "5 mg was dropped by hand: the answer is about the arms that were left." in result
     assert "<td>added later</td>" in result
     assert "<td>dropped by hand</td>" in result
-    assert "Where sites differ or outcomes drift the answer holds" in result
+    assert "Where sites differ or outcomes drift, the answer holds" in result
     promised = section(page, "What is promised")
     assert "wrong with probability at most 3e-90, which" in promised
     show_trial(trial.status())
     words = " ".join(capsys.readouterr().out.split())
     assert "40 mg was added later. 5 mg was dropped by hand: the answer" in words
-    assert "Where sites differ or outcomes drift the answer holds" in words
+    assert "Where sites differ or outcomes drift, the answer holds" in words
     assert "…" not in words
 
 

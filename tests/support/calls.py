@@ -39,7 +39,7 @@ RECORDS = {
     *("Recommendation", "Restored", "Results", "Status", "Told", "Verification"),
 }
 """What calls give back: nobody else makes one, and they take anything."""
-SERVICE = {"Trial.check_known", "Trial.written", "Trial.put"}
+SERVICE = {"Trial.check_known", "Trial.written", "Trial.put", "Trial.played_on"}
 SERVICE |= {"Trial.asking", "Trial.telling", "Trial.answering"}
 """What a service asks of a trial, and nobody else."""
 FAR = {"RemoteTrial", "AsyncTrial"}
@@ -83,6 +83,7 @@ def makers() -> dict[str, Call]:
     plain = {"epsilon": 1.0, "delta": 0.1}
     found: dict[str, Call] = {
         "Bernoulli": (Bernoulli, {"means": [0.9, 0.1], "names": ["a", "b"]}),
+        "Gaussian": (discreet.Gaussian, {"means": [0.5, -1.0], "sigma": 2.0, "names": ["a", "b"]}),
         "Beta": (discreet.Beta, {"a": [1.0, 2.0], "b": [2.0, 1.0], "names": ["a", "b"]}),
         "Discrete": (
             discreet.Discrete,
@@ -123,6 +124,7 @@ def makers() -> dict[str, Call]:
         "gauss_tt": (discreet.gauss_tt, {**plain, "gamma": 0.1}),
         "ttucb": (discreet.ttucb, {"delta": 0.1, "s": 1.2, "alpha": 1.2, "bonus": "ucb"}),
         "ttucb_batched": (discreet.ttucb_batched, {"delta": 0.1, "grid": "doubling"}),
+        "ttucb_forgetting": (discreet.ttucb_forgetting, {"delta": 0.1, "grid": "doubling"}),
         "bet_se": (
             bet_se,
             {**plain, "trust": "global", "zeta": 0.0, "hint": 0.0, "outcomes": "yes-no"}
@@ -308,6 +310,7 @@ def lives(url: str) -> dict[str, Call]:
             {"transcript": text, "head": None, "progress": None},
         ),
         "trial_page": (discreet.trial_page, {"transcript": text}),
+        "transcript_frame": (discreet.transcript_frame, {"transcript": text}),
         "respond": (
             discreet.respond,
             {"outcome": 1, "epsilon": 1.0, "gamma": None, "range": (0, 1)}

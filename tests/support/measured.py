@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from evidence import authors as authors_study
+from evidence import beyond
 from evidence import numbers as numbers_study
 
 ROOT = Path(__file__).parents[2]
@@ -37,6 +38,9 @@ LOCAL = CHOOSING["local"]
 EDITIONS = evidence("editions")
 FIELD = evidence("field")
 OUTCOMES = evidence("numbers")
+BEYOND = evidence("beyond")
+RULES = evidence("rules")
+BERNOULLI = evidence("bernoulli")
 AUTHORS = evidence("authors")
 THEIRS = AUTHORS["cells"]
 THRESHOLDS = evidence("thresholds")
@@ -80,6 +84,15 @@ def samples(number: float) -> str:
 
 
 # --- outcomes that are numbers --------------------------------------------------------
+
+
+def beyond_ratios(way: str, low: float, high: float) -> list[float]:
+    """People that bet-se takes with Gaussian noise for each with Laplace noise, in
+    every cell with an ε between these.
+    """
+    levels = [level for level in beyond.EPSILONS if low <= level <= high]
+    chosen = {"part": "epsilons", "strategy": "bet-se"}
+    return [one for at in levels for one in beyond.ratios(BEYOND, way, epsilon=at, **chosen)]
 
 
 def cost_of_numbers(part: str) -> list[float]:
@@ -285,3 +298,17 @@ def hint_costs(hint: float) -> list[float]:
         for cell in EDITIONS["cells"]
     }
     return [mean / known[(*key[:3], 0.0)] for key, mean in known.items() if key[3] == hint]
+
+
+def bets_to_bernoulli() -> dict[str, float]:
+    """Samples of `bet-se` over those of `ttucb` with Bernoulli costs, by instance."""
+    return {
+        cell["instance"]: cell["bet-se"]["mean"] / cell["kl"]["mean"] for cell in BERNOULLI["cells"]
+    }
+
+
+def bernoulli_to_bets() -> list[tuple[str, float]]:
+    """The other way round, on the paper's instances."""
+    return [
+        (name, 1 / ratio) for name, ratio in bets_to_bernoulli().items() if name.startswith("mu")
+    ]

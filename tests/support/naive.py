@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from tests.support.naive_rules import Tracker, ts_leader
+
 Numerator = Callable[[float, float], float]
 
 
@@ -21,7 +23,7 @@ class Source:
 
     def __init__(self, rng: np.random.Generator, law: str, arms: Sequence[Any]) -> None:
         """`law`: "bernoulli" (arms = means), "discrete" (arms = (values,
-        probabilities)), "beta" (arms = (a, b)).
+        probabilities)), "beta" (arms = (a, b)), "gaussian" (arms = (mean, sigma)).
         """
         self.rng, self.law, self.arms = rng, law, arms
 
@@ -29,6 +31,9 @@ class Source:
         """Sum of `count` rewards."""
         if self.law == "bernoulli":
             return float(self.rng.binomial(count, self.arms[arm]))
+        if self.law == "gaussian":
+            mean, sigma = self.arms[arm]
+            return float(count * mean + sigma * math.sqrt(count) * self.rng.standard_normal())
         if self.law == "beta":
             total = 0.0
             for _ in range(count):
@@ -53,6 +58,9 @@ class Source:
             return 1.0 if self.rng.random() < self.arms[arm] else 0.0
         if self.law == "beta":
             return float(self.rng.beta(*self.arms[arm]))
+        if self.law == "gaussian":
+            mean, sigma = self.arms[arm]
+            return float(mean + sigma * self.rng.standard_normal())
         values, chances = self.arms[arm]
         possible = [i for i, chance in enumerate(chances) if chance > 0]
         u, reached = self.rng.random(), 0.0
@@ -109,11 +117,34 @@ def cost(d: float, n: int, m: int, two_variance: float) -> float:
     return d / (two_variance * (1.0 / n + 1.0 / m))
 
 
+def kl_share(p: float, q: float, n: int, m: int) -> float:
+    """n kl(p, x) with x the mean of n samples of mean p and m of mean q."""
+    off = (q - p) * (m / (n + m))
+    one = p * math.log1p(off / p) if p > 0 else 0.0
+    zero = (1.0 - p) * math.log1p(-off / (1.0 - p)) if p < 1 else 0.0
+    return n * (0.0 - one - zero)
+
+
+def w_kl(p: float, q: float, n: int, m: int) -> float:
+    """W^KL."""
+    return kl_share(p, q, n, m) + kl_share(q, p, m, n) if p > q else 0.0
+
+
 def tc_challenger(
-    leader: int, means: list[float], pulls: list[int], d: Numerator, half_epsilon: float
+    leader: int,
+    means: list[float],
+    pulls: list[int],
+    d: Numerator,
+    half_epsilon: float,
+    yielding: Sequence[int] = (),
 ) -> int:
-    """C_n = argmin W: W = 0 first, otherwise the largest (1/N_a + 1/N_B)/d_a."""
+    """C_n = argmin W: W = 0 first, otherwise the largest (1/N_a + 1/N_B)/d_a.
+
+    One of `yielding` only if there is nobody else.
+    """
     others = [a for a in range(len(means)) if a != leader]
+    left = [a for a in others if a not in yielding]
+    others = left or others[:1]
     tops = {a: d(means[leader] - means[a], half_epsilon) for a in others}
     for a in others:
         if tops[a] <= 0:
@@ -147,7 +178,9 @@ def beats(
 
 @dataclass
 class Sampler:
-    """What to pull: Top Two with a fixed share or IDS, uniform, LUCB, elimination."""
+    """What to pull: Top Two with a fixed share or IDS and any leader and challenger,
+    uniform, LUCB, elimination, Track-and-Stop.
+    """
 
     rule: str
     d: Numerator
@@ -155,15 +188,26 @@ class Sampler:
     beta: float
     ids: bool
     arms: int
+    kl: bool = False
+    """W^KL in place of W."""
+    yields: bool = False
+    two_variance: float = 0.5
 
     def __post_init__(self) -> None:
         """L_a = N_a^a = 0."""
+        self.tracker = Tracker(self.arms)
         self.led = [0] * self.arms
         self.led_pulls = [0] * self.arms
         self.share = [0.0] * self.arms
 
     def arm(
-        self, means: list[float], bonuses: list[float], pulls: list[int], active: list[bool]
+        self,
+        means: list[float],
+        bonuses: list[float],
+        pulls: list[int],
+        active: list[bool],
+        sums: list[float],
+        doubled: Sequence[int] = (),
     ) -> int:
         """a_n."""
         everyone = range(self.arms)
@@ -174,10 +218,18 @@ class Sampler:
             best = argmax(means)
             rival = argmax(upper, [a for a in everyone if a != best])
             return min((pulls[a], a) for a in (best, rival))[1]
-        b = argmax(upper)  # "Set arm B_n = argmax mean + bonus"
-        c = tc_challenger(b, means, pulls, self.d, self.half_epsilon)  # "Set arm C_n = argmin W"
+        b = argmax(means)
+        if self.rule == "top two":
+            b = argmax(upper)  # "Set arm B_n = argmax mean + bonus"
+        if self.rule == "ts-tc":
+            b = ts_leader(means, pulls, sums, self.two_variance)
+        if self.rule == "track-and-stop":
+            tops = [self.d(means[b] - mean, self.half_epsilon) for mean in means]
+            return self.tracker.arm(b, means if self.kl else None, tops, pulls)
+        yielding = doubled if self.yields else ()
+        c = self.challenger(b, means, pulls, yielding)  # "Set arm C_n = argmin W"
         if self.ids:
-            self.share[b] += pulls[c] / (pulls[c] + pulls[b])
+            self.share[b] += self.ids_share(b, c, means, pulls)
             goal = self.share[b]
         else:
             goal = self.beta * (self.led[b] + 1)
@@ -186,6 +238,36 @@ class Sampler:
             self.led_pulls[b] += 1
             return b
         return c
+
+    def challenger(
+        self, b: int, means: list[float], pulls: list[int], yielding: Sequence[int] = ()
+    ) -> int:
+        """C_n."""
+        if self.rule == "eb-tci":
+            others = [a for a in range(self.arms) if a != b]
+            evidence = {a: self.evidence(b, a, means, pulls, self.two_variance) for a in others}
+            return min(others, key=lambda a: (evidence[a] + math.log(pulls[a]), a))
+        if not self.kl:
+            return tc_challenger(b, means, pulls, self.d, self.half_epsilon, yielding)
+        others = [a for a in range(self.arms) if a != b]
+        return argmax({a: -w_kl(means[b], means[a], pulls[b], pulls[a]) for a in others}, others)
+
+    def ids_share(self, b: int, c: int, means: list[float], pulls: list[int]) -> float:
+        """beta_n of IDS."""
+        if self.kl and means[b] > means[c]:
+            own = kl_share(means[b], means[c], pulls[b], pulls[c])
+            return own / (own + kl_share(means[c], means[b], pulls[c], pulls[b]))
+        return pulls[c] / (pulls[c] + pulls[b])
+
+    def evidence(
+        self, i: int, j: int, means: list[float], pulls: list[int], two_variance: float
+    ) -> float:
+        """W of the stopping rule."""
+        if self.kl:
+            return w_kl(means[i], means[j], pulls[i], pulls[j])
+        return cost(
+            self.d(means[i] - means[j], self.half_epsilon), pulls[i], pulls[j], two_variance
+        )
 
 
 def run_phased(
@@ -260,7 +342,8 @@ def run_phased(
             return Outcome(n, best, done, pulls, rounds, trace)
         bonuses = [bonus(phase[a], counts[a], sum(counts)) for a in everyone]
         while n < cap:
-            a = sampler.arm(means, bonuses, pulls, active)
+            doubled = [i for i in everyone if pulls[i] >= 2 * begun[i]] if whole else []
+            a = sampler.arm(means, bonuses, pulls, active, sums, doubled)
             pulls[a] += 1
             n += 1
             if not whole and pulls[a] >= 2 * begun[a]:  # "If N_{n,a} >= 2 N_{T_k(a),a}"
@@ -310,10 +393,8 @@ def run_stream(
         good = []
         for a in everyone:
             if a != best and active[a]:
-                top = sampler.d(means[best] - means[a], sampler.half_epsilon)
-                if cost(top, pulls[best], pulls[a], two_variance) >= threshold(
-                    pulls[best], pulls[a], n
-                ):
+                found = sampler.evidence(best, a, means, pulls, two_variance)
+                if found >= threshold(pulls[best], pulls[a], n):
                     good.append(a)
         if sampler.rule == "elimination":
             for a in good:
@@ -323,7 +404,7 @@ def run_stream(
             done = len(good) == arms - 1
         if done or n >= cap:
             return Outcome(n, best, done, pulls, n, trace)
-        a = sampler.arm(means, [bonus(pulls[i], n) for i in everyone], pulls, active)
+        a = sampler.arm(means, [bonus(pulls[i], n) for i in everyone], pulls, active, sums)
         n += 1
         pull(a)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet import Discrete, Instance, Strategy
+from discreet import Discrete, Gaussian, Instance, Strategy
 from discreet.strategies.presets import PRESETS
 from discreet.theory import thresholds as threshold
 from tests.support import naive
@@ -32,23 +32,47 @@ OPTIONS: list[tuple[str, dict[str, Any]]] = [
         for rule in ("uniform", "lucb", "elimination")
     ],
     *[
+        (name, {"sampling": rule})
+        for name in ("ttucb", "ctb-tt", "gauss-tt", "ttucb-batched", "adap-tt", "adap-tt-star")
+        for rule in ("eb-tc", "eb-tci", "ts-tc", "track-and-stop")
+        if rule != "ts-tc" or name in ("ttucb", "ctb-tt", "gauss-tt")
+    ],
+    *[
+        ("adap-tt", {"sampling": rule, "episodes": "global"})
+        for rule in ("eb-tci", "track-and-stop")
+    ],
+    *[(name, {"sampling": "eb-tci", "beta": "ids"}) for name in ("ttucb", "adap-tt")],
+    ("ttucb", {"sampling": "eb-tci", "beta": "ids", "cost": "kl"}),
+    *[
         (name, {"beta": share})
         for name in ("adap-tt", "adap-tt-star", "ttucb")
         for share in ("ids", 0.3)
     ],
-    *[(name, {"episodes": "global"}) for name in ("adap-tt", "adap-tt-star", "ttucb-batched")],
+    *[
+        (name, {"cost": "kl", **more})
+        for name in ("ttucb", "ctb-tt")
+        for more in (
+            *({}, {"threshold": "empirical"}, {"beta": "ids"}),
+            *({"sampling": rule} for rule in ("elimination", "eb-tci", "ts-tc")),
+        )
+    ],
+    *[
+        (name, {"episodes": episodes})
+        for name in ("adap-tt", "adap-tt-star", "ttucb-batched")
+        for episodes in ("global", "global-yielding")
+    ],
 ]
 
 
 def make(name: str, options: dict[str, Any]) -> Strategy | None:
     arguments: dict[str, Any] = {"delta": 0.2, **options}
-    if name not in ("ttucb", "ttucb-batched"):
+    if name not in ("ttucb", "ttucb-batched", "ttucb-forgetting"):
         arguments["epsilon"] = 1.0
     if name == "gauss-tt":
         arguments |= {"gamma": 0.05, "epsilon": 4.0}
     return (
         None
-        if name == "dp-se" and options["threshold"] == "empirical"
+        if name in ("dp-se", "ttucb-forgetting") and options.get("threshold") == "empirical"
         else PRESETS[name](**arguments)
     )
 
@@ -68,6 +92,8 @@ def source_of(instance: Instance, strategy: Strategy, rng: np.random.Generator) 
         return naive.Source(
             rng, "discrete", [(instance.values, list(row)) for row in instance.probabilities]
         )
+    if isinstance(instance, Gaussian):
+        return naive.Source(rng, "gaussian", [(mean, instance.sigma) for mean in instance.means])
     return naive.Source(rng, "bernoulli", list(instance.means))
 
 
@@ -83,7 +109,9 @@ def phased_thresholds(strategy: Strategy, arms: int, a: int, b: int) -> tuple[fl
     """(low, high) of a phased strategy at these counts."""
     delta, epsilon = strategy.delta, strategy.epsilon or math.inf
     empirical = strategy.threshold == "empirical"
-    if strategy.estimator != "daf":
+    if strategy.estimator == "forget":
+        value = known(threshold.c_forgetting, a, b, arms, delta)
+    elif strategy.estimator != "daf":
         value = (
             known(threshold.empirical_gaussian, a, b, delta)
             if empirical
@@ -116,7 +144,8 @@ def oracle(
     ids = strategy.beta == "ids"
     rule = {"top-two": "top two"}.get(strategy.sampling, strategy.sampling)
     share = 0.5 if ids else float(strategy.beta)
-    sampler = naive.Sampler(rule, cost, epsilon / 2, share, ids, instance.arms)
+    more = {"kl": strategy.cost == "kl", "yields": strategy.episodes == "global-yielding"}
+    sampler = naive.Sampler(rule, cost, epsilon / 2, share, ids, instance.arms, **more)
     source = source_of(instance, strategy, rng)
     if strategy.estimator == "epochs":
         return naive.run_dpse(source, instance.arms, epsilon, strategy.delta, cap)
@@ -135,13 +164,15 @@ def stream_oracle(
         if strategy.gamma
         else 0.0
     )
-    sigma = math.hypot(0.5, noise)
+    sigma = math.hypot(strategy.sigma or 0.5, noise)
     constant = 2 * float(threshold.c_g(math.log((arms - 1) / delta) / 2))
     empirical = strategy.threshold == "empirical"
 
     def bar(a: int, b: int, n: int) -> float:
         if empirical:
             return math.log(1 / delta) + math.log(1 + math.log(n))
+        if sampler.kl:
+            return math.log(4 * (arms - 1) / delta) + 0.5 * math.log(a) + 0.5 * math.log(b)
         return constant + 2 * math.log(4 + math.log(a)) + 2 * math.log(4 + math.log(b))
 
     def bonus(count: int, n: int) -> float:
@@ -149,6 +180,7 @@ def stream_oracle(
 
     scale = 2 * sigma**2 * strategy.alpha * (1 + strategy.s)
     variance = 2 * (2 * sigma) ** 2 if empirical else 2 * sigma**2
+    sampler.two_variance = variance
     return naive.run_stream(source, arms, sampler, noise, bar, bonus, variance, cap)
 
 
@@ -157,7 +189,7 @@ def phased_oracle(
 ) -> naive.Outcome:
     """A strategy that releases the mean of a phase at its end."""
     arms, epsilon = sampler.arms, strategy.epsilon or math.inf
-    private = strategy.estimator == "daf"
+    private = strategy.estimator in ("daf", "forget")
     stop = (
         "low"
         if strategy.cost == "gaussian"
@@ -172,10 +204,14 @@ def phased_oracle(
     def bonus(_phase: int, count: int, total: int) -> float:
         if private:
             return float(known(threshold.bonus_private, count, epsilon))
-        return math.sqrt(2 * 0.25 * strategy.alpha * (1 + strategy.s) * math.log(total) / count)
+        scale = 2 * sigma**2 * strategy.alpha * (1 + strategy.s)
+        return math.sqrt(scale * math.log(total) / count)
 
-    variance = 2.0 if strategy.threshold == "empirical" and strategy.cost == "gaussian" else 0.5
-    whole = strategy.episodes == "global"
+    sigma = strategy.sigma or 0.5
+    doubled = strategy.threshold == "empirical" and strategy.cost == "gaussian"
+    variance = 2 * (2 * sigma) ** 2 if doubled else 2 * sigma**2
+    sampler.two_variance = variance
+    whole = strategy.together
     return naive.run_phased(
         source, arms, sampler, epsilon, private, whole, pair, bonus, stop, variance, cap
     )

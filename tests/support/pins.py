@@ -28,7 +28,17 @@ import numpy as np
 from click.testing import CliRunner
 
 import discreet
-from discreet import Bernoulli, Beta, Discrete, Instance, InvalidInputError, Strategy, Trial
+from discreet import (
+    Bernoulli,
+    Beta,
+    Discrete,
+    Gaussian,
+    Instance,
+    InvalidInputError,
+    Strategy,
+    Trial,
+)
+from discreet.strategies.presets import RULES
 from discreet.trials import enrol
 from discreet.trials.protocol import CONTINUOUS
 from discreet.trials.store.session import Session
@@ -47,13 +57,19 @@ PRESETS: dict[str, tuple[Callable[..., Strategy], dict[str, float]]] = {
 }
 OPTIONS: dict[str, tuple[Any, ...]] = {
     "threshold": (None, "printed", "empirical"),
-    "sampling": (None, "top-two", "uniform", "lucb", "elimination"),
+    "sampling": (
+        None,
+        *("top-two", "uniform", "lucb", "elimination"),
+        *("eb-tc", "eb-tci", "ts-tc", "track-and-stop"),
+    ),
     "beta": (None, 0.3, "ids"),
     "episodes": (None, "global"),
     "trust": (None, "local", "none"),
     "zeta": (None, 0.1),
     "s": (None, 2.0),
     "outcomes": (None, "numbers"),
+    "cost": (None, "kl"),
+    "sigma": (None, 2.0),
 }
 ARMS: dict[str, Instance] = {
     "bernoulli": Bernoulli([0.55, 0.8, 0.5, 0.3]),
@@ -67,19 +83,28 @@ CUSTOM: dict[str, dict[str, Any]] = {
     },
     "custom bonus": {"bonus": discreet.CustomBonus("b", lambda n: 1 / np.sqrt(n))},
     "custom grid": {"grid": discreet.CustomGrid("c", lambda phase: 3 ** (phase - 1))},
+    "episodes=global-yielding": {"episodes": "global-yielding"},
+}
+
+
+GAUSSIAN: dict[str, dict[str, Any]] = {
+    "gamma": {"epsilon": 1, "gamma": 1e-6},
+    "rho": {"epsilon": None, "rho": 0.1},
 }
 
 
 def strategies() -> Iterator[tuple[str, Strategy]]:
-    """Every preset with every combination of options that it takes, and with functions
-    of one's own.
+    """Every preset with every combination of options that it takes, with functions of
+    one's own, and with Gaussian noise on sums.
     """
     for name, (preset, levels) in PRESETS.items():
         for values in itertools.product(*OPTIONS.values()):
             options = {
                 key: value for key, value in zip(OPTIONS, values, strict=True) if value is not None
             }
-            if "s" in options and len(options) > 1:
+            alone, few = {"s"} & options.keys(), {"cost", "sigma"} & options.keys()
+            other = options.get("sampling") in RULES and options.keys() - {"sampling", "cost"}
+            if (alone and len(options) > 1) or (few and len(options) > 2) or other:
                 continue
             levels_here: dict[str, Any] = (
                 {} if (name, options.get("trust")) == ("bet-se", "none") else levels
@@ -96,6 +121,12 @@ def strategies() -> Iterator[tuple[str, Strategy]]:
                 yield f"{name} {words}", preset(delta=0.1, **levels, **options)
             except InvalidInputError:
                 continue
+    yield "ttucb-forgetting", discreet.ttucb_forgetting(0.1)  # decided as adap-tt is
+    for words, noise in GAUSSIAN.items():
+        yield f"bet-se {words}", discreet.bet_se(0.1, **noise)
+        yield f"bet-se {words} top-two", discreet.bet_se(0.1, sampling="top-two", **noise)
+        yield f"adap-tt {words}", discreet.adap_tt(delta=0.1, **noise)
+        yield f"adap-tt {words} ids", discreet.adap_tt(delta=0.1, beta="ids", **noise)
 
 
 def run_pin(strategy: Strategy) -> dict[str, str]:
@@ -105,8 +136,9 @@ def run_pin(strategy: Strategy) -> dict[str, str]:
     from warnings import catch_warnings, simplefilter
 
     found = {}
-    for name, instance in ARMS.items():
-        slow = strategy.episodes == "global" or isinstance(instance, Beta)
+    arms = {**ARMS, "gaussian": Gaussian([3.0, 4.5, -1.0], 2.0)} if strategy.sigma else ARMS
+    for name, instance in arms.items():
+        slow = strategy.together or isinstance(instance, Beta)
         cap, runs = (2_000, 3) if slow else (20_000, 70 if strategy.phased else 6)
         with catch_warnings():
             simplefilter("ignore", discreet.MayNotStopWarning)

@@ -117,7 +117,7 @@ def play_field(
     """Trials of two arms in each field: its name, how many lost arm 1, and how many had
     no end.
     """
-    source: Source = Simulated(seed) if strategy.gamma is None else Live()
+    source: Source = Simulated(seed) if not strategy.part.gamma else Live()
     trial, known = FieldTrial(strategy, people, source), fields()
     for place, (name, field) in enumerate(known.items()):
         ends = list[int | None]()

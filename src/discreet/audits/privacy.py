@@ -24,10 +24,13 @@ from discreet.audits.sources import Live, Simulated, Source
 from discreet.errors import InvalidInputError
 from discreet.statistics import bonferroni, one_sided
 from discreet.strategies.strategy import Strategy, check_strategy
+from discreet.theory.concentrated import zcdp_epsilon
 from discreet.validate import check_progress, check_share, check_whole, is_word, quoted
 from discreet.version import __version__
 
 RUNS = 10_000
+RHO_GAMMA = 1e-3
+"""The γ at which an audit asks what ρ-zCDP means in terms of ε."""
 INPUTS = ("the first input", "the second input")
 NOISES = ("mixed", "opendp", "numpy")
 
@@ -76,8 +79,13 @@ class PrivacyAudit:
 
     @property
     def epsilon(self) -> float:
-        """The ε that was promised."""
-        return float(self.strategy.epsilon or 0)
+        """The ε that was promised, or follows from the ρ that was."""
+        return promised(self.strategy)[0]
+
+    @property
+    def gamma(self) -> float | None:
+        """The γ that goes with it."""
+        return promised(self.strategy)[1]
 
     @property
     def violated(self) -> bool:
@@ -106,7 +114,8 @@ class PrivacyAudit:
             "strategy": self.strategy.name,
             "trust": self.strategy.trust,
             "epsilon": self.epsilon,
-            "gamma": self.strategy.gamma,
+            "gamma": self.gamma,
+            **({} if self.strategy.rho is None else {"rho": self.strategy.rho}),
             "level": self.level,
             "rule": self.rule,
             "violated": self.violated,
@@ -148,7 +157,7 @@ def audit_privacy(
     seed = None if seed is None else check_whole("seed", seed, least=0, most=2**128)
     if not isinstance(rehearsal, type) or not issubclass(rehearsal, Rehearsal):
         raise InvalidInputError("rehearsal must be the class Rehearsal, or one made from it")
-    drawn: Source = Simulated(seed) if strategy.gamma is None else Live()
+    drawn: Source = Live() if strategy.part.gamma else Simulated(seed)
     sources = dict.fromkeys(PARTS, Live() if noise == "opendp" else drawn)
     sources["single"] = drawn if noise == "numpy" else Live()
     keys = fixed_keys(secrets.randbits(64) if seed is None else seed)
@@ -168,6 +177,15 @@ def audit_privacy(
     leaks = [_judge(one, _sample(one, tell), strategy, tail, level) for one in experiments]
     left_out = tuple(one for one in planned if isinstance(one, str))
     return PrivacyAudit(strategy, level, tuple(leaks), left_out, noise)
+
+
+def promised(strategy: Strategy) -> tuple[float, float | None]:
+    """The (ε, γ) that an audit holds a strategy to: of ρ-zCDP what it is at γ =
+    RHO_GAMMA.
+    """
+    if strategy.rho is not None:
+        return zcdp_epsilon(strategy.rho, RHO_GAMMA), RHO_GAMMA
+    return float(strategy.epsilon or 0), strategy.gamma
 
 
 def _counter(progress: Progress | None, total: int) -> Callable[[], None]:
@@ -241,7 +259,8 @@ def _judge(
     """Learn a score on the first quarter, choose an event for each direction on the
     second, count it on the rest.
     """
-    slack = strategy.gamma or 0.0
+    epsilon, gamma = promised(strategy)
+    slack = gamma or 0.0
     half = experiment.runs // 2
     quarter = experiment.runs // 4
     score = Score(found[:, :quarter, : experiment.scored])
@@ -265,7 +284,7 @@ def _judge(
         hits=most.hits,
         hits_other=most.hits_other,
         low=most.low,
-        verdict=_verdict(most.low, float(strategy.epsilon or 0), level),
+        verdict=_verdict(most.low, epsilon, level),
         noise=experiment.noise,
     )
 

@@ -18,6 +18,7 @@ from discreet.arrays import Floats, Ints
 from discreet.audits.sources import Source
 from discreet.strategies.parts import BLOCKS, COINS, ORDER
 from discreet.strategies.run import Dealing, Place, Run, Totals, in_order
+from discreet.strategies.scales import sum_noise
 from discreet.strategies.strategy import Strategy, check_strategy
 from discreet.strategies.units import grid_of
 from discreet.trials.dealing import commitment, draw, new_key, usual_dealing
@@ -119,6 +120,7 @@ class Rehearsal:
         arms, people = check_arms(arms), check_whole("people", people, least=0)
         self.strategy, self.source, self.keys = strategy, source, keys
         self.epsilon, self.grid = float(strategy.epsilon or 0), grid_of(strategy)
+        self.sigma = sum_noise(strategy)
         way = Dealing(usual_dealing(strategy)) if dealing is None else dealing
         self.keyed = way.kind not in ("", ORDER)
         self.live: Run = live_run(strategy, arms, people, way)
@@ -146,11 +148,12 @@ class Rehearsal:
 
     def noisy(self, total: int) -> int:
         """What is released of a sum of outcomes (both in units of what is due)."""
-        return (
-            self.source.noisy_sum(total, self.epsilon, self.live.due_grid(self.grid))
-            if self.strategy.trust_model.noised
-            else total
-        )
+        if not self.strategy.trust_model.noised:
+            return total
+        grid = self.live.due_grid(self.grid)
+        if self.sigma > 0:
+            return self.source.gaussian_sum(total, self.sigma, grid)
+        return self.source.noisy_sum(total, self.epsilon, grid)
 
     def noisy_totals(self, total: Totals) -> Totals:
         """What is released of what was summed."""

@@ -8,6 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from discreet.errors import DiscreetError
+from discreet.simulation.laws import draw_gaussian
 from discreet.strategies.betting.tilts import slip_of
 from discreet.strategies.run import Totals
 from discreet.strategies.units import FINE, PLACES
@@ -26,6 +27,9 @@ class Source(Protocol):
     def noisy_totals(self, total: Totals, epsilon: float, grid: int) -> Totals:
         """A sum and closeness with noise, in units of 1/grid."""
 
+    def gaussian_sum(self, total: int, sigma: float, grid: int) -> int:
+        """A sum with Gaussian noise, in units of 1/grid."""
+
     def respond(
         self, outcome: float, epsilon: float, gamma: float | None, middle: float | None = None
     ) -> int:
@@ -37,6 +41,9 @@ class Live:
 
     name = "opendp"
 
+    def __init__(self) -> None:
+        mechanisms.load()  # refused here, and not after the parts that numpy draws
+
     def noisy_sum(self, total: int, epsilon: float, grid: int) -> int:
         """As a live trial releases a sum."""
         return mechanisms.noisy_sum(total, epsilon, grid)[0]
@@ -44,6 +51,10 @@ class Live:
     def noisy_totals(self, total: Totals, epsilon: float, grid: int) -> Totals:
         """As a live trial releases both."""
         return mechanisms.noisy_totals(total, epsilon, grid)
+
+    def gaussian_sum(self, total: int, sigma: float, grid: int) -> int:
+        """As a live trial releases it."""
+        return mechanisms.gaussian_totals(Totals(total), sigma, grid).sum
 
     def respond(
         self, outcome: float, epsilon: float, gamma: float | None, middle: float | None = None
@@ -57,7 +68,8 @@ class Simulated:
     Gaussian responses.
 
     Discrete Laplace noise is the difference of two geometric variables with success
-    probability 1 - e^(-ε/grid).
+    probability 1 - e^(-ε/grid); discrete Gaussian noise is made of it as in
+    simulations.
     """
 
     name = "numpy"
@@ -79,6 +91,13 @@ class Simulated:
         """Both with noise of their own."""
         near = None if total.near is None else self.noisy_sum(total.near, epsilon, grid)
         return Totals(self.noisy_sum(total.sum, epsilon, grid), near)
+
+    def gaussian_sum(self, total: int, sigma: float, grid: int) -> int:
+        """A sum with discrete Gaussian noise."""
+        drawn = self.ready.setdefault(-sigma * grid, [])
+        if not drawn:
+            drawn += [int(draw_gaussian(self.rng, sigma * grid)) for _ in range(self.BLOCK)]
+        return total + drawn.pop()
 
     def respond(
         self, outcome: float, epsilon: float, gamma: float | None, middle: float | None = None
@@ -109,6 +128,10 @@ class Silent:
 
     def noisy_totals(self, total: Totals, epsilon: float, grid: int) -> Totals:
         """Both themselves."""
+        return total
+
+    def gaussian_sum(self, total: int, sigma: float, grid: int) -> int:
+        """The sum itself."""
         return total
 
     def respond(

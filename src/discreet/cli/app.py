@@ -15,6 +15,7 @@ import click
 
 from discreet.cli.audit import audit
 from discreet.cli.demo import demo
+from discreet.cli.examples import show_examples
 from discreet.cli.plan import plan
 from discreet.cli.respond import respond
 from discreet.cli.serve import serve
@@ -86,11 +87,11 @@ def _say(words: str) -> None:
     click.echo(f"discreet: {line}", err=True)
 
 
-@click.group(cls=OneLine, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group("discreet", cls=OneLine, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="discreet")
 def main() -> None:
-    """Find the best of K options from people's outcomes, privately and with a
-    guaranteed error rate.
+    """Find the best of several options from people's outcomes, with a guaranteed error
+    rate, while every person's outcome stays private.
     """
 
 
@@ -110,3 +111,4 @@ for command in (
     report_file,
 ):
     main.add_command(command)
+show_examples(main)

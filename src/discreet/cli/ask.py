@@ -28,19 +28,20 @@ if TYPE_CHECKING:
     "--person",
     "persons",
     multiple=True,
-    help="Who comes: an identifier, of which only a keyed hash is kept.",
+    help="An identifier of the person who comes; only a keyed hash of it is kept.",
 )
 @click.option(
-    "--people", type=click.Path(), help="File with one identifier a line, in place of --count."
+    "--people", type=click.Path(), help="A file with one identifier a line, in place of --count."
 )
 @click.option(
-    "--site", help="Where these people come from; it stands in the public record.  [default: none]"
+    "--site",
+    help="The site these people come from, which stands in the public record.  [default: none]",
 )
 @click.option(
     "--request",
-    help="A text of your own for this request: repeated with it, alone or with what else was "
-    "said, it gets the same assignments again.  [default: a new one, which is shown where the "
-    "answer could be lost]",
+    help="A text of your own that names this request. Repeat the command with the same text, with "
+    "or without the other options, and the same assignments come back.  [default: a new one, which "
+    "is shown where the answer could be lost]",
 )
 @head_option
 @url_option
@@ -56,8 +57,8 @@ def ask(
     url: str,
     as_json: bool,
 ) -> None:
-    """Assign the next people to arms, up to the next release. Ask when they are there:
-    whoever is assigned is in.
+    """Assign the next people to arms, as many as are wanted before the next release.
+    Ask when they are there: whoever is assigned takes part.
     """
     from discreet.trials.interrupts import Later
 

@@ -5,29 +5,32 @@ from typing import Any
 
 import click
 
+from discreet.cli.chosen import read_strategy, strategy_options
 from discreet.cli.options import (
     json_option,
-    read_strategy,
     seed_option,
     show_json,
-    strategy_options,
 )
 from discreet.cli.progress import progress_bar, quiet_warnings
 from discreet.errors import InvalidInputError
 
 level_option = click.option(
-    "--level", type=float, default=0.95, show_default=True, help="Confidence of the whole audit."
+    "--level",
+    type=float,
+    default=0.95,
+    show_default=True,
+    help="How sure the verdict of the whole audit is.",
 )
 
 
 audited_outcomes_option = click.option(
-    "--outcomes", help="bet-se: what it expects, yes-no or numbers.  [default: yes-no]"
+    "--outcomes", help="Which outcomes bet-se expects: yes-no or numbers.  [default: yes-no]"
 )
 
 
 @click.group(no_args_is_help=False)
 def audit() -> None:
-    """Check empirically what a strategy promises."""
+    """Check by experiment what a strategy promises."""
 
 
 @audit.command()
@@ -35,18 +38,20 @@ def audit() -> None:
 @audited_outcomes_option
 @level_option
 @click.option(
-    "--runs", type=int, help="Trials for each instance.  [default: 1000; 300 with --field]"
+    "--runs", type=int, help="How many trials on each instance.  [default: 1000; 300 with --field]"
 )
 @seed_option
 @click.option(
     "--max-samples",
     type=float,
-    help="Cap of a run.  [default: 1e9; 2e5 if simulated sample by sample; 500 with --field]",
+    help="The number of samples at which a run is given up.  [default: 1e9; 2e5 if simulated "
+    "sample by sample; 500 with --field]",
 )
 @click.option(
     "--field",
     is_flag=True,
-    help="Rehearse live trials: hospitals that differ, seasons, staff who pick, late outcomes.",
+    help="Rehearse live trials instead, with hospitals that differ, seasons, staff who pick "
+    "patients and late outcomes.",
 )
 @json_option
 def correctness(
@@ -59,7 +64,7 @@ def correctness(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Whether a strategy keeps its error rate δ on instances that make errors
+    """Check whether a strategy keeps its error rate δ on instances that make errors
     likely.
     """
     from discreet.audits.correctness import FIELD_RUNS, RUNS, audit_correctness
@@ -101,15 +106,16 @@ def _whole(option: str, number: float | None) -> int | None:
     type=int,
     default=10_000,
     show_default=True,
-    help="Runs on each of two neighbouring inputs.",
+    help="How many runs on each of two inputs that differ in one person.",
 )
 @click.option(
     "--noise",
     default="mixed",
     show_default=True,
-    help="mixed, opendp (all live) or numpy (the same laws).",
+    help="Where the noise comes from: opendp as in live trials, numpy with the same laws, or "
+    "mixed.",
 )
-@click.option("--seed", type=int, help="Of numpy's noise; live noise has none.")
+@click.option("--seed", type=int, help="The seed of numpy's noise; live noise has none.")
 @json_option
 def privacy(
     name: str,
@@ -120,8 +126,8 @@ def privacy(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """A lower confidence bound on ε: of a release or response, and of whole
-    transcripts.
+    """Measure how much a strategy gives away: a lower confidence bound on the ε of one
+    release or response, and of whole transcripts.
     """
     from discreet.audits.privacy import audit_privacy
 

@@ -45,17 +45,19 @@ def backup(file: str, url: str, as_json: bool) -> None:
     "--head",
     "heads",
     multiple=True,
-    help="A head that is known from elsewhere: it must be in the file. Once for each trial.",
+    help="A head that you know from elsewhere, which must be in the file. Give it once for each "
+    "trial.",
 )
 @click.option(
     "--i-know-that-epsilon-is-spent-again",
     "knows",
     is_flag=True,
-    help="Go on from a backup that may be old, for the public record. It needs --reason.",
+    help="Restore a backup that may be old, and say so in the public record. It needs --reason.",
 )
 @click.option(
     "--reason",
-    help="Why, in a sentence. It stands in the public record: let it name nobody and no outcome.",
+    help="The reason, in a sentence. It stands in the public record, so it must not name a person "
+    "or an outcome.",
 )
 @url_option
 @json_option

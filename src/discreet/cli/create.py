@@ -6,13 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from discreet.cli.chosen import design_options, level_options, read_strategy
 from discreet.cli.options import (
     Duration,
     all_options,
-    design_options,
     json_option,
-    level_options,
-    read_strategy,
     show_json,
     trials_at,
     url_option,
@@ -56,54 +54,55 @@ def field_options(command: Any) -> Any:
         command,
         click.option(
             "--sites",
-            help="Where people are enrolled, names separated by commas; each ask then names one of "
-            "them.  [default: anywhere]",
+            help="The sites where people are enrolled, separated by commas; whoever asks then "
+            "names one of them.  [default: anywhere]",
         ),
         click.option(
             "--dealing",
-            help="How people get their arms: bet-se deals by coins, or if you say so by blocks; "
-            "other strategies have one way each.  [default: the strategy's first]",
+            help="How people get their arms: bet-se draws each by a coin (coins) or, if you say "
+            "so, in permuted blocks (blocks); other strategies have one way each.  [default: the "
+            "strategy's first]",
         ),
         click.option(
             "--block",
             type=int,
             default=0,
-            help="With --dealing blocks: at least so many people a block, 50 or more.",
+            help="How many people a block has at least, 50 or more, with --dealing blocks.",
         ),
         click.option(
             "--deadline",
             type=Duration(),
-            help="An outcome counts if it is told within this time from assignment (90s, 30m, "
-            "12h, 7d), and else as the worst one.  [default: it may come any time]",
+            help="How long after the assignment an outcome may come (90s, 30m, 12h, 7d); one that "
+            "comes later counts as the worst one.  [default: it may come any time]",
         ),
         click.option(
             "--release",
             default="complete",
             show_default=True,
-            help="When a round is released: complete, as soon as its outcomes are in, or clock, "
-            "when the deadline of its last person has passed, so that the moment tells nothing "
+            help="When a round is released: as soon as its outcomes are in (complete), or when the "
+            "deadline of its last person has passed (clock), so that the moment tells nothing "
             "about outcomes.",
         ),
         click.option(
             "--people",
             default="anonymous",
             show_default=True,
-            help="What it means if somebody comes again: sticky (the same assignment), refuse, or "
-            "anonymous (nobody needs to say who comes).",
+            help="What happens if somebody comes again: the same assignment (sticky), a refusal "
+            "(refuse), or nothing, since nobody says who comes (anonymous).",
         ),
         click.option(
             "--blinding",
             default="none",
             show_default=True,
-            help="What staff may know: none (they see arms), or codes (they see codes in place of "
-            "arms, and sites nothing of how arms do before the end).",
+            help="What staff may see: the arms (none), or codes in place of them (codes), and then "
+            "sites do not see how the arms do before the end.",
         ),
         click.option(
             "--enrolment",
             default="waiting",
             show_default=True,
-            help="While a full round waits for outcomes: waiting enrols nobody, continuous goes on "
-            "(bet-se with a --deadline).",
+            help="While a full round waits for its outcomes, waiting enrols nobody and continuous "
+            "goes on enrolling (bet-se with a --deadline).",
         ),
     )
 
@@ -114,26 +113,31 @@ def field_options(command: Any) -> Any:
 @click.option(
     "--strategy",
     "name",
-    help="A preset: bet-se, ttucb, ctb-tt, adap-tt, dp-se, …  [default: the recommended one]",
+    help="The strategy's name: bet-se, ttucb, ctb-tt, adap-tt, dp-se and others.  [default: the "
+    "recommended one]",
 )
 @level_options
 @design_options
 @click.option(
-    "--max-people", type=int, required=True, help="The trial ends here, with or without an answer."
+    "--max-people",
+    type=int,
+    required=True,
+    help="The number of people after which the trial ends, with or without an answer.",
 )
 @field_options
 @click.option(
     "--missing",
     default="failure",
     show_default=True,
-    help="An outcome that stays missing counts as the worst one (failure), or another person takes "
-    "the place (replace; not with coins or blocks).",
+    help="What happens if an outcome never comes: it counts as the worst one (failure), or another "
+    "person takes the place (replace; not with coins or blocks).",
 )
 @click.option(
     "--retain",
     default="until-release",
     show_default=True,
-    help="Outcomes are erased when they are released (until-release), or kept (forever).",
+    help="How long outcomes are kept: until they are released, when they are erased "
+    "(until-release), or forever.",
 )
 @range_option
 @direction_option
@@ -141,7 +145,8 @@ def field_options(command: Any) -> Any:
 @click.option(
     "--lease",
     type=Duration(),
-    help="Time after which an outcome counts as missing, in trials without a --deadline.  "
+    help="How long after the assignment an outcome counts as missing, in trials without a "
+    "--deadline.  "
     "[default: never]",
 )
 @url_option
@@ -157,7 +162,9 @@ def create(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Start a trial; its protocol is frozen. The same command again changes nothing."""
+    """Start a trial. Its protocol is fixed from then on. It is safe to give the same
+    command again: the trial stays as it is.
+    """
     settings = {key: options.pop(key) for key in SETTINGS}
     strategy, reason = choose(name, options, ends)
     named, places = names_in(arms), None if sites is None else names_in(sites)
@@ -225,11 +232,10 @@ def _recommended(options: dict[str, Any], outcomes: str) -> "Recommendation":
     from discreet.trust import check_trust
 
     trust = "global" if options["trust"] is None else options["trust"]
-    if options["epsilon"] is None and check_trust(trust).private:
+    if options["epsilon"] is None and options["rho"] is None and check_trust(trust).private:
         raise InvalidInputError(SAY_EPSILON)
-    return recommended(
-        options["epsilon"], options["delta"], trust, options["hint"] or 0.0, outcomes
-    )
+    epsilon, delta, hint = options["epsilon"], options["delta"], options["hint"] or 0.0
+    return recommended(epsilon, delta, trust, hint, outcomes, options["gamma"], options["rho"])
 
 
 def warning_of(strategy: "Strategy", arms: int, max_people: int) -> str | None:
@@ -286,13 +292,16 @@ def _show_created(made: "Trial", reason: str | None) -> None:
     from discreet.scale import YES_NO
     from discreet.strategies.presets import expecting
     from discreet.studies.study import extras
+    from discreet.words import privacy_words, reason_words
 
     kept, status = made.protocol, made.status()
     strategy = kept.strategy
     people = f"{len(kept.arms)} arms, at most {kept.max_people} people"
-    click.echo(f"{kept.name}: {people}, {status.privacy}.")
+    click.echo(f"{kept.name}: {people}.\nPrivacy: {privacy_words(status.privacy)}.")
     if reason is not None:
-        click.echo(f"Strategy: none was named, so the recommended one, {reason}.")
+        click.echo(
+            f"Strategy: none was named, so it is the recommended one, {reason_words(reason)}."
+        )
     if design := extras(expecting(strategy, YES_NO)):
         click.echo(f"Design: {design}.")
     chosen = f" (--outcomes {strategy.outcomes})" if strategy.shown_outcomes else ""

@@ -28,22 +28,24 @@ def arms_options(command: Any) -> Any:
             click.option(
                 "--data",
                 type=click.Path(),
-                help="In place of the arms' rates: past outcomes, a CSV or Parquet file with a row "
-                "for each person.",
+                help="A file of past outcomes, CSV or Parquet with a row for each person, in place "
+                "of the arms' rates.",
             ),
-            click.option("--arm", help="--data: the column with the arm's name."),
-            click.option("--outcome", help="--data: the column with the outcome."),
+            click.option("--arm", help="The column of --data that names the arm."),
+            click.option("--outcome", help="The column of --data with the outcome."),
             click.option(
                 "--range",
                 "ends",
-                help="--data: smallest and largest outcome there can be.  [default: 0,1]",
+                help="The smallest and the largest outcome that --data may hold.  [default: 0,1]",
             ),
             click.option(
-                "--direction", help="--data: better outcomes, max or min.  [default: max]"
+                "--direction",
+                help="Whether larger (max) or smaller (min) outcomes are better.  [default: max]",
             ),
             click.option(
                 "--outside",
-                help="--data: an outcome outside the range, refuse or clip.  [default: refuse]",
+                help="What happens to an outcome outside the range: refuse it, or clip it to the "
+                "nearer end.  [default: refuse]",
             ),
         )
     )
@@ -98,14 +100,16 @@ def take_arms(options: dict[str, Any]) -> Arms:
     return Arms(known, options.pop("data"), {key: options.pop(key) for key in PART})
 
 
-def read_arms(arms: Arms, other: str = "") -> "Instance":
-    """The instance that the options describe."""
+def read_arms(arms: Arms, other: str = "", sigma: float | None = None) -> "Instance":
+    """The instance that the options describe; with a σ its arms are Gaussian."""
     if arms.file is None:
         if _any(arms.part):
             raise InvalidInputError(
                 "--arm, --outcome, --range, --direction and --outside belong to --data FILE"
             )
-        return read_instance(**arms.known, other=f" or as --data FILE{other}")
+        return read_instance(**arms.known, other=f" or as --data FILE{other}", sigma=sigma)
+    if sigma is not None:
+        raise InvalidInputError("--gaussian is for arms given by --means, not by --data FILE")
     if _any(arms.known):
         raise InvalidInputError(
             "give the arms either by --data FILE, which has their names, or by --means or "

@@ -7,31 +7,38 @@ from discreet.cli.options import json_option, show_json
 
 @click.command()
 @click.option(
+    "--service",
+    "services",
+    multiple=True,
+    help="A role that `discreet serve` works with. It may be given several times.",
+)
+@click.option(
     "--operator",
     "operators",
     multiple=True,
-    help="A role that creates and conducts trials. Repeat it for more.",
+    help="A role that creates and conducts trials. It may be given several times.",
 )
 @click.option(
     "--site",
     "sites",
     multiple=True,
-    help="A role that enrols people and tells outcomes. Repeat it for more.",
+    help="A role that enrols people and tells outcomes. It may be given several times.",
 )
 @click.option(
     "--viewer",
     "viewers",
     multiple=True,
-    help="A role that sees what anyone may see. Repeat it for more.",
+    help="A role that sees what anyone may see. It may be given several times.",
 )
 @click.option(
     "--schema",
     default="public",
     show_default=True,
-    help="The schema of the tables; it is made if it is not there.",
+    help="The schema of the tables, which is made if it is not there.",
 )
 @json_option
 def grants(
+    services: tuple[str, ...],
     operators: tuple[str, ...],
     sites: tuple[str, ...],
     viewers: tuple[str, ...],
@@ -43,5 +50,5 @@ def grants(
     """
     from discreet.trials.store.grants import grants as written
 
-    text = written(operators, sites, viewers, schema)
+    text = written(operators, sites, viewers, schema, services)
     show_json({"sql": text}) if as_json else click.echo(text, nl=False)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from discreet.cli.options import json_option, opened, show_json, url_option
+from discreet.cli.options import json_option, opened, request_option, show_json, url_option
 from discreet.cli.transcript import head_option
 from discreet.errors import InvalidInputError
 
@@ -36,10 +36,11 @@ DONE = {
 @click.option(
     "--reason",
     default="",
-    help="Why, in a sentence. It is needed, and stands in the public record: let it name nobody "
-    "and no outcome.",
+    help="The reason, in a sentence. It is required and stands in the public record, so it must "
+    "not name a person or an outcome.",
 )
-@click.option("--yes", is_flag=True, help="Do it without asking again.")
+@click.option("--yes", is_flag=True, help="Do it without asking for confirmation.")
+@request_option
 @head_option
 @url_option
 @json_option
@@ -49,16 +50,18 @@ def operate(
     about: str | None,
     reason: str,
     yes: bool,
+    request: str | None,
     head: str | None,
     url: str,
     as_json: bool,
 ) -> None:
-    """Do what an operator may do, for the record.
+    """Act on a trial as its operator; every action stands in the public record.
 
     ACTION is pause, resume, stop, raise-maximum or lower-maximum (ABOUT how many
     people), close-site or open-site (ABOUT which site), drop-arm (ABOUT which arm),
-    add-arm (ABOUT the new arm's name) or set-clock. What cannot be taken back (stop,
-    lower-maximum, drop-arm, add-arm) asks again first, unless you say --yes.
+    add-arm (ABOUT the new arm's name) or set-clock. Before an action that cannot be
+    taken back (stop, lower-maximum, drop-arm, add-arm) you are asked to confirm it,
+    unless you say --yes.
     """
     from discreet.trials.conduct import MEANS
 
@@ -66,7 +69,7 @@ def operate(
     thing, before = _about(action, about), place.status()
     if not before.stopped:
         _confirm(before, action, about, yes)
-    place.operate(action, reason, thing, seen=len(before.acts))
+    place.operate(action, reason, thing, len(before.acts), request)
     found = place.status()
     if as_json:
         done = {"action": action, "about": thing, "reason": reason, "means": MEANS[action]}
@@ -110,8 +113,8 @@ def _about(action: str, about: str | None) -> str | int | None:
 @url_option
 @json_option
 def expire(name: str, head: str | None, url: str, as_json: bool) -> None:
-    """Give up outcomes that are past their deadline (or lease), and release what the
-    clock says. Let a cron job call it.
+    """Give up outcomes that are past their deadline (or lease), and make the releases
+    that are due by the clock. Let a timer, such as cron, call it.
     """
     place = opened(url, name, head)
     released, found = place.expire(), place.status()

@@ -3,17 +3,19 @@
 import json
 import os
 import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import click
 
 from discreet.errors import InvalidInputError
-from discreet.files import check_writable
+from discreet.files import check_writable, same_file
 
 if TYPE_CHECKING:
-    from discreet.instance import Bernoulli
-    from discreet.strategies.strategy import Strategy
+    import polars as pl
+
+    from discreet.instance import Instance
     from discreet.trials.trial import Trial
 
 HERE = "sqlite:///discreet-trials.db"
@@ -67,25 +69,42 @@ def _has_password(url: str) -> bool:
 url_option = click.option(
     "--url",
     callback=_address,
-    help="The database, sqlite:///… or postgresql://…, or a service, https://…, whose token is in "
-    "DISCREET_TOKEN, or in the file DISCREET_TOKEN_FILE.  [default: DISCREET_URL, or what the file "
+    help="Where the trials are: a database (sqlite:///… or postgresql://…), or a service "
+    "(https://…). For a service, put the token into DISCREET_TOKEN, or the name of a file that "
+    "holds it into DISCREET_TOKEN_FILE.  [default: DISCREET_URL, or what the file "
     f"DISCREET_URL_FILE says, or {HERE}]",
 )
 json_option = click.option(
-    "--json", "as_json", is_flag=True, help="One JSON document on stdout and nothing else."
+    "--json", "as_json", is_flag=True, help="Print one JSON document and nothing else."
+)
+csv_option = click.option(
+    "--csv",
+    "table",
+    type=click.Path(dir_okay=False),
+    help="Also write the table to this CSV file, with one value a cell.",
+)
+request_option = click.option(
+    "--request",
+    help="A text of your own that names this request. If the answer is lost, repeat the command "
+    "with the same text: nothing is done twice, and the same answer comes back.  [default: none]",
 )
 delta_option = click.option(
-    "--delta", type=float, default=0.05, show_default=True, help="Error rate."
+    "--delta",
+    type=float,
+    default=0.05,
+    show_default=True,
+    help="How often the answer may be wrong, at most (the error rate δ).",
 )
 seed_option = click.option(
     "--seed", type=int, default=0, show_default=True, help="The same seed gives the same numbers."
 )
 threads_option = click.option(
-    "--threads", type=int, help="Threads to run on.  [default: one per processor]"
+    "--threads", type=int, help="How many threads to run on.  [default: one per processor]"
 )
 outcomes_option = click.option(
     "--outcomes",
-    help="bet-se: what it is to expect, yes-no or numbers.  [default: as the arms or --range say]",
+    help="Which outcomes bet-se should expect: yes-no or numbers.  [default: as the arms or "
+    "--range say]",
 )
 
 
@@ -181,23 +200,31 @@ def calendar_options(command: Any) -> Any:
     """--accrual and what else is about days, for `read_calendar`."""
     return all_options(
         command,
-        click.option("--accrual", type=float, help="People who come in a day: shows days too."),
         click.option(
-            "--delay", help="Days until an outcome is told: 7, or at random exponential:7."
+            "--accrual",
+            type=float,
+            help="How many people come in a day; with it, days are shown too.",
         ),
-        click.option("--never", type=float, help="The share of people who never answer."),
+        click.option(
+            "--delay",
+            help="How many days an outcome takes: always 7, or at random with mean 7 as "
+            "exponential:7.",
+        ),
+        click.option("--never", type=float, help="The share of people whose outcome never comes."),
         click.option(
             "--deadline",
             type=Days(),
-            help="Days (or 12h, 6w) after which an outcome counts as the worst one.",
+            help="After how many days (or 12h, 6w) a missing outcome counts as the worst one.",
         ),
         click.option(
             "--enrolment",
-            help="waiting (for releases), or continuous (bet-se, a deadline).  [default: waiting]",
+            help="While a round waits for its outcomes, waiting enrols nobody and continuous goes "
+            "on enrolling (bet-se with a --deadline).  [default: waiting]",
         ),
         click.option(
             "--release",
-            help="complete (with the last outcome), or clock (deadline).  [default: complete]",
+            help="A round is released with its last outcome (complete), or when the deadline of "
+            "its last person has passed (clock).  [default: complete]",
         ),
     )
 
@@ -207,17 +234,32 @@ def instance_options(command: Any) -> Any:
     return all_options(
         command,
         click.option(
-            "--means", type=Numbers(), help="The arms' success probabilities, such as 0.75,0.7,0.7."
+            "--means", type=Numbers(), help="The arms' success rates, such as 0.75,0.7,0.7."
         ),
         click.option("--instance", "benchmark", help="One of the paper's instances: mu1 … mu6."),
         click.option("--names", help="The arms' names, separated by commas."),
     )
 
 
+gaussian_option = click.option(
+    "--gaussian",
+    type=float,
+    help="Rewards are normal with this standard deviation σ, not 0 or 1. The means may then be any "
+    "numbers, and nothing is private.",
+)
+
+
 def read_instance(
-    means: tuple[float, ...] | None, benchmark: str | None, names: str | None, other: str = ""
-) -> "Bernoulli":
-    """The Bernoulli instance that the options describe."""
+    means: tuple[float, ...] | None,
+    benchmark: str | None,
+    names: str | None,
+    other: str = "",
+    sigma: float | None = None,
+) -> "Instance":
+    """The instance that the options describe: Bernoulli arms, or with a σ Gaussian
+    ones.
+    """
+    from discreet.gaussian import Gaussian
     from discreet.instance import Bernoulli, benchmarks
 
     if (means is None) == (benchmark is None):
@@ -230,91 +272,8 @@ def read_instance(
                 f"unknown instance {benchmark!r}: use one of {', '.join(benchmarks)}"
             )
         means = benchmarks[benchmark].means
-    return Bernoulli(means or (), [name.strip() for name in names.split(",")] if names else None)
-
-
-def strategy_options(command: Any) -> Any:
-    """A preset with its levels, for `read_strategy`."""
-    return all_options(
-        command,
-        click.option(
-            "--strategy",
-            "name",
-            required=True,
-            help="A preset: bet-se, ttucb, ctb-tt, adap-tt, dp-se, …",
-        ),
-        level_options,
-    )
-
-
-def level_options(command: Any) -> Any:
-    """The levels of a strategy, whichever it is, for `read_strategy`."""
-    return all_options(
-        command,
-        click.option(
-            "--threshold", default="proved", show_default=True, help="printed, proved or empirical."
-        ),
-        click.option("--epsilon", type=float, help="Privacy level of a private strategy."),
-        click.option(
-            "--trust", default=None, help="bet-se: global, local or none.  [default: global]"
-        ),
-        click.option("--gamma", type=float, help="γ of gauss-tt's (ε, γ)-local privacy."),
-        delta_option,
-    )
-
-
-def design_options(command: Any) -> Any:
-    """What else can be chosen of a strategy, for `read_strategy`."""
-    return all_options(
-        command,
-        click.option(
-            "--zeta",
-            type=float,
-            help="bet-se: an arm within ζ of the best is good enough.  [default: 0]",
-        ),
-        click.option(
-            "--hint",
-            type=float,
-            help="bet-se: the difference you expect to find; a wrong one only costs people.",
-        ),
-        outcomes_option,
-        click.option(
-            "--beta",
-            default="0.5",
-            show_default=True,
-            help="The leader's share of the samples, or ids.",
-        ),
-        click.option("--sampling", default=None, help="top-two, uniform, lucb or elimination."),
-        click.option(
-            "--episodes",
-            default=None,
-            help="arm or global: what the phases of a phased strategy belong to.",
-        ),
-    )
-
-
-def read_strategy(name: str, options: dict[str, Any]) -> "Strategy":
-    """The preset of that name with those options that were given."""
-    from discreet.strategies.presets import levels_of, preset_of
-
-    preset = preset_of(name)
-    given = {key: value for key, value in options.items() if value is not None}
-    beta = given.pop("beta", "0.5")
-    if beta != "0.5":
-        try:
-            given["beta"] = beta if beta == "ids" else float(beta)
-        except ValueError:
-            raise InvalidInputError(
-                f"beta must be a number in (0, 1) or ids; got {beta!r}"
-            ) from None
-    needed = levels_of(name, given.get("trust"))
-    for key in needed:
-        if key not in given:
-            raise InvalidInputError(f"{name} is private: say how private, with --{key}")
-    for key in ("epsilon", "gamma"):
-        if key in given and key not in needed:
-            raise InvalidInputError(f"{name} takes no --{key}")
-    return preset(**given)
+    called = [name.strip() for name in names.split(",")] if names else None
+    return Bernoulli(means or (), called) if sigma is None else Gaussian(means or (), sigma, called)
 
 
 def opened(url: str, name: str, head: str | None = None) -> "Trial":
@@ -335,9 +294,30 @@ def trials_at(url: str) -> "type[Trial]":
     return Trial
 
 
-def check_page(path: str) -> None:
-    """Refuse a page that could not be drawn or written, before the work is done."""
+def check_table(path: str | None, others: Sequence[str | None] = ()) -> None:
+    """Refuse a file of --csv that could not be written, or that another option writes,
+    before the work is done.
+    """
+    if path is None:
+        return
+    if any(other is not None and same_file(path, other) for other in others):
+        raise InvalidInputError("--csv needs a file of its own: another option writes that one")
+    check_writable(path)
+
+
+def write_table(path: str | None, frame: "Callable[[], pl.DataFrame]") -> None:
+    """Write the file of --csv, if one was given."""
+    if path is not None:
+        from discreet.frames import write_csv
+
+        write_csv(path, frame())
+
+
+def check_page(path: str, taken: Sequence[str] = ()) -> None:
+    """Refuse a page that could not be drawn or written, before the work is done, and
+    one of the files that are `taken`.
+    """
     from discreet.reports import charts
 
     charts.require_matplotlib()
-    check_writable(path)
+    check_writable(path, taken)

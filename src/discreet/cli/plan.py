@@ -10,12 +10,15 @@ from discreet.cli.options import (
     Numbers,
     calendar_options,
     check_page,
+    check_table,
+    csv_option,
     delta_option,
     json_option,
     outcomes_option,
     seed_option,
     show_json,
     take_calendar,
+    write_table,
 )
 from discreet.cli.progress import progress_bar, quiet_warnings, tell
 from discreet.errors import InvalidInputError
@@ -29,39 +32,70 @@ if TYPE_CHECKING:
 @click.command()
 @arms_options
 @click.option(
-    "--arms", type=int, help="In place of the arms' rates: their number, with --gap and --base."
+    "--arms",
+    type=int,
+    help="The number of arms, where only --gap and --base are known and not each arm's rate.",
 )
-@click.option("--gap", type=float, help="The best arm is at least this much better than the rest.")
-@click.option("--base", type=float, help="The arms' success rates are around this.  [default: 0.5]")
+@click.option("--gap", type=float, help="How much better the best arm is than the rest, at least.")
 @click.option(
-    "--epsilon", type=Numbers(), default="0.1,1", show_default=True, help="Privacy levels."
+    "--base", type=float, help="The success rate around which the arms lie.  [default: 0.5]"
+)
+@click.option(
+    "--epsilon",
+    type=Numbers(),
+    default="0.1,1",
+    show_default=True,
+    help="One or more levels of privacy (ε): smaller is more private.",
 )
 @delta_option
 @click.option(
-    "--strategy", "strategies", help="Presets, separated by commas.  [default: the recommended one]"
+    "--strategy",
+    "strategies",
+    help="One or more strategies, separated by commas.  [default: the recommended one]",
 )
 @click.option(
-    "--trust", default="global", show_default=True, help="Who may see outcomes: global or local."
+    "--trust",
+    default="global",
+    show_default=True,
+    help="Who may see outcomes: a collector (global), or nobody (local).",
 )
 @click.option(
     "--hint",
     type=float,
-    help="bet-se: the difference you expect to find.  [default: --gap if given, else none]",
+    help="The difference that you expect to find, for bet-se.  [default: --gap if given, else "
+    "none]",
 )
 @outcomes_option
 @calendar_options
-@click.option("--max-people", type=int, help="Trials end here, with or without an answer.")
-@click.option("--budget", type=int, help="Find the smallest ε for which this many people suffice …")
 @click.option(
-    "--probability", type=float, default=0.9, show_default=True, help="… with this probability."
+    "--max-people",
+    type=int,
+    help="The number of people after which a trial ends, with or without an answer.",
 )
 @click.option(
-    "--runs", type=int, default=500, show_default=True, help="Simulated trials for each row."
+    "--budget",
+    type=int,
+    help="Find the smallest ε for which this many people suffice with --probability.",
+)
+@click.option(
+    "--probability",
+    type=float,
+    default=0.9,
+    show_default=True,
+    help="How likely a right answer within the --budget must be.",
+)
+@click.option(
+    "--runs",
+    type=int,
+    default=500,
+    show_default=True,
+    help="How many trials are simulated for each row.",
 )
 @seed_option
 @click.option(
     "--html", type=click.Path(dir_okay=False), help="Also write a page with pictures to this file."
 )
+@csv_option
 @json_option
 def plan(
     arms: int | None,
@@ -70,11 +104,12 @@ def plan(
     epsilon: tuple[float, ...],
     strategies: str | None,
     html: str | None,
+    table: str | None,
     as_json: bool,
     **options: Any,
 ) -> None:
-    """How many people it will take, what privacy costs, and how much privacy a budget
-    affords.
+    """Show how many people a trial will take, what privacy costs, and how much privacy
+    a budget affords.
     """
     from discreet.planning.plan import plan as compute
 
@@ -88,6 +123,7 @@ def plan(
     chosen = None if strategies is None else [name.strip() for name in strategies.split(",")]
     if html is not None:
         check_page(html)
+    check_table(table, [html])
     with quiet_warnings(), progress_bar("simulating trials") as progress:
         found = compute(scenarios, epsilon, strategies=chosen, progress=progress, **options)
     if known.ends is not None:
@@ -98,6 +134,7 @@ def plan(
 
         write(html, plan_page(found))
         tell(f"wrote {html}")
+    write_table(table, found.to_frame)
     if as_json:
         show_json(found.to_dict())
     else:

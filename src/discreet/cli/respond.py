@@ -9,27 +9,33 @@ from discreet.cli.options import json_option, show_json
 from discreet.errors import InvalidInputError
 
 range_option = click.option(
-    "--range", "ends", default="0,1", show_default=True, help="Smallest and largest outcome."
+    "--range",
+    "ends",
+    default="0,1",
+    show_default=True,
+    help="The smallest and the largest outcome.",
 )
 direction_option = click.option(
-    "--direction", default="max", show_default=True, help="Better outcomes: max or min."
+    "--direction", default="max", show_default=True, help="Which outcomes are better: max or min."
 )
 outside_option = click.option(
     "--outside",
     default="refuse",
     show_default=True,
-    help="An outcome outside the range: refuse, or clip to the nearer end.",
+    help="What happens to an outcome outside the range: refuse it, or clip it to the nearer end.",
 )
 
 
 @click.command()
-@click.option("--epsilon", type=float, required=True, help="Privacy level.")
+@click.option("--epsilon", type=float, required=True, help="How private it is (ε).")
 @click.option(
     "--outcome", type=str, required=True, help="The person's outcome; - reads it from stdin."
 )
-@click.option("--gamma", type=float, help="γ of gauss-tt's (ε, γ)-local privacy.")
+@click.option("--gamma", type=float, help="The γ of gauss-tt's (ε, γ)-privacy.")
 @click.option(
-    "--middle", type=float, help="The middle level that a trial of numbers announces with ask."
+    "--middle",
+    type=float,
+    help="The middle level that a trial of numbers announces with each assignment.",
 )
 @range_option
 @direction_option
@@ -45,7 +51,7 @@ def respond(
     outside: str,
     as_json: bool,
 ) -> None:
-    """Randomise one outcome where the person is; only what this prints may leave the
+    """Randomise one outcome where the person is. Only what this prints may leave the
     place.
     """
     from discreet.trials.mechanisms import respond as randomise

@@ -22,20 +22,21 @@ from discreet.errors import InvalidInputError
 @click.option(
     "--behind-proxy",
     is_flag=True,
-    help="A reverse proxy on this machine encrypts: believe what it says of callers "
-    "(X-Forwarded-For and -Proto).",
+    help="Say this if a reverse proxy on this machine encrypts: what it says about callers "
+    "(X-Forwarded-For and -Proto) is then believed.",
 )
 @click.option(
     "--rate",
     type=float,
     default=50.0,
     show_default=True,
-    help="Calls a second that one token may make.",
+    help="How many calls a second one token may make.",
 )
 @click.option(
     "--log",
     type=click.Choice(["text", "json"]),
-    help="Lines on stderr for people or programs.  [default: text on a terminal, else json]",
+    help="Whether the lines on stderr are for people (text) or programs (json).  [default: text on "
+    "a terminal, else json]",
 )
 def serve(
     url: str,
@@ -47,7 +48,9 @@ def serve(
     rate: float,
     log: str | None,
 ) -> None:
-    """Serve the trials at an address: an API, and pages for everyone in them."""
+    """Serve trials on the web: pages for staff, participants and the public, and an API
+    for programs.
+    """
     from discreet.reports.charts import require_matplotlib
     from discreet.service import logs
     from discreet.service import serve as service

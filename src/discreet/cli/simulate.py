@@ -4,19 +4,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from discreet.cli.chosen import design_options, read_strategy, strategy_options
 from discreet.cli.data import arms_options, read_arms, take_arms
 from discreet.cli.options import (
     Numbers,
     calendar_options,
+    check_table,
+    csv_option,
     delta_option,
-    design_options,
+    gaussian_option,
     json_option,
-    read_strategy,
     seed_option,
     show_json,
-    strategy_options,
     take_calendar,
     threads_option,
+    write_table,
 )
 from discreet.cli.progress import progress_bar, quiet_warnings
 from discreet.errors import DiscreetError
@@ -28,34 +30,54 @@ if TYPE_CHECKING:
     from discreet.strategies.strategy import Strategy
 
 
+LEVELS = (0.01, 0.1, 1.0, 10.0)
+"""ε of `discreet bounds` unless others are given."""
+
+
 @click.command()
 @arms_options
+@gaussian_option
 @click.option(
-    "--epsilon", type=Numbers(), default="0.01,0.1,1,10", show_default=True, help="Privacy levels."
+    "--epsilon",
+    type=Numbers(),
+    help="One or more levels of privacy (ε): smaller is more private.  [default: 0.01,0.1,1,10]",
 )
 @delta_option
 @click.option(
-    "--beta", type=float, default=0.5, show_default=True, help="The leader's share in the β-times."
+    "--beta",
+    type=float,
+    default=0.5,
+    show_default=True,
+    help="The share of the samples that the best arm gets in the β-times.",
 )
 @click.option(
-    "--sigma", type=float, default=0.5, show_default=True, help="σ of the Gaussian times."
+    "--sigma",
+    type=float,
+    help="The σ of the Gaussian times.  [default: 0.5, or as --gaussian says]",
 )
+@csv_option
 @json_option
 def bounds(
-    epsilon: tuple[float, ...],
+    epsilon: tuple[float, ...] | None,
     delta: float,
     beta: float,
-    sigma: float,
+    sigma: float | None,
+    gaussian: float | None,
+    table: str | None,
     as_json: bool,
     **options: Any,
 ) -> None:
-    """How many samples any strategy must use, how to spread them, and when privacy is
-    free.
+    """Show how many samples any strategy must use, how to spread them over the arms,
+    and when privacy is free.
     """
     from discreet.theory.bounds import bounds as compute
 
-    instance = read_arms(take_arms(options))
+    instance = read_arms(take_arms(options), sigma=gaussian)
+    if epsilon is None:
+        epsilon = LEVELS if instance.bounded else ()
+    check_table(table)
     found = compute(instance, epsilon, delta, beta, sigma)
+    write_table(table, found.to_frame)
     if as_json:
         show_json(found.to_dict())
     else:
@@ -66,20 +88,25 @@ def bounds(
 
 @click.command()
 @arms_options
+@gaussian_option
 @strategy_options
 @design_options
 @calendar_options
-@click.option("--runs", type=int, default=1000, show_default=True, help="Simulated trials.")
+@click.option(
+    "--runs", type=int, default=1000, show_default=True, help="How many trials are simulated."
+)
 @seed_option
 @click.option(
     "--max-samples",
     type=float,
-    help="Cap of a run.  [default: 1e12; 1e9 where outcomes are drawn person by person]",
+    help="The number of samples at which a run is given up.  [default: 1e12; 1e9 where outcomes "
+    "are drawn person by person]",
 )
 @threads_option
 @click.option(
     "--out", type=click.Path(dir_okay=False), help="Write every run to this Parquet file."
 )
+@csv_option
 @json_option
 def simulate(
     name: str,
@@ -88,22 +115,27 @@ def simulate(
     max_samples: float | None,
     threads: int | None,
     out: str | None,
+    table: str | None,
+    gaussian: float | None,
     as_json: bool,
     **options: Any,
 ) -> None:
-    """How many samples a strategy takes, how often it errs, and how often it does not
-    stop.
+    """Show how many samples a strategy takes, how often it is wrong, and how often it
+    does not stop.
     """
     from discreet.simulation import engine
-    from discreet.strategies.presets import expecting
+    from discreet.strategies.presets import expecting, told
 
-    instance = read_arms(take_arms(options))
+    instance = read_arms(take_arms(options), sigma=gaussian)
     days = take_calendar(options)
     strategy = read_strategy(name, options)
     if options["outcomes"] is None:
         strategy = expecting(strategy, instance.outcomes)
+    if gaussian is not None:
+        strategy = told(strategy, gaussian)
     if out is not None:
         check_writable(out)
+    check_table(table, [out])
     with quiet_warnings(), progress_bar(f"{strategy.name} on {instance.arms} arms") as progress:
         results = engine.simulate(
             instance, strategy, runs, seed, max_samples, threads, progress, **days
@@ -112,6 +144,7 @@ def simulate(
         raise DiscreetError("interrupted before the first run was done")
     if out is not None:
         results.save(out)
+    write_table(table, results.to_frame)
     found = simulation_report(instance, strategy, results)
     if as_json:
         show_json(found)

@@ -7,21 +7,21 @@ from datetime import UTC, datetime
 
 import click
 
-from discreet.cli.options import json_option, opened, show_json, url_option
+from discreet.cli.options import json_option, opened, request_option, show_json, url_option
 from discreet.cli.transcript import head_option
 
 
 @click.command("open")
 @click.argument("name")
-@click.option("--site", help="Of this site only.  [default: of all]")
+@click.option("--site", help="Show people of this site only.  [default: of all sites]")
 @head_option
 @url_option
 @json_option
 def open_assignments(
     name: str, site: str | None, head: str | None, url: str, as_json: bool
 ) -> None:
-    """Whose outcome is not in: id, arm, site, since when, until when. For staff:
-    whoever has an id can tell its outcome.
+    """List the people whose outcomes are not in: id, arm, site, since when, and until
+    when it counts. Only for staff: whoever has an id can tell its outcome.
     """
     found = opened(url, name, head).open_assignments(site)
     if as_json:
@@ -41,14 +41,17 @@ def open_assignments(
 @click.command()
 @click.argument("name")
 @click.argument("id")
+@request_option
 @head_option
 @url_option
 @json_option
-def reissue(name: str, id: str, head: str | None, url: str, as_json: bool) -> None:
-    """Give an assignment a new id, if others have seen the old one, which is of no use
-    any more.
+def reissue(
+    name: str, id: str, request: str | None, head: str | None, url: str, as_json: bool
+) -> None:
+    """Give an assignment a new id, if others have seen the old one. The old id works no
+    longer.
     """
-    made = opened(url, name, head).reissue(id)
+    made = opened(url, name, head).reissue(id, request)
     if as_json:
         show_json({"id": made.id, "arm": made.arm})
     else:
@@ -61,17 +64,26 @@ def reissue(name: str, id: str, head: str | None, url: str, as_json: bool) -> No
 @click.option(
     "--reason",
     default="",
-    help="Why, in a sentence. It is needed, and stands in the public record: let it name nobody "
-    "and no outcome.",
+    help="The reason, in a sentence. It is required and stands in the public record, so it must "
+    "not name a person or an outcome.",
 )
+@request_option
 @head_option
 @url_option
 @json_option
-def unblind(name: str, id: str, reason: str, head: str | None, url: str, as_json: bool) -> None:
-    """The arm of a person, in a trial in which staff see codes, for whoever must know
-    it now. That it was asked for stands in the public record.
+def unblind(
+    name: str,
+    id: str,
+    reason: str,
+    request: str | None,
+    head: str | None,
+    url: str,
+    as_json: bool,
+) -> None:
+    """Show which arm a person has, in a trial in which staff see codes, to somebody who
+    must know it now. The public record says that it was asked for, and why.
     """
-    arm = opened(url, name, head).unblind(id, reason)
+    arm = opened(url, name, head).unblind(id, reason, request)
     show_json({"id": id, "arm": arm}) if as_json else click.echo(arm)
 
 
@@ -81,8 +93,8 @@ def unblind(name: str, id: str, reason: str, head: str | None, url: str, as_json
 @url_option
 @json_option
 def codes(name: str, head: str | None, url: str, as_json: bool) -> None:
-    """The arm of each code, in a trial in which staff see codes. For operators, and
-    whoever packs what people get.
+    """List the arm behind each code, in a trial in which staff see codes. It is for
+    operators, and for whoever packs what people get.
     """
     found = opened(url, name, head).codes()
     if as_json:
@@ -96,15 +108,13 @@ def codes(name: str, head: str | None, url: str, as_json: bool) -> None:
 
 @click.command()
 @click.argument("name")
-@click.option(
-    "--most", type=int, default=100, show_default=True, help="How many of the last calls."
-)
+@click.option("--most", type=int, default=100, show_default=True, help="How many calls to show.")
 @head_option
 @url_option
 @json_option
 def journal(name: str, most: int, head: str | None, url: str, as_json: bool) -> None:
-    """Who called what, and when, the newest first. Private: it is no part of the
-    record, and has no outcome in it.
+    """List who called what, and when, the newest first. The journal is private: it is
+    no part of the record, and has no outcome in it.
     """
     found = opened(url, name, head).journal(most)
     if as_json:

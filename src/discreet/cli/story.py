@@ -21,10 +21,13 @@ from discreet.reports.page import Part, Picture, Section, Table, Text, page
 from discreet.reports.plan import path_picture, path_words, plan_sections
 from discreet.reports.plan_text import show_plan
 from discreet.reports.terminal import say, show_grid, show_trial
+from discreet.reports.trial import trial_page
 from discreet.results import Results
 from discreet.simulation import engine
 from discreet.simulation.paths import RunPath, run_path
 from discreet.strategies.presets import bet_se, recommended
+from discreet.trials.outcomes import chance
+from discreet.trials.trial import Trial
 from discreet.words import people
 
 DOSES = Bernoulli((0.35, 0.5, 0.7, 0.55), ("5 mg", "10 mg", "20 mg", "40 mg"))
@@ -51,7 +54,8 @@ def tell_story(report: Path, folder: Path) -> None:
     trials, free = without_privacy(path)
     write_report(report, plan, path, trials, free)
     live_trial(folder)
-    _heading(5, "The reports")
+    the_service(folder)
+    _heading(6, "The reports")
     say(
         "The plan and the simulated trial with pictures, and the live trial; pages that need no "
         "network:"
@@ -154,10 +158,6 @@ def live_trial(folder: Path) -> None:
     """The same on people: a real trial with durable storage and exact noise, only that
     the people are simulated.
     """
-    from discreet.reports.trial import trial_page
-    from discreet.trials.outcomes import chance
-    from discreet.trials.trial import Trial
-
     _heading(4, "A live trial")
     file = folder / "trial.db"
     say(
@@ -181,6 +181,23 @@ def live_trial(folder: Path) -> None:
     say(f"Recomputed from the public record alone: {intact}.")
     write(folder / "transcript.json", json.dumps(transcript, indent=1, ensure_ascii=False))
     write(folder / "live-trial.html", trial_page(transcript))
+
+
+def the_service(folder: Path) -> None:
+    """The same trial as a service shows it, to whoever may see it."""
+    from importlib.util import find_spec
+
+    _heading(5, "The trial as a service")
+    say(
+        "With discreet serve, hospitals enrol people and tell outcomes in a browser, and everybody "
+        "else sees how the trial stands. This is the page of the live trial, published.\n"
+    )
+    if find_spec("starlette") is None:
+        say('The service is not installed: pip install "discreet[serve]".')
+        return
+    from discreet.cli.pages import show_pages
+
+    show_pages(f"sqlite:///{folder / 'trial.db'}", "dose-finding", folder)
 
 
 def transcript_lines(transcript: dict[str, Any]) -> list[str]:

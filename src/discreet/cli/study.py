@@ -2,7 +2,14 @@
 
 import click
 
-from discreet.cli.options import json_option, show_json, threads_option
+from discreet.cli.options import (
+    check_table,
+    csv_option,
+    json_option,
+    show_json,
+    threads_option,
+    write_table,
+)
 from discreet.cli.progress import quiet_warnings, sweep_bar, tell
 from discreet.errors import InvalidInputError
 from discreet.version import __version__
@@ -14,10 +21,11 @@ from discreet.version import __version__
     "--out",
     required=True,
     type=click.Path(),
-    help="Folder of the study; an unfinished one goes on.",
+    help="The folder of the study. A study that was interrupted there is continued.",
 )
 @threads_option
 @click.option("--dask", "address", help="Run on the Dask cluster whose scheduler has this address.")
+@csv_option
 @json_option
 @click.pass_context
 def sweep(
@@ -26,10 +34,11 @@ def sweep(
     out: str,
     threads: int | None,
     address: str | None,
+    table: str | None,
     as_json: bool,
 ) -> None:
-    """Simulate a grid of instances and strategies that a TOML file describes;
-    resumable.
+    """Simulate all combinations of instances and strategies that a TOML file describes.
+    If it is interrupted, the same command continues it.
     """
     from contextlib import nullcontext
 
@@ -41,16 +50,18 @@ def sweep(
         raise InvalidInputError(
             "--threads is for this machine: leave it out with --dask, whose workers have their own"
         )
+    check_table(table)
     for words in wanted.left_out:
         tell(f"left out: {words}")
     cluster = dask_executor(address) if address else nullcontext()
     try:
         with quiet_warnings(), cluster as executor, sweep_bar() as show:
-            table = run_study(wanted, out, executor, show, threads)
+            found = run_study(wanted, out, executor, show, threads)
     except KeyboardInterrupt:
-        tell(f"interrupted; what is finished stays in {out}, and the same command goes on")
+        tell(f"interrupted; what is finished stays in {out}, and the same command continues")
         ctx.exit(1)
-    rows = table.to_dicts()
+    write_table(table, lambda: found)
+    rows = found.to_dicts()
     if as_json:
         show_json(
             {
@@ -73,35 +84,63 @@ def sweep(
 @click.option(
     "--out",
     required=True,
-    help="Folder for the report, the pictures and the table: new, empty, or one of before.",
+    help="The folder for the report, the pictures and the table: a new or empty one, or the one of "
+    "an earlier start.",
 )
-@click.option("--runs", type=int, help="Runs of each cell: 1000; with --quick 100.")
-@click.option("--trust", default="both", show_default=True, help="global, local or both.")
 @click.option(
-    "--quick", is_flag=True, help="A look in about half a minute: fewer instances, ε and runs."
+    "--study",
+    "name",
+    default="samples",
+    show_default=True,
+    help="Which study: samples (the paper's experiments), beta (the leader's share, and IDS), "
+    "adaptivity (rounds against the bound), or delta (samples as δ becomes small).",
 )
-@click.option("--all-local", is_flag=True, help="Also local ε below 0.1, which take very long.")
+@click.option(
+    "--runs", type=int, help="How many runs in each cell.  [default: 1000; 100 with --quick]"
+)
+@click.option(
+    "--trust",
+    default="both",
+    show_default=True,
+    help="Which part of the study: global (a trusted collector), local (nobody trusted) or both.",
+)
+@click.option(
+    "--quick",
+    is_flag=True,
+    help="Take a quick look: the instances mu1 and mu2, with fewer ε and runs.",
+)
+@click.option(
+    "--all-local", is_flag=True, help="Include ε below 0.1 with nobody trusted, which takes hours."
+)
 @json_option
 @click.pass_context
 def reproduce(
     ctx: click.Context,
     out: str,
+    name: str,
     runs: int | None,
     trust: str,
     quick: bool,
     all_local: bool,
     as_json: bool,
 ) -> None:
-    """The paper's study again: six instances, its strategies, a report that says what
-    agrees and what does not.
+    """Repeat the paper's study, six instances with all its strategies, and write a
+    report that says what agrees and what does not; or with --study one about
+    what its theorems say.
     """
-    from discreet.reports import paper
+    from discreet.reports import paper, questions
 
+    if name != "samples" and (trust != "both" or all_local):
+        raise InvalidInputError("--trust and --all-local belong to the study of samples")
+    found: paper.Reproduction | questions.Answer
     try:
         with sweep_bar() as progress:
-            found = paper.reproduce(out, runs, trust, quick, all_local, progress, tell)
+            if name == "samples":
+                found = paper.reproduce(out, runs, trust, quick, all_local, progress, tell)
+            else:
+                found = questions.study(out, name, runs, quick, progress, tell)
     except KeyboardInterrupt:
-        tell("interrupted; the same command goes on where it was")
+        tell("interrupted; the same command continues where it was")
         ctx.exit(1)
     if as_json:
         show_json(found.to_dict())

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @click.group(no_args_is_help=False)
 def token() -> None:
-    """Tokens of `discreet serve`: make, list and revoke them."""
+    """Make, list and revoke the tokens with which people log in to `discreet serve`."""
 
 
 @contextmanager
@@ -44,9 +44,9 @@ def _tokens(url: str, must_exist: bool = True) -> Iterator["Tokens"]:
     required=True,
     help="What its holder may do.",
 )
-@click.option("--trial", help="The one trial it is for.  [default: all, but not of a site]")
-@click.option("--site", help="The site it is bound to, and the people from there.")
-@click.option("--days", type=float, help="Days after which it expires.  [default: never]")
+@click.option("--trial", help="The one trial it is for; a site's token needs one.  [default: all]")
+@click.option("--site", help="The site whose people its holder enrols.")
+@click.option("--days", type=float, help="After how many days it expires.  [default: never]")
 @url_option
 @json_option
 def create(
@@ -58,7 +58,7 @@ def create(
     url: str,
     as_json: bool,
 ) -> None:
-    """Make a token. Its secret is printed now, and never again."""
+    """Make a token. Its secret is printed once, now."""
     with _tokens(url, must_exist=False) as tokens:
         store = tokens.doors.store
         if trial is not None and trial not in store.names():
@@ -82,7 +82,7 @@ def create(
 @url_option
 @json_option
 def list_all(url: str, as_json: bool) -> None:
-    """Every token, the newest first; no secret."""
+    """List all tokens, the newest first, without their secrets."""
     with _tokens(url) as tokens:
         found, now = tokens.doors.all(), tokens.doors.now()
     if as_json:
@@ -110,10 +110,10 @@ def _until(expires: float | None, revoked: float | None, valid: bool) -> str:
 @url_option
 @json_option
 def revoke(number: int, url: str, as_json: bool) -> None:
-    """Make a token of no use, and what was logged in with it."""
+    """Revoke a token, and log out whoever logged in with it."""
     with _tokens(url) as tokens:
         if not tokens.revoke(number):
             raise InvalidInputError(
                 f"there is no token {number}: discreet token list shows those that there are"
             )
-    show_json({"revoked": number}) if as_json else click.echo(f"Token {number} is of no use now.")
+    show_json({"revoked": number}) if as_json else click.echo(f"Token {number} is revoked.")

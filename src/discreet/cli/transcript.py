@@ -4,15 +4,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from discreet.cli.options import json_option, show_json
+from discreet.cli.options import check_page, json_option, show_json
 from discreet.cli.progress import progress_bar
-from discreet.files import check_writable
 
 if TYPE_CHECKING:
     from discreet.trials.status import Verification
 
 head_option = click.option(
-    "--head", help="The head of the record you know: refuse a record older than that."
+    "--head", help="The head of the record that you know; a record older than that is refused."
 )
 
 
@@ -21,7 +20,7 @@ head_option = click.option(
 @head_option
 @json_option
 def verify_file(file: str, head: str | None, as_json: bool) -> None:
-    """Check somebody's published transcript; it needs no database."""
+    """Check a published transcript. It needs no database."""
     from discreet.trials.verify import verify_transcript
 
     with progress_bar("verifying", quiet=as_json) as progress:
@@ -36,11 +35,11 @@ def verify_file(file: str, head: str | None, as_json: bool) -> None:
 )
 @json_option
 def report_file(file: str, out: str, as_json: bool) -> None:
-    """A page about a trial from its published transcript, which is checked first."""
+    """Check a published transcript, and write a page about the trial."""
     from discreet.files import write
     from discreet.reports.trial import checked_page
 
-    check_writable(out, [file])
+    check_page(out, [file])
     page, found = checked_page(file)
     write(out, page)
     if as_json:

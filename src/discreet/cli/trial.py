@@ -13,7 +13,15 @@ from discreet.cli.backup import backup, restore
 from discreet.cli.create import create
 from discreet.cli.grants import grants
 from discreet.cli.operate import expire, operate
-from discreet.cli.options import json_option, opened, show_json, url_option
+from discreet.cli.options import (
+    check_page,
+    csv_option,
+    json_option,
+    opened,
+    show_json,
+    url_option,
+    write_table,
+)
 from discreet.cli.progress import progress_bar, quiet_warnings
 from discreet.cli.staff import codes, journal, open_assignments, reissue, unblind
 from discreet.cli.tables import pieces_of, read_outcome, read_outcomes, reading
@@ -29,8 +37,8 @@ if TYPE_CHECKING:
 
 @click.group(no_args_is_help=False)
 def trial() -> None:
-    """Run a live trial: assign people, tell outcomes, stop when it is sound,
-    publish.
+    """Run a live trial: create it, assign people to arms, tell their outcomes, and
+    publish what came out.
     """
     click.get_current_context().with_resource(quiet_warnings())
 
@@ -50,7 +58,7 @@ for command in (
     "--csv",
     "table",
     type=click.Path(),
-    help="A file (- for stdin) with a line id,outcome for each person.",
+    help="A file with a line id,outcome for each person (- reads stdin).",
 )
 @head_option
 @url_option
@@ -64,8 +72,8 @@ def tell(
     url: str,
     as_json: bool,
 ) -> None:
-    """Tell outcomes (randomised responses if the trial has local trust). One that was
-    told before stays as it is: amend corrects it.
+    """Tell outcomes, or randomised responses if nobody is trusted (local trust). An
+    outcome that was told before stays as it is; to correct it, use amend.
     """
     if (table is None) == (id is None) or (id is None) != (outcome is None):
         raise InvalidInputError(
@@ -115,7 +123,7 @@ def _tell_file(place: "Trial", table: str) -> "Told":
                     raise
                 raise type(error)(
                     f"{error} of this part of the file. What comes before it was told "
-                    f"({sums.new} new): tell the file again, which changes nothing of that"
+                    f"({sums.new} new). It is safe to tell the whole file again"
                 ) from None
             sums = Told(sums.new + found.new, sums.before + found.before, sums.late + found.late)
     if not (sums.new or sums.before or sums.late):
@@ -135,7 +143,7 @@ def _told_words(found: "Told", protocol: "Protocol") -> list[str]:
             f"{_some(found.before)}.{mended}"
         )
     if found.late:
-        words.append(f"Past their deadline, and of no effect: {_some(found.late)}")
+        words.append(f"Too late, so that they do not count: {_some(found.late)}")
     return words
 
 
@@ -152,7 +160,7 @@ def _some(ids: Sequence[str], most: int = 20) -> str:
 @url_option
 @json_option
 def amend(name: str, id: str, outcome: str, head: str | None, url: str, as_json: bool) -> None:
-    """Correct an outcome that was told, until it is released."""
+    """Correct an outcome that was told and is not released yet."""
     place = opened(url, name, head)
     place.amend(id, read_outcome(id, outcome, place.protocol))
     show_json({"accepted": 1}) if as_json else click.echo("Accepted.")
@@ -174,7 +182,7 @@ def miss(name: str, id: str, head: str | None, url: str, as_json: bool) -> None:
 @url_option
 @json_option
 def list_all(url: str, as_json: bool) -> None:
-    """Every trial at an address, with its state and how many people it has."""
+    """List all trials at an address, with their state and how many people they have."""
     from discreet.trials.listing import list_trials
 
     found = list_trials(url)
@@ -194,11 +202,15 @@ def list_all(url: str, as_json: bool) -> None:
 @click.argument("name")
 @head_option
 @url_option
+@csv_option
 @json_option
-def status(name: str, head: str | None, url: str, as_json: bool) -> None:
-    """The trial as anyone may see it."""
+def status(name: str, head: str | None, url: str, table: str | None, as_json: bool) -> None:
+    """Show the trial as anyone may see it."""
     place = opened(url, name, head)
+    if table is not None:
+        check_writable(table, place.files)
     found = place.status()
+    write_table(table, found.to_frame)
     if as_json:
         show_json(found.to_dict())
     else:
@@ -213,7 +225,9 @@ def status(name: str, head: str | None, url: str, as_json: bool) -> None:
 @url_option
 @json_option
 def verify(name: str, head: str | None, url: str, as_json: bool) -> None:
-    """Recompute the chain of public events, and the state from them alone."""
+    """Check the public record: recompute its chain of hashes, and from the record alone
+    the state of the trial.
+    """
     place = opened(url, name)
     with progress_bar("verifying", quiet=as_json) as progress:
         found = place.verify(head, progress)
@@ -223,14 +237,14 @@ def verify(name: str, head: str | None, url: str, as_json: bool) -> None:
 @trial.command()
 @click.argument("name")
 @click.option(
-    "--out", type=click.Path(dir_okay=False), help="Write it to this file.  [default: stdout]"
+    "--out", type=click.Path(dir_okay=False), help="The file to write.  [default: stdout]"
 )
 @head_option
 @url_option
 @json_option
 def transcript(name: str, out: str | None, head: str | None, url: str, as_json: bool) -> None:
-    """What may be published, as JSON: protocol, assignments, releases, decisions, and
-    the chain that ties them.
+    """Print what may be published, as JSON: the protocol, the assignments, releases and
+    decisions, and the chain of hashes that ties them together.
     """
     from discreet.files import write
 
@@ -248,19 +262,40 @@ def transcript(name: str, out: str | None, head: str | None, url: str, as_json: 
 @trial.command()
 @click.argument("name")
 @click.option(
+    "--out", type=click.Path(dir_okay=False), required=True, help="The CSV file to write."
+)
+@head_option
+@url_option
+@json_option
+def export(name: str, out: str, head: str | None, url: str, as_json: bool) -> None:
+    """Write the public record as a table: the events of the transcript in a CSV file,
+    with a row for each person, batch or event, and nothing else.
+    """
+    from discreet.frames import write_csv
+    from discreet.trials.export import transcript_frame
+
+    place = opened(url, name, head)
+    check_writable(out, place.files)
+    write_csv(out, transcript_frame(place.transcript()))
+    show_json({"export": out}) if as_json else click.echo(out)
+
+
+@trial.command()
+@click.argument("name")
+@click.option(
     "--out", type=click.Path(dir_okay=False), required=True, help="The HTML file to write."
 )
 @head_option
 @url_option
 @json_option
 def report(name: str, out: str, head: str | None, url: str, as_json: bool) -> None:
-    """A page about the trial, made of its transcript: one HTML file that may be
-    published.
+    """Write a page about the trial, one HTML file that may be published: it is made of
+    the public transcript alone.
     """
     from discreet.files import write
     from discreet.reports.trial import trial_page
 
     place = opened(url, name, head)
-    check_writable(out, place.files)
+    check_page(out, place.files)
     write(out, trial_page(place.transcript()))
     show_json({"report": out}) if as_json else click.echo(out)

@@ -35,6 +35,11 @@ def _choice(
     """A strategy as a function of ε; those without privacy do not mind."""
     if isinstance(each, Strategy):
         own = each
+        if own.rho is not None:
+            raise InvalidInputError(
+                "a plan compares values of ε: give an epsilon and a gamma in place of rho, or "
+                "simulate the strategy"
+            )
 
         def at(epsilon: float) -> Strategy:
             return (

@@ -11,6 +11,7 @@ from discreet import theory
 from discreet.arrays import Progress
 from discreet.calendar import Calendar, Delay, calendar_of
 from discreet.errors import InvalidInputError
+from discreet.frames import Tabular
 from discreet.instance import Instance
 from discreet.planning.budget import Affordable, Budget
 from discreet.planning.choices import strategies_of
@@ -102,7 +103,12 @@ class PlanRow:
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(
+    Tabular,
+    rows="no_privacy per_epsilon ways",
+    shown="scenario strategy epsilon enrolment samples_median samples_q90 people_median "
+    "days_median correct unstopped_probability privacy_cost correctness delta runs max_people",
+):
     """What it takes: a row for each scenario, privacy level and strategy, and the one
     to take.
     """

@@ -50,8 +50,8 @@ def out_of_reach(strategy: Strategy, arms: int, max_people: int) -> OutOfReach |
     The trials are played in plain Python, so that nothing has to be compiled, and take
     about a second at most. What would take longer is not judged (None): more than 200
     arms, or 28 of a phased strategy or with Top Two sampling; with a strategy that
-    learns from every answer or has β = ids more than 12 000 people for two arms, 5000
-    for ten; and one global episode.
+    learns from every answer, has β = ids or samples by eb-tci or track-and-stop more
+    than 12 000 people for two arms, 5000 for ten; and one global episode.
     """
     check_strategy(
         strategy
@@ -80,23 +80,18 @@ def _people(strategy: Strategy, arms: int, runs: int) -> int | None:
     """About how many people it takes on the easiest arms, to two digits; None if too
     many trials do not end, or each person would have to be played.
     """
-    trials = None if _by_person(strategy) else _trials(strategy, arms, MAX_SAMPLES)
+    trials = None if strategy.by_person else _trials(strategy, arms, MAX_SAMPLES)
     if trials is None:
         return None
     middle = median(found.samples if found.stopped else inf for found in islice(trials, runs))
     return None if middle == inf else int(float(f"{middle:.2g}"))
 
 
-def _by_person(strategy: Strategy) -> bool:
-    """Whether a trial is played person by person, not from release to release."""
-    return strategy.part.each_answer or strategy.beta == "ids"
-
-
 def _cost(strategy: Strategy, arms: int, people: int) -> float:
     """About how long a trial of at most so many people takes to play: 1 for each arm of
     an elimination in rounds.
     """
-    if _by_person(strategy):
+    if strategy.by_person:
         return people * (4 + arms) / 300
     rounds = strategy.sampling == "elimination" and not strategy.phased
     return 40 + (arms if rounds else arms**2 / 4)

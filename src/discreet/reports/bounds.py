@@ -19,6 +19,9 @@ def show_bounds(found: "Bounds") -> None:
     bits.
     """
     instance, bits = found.instance, found.rounded_to_bits
+    if not instance.bounded:
+        _show_gaussian(found)
+        return
     least = "An error rate of 1/2 or more asks for nothing: the lower bounds are empty."
     if found.delta < 0.5:
         laws = " that is right for all laws on [0, 1]" if bits else ""
@@ -31,6 +34,22 @@ def show_bounds(found: "Bounds") -> None:
     _show_lower_bounds(found)
     _show_allocation(found)
     _show_words(found)
+
+
+def _show_gaussian(found: "Bounds") -> None:
+    """Of arms whose rewards have no bounds, and that no privacy is for."""
+    instance = found.instance
+    best = instance.names[instance.best]
+    say(
+        f"{instance.arms} Gaussian arms with σ = {instance.sigma:g}, {best} is best; error rate δ "
+        f"= {found.delta:g}\nEvery strategy that is right for all Gaussian arms with this σ needs "
+        f"at least {full_people(found.lower_bound)} samples on average.\n"
+    )
+    _show_allocation(found)
+    say(
+        "There are no private bounds for rewards without bounds; --json has every quantity, and "
+        "the docs page 'Theory and proofs' says where each comes from."
+    )
 
 
 def _show_words(found: "Bounds") -> None:

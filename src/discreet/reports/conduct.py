@@ -36,10 +36,15 @@ def duration_words(seconds: float) -> str:
 
 def flow_words(status: Said) -> str:
     """How many people there are, whose outcomes are not in, and what is waited for."""
-    words = f"{status['people']} of at most {status['max_people']} people; {status['pending']}"
+    if not status["people"]:
+        return f"Nobody is in yet, of at most {status['max_people']} people."
+    here = f"{status['people']} of at most {status['max_people']} people"
+    words = f"{here}; {status['pending']}"
     if status["stopped"] and status["pending"]:
         return f"{words} outcomes are not released, and will not be.{past_words(status)}"
     if status.get("timing") != RELEASE[CLOCK]:
+        if not status["pending"]:
+            return f"{here}; all outcomes are in.{past_words(status)}"
         waits = f", the next release waits for {status['waiting']}" if status["waiting"] else ""
         return f"{words} outcomes are not in{waits}.{past_words(status)}"
     words += " outcomes are not released yet, told or not"
@@ -93,11 +98,13 @@ def deadline_words(seconds: float) -> str:
 def interval_words(status: Said, level: str) -> str:
     """Which mean an interval covers."""
     words = (
-        f"An interval holds the arm's mean at all times with probability {level}, if that is one "
-        "mean for all people and all the time."
+        f"With probability {level}, the interval of an arm contains its true mean at every look, "
+        "provided that this mean is the same for all people and does not change over time."
     )
     if status.get("guarantee") in (GUARANTEE[COINS], GUARANTEE[BLOCKS]):
-        words += " Where sites differ or outcomes drift the answer holds, and the intervals do not."
+        words += (
+            " Where sites differ or outcomes drift, the answer holds, but the intervals do not."
+        )
     return words
 
 

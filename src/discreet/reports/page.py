@@ -46,6 +46,8 @@ WIDE = 90
 """Characters in a row from which a table is printed small, to fit on paper."""
 LONG = 60
 """Characters in a cell from which its column is words, which are broken into lines."""
+SCROLLS = '<div class="scroll" tabindex="0" role="group" aria-label="Table">'
+"""A table that is wider than the page can be moved by keyboard."""
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 ACTIVE = {"script", "foreignobject", "iframe", "object", "embed", "image", "a"}
 """Elements that do more than draw."""
@@ -223,8 +225,7 @@ def _table(table: Table) -> str:
     caption = f"<caption>{_text(table.caption)}</caption>" if table.caption else ""
     wide = ' class="wide"' if sum(min(width, LONG) for width in widths) > WIDE else ""
     return (
-        "<div "
-        f'class="scroll"><table{wide}>{caption}<thead>{head}</thead><tbody>{rows}</tbody></table></div>'
+        f"{SCROLLS}<table{wide}>{caption}<thead>{head}</thead><tbody>{rows}</tbody></table></div>"
     )
 
 

@@ -105,7 +105,7 @@ def reproduce(
     """Make the paper's study in a folder: report.html, table.parquet, every picture as
     PNG and SVG.
 
-    `runs` are 1000 (quick: 100) per cell. Local ε below 0.1 take very long and are left
+    `runs` are 1000 (quick: 100) per cell. Local ε below 0.1 take hours and are left
     out unless `all_local`. Started again in the same folder it goes on where it was,
     and other parts or more runs are added. `progress(step)` is called as runs are done,
     `say(words)` when there is something to tell.
@@ -131,12 +131,7 @@ def write_report(
     """
     table = PaperRows(rows, scope)
     files = list[str]()
-    try:
-        (folder / "figures").mkdir(exist_ok=True)
-    except OSError as error:
-        raise InvalidInputError(
-            f"cannot use {folder / 'figures'}: {error.strerror or error}"
-        ) from None
+    make_figures(folder)
     sections = [_summary(scope, findings)]
     for trust in scope.levels:
         for instance in scope.instances:
@@ -146,6 +141,25 @@ def write_report(
     lead = f"{kind}{len(rows)} cells of {scope.runs} runs, δ = {DELTA:g}, seed {SEED}."
     write(folder / "report.html", page(TITLE, sections, lead))
     return tuple(files)
+
+
+def make_figures(folder: Path) -> None:
+    """The folder of the pictures."""
+    try:
+        (folder / "figures").mkdir(exist_ok=True)
+    except OSError as error:
+        raise InvalidInputError(
+            f"cannot use {folder / 'figures'}: {error.strerror or error}"
+        ) from None
+
+
+def write_figure(figure: Any, folder: Path, name: str, files: list[str]) -> bytes:
+    """Write a picture as SVG and PNG, note the files; the SVG."""
+    svg = charts.render(figure, "svg")
+    for kind, content in (("svg", svg), ("png", charts.render(figure, "png"))):
+        write(folder / f"{name}.{kind}", content)
+        files.append(f"{name}.{kind}")
+    return svg
 
 
 def _summary(scope: Scope, findings: Sequence[Finding]) -> Section:
@@ -167,8 +181,9 @@ def _summary(scope: Scope, findings: Sequence[Finding]) -> Section:
     parts.append(
         Text(
             "Statistics are over the runs that stopped, which flatters a strategy that leaves runs "
-            "unstopped; verdicts go by means, as in the paper, but a few runs that all but never "
-            "stop can rule a mean. Every sentence is computed from the table."
+            "unstopped; verdicts go by means, as in the paper, except where medians are named: a "
+            "few runs that all but never stop can rule a mean. Every sentence is computed from "
+            "the table."
         )
     )
     return Section("What agrees with the paper, and what does not", parts)
@@ -212,7 +227,8 @@ def _instance_section(
     limits = charts.sample_limits(drawn.values())
     means = ", ".join(f"{mean:g}" for mean in arms.means)
     switch = f"{switch_of(instance, trust):.3g}"
-    parts: list[Part] = [Text(f"Means {means}. Switch of regimes at ε = {switch}.")]
+    lead = f"Means {means}. Switch of regimes, by the formula, at ε = {switch}."
+    parts: list[Part] = [Text(lead)]
     for view, data in drawn.items():
         pictures = [_picture(view, data, scale, limits, folder, files) for scale in SCALES]
         parts += [Heading(view.heading), Pictures(pictures), _table(table, view)]
@@ -230,10 +246,7 @@ def _picture(
     """Draw it, write it as SVG and PNG, and note the files."""
     figure = charts.draw_samples_by_epsilon(data, scale, limits if scale == "log-log" else None)
     name = f"figures/{view.instance}-{view.trust}-{view.threshold}-{scale}"
-    svg = charts.render(figure, "svg")
-    for kind, content in (("svg", svg), ("png", charts.render(figure, "png"))):
-        write(folder / f"{name}.{kind}", content)
-        files.append(f"{name}.{kind}")
+    svg = write_figure(figure, folder, name, files)
     caption = f"{scale}. Band: one standard deviation, where it is less than the mean. "
     caption += "Hollow marks: some runs had not stopped."
     if scale == "log-linear":
@@ -305,7 +318,7 @@ def _method(scope: Scope) -> Section:
     if scope.left_out:
         missing = ", ".join(f"{level:g}" for level in scope.left_out)
         items.append(
-            f"Left out: local ε = {missing} (below {LEAST_LOCAL:g}), which take very long; "
+            f"Left out: local ε = {missing} (below {LEAST_LOCAL:g}), which take hours; "
             "--all-local simulates them."
         )
     return Section("How this was made", [Bullets(items)])

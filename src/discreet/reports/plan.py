@@ -29,6 +29,7 @@ from discreet.words import (
     price,
     range_heading,
     range_name,
+    reason_words,
     trusted,
 )
 
@@ -73,7 +74,7 @@ def _answer(plan: Plan) -> Section:
             found = f"{plan.budget:,} people suffice down to ε ≈ {entry.epsilon:.3g}"
         items.append(f"Budget, {entry.strategy}: {found}.")
     hint = [Text(f"{hint_words(plan.hint)}.")] if plan.hint > 0 else []
-    take = Text(f"Take {plan.recommended.reason}.")
+    take = Text(f"Take {reason_words(plan.recommended.reason)}.")
     numbers = NUMBERS in (plan.outcomes, *(arms.outcomes for arms in plan.scenarios.values()))
     expected = outcomes_words(plan.outcomes, plan.as_bits, LEVELS_FROM)
     outcomes = [Text(f"{expected}.")] if numbers else []
@@ -278,8 +279,8 @@ def _reading(plan: Plan) -> Section:
         "Right: trials that end (in time) with the right answer. On best: share of the people who "
         "get the best arm. Looks: times at which results are released."
         f"{_end_words(plan)}",
-        "Price: people for each one without privacy; of bet-se against bet-se, of others against "
-        "ttucb.",
+        "Price: how many times as many people as without privacy; bet-se is compared with bet-se, "
+        "other strategies with ttucb.",
         "At least: what no strategy with this privacy and error rate can beat on average"
         f"{FLOOR if plan.floored else ''}.",
         "A plan holds for its scenarios: true success rates nearer to each other take more people.",

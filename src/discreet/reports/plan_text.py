@@ -21,6 +21,7 @@ from discreet.words import (
     price,
     range_heading,
     range_name,
+    reason_words,
     trusted,
 )
 
@@ -50,7 +51,7 @@ def show_plan(found: Plan) -> None:
     if found.calendar is not None:
         _show_ways(found)
     say_once(words for row in found.per_epsilon for words in row.strategy.label.values())
-    say(f"Take {found.recommended.reason}.")
+    say(f"Take {reason_words(found.recommended.reason)}.")
     if found.hint > 0:
         say(f"\n{hint_words(found.hint)}.")
     if NUMBERS in (found.outcomes, *(arms.outcomes for arms in found.scenarios.values())):
@@ -79,7 +80,7 @@ def _show_ways(found: Plan) -> None:
 
 def _readings(found: Plan, several: bool) -> dict[str, str]:
     """What the heads of a table mean."""
-    against = " (of bet-se against bet-se, of others against ttucb)" if several else ""
+    against = " (bet-se compared with bet-se, others with ttucb)" if several else ""
     floor = FLOOR if found.floored else ""
     hits, _, most = _end_head(found).partition("\n")
     end = "go on to the cap of simulations" if found.max_people is None else "end there"
@@ -89,7 +90,7 @@ def _readings(found: Plan, several: bool) -> dict[str, str]:
         _end_head(found): f"'{hits} {most}': trials that {end} without an answer.",
         "on\nbest": "'on best': share of the people who get the best arm.",
         "\nlooks": "'looks': times at which results are released.",
-        "\nprice": f"'price': people for each one without privacy{against}.",
+        "\nprice": f"'price': how many times as many people as without privacy{against}.",
         "at\nleast": f"'at least': what no strategy with this privacy can beat on average{floor}.",
     }
 

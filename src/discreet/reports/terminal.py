@@ -231,8 +231,8 @@ def show_privacy(found: "PrivacyAudit") -> None:
     for words in found.left_out:
         say(f"Left out: {words}.")
     say(f"\n{_sentence(found.rule)}")
-    if found.strategy.gamma is not None:
-        say(f"γ = {found.strategy.gamma:g} was taken off the larger probability.")
+    if found.gamma is not None:
+        say(f"γ = {found.gamma:g} was taken off the larger probability.")
     worst = found.worst
     if found.violated:
         say(f"VIOLATED: {worst.name}, ε is at least {worst.low:.3f}, not {found.epsilon:g}.")

@@ -29,11 +29,11 @@ from discreet.reports.conduct import (
 )
 from discreet.reports.page import Bullets, Picture, Section, Table, Text, page
 from discreet.trials.chain import Event
-from discreet.trials.conduct import RESTORED
+from discreet.trials.conduct import RESTORED, RESTORED_WORDS
 from discreet.trials.protocol import MISSING, RETAIN
 from discreet.trials.record import BROKEN
 from discreet.trials.replay import Replay
-from discreet.trials.status import RESTORED_WORDS, Verification
+from discreet.trials.status import Verification
 from discreet.trials.verify import check_transcript, read_transcript
 from discreet.words import lead_words
 
@@ -60,6 +60,10 @@ class TrialPath:
     """[row, arm] in the experimenter's units; NaN before the first release of an arm,
     and before it was added.
     """
+    evidence: Floats
+    """[row, arm] against it, as a share of what puts it out; NaN as in the means, and
+    while an arm leads.
+    """
     recommendation: int | None
 
 
@@ -72,6 +76,7 @@ class _Path:
         self.kept = {*wanted[:: max(1, len(wanted) // SHOWN)], *wanted[-1:]}
         self.people: list[int] = []
         self.means: list[list[float]] = []
+        self.evidence: list[list[float]] = []
         self.arms: tuple[str, ...] = ()
         self.recommendation: int | None = None
 
@@ -85,13 +90,20 @@ class _Path:
             means = [np.nan if arm.mean is None else scale.shown(arm.mean) for arm in table]
             self.people.append(len(replay.places))
             self.means.append(means)
+            shares = replay.now.run.evidence()
+            self.evidence.append([np.nan if share is None else share for share in shares])
 
     def made(self) -> TrialPath:
         """What was kept."""
+        people = np.array(self.people, np.int64)
+        found = self._padded(self.means), self._padded(self.evidence)
+        return TrialPath(self.arms, people, *found, self.recommendation)
+
+    def _padded(self, rows: list[list[float]]) -> Floats:
+        """[row, arm], where arms may have been added."""
         arms = len(self.arms)
-        padded = [row + [np.nan] * (arms - len(row)) for row in self.means]
-        means = np.array(padded, np.float64).reshape(len(self.people), arms)
-        return TrialPath(self.arms, np.array(self.people, np.int64), means, self.recommendation)
+        padded = [row + [np.nan] * (arms - len(row)) for row in rows]
+        return np.array(padded, np.float64).reshape(len(rows), arms)
 
 
 def _releases(event: Any) -> bool:
@@ -122,15 +134,14 @@ def checked_page(transcript: Transcript) -> tuple[str, Verification]:
     return page(f"{NOT_VERIFIED}: {said['status'].get('name')}", sections, MADE_OF), found
 
 
-def means_picture(transcript: Transcript) -> Picture | None:
-    """The private means after each release, drawn; None while there is nothing to
-    draw.
+def trial_pictures(transcript: Transcript) -> dict[str, Picture]:
+    """What can be drawn of a trial by now: private `means` and the `evidence` against
+    each arm after each release.
     """
     said = read_transcript(transcript)
     path = _Path(said)
     check_transcript(said, watch=path.watch)
-    found = _pictures(path.made(), said)[0]
-    return found if isinstance(found, Picture) else None
+    return _drawn(path.made(), said)
 
 
 def _sections(said: dict[str, Any], path: TrialPath, found: Verification) -> list[Section]:
@@ -209,35 +220,55 @@ def _arms(status: dict[str, Any]) -> Table:
 def _pictures(path: TrialPath, transcript: dict[str, Any]) -> list[Picture | Text]:
     if not len(path.people):
         return [Text("There is no release to draw yet.")]
-    if np.isnan(path.means).all():
-        return [Text("No mean was released that could be drawn: see above.")]
-    protocol = transcript["protocol"]
-    better = "more is better" if protocol["direction"] == "max" else "less is better"
-    span = (protocol["low"], protocol["high"])
-    unit = f"private mean ({better})"
-    data = charts.TrialMeans(path.names, path.people, path.means, path.recommendation, unit, span)
-    words = (
-        f"The private mean of each of {len(path.names)} arms after each release, against the "
-        "people assigned."
+    drawn = _drawn(path, transcript)
+    none = (
+        [] if "means" in drawn else [Text("No mean was released that could be drawn: see above.")]
     )
-    return [Picture(charts.render(charts.draw_means(data)), words, words)]
+    return [*none, *drawn.values()]
+
+
+def _drawn(path: TrialPath, transcript: dict[str, Any]) -> dict[str, Picture]:
+    found = dict[str, Picture]()
+    if not np.isnan(path.means).all():
+        protocol = transcript["protocol"]
+        better = "more is better" if protocol["direction"] == "max" else "less is better"
+        span = (protocol["low"], protocol["high"])
+        about = (path.recommendation, f"private mean ({better})", span)
+        data = charts.TrialMeans(path.names, path.people, path.means, *about)
+        words = (
+            f"The private mean of each of {len(path.names)} arms after each release, against the "
+            "people assigned."
+        )
+        found["means"] = Picture(charts.render(charts.draw_means(data)), words, words)
+    if not np.isnan(path.evidence).all():
+        shares = charts.TrialEvidence(path.names, path.people, path.evidence)
+        words = (
+            "The evidence against each arm after each release, as a share of what puts an arm out; "
+            "an arm has no line while it leads."
+        )
+        found["evidence"] = Picture(charts.render(charts.draw_evidence(shares)), words, words)
+    return found
 
 
 def _promises(transcript: dict[str, Any]) -> list[str]:
     status = transcript["status"]
+    strategy = transcript["protocol"]["strategy"]
+    level, sign = ("epsilon", "ε") if strategy.get("rho") is None else ("rho", "ρ")
     spent = [
-        one["epsilon"]
+        one[level]
         for event in transcript["events"]
         for one in event.get("releases", ())
-        if one["epsilon"]
+        if one[level]
     ]
     found = [f"Privacy: {status['privacy']}.", f"Error rate: {status['correctness']}."]
     found += [f"{title}: {words}." for title, words in promises(status)]
-    if spent and status["epsilon"]:
+    if spent and strategy[level]:
+        beside = "" if strategy["gamma"] is None else f", γ = {strategy['gamma']:g}"
         found.append(
-            f"{status['releases']} releases, each of at most ε = {max(spent):.6g}; each person is "
-            f"in one of them, so the whole transcript has ε = {status['epsilon']:g}. A person who "
-            f"took part k times has k times that.{_restored(status)}"
+            f"{status['releases']} releases, each of at most {sign} = {max(spent):.6g}{beside}; "
+            "each person is in one of them, so the whole transcript has "
+            f"{sign} = {strategy[level]:g}{beside}. A person who took part k times has k times "
+            f"that.{_restored(status)}"
         )
     return found
 
@@ -254,7 +285,7 @@ def _protocol(transcript: dict[str, Any]) -> Table:
     rows = [
         ["arms", ", ".join(protocol["arms"])],
         ["strategy", f"{strategy['name']}, threshold {strategy['threshold']}"],
-        ["ε, δ", f"{strategy['epsilon']}, {strategy['delta']}"],
+        _levels(strategy),
         *_design(strategy),
         ["most people", str(protocol["max_people"])],
         [
@@ -268,6 +299,12 @@ def _protocol(transcript: dict[str, Any]) -> Table:
         ["discreet", protocol["version"]],
     ]
     return Table(["setting", "value"], rows)
+
+
+def _levels(strategy: dict[str, Any]) -> list[str]:
+    """How private, and how often wrong."""
+    level = "epsilon" if strategy.get("rho") is None else "rho"
+    return [f"{'ε' if level == 'epsilon' else 'ρ'}, δ", f"{strategy[level]}, {strategy['delta']}"]
 
 
 def _field(protocol: dict[str, Any]) -> list[list[str]]:

@@ -6,6 +6,7 @@ Importing this does not import matplotlib; drawing does.
 
 from discreet.reports.charts.allocation import Allocation, allocation, draw_allocation
 from discreet.reports.charts.distribution import Distribution, distribution, draw_distribution
+from discreet.reports.charts.enrolment import Arrival, Enrolment, draw_enrolment, enrolment
 from discreet.reports.charts.epsilon import (
     Curve,
     EpsilonData,
@@ -17,24 +18,30 @@ from discreet.reports.charts.epsilon import (
 from discreet.reports.charts.people import PeopleRow, draw_people
 from discreet.reports.charts.run import draw_path
 from discreet.reports.charts.style import render, require_matplotlib
-from discreet.reports.charts.trial import TrialMeans, draw_means
+from discreet.reports.charts.trial import TrialEvidence, TrialMeans, draw_evidence, draw_means
 
 __all__ = [
     "Allocation",
+    "Arrival",
     "Curve",
     "Distribution",
+    "Enrolment",
     "EpsilonData",
     "PeopleRow",
+    "TrialEvidence",
     "TrialMeans",
     "allocation",
     "bound_curve",
     "distribution",
     "draw_allocation",
     "draw_distribution",
+    "draw_enrolment",
+    "draw_evidence",
     "draw_means",
     "draw_path",
     "draw_people",
     "draw_samples_by_epsilon",
+    "enrolment",
     "render",
     "require_matplotlib",
     "sample_limits",

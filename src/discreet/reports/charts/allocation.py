@@ -47,7 +47,8 @@ def allocation(results: Results) -> Allocation:
         raise InvalidInputError("there is nothing to draw: no run stopped")
     pulls = results.pulls[results.stopped].astype(np.float64)
     shares = pulls / pulls.sum(axis=1, keepdims=True)
-    arms, epsilon = instance.as_bernoulli(), strategy["epsilon"]
+    arms = instance.as_bernoulli() if instance.bounded else instance
+    epsilon = strategy["epsilon"] if strategy.get("gamma") is None else None
     ideal = theory.tightest(arms, epsilon, strategy["trust"])
     return Allocation(
         names=instance.names,

@@ -74,7 +74,7 @@ def _draw_means(axes: "Axes", path: "RunPath", dense: bool) -> None:
         words = "no means: only differences between arms were released"
         axes.annotate(words, (0.5, 0.5), xycoords="axes fraction", ha="center", color=GREY)
     axes.set_ylabel("private mean")
-    words = f"thin lines: with {path.bonus_words}"
+    words = f"thin lines: the mean plus {path.bonus_words}"
     axes.annotate(words, (0, 1.01), xycoords="axes fraction", fontsize=8, color=GREY)
 
 

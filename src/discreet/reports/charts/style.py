@@ -38,6 +38,7 @@ STRATEGIES: dict[str, dict[str, Any]] = {
     "dp-se-authors": {"color": "#8a5a00", "ls": DASH_DOT, "marker": "v"},
     "ttucb": {"color": GREY, "ls": FINE, "marker": ""},
     "ttucb-batched": {"color": GREY, "ls": DASH, "marker": "x"},
+    "ttucb-forgetting": {"color": GREY, "ls": DASH_DOT, "marker": "+"},
     "ctb-tt": {"color": "#aa4480", "ls": DASH, "marker": "v"},
     "gauss-tt": {"color": "#8a5a00", "ls": DOT, "marker": "P"},
 }
@@ -222,14 +223,21 @@ def people_axis(axes: "Axes") -> None:
     """A logarithmic axis of people: ticks at 1, 2, 5 where it spans little, else at
     powers of ten.
     """
-    from matplotlib.ticker import LogLocator, NullLocator
-
-    short_numbers(axes.xaxis)
     low, high = axes.get_xlim()
     if high < 2 * low:  # one look: no tick would fall into the picture
         low, high = low / 2, 2 * high
         axes.set_xlim(low, high)
+    few_ticks(axes.xaxis, low, high)
+
+
+def few_ticks(axis: "Axis", low: float, high: float) -> None:
+    """Short numbers on a logarithmic axis: at 1, 2, 5 where it spans little, else at
+    powers of ten.
+    """
+    from matplotlib.ticker import LogLocator, NullLocator
+
+    short_numbers(axis)
     near = high < 300 * low
     steps = (1.0, 2.0, 5.0) if near else (1.0,)
-    axes.xaxis.set_major_locator(LogLocator(subs=steps, numticks=20 if near else 7))
-    axes.xaxis.set_minor_locator(NullLocator())
+    axis.set_major_locator(LogLocator(subs=steps, numticks=20 if near else 7))
+    axis.set_minor_locator(NullLocator())

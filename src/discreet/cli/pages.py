@@ -1,0 +1,80 @@
+"""The service's page of the demonstration's trial: served on this machine, looked at by
+a browser if there is one, and stopped.
+"""
+
+import shutil
+import subprocess
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from discreet.reports.terminal import say
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+SIZE = "1100,3600"
+"""The page from its head to the record."""
+PATIENCE = 60
+"""Seconds for a browser to start, load the page and draw it."""
+
+
+def show_pages(url: str, name: str, folder: Path) -> None:
+    """Publish the trial, take a picture of its page, and say how to look at it
+    oneself.
+    """
+    with _served(url, name) as address:
+        picture = _pictured(f"{address}/p/{name}", folder / "service.png")
+    if picture is None:
+        say(
+            "No browser was found, or it gave no picture (chromium or chrome are asked), so there "
+            "is none. The page was served, and stopped again."
+        )
+    else:
+        say("The page was served, a browser took a picture of it, and it was stopped again:")
+        say(str(picture.absolute()), wrap=False)
+    say(
+        "To look at the trial in your own browser, as its operator: run this, and open the link "
+        "that it prints."
+    )
+    say(f"discreet serve --url {url}", wrap=False)
+
+
+@contextmanager
+def _served(url: str, name: str) -> Iterator[str]:
+    """The address of a service of the trials, until it is left; the trial is
+    published.
+    """
+    from discreet.service.home import Home
+    from discreet.service.serve import Place, make_server, open_door
+
+    place = Place(port=0)
+    with open_door(place) as door, closing(Home(url, who="discreet demo")) as home:
+        home.doors.publish(name, "discreet demo")
+        server = make_server(home, place)
+        thread = threading.Thread(target=server.run, args=([door],), name="service")
+        thread.start()
+        try:
+            yield replace(place, port=door.getsockname()[1]).url
+        finally:
+            server.end()
+            thread.join()
+
+
+def _pictured(address: str, file: Path) -> Path | None:
+    """A picture of a page, if there is a browser that makes one."""
+    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if browser is None:
+        return None
+    with tempfile.TemporaryDirectory() as profile:
+        command = [
+            *(browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"),
+            *("--hide-scrollbars", f"--window-size={SIZE}", f"--user-data-dir={profile}"),
+            *("--no-first-run", "--virtual-time-budget=5000", f"--screenshot={file}", address),
+        ]
+        try:
+            subprocess.run(command, capture_output=True, timeout=PATIENCE, check=True)
+        except (OSError, subprocess.SubprocessError):
+            return None
+    return file if file.exists() else None

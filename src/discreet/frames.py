@@ -1,0 +1,183 @@
+"""Tables for other programs: frames whose cells hold one value each, CSV that no
+spreadsheet computes with, and a small table for a notebook.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from discreet.files import write
+
+if TYPE_CHECKING:
+    import polars as pl
+
+FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠", "\t", "\r")
+"""With what a cell begins that a spreadsheet would compute, some by wide signs too."""
+ENDS = ("low", "high")
+"""The columns of an interval, after its name."""
+FEW = 20
+"""So many rows are shown in a notebook."""
+Row = dict[str, Any]
+"""One value a column."""
+
+
+class Tabular(ABC):
+    """What can be had as a table: a row for each entry of the lists `rows` of
+    `to_dict`, and in every row what is said of the whole. Other lists of entries are
+    tables of their own, and left out.
+
+    `called` is what the column `name` is called, of an entry and of the whole; `shown`
+    are the columns that a notebook shows, those of them that there are.
+    """
+
+    _rows: ClassVar[list[str]]
+    _called: ClassVar[tuple[str, str]]
+    _shown: ClassVar[list[str]]
+
+    def __init_subclass__(
+        cls, rows: str = "", called: tuple[str, str] = ("name", "name"), shown: str = ""
+    ) -> None:
+        """Both are names with spaces between them."""
+        cls._rows, cls._called, cls._shown = rows.split(), called, shown.split()
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """Plain types."""
+
+    def to_frame(self) -> "pl.DataFrame":
+        """A polars DataFrame with one value a cell: intervals are two columns, `…_low`
+        and `…_high`, and what each arm has is a column for each, counted from 0.
+        """
+        rows, whole = self._parts()
+        return frame_of([{**row, **whole} for row in rows])
+
+    def _repr_html_(self) -> str:
+        """A small table, for a notebook."""
+        return html_table(type(self).__name__, *self._parts(), self._shown)
+
+    def _parts(self) -> tuple[list[Row], Row]:
+        """Flat rows, one at least, and what is said of the whole."""
+        fields = self.to_dict()
+        entries = [entry for key in self._rows for entry in fields.pop(key, ())]
+        own, whole = self._called
+        about = {key: value for key, value in fields.items() if not _is_table(value)}
+        rows = [_renamed(flat(entry), own) for entry in entries or [{}]]
+        said = {key for row in rows for key in row}  # by each for itself, also where by some
+        behind = _renamed(flat(about), whole)
+        return rows, {key: value for key, value in behind.items() if key not in said}
+
+
+def _renamed(row: Row, name: str) -> Row:
+    return {name if key == "name" else key: value for key, value in row.items()}
+
+
+def _is_table(value: Any) -> bool:
+    """Whether this has rows of its own."""
+    inner = value.values() if isinstance(value, Mapping) else value
+    listed = isinstance(value, Mapping | list) and len(value) > 0
+    return listed and all(isinstance(each, Mapping) for each in inner)
+
+
+def flat(fields: Mapping[str, Any]) -> Row:
+    """One value a column: what is inside a dictionary or a list has the name of that
+    before its own name or its place, from 0 on. An interval has two ends, also where
+    there is none.
+    """
+    found: Row = {}
+    for key, value in fields.items():
+        name = key.replace("-", "_")
+        if name.endswith("interval"):
+            ends = zip(ENDS, value or (None, None), strict=True)
+            found |= {f"{name}_{end}": each for end, each in ends}
+        elif isinstance(value, Mapping):
+            found |= {f"{name}_{inner}": each for inner, each in flat(value).items()}
+        elif isinstance(value, list | tuple):
+            places = {str(place): each for place, each in enumerate(value)}
+            found |= {f"{name}_{inner}": each for inner, each in flat(places).items()}
+        else:
+            found[name] = value
+    return found
+
+
+def frame_of(rows: Sequence[Row]) -> "pl.DataFrame":
+    """A frame of flat rows, which need not have the same columns."""
+    import polars as pl
+
+    names = dict.fromkeys(name for row in rows for name in row)
+    columns = {name: [row.get(name) for row in rows] for name in names}
+    kinds = {bool: pl.Boolean, int: pl.Int64, float: pl.Float64, str: pl.String}
+    return pl.DataFrame(
+        [
+            pl.Series(name, _alike(values, kind), dtype=kinds[kind])
+            for name, values in columns.items()
+            for kind in [_kind(values)]
+        ]
+    )
+
+
+def _kind(values: Iterable[Any]) -> type:
+    """What all values of a column can be."""
+    some = [value for value in values if value is not None]
+    kinds: dict[type, Any] = {bool: bool, int: int, float: int | float}
+    found = (kind for kind, takes in kinds.items() if all(isinstance(one, takes) for one in some))
+    return next(found, str) if some else str
+
+
+def _alike(values: Iterable[Any], kind: type) -> list[Any]:
+    return [None if value is None else kind(value) for value in values]
+
+
+# --- CSV ------------------------------------------------------------------------------
+
+
+def cell(text: str) -> str:
+    """A text that no spreadsheet takes for a formula."""
+    return f"'{text}" if text.lstrip().startswith(FORMULA) else text
+
+
+def csv_text(frame: "pl.DataFrame") -> str:
+    """A frame as CSV, where no text and no column is a formula."""
+    import polars as pl
+
+    texts = [name for name, kind in frame.schema.items() if kind == pl.String]
+    safe = frame.with_columns(
+        frame[name].map_elements(cell, return_dtype=pl.String) for name in texts
+    )
+    return safe.rename({name: cell(name) for name in safe.columns}).write_csv()
+
+
+def write_csv(path: str, frame: "pl.DataFrame") -> None:
+    """Write a frame as CSV: all of it or nothing."""
+    write(path, csv_text(frame))
+
+
+# --- notebooks ------------------------------------------------------------------------
+
+
+def html_table(title: str, rows: Sequence[Row], whole: Row, shown: Sequence[str]) -> str:
+    """A small table with these columns, where there are such, of the first rows; those
+    of the whole stand above it. Everything is escaped, and there is no script.
+    """
+    names = [name for name in shown if any(row.get(name) is not None for row in rows)]
+    said = [name for name in shown if name not in names and whole.get(name) is not None]
+    words = [title, *(f"{name}: {_shown(whole[name])}" for name in said)]
+    if len(rows) > FEW:
+        words.append(f"the first {FEW} of {len(rows)} rows")
+    lines = [[_shown(row.get(name)) for name in names] for row in rows[:FEW]]
+    body = "".join(f"<tr>{_cells('td', line)}</tr>" for line in lines if line)
+    return (
+        f"<table><caption>{escape('; '.join(words))}</caption>"
+        f"<thead><tr>{_cells('th', names)}</tr></thead><tbody>{body}</tbody></table>"
+    )
+
+
+def _cells(tag: str, texts: Sequence[str]) -> str:
+    return "".join(f"<{tag}>{escape(text)}</{tag}>" for text in texts)
+
+
+def _shown(value: Any) -> str:
+    """A value for people."""
+    if value is None:
+        return "–"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,201 @@
+"""Tables for other programs: one value a cell, CSV that reads back, nothing that a
+spreadsheet or a browser would run.
+"""
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from click.testing import CliRunner, Result
+
+from discreet import (
+    Bernoulli,
+    InvalidInputError,
+    Study,
+    Trial,
+    bet_se,
+    bounds,
+    plan,
+    run_study,
+    simulate,
+    transcript_frame,
+)
+from discreet.cli import main
+from discreet.frames import csv_text, flat, frame_of
+from discreet.trials.export import _rows
+
+SCRIPT = "<script>alert('1')</script>"
+FORMULA = "=HYPERLINK(1)"
+ARMS = Bernoulli([0.9, 0.2], [SCRIPT, FORMULA])
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """One of each that can be had as a table; names are script and a formula."""
+    folder = tmp_path_factory.mktemp("frames")
+    where = f"sqlite:///{folder}/trials.db"
+    trial = Trial.create(where, SCRIPT, list(ARMS.names), bet_se(0.1, 4.0), max_people=50)
+    trial.tell_many({one.id: 1 for one in trial.ask(10).assignments})
+    days: dict[str, Any] = {"accrual": 5, "delay": 3, "deadline": 7}
+    return {
+        "results": simulate(ARMS, bet_se(0.1, 1.0), runs=3, **days),
+        "plan": plan(ARMS, [1.0], 0.1, runs=3, budget=400, **days),
+        "bounds": bounds(ARMS, [0.1, 1.0]),
+        "no ε": bounds(ARMS),
+        "status": trial.status(),
+        "trial": trial,
+        "where": where,
+        "study": run_study(Study({SCRIPT: ARMS}, [bet_se(0.1, 1.0)], runs=2), folder / "study"),
+    }
+
+
+def frames(shown: dict[str, Any]) -> dict[str, pl.DataFrame]:
+    """All of them as frames; a study's table is one."""
+    made = {name: one.to_frame() for name, one in shown.items() if hasattr(one, "to_frame")}
+    return made | {"study": shown["study"]}
+
+
+def test_every_frame_is_written_and_read_back(shown: dict[str, Any], tmp_path: Path) -> None:
+    for name, frame in frames(shown).items():
+        assert not any(kind.is_nested() for kind in frame.dtypes), name
+        frame.write_csv(tmp_path / "frame.csv")
+        for again in (
+            pl.read_csv(tmp_path / "frame.csv", infer_schema_length=None),
+            pl.read_csv(io.StringIO(csv_text(frame)), infer_schema_length=None),
+        ):
+            assert again.columns == frame.columns, name
+            assert len(again) == len(frame), name
+            for column, kind in frame.schema.items():
+                if kind.is_numeric():
+                    assert again[column].cast(kind).to_list() == frame[column].to_list(), column
+
+
+def test_rows(shown: dict[str, Any]) -> None:
+    made = frames(shown)
+    assert made["status"]["arm"].to_list() == list(ARMS.names)
+    assert set(made["status"]["trial"]) == {SCRIPT}
+    assert made["bounds"]["epsilon"].to_list() == [0.1, 1.0]
+    assert len(made["no ε"]) == 1
+    rows = made["plan"]
+    assert rows["samples_median"].count() == 2
+    assert rows["days_median"].count() == len(shown["plan"].ways)
+    assert set(rows["trust"].drop_nulls()) == {"global", "none"}
+    runs = made["results"]
+    assert (runs["pulls_0"] + runs["pulls_1"]).to_list() == runs["samples"].to_list()
+
+
+def test_no_text_is_a_formula(shown: dict[str, Any]) -> None:
+    for name, frame in frames(shown).items():
+        for row in pl.read_csv(io.StringIO(csv_text(frame)), infer_schema=False).rows():
+            texts = [text for text in row if text and text[0] in "=+@"]
+            assert not texts, name
+    assert f"'{FORMULA}" in csv_text(shown["status"].to_frame())
+    assert csv_text(pl.DataFrame({"=a": [-1.5]})) == "'=a\n-1.5\n"
+
+
+@pytest.mark.parametrize("name", ["results", "plan", "bounds", "no ε", "status"])
+def test_a_notebook_shows_names_as_text(shown: dict[str, Any], name: str) -> None:
+    text = shown[name]._repr_html_()
+    assert text.startswith("<table>")
+    assert "<script" not in text
+    if name in ("bounds", "status"):
+        assert "&lt;script&gt;" in text
+    if name in ("results", "status"):
+        assert "wrong with probability at most 0.1" in text
+
+
+def test_flat() -> None:
+    assert flat({"a-b": {"c": [1, [2]]}, "interval": None, "d_interval": (3, 4)}) == {
+        **{"a_b_c_0": 1, "a_b_c_1_0": 2, "interval_low": None, "interval_high": None},
+        **{"d_interval_low": 3, "d_interval_high": 4},
+    }
+    frame = frame_of([{"a": 1, "b": True, "c": "x", "d": None}, {"a": 0.5, "e": 2}])
+    assert frame.dtypes == [pl.Float64, pl.Boolean, pl.String, pl.String, pl.Int64]
+
+
+# --- transcripts ----------------------------------------------------------------------
+
+
+def test_a_transcript_is_a_table_of_what_it_says(shown: dict[str, Any]) -> None:
+    record = shown["trial"].transcript()
+    frame = transcript_frame(record)
+    assert pl.read_csv(io.StringIO(csv_text(frame))).columns == frame.columns
+    assert set(frame["event"]) == {event["seq"] for event in record["events"]}
+    dealt = [arm for one in record["events"] if one["kind"] == "assigned" for arm in one["arms"]]
+    people = frame.filter(pl.col("kind") == "assigned")
+    assert people["arm"].to_list() == [ARMS.names[arm] for arm in dealt]
+    assert people["person"].to_list() == list(range(1, len(dealt) + 1))
+    told = json.dumps(record)
+    for name in frame.columns:
+        inner = name.split("_")[0]
+        assert inner in ("event", "person", "arm") or f'"{inner}"' in told, name
+
+
+def test_single_answers_and_added_arms_have_rows() -> None:
+    names = ["A", "B"]
+    added = {"seq": 2, "kind": "operator", "action": "add-arm", "about": "C", "reason": "r"}
+    assert _rows(dict(added), names)[0]["about"] == "C"
+    ended = {"seq": 3, "kind": "stopped", "conclusive": True, "recommendation": 2}
+    assert _rows(ended, names)[0]["recommendation"] == "C"
+    answered = {"seq": 4, "kind": "answered", "answers": [[1, 0], [2, 1]], "unit": 1.0}
+    assert [(row["person"], row["answer"]) for row in _rows(answered, names)] == [(1, 0), (2, 1)]
+
+
+def test_what_is_no_transcript_is_refused() -> None:
+    wrong: dict[str, Any] = {"protocol": {"arms": ["A"]}, "protocol_hash": "", "status": {}}
+    for events in ([{"kind": "assigned"}], [1], [{"seq": 1, "kind": "released", "releases": 3}]):
+        with pytest.raises(InvalidInputError, match="do not say what events say"):
+            transcript_frame({**wrong, "events": events})
+
+
+# --- commands -------------------------------------------------------------------------
+
+
+def command(*words: str) -> Result:
+    return CliRunner().invoke(main, list(words))
+
+
+def test_commands_write_csv(
+    shown: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    arms = ("--means", "0.9,0.2", "--epsilon", "1")
+    place = ("--url", str(shown["where"]))
+    Path("study.toml").write_text(
+        'runs = 2\nepsilon = [1.0]\ndelta = 0.1\ninstances = ["mu4"]\n'
+        '[[strategies]]\npreset = "bet-se"\n'
+    )
+    for words, wanted in {
+        ("bounds", *arms): {"epsilon", "lower_bound_global", "allocation_t_kl_1"},
+        ("simulate", *arms, "--strategy", "bet-se", "--runs", "3"): {"samples", "pulls_1"},
+        ("plan", *arms, "--runs", "3", "--json"): {"strategy", "samples_median", "samples_q90"},
+        ("sweep", "study.toml", "--out", "study"): {"instance", "mean"},
+        ("trial", "status", SCRIPT, *place): {"arm", "mean", "interval_low", "trial"},
+    }.items():
+        done = command(*words, "--csv", "table.csv")
+        assert done.exit_code == 0, done.output
+        assert wanted <= set(pl.read_csv("table.csv").columns)
+        Path("table.csv").unlink()
+    done = command("trial", "export", SCRIPT, "--out", "out.csv", *place)
+    assert done.exit_code == 0, done.output
+    assert Path("out.csv").read_text() == csv_text(transcript_frame(shown["trial"].transcript()))
+
+
+def test_commands_refuse_a_file_before_the_work(shown: dict[str, Any], tmp_path: Path) -> None:
+    where = str(shown["where"])
+    kept = where.removeprefix("sqlite:///")
+    runs = ("simulate", "--means", "0.9,0.2", "--strategy", "bet-se", "--epsilon", "1")
+    both = str(tmp_path / "both")
+    for words, why in {
+        ("bounds", "--means", "0.9,0.2", "--csv", str(tmp_path / "no" / "a")): "no such folder",
+        (*runs, "--out", both, "--csv", both): "a file of its own",
+        ("trial", "status", SCRIPT, "--url", where, "--csv", kept): "trial itself is kept there",
+        ("trial", "export", SCRIPT, "--url", where, "--out", kept): "trial itself is kept there",
+    }.items():
+        done = command(*words)
+        assert done.exit_code == 2
+        assert why in done.output
+    assert not list(tmp_path.iterdir())
