@@ -164,8 +164,8 @@ def test_two_hospitals_and_a_trial(
     strategy: Strategy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One hospital is far better, and they send people in turn: what a cycle takes for
-    one arm that is far better. Dealt by fixed keys, as an error rate of δ is promised and
-    not none; of ten seeds none ends early.
+    one arm that is far better. Dealt by fixed keys, as an error rate of δ is promised
+    and not none.
     """
     keys, rounds = fixed_keys(5), count(1)
     monkeypatch.setattr(enrol, "new_key", lambda: keys(next(rounds)))
