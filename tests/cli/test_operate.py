@@ -223,7 +223,7 @@ def test_an_action_says_what_happened_and_what_it_means() -> None:
     words = trial("operate", "dose", "lower-maximum", "30", "--reason", "money", "--yes").stdout
     assert words.startswith("At most 30 people take part from now on.\n")
     assert f"What it means: {MEANS['lower-maximum']}." in words
-    assert "It stands in the public record" in words
+    assert "The public record now says so" in words
     assert "over" not in words
     assert read("status", "dose")["max_people"] == 30
     closed = read("operate", "dose", "close-site", "Lyon", "--reason", "no staff")

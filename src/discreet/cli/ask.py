@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     help="An identifier of the person who comes; only a keyed hash of it is kept.",
 )
 @click.option(
-    "--people", type=click.Path(), help="A file with one identifier a line, in place of --count."
+    "--people", type=click.Path(), help="A file with one identifier per line, instead of --count."
 )
 @click.option(
     "--site",
-    help="The site these people come from, which stands in the public record.  [default: none]",
+    help="The site these people come from; it is part of the public record.  [default: none]",
 )
 @click.option(
     "--request",
@@ -57,8 +57,9 @@ def ask(
     url: str,
     as_json: bool,
 ) -> None:
-    """Assign the next people to arms, as many as are wanted before the next release.
-    Ask when they are there: whoever is assigned takes part.
+    """Assign the next people to arms. If the next release comes first, fewer people are
+    assigned than you asked for. Ask only when people are there: everybody who is
+    assigned takes part.
     """
     from discreet.trials.interrupts import Later
 

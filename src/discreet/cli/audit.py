@@ -64,8 +64,8 @@ def correctness(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Check whether a strategy keeps its error rate δ on instances that make errors
-    likely.
+    """Check whether a strategy keeps its error rate δ. It is tried on instances that
+    make errors likely.
     """
     from discreet.audits.correctness import FIELD_RUNS, RUNS, audit_correctness
 
@@ -126,8 +126,8 @@ def privacy(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Measure how much a strategy gives away: a lower confidence bound on the ε of one
-    release or response, and of whole transcripts.
+    """Measure how much a strategy reveals about one person. The result is a lower
+    confidence bound on the ε of one release or response, and of whole transcripts.
     """
     from discreet.audits.privacy import audit_privacy
 

@@ -25,8 +25,8 @@ AGAIN = (
 @url_option
 @json_option
 def backup(file: str, url: str, as_json: bool) -> None:
-    """Copy all trials at an address into a file, as they are at one moment; they may
-    go on meanwhile.
+    """Copy all trials at an address into a file. They are copied as they are at one
+    moment, and may go on meanwhile.
     """
     from discreet.trials.backup import backup_trials
 
@@ -56,16 +56,15 @@ def backup(file: str, url: str, as_json: bool) -> None:
 )
 @click.option(
     "--reason",
-    help="The reason, in a sentence. It stands in the public record, so it must not name a person "
-    "or an outcome.",
+    help="The reason, in a sentence. It is published, so it must not name a person or an outcome.",
 )
 @url_option
 @json_option
 def restore(
     file: str, heads: tuple[str, ...], knows: bool, reason: str | None, url: str, as_json: bool
 ) -> None:
-    """Put all trials of a backup into a database that nobody else has open: all of
-    them, or none.
+    """Put all trials of a backup into a database. Either all of them are restored, or
+    none. Nobody else may have the database open.
     """
     from discreet.trials.backup import LEFT, restore_trials
 
@@ -78,6 +77,6 @@ def restore(
     if any(one.spent_again for one in found):
         from discreet.trials.conduct import RECORDED, RESTORED
 
-        click.echo(f"What stands in the public record: {RECORDED[RESTORED]}.")
+        click.echo(f"The public record says: {RECORDED[RESTORED]}.")
     if any(one.done != LEFT for one in found):
         click.echo(AGAIN)

@@ -54,7 +54,7 @@ def field_options(command: Any) -> Any:
         command,
         click.option(
             "--sites",
-            help="The sites where people are enrolled, separated by commas; whoever asks then "
+            help="The sites where people are enrolled, separated by commas; each ask then "
             "names one of them.  [default: anywhere]",
         ),
         click.option(

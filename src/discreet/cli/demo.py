@@ -15,8 +15,8 @@ from discreet.files import check_writable
     help="The HTML file of the report.  [default: a file in a new temporary folder]",
 )
 def demo(out: str | None) -> None:
-    """Tell a dose-finding trial from beginning to end: the plan, a simulated trial, a
-    live one with made-up people, and reports with pictures.
+    """Walk through a dose-finding trial from beginning to end. It has a plan, a
+    simulated trial, a live trial with made-up people, and reports with pictures.
     """
     import tempfile
 

@@ -45,8 +45,9 @@ def grants(
     schema: str,
     as_json: bool,
 ) -> None:
-    """Print SQL that makes the tables on a PostgreSQL server and gives roles the rights
-    they need, and no others. Their owner runs it, with psql.
+    """Print SQL that gives PostgreSQL roles the rights they need. It also creates the
+    tables, and takes away all other rights on them. The owner of the tables runs it
+    with psql.
     """
     from discreet.trials.store.grants import grants as written
 

@@ -36,7 +36,7 @@ DONE = {
 @click.option(
     "--reason",
     default="",
-    help="The reason, in a sentence. It is required and stands in the public record, so it must "
+    help="The reason, in a sentence. It is required and is published, so it must "
     "not name a person or an outcome.",
 )
 @click.option("--yes", is_flag=True, help="Do it without asking for confirmation.")
@@ -55,7 +55,7 @@ def operate(
     url: str,
     as_json: bool,
 ) -> None:
-    """Act on a trial as its operator; every action stands in the public record.
+    """Act on a trial as its operator. Every action is written into the public record.
 
     ACTION is pause, resume, stop, raise-maximum or lower-maximum (ABOUT how many
     people), close-site or open-site (ABOUT which site), drop-arm (ABOUT which arm),
@@ -77,7 +77,7 @@ def operate(
         return
     click.echo(DONE[action].format(about=about))
     click.echo(f"What it means: {MEANS[action]}.")
-    click.echo("It stands in the public record, with the reason.")
+    click.echo("The public record now says so, with the reason.")
     if found.stopped:
         click.echo(f"The trial is over: discreet trial status {shlex.quote(name)}")
 
@@ -113,8 +113,8 @@ def _about(action: str, about: str | None) -> str | int | None:
 @url_option
 @json_option
 def expire(name: str, head: str | None, url: str, as_json: bool) -> None:
-    """Give up outcomes that are past their deadline (or lease), and make the releases
-    that are due by the clock. Let a timer, such as cron, call it.
+    """Give up outcomes past their deadline, and make due releases. The same holds for
+    outcomes past their lease. Run this from a timer, such as cron.
     """
     place = opened(url, name, head)
     released, found = place.expire(), place.status()

@@ -51,8 +51,8 @@ def respond(
     outside: str,
     as_json: bool,
 ) -> None:
-    """Randomise one outcome where the person is. Only what this prints may leave the
-    place.
+    """Randomise one outcome where the person is. Only what this command prints may
+    leave that place.
     """
     from discreet.trials.mechanisms import respond as randomise
 

@@ -48,8 +48,8 @@ def serve(
     rate: float,
     log: str | None,
 ) -> None:
-    """Serve trials on the web: pages for staff, participants and the public, and an API
-    for programs.
+    """Serve trials on the web. There are pages for staff, participants and the public,
+    and an API for programs.
     """
     from discreet.reports.charts import require_matplotlib
     from discreet.service import logs

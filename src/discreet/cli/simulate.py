@@ -67,8 +67,8 @@ def bounds(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Show how many samples any strategy must use, how to spread them over the arms,
-    and when privacy is free.
+    """Show the fewest samples that any strategy needs on average. It also shows how to
+    spread them over the arms, and when privacy is free.
     """
     from discreet.theory.bounds import bounds as compute
 
@@ -120,8 +120,8 @@ def simulate(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Show how many samples a strategy takes, how often it is wrong, and how often it
-    does not stop.
+    """Simulate a strategy on arms that you describe. The command shows how many samples
+    the strategy takes, how often it is wrong, and how often it does not stop.
     """
     from discreet.simulation import engine
     from discreet.strategies.presets import expecting, told

@@ -20,8 +20,9 @@ from discreet.cli.transcript import head_option
 def open_assignments(
     name: str, site: str | None, head: str | None, url: str, as_json: bool
 ) -> None:
-    """List the people whose outcomes are not in: id, arm, site, since when, and until
-    when it counts. Only for staff: whoever has an id can tell its outcome.
+    """List the people whose outcomes are not in. For each of them it shows id, arm,
+    site, time since the assignment, and the deadline. The list is for staff only,
+    because anyone who has an id can tell its outcome.
     """
     found = opened(url, name, head).open_assignments(site)
     if as_json:
@@ -48,8 +49,8 @@ def open_assignments(
 def reissue(
     name: str, id: str, request: str | None, head: str | None, url: str, as_json: bool
 ) -> None:
-    """Give an assignment a new id, if others have seen the old one. The old id works no
-    longer.
+    """Give an assignment a new id, if others have seen the old one. The old id then no
+    longer works.
     """
     made = opened(url, name, head).reissue(id, request)
     if as_json:
@@ -64,7 +65,7 @@ def reissue(
 @click.option(
     "--reason",
     default="",
-    help="The reason, in a sentence. It is required and stands in the public record, so it must "
+    help="The reason, in a sentence. It is required and is published, so it must "
     "not name a person or an outcome.",
 )
 @request_option
@@ -80,8 +81,8 @@ def unblind(
     url: str,
     as_json: bool,
 ) -> None:
-    """Show which arm a person has, in a trial in which staff see codes, to somebody who
-    must know it now. The public record says that it was asked for, and why.
+    """Show which arm a person of a blinded trial has. This is for somebody who must
+    know it now. The public record says that it was asked for, and why.
     """
     arm = opened(url, name, head).unblind(id, reason, request)
     show_json({"id": id, "arm": arm}) if as_json else click.echo(arm)
@@ -93,8 +94,8 @@ def unblind(
 @url_option
 @json_option
 def codes(name: str, head: str | None, url: str, as_json: bool) -> None:
-    """List the arm behind each code, in a trial in which staff see codes. It is for
-    operators, and for whoever packs what people get.
+    """List the arm behind each code of a blinded trial. The list is for operators, and
+    for those who prepare what people are given.
     """
     found = opened(url, name, head).codes()
     if as_json:
@@ -113,8 +114,8 @@ def codes(name: str, head: str | None, url: str, as_json: bool) -> None:
 @url_option
 @json_option
 def journal(name: str, most: int, head: str | None, url: str, as_json: bool) -> None:
-    """List who called what, and when, the newest first. The journal is private: it is
-    no part of the record, and has no outcome in it.
+    """List who made which call and when, the newest first. The journal is private: it
+    is not part of the record, and contains no outcomes.
     """
     found = opened(url, name, head).journal(most)
     if as_json:

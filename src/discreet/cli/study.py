@@ -37,8 +37,8 @@ def sweep(
     table: str | None,
     as_json: bool,
 ) -> None:
-    """Simulate all combinations of instances and strategies that a TOML file describes.
-    If it is interrupted, the same command continues it.
+    """Simulate all combinations that a study file describes. The TOML file names
+    instances and strategies. If the command is interrupted, give it again to continue.
     """
     from contextlib import nullcontext
 
@@ -124,9 +124,9 @@ def reproduce(
     all_local: bool,
     as_json: bool,
 ) -> None:
-    """Repeat the paper's study, six instances with all its strategies, and write a
-    report that says what agrees and what does not; or with --study one about
-    what its theorems say.
+    """Repeat the paper's study and write a report. The study covers six instances and
+    all of the paper's strategies; the report says what agrees and what does not. With
+    --study the report is about what the paper's theorems say.
     """
     from discreet.reports import paper, questions
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @click.group(no_args_is_help=False)
 def token() -> None:
-    """Make, list and revoke the tokens with which people log in to `discreet serve`."""
+    """Make, list and revoke tokens. People log in to `discreet serve` with them."""
 
 
 @contextmanager
@@ -58,7 +58,7 @@ def create(
     url: str,
     as_json: bool,
 ) -> None:
-    """Make a token. Its secret is printed once, now."""
+    """Make a token. Its secret is printed now and never again."""
     with _tokens(url, must_exist=False) as tokens:
         store = tokens.doors.store
         if trial is not None and trial not in store.names():
@@ -110,10 +110,10 @@ def _until(expires: float | None, revoked: float | None, valid: bool) -> str:
 @url_option
 @json_option
 def revoke(number: int, url: str, as_json: bool) -> None:
-    """Revoke a token, and log out whoever logged in with it."""
+    """Revoke a token, and log out everybody who logged in with it."""
     with _tokens(url) as tokens:
         if not tokens.revoke(number):
             raise InvalidInputError(
-                f"there is no token {number}: discreet token list shows those that there are"
+                f"there is no token {number}: discreet token list shows all tokens"
             )
     show_json({"revoked": number}) if as_json else click.echo(f"Token {number} is revoked.")

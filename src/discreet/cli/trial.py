@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
 @click.group(no_args_is_help=False)
 def trial() -> None:
-    """Run a live trial: create it, assign people to arms, tell their outcomes, and
-    publish what came out.
+    """Run a live trial. Create it, assign people to arms, tell their outcomes, and
+    publish the result.
     """
     click.get_current_context().with_resource(quiet_warnings())
 
@@ -72,8 +72,8 @@ def tell(
     url: str,
     as_json: bool,
 ) -> None:
-    """Tell outcomes, or randomised responses if nobody is trusted (local trust). An
-    outcome that was told before stays as it is; to correct it, use amend.
+    """Tell people's outcomes. If nobody is trusted (local trust), tell their randomised
+    responses. Telling an outcome again does not change it; to correct it, use amend.
     """
     if (table is None) == (id is None) or (id is None) != (outcome is None):
         raise InvalidInputError(
@@ -182,7 +182,9 @@ def miss(name: str, id: str, head: str | None, url: str, as_json: bool) -> None:
 @url_option
 @json_option
 def list_all(url: str, as_json: bool) -> None:
-    """List all trials at an address, with their state and how many people they have."""
+    """List all trials at an address. For each of them it shows the state and how many
+    people it has.
+    """
     from discreet.trials.listing import list_trials
 
     found = list_trials(url)
@@ -225,8 +227,8 @@ def status(name: str, head: str | None, url: str, table: str | None, as_json: bo
 @url_option
 @json_option
 def verify(name: str, head: str | None, url: str, as_json: bool) -> None:
-    """Check the public record: recompute its chain of hashes, and from the record alone
-    the state of the trial.
+    """Check the public record of a trial. Its chain of hashes is recomputed, and the
+    state of the trial is computed from the record alone.
     """
     place = opened(url, name)
     with progress_bar("verifying", quiet=as_json) as progress:
@@ -243,8 +245,8 @@ def verify(name: str, head: str | None, url: str, as_json: bool) -> None:
 @url_option
 @json_option
 def transcript(name: str, out: str | None, head: str | None, url: str, as_json: bool) -> None:
-    """Print what may be published, as JSON: the protocol, the assignments, releases and
-    decisions, and the chain of hashes that ties them together.
+    """Print what may be published, as JSON. It contains the protocol, the assignments,
+    releases and decisions, and the chain of hashes that ties them together.
     """
     from discreet.files import write
 
@@ -268,8 +270,8 @@ def transcript(name: str, out: str | None, head: str | None, url: str, as_json: 
 @url_option
 @json_option
 def export(name: str, out: str, head: str | None, url: str, as_json: bool) -> None:
-    """Write the public record as a table: the events of the transcript in a CSV file,
-    with a row for each person, batch or event, and nothing else.
+    """Write the public record to a CSV file. It has the events of the transcript, with
+    a row for each person, batch or event, and nothing else.
     """
     from discreet.frames import write_csv
     from discreet.trials.export import transcript_frame
@@ -289,8 +291,8 @@ def export(name: str, out: str, head: str | None, url: str, as_json: bool) -> No
 @url_option
 @json_option
 def report(name: str, out: str, head: str | None, url: str, as_json: bool) -> None:
-    """Write a page about the trial, one HTML file that may be published: it is made of
-    the public transcript alone.
+    """Write a page about the trial that may be published. It is one HTML file, made
+    from the public transcript alone.
     """
     from discreet.files import write
     from discreet.reports.trial import trial_page
