@@ -9,7 +9,6 @@ from typing import Any
 
 import polars as pl
 import pytest
-from click.testing import CliRunner, Result
 
 from discreet import (
     Bernoulli,
@@ -23,7 +22,6 @@ from discreet import (
     simulate,
     transcript_frame,
 )
-from discreet.cli import main
 from discreet.frames import csv_text, flat, frame_of
 from discreet.trials.export import _rows
 
@@ -149,53 +147,3 @@ def test_what_is_no_transcript_is_refused() -> None:
     for events in ([{"kind": "assigned"}], [1], [{"seq": 1, "kind": "released", "releases": 3}]):
         with pytest.raises(InvalidInputError, match="do not say what events say"):
             transcript_frame({**wrong, "events": events})
-
-
-# --- commands -------------------------------------------------------------------------
-
-
-def command(*words: str) -> Result:
-    return CliRunner().invoke(main, list(words))
-
-
-def test_commands_write_csv(
-    shown: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    arms = ("--means", "0.9,0.2", "--epsilon", "1")
-    place = ("--url", str(shown["where"]))
-    Path("study.toml").write_text(
-        'runs = 2\nepsilon = [1.0]\ndelta = 0.1\ninstances = ["mu4"]\n'
-        '[[strategies]]\npreset = "bet-se"\n'
-    )
-    for words, wanted in {
-        ("bounds", *arms): {"epsilon", "lower_bound_global", "allocation_t_kl_1"},
-        ("simulate", *arms, "--strategy", "bet-se", "--runs", "3"): {"samples", "pulls_1"},
-        ("plan", *arms, "--runs", "3", "--json"): {"strategy", "samples_median", "samples_q90"},
-        ("sweep", "study.toml", "--out", "study"): {"instance", "mean"},
-        ("trial", "status", SCRIPT, *place): {"arm", "mean", "interval_low", "trial"},
-    }.items():
-        done = command(*words, "--csv", "table.csv")
-        assert done.exit_code == 0, done.output
-        assert wanted <= set(pl.read_csv("table.csv").columns)
-        Path("table.csv").unlink()
-    done = command("trial", "export", SCRIPT, "--out", "out.csv", *place)
-    assert done.exit_code == 0, done.output
-    assert Path("out.csv").read_text() == csv_text(transcript_frame(shown["trial"].transcript()))
-
-
-def test_commands_refuse_a_file_before_the_work(shown: dict[str, Any], tmp_path: Path) -> None:
-    where = str(shown["where"])
-    kept = where.removeprefix("sqlite:///")
-    runs = ("simulate", "--means", "0.9,0.2", "--strategy", "bet-se", "--epsilon", "1")
-    both = str(tmp_path / "both")
-    for words, why in {
-        ("bounds", "--means", "0.9,0.2", "--csv", str(tmp_path / "no" / "a")): "no such folder",
-        (*runs, "--out", both, "--csv", both): "a file of its own",
-        ("trial", "status", SCRIPT, "--url", where, "--csv", kept): "trial itself is kept there",
-        ("trial", "export", SCRIPT, "--url", where, "--out", kept): "trial itself is kept there",
-    }.items():
-        done = command(*words)
-        assert done.exit_code == 2
-        assert why in done.output
-    assert not list(tmp_path.iterdir())

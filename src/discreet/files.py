@@ -11,17 +11,21 @@ from discreet.errors import DiscreetError, InvalidInputError
 from discreet.validate import named, one_line
 
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+SQLITE = b"SQLite format 3\0"
+"""How a database begins."""
+SQLITE_ENDS = ("-wal", "-shm", "-journal", "-line")
+"""With what the names of the files end that go with one."""
 TEMPORARY = ".tmp"
 """Ends the name of a file that is being written; it begins with a dot and the name it
 will have.
 """
 
 
-def write(path: str | Path, document: str | bytes, kept: str = "") -> None:
+def write(path: str | Path, document: str | bytes, kept: str = "", private: bool = False) -> None:
     """Write a file: all of it or nothing, on the disk before it has its name.
 
     `kept` says what is not lost where the disk is full, such as "the finished blocks
-    are kept: ".
+    are kept: ". A `private` file only its owner may read.
     """
     target = Path(path)
     if target.is_symlink():
@@ -34,7 +38,7 @@ def write(path: str | Path, document: str | bytes, kept: str = "") -> None:
                 device.write(content)
             return
         try:
-            with open(temporary, "xb") as file:
+            with open(temporary, "xb", opener=_own if private else None) as file:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
@@ -48,6 +52,10 @@ def write(path: str | Path, document: str | bytes, kept: str = "") -> None:
         raise cannot_write(target, error, kept) from None
 
 
+def _own(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
 @contextmanager
 def private_file(path: str | Path, ends: Sequence[str] = ()) -> Iterator[Path]:
     """An empty file that only its owner may read, to be filled: it gets its name, in
@@ -57,7 +65,7 @@ def private_file(path: str | Path, ends: Sequence[str] = ()) -> Iterator[Path]:
     target = Path(os.path.realpath(path))
     temporary = _beside(target)
     try:
-        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        os.close(_own(str(temporary), os.O_CREAT | os.O_EXCL | os.O_WRONLY))
         yield temporary
         with open(temporary, "rb+") as file:
             os.fsync(file.fileno())
@@ -99,6 +107,18 @@ def same_file(one: str | Path, other: str | Path) -> bool:
     with suppress(OSError):
         return os.path.samefile(one, other)
     return os.path.realpath(one) == os.path.realpath(other)
+
+
+def is_database(path: str | Path) -> bool:
+    """Whether there is an SQLite file, or the log of one."""
+    homes = [Path(str(path).removesuffix(end)) for end in ("", *SQLITE_ENDS)]
+    for home in homes:
+        with suppress(OSError):
+            if home.is_file():
+                with home.open("rb") as file:
+                    if file.read(len(SQLITE)) == SQLITE:
+                        return True
+    return False
 
 
 def _beside(target: Path) -> Path:

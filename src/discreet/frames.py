@@ -100,11 +100,13 @@ def flat(fields: Mapping[str, Any]) -> Row:
     return found
 
 
-def frame_of(rows: Sequence[Row]) -> "pl.DataFrame":
-    """A frame of flat rows, which need not have the same columns."""
+def frame_of(rows: Sequence[Row], columns: Iterable[str] = ()) -> "pl.DataFrame":
+    """A frame of flat rows, which need not have the same columns; those named here are
+    there in any case, also where there is no row.
+    """
     import polars as pl
 
-    names = dict.fromkeys(name for row in rows for name in row)
+    names = dict.fromkeys([*columns, *(name for row in rows for name in row)])
     columns = {name: [row.get(name) for row in rows] for name in names}
     kinds = {bool: pl.Boolean, int: pl.Int64, float: pl.Float64, str: pl.String}
     return pl.DataFrame(
@@ -147,9 +149,11 @@ def csv_text(frame: "pl.DataFrame") -> str:
     return safe.rename({name: cell(name) for name in safe.columns}).write_csv()
 
 
-def write_csv(path: str, frame: "pl.DataFrame") -> None:
-    """Write a frame as CSV: all of it or nothing."""
-    write(path, csv_text(frame))
+def write_csv(path: str, frame: "pl.DataFrame", private: bool = False) -> None:
+    """Write a frame as CSV: all of it or nothing. A `private` file only its owner may
+    read.
+    """
+    write(path, csv_text(frame), private=private)
 
 
 # --- notebooks ------------------------------------------------------------------------

@@ -224,11 +224,13 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         report, "make_scope", lambda *_: Scope(4, ("mu3",), {"global": (1.0, 10.0)}, True)
     )
+    csv = tmp_path / "cells.csv"
     result = CliRunner().invoke(
-        main, ["reproduce", "--out", str(tmp_path / "a"), "--quick", "--json"]
+        main, ["reproduce", "--out", str(tmp_path / "a"), "--quick", "--json", "--csv", str(csv)]
     )
     assert result.exit_code == 0, result.output
     found = json.loads(result.stdout)
+    assert len(pl.read_csv(csv)) == found["cells"]
     assert found["cells"] == 18  # the 16 of the studies and the authors' two
     assert Path(found["report"]).exists()
     assert {finding["trust"] for finding in found["findings"]} == {"global"}

@@ -13,6 +13,7 @@ import numpy as np
 from discreet.arrays import Progress
 from discreet.audits.field import fields, play_field
 from discreet.errors import InvalidInputError
+from discreet.frames import Tabular
 from discreet.instance import Bernoulli, Drifting, Instance
 from discreet.simulation.engine import simulate
 from discreet.statistics import bonferroni, one_sided
@@ -73,7 +74,12 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Correctness:
+class Correctness(
+    Tabular,
+    rows="cases",
+    called=("case", "name"),
+    shown="case runs errors unstopped low high verdict strategy delta level rule",
+):
     """An audit of δ over several instances."""
 
     strategy: Strategy

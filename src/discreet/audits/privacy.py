@@ -22,6 +22,7 @@ from discreet.audits.experiments import PARTS, SHARE, Audited, Experiment, make_
 from discreet.audits.rehearsal import Rehearsal, fixed_keys
 from discreet.audits.sources import Live, Simulated, Source
 from discreet.errors import InvalidInputError
+from discreet.frames import Tabular
 from discreet.statistics import bonferroni, one_sided
 from discreet.strategies.strategy import Strategy, check_strategy
 from discreet.theory.concentrated import zcdp_epsilon
@@ -66,7 +67,12 @@ class Leak:
 
 
 @dataclass(frozen=True)
-class PrivacyAudit:
+class PrivacyAudit(
+    Tabular,
+    rows="leaks",
+    called=("leak", "name"),
+    shown="leak neighbours runs hits hits_other low verdict strategy epsilon gamma level rule",
+):
     """An audit of ε."""
 
     strategy: Strategy

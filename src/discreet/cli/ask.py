@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from discreet.cli.options import json_option, json_text, opened, typed_url, url_option
+from discreet.cli.options import answer, answer_options, opened, typed_url, url_option
 from discreet.cli.tables import reading
 from discreet.cli.transcript import head_option
 from discreet.errors import InvalidInputError
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 )
 @head_option
 @url_option
-@json_option
+@answer_options
 def ask(
     name: str,
     count: int | None,
@@ -77,7 +77,10 @@ def ask(
         if request is None and batch.assignments and not sys.stdout.isatty():
             click.echo(f"discreet: if the answer is lost, this gives it again: {again}", err=True)
         with _shown(again):
-            click.echo(json_text(_plain(batch, key)) if as_json else _words(batch, asked, place))
+            found = _plain(batch, key)
+            rows = found["assignments"]
+            if not answer(found, as_json, rows, ("id", "arm")):
+                click.echo(_words(batch, asked, place))
 
 
 def _again(name: str, key: str, options: tuple[tuple[str, str | None], ...]) -> str:

@@ -7,9 +7,10 @@ import click
 
 from discreet.cli.chosen import read_strategy, strategy_options
 from discreet.cli.options import (
-    json_option,
+    answer_options,
     seed_option,
     show_json,
+    tabulate,
 )
 from discreet.cli.progress import progress_bar, quiet_warnings
 from discreet.errors import InvalidInputError
@@ -53,7 +54,7 @@ def audit() -> None:
     help="Rehearse live trials instead, with hospitals that differ, seasons, staff who pick "
     "patients and late outcomes.",
 )
-@json_option
+@answer_options
 def correctness(
     name: str,
     level: float,
@@ -82,6 +83,7 @@ def correctness(
             progress=progress,
             field=field,
         )
+    tabulate(found.to_frame)
     if as_json:
         show_json(found.to_dict())
     else:
@@ -116,7 +118,7 @@ def _whole(option: str, number: float | None) -> int | None:
     "mixed.",
 )
 @click.option("--seed", type=int, help="The seed of numpy's noise; live noise has none.")
-@json_option
+@answer_options
 def privacy(
     name: str,
     level: float,
@@ -134,6 +136,7 @@ def privacy(
     strategy = read_strategy(name, options)
     with progress_bar(f"auditing {strategy.name}") as progress:
         found = audit_privacy(strategy, runs, level, noise, seed, progress=progress)
+    tabulate(found.to_frame)
     if as_json:
         show_json(found.to_dict())
     else:

@@ -4,7 +4,7 @@ from dataclasses import asdict
 
 import click
 
-from discreet.cli.options import json_option, show_json, url_option
+from discreet.cli.options import answer, answer_options, names_of, url_option
 
 SAFE = (
     "Note the heads elsewhere: a restore asks for them. The file holds outcomes that are not "
@@ -23,16 +23,16 @@ AGAIN = (
 @click.command()
 @click.argument("file", type=click.Path())
 @url_option
-@json_option
+@answer_options
 def backup(file: str, url: str, as_json: bool) -> None:
     """Copy all trials at an address into a file. They are copied as they are at one
     moment, and may go on meanwhile.
     """
-    from discreet.trials.backup import backup_trials
+    from discreet.trials.backup import BackedUp, backup_trials
 
     found = backup_trials(url, file)
-    if as_json:
-        show_json({"backup": file, "trials": [asdict(one) for one in found]})
+    rows = [asdict(one) for one in found]
+    if answer({"backup": file, "trials": rows}, as_json, rows, names_of(BackedUp)):
         return
     for one in found:
         click.echo(f"{one.name}  {one.head}")
@@ -59,18 +59,18 @@ def backup(file: str, url: str, as_json: bool) -> None:
     help="The reason, in a sentence. It is published, so it must not name a person or an outcome.",
 )
 @url_option
-@json_option
+@answer_options
 def restore(
     file: str, heads: tuple[str, ...], knows: bool, reason: str | None, url: str, as_json: bool
 ) -> None:
     """Put all trials of a backup into a database. Either all of them are restored, or
     none. Nobody else may have the database open.
     """
-    from discreet.trials.backup import LEFT, restore_trials
+    from discreet.trials.backup import LEFT, Restored, restore_trials
 
     found = restore_trials(file, url, heads, knows, reason)
-    if as_json:
-        show_json({"trials": [asdict(one) for one in found]})
+    rows = [asdict(one) for one in found]
+    if answer({"trials": rows}, as_json, rows, names_of(Restored)):
         return
     for one in found:
         click.echo(f"{one.name}  {one.done}  {one.head}")

@@ -10,8 +10,8 @@ from discreet.cli.chosen import design_options, level_options, read_strategy
 from discreet.cli.options import (
     Duration,
     all_options,
-    json_option,
-    show_json,
+    answer,
+    answer_options,
     trials_at,
     url_option,
 )
@@ -150,7 +150,7 @@ def field_options(command: Any) -> Any:
     "[default: never]",
 )
 @url_option
-@json_option
+@answer_options
 def create(
     trial_name: str,
     name: str | None,
@@ -180,9 +180,7 @@ def create(
         sites=places,
         **settings,
     )
-    if as_json:
-        show_json({**_created(made), "recommended": reason, "warning": warning})
-    else:
+    if not answer({**_created(made), "recommended": reason, "warning": warning}, as_json):
         _show_created(made, reason)
 
 

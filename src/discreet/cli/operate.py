@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from discreet.cli.options import json_option, opened, request_option, show_json, url_option
+from discreet.cli.options import answer, answer_options, opened, request_option, url_option
 from discreet.cli.transcript import head_option
 from discreet.errors import InvalidInputError
 
@@ -43,7 +43,7 @@ DONE = {
 @request_option
 @head_option
 @url_option
-@json_option
+@answer_options
 def operate(
     name: str,
     action: str,
@@ -71,9 +71,8 @@ def operate(
         _confirm(before, action, about, yes)
     place.operate(action, reason, thing, len(before.acts), request)
     found = place.status()
-    if as_json:
-        done = {"action": action, "about": thing, "reason": reason, "means": MEANS[action]}
-        show_json({**done, "stopped": found.stopped, "head": found.head})
+    done = {"action": action, "about": thing, "reason": reason, "means": MEANS[action]}
+    if answer({**done, "stopped": found.stopped, "head": found.head}, as_json):
         return
     click.echo(DONE[action].format(about=about))
     click.echo(f"What it means: {MEANS[action]}.")
@@ -111,15 +110,14 @@ def _about(action: str, about: str | None) -> str | int | None:
 @click.argument("name")
 @head_option
 @url_option
-@json_option
+@answer_options
 def expire(name: str, head: str | None, url: str, as_json: bool) -> None:
     """Give up outcomes past their deadline, and make due releases. The same holds for
     outcomes past their lease. Run this from a timer, such as cron.
     """
     place = opened(url, name, head)
     released, found = place.expire(), place.status()
-    if as_json:
-        show_json({"released": released, "stopped": found.stopped})
+    if answer({"released": released, "stopped": found.stopped}, as_json):
         return
     if place.protocol.deadline is None and place.protocol.lease is None:
         click.echo("This trial has no deadline and no lease: nothing is given up by itself.")

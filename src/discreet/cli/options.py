@@ -3,14 +3,16 @@
 import json
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import fields
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import click
 
 from discreet.errors import InvalidInputError
-from discreet.files import check_writable, same_file
+from discreet.files import check_writable, is_database, same_file
 
 if TYPE_CHECKING:
     import polars as pl
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from discreet.instance import Instance
     from discreet.trials.trial import Trial
 
+TABLE = "discreet.table"
+"""Where a command leaves what --csv writes."""
 HERE = "sqlite:///discreet-trials.db"
 PASSWORD_SHOWN = (
     "discreet: a password on a command line can be seen by other users of the machine, and stays "
@@ -81,7 +85,7 @@ csv_option = click.option(
     "--csv",
     "table",
     type=click.Path(dir_okay=False),
-    help="Also write the table to this CSV file, with one value a cell.",
+    help="Also write the answer to this CSV file, as a table with one value a cell.",
 )
 request_option = click.option(
     "--request",
@@ -294,23 +298,74 @@ def trials_at(url: str) -> "type[Trial]":
     return Trial
 
 
-def check_table(path: str | None, others: Sequence[str | None] = ()) -> None:
-    """Refuse a file of --csv that could not be written, or that another option writes,
-    before the work is done.
+def answer_options(command: Any) -> Any:
+    """--csv and --json: a command that has one has the other. A file of --csv that
+    cannot be written, or is needed otherwise, is refused before the work is done; what
+    the command gave to `tabulate` is written when everything else was shown.
     """
-    if path is None:
-        return
-    if any(other is not None and same_file(path, other) for other in others):
-        raise InvalidInputError("--csv needs a file of its own: another option writes that one")
+
+    @wraps(command)
+    def tabulated(*args: Any, **options: Any) -> Any:
+        ctx, path = click.get_current_context(), options.pop("table")
+        if path is not None:
+            _check_table(path, ctx)
+        try:
+            return command(*args, **options)
+        finally:
+            if path is not None and TABLE in ctx.meta:
+                from discreet.frames import write_csv
+
+                write_csv(path, *ctx.meta[TABLE]())
+
+    return all_options(tabulated, csv_option, json_option)
+
+
+def _check_table(path: str, ctx: click.Context) -> None:
+    """Refuse a file that cannot be written, a database, and what another option or
+    argument names.
+    """
+    for one in ctx.command.params:
+        other = ctx.params.get(str(one.name))
+        named = isinstance(one.type, click.Path) and one.name != "table" and other is not None
+        if named and same_file(path, str(other)):
+            raise InvalidInputError("--csv needs a file of its own: another option names that one")
     check_writable(path)
+    if is_database(path):
+        raise InvalidInputError(f"cannot write {path}: it is a database. Give another file")
 
 
-def write_table(path: str | None, frame: "Callable[[], pl.DataFrame]") -> None:
-    """Write the file of --csv, if one was given."""
-    if path is not None:
-        from discreet.frames import write_csv
+def tabulate(frame: "Callable[[], pl.DataFrame]", private: bool = False) -> None:
+    """Have this table written, if --csv was given; a `private` one only its owner may
+    read.
+    """
+    click.get_current_context().meta[TABLE] = lambda: (frame(), private)
 
-        write_csv(path, frame())
+
+def answer(
+    found: dict[str, Any],
+    as_json: bool,
+    rows: Sequence[dict[str, Any]] | None = None,
+    columns: Iterable[str] = (),
+) -> bool:
+    """Print one JSON document, if that is wanted: whether it was. The table of --csv
+    has these rows, or what was found as one; it is private, as answers about trials
+    have ids in them.
+    """
+
+    def frame() -> "pl.DataFrame":
+        from discreet.frames import flat, frame_of
+
+        return frame_of([flat(row) for row in ([found] if rows is None else rows)], columns)
+
+    tabulate(frame, private=True)
+    if as_json:
+        show_json(found)
+    return as_json
+
+
+def names_of(kind: type) -> tuple[str, ...]:
+    """The columns of a table of such records."""
+    return tuple(field.name for field in fields(kind))
 
 
 def check_page(path: str, taken: Sequence[str] = ()) -> None:

@@ -8,17 +8,15 @@ import click
 from discreet.cli.data import Arms, arms_options, read_arms, take_arms
 from discreet.cli.options import (
     Numbers,
+    answer_options,
     calendar_options,
     check_page,
-    check_table,
-    csv_option,
     delta_option,
-    json_option,
     outcomes_option,
     seed_option,
     show_json,
+    tabulate,
     take_calendar,
-    write_table,
 )
 from discreet.cli.progress import progress_bar, quiet_warnings, tell
 from discreet.errors import InvalidInputError
@@ -95,8 +93,7 @@ if TYPE_CHECKING:
 @click.option(
     "--html", type=click.Path(dir_okay=False), help="Also write a page with pictures to this file."
 )
-@csv_option
-@json_option
+@answer_options
 def plan(
     arms: int | None,
     gap: float | None,
@@ -104,7 +101,6 @@ def plan(
     epsilon: tuple[float, ...],
     strategies: str | None,
     html: str | None,
-    table: str | None,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -123,7 +119,6 @@ def plan(
     chosen = None if strategies is None else [name.strip() for name in strategies.split(",")]
     if html is not None:
         check_page(html)
-    check_table(table, [html])
     with quiet_warnings(), progress_bar("simulating trials") as progress:
         found = compute(scenarios, epsilon, strategies=chosen, progress=progress, **options)
     if known.ends is not None:
@@ -134,7 +129,7 @@ def plan(
 
         write(html, plan_page(found))
         tell(f"wrote {html}")
-    write_table(table, found.to_frame)
+    tabulate(found.to_frame)
     if as_json:
         show_json(found.to_dict())
     else:

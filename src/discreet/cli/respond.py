@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import click
 
-from discreet.cli.options import json_option, show_json
+from discreet.cli.options import answer, answer_options
 from discreet.errors import InvalidInputError
 
 range_option = click.option(
@@ -40,7 +40,7 @@ outside_option = click.option(
 @range_option
 @direction_option
 @outside_option
-@json_option
+@answer_options
 def respond(
     epsilon: float,
     outcome: str,
@@ -59,15 +59,14 @@ def respond(
     word = read_stdin(line=True) if outcome == "-" else outcome
     scale = (read_ends(ends), direction, outside)
     response = randomise(read_number(word), epsilon, gamma, *scale, middle)
-    if as_json:
-        levels = {
-            "mechanism": response.mechanism,
-            "epsilon": response.epsilon,
-            "gamma": response.gamma,
-            "middle": response.middle,
-        }
-        show_json({"response": str(response), **levels, "value": response.value})
-    else:
+    levels = {
+        "mechanism": response.mechanism,
+        "epsilon": response.epsilon,
+        "gamma": response.gamma,
+        "middle": response.middle,
+    }
+    found = {"response": str(response), **levels, "value": response.value}
+    if not answer(found, as_json):
         click.echo(str(response))
 
 

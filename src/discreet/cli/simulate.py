@@ -8,17 +8,15 @@ from discreet.cli.chosen import design_options, read_strategy, strategy_options
 from discreet.cli.data import arms_options, read_arms, take_arms
 from discreet.cli.options import (
     Numbers,
+    answer_options,
     calendar_options,
-    check_table,
-    csv_option,
     delta_option,
     gaussian_option,
-    json_option,
     seed_option,
     show_json,
+    tabulate,
     take_calendar,
     threads_option,
-    write_table,
 )
 from discreet.cli.progress import progress_bar, quiet_warnings
 from discreet.errors import DiscreetError
@@ -55,15 +53,13 @@ LEVELS = (0.01, 0.1, 1.0, 10.0)
     type=float,
     help="The σ of the Gaussian times.  [default: 0.5, or as --gaussian says]",
 )
-@csv_option
-@json_option
+@answer_options
 def bounds(
     epsilon: tuple[float, ...] | None,
     delta: float,
     beta: float,
     sigma: float | None,
     gaussian: float | None,
-    table: str | None,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -75,9 +71,8 @@ def bounds(
     instance = read_arms(take_arms(options), sigma=gaussian)
     if epsilon is None:
         epsilon = LEVELS if instance.bounded else ()
-    check_table(table)
     found = compute(instance, epsilon, delta, beta, sigma)
-    write_table(table, found.to_frame)
+    tabulate(found.to_frame)
     if as_json:
         show_json(found.to_dict())
     else:
@@ -106,8 +101,7 @@ def bounds(
 @click.option(
     "--out", type=click.Path(dir_okay=False), help="Write every run to this Parquet file."
 )
-@csv_option
-@json_option
+@answer_options
 def simulate(
     name: str,
     runs: int,
@@ -115,7 +109,6 @@ def simulate(
     max_samples: float | None,
     threads: int | None,
     out: str | None,
-    table: str | None,
     gaussian: float | None,
     as_json: bool,
     **options: Any,
@@ -135,7 +128,6 @@ def simulate(
         strategy = told(strategy, gaussian)
     if out is not None:
         check_writable(out)
-    check_table(table, [out])
     with quiet_warnings(), progress_bar(f"{strategy.name} on {instance.arms} arms") as progress:
         results = engine.simulate(
             instance, strategy, runs, seed, max_samples, threads, progress, **days
@@ -144,7 +136,7 @@ def simulate(
         raise DiscreetError("interrupted before the first run was done")
     if out is not None:
         results.save(out)
-    write_table(table, results.to_frame)
+    tabulate(results.to_frame)
     found = simulation_report(instance, strategy, results)
     if as_json:
         show_json(found)

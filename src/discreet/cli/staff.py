@@ -7,7 +7,14 @@ from datetime import UTC, datetime
 
 import click
 
-from discreet.cli.options import json_option, opened, request_option, show_json, url_option
+from discreet.cli.options import (
+    answer,
+    answer_options,
+    names_of,
+    opened,
+    request_option,
+    url_option,
+)
 from discreet.cli.transcript import head_option
 
 
@@ -16,7 +23,7 @@ from discreet.cli.transcript import head_option
 @click.option("--site", help="Show people of this site only.  [default: of all sites]")
 @head_option
 @url_option
-@json_option
+@answer_options
 def open_assignments(
     name: str, site: str | None, head: str | None, url: str, as_json: bool
 ) -> None:
@@ -24,9 +31,11 @@ def open_assignments(
     site, time since the assignment, and the deadline. The list is for staff only,
     because anyone who has an id can tell its outcome.
     """
+    from discreet.trials.status import OpenAssignment
+
     found = opened(url, name, head).open_assignments(site)
-    if as_json:
-        show_json({"open": [asdict(one) for one in found]})
+    rows = [asdict(one) for one in found]
+    if answer({"open": rows}, as_json, rows, names_of(OpenAssignment)):
         return
     if not found:
         click.echo(
@@ -45,7 +54,7 @@ def open_assignments(
 @request_option
 @head_option
 @url_option
-@json_option
+@answer_options
 def reissue(
     name: str, id: str, request: str | None, head: str | None, url: str, as_json: bool
 ) -> None:
@@ -53,9 +62,7 @@ def reissue(
     longer works.
     """
     made = opened(url, name, head).reissue(id, request)
-    if as_json:
-        show_json({"id": made.id, "arm": made.arm})
-    else:
+    if not answer({"id": made.id, "arm": made.arm}, as_json):
         click.echo(f"{made.id}  {made.arm}")
 
 
@@ -71,7 +78,7 @@ def reissue(
 @request_option
 @head_option
 @url_option
-@json_option
+@answer_options
 def unblind(
     name: str,
     id: str,
@@ -85,21 +92,22 @@ def unblind(
     know it now. The public record says that it was asked for, and why.
     """
     arm = opened(url, name, head).unblind(id, reason, request)
-    show_json({"id": id, "arm": arm}) if as_json else click.echo(arm)
+    if not answer({"id": id, "arm": arm}, as_json):
+        click.echo(arm)
 
 
 @click.command()
 @click.argument("name")
 @head_option
 @url_option
-@json_option
+@answer_options
 def codes(name: str, head: str | None, url: str, as_json: bool) -> None:
     """List the arm behind each code of a blinded trial. The list is for operators, and
     for those who prepare what people are given.
     """
     found = opened(url, name, head).codes()
-    if as_json:
-        show_json({"codes": found})
+    rows = [{"code": code, "arm": arm} for code, arm in found.items()]
+    if answer({"codes": found}, as_json, rows, ("code", "arm")):
         return
     if not found:
         click.echo("Nobody is blinded in this trial: there are no codes.")
@@ -112,14 +120,16 @@ def codes(name: str, head: str | None, url: str, as_json: bool) -> None:
 @click.option("--most", type=int, default=100, show_default=True, help="How many calls to show.")
 @head_option
 @url_option
-@json_option
+@answer_options
 def journal(name: str, most: int, head: str | None, url: str, as_json: bool) -> None:
     """List who made which call and when, the newest first. The journal is private: it
     is not part of the record, and contains no outcomes.
     """
+    from discreet.trials.status import Entry
+
     found = opened(url, name, head).journal(most)
-    if as_json:
-        show_json({"journal": [one._asdict() for one in found]})
+    rows = [one._asdict() for one in found]
+    if answer({"journal": rows}, as_json, rows, Entry._fields):
         return
     for one in found:
         people = f"{one.people} people" if one.people != 1 else "1 person"

@@ -3,12 +3,10 @@
 import click
 
 from discreet.cli.options import (
-    check_table,
-    csv_option,
-    json_option,
+    answer_options,
     show_json,
+    tabulate,
     threads_option,
-    write_table,
 )
 from discreet.cli.progress import quiet_warnings, sweep_bar, tell
 from discreet.errors import InvalidInputError
@@ -25,8 +23,7 @@ from discreet.version import __version__
 )
 @threads_option
 @click.option("--dask", "address", help="Run on the Dask cluster whose scheduler has this address.")
-@csv_option
-@json_option
+@answer_options
 @click.pass_context
 def sweep(
     ctx: click.Context,
@@ -34,7 +31,6 @@ def sweep(
     out: str,
     threads: int | None,
     address: str | None,
-    table: str | None,
     as_json: bool,
 ) -> None:
     """Simulate all combinations that a study file describes. The TOML file names
@@ -50,7 +46,6 @@ def sweep(
         raise InvalidInputError(
             "--threads is for this machine: leave it out with --dask, whose workers have their own"
         )
-    check_table(table)
     for words in wanted.left_out:
         tell(f"left out: {words}")
     cluster = dask_executor(address) if address else nullcontext()
@@ -60,7 +55,7 @@ def sweep(
     except KeyboardInterrupt:
         tell(f"interrupted; what is finished stays in {out}, and the same command continues")
         ctx.exit(1)
-    write_table(table, lambda: found)
+    tabulate(lambda: found)
     rows = found.to_dicts()
     if as_json:
         show_json(
@@ -112,7 +107,7 @@ def sweep(
 @click.option(
     "--all-local", is_flag=True, help="Include ε below 0.1 with nobody trusted, which takes hours."
 )
-@json_option
+@answer_options
 @click.pass_context
 def reproduce(
     ctx: click.Context,
@@ -142,6 +137,7 @@ def reproduce(
     except KeyboardInterrupt:
         tell("interrupted; the same command continues where it was")
         ctx.exit(1)
+    tabulate(lambda: found.table)
     if as_json:
         show_json(found.to_dict())
         return

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from discreet.cli.options import json_option, show_json, url_option
+from discreet.cli.options import answer, answer_options, names_of, url_option
 from discreet.cli.staff import moment
 from discreet.errors import InvalidInputError
 from discreet.validate import quoted
@@ -48,7 +48,7 @@ def _tokens(url: str, must_exist: bool = True) -> Iterator["Tokens"]:
 @click.option("--site", help="The site whose people its holder enrols.")
 @click.option("--days", type=float, help="After how many days it expires.  [default: never]")
 @url_option
-@json_option
+@answer_options
 def create(
     name: str,
     role: str,
@@ -67,8 +67,7 @@ def create(
                 "those that there are"
             )
         secret, made = tokens.make(name, role, store.user, trial, site, days)
-    if as_json:
-        show_json({"secret": secret, "token": asdict(made)})
+    if answer({"secret": secret, "token": asdict(made)}, as_json):
         return
     click.echo(secret)
     click.echo(
@@ -80,13 +79,15 @@ def create(
 
 @token.command("list")
 @url_option
-@json_option
+@answer_options
 def list_all(url: str, as_json: bool) -> None:
     """List all tokens, the newest first, without their secrets."""
+    from discreet.trials.store.doors import Token
+
     with _tokens(url) as tokens:
         found, now = tokens.doors.all(), tokens.doors.now()
-    if as_json:
-        show_json({"tokens": [{**asdict(one), "valid": one.valid(now)} for one in found]})
+    rows = [{**asdict(one), "valid": one.valid(now)} for one in found]
+    if answer({"tokens": rows}, as_json, rows, (*names_of(Token), "valid")):
         return
     if not found:
         click.echo("There are no tokens yet: discreet token create makes one.")
@@ -108,7 +109,7 @@ def _until(expires: float | None, revoked: float | None, valid: bool) -> str:
 @token.command()
 @click.argument("number", type=int)
 @url_option
-@json_option
+@answer_options
 def revoke(number: int, url: str, as_json: bool) -> None:
     """Revoke a token, and log out everybody who logged in with it."""
     with _tokens(url) as tokens:
@@ -116,4 +117,5 @@ def revoke(number: int, url: str, as_json: bool) -> None:
             raise InvalidInputError(
                 f"there is no token {number}: discreet token list shows all tokens"
             )
-    show_json({"revoked": number}) if as_json else click.echo(f"Token {number} is revoked.")
+    if not answer({"revoked": number}, as_json):
+        click.echo(f"Token {number} is revoked.")

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from discreet.cli.options import check_page, json_option, show_json
+from discreet.cli.options import answer, answer_options, check_page, json_option, show_json
 from discreet.cli.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ head_option = click.option(
 @click.command("verify")
 @click.argument("file", type=click.Path())
 @head_option
-@json_option
+@answer_options
 def verify_file(file: str, head: str | None, as_json: bool) -> None:
     """Check a published transcript. It needs no database."""
     from discreet.trials.verify import verify_transcript
@@ -51,17 +51,11 @@ def report_file(file: str, out: str, as_json: bool) -> None:
 
 def show_verification(found: "Verification", as_json: bool) -> None:
     """What was found; the exit code is 1 if anything is wrong."""
-    if as_json:
-        problems = [*found.problems]
-        show_json(
-            {
-                "intact": found.intact,
-                "events": found.events,
-                "head": found.head,
-                "problems": problems,
-            }
-        )
-    elif found.intact:
+    said = {"intact": found.intact, "events": found.events, "head": found.head}
+    problems = [*found.problems]
+    rows = [{**said, "problem": each} for each in (problems or (None,))]
+    shown = answer({**said, "problems": problems}, as_json, rows)
+    if found.intact and not shown:
         click.echo(f"Intact: {found.events} events, head {found.head}")
     end_with(found, as_json)
 

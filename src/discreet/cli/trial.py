@@ -14,13 +14,15 @@ from discreet.cli.create import create
 from discreet.cli.grants import grants
 from discreet.cli.operate import expire, operate
 from discreet.cli.options import (
+    answer,
+    answer_options,
     check_page,
-    csv_option,
     json_option,
+    names_of,
     opened,
     show_json,
+    tabulate,
     url_option,
-    write_table,
 )
 from discreet.cli.progress import progress_bar, quiet_warnings
 from discreet.cli.staff import codes, journal, open_assignments, reissue, unblind
@@ -86,9 +88,8 @@ def tell(
 
 def _show_told(found: "Told", protocol: "Protocol", as_json: bool) -> None:
     """What was taken."""
-    if as_json:
-        show_json({"accepted": found.new, "before": [*found.before], "late": [*found.late]})
-    else:
+    said = {"accepted": found.new, "before": [*found.before], "late": [*found.late]}
+    if not answer(said, as_json):
         click.echo("\n".join(_told_words(found, protocol)))
 
 
@@ -158,12 +159,13 @@ def _some(ids: Sequence[str], most: int = 20) -> str:
 @click.argument("outcome")
 @head_option
 @url_option
-@json_option
+@answer_options
 def amend(name: str, id: str, outcome: str, head: str | None, url: str, as_json: bool) -> None:
     """Correct an outcome that was told and is not released yet."""
     place = opened(url, name, head)
     place.amend(id, read_outcome(id, outcome, place.protocol))
-    show_json({"accepted": 1}) if as_json else click.echo("Accepted.")
+    if not answer({"accepted": 1}, as_json):
+        click.echo("Accepted.")
 
 
 @trial.command()
@@ -171,7 +173,7 @@ def amend(name: str, id: str, outcome: str, head: str | None, url: str, as_json:
 @click.argument("id")
 @head_option
 @url_option
-@json_option
+@answer_options
 def miss(name: str, id: str, head: str | None, url: str, as_json: bool) -> None:
     """Say that an outcome will not come."""
     place = opened(url, name, head)
@@ -180,16 +182,16 @@ def miss(name: str, id: str, head: str | None, url: str, as_json: bool) -> None:
 
 @trial.command("list")
 @url_option
-@json_option
+@answer_options
 def list_all(url: str, as_json: bool) -> None:
     """List all trials at an address. For each of them it shows the state and how many
     people it has.
     """
-    from discreet.trials.listing import list_trials
+    from discreet.trials.listing import Listed, list_trials
 
     found = list_trials(url)
-    if as_json:
-        show_json({"trials": [asdict(one) for one in found]})
+    listed = [asdict(one) for one in found]
+    if answer({"trials": listed}, as_json, listed, names_of(Listed)):
         return
     from discreet.reports.terminal import show_grid
 
@@ -204,15 +206,12 @@ def list_all(url: str, as_json: bool) -> None:
 @click.argument("name")
 @head_option
 @url_option
-@csv_option
-@json_option
-def status(name: str, head: str | None, url: str, table: str | None, as_json: bool) -> None:
+@answer_options
+def status(name: str, head: str | None, url: str, as_json: bool) -> None:
     """Show the trial as anyone may see it."""
     place = opened(url, name, head)
-    if table is not None:
-        check_writable(table, place.files)
     found = place.status()
-    write_table(table, found.to_frame)
+    tabulate(found.to_frame)
     if as_json:
         show_json(found.to_dict())
     else:
@@ -225,7 +224,7 @@ def status(name: str, head: str | None, url: str, table: str | None, as_json: bo
 @click.argument("name")
 @head_option
 @url_option
-@json_option
+@answer_options
 def verify(name: str, head: str | None, url: str, as_json: bool) -> None:
     """Check the public record of a trial. Its chain of hashes is recomputed, and the
     state of the trial is computed from the record alone.
@@ -243,17 +242,20 @@ def verify(name: str, head: str | None, url: str, as_json: bool) -> None:
 )
 @head_option
 @url_option
-@json_option
+@answer_options
 def transcript(name: str, out: str | None, head: str | None, url: str, as_json: bool) -> None:
     """Print what may be published, as JSON. It contains the protocol, the assignments,
     releases and decisions, and the chain of hashes that ties them together.
     """
     from discreet.files import write
+    from discreet.trials.export import transcript_frame
 
     place = opened(url, name, head)
     if out is not None:
         check_writable(out, place.files)
-    text = json.dumps(place.transcript(), indent=1, ensure_ascii=False) + "\n"
+    said = place.transcript()
+    tabulate(lambda: transcript_frame(said))
+    text = json.dumps(said, indent=1, ensure_ascii=False) + "\n"
     if out is None:
         click.echo(text, nl=False)
         return
