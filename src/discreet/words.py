@@ -166,9 +166,14 @@ def shown_name(strategy: str) -> str:
     return PAPER_NAMES.get(strategy, strategy)
 
 
-def cut(name: str) -> str:
-    """A name that is not too long."""
-    return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
+def cut(name: str, longest: int = LONGEST_NAME) -> str:
+    """A name that is not too long: its beginning and its end, where long names
+    differ.
+    """
+    if len(name) <= longest:
+        return name
+    end = (longest - 1) // 3
+    return f"{name[: longest - 2 - end].rstrip()}… {name[-end:].lstrip()}"
 
 
 def listed(items: Sequence[str], most: int = 12) -> str:

@@ -3,6 +3,7 @@ they show.
 """
 
 import math
+import re
 import subprocess
 import sys
 import warnings
@@ -31,6 +32,11 @@ from discreet.reports import charts
 from discreet.simulation.paths import run_path
 
 ARMS = Bernoulli((0.8, 0.5, 0.3), ("A < B", "b & c", "third"))
+
+
+def written(svg: str) -> str:
+    """The words of a picture, whose lines may be broken."""
+    return " ".join(re.findall(r">([^<>]+)</text>", svg))
 
 
 def rows() -> list[dict[str, Any]]:
@@ -86,6 +92,7 @@ def test_the_local_bound_is_the_larger_one() -> None:
 def test_draw_samples_by_epsilon(scale: str, statistic: str) -> None:
     data = charts.samples_by_epsilon(rows(), benchmarks.mu4, statistic=statistic, title="a < b")
     svg = charts.render(charts.draw_samples_by_epsilon(data, scale)).decode()
+    shown = written(svg)
     for words in (
         "bet-se",
         "AdaP-TT",
@@ -95,7 +102,7 @@ def test_draw_samples_by_epsilon(scale: str, statistic: str) -> None:
         "a &lt; b",
         statistic,
     ):
-        assert words in svg, words
+        assert words in shown, words
     assert svg == charts.render(charts.draw_samples_by_epsilon(data, scale)).decode()
 
 
@@ -199,7 +206,10 @@ def test_the_way_of_a_run_is_that_run(strategy: Strategy) -> None:
     assert path.recommendation == found.recommendation[run]
     assert path.stopped
     assert (np.diff(path.samples) >= 0).all()
-    assert path.means.shape == path.bonus.shape == path.evidence.shape == path.released.shape
+    assert path.means.shape == path.high.shape == path.evidence.shape == path.released.shape
+    known = path.low[~np.isnan(path.low)], path.high[~np.isnan(path.high)]
+    assert all((ends >= 0).all() and (ends <= 1).all() for ends in known)
+    assert (known[0] <= known[1]).all()
     weakest = path.weakest
     assert weakest[-1] >= 1 - 1e-9
     assert (weakest[:-1] < 1).all()

@@ -16,7 +16,7 @@ def test_a_difference_is_no_mean() -> None:
     assert not path.released.any()
     figure = charts.draw_path(path)
     words = [text.get_text() for axes in figure.axes for text in axes.texts]
-    assert "no means: only differences between arms were released" in words
+    assert "no means: only differences\nbetween arms were released" in words
     low, high = figure.axes[-1].get_xlim()
     assert low < path.samples[0] / 1.2 < 1.2 * path.samples[0] < high
     assert any(low < tick < high for tick in figure.axes[-1].get_xticks())

@@ -103,11 +103,12 @@ def looks(path: RunPath) -> list[list[str]]:
     it is out.
     """
     rows, out = [], np.zeros(len(path.names), np.bool_)
+    halves = (path.high - path.low) / 2
     for number, people_now in enumerate(path.samples):
         cells = [
-            f"{mean:.2f} ± {min(half, 1.0):.2f}" if fresh else "out" if gone else "–"
+            f"{mean:.2f} ± {half:.2f}" if fresh else "out" if gone else "–"
             for mean, half, fresh, gone in zip(
-                path.means[number], path.bonus[number], path.released[number], out, strict=True
+                path.means[number], halves[number], path.released[number], out, strict=True
             )
         ]
         rows.append([str(number + 1), f"{people_now:,.0f}", *cells])

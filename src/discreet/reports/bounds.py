@@ -3,8 +3,9 @@
 import math
 from typing import TYPE_CHECKING
 
-from discreet.reports.terminal import MOST_ARMS, plain_console, say, show_grid
-from discreet.words import cut, full_people, ratio
+from discreet.reports.arms import arms_shown, short_names
+from discreet.reports.terminal import plain_console, say, show_grid
+from discreet.words import full_people, ratio
 
 if TYPE_CHECKING:
     from discreet.theory.bounds import Bounds
@@ -107,13 +108,13 @@ def _show_allocation(found: "Bounds") -> None:
     instance = found.instance
     times: list[tuple[str, CharacteristicTime]] = [("no\nprivacy", found.t_kl)]
     times += [(f"global\nε = {row.epsilon:g}", row.t_epsilon) for row in found.per_epsilon]
-    names = [cut(name) for name in instance.names]
+    shown = arms_shown(instance.means)
+    names = short_names([instance.names[arm] for arm in shown])
     fitting = max(1, (plain_console().width - 14 - max(map(len, names))) // 13)
-    shown = sorted(range(instance.arms), key=lambda arm: -instance.means[arm])[:MOST_ARMS]
     rows = []
-    for arm in sorted(shown):
+    for name, arm in zip(names, shown, strict=True):
         shares = [f"{time.allocation[arm]:.1%}" for _, time in times[:fitting]]
-        rows.append([names[arm], f"{instance.means[arm]:g}", *shares])
+        rows.append([name, f"{instance.means[arm]:g}", *shares])
     heads = ["\narm", "\nmean", *(head for head, _ in times[:fitting])]
     of = " of such bits" if found.rounded_to_bits else ""
     show_grid(heads, rows, f"How an ideal strategy{of} spreads its samples", left=["\narm"])

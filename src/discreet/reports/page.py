@@ -23,13 +23,14 @@ h1{font-size:1.6rem;line-height:1.2}
 h2{font-size:1.3rem;margin-top:2.5rem;border-top:1px solid var(--line);padding-top:.7rem}
 h3{font-size:1.05rem;margin-bottom:.3rem}p,li{max-width:46rem}a{color:#0b4f8a}
 nav ul{columns:14rem;column-gap:2rem;padding-left:1.2rem}
-.figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,27rem),1fr));gap:.6rem}
-figure{margin:.4rem 0}figure svg{width:100%;height:auto;max-width:42rem;display:block}
+.figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,24rem),1fr));gap:1rem}
+figure{margin:.4rem 0}figure svg{width:100%;height:auto;max-width:30rem;display:block}
 figcaption{color:var(--soft);font-size:.85rem}
 .scroll{overflow-x:auto}table{border-collapse:collapse;font-size:.82rem;font-variant-numeric:tabular-nums}
 caption{text-align:left;color:var(--soft);padding:.3rem 0;max-width:min(46rem,100vw - 2rem)}
 th,td{padding:.18rem .45rem;text-align:right;border-bottom:1px solid #e6e6e6;white-space:nowrap}
-th:first-child,td:first-child{text-align:left;padding-left:0;position:sticky;left:0;background:var(--back)}
+th:first-child,td:first-child{text-align:left;padding-left:0;position:sticky;left:0;
+background:var(--back);white-space:normal;max-width:min(20rem,40vw);min-width:min-content;overflow-wrap:anywhere}
 td{vertical-align:top}
 th.words,td.words{white-space:normal;text-align:left;min-width:8rem;max-width:34rem;overflow-wrap:anywhere}
 thead th{border-bottom:1px solid var(--ink);vertical-align:bottom}
@@ -37,10 +38,11 @@ dt{margin-top:.9rem;font-weight:600}dd{margin:0 0 0 1rem}dd ul{margin:.2rem 0;pa
 .mark{border:1px solid;border-radius:3px;padding:0 .35rem;font-size:.8rem;white-space:nowrap}
 footer{margin-top:3rem;color:var(--soft);font-size:.85rem}
 @media print{body{font-size:10pt;max-width:none;padding:0}
-figure,tr,h3{break-inside:avoid}h2,h3{break-after:avoid}
+figure,tr,h3,dt,li,caption{break-inside:avoid}h2,h3,caption,thead{break-after:avoid}
+.figures{display:block}figure{margin:0 0 .6rem}
 .scroll{overflow:visible}nav{display:none}
 table{font-size:8.5pt}table.wide{font-size:6.5pt}th,td{padding:.1rem .3rem}
-figure svg{max-width:5in}a{color:inherit;text-decoration:none}}
+figure svg{width:auto;max-width:4in;max-height:8.5in}a{color:inherit;text-decoration:none}}
 """
 WIDE = 90
 """Characters in a row from which a table is printed small, to fit on paper."""

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
 NARROWEST = 64
 """Columns below which numbers would be cut."""
-MOST_ARMS = 12
 MOST_CELLS = 200
 
 

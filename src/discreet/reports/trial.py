@@ -12,6 +12,7 @@ import numpy as np
 
 from discreet.arrays import Floats, Ints
 from discreet.reports import charts
+from discreet.reports.arms import arms_shown
 from discreet.reports.conduct import (
     ACT_HEAD,
     ACT_WORDS,
@@ -229,11 +230,12 @@ def _pictures(path: TrialPath, transcript: dict[str, Any]) -> list[Picture | Tex
 
 def _drawn(path: TrialPath, transcript: dict[str, Any]) -> dict[str, Picture]:
     found = dict[str, Picture]()
+    protocol = transcript["protocol"]
+    shown = _shown(path, protocol["direction"])
     if not np.isnan(path.means).all():
-        protocol = transcript["protocol"]
         better = "more is better" if protocol["direction"] == "max" else "less is better"
         span = (protocol["low"], protocol["high"])
-        about = (path.recommendation, f"private mean ({better})", span)
+        about = (path.recommendation, f"private mean ({better})", span, shown)
         data = charts.TrialMeans(path.names, path.people, path.means, *about)
         words = (
             f"The private mean of each of {len(path.names)} arms after each release, against the "
@@ -241,13 +243,22 @@ def _drawn(path: TrialPath, transcript: dict[str, Any]) -> dict[str, Picture]:
         )
         found["means"] = Picture(charts.render(charts.draw_means(data)), words, words)
     if not np.isnan(path.evidence).all():
-        shares = charts.TrialEvidence(path.names, path.people, path.evidence)
+        shares = charts.TrialEvidence(path.names, path.people, path.evidence, shown)
         words = (
             "The evidence against each arm after each release, as a share of what puts an arm out; "
             "an arm has no line while it leads."
         )
         found["evidence"] = Picture(charts.render(charts.draw_evidence(shares)), words, words)
     return found
+
+
+def _shown(path: TrialPath, direction: str) -> tuple[int, ...]:
+    """The arms that all pictures of a trial show."""
+    if not len(path.people):
+        return ()
+    sign = 1 if direction == "max" else -1
+    last = sign * path.means[-1]
+    return tuple(arms_shown(last, path.evidence[-1] >= 1, [path.recommendation]))
 
 
 def _promises(transcript: dict[str, Any]) -> list[str]:

@@ -1,5 +1,5 @@
-"""The way of one run, as data: released means with their bonus, the evidence against
-the threshold, the releases.
+"""The way of one run, as data: released means with their intervals, the evidence
+against the threshold, the releases.
 
 `run_path` plays run number `run` of `simulate(instance, strategy, seed=seed)` again and
 writes down what the outside world saw of it. Everything in a `RunPath` is public:
@@ -57,10 +57,12 @@ class RunPath:
     """[row, arm] the released mean, on the scale of rewards also behind randomised
     response.
     """
-    bonus: Floats
-    """[row, arm] what the rule adds to it: a bonus, a radius, half a confidence
-    interval; NaN where there is none.
+    low: Floats
+    """[row, arm] the lower end of an interval around it (a confidence interval, or what
+    the rule adds and takes away), within what means can be; NaN where there is none.
     """
+    high: Floats
+    """[row, arm] its upper end."""
     evidence: Floats
     """[row, arm] evidence that the arm is not the best, as a share of the threshold (1:
     out); NaN for the leader.
@@ -69,7 +71,8 @@ class RunPath:
     """[row, arm] whose mean was released."""
     stopped: bool
     recommendation: int
-    bonus_words: str
+    interval_words: str
+    """What the intervals are, in a sentence."""
     evidence_words: str
     thinned: bool
     """Every sample is a release, and rows between those shown were left out."""
@@ -178,21 +181,29 @@ def _traced(
 ) -> RunPath:
     """Top Two and its kin, on the scale of rewards."""
     scale = strategy.trust_model.shrink(strategy.epsilon) if to_bits(strategy) else 1.0
+    means = 0.5 + (shown.means - 0.5) / scale
+    low, high = _possible(instance, means - bonus / scale, means + bonus / scale)
     return RunPath(
         strategy=strategy.name,
         threshold=_threshold_name(strategy),
         names=instance.names,
         samples=shown.samples,
-        means=0.5 + (shown.means - 0.5) / scale,
-        bonus=bonus / scale,
+        means=means,
+        low=low,
+        high=high,
         evidence=evidence,
         released=shown.released,
         stopped=bool(found.stopped),
         recommendation=int(found.recommendation),
-        bonus_words="the bonus by which the leader is chosen",
+        interval_words="strokes: the mean, more or less the bonus by which the leader is chosen",
         evidence_words="transportation cost as a share of the threshold",
         thinned=thinned,
     )
+
+
+def _possible(instance: Instance, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+    """Intervals within what means can be: rewards from 0 to 1, if they are bounded."""
+    return (np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)) if instance.bounded else (low, high)
 
 
 def _fill(trace: Floats, arms: int, most: int) -> _Rows:
@@ -257,8 +268,12 @@ def _epochs(instance: Instance, strategy: Strategy, rng: np.random.Generator, ca
         best = best_arm(state.mean, state.active)
         share = np.where(played, epochs_evidence(state, best), 1.0)
         radius = np.where(played, state.radius, math.nan)
-        rows.append(_Row(samples, state.mean.copy(), radius, share, played))
-    words = "the radius", "gap to the best arm as a share of twice the radius"
+        ends = _possible(instance, state.mean - radius, state.mean + radius)
+        rows.append(_Row(samples, state.mean.copy(), *ends, share, played))
+    words = (
+        "strokes: the mean, more or less the radius",
+        "gap to the best arm as a share of twice the radius",
+    )
     return _by_rounds(
         instance, strategy, rows, left == 1, int(best_arm(state.mean, state.active)), words
     )
@@ -270,7 +285,7 @@ def _betting(instance: Instance, strategy: Strategy, rng: np.random.Generator, c
     bets, setting = betting_rules(strategy, arms)
     book, pulls = new_book(arms, bets.tilt.size), np.zeros(arms, np.int64)
     beside = None if setting.kind == BITS else new_beside(arms, bets)
-    half, rows = np.full(arms, math.nan), list[_Row]()
+    ends, rows = np.full((2, arms), math.nan), list[_Row]()
     now = first_round(bets, setting, cap, book)
     while now.winner < 0 and now.length >= 1:
         played = book.active & (not now.margin)
@@ -285,7 +300,7 @@ def _betting(instance: Instance, strategy: Strategy, rng: np.random.Generator, c
         for arm in np.flatnonzero(played & known):
             more = None if beside is None else beside.of(int(arm))
             within = interval(book.total[arm], strategy.delta, bets, setting, beside=more)
-            half[arm] = np.ptp(within) / 2
+            ends[:, arm] = within
         share = shares(book, setting)
         leader = (
             now.winner
@@ -293,10 +308,10 @@ def _betting(instance: Instance, strategy: Strategy, rng: np.random.Generator, c
             else int(np.argmax(np.where(book.out, -math.inf, book.mean)))
         )
         share[leader] = math.nan
-        rows.append(_Row(now.samples, released, half.copy(), share, played))
+        rows.append(_Row(now.samples, released, ends[0].copy(), ends[1].copy(), share, played))
     stopped = now.winner >= 0
     words = (
-        f"half the width of its {1 - strategy.delta:.6g} confidence interval",
+        f"strokes: {100 * (1 - strategy.delta):.6g} % confidence intervals, for all looks together",
         "evidence against each arm; at 1 it is out: log of what bets won, divided by log(1/δ)",
     )
     return _by_rounds(
@@ -309,7 +324,8 @@ class _Row(NamedTuple):
 
     samples: int
     means: Floats
-    bonus: Floats
+    low: Floats
+    high: Floats
     evidence: Floats
     released: Flags
 
@@ -322,7 +338,8 @@ def _by_rounds(
     named: int,
     words: tuple[str, str],
 ) -> RunPath:
-    """A run that releases in rounds; `words` say what bonus and evidence are."""
+    """A run that releases in rounds; `words` say what intervals and evidence
+    are."""
     arms = instance.arms
     return RunPath(
         strategy=strategy.name,
@@ -330,12 +347,13 @@ def _by_rounds(
         names=instance.names,
         samples=np.array([row.samples for row in rows], np.float64),
         means=np.array([row.means for row in rows]).reshape(-1, arms),
-        bonus=np.array([row.bonus for row in rows]).reshape(-1, arms),
+        low=np.array([row.low for row in rows]).reshape(-1, arms),
+        high=np.array([row.high for row in rows]).reshape(-1, arms),
         evidence=np.array([row.evidence for row in rows]).reshape(-1, arms),
         released=np.array([row.released for row in rows], np.bool_).reshape(-1, arms),
         stopped=stopped,
         recommendation=named,
-        bonus_words=words[0],
+        interval_words=words[0],
         evidence_words=words[1],
         thinned=False,
     )

@@ -8,11 +8,16 @@ import numpy as np
 from discreet import theory
 from discreet.errors import InvalidInputError
 from discreet.instance import Instance
+from discreet.reports.arms import arms_shown, left_out_words, short_names
 from discreet.reports.charts.style import (
     BLACK,
     BLUE,
     PALE,
+    TYPE,
+    label,
+    label_rows,
     new_figure,
+    note,
     open_frame,
     styled,
     write_title,
@@ -20,8 +25,10 @@ from discreet.reports.charts.style import (
 from discreet.results import Results
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+
+KEY = "share of the samples:\n● mean of the runs, ◇ ideal"
 
 
 @dataclass(frozen=True)
@@ -65,42 +72,29 @@ def draw_allocation(data: Allocation, title: str = "") -> "Figure":
     """A row for each arm: its share of the samples (10 % to 90 % of the runs), and the
     ideal one.
     """
-    arms = len(data.names)
-    figure = new_figure(5.0, 1.5 + 0.36 * arms)
+    from matplotlib.ticker import MaxNLocator
+
+    shown = arms_shown(data.share, named=[int(np.argmax(data.means))])
+    names = short_names([data.names[arm] for arm in shown])
+    labels = [label(name, f"({data.means[arm]:g})") for name, arm in zip(names, shown, strict=True)]
+    rows, height = label_rows(labels)
+    figure = new_figure(0.95 + height)
     axes = figure.add_subplot()
-    rows = np.arange(arms)
-    reach = [max(pair) for pair in zip(data.high, data.ideal, strict=True)]
-    axes.hlines(rows, 0, reach, color=PALE, lw=0.8, zorder=0)
-    axes.hlines(rows, data.low, data.high, color=BLUE, lw=3.5, alpha=0.4)
-    axes.plot(data.share, rows, ls="", marker="o", color=BLUE, ms=6)
-    axes.plot(data.ideal, rows, ls="", marker="D", mfc="none", mec=BLACK, ms=8)
-    _label_marks(axes, data)
-    shown = [f"{name} ({mean:g})" for name, mean in zip(data.names, data.means, strict=True)]
-    axes.set_yticks(rows, shown)
-    axes.set_ylim(arms - 0.5, -0.8)
-    axes.set_xlim(0, 1.12 * max(*data.high, *data.ideal))
+    share, low, high, ideal = (
+        np.array(part)[shown] for part in (data.share, data.low, data.high, data.ideal)
+    )
+    axes.hlines(rows, 0, np.maximum(high, ideal), color=PALE, lw=0.8, zorder=0)
+    axes.hlines(rows, low, high, color=BLUE, lw=3.5, alpha=0.4)
+    axes.plot(share, rows, ls="", marker="o", color=BLUE, ms=6)
+    axes.plot(ideal, rows, ls="", marker="D", mfc="none", mec=BLACK, ms=8)
+    axes.set_yticks(rows, labels)
+    axes.set_ylim(height, 0)
+    axes.set_xlim(0, 1.12 * max(*high, *ideal))
+    axes.xaxis.set_major_locator(MaxNLocator(4))
     axes.xaxis.set_major_formatter(lambda x, _: f"{100 * x:g} %")
-    axes.set_xlabel("share of the samples")
+    figure.supxlabel(KEY, fontsize=TYPE)
     open_frame(axes, "left")
     axes.tick_params(axis="y", length=0)
-    write_title(axes, title)
+    note(axes, left_out_words(len(shown), len(data.names)))
+    write_title(figure, title)
     return figure
-
-
-def _label_marks(axes: "Axes", data: Allocation) -> None:
-    """Say at the best arm which mark is which, on the outer side of each."""
-    top = int(np.argmax(data.means))
-    marks = ((data.share[top], "mean of the runs", BLUE), (data.ideal[top], "ideal", BLACK))
-    rightmost = max(marks)
-    for mark in marks:
-        at, words, color = mark
-        end = mark == rightmost
-        axes.annotate(
-            words,
-            (at, top),
-            xytext=(9 if end else -9, 9),
-            textcoords="offset points",
-            ha="left" if end else "right",
-            color=color,
-            fontsize=8.5,
-        )

@@ -1,6 +1,5 @@
 """The distribution of samples: the share of runs that are done, against samples."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -10,8 +9,8 @@ import numpy as np
 from discreet.arrays import Floats
 from discreet.errors import InvalidInputError
 from discreet.reports.charts.style import (
-    COLORS,
-    PATTERNS,
+    arm_look,
+    key,
     new_figure,
     open_frame,
     people_axis,
@@ -61,42 +60,26 @@ def draw_distribution(data: Distribution, title: str = "") -> "Figure":
     """The share of runs that are done, against samples. A line below 100 % has
     unstopped runs.
     """
-    figure = new_figure(5.0, 3.5)
+    figure = new_figure(2.6)
     axes = figure.add_subplot()
     axes.set(xscale="log", ylim=(0, 1.02))
-    medians = [float(np.median(mine)) if len(mine) else math.inf for mine in data.samples]
-    quickest = medians.index(min(medians))
     for line, samples in enumerate(data.samples):
         if len(samples):
-            _draw_line(axes, data, line, left=line == quickest)
+            _draw_line(axes, data, line)
     people_axis(axes)
     axes.yaxis.set_major_formatter(lambda y, _: f"{100 * y:.0f} %")
     axes.set(xlabel="people (samples)", ylabel="runs that are done")
     open_frame(axes)
-    axes.margins(x=0.1)
-    write_title(axes, title)
+    write_title(figure, title)
+    key(figure, axes)
     return figure
 
 
-def _draw_line(axes: "Axes", data: Distribution, line: int, left: bool) -> None:
-    """One simulation with its name beside it, on the left of the quickest, where
-    nothing else is.
-    """
+def _draw_line(axes: "Axes", data: Distribution, line: int) -> None:
+    """One simulation, and its name for the key."""
     samples = data.samples[line]
     share = np.arange(1, len(samples) + 1) / data.runs[line]
-    color = COLORS[line % len(COLORS)]
-    pattern = PATTERNS[line % len(PATTERNS)]
+    look = arm_look(line)
     steps = (np.r_[samples[0], samples], np.r_[0.0, share])
-    axes.step(*steps, where="post", color=color, ls=pattern, lw=1.7)
-    at = min(int(len(samples) * (line + 1) / (len(data.labels) + 1)), len(samples) - 1)
-    axes.annotate(
-        data.labels[line],
-        (samples[at], share[at]),
-        xytext=(-7 if left else 7, 0),
-        textcoords="offset points",
-        ha="right" if left else "left",
-        va="center",
-        color=color,
-        bbox={"fc": "white", "ec": "none", "pad": 1.2, "alpha": 0.85},
-        zorder=5,
-    )
+    style = {"color": look.color, "ls": look.pattern, "lw": 1.7}
+    axes.step(*steps, where="post", **style, label=data.labels[line])

@@ -7,16 +7,18 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from discreet.arrays import Floats
+from discreet.reports.arms import MOST_SHOWN, left_out_words, short_names
 from discreet.reports.charts.style import (
     End,
     arm_look,
+    label,
     label_ends,
     new_figure,
+    note,
     open_frame,
     short_numbers,
     styled,
 )
-from discreet.words import cut
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,8 +27,6 @@ if TYPE_CHECKING:
 EVERYBODY = "all"
 """What the line of all people is called."""
 NOWHERE = "no site"
-FEW_SITES = 12
-"""Sites that have a line of their own; the others are in that of all."""
 POINTS = 400
 """Of the picture; of more calls some are left out."""
 
@@ -50,6 +50,8 @@ class Enrolment:
     people: Floats
     """[row, line]"""
     dated: bool
+    sites: int = 0
+    """In all; the smallest of many have no line, and are in that of all."""
 
 
 def enrolment(arrivals: Iterable[Arrival]) -> Enrolment | None:
@@ -66,7 +68,7 @@ def enrolment(arrivals: Iterable[Arrival]) -> Enrolment | None:
         counts[row, sites.index(one.site)] = one.people
     sums = counts.cumsum(axis=0)
     total = sums.sum(axis=1)
-    large = np.argsort(-sums[-1], kind="stable")[:FEW_SITES]
+    large = np.argsort(-sums[-1], kind="stable")[:MOST_SHOWN]
     shown = [*(sums[:, line] for line in large), total] if sites != [None] else [total]
     names = [sites[line] or NOWHERE for line in large] if sites != [None] else []
     at = np.array([one.at or 0.0 for one in came]) if dated else total
@@ -75,28 +77,31 @@ def enrolment(arrivals: Iterable[Arrival]) -> Enrolment | None:
         shown = shown[:-1]  # all people against all people
     else:
         names.append(EVERYBODY)
-    return Enrolment(tuple(names), at[kept], np.stack(shown, axis=1)[kept], dated)
+    people = np.stack(shown, axis=1)[kept]
+    return Enrolment(tuple(names), at[kept], people, dated, len(sites))
 
 
 @styled
 def draw_enrolment(data: Enrolment) -> "Figure":
     """A labelled step line for each site, and where times are known one for all."""
-    figure = new_figure(5.2, 3.3)
+    figure = new_figure(2.8)
     axes = figure.subplots()
     x = data.at.astype("datetime64[s]") if data.dated else data.at
     ends = list[End]()
-    for line, name in enumerate(data.names):
+    for line, name in enumerate(short_names(data.names)):
         look, y = arm_look(line), data.people[:, line]
         whole = data.dated and line == len(data.names) - 1
         axes.step(x, y, where="post", color=look.color, ls=look.pattern, lw=2.2 if whole else 1.4)
         axes.plot(x[-1:], y[-1:], ls="", marker=look.marker, ms=4, color=look.color)
-        ends.append(End(f"{cut(name)} ({y[-1]:,.0f})", float(y[-1]), look.color))
+        ends.append(End(label(name, f"({y[-1]:,.0f})"), float(y[-1]), look.color))
     axes.set_ylim(0, 1.05 * float(data.people.max()))
-    label_ends(axes, ends, False)
     axes.set_ylabel("people assigned")
     short_numbers(axes.yaxis)
     _time_axis(axes, data)
     open_frame(axes)
+    drawn = len(data.names) - data.dated
+    note(axes, left_out_words(drawn, max(drawn, data.sites if drawn else 0), "sites"))
+    label_ends(axes, ends, False)
     return figure
 
 
@@ -114,4 +119,4 @@ def _time_axis(axes: "Axes", data: Enrolment) -> None:
     locator = AutoDateLocator(minticks=3, maxticks=6)  # type: ignore[no-untyped-call]
     axes.xaxis.set_major_locator(locator)
     axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
-    axes.set_xlabel("time (UTC)")
+    axes.set_xlabel("time (UTC)", loc="left")  # on the right is which month or day

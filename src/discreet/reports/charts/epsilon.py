@@ -15,6 +15,7 @@ from discreet.reports.charts.style import (
     GREY,
     PALE,
     End,
+    label,
     label_ends,
     label_line,
     new_figure,
@@ -193,7 +194,7 @@ def draw_samples_by_epsilon(
     """
     if scale not in SCALES:
         raise InvalidInputError(f"scale must be log-log or log-linear; got {quoted(scale)}")
-    figure = new_figure(5.4, 4.0)
+    figure = new_figure(3.2)
     axes = figure.add_subplot()
     log = scale == "log-log"
     floor, top = limits or sample_limits([data], log)
@@ -201,10 +202,10 @@ def draw_samples_by_epsilon(
     _epsilon_limits(axes, data)
     ends = _draw_bound(axes, data, floor)
     ends += [_draw_curve(axes, curve, floor) for curve in data.curves]
-    label_ends(axes, ends, log)
     _samples_axis(axes, data.statistic, log)
     _epsilon_axis(axes)
-    write_title(axes, data.title, note)
+    write_title(figure, data.title, note)
+    label_ends(axes, ends, log)
     return figure
 
 
@@ -250,7 +251,7 @@ def _draw_curve(axes: "Axes", curve: Curve, floor: float) -> End:
             mark = {"marker": marker, "ms": style["ms"], "mfc": face, "mec": color}
             axes.plot(x[some], y[some], ls="", **mark, zorder=4)
     known = np.flatnonzero(np.isfinite(y))
-    return End(curve.label, float(y[known[-1]]) if len(known) else math.nan, color)
+    return End(label(curve.label), float(y[known[-1]]) if len(known) else math.nan, color)
 
 
 def _samples_axis(axes: "Axes", statistic: str, log: bool) -> None:

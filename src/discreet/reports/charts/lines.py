@@ -10,6 +10,7 @@ from discreet.reports.charts.style import (
     End,
     arm_look,
     few_ticks,
+    label,
     label_ends,
     new_figure,
     open_frame,
@@ -62,7 +63,7 @@ def draw_lines(data: Lines) -> "Figure":
     """Lines with their names where they end. Hollow marks: some runs had not
     stopped.
     """
-    figure = new_figure(5.4, 4.0)
+    figure = new_figure(3.2)
     axes = figure.add_subplot()
     scales = {True: "log", False: "linear"}
     axes.set(xscale=scales[data.log_across], yscale=scales[data.log_up])
@@ -77,10 +78,10 @@ def draw_lines(data: Lines) -> "Figure":
         for x, y, share in zip(line.x, line.y, line.unstopped, strict=True):
             face = "white" if share > 0 else color
             axes.plot([x], [y], marker=marker or ".", ms=4.5, mfc=face, mec=color, zorder=4)
-        ends.append(End(line.label, _last(line.y), color))
+        ends.append(End(label(line.label), _last(line.y), color))
     for level in data.levels:
         axes.axhline(level.value, color=BLACK, lw=0.9, zorder=2)
-        ends.append(End(level.label, level.value, BLACK))
+        ends.append(End(label(level.label), level.value, BLACK))
     axes.set(xlabel=data.across, ylabel=data.up)
     if data.log_up:
         low, high = axes.get_ylim()
@@ -89,8 +90,8 @@ def draw_lines(data: Lines) -> "Figure":
     if data.log_across:
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     open_frame(axes)
+    write_title(figure, data.title)
     label_ends(axes, ends, data.log_up)
-    write_title(axes, data.title)
     return figure
 
 

@@ -9,7 +9,10 @@ from discreet.errors import InvalidInputError
 from discreet.reports.charts.style import (
     BLACK,
     DASH,
+    TYPE,
+    label,
     label_line,
+    label_rows,
     new_figure,
     open_frame,
     people_axis,
@@ -21,6 +24,9 @@ from discreet.words import short_people
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+
+KEY = "people: ● median, ◇ lower bound;\neight of ten trials end within the bar"
 
 
 @dataclass(frozen=True)
@@ -45,42 +51,38 @@ def draw_people(rows: Sequence[PeopleRow], title: str = "", limit: float | None 
     """
     if not rows:
         raise InvalidInputError("there is nothing to draw: give at least one row")
-    figure = new_figure(5.0, 1.35 + 0.46 * len(rows))
+    labels = [label(row.label) for row in rows]
+    places, height = label_rows(labels, 0.38)
+    figure = new_figure(1.0 + height)
     axes = figure.add_subplot()
     axes.set_xscale("log")
-    for place, row in enumerate(rows):
+    for place, row in zip(places, rows, strict=True):
         axes.hlines(place, row.low, row.high, color="#7fb2d6", lw=7)
         axes.plot([row.middle], [place], ls="", marker="o", color=BLACK, ms=6)
         axes.plot([row.bound], [place], ls="", marker="D", mfc="white", mec=BLACK, ms=6)
-        _label(axes, row.middle, place, short_people(row.middle), 9)
-    _label(axes, rows[0].bound, 0, "lower bound", -11, "right")
-    _label(axes, rows[0].middle, 0, "median", -11, "left")
+        _label(axes, row.middle, place)
     if limit is not None:
         axes.axvline(limit, color=BLACK, lw=0.9, ls=DASH, zorder=0)
         label_line(axes, limit, f"maximum {limit:,.0f}")
-    axes.set_yticks(range(len(rows)), [row.label for row in rows])
-    axes.set_ylim(len(rows) - 0.45, -0.75)
+    axes.set_yticks(places, labels)
+    axes.set_ylim(height, -0.05)
     axes.margins(x=0.12)
     axes.tick_params(axis="y", length=0)
     people_axis(axes)
-    axes.set_xlabel("people; eight of ten trials end within the bar")
+    figure.supxlabel(KEY, fontsize=TYPE)
     open_frame(axes, "left")
-    write_title(axes, title)
+    write_title(figure, title)
     return figure
 
 
-def _label(
-    axes: "Axes", x: float, y: float, words: str, above: float, side: str = "center"
-) -> None:
-    """Small words above a point, or below it."""
-    if math.isfinite(x):
+def _label(axes: "Axes", people: float, row: float) -> None:
+    """The number above its mark."""
+    if math.isfinite(people):
         axes.annotate(
-            words,
-            (x, y),
-            xytext=(0, above),
+            short_people(people),
+            (people, row),
+            xytext=(0, 10),
             textcoords="offset points",
-            ha=side,
+            ha="center",
             va="center",
-            fontsize=8,
-            bbox={"fc": "white", "ec": "none", "pad": 0.6},
         )

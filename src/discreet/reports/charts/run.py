@@ -4,13 +4,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from discreet.reports.arms import arms_shown, left_out_words, short_names
 from discreet.reports.charts.style import (
     BLACK,
     GREY,
+    TYPE,
     End,
     arm_look,
+    label,
     label_ends,
     new_figure,
+    note,
     open_frame,
     people_axis,
     styled,
@@ -25,111 +29,130 @@ if TYPE_CHECKING:
     from discreet.simulation.paths import RunPath
 
 MANY_LOOKS = 50
-"""Looks from which the bonuses are drawn as lines, not one by one."""
+"""Looks from which intervals are drawn as bands, not one by one."""
+ROW, LINE = 0.17, 0.16
+"""Inches of an arm's row of releases, and of a line of a label."""
+SHORT = 14
+"""Characters of a name beside such a row."""
 
 
 @styled
 def draw_path(path: "RunPath", title: str = "") -> "Figure":
-    """Three panels over the samples: private means with their bonus, evidence,
+    """Three panels over the samples: private means with their intervals, evidence,
     releases.
     """
-    arms = len(path.names)
-    figure = new_figure(5.4, 5.6 + 0.1 * arms)
-    ratios = [3.0, 1.7, 0.35 + 0.16 * arms]
-    means, evidence, releases = figure.subplots(3, 1, sharex=True, height_ratios=ratios)
+    shown = path_arms(path)
+    names = short_names([path.names[arm] for arm in shown])
+    lines = sum(label(name).count("\n") + 1 for name in names) + 1
+    heights = max(2.0, LINE * lines), 1.3, ROW * len(shown) + 0.1
+    figure = new_figure(sum(heights) + 1.6)
+    means, evidence, releases = figure.subplots(3, 1, sharex=True, height_ratios=heights)
     means.set_xscale("log")
     dense = path.thinned or len(path.samples) > MANY_LOOKS
-    _draw_means(means, path, dense)
-    _draw_evidence(evidence, path, dense)
-    _draw_releases(releases, path)
+    _draw_evidence(evidence, path, shown, dense)
+    _draw_releases(releases, path, shown)
     for axes in (means, evidence, releases):
         open_frame(axes)
-    people_axis(releases)
     end = f"{short_people(path.samples[-1])} people" if path.stopped else "hit the cap"
-    write_title(means, title or f"One run of {path.strategy} ({path.threshold} threshold): {end}")
+    title = title or f"One run of {path.strategy} ({path.threshold} threshold): {end}"
+    write_title(figure, title, left_out_words(len(shown), len(path.names)))
+    _draw_means(means, path, shown, dense)
     return figure
 
 
-def _draw_means(axes: "Axes", path: "RunPath", dense: bool) -> None:
-    """The private mean of each arm, with its bonus in thin lines."""
+def path_arms(path: "RunPath") -> list[int]:
+    """The arms that are drawn of a run: the named one, those still in, the best."""
+    last = path.evidence[-1]
+    unknown = np.isnan(path.means[-1]).all()
+    better = np.where(np.isnan(last), np.inf, -last) if unknown else path.means[-1]
+    return arms_shown(better, last >= 1, [path.recommendation])
+
+
+def _draw_means(axes: "Axes", path: "RunPath", shown: list[int], dense: bool) -> None:
+    """The private mean of each arm with its interval, and the names."""
     ends = []
-    for arm, name in enumerate(path.names):
-        look = arm_look(arm)
+    names = short_names([path.names[arm] for arm in shown])
+    for place, (arm, name) in enumerate(zip(shown, names, strict=True)):
+        look = arm_look(place)
         mean = path.means[:, arm]
         chosen = arm == path.recommendation
         width = 2.2 if chosen else 1.3
         axes.step(path.samples, mean, where="post", color=look.color, ls=look.pattern, lw=width)
-        _draw_bonus(axes, path, arm, dense)
+        _draw_interval(axes, path, arm, look.color, dense)
         if not path.thinned:
             fresh = path.released[:, arm]
             x = path.samples[fresh]
             size = 2 if dense else 4
             axes.plot(x, mean[fresh], ls="", marker=look.marker, ms=size, color=look.color)
         if not np.isnan(mean[-1]):
-            ends.append(End(name + (" ← named" if chosen else ""), float(mean[-1]), look.color))
-    _mean_limits(axes, path)
+            words = label(name, "← named" if chosen else "")
+            ends.append(End(words, float(mean[-1]), look.color))
+    _mean_limits(axes, path, shown)
+    axes.set_ylabel("private mean")
+    people_axis(axes)
     if ends:
+        note(axes, path.interval_words)
         label_ends(axes, ends, False)
     else:
-        words = "no means: only differences between arms were released"
+        words = "no means: only differences\nbetween arms were released"
         axes.annotate(words, (0.5, 0.5), xycoords="axes fraction", ha="center", color=GREY)
-    axes.set_ylabel("private mean")
-    words = f"thin lines: the mean plus {path.bonus_words}"
-    axes.annotate(words, (0, 1.01), xycoords="axes fraction", fontsize=8, color=GREY)
 
 
-def _draw_bonus(axes: "Axes", path: "RunPath", arm: int, dense: bool) -> None:
-    """A thin line of means with bonus, or a stroke from each released mean."""
-    color = arm_look(arm).color
-    mean = path.means[:, arm]
-    upper = mean + path.bonus[:, arm]
+def _draw_interval(axes: "Axes", path: "RunPath", arm: int, color: str, dense: bool) -> None:
+    """A pale band, or a stroke with ends through each released mean."""
+    low, high = path.low[:, arm], path.high[:, arm]
     if dense:
-        axes.plot(path.samples, upper, color=color, lw=0.5)
+        axes.fill_between(path.samples, low, high, step="post", color=color, alpha=0.1, lw=0)
         return
     fresh = path.released[:, arm]
     x = path.samples[fresh]
-    axes.vlines(x, mean[fresh], upper[fresh], color=color, lw=0.6)
-    axes.plot(x, upper[fresh], ls="", marker="_", ms=5, mew=0.6, color=color)
+    axes.vlines(x, low[fresh], high[fresh], color=color, lw=0.6)
+    for end in (low, high):
+        axes.plot(x, end[fresh], ls="", marker="_", ms=5, mew=0.6, color=color)
 
 
-def _mean_limits(axes: "Axes", path: "RunPath") -> None:
-    """Show [0, 1]; the first noisy means and bonuses may leave the picture."""
-    later = path.means[len(path.samples) // 3 :]
+def _mean_limits(axes: "Axes", path: "RunPath", shown: list[int]) -> None:
+    """Show [0, 1]; the first noisy means may leave the picture."""
+    later = path.means[len(path.samples) // 3 :, shown]
     low = float(np.min(later, initial=1.0, where=~np.isnan(later)))
     high = float(np.max(later, initial=0.0, where=~np.isnan(later)))
     axes.set_ylim(max(min(0.0, low) - 0.05, -0.6), min(max(1.0, high) + 0.05, 1.6))
 
 
-def _draw_evidence(axes: "Axes", path: "RunPath", dense: bool) -> None:
+def _draw_evidence(axes: "Axes", path: "RunPath", shown: list[int], dense: bool) -> None:
     """The evidence against each arm, and the threshold it has to reach."""
-    for arm in range(len(path.names)):
-        look = arm_look(arm)
+    for place, arm in enumerate(shown):
+        look = arm_look(place)
         line = {"color": look.color, "ls": look.pattern, "marker": "" if dense else look.marker}
         width = 2.2 if arm == path.recommendation else 1.3
         axes.step(path.samples, path.evidence[:, arm], where="post", **line, lw=width, ms=3)
     axes.axhline(1, color=BLACK, lw=0.9)
     beside = ("axes fraction", "data")
     axes.annotate("threshold", (1.035, 1), xycoords=beside, va="center", annotation_clip=False)
-    top = np.nanmax(np.where(np.isfinite(path.evidence), path.evidence, 0.0))
+    seen = path.evidence[:, shown]
+    top = np.nanmax(np.where(np.isfinite(seen), seen, 0.0))
     axes.set_ylim(0, min(max(1.25, 1.1 * float(top)), 3.0))
     axes.set_ylabel("evidence")
-    axes.annotate(path.evidence_words, (0, 1.02), xycoords="axes fraction", fontsize=8, color=GREY)
+    note(axes, path.evidence_words)
 
 
-def _draw_releases(axes: "Axes", path: "RunPath") -> None:
-    """A stroke for each release, or a bar where every sample is one."""
-    arms = len(path.names)
-    for arm in range(arms):
-        color = arm_look(arm).color
+def _draw_releases(axes: "Axes", path: "RunPath", shown: list[int]) -> None:
+    """A stroke for each release, or a bar where every sample is one; the names on the
+    side where the lines have theirs.
+    """
+    for place, arm in enumerate(shown):
+        color = arm_look(place).color
         if path.thinned:
-            axes.hlines(arm, path.samples[0], path.samples[-1], color=color, lw=4, alpha=0.5)
+            axes.hlines(place, path.samples[0], path.samples[-1], color=color, lw=4, alpha=0.5)
         else:
             fresh = path.released[:, arm]
-            place = np.full(fresh.sum(), arm)
-            axes.plot(path.samples[fresh], place, ls="", marker="|", ms=8, color=color)
-    axes.set_yticks(range(arms), path.names)
-    axes.set_ylim(arms - 0.4, -0.6)
+            row = np.full(fresh.sum(), place)
+            axes.plot(path.samples[fresh], row, ls="", marker="|", ms=8, color=color)
+    names = short_names([path.names[arm] for arm in shown], SHORT)
+    axes.yaxis.tick_right()
+    axes.set_yticks(range(len(shown)), names)
+    axes.set_ylim(len(shown) - 0.4, -0.6)
     axes.tick_params(axis="y", length=0)
     words = "every sample is a release" if path.thinned else f"looks: {len(path.samples)}"
-    axes.annotate(words, (0, 1.02), xycoords="axes fraction", fontsize=8, color=GREY)
-    axes.set_xlabel("people (samples)")
+    note(axes, words)
+    axes.set_xlabel("people (samples)", fontsize=TYPE)

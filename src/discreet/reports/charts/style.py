@@ -9,7 +9,11 @@ in black and white says the same.
 import functools
 import io
 import math
-from collections.abc import Callable, Sequence
+import unicodedata
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
 from discreet.errors import MissingExtraError
@@ -19,6 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
+    from matplotlib.text import Text
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -46,14 +51,30 @@ OTHER: dict[str, Any] = {"color": GREY, "ls": DASH_DOT, "marker": "*"}
 COLORS = (BLACK, BLUE, "#d55e00", "#007a5a", "#aa4480", "#8a5a00", GREY)
 PATTERNS: tuple[Any, ...] = ("-", DASH, DOT, DASH_DOT, FINE)
 MARKERS = ("o", "D", "s", "^", "v", "P", "X")
-LABEL_ROOM = 0.058
-"""Least distance of two labels, as a share of the axis."""
+WIDTH = 3.6
+"""Of every picture, in inches: a column of a journal. On a phone, 350 px wide, the
+smallest type then has 12 px, and no picture needs a layout of its own there.
+"""
+TYPE = 9.0
+"""Points of the smallest type, and of nearly all."""
+TITLE = 10.0
+LABEL = 78.0
+"""Points of the longest line of a label."""
+GAP = 2.0
+"""Points between two labels."""
+LRM = "\u200e"
+"""After a name written from right to left: what follows stays on its right."""
 RC: Any = {
     "svg.fonttype": "none",
+    "pdf.fonttype": 42,
     "text.parse_math": False,
     "svg.hashsalt": "discreet",
-    "font.size": 9.5,
-    "axes.titlesize": 10.5,
+    "font.size": TYPE,
+    "axes.titlesize": TITLE,
+    "axes.labelsize": TYPE,
+    "xtick.labelsize": TYPE,
+    "ytick.labelsize": TYPE,
+    "legend.fontsize": TYPE,
     "axes.linewidth": 0.8,
     "axes.unicode_minus": True,
 }
@@ -90,18 +111,38 @@ def styled(draw: Callable[P, T]) -> Callable[P, T]:
     def inner(*args: P.args, **kwargs: P.kwargs) -> T:
         require_matplotlib()
         import matplotlib as mpl
+        import matplotlib.figure
 
         with mpl.rc_context(RC):
-            return draw(*args, **kwargs)
+            drawn = draw(*args, **kwargs)
+            if isinstance(drawn, mpl.figure.Figure):
+                spare_ticks(drawn)
+            return drawn
 
     return inner
 
 
-def new_figure(width: float, height: float) -> "Figure":
-    """An empty figure of that size in inches."""
+def new_figure(height: float) -> "Figure":
+    """An empty figure, as wide as all are and of that height in inches."""
     from matplotlib.figure import Figure
 
-    return Figure(figsize=(width, height), layout="constrained")
+    return Figure(figsize=(WIDTH, height), layout="constrained")
+
+
+@contextmanager
+def any_letters() -> Iterator[None]:
+    """A name may have letters that matplotlib's font lacks: boxes in a PNG, while in an
+    SVG the reader's own font has them.
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r"Glyph .* missing from", UserWarning)
+        yield
+
+
+def settle(figure: "Figure") -> None:
+    """Lay the figure out, so that texts and axes can be measured."""
+    with any_letters():
+        figure.draw_without_rendering()
 
 
 @styled
@@ -110,12 +151,9 @@ def render(figure: "Figure", kind: str = "svg", dpi: int = 160) -> bytes:
 
     Its layout is settled once.
     """
-    import warnings
-
     buffer = io.BytesIO()
     meta = {"svg": {"Date": None, "Creator": None}, "pdf": {"CreationDate": None}}.get(kind)
-    with warnings.catch_warnings():  # a name may have signs that the font lacks: boxes then
-        warnings.filterwarnings("ignore", r"Glyph .* missing from", UserWarning)
+    with any_letters():
         figure.savefig(buffer, format=kind, dpi=dpi, metadata=meta)
     figure.set_layout_engine("none")
     return buffer.getvalue()
@@ -133,51 +171,142 @@ def arm_look(arm: int) -> Look:
     """Colour, pattern and marker of an arm."""
     return Look(
         COLORS[arm % len(COLORS)],
-        PATTERNS[(arm // 2 + arm) % len(PATTERNS)],
-        MARKERS[arm % len(MARKERS)],
+        PATTERNS[(arm + arm // len(COLORS)) % len(PATTERNS)],
+        MARKERS[(arm + 2 * (arm // len(COLORS))) % len(MARKERS)],
     )
 
 
 # --- labels ---------------------------------------------------------------------------
 
 
+@functools.lru_cache(4096)
+def text_width(words: str, size: float = TYPE) -> float:
+    """Points that words on one line take."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import text_to_path
+
+    with any_letters():
+        size_of = text_to_path.get_text_width_height_descent(
+            words, FontProperties(size=size), False
+        )
+    return float(size_of[0])
+
+
+def fold(words: str, width: float, size: float = TYPE) -> str:
+    """Words broken into lines of at most that many points, between words where that
+    can be.
+    """
+    lines = [""]
+    for word in words.split():
+        longer = f"{lines[-1]} {word}".lstrip()
+        if text_width(longer, size) <= width:
+            lines[-1] = longer
+            continue
+        lines.append("")
+        for sign in word:
+            if lines[-1] and text_width(lines[-1] + sign, size) > width:
+                lines.append("")
+            lines[-1] += sign
+    return "\n".join(lines).lstrip("\n")
+
+
+def label(name: str, more: str = "") -> str:
+    """A short name in lines that are short enough for a label, and `more` after it."""
+    lines = fold(name, LABEL).split("\n")
+    if any(unicodedata.bidirectional(sign) in ("R", "AL") for sign in name):
+        lines[-1] += LRM
+    if more and text_width(f"{lines[-1]} {more}") <= LABEL:
+        return "\n".join(lines) + f" {more}"
+    return "\n".join([*lines, *([more] if more else [])])
+
+
+def label_rows(labels: Sequence[str], least: float = 0.28) -> tuple[list[float], float]:
+    """The middles of rows that have room for their labels, from the top in inches; and
+    the height of all.
+    """
+    heights = [max(least, 0.1 + 0.16 * (words.count("\n") + 1)) for words in labels]
+    return [sum(heights[:i]) + height / 2 for i, height in enumerate(heights)], sum(heights)
+
+
 def label_ends(axes: "Axes", ends: Sequence[End], log: bool) -> None:
-    """Names at the right end of the lines, moved apart where they would overlap."""
+    """Names at the right end of the lines, moved apart where they would overlap; the
+    picture grows where they need more room than it has. It is drawn last, when the rest
+    of the picture has its place.
+    """
     low, high = axes.get_ylim()
 
     def place(y: float) -> float:
-        if log:
-            return math.log(y / low) / math.log(high / low)
-        return (y - low) / (high - low)
+        share = math.log(y / low) / math.log(high / low) if log else (y - low) / (high - low)
+        return min(max(share, 0.0), 1.0)
 
-    seen = [end for end in ends if math.isfinite(end.value)]
-    known = sorted((min(max(place(end.value), 0.0), 1.0), end) for end in seen)
-    spots = _apart([at for at, _ in known])
-    for spot, (at, end) in zip(spots, known, strict=True):
+    known = sorted(
+        ((place(end.value), end) for end in ends if math.isfinite(end.value)),
+        key=lambda one: one[0],
+    )
+    inside = axes.transAxes
+    texts = []
+    for _, end in known:
         weight = "bold" if end.label == "bet-se" else "normal"
-        color = end.color
-        inside = axes.transAxes
-        axes.text(1.04, spot, end.label, transform=inside, va="center", color=color, weight=weight)
-        axes.plot([1.0, 1.033], [at, spot], transform=inside, color=color, lw=0.5, clip_on=False)
+        look: dict[str, Any] = {"color": end.color, "weight": weight, "linespacing": 1.05}
+        texts.append(axes.text(1.04, 0.5, end.label, transform=inside, va="center", **look))
+    spots = _spots(axes, texts, [at for at, _ in known])
+    for text, spot, (at, end) in zip(texts, spots, known, strict=True):
+        text.set_y(spot)
+        leader: dict[str, Any] = {"color": end.color, "lw": 0.5, "clip_on": False}
+        axes.plot([1.0, 1.033], [at, spot], transform=inside, **leader)
 
 
-def _apart(spots: list[float]) -> list[float]:
-    """The places of labels, in order, with room between any two and none below the
-    axis.
+def _spots(axes: "Axes", texts: "Sequence[Text]", wanted: list[float]) -> list[float]:
+    """Where the middle of each label comes, as a share of the axis; the picture is made
+    taller until all have room.
     """
-    for _ in range(200):
-        for i in range(len(spots) - 1):
-            overlap = LABEL_ROOM - (spots[i + 1] - spots[i])
-            if overlap > 1e-9:
-                spots[i] -= overlap / 2
-                spots[i + 1] += overlap / 2
-        shift = max(0.0, 0.01 - min(spots, default=0.01))
-        spots = [spot + shift for spot in spots]
-    return spots
+    figure = axes.get_figure(root=True)
+    if figure is None or not texts:
+        return wanted
+    for _ in range(6):
+        settle(figure)
+        room = axes.get_window_extent().height
+        heights = [text.get_window_extent().height + GAP * figure.dpi / 72 for text in texts]
+        if sum(heights) <= room:
+            break
+        figure.set_size_inches(WIDTH, figure.get_size_inches()[1] * sum(heights) / room + 0.02)
+    return _apart(wanted, [height / room for height in heights])
+
+
+def _apart(wanted: Sequence[float], heights: Sequence[float]) -> list[float]:
+    """The places of labels, in order, as near to those wanted as they can be without
+    one reaching into another or beyond the axis.
+    """
+    below = [sum(heights[:i]) for i in range(len(heights))]
+    pools = list[tuple[float, int]]()  # (sum, count) of neighbours that touch
+    for at, height, under in zip(wanted, heights, below, strict=True):
+        total, count = at - height / 2 - under, 1
+        while pools and pools[-1][0] / pools[-1][1] > total / count:
+            before = pools.pop()
+            total, count = total + before[0], count + before[1]
+        pools.append((total, count))
+    starts = [total / count for total, count in pools for _ in range(count)]
+    free = max(0.0, 1 - sum(heights))
+    return [
+        min(max(start, 0.0), free) + under + height / 2
+        for start, under, height in zip(starts, below, heights, strict=True)
+    ]
+
+
+def key(figure: "Figure", axes: "Axes") -> None:
+    """The names of lines that end in one place, under the picture with a piece of each;
+    the picture grows by as much.
+    """
+    lines, names = axes.get_legend_handles_labels()
+    if names:
+        folded = [fold(name, 72 * WIDTH - 48) for name in names]
+        rows = sum(name.count("\n") + 1 for name in folded)
+        figure.set_size_inches(WIDTH, figure.get_size_inches()[1] + rows * 1.35 * TYPE / 72)
+        figure.legend(lines, folded, loc="outside lower left", frameon=False, handlelength=3.5)
 
 
 def label_line(axes: "Axes", x: float, words: str, color: str = BLACK) -> None:
-    """Small words above the picture, over the place x."""
+    """Words above the picture, over the place x."""
     axes.annotate(
         words,
         (x, 1.0),
@@ -187,15 +316,21 @@ def label_line(axes: "Axes", x: float, words: str, color: str = BLACK) -> None:
         ha="center",
         va="bottom",
         color=color,
-        fontsize=8,
     )
 
 
-def write_title(axes: "Axes", title: str, note: str = "") -> None:
-    """The title, and a note on a line of its own."""
-    words = title + (f"\n{note}" if note else "")
+def note(axes: "Axes", *sentences: str) -> None:
+    """Sentences in grey above the axes, each on lines of its own."""
+    words = "\n".join(fold(one, 0.8 * 72 * WIDTH) for one in sentences if one)
     if words:
-        axes.set_title(words, loc="left", pad=16)
+        axes.set_title(words, loc="left", pad=4, color=GREY, fontsize=TYPE)
+
+
+def write_title(figure: "Figure", *lines: str) -> None:
+    """The title of the picture, and notes on lines of their own."""
+    words = "\n".join(fold(line, 0.97 * 72 * WIDTH, TITLE) for line in lines if line)
+    if words:
+        figure.suptitle(words, x=0.01, ha="left", fontsize=TITLE)
 
 
 # --- axes -----------------------------------------------------------------------------
@@ -241,3 +376,30 @@ def few_ticks(axis: "Axis", low: float, high: float) -> None:
     steps = (1.0, 2.0, 5.0) if near else (1.0,)
     axis.set_major_locator(LogLocator(subs=steps, numticks=20 if near else 7))
     axis.set_minor_locator(NullLocator())
+
+
+def spare_ticks(figure: "Figure") -> None:
+    """Leave out every other tick until no label reaches into its neighbour."""
+    from matplotlib.ticker import FixedLocator
+
+    for _ in range(6):
+        settle(figure)
+        crowded = [axes.xaxis for axes in figure.axes if _overprinted(axes.xaxis)]
+        if not crowded:
+            return
+        for axis in crowded:
+            low, high = sorted(axis.get_view_interval())
+            inside = [tick for tick in axis.get_majorticklocs() if low <= tick <= high]
+            axis.set_major_locator(FixedLocator(inside[::2]))
+
+
+def _overprinted(axis: "Axis") -> bool:
+    """Whether labels of an axis touch."""
+    low, high = sorted(axis.get_view_interval())
+    shown = [
+        tick.label1.get_window_extent()
+        for tick in axis.get_major_ticks()
+        if low <= tick.get_loc() <= high and tick.label1.get_visible() and tick.label1.get_text()
+    ]
+    room = GAP * axis.axes.figure.dpi / 72
+    return any(left.x1 + room > right.x0 for left, right in pairwise(shown))

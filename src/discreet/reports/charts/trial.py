@@ -7,17 +7,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet.arrays import Floats, Ints
+from discreet.reports.arms import left_out_words, short_names
 from discreet.reports.charts.style import (
     BLACK,
     End,
     arm_look,
+    label,
     label_ends,
     new_figure,
+    note,
     open_frame,
     people_axis,
     styled,
 )
-from discreet.words import cut
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,6 +46,8 @@ class TrialMeans:
     """What the means are, for the axis."""
     span: tuple[float, float]
     """The range of outcomes."""
+    shown: tuple[int, ...]
+    """The arms that are drawn."""
 
 
 @styled
@@ -51,23 +55,29 @@ def draw_means(data: TrialMeans) -> "Figure":
     """A labelled step line for each arm; the first noisy means may lie far outside, and
     leave the picture.
     """
-    figure = new_figure(5.2, 3.3)
+    figure = new_figure(2.8)
     axes = figure.subplots()
     axes.set_xscale("log")
     released = ~np.isnan(data.means)
-    ends = [_draw_arm(axes, data, arm) for arm in range(len(data.names)) if released[:, arm].any()]
+    names = short_names([data.names[arm] for arm in data.shown])
+    ends = [
+        _draw_arm(axes, data, arm, place, name)
+        for place, (arm, name) in enumerate(zip(data.shown, names, strict=True))
+        if released[:, arm].any()
+    ]
     _mean_limits(axes, data)
-    label_ends(axes, ends, False)
     axes.set_xlabel("people assigned")
     axes.set_ylabel(data.unit)
     open_frame(axes)
     people_axis(axes)
+    note(axes, left_out_words(len(data.shown), len(data.names)))
+    label_ends(axes, ends, False)
     return figure
 
 
-def _draw_arm(axes: "Axes", data: TrialMeans, arm: int) -> End:
+def _draw_arm(axes: "Axes", data: TrialMeans, arm: int, place: int, name: str) -> End:
     """The means of one arm; where the line ends."""
-    look = arm_look(arm)
+    look = arm_look(place)
     there = ~np.isnan(data.means[:, arm])
     x = data.people[there]
     y = data.means[there, arm]
@@ -76,8 +86,8 @@ def _draw_arm(axes: "Axes", data: TrialMeans, arm: int) -> End:
     fresh = np.append(True, np.diff(y) != 0)
     if fresh.sum() <= MANY_RELEASES:
         axes.plot(x[fresh], y[fresh], ls="", marker=look.marker, ms=4, color=look.color)
-    best = " ← best" if arm == data.chosen else ""
-    return End(cut(data.names[arm]) + best, float(y[-1]), look.color)
+    best = "← best" if arm == data.chosen else ""
+    return End(label(name, best), float(y[-1]), look.color)
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,19 +101,22 @@ class TrialEvidence:
     """[row, arm] of what puts an arm out; NaN while it leads, and where nothing is
     known.
     """
+    shown: tuple[int, ...]
+    """The arms that are drawn."""
 
 
 @styled
 def draw_evidence(data: TrialEvidence) -> "Figure":
     """A labelled step line for each arm, below the line from which on it is out."""
-    figure = new_figure(5.2, 3.3)
+    figure = new_figure(2.8)
     axes = figure.subplots()
     axes.set_xscale("log")
     ends = list[End]()
-    top = float(np.nanmax(data.shares, initial=0.0))
+    top = float(np.nanmax(data.shares[:, data.shown], initial=0.0))
     axes.set_ylim(0, min(max(1.2, 1.1 * top), 2.0))
-    for arm, name in enumerate(data.names):
-        look, y = arm_look(arm), data.shares[:, arm]
+    names = short_names([data.names[arm] for arm in data.shown])
+    for place, (arm, name) in enumerate(zip(data.shown, names, strict=True)):
+        look, y = arm_look(place), data.shares[:, arm]
         axes.step(data.people, y, where="post", color=look.color, ls=look.pattern, lw=1.5)
         fresh = np.isfinite(y)
         if 0 < fresh.sum() <= MANY_RELEASES:
@@ -111,23 +124,16 @@ def draw_evidence(data: TrialEvidence) -> "Figure":
                 data.people[fresh], y[fresh], ls="", marker=look.marker, ms=4, color=look.color
             )
         if math.isfinite(y[-1]):
-            out = " (out)" if y[-1] >= 1 else ""
-            ends.append(End(cut(name) + out, float(y[-1]), look.color))
+            out = "(out)" if y[-1] >= 1 else ""
+            ends.append(End(label(name, out), float(y[-1]), look.color))
     axes.axhline(1, color=BLACK, lw=0.9, zorder=0)
-    axes.annotate(
-        "enough to put an arm out",
-        (0.01, 1),
-        xycoords=("axes fraction", "data"),
-        xytext=(0, 3),
-        textcoords="offset points",
-        fontsize=8,
-    )
-    label_ends(axes, ends, False)
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
     axes.set_xlabel("people assigned")
     axes.set_ylabel("evidence against an arm")
     open_frame(axes)
     people_axis(axes)
+    note(axes, "at 100 % an arm is out", left_out_words(len(data.shown), len(data.names)))
+    label_ends(axes, ends, False)
     return figure
 
 
@@ -135,6 +141,7 @@ def _mean_limits(axes: "Axes", data: TrialMeans) -> None:
     """Show the range of outcomes, and a little more where means are there."""
     least, most = data.span
     room = 0.3 * (most - least)
-    low = max(float(np.nanmin(data.means)), least - room)
-    high = min(float(np.nanmax(data.means)), most + room)
+    means = data.means[:, data.shown]
+    low = max(float(np.nanmin(means, initial=most)), least - room)
+    high = min(float(np.nanmax(means, initial=least)), most + room)
     axes.set_ylim(low - room / 6, high + room / 6)

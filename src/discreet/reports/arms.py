@@ -1,0 +1,47 @@
+"""Which of many arms are shown where there is room for a dozen: one rule for every
+picture and table.
+"""
+
+import math
+from collections.abc import Sequence
+
+from discreet.arrays import Flags, Floats
+from discreet.words import cut
+
+MOST_SHOWN = 12
+"""Lines, rows or names of arms that people can still tell apart."""
+
+
+def arms_shown(
+    better: Sequence[float] | Floats,
+    out: Sequence[bool] | Flags = (),
+    named: Sequence[int | None] = (),
+) -> list[int]:
+    """The arms that matter, in their own order: all of up to a dozen. Of more first
+    those that are `named` (the best one, a control), then those that are not `out`, and
+    of these the ones whose number is larger; an arm without a number (NaN) comes last.
+    """
+    gone = out if len(out) else [False] * len(better)
+
+    def rank(arm: int) -> tuple[bool, bool, bool, float]:
+        number = float(better[arm])
+        unknown = math.isnan(number)
+        return arm not in named, bool(gone[arm]), unknown, 0.0 if unknown else -number
+
+    return sorted(sorted(range(len(better)), key=rank)[:MOST_SHOWN])
+
+
+def left_out_words(shown: int, count: int, what: str = "arms") -> str:
+    """How many are not shown; nothing if all are."""
+    return "" if shown == count else f"{shown} of {count:,} {what}; {count - shown:,} are left out"
+
+
+def short_names(names: Sequence[str], longest: int | None = None) -> list[str]:
+    """Names that are not too long; those that would look the same begin with their
+    number.
+    """
+    short = [cut(name) if longest is None else cut(name, longest) for name in names]
+    return [
+        one if short.count(one) == 1 else cut(f"{number}: {name}", len(one))
+        for number, (one, name) in enumerate(zip(short, names, strict=True), 1)
+    ]
