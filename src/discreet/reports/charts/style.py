@@ -141,8 +141,10 @@ def any_letters() -> Iterator[None]:
 
 def settle(figure: "Figure") -> None:
     """Lay the figure out, so that texts and axes can be measured."""
-    with any_letters():
-        figure.draw_without_rendering()
+    engine = figure.get_layout_engine()
+    if engine is not None:
+        with any_letters():
+            engine.execute(figure)
 
 
 @styled
@@ -299,7 +301,7 @@ def key(figure: "Figure", axes: "Axes") -> None:
     """
     lines, names = axes.get_legend_handles_labels()
     if names:
-        folded = [fold(name, 72 * WIDTH - 48) for name in names]
+        folded = [fold(name, 72 * WIDTH - 60) for name in names]
         rows = sum(name.count("\n") + 1 for name in folded)
         figure.set_size_inches(WIDTH, figure.get_size_inches()[1] + rows * 1.35 * TYPE / 72)
         figure.legend(lines, folded, loc="outside lower left", frameon=False, handlelength=3.5)
