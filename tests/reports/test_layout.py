@@ -71,10 +71,9 @@ def draw_shares(arms: int) -> Any:
 
 
 def draw_strategies(count: int) -> Any:
+    middle, low, high = (tuple(k / level for level in LEVELS) for k in (9, 8, 10))
     curves = [
-        charts.Curve(
-            "bet-se", name, LEVELS, *(tuple(k / e for e in LEVELS) for k in (9, 8, 10)), (0,) * 4
-        )
+        charts.Curve("bet-se", name, LEVELS, middle, low, high, (0,) * 4)
         for name in short_names(names(count))
     ]
     bound = tuple((level, 5 / level) for level in LEVELS)
@@ -141,7 +140,7 @@ def faults(figure: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     whole = figure.bbox
     boxes = [text.get_window_extent().padded(-0.5) for text in drawn]
     for text, box in zip(drawn, boxes, strict=True):
-        if text.get_fontsize() < TYPE:
+        if float(text.get_fontsize()) < TYPE:
             yield f"{text.get_text()!r} is small"
         if box.x0 < whole.x0 or box.x1 > whole.x1 or box.y0 < whole.y0 or box.y1 > whole.y1:
             yield f"{text.get_text()!r} leaves the picture"
