@@ -366,13 +366,3 @@ def answer(
 def names_of(kind: type) -> tuple[str, ...]:
     """The columns of a table of such records."""
     return tuple(field.name for field in fields(kind))
-
-
-def check_page(path: str, taken: Sequence[str] = ()) -> None:
-    """Refuse a page that could not be drawn or written, before the work is done, and
-    one of the files that are `taken`.
-    """
-    from discreet.reports import charts
-
-    charts.require_matplotlib()
-    check_writable(path, taken)

@@ -2,22 +2,18 @@
 a browser if there is one, and stopped.
 """
 
-import shutil
-import subprocess
-import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from discreet.errors import DiscreetError
+from discreet.reports.browser import take_picture
 from discreet.reports.terminal import say
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 SIZE = "1100,3600"
 """The page from its head to the record."""
-PATIENCE = 60
-"""Seconds for a browser to start, load the page and draw it."""
 
 
 def show_pages(url: str, name: str, folder: Path) -> None:
@@ -64,17 +60,8 @@ def _served(url: str, name: str) -> Iterator[str]:
 
 def _pictured(address: str, file: Path) -> Path | None:
     """A picture of a page, if there is a browser that makes one."""
-    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if browser is None:
+    try:
+        take_picture(address, file, SIZE)
+    except DiscreetError:
         return None
-    with tempfile.TemporaryDirectory() as profile:
-        command = [
-            *(browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"),
-            *("--hide-scrollbars", f"--window-size={SIZE}", f"--user-data-dir={profile}"),
-            *("--no-first-run", "--virtual-time-budget=5000", f"--screenshot={file}", address),
-        ]
-        try:
-            subprocess.run(command, capture_output=True, timeout=PATIENCE, check=True)
-        except (OSError, subprocess.SubprocessError):
-            return None
-    return file if file.exists() else None
+    return file

@@ -10,7 +10,6 @@ from discreet.cli.options import (
     Numbers,
     answer_options,
     calendar_options,
-    check_page,
     delta_option,
     outcomes_option,
     seed_option,
@@ -19,6 +18,7 @@ from discreet.cli.options import (
     take_calendar,
 )
 from discreet.cli.progress import progress_bar, quiet_warnings, tell
+from discreet.cli.reports import check_report, pdf_option, write_report
 from discreet.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -93,6 +93,7 @@ if TYPE_CHECKING:
 @click.option(
     "--html", type=click.Path(dir_okay=False), help="Also write a page with pictures to this file."
 )
+@pdf_option
 @answer_options
 def plan(
     arms: int | None,
@@ -101,6 +102,7 @@ def plan(
     epsilon: tuple[float, ...],
     strategies: str | None,
     html: str | None,
+    pdf: str | None,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -117,18 +119,16 @@ def plan(
         scenarios = _read_gap(arms, gap, base, known.any)
     options |= take_calendar(options)
     chosen = None if strategies is None else [name.strip() for name in strategies.split(",")]
-    if html is not None:
-        check_page(html)
+    check_report(html, pdf)
     with quiet_warnings(), progress_bar("simulating trials") as progress:
         found = compute(scenarios, epsilon, strategies=chosen, progress=progress, **options)
     if known.ends is not None:
         found = with_ranges(found, known)
-    if html is not None:
-        from discreet.files import write
+    if html is not None or pdf is not None:
         from discreet.reports.plan import plan_page
 
-        write(html, plan_page(found))
-        tell(f"wrote {html}")
+        for file in write_report(html, pdf, plan_page(found)):
+            tell(f"wrote {file}")
     tabulate(found.to_frame)
     if as_json:
         show_json(found.to_dict())

@@ -9,6 +9,7 @@ from discreet.cli.options import (
     threads_option,
 )
 from discreet.cli.progress import quiet_warnings, sweep_bar, tell
+from discreet.cli.reports import check_report, pdf_option, write_report
 from discreet.errors import InvalidInputError
 from discreet.version import __version__
 
@@ -107,11 +108,13 @@ def sweep(
 @click.option(
     "--all-local", is_flag=True, help="Include ε below 0.1 with nobody trusted, which takes hours."
 )
+@pdf_option
 @answer_options
 @click.pass_context
 def reproduce(
     ctx: click.Context,
     out: str,
+    pdf: str | None,
     name: str,
     runs: int | None,
     trust: str,
@@ -127,6 +130,7 @@ def reproduce(
 
     if name != "samples" and (trust != "both" or all_local):
         raise InvalidInputError("--trust and --all-local belong to the study of samples")
+    check_report(None, pdf)
     found: paper.Reproduction | questions.Answer
     try:
         with sweep_bar() as progress:
@@ -137,9 +141,11 @@ def reproduce(
     except KeyboardInterrupt:
         tell("interrupted; the same command continues where it was")
         ctx.exit(1)
+    if pdf is not None:
+        write_report(None, pdf, (found.folder / "report.html").read_text("utf-8"))
     tabulate(lambda: found.table)
     if as_json:
-        show_json(found.to_dict())
+        show_json(found.to_dict() | ({} if pdf is None else {"pdf": pdf}))
         return
     for finding in found.findings:
         click.echo(f"{finding.verdict.upper()} ({finding.trust}) {finding.claim}")

@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from discreet.cli.options import answer, answer_options, check_page, json_option, show_json
+from discreet.cli.options import answer, answer_options, json_option, show_json
 from discreet.cli.progress import progress_bar
+from discreet.cli.reports import check_report, pdf_option, write_report
 
 if TYPE_CHECKING:
     from discreet.trials.status import Verification
@@ -33,19 +34,21 @@ def verify_file(file: str, head: str | None, as_json: bool) -> None:
 @click.option(
     "--out", type=click.Path(dir_okay=False), required=True, help="The HTML file to write."
 )
+@pdf_option
 @json_option
-def report_file(file: str, out: str, as_json: bool) -> None:
+def report_file(file: str, out: str, pdf: str | None, as_json: bool) -> None:
     """Check a published transcript, and write a page about the trial."""
-    from discreet.files import write
     from discreet.reports.trial import checked_page
 
-    check_page(out, [file])
+    check_report(out, pdf, [file])
     page, found = checked_page(file)
-    write(out, page)
+    files = write_report(out, pdf, page)
     if as_json:
-        show_json({"report": out, "intact": found.intact, "problems": [*found.problems]})
+        printed = {} if pdf is None else {"pdf": pdf}
+        said = {"intact": found.intact, "problems": [*found.problems]}
+        show_json({"report": out, **printed, **said})
     else:
-        click.echo(out)
+        click.echo("\n".join(files))
     end_with(found, as_json)
 
 

@@ -16,7 +16,6 @@ from discreet.cli.operate import expire, operate
 from discreet.cli.options import (
     answer,
     answer_options,
-    check_page,
     json_option,
     names_of,
     opened,
@@ -25,6 +24,7 @@ from discreet.cli.options import (
     url_option,
 )
 from discreet.cli.progress import progress_bar, quiet_warnings
+from discreet.cli.reports import check_report, pdf_option, write_report
 from discreet.cli.staff import codes, journal, open_assignments, reissue, unblind
 from discreet.cli.tables import pieces_of, read_outcome, read_outcomes, reading
 from discreet.cli.transcript import head_option, show_verification
@@ -289,17 +289,18 @@ def export(name: str, out: str, head: str | None, url: str, as_json: bool) -> No
 @click.option(
     "--out", type=click.Path(dir_okay=False), required=True, help="The HTML file to write."
 )
+@pdf_option
 @head_option
 @url_option
 @json_option
-def report(name: str, out: str, head: str | None, url: str, as_json: bool) -> None:
+def report(name: str, out: str, pdf: str | None, head: str | None, url: str, as_json: bool) -> None:
     """Write a page about the trial that may be published. It is one HTML file, made
     from the public transcript alone.
     """
-    from discreet.files import write
     from discreet.reports.trial import trial_page
 
     place = opened(url, name, head)
-    check_page(out, place.files)
-    write(out, trial_page(place.transcript()))
-    show_json({"report": out}) if as_json else click.echo(out)
+    check_report(out, pdf, place.files)
+    files = write_report(out, pdf, trial_page(place.transcript()))
+    printed = {} if pdf is None else {"pdf": pdf}
+    show_json({"report": out, **printed}) if as_json else click.echo("\n".join(files))

@@ -48,9 +48,15 @@ WIDE = 90
 """Characters in a row from which a table is printed small, to fit on paper."""
 LONG = 60
 """Characters in a cell from which its column is words, which are broken into lines."""
+FIRST = 36
+"""Characters of the first column, which is broken into lines too."""
 SCROLLS = '<div class="scroll" tabindex="0" role="group" aria-label="Table">'
 """A table that is wider than the page can be moved by keyboard."""
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+FROM_THE_RIGHT = re.compile(r"([\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefe][^,;:()]*)(?=[,;:()])")
+"""A name written from right to left, up to where a list or a sentence goes on."""
+LEFT_TO_RIGHT = "\u200e"
+"""Keeps what follows such a name on its right: the next name, a number in brackets."""
 ACTIVE = {"script", "foreignobject", "iframe", "object", "embed", "image", "a"}
 """Elements that do more than draw."""
 LEADS_OUT = re.compile(r"javascript:|@import|url\((?!#)", re.IGNORECASE)
@@ -181,7 +187,7 @@ class _Counter:
 
 
 def _text(words: str) -> str:
-    return html.escape(words, quote=True)
+    return html.escape(FROM_THE_RIGHT.sub(rf"\1{LEFT_TO_RIGHT}", words), quote=True)
 
 
 def _part(part: Part, counter: _Counter) -> str:
@@ -225,7 +231,8 @@ def _table(table: Table) -> str:
     head = _row(table.head, words, "th", ' scope="col"')
     rows = "".join(f"{_row(row, words, 'td')}\n" for row in table.rows)
     caption = f"<caption>{_text(table.caption)}</caption>" if table.caption else ""
-    wide = ' class="wide"' if sum(min(width, LONG) for width in widths) > WIDE else ""
+    taken = min(widths[0], FIRST) + sum(min(width, LONG) for width in widths[1:])
+    wide = ' class="wide"' if taken > WIDE else ""
     return (
         f"{SCROLLS}<table{wide}>{caption}<thead>{head}</thead><tbody>{rows}</tbody></table></div>"
     )

@@ -103,7 +103,7 @@ def reproduce(
     scope: Scope | None = None,
 ) -> Reproduction:
     """Make the paper's study in a folder: report.html, table.parquet, every picture as
-    PNG and SVG.
+    PNG, SVG and PDF.
 
     `runs` are 1000 (quick: 100) per cell. Local ε below 0.1 take hours and are left
     out unless `all_local`. Started again in the same folder it goes on where it was,
@@ -126,8 +126,8 @@ def reproduce(
 def write_report(
     folder: Path, rows: Sequence[Row], scope: Scope, findings: Sequence[Finding]
 ) -> tuple[str, ...]:
-    """Draw every picture (PNG and SVG under figures/), write report.html; the pictures'
-    files.
+    """Draw every picture (PNG, SVG and PDF under figures/), write report.html; the
+    pictures' files.
     """
     table = PaperRows(rows, scope)
     files = list[str]()
@@ -154,9 +154,10 @@ def make_figures(folder: Path) -> None:
 
 
 def write_figure(figure: Any, folder: Path, name: str, files: list[str]) -> bytes:
-    """Write a picture as SVG and PNG, note the files; the SVG."""
+    """Write a picture as SVG, PNG and PDF, note the files; the SVG."""
     svg = charts.render(figure, "svg")
-    for kind, content in (("svg", svg), ("png", charts.render(figure, "png"))):
+    for kind in ("svg", "png", "pdf"):
+        content = svg if kind == "svg" else charts.render(figure, kind)
         write(folder / f"{name}.{kind}", content)
         files.append(f"{name}.{kind}")
     return svg
@@ -243,7 +244,7 @@ def _picture(
     folder: Path,
     files: list[str],
 ) -> Picture:
-    """Draw it, write it as SVG and PNG, and note the files."""
+    """Draw it, write it as SVG, PNG and PDF, and note the files."""
     figure = charts.draw_samples_by_epsilon(data, scale, limits if scale == "log-log" else None)
     name = f"figures/{view.instance}-{view.trust}-{view.threshold}-{scale}"
     svg = write_figure(figure, folder, name, files)
@@ -304,7 +305,7 @@ METHOD = (
     "where those of AdaP-TT and TTUCB have σ = 1 (a factor of four), and no logarithms of counts "
     "(about a factor of two). At ε = 1000, where both have the same transport cost, that makes it "
     "nine to eleven times quicker than AdaP-TT.",
-    "table.parquet has every number, figures/ every picture as PNG and SVG, runs/ what an "
+    "table.parquet has every number, figures/ every picture as PNG, SVG and PDF, runs/ what an "
     "interrupted study goes on from.",
 )
 

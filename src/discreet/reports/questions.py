@@ -75,7 +75,7 @@ def study(
     say: Say | None = None,
 ) -> Answer:
     """Make the study of `beta`, `adaptivity` or `delta` in a folder: report.html,
-    table.parquet, every picture as PNG and SVG.
+    table.parquet, every picture as PNG, SVG and PDF.
 
     Started again in the same folder it goes on where it was.
     """
@@ -93,8 +93,8 @@ def study(
 def write_answer(
     folder: Path, asked: Asked, cells: Cells, findings: Sequence[Finding]
 ) -> tuple[str, ...]:
-    """Draw every picture (PNG and SVG under figures/), write report.html; the pictures'
-    files.
+    """Draw every picture (PNG, SVG and PDF under figures/), write report.html; the
+    pictures' files.
     """
     files = list[str]()
     make_figures(folder)
