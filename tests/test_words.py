@@ -42,7 +42,7 @@ def test_what_is_unknown() -> None:
 
 def test_what_is_long() -> None:
     assert words.cut("a" * 24) == "a" * 24
-    assert words.cut("a" * 25) == "a" * 23 + "…"
+    assert words.cut("a" * 20 + "b" * 9) == "a" * 15 + "… " + "b" * 7
     assert words.listed(["a", "b"], 2) == "a, b"
     assert words.listed(["a", "b", "c"], 2) == "a, b …"
     assert [words.ratio(value) for value in (1.254, 1234.5)] == ["× 1.25", "× 1,234"]

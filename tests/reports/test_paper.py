@@ -11,8 +11,8 @@ from discreet.cli import main
 from discreet.errors import DiscreetError
 from discreet.reports import charts
 from discreet.reports.browser import write_pdf
-from discreet.reports.page import Bullets, Picture, Pictures, Section, Table, Text, page
-from tests.reports.test_layout import MANY, names
+from discreet.reports.page import Bullets, Part, Picture, Pictures, Section, Table, Text, page
+from tests.support.pictures import MANY, names
 
 PHONE, PAPER = 390, 690
 """Widths in px: of a phone, and of A4 without its margins."""
@@ -34,7 +34,7 @@ def report() -> str:
     head = ["arm", *(f"column {number}" for number in range(9))]
     rows = [[name, *["12.3k (12.1k) u 0.1 %"] * 9] for name in names(100)]
     words = Table(["setting", "value"], [["arms", ", ".join(names(30))]])
-    parts = [Text("x" * 200), Bullets(names(30)), *pictures[:2], Pictures(pictures[2:])]
+    parts: list[Part] = [Text("x" * 200), Bullets(names(30)), *pictures[:2], Pictures(pictures[2:])]
     return page("y" * 90, [Section("z" * 90, [*parts, Table(head, rows, "w" * 300), words])] * 3)
 
 

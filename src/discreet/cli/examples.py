@@ -35,7 +35,7 @@ EXAMPLES = {
     "trial verify": "discreet trial verify dose",
     "trial transcript": "discreet trial transcript dose --out transcript.json",
     "trial export": "discreet trial export dose --out dose.csv",
-    "trial report": "discreet trial report dose --out report.html",
+    "trial report": "discreet trial report dose --out report.html --pdf report.pdf",
     "trial backup": "discreet trial backup backup.db",
     "trial restore": "discreet trial restore backup.db --head HEAD",
     "trial grants": "discreet trial grants --service web --operator ann --site leeds > grants.sql",

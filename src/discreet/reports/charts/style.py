@@ -10,13 +10,12 @@ import functools
 import io
 import math
 import unicodedata
-import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
 from discreet.errors import MissingExtraError
+from discreet.reports.charts.fit import any_letters, apart, fold, text_width
 from discreet.words import short
 
 if TYPE_CHECKING:
@@ -129,16 +128,6 @@ def new_figure(height: float) -> "Figure":
     return Figure(figsize=(WIDTH, height), layout="constrained")
 
 
-@contextmanager
-def any_letters() -> Iterator[None]:
-    """A name may have letters that matplotlib's font lacks: boxes in a PNG, while in an
-    SVG the reader's own font has them.
-    """
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", r"Glyph .* missing from", UserWarning)
-        yield
-
-
 def settle(figure: "Figure") -> None:
     """Lay the figure out, so that texts and axes can be measured."""
     engine = figure.get_layout_engine()
@@ -181,43 +170,12 @@ def arm_look(arm: int) -> Look:
 # --- labels ---------------------------------------------------------------------------
 
 
-@functools.lru_cache(4096)
-def text_width(words: str, size: float = TYPE) -> float:
-    """Points that words on one line take."""
-    from matplotlib.font_manager import FontProperties
-    from matplotlib.textpath import text_to_path
-
-    with any_letters():
-        size_of = text_to_path.get_text_width_height_descent(
-            words, FontProperties(size=size), False
-        )
-    return float(size_of[0])
-
-
-def fold(words: str, width: float, size: float = TYPE) -> str:
-    """Words broken into lines of at most that many points, between words where that
-    can be.
-    """
-    lines = [""]
-    for word in words.split():
-        longer = f"{lines[-1]} {word}".lstrip()
-        if text_width(longer, size) <= width:
-            lines[-1] = longer
-            continue
-        lines.append("")
-        for sign in word:
-            if lines[-1] and text_width(lines[-1] + sign, size) > width:
-                lines.append("")
-            lines[-1] += sign
-    return "\n".join(lines).lstrip("\n")
-
-
 def label(name: str, more: str = "") -> str:
     """A short name in lines that are short enough for a label, and `more` after it."""
-    lines = fold(name, LABEL).split("\n")
+    lines = fold(name, LABEL, TYPE).split("\n")
     if any(unicodedata.bidirectional(sign) in ("R", "AL") for sign in name):
         lines[-1] += LRM
-    if more and text_width(f"{lines[-1]} {more}") <= LABEL:
+    if more and text_width(f"{lines[-1]} {more}", TYPE) <= LABEL:
         return "\n".join(lines) + f" {more}"
     return "\n".join([*lines, *([more] if more else [])])
 
@@ -272,27 +230,7 @@ def _spots(axes: "Axes", texts: "Sequence[Text]", wanted: list[float]) -> list[f
         if sum(heights) <= room:
             break
         figure.set_size_inches(WIDTH, figure.get_size_inches()[1] * sum(heights) / room + 0.02)
-    return _apart(wanted, [height / room for height in heights])
-
-
-def _apart(wanted: Sequence[float], heights: Sequence[float]) -> list[float]:
-    """The places of labels, in order, as near to those wanted as they can be without
-    one reaching into another or beyond the axis.
-    """
-    below = [sum(heights[:i]) for i in range(len(heights))]
-    pools = list[tuple[float, int]]()  # (sum, count) of neighbours that touch
-    for at, height, under in zip(wanted, heights, below, strict=True):
-        total, count = at - height / 2 - under, 1
-        while pools and pools[-1][0] / pools[-1][1] > total / count:
-            before = pools.pop()
-            total, count = total + before[0], count + before[1]
-        pools.append((total, count))
-    starts = [total / count for total, count in pools for _ in range(count)]
-    free = max(0.0, 1 - sum(heights))
-    return [
-        min(max(start, 0.0), free) + under + height / 2
-        for start, under, height in zip(starts, below, heights, strict=True)
-    ]
+    return apart(wanted, [height / room for height in heights])
 
 
 def key(figure: "Figure", axes: "Axes") -> None:
@@ -301,7 +239,7 @@ def key(figure: "Figure", axes: "Axes") -> None:
     """
     lines, names = axes.get_legend_handles_labels()
     if names:
-        folded = [fold(name, 72 * WIDTH - 60) for name in names]
+        folded = [fold(name, 72 * WIDTH - 60, TYPE) for name in names]
         rows = sum(name.count("\n") + 1 for name in folded)
         figure.set_size_inches(WIDTH, figure.get_size_inches()[1] + rows * 1.35 * TYPE / 72)
         figure.legend(lines, folded, loc="outside lower left", frameon=False, handlelength=3.5)
@@ -323,7 +261,7 @@ def label_line(axes: "Axes", x: float, words: str, color: str = BLACK) -> None:
 
 def note(axes: "Axes", *sentences: str) -> None:
     """Sentences in grey above the axes, each on lines of its own."""
-    words = "\n".join(fold(one, 0.8 * 72 * WIDTH) for one in sentences if one)
+    words = "\n".join(fold(one, 0.8 * 72 * WIDTH, TYPE) for one in sentences if one)
     if words:
         axes.set_title(words, loc="left", pad=4, color=GREY, fontsize=TYPE)
 

@@ -1,0 +1,115 @@
+"""Pictures of every kind, with names that are long, wide, foreign and strange."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from discreet.reports import charts
+from discreet.reports.arms import arms_shown, short_names
+from discreet.reports.charts.lines import Level, Line, Lines, draw_lines
+from discreet.simulation.paths import RunPath
+
+ODD = (
+    "Amoxicillin 500 mg three times a day for 5 days, then a review by the ward's pharmacist",
+    "Amoxicillin 500 mg three times a day for 7 days, then a review by the ward's pharmacist",
+    "תרופה 2",
+    "أموكسيسيلين ٥٠٠",
+    "<b>A & B</b> $x_1$",
+    "W" * 60,
+    "候補の薬剤その一",
+    "tea",
+)
+LEVELS = (0.01, 0.1, 1.0, 10.0)
+ROWS = 7
+
+
+def names(arms: int) -> tuple[str, ...]:
+    """Long, wide, foreign and strange ones, no two the same."""
+    return tuple(ODD[arm] if arm < len(ODD) else f"{ODD[0]} {arm}" for arm in range(arms))
+
+
+def path(arms: int, spread: float = 0.0) -> RunPath:
+    """A run whose means end at nearly one place."""
+    samples = np.round(np.geomspace(20 * arms, 3000 * arms, ROWS))
+    means = 0.5 + np.outer(np.linspace(1, 0.1, ROWS), np.linspace(-0.4, 0.4 + spread, arms))
+    half = np.linspace(0.4, 0.1, ROWS)[:, None]
+    share = np.outer(np.linspace(0.1, 1, ROWS), np.linspace(1.4, 0.6, arms))
+    share[:, -1] = np.nan
+    ends = np.clip(means - half, 0, 1), np.clip(means + half, 0, 1)
+    seen, words = np.ones(means.shape, np.bool_), ("what intervals are " * 4, "evidence " * 9)
+    said = ("bet-se", "proved", names(arms), samples)
+    return RunPath(*said, means, *ends, share, seen, True, arms - 1, *words, False)
+
+
+def draw_trial(arms: int, means: bool) -> Any:
+    run = path(arms)
+    shown = tuple(arms_shown(run.means[-1], run.evidence[-1] >= 1, [arms - 1]))
+    people = run.samples.astype(np.int64)
+    if means:
+        about = (arms - 1, "private mean (more is better)", (0.0, 1.0), shown)
+        return charts.draw_means(charts.TrialMeans(run.names, people, run.means, *about))
+    return charts.draw_evidence(charts.TrialEvidence(run.names, people, run.evidence, shown))
+
+
+def draw_sites(sites: int) -> Any:
+    came = [charts.Arrival(1.7e9 + 7200 * i, names(sites)[i % sites], 3) for i in range(2 * sites)]
+    found = charts.enrolment(came)
+    assert found is not None
+    return charts.draw_enrolment(found)
+
+
+def draw_shares(arms: int) -> Any:
+    share = np.linspace(1, 2, arms) / np.linspace(1, 2, arms).sum()
+    numbers = (np.linspace(0.1, 0.9, arms).round(4), share, 0.7 * share, 1.2 * share, share)
+    return charts.draw_allocation(charts.Allocation(names(arms), *map(tuple, numbers)), "t " * 60)
+
+
+def draw_strategies(count: int) -> Any:
+    middle, low, high = (tuple(k / level for level in LEVELS) for k in (9, 8, 10))
+    curves = [
+        charts.Curve("bet-se", name, LEVELS, middle, low, high, (0,) * 4)
+        for name in short_names(names(count))
+    ]
+    bound = tuple((level, 5 / level) for level in LEVELS)
+    return charts.draw_samples_by_epsilon(
+        charts.EpsilonData("title " * 12, "mean", tuple(curves), bound, 0.02)
+    )
+
+
+def draw_levels(count: int) -> Any:
+    lines = [
+        Line("bet-se", name, LEVELS, tuple(9 / e for e in LEVELS), (0,) * 4, look)
+        for look, name in enumerate(short_names(names(count)))
+    ]
+    return draw_lines(Lines("t", "β", "people", tuple(lines), (Level("lower bound", 2.0),), True))
+
+
+def draw_done(count: int) -> Any:
+    done = tuple(np.geomspace(10, 1e6, 9) for _ in range(count))
+    return charts.draw_distribution(charts.Distribution(names(count), done, (9,) * count), "t")
+
+
+def draw_bars(count: int) -> Any:
+    rows = [
+        charts.PeopleRow(f"ε = {0.01 * k:g}, adap-tt-star", 1e3 * k, 1234e3 * k, 1e8, 9e2)
+        for k in range(1, count + 1)
+    ]
+    return charts.draw_people(rows, limit=1e8)
+
+
+MANY: dict[str, Callable[[int], Any]] = {
+    "draw_means": lambda arms: draw_trial(arms, True),
+    "draw_evidence": lambda arms: draw_trial(arms, False),
+    "draw_path": lambda arms: charts.draw_path(path(arms)),
+    "draw_allocation": draw_shares,
+    "draw_enrolment": draw_sites,
+}
+"""Pictures of arms or sites, of which there may be many."""
+FEW: dict[str, Callable[[int], Any]] = {
+    "draw_samples_by_epsilon": draw_strategies,
+    "draw_lines": draw_levels,
+    "draw_distribution": draw_done,
+    "draw_people": draw_bars,
+}
+"""Pictures of strategies or levels of privacy."""
