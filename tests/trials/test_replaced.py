@@ -5,13 +5,18 @@ acknowledged into a file that nobody will find, and nothing is released twice.
 import os
 import shutil
 import sqlite3
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
+from subprocess import PIPE, Popen
+from typing import Any, cast
 
 import pytest
 
 from discreet import Trial, bet_se
-from discreet.errors import StoreError, TamperedError
+from discreet.errors import InvalidInputError, StoreError, TamperedError
+from discreet.trials.store import opening
 from discreet.trials.store.session import Session
 from tests.support.stores import create
 
@@ -102,3 +107,97 @@ def test_a_file_replaced_in_the_middle_is_not_acknowledged(
     for call in (lambda: trial.ask(1), trial.status):
         with pytest.raises(StoreError, match="is still that of the one before"):
             call()
+
+
+def moved(file: Path, there: Path) -> None:
+    """With all that belongs to it, as the rename of a folder would."""
+    for end in ("", "-wal", "-shm"):
+        if file.with_name(file.name + end).exists():
+            os.replace(f"{file}{end}", f"{there}{end}")
+
+
+def swapped_while_opened(
+    file: Path, monkeypatch: pytest.MonkeyPatch, before: Callable[[], None]
+) -> list[sqlite3.Connection]:
+    """Before it is opened the file is moved away, and something else happens; then it
+    is moved back before anybody has looked into what was opened.
+    """
+    aside, honest = file.with_name("aside.db"), sqlite3.connect
+    made, calls = list[sqlite3.Connection](), count()
+
+    def connect(*words: Any, **options: Any) -> sqlite3.Connection:
+        if next(calls):
+            return cast(sqlite3.Connection, honest(*words, **options))
+        moved(file, aside)
+        before()
+        try:
+            made.append(honest(*words, **options))
+        finally:
+            moved(aside, file)
+        return made[0]
+
+    monkeypatch.setattr(sqlite3, "connect", connect)
+    return made
+
+
+def other_processes(file: Path) -> Popen[str]:
+    """One that has the trial open and waits: what is in the log is not in the file."""
+    script = (
+        "import sys; from discreet import Trial; "
+        "trial = Trial.open('sqlite:///' + sys.argv[1], 'colours'); "
+        "print(len(trial.ask(5).assignments), flush=True); sys.stdin.read()"
+    )
+    other = Popen([sys.executable, "-c", script, str(file)], stdin=PIPE, stdout=PIPE, text=True)
+    assert other.stdout is not None
+    assert other.stdout.readline() == "5\n"
+    return other
+
+
+@pytest.mark.parametrize("what", ["nothing", "an empty file", "an old copy"])
+def test_a_file_moved_away_and_back_while_it_is_opened_keeps_its_log(
+    trial: Trial, file: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    """SQLite deletes the log beside a file that it finds empty, and makes a file that
+    it does not find.
+    """
+    people, head = trial.status().people, trial.status().head
+    trial.close()
+    with other_processes(file) as other:
+        assert file.with_name("dose.db-wal").stat().st_size
+        acts: dict[str, Callable[[], None]] = {
+            "nothing": lambda: None,
+            "an empty file": file.touch,
+            "an old copy": lambda: os.replace(file.with_name("backup.db"), file),
+        }
+        opened = swapped_while_opened(file, monkeypatch, acts[what])
+        assert Trial.open(f"sqlite:///{file}", "colours", head).status().people == people + 5
+        assert len(opened) == (what != "nothing")
+        other.communicate()
+    assert trial.status().people == people + 5
+    assert trial.verify().intact
+
+
+def test_closing_deletes_no_log(trial: Trial, file: Path) -> None:
+    """SQLite does so by name, and by then the name may be that of another file."""
+    log = file.with_name("dose.db-wal")
+    trial.tell_many({one.id: 1 for one in trial.ask(5).assignments})
+    inode = log.stat().st_ino
+    trial.close()
+    assert log.stat().st_ino == inode
+    assert not log.stat().st_size, "the file is whole by itself"
+    raw, _ = opening.Opening(str(file)).connect({})
+    raw.close()
+    assert log.stat().st_ino == inode
+
+
+def test_an_empty_file_is_not_opened(trial: Trial, file: Path) -> None:
+    """Somebody copies a file there and is not through."""
+    trial.close()
+    file.rename(file.with_name("elsewhere.db"))
+    file.touch(0o600)
+    with pytest.raises(StoreError, match="the file is empty: if somebody copies it"):
+        trial.status()
+    with pytest.raises(InvalidInputError, match="there are no trials in"):
+        Trial.open(f"sqlite:///{file}", "colours")
+    file.with_name("elsewhere.db").rename(file)
+    assert trial.ask(1).assignments

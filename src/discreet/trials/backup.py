@@ -27,12 +27,12 @@ from discreet.trials.record import BROKEN, Public, fresh
 from discreet.trials.store.database import Store
 from discreet.trials.store.dialects import dialect_of
 from discreet.trials.store.ledger import Ledger
+from discreet.trials.store.opening import LOG, log_in_use
 from discreet.trials.store.session import Session
 from discreet.trials.store.turns import LINE
 from discreet.trials.store.whole import Whole
 
 NEW, REPLACED, LEFT = "new", "replaced", "left as it is"
-LOG = "-wal"
 BESIDE = (LOG, "-shm", "-journal", LINE)
 """What the names of files beside a database have more than its own."""
 FORCE = "--i-know-that-epsilon-is-spent-again with --reason"
@@ -106,7 +106,7 @@ def _write(path: str, here: Whole) -> tuple[BackedUp, ...]:
         with closing(Store.of_file(str(temporary))) as made, made.alone() as there:
             for trial in trials:
                 there.copy(trial)
-        if Path(f"{temporary}{LOG}").exists():
+        if log_in_use(temporary):
             raise StoreError(
                 f"{path}: the backup cannot be finished: check the disk, and try again"
             )
@@ -138,7 +138,7 @@ def _check_replaced(path: str, here: Whole) -> None:
             lost = any(not _continued(trial, here) for trial in there.trials())
     except DiscreetError:
         lost = True
-    if lost or Path(f"{path}{LOG}").exists():
+    if lost or log_in_use(path):
         raise InvalidInputError(
             f"{path} is there already, and is no older backup of these trials, or somebody has it "
             "open: give another name, so that nothing is lost"

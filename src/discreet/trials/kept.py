@@ -4,6 +4,7 @@ import json
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import accumulate
 from typing import Any, TypeVar
 
@@ -171,15 +172,16 @@ class Kept:
         it, it could be drawn again.
         """
         tried: list[Job[Any, Any]] = []
-        note = note_of(self.protocol.name, jobs)
+        note = note_of(self.protocol.name, jobs, self._seen)
         try:
             with self._store.lock, self._store.turn(note) as turn:
-                if done_by_others(turn, jobs):
+                if head := done_by_others(turn, jobs):
+                    self._see(head)
                     return
                 with self._store.session(self.protocol.name, turn) as session:
                     self._catch_up(session)
                     self._seq, ledger, drew = -1, Ledger(session), False
-                    neighbours = Neighbours(turn)
+                    neighbours = Neighbours(turn, partial(self._holds, session))
                     groups = in_groups([*jobs, *neighbours.jobs])
                     do = self._alone if len(groups) == 1 else self._try
                     while groups and not drew:
@@ -190,8 +192,8 @@ class Kept:
                             del tried[-len(group) :]
                         else:
                             drew = found
-                    neighbours.tell_them(tried)
-                row = session.look_again()
+                    row = session.look_again()
+                    neighbours.tell_them(tried, Head(row.seq, row.head))
                 self._seq = row.seq
                 self._see(Head(row.seq, row.head))
                 self._erasing = row.erasing
@@ -278,6 +280,10 @@ class Kept:
                 check_head(session, self._seen)
             self._see(head)
         return row
+
+    def _holds(self, session: Session, head: Head) -> bool:
+        """Whether the record goes on from a head that somebody else has seen."""
+        return head in self._known or session.hash_at(head.seq) == head.hash
 
     def _see(self, head: Head) -> None:
         """Keep in mind a head that goes on from those before."""

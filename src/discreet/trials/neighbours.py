@@ -3,16 +3,20 @@ letters as jobs. Whoever has the turn does them with the own ones.
 
 A job that leaves its process has a key, as a request has: whoever does it keeps the
 answer under the key, in the same transaction. If that one dies before it has replied,
-the caller does the job again, under the key: it is done once.
+the caller does the job again, under the key: it is done once. A letter also has the
+head of the record that its writer has seen: whoever has an older copy of the file open
+does nothing for somebody who would refuse it.
 """
 
 import hashlib
 import json
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from discreet.errors import DiscreetError
 from discreet.trials.again import Request
+from discreet.trials.chain import Head
 from discreet.trials.desk import Desk, Outcomes
 from discreet.trials.enrol import ask
 from discreet.trials.intake import Wanted, wanted_of
@@ -21,38 +25,40 @@ from discreet.trials.store.letters import DONE, WAITING
 from discreet.trials.store.turns import Note, Turn
 from discreet.trials.together import Job
 
-EDITION = 1
+EDITION = 2
 """Of what letters say; others are not read."""
 MOST_PEOPLE = 32
 """Of one letter: whoever has the turn is not held up long."""
 ASK, TELL = "ask", "tell"
 
 
-def note_of(trial: str, jobs: Sequence[Job[Any, Any]]) -> Note:
+def note_of(trial: str, jobs: Sequence[Job[Any, Any]], seen: Head) -> Note:
     """What to write while these jobs wait; nothing if they are not for others to do."""
     small = sum(job.people for job in jobs) <= MOST_PEOPLE
     ours = not small or any(job.kind not in (ASK, TELL) for job in jobs)
     start = hashlib.sha256(f"{EDITION} {trial}".encode()).hexdigest()[:16]
-    return Note(start, None if ours else lambda: _written(jobs))
+    return Note(start, None if ours else lambda: _written(jobs, seen))
 
 
-def done_by_others(turn: Turn | None, jobs: Sequence[Job[Any, Any]]) -> bool:
-    """Whether jobs were done by somebody else while they waited. If that is not known,
-    as somebody took them and died, they are requests from now on.
+def done_by_others(turn: Turn | None, jobs: Sequence[Job[Any, Any]]) -> Head | None:
+    """The head of the record in which jobs were done by somebody else while they
+    waited; None if they are still to be done. If that is not known, as somebody took
+    them and died, they are requests from now on.
     """
     if turn is None or turn.own == WAITING:
-        return False
+        return None
     if turn.own == DONE:
-        for job, said in zip(jobs, json.loads(turn.answer), strict=True):
-            job.finish(_read_answer(said))
+        said = json.loads(turn.answer)
+        for job, found in zip(jobs, said["found"], strict=True):
+            job.finish(_read_answer(found))
             job.done = True
-        return True
+        return Head(*said["head"])
     for job in jobs:
         if job.key and job.kind == ASK:
             job.item = job.item._replace(request=job.key)
         elif job.key:
             job.request = _request(job.key, job.ids)
-    return False
+    return None
 
 
 def _read_answer(said: dict[str, Any] | None) -> Batch | Told | None:
@@ -69,29 +75,45 @@ def _read_answer(said: dict[str, Any] | None) -> Batch | Told | None:
 class Neighbours:
     """Who waits for the turn that we have."""
 
-    def __init__(self, turn: Turn | None) -> None:
+    def __init__(self, turn: Turn | None, holds: Callable[[Head], bool]) -> None:
         self._turn = turn
         letters = [] if turn is None else turn.take_letters()
-        self._letters = [(letter, jobs_of(letter.text)) for letter in letters]
+        self._letters = [
+            (letter, jobs)
+            for letter in letters
+            for head, jobs in _read_letter(letter.text)
+            if holds(head)
+        ]
 
     @property
     def jobs(self) -> list[Job[Any, Any]]:
         """What they want."""
         return [job for _, jobs in self._letters for job in jobs]
 
-    def tell_them(self, tried: Sequence[Job[Any, Any]]) -> None:
+    def tell_them(self, tried: Sequence[Job[Any, Any]], head: Head) -> None:
         """Whose jobs are all done hears so when they are on disk; the others do theirs
         themselves, and hear what is wrong.
         """
         done = {id(job) for job in tried if job.error is None}
         for letter, jobs in self._letters:
             if self._turn and all(id(job) in done for job in jobs):
-                answers = json.dumps([job.found() for job in jobs], default=vars)
-                self._turn.reply(letter, answers.encode())
+                answer = {"head": head, "found": [job.found() for job in jobs]}
+                self._turn.reply(letter, json.dumps(answer, default=vars).encode())
 
 
-def _written(jobs: Sequence[Job[Any, Any]]) -> bytes:
-    return json.dumps([_plain(job) for job in jobs]).encode()
+def _written(jobs: Sequence[Job[Any, Any]], seen: Head) -> bytes:
+    return json.dumps({"head": seen, "jobs": [_plain(job) for job in jobs]}).encode()
+
+
+def _read_letter(text: bytes) -> list[tuple[Head, list[Job[Any, Any]]]]:
+    """What its writer has seen, and wants; nothing, if it cannot be read: then its
+    writer hears what is wrong, and nobody else.
+    """
+    try:
+        said = json.loads(text)
+        return [(Head(*said["head"]), jobs_of(said["jobs"]))]
+    except (ValueError, TypeError, LookupError, DiscreetError):
+        return []
 
 
 def _plain(job: Job[Any, Any]) -> dict[str, Any]:
@@ -109,9 +131,9 @@ def _plain(job: Job[Any, Any]) -> dict[str, Any]:
     return said | {"key": job.request.key if job.request else key}
 
 
-def jobs_of(text: bytes) -> list[Job[Any, Any]]:
+def jobs_of(wanted: Sequence[dict[str, Any]]) -> list[Job[Any, Any]]:
     """The jobs of a letter."""
-    return [_asking(said) if said["kind"] == ASK else _telling(said) for said in json.loads(text)]
+    return [_asking(said) if said["kind"] == ASK else _telling(said) for said in wanted]
 
 
 def _asking(said: dict[str, Any]) -> Job[Any, Any]:

@@ -22,7 +22,7 @@ from discreet.trials.interrupts import Later, close_at_fork
 from discreet.trials.store import schema
 from discreet.trials.store.dialects import dialect_of
 from discreet.trials.store.guard import warn_if_readable
-from discreet.trials.store.reasons import REPLACED
+from discreet.trials.store.reasons import NO_TRIALS, REPLACED
 from discreet.trials.store.schema import about, metadata, trials
 from discreet.trials.store.session import Session
 from discreet.trials.store.turns import Note, Turn
@@ -39,8 +39,9 @@ OPENED = (
 class Store:
     """A database of trials, for one thread at a time: whoever uses it holds `lock`."""
 
-    def __init__(self, url: str | sa.URL, must_exist: bool = False) -> None:
+    def __init__(self, url: str | sa.URL, must_exist: bool = False, keeps_log: bool = True) -> None:
         self.dialect = dialect_of(url if isinstance(url, str | sa.URL) else "")
+        self.dialect.keeps_log = keeps_log
         self.dialect.find(must_exist)
         self.lock = threading.RLock()
         self.pid = os.getpid()
@@ -59,8 +60,11 @@ class Store:
 
     @classmethod
     def of_file(cls, path: str, must_exist: bool = False) -> "Store":
-        """A file of SQLite, whatever its name has in it."""
-        return cls(sa.URL.create("sqlite", database=os.path.abspath(path)), must_exist)
+        """A file of SQLite that is moved as one, such as a backup, whatever its name
+        has in it.
+        """
+        place = sa.URL.create("sqlite", database=os.path.abspath(path))
+        return cls(place, must_exist, keeps_log=False)
 
     def __repr__(self) -> str:
         """The address without its password."""
@@ -222,9 +226,7 @@ class Store:
             there = sa.inspect(connection).has_table(about.name)
             current = there and _version(connection) == schema.SCHEMA
         if not there and not new:
-            raise InvalidInputError(
-                f"there are no trials in {self.called}: check the url, or create one there first"
-            )
+            raise InvalidInputError(NO_TRIALS.format(self.called))
         with self._connection(**self.dialect.alone) as connection:
             self.dialect.prepare(connection)
         if current:

@@ -5,6 +5,7 @@ row in DIALECTS.
 import contextlib
 import getpass
 import os
+import sqlite3
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -17,11 +18,17 @@ from discreet.trials.store import reasons as why
 from discreet.trials.store.guard import CLAIM, SHARE, Untold, claim_file
 from discreet.trials.store.idle import look_after
 from discreet.trials.store.letters import Letters
+from discreet.trials.store.opening import (
+    BUSY_SECONDS,
+    LOG,
+    Opening,
+    RefusedError,
+    empty_log,
+    file_at,
+)
 from discreet.trials.store.turns import LINE, Line, Note, Turn
 from discreet.trials.store.vacuum import Rights, Vacuum, rights_of
 
-BUSY_SECONDS = 30.0
-"""How long to wait for others who write."""
 SCRUB_SECONDS = 0.2
 
 
@@ -44,6 +51,8 @@ class Dialect(ABC):
 
     told = True
     """Whether messages may tell where the database is."""
+    keeps_log = True
+    """Whether a log beside a file stays when that is closed; servers see to theirs."""
 
     def __init__(self, url: sa.URL) -> None:
         self.url = self.check_url(url)
@@ -157,8 +166,9 @@ class SQLite(Dialect):
         ("SQLITE_CORRUPT",): why.DAMAGED,
     }
 
-    _last: tuple[int, int] | None = None
-    """The file that was opened last."""
+    def __init__(self, url: sa.URL) -> None:
+        super().__init__(url)
+        self._opening = Opening(self.place)
 
     def turn(self, note: Note | None = None) -> AbstractContextManager[Turn | None]:
         """In a line of its own: SQLite's lock is unfair."""
@@ -183,13 +193,16 @@ class SQLite(Dialect):
     @property
     def files(self) -> tuple[str, ...]:
         """The file, its log, and the line of those who write."""
-        return tuple(f"{self.place}{end}" for end in ("", "-wal", "-shm", LINE))
+        return tuple(f"{self.place}{end}" for end in ("", LOG, "-shm", LINE))
 
     def find(self, must_exist: bool) -> None:
         """A new file is empty, and only its owner may read it: outcomes of open batches
         will be in it.
         """
+        self._opening.new, self._opening.keeps = not must_exist, self.keeps_log
         if Path(self.place).exists():
+            if must_exist and not Path(self.place).stat().st_size:
+                raise InvalidInputError(why.NO_TRIALS.format(self.called))
             return
         if must_exist and not self.told:
             raise StoreError(f"{self.called}: {why.GONE}")
@@ -206,53 +219,48 @@ class SQLite(Dialect):
         the place of the one that is open, or taken away, is noticed whenever a
         connection is used.
         """
-        sa.event.listen(engine, "do_connect", self._note_file)
-        sa.event.listen(engine, "connect", _set_up_sqlite)
+        sa.event.listen(engine, "do_connect", self._connect)
         sa.event.listen(engine, "checkout", self._check_file)
         sa.event.listen(engine, "begin", _begin_sqlite)
+        sa.event.listen(engine, "close", self._close)
 
-    def _file(self) -> tuple[int, int] | None:
-        """Which file there is now."""
+    def _connect(self, _dialect: Any, record: Any, _words: Any, options: Any) -> Any:
+        """Open the file, and note which one it is."""
         try:
-            found = os.stat(self.place)
-        except OSError:
-            return None
-        return found.st_dev, found.st_ino
+            connection, record.info["file"] = self._opening.connect(options)
+        except RefusedError as error:
+            raise StoreError(f"{self.called}: {error}") from None
+        return connection
 
-    def _note_file(self, _dialect: Any, record: Any, _words: Any, _options: Any) -> None:
-        """Before it is opened: if another one comes in between, the next look tells. A
-        log of the one before would be played into the wrong file.
-        """
-        file = self._file()
-        if self._last is not None and file != self._last:
-            if file is None:
-                raise StoreError(f"{self.called}: {why.GONE}")
-            log = Path(self.files[1])
-            if log.exists() and log.stat().st_size:
-                raise StoreError(f"{self.called}: {why.FOREIGN_LOG}")
-        self._last = file
-        record.info["file"] = file
+    def _close(self, connection: Any, record: Any) -> None:
+        """The file is whole by itself when nobody has it open."""
+        with contextlib.suppress(sqlite3.Error):
+            if file_at(self.place) == record.info["file"]:
+                Letters(self.place).clear()
+                empty_log(connection, 0.0)
 
     def _check_file(self, _connection: Any, record: Any, _proxy: Any) -> None:
         """Let go of a connection to a file that is no longer there: SQLAlchemy makes
         another one.
         """
-        if self._file() != record.info["file"]:
+        if file_at(self.place) != record.info["file"]:
             raise sa.exc.DisconnectionError
 
     def in_place(self, connection: sa.Connection) -> bool:
         """Whether the open file is the one at its path."""
-        return bool(self._file() == connection.info["file"])
+        return bool(file_at(self.place) == connection.info["file"])
 
     def claim(self, connection: sa.Connection) -> bool:
         """By SQLite's lock of the file."""
-        return claim_file(connection.connection.dbapi_connection, BUSY_SECONDS)
+        self._opening.let_go(_driver(connection))
+        return claim_file(_driver(connection))
 
     def prepare(self, alone: sa.Connection) -> None:
         """A write-ahead log: readers and a writer do not wait for each other. (A
         restore that was killed may have left the file without.)
         """
-        alone.exec_driver_sql("PRAGMA journal_mode = WAL")
+        alone.exec_driver_sql("PRAGMA main.journal_mode = WAL")
+        self._opening.has_log(_driver(alone), alone.info["file"])
         Letters(self.place).clear()
 
     def lock_schema(self, connection: sa.Connection) -> None:
@@ -263,24 +271,16 @@ class SQLite(Dialect):
         it is emptied, which readers can delay.
         """
         Letters(self.place).clear()
-        alone.exec_driver_sql(f"PRAGMA busy_timeout = {SCRUB_SECONDS * 1000:.0f}")
-        busy = alone.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").scalar_one()
-        alone.exec_driver_sql(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000:.0f}")
-        return bool(busy == 0)
+        return empty_log(_driver(alone), SCRUB_SECONDS)
 
     def code(self, error: Any) -> str | None:
         """Its name, such as SQLITE_FULL."""
         return getattr(error, "sqlite_errorname", None)
 
 
-def _set_up_sqlite(connection: Any, _record: Any) -> None:
-    """Before everything else wait for others; then durable, and deleted means
-    overwritten.
-    """
-    connection.isolation_level = None
-    wait = f"busy_timeout = {BUSY_SECONDS * 1000:.0f}"
-    for pragma in (wait, "synchronous = FULL", "secure_delete = ON"):
-        connection.execute(f"PRAGMA {pragma}").fetchall()
+def _driver(connection: sa.Connection) -> Any:
+    """The connection of the driver, outside of a transaction."""
+    return connection.connection.dbapi_connection
 
 
 def _begin_sqlite(connection: sa.Connection) -> None:

@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 from discreet.errors import ReadableFileWarning
+from discreet.trials.store.opening import BUSY_SECONDS
 
 PATIENCE = 0.2
 """Seconds to wait for others who are about to close a file."""
@@ -26,7 +27,7 @@ class Untold(str):
     __slots__ = ()
 
 
-def claim_file(raw: Any, usual_wait: float) -> bool:
+def claim_file(raw: Any) -> bool:
     """Lock an SQLite file for one connection, outside of a transaction, until it is
     closed; false if another one has it open.
 
@@ -37,7 +38,7 @@ def claim_file(raw: Any, usual_wait: float) -> bool:
         raw.execute(f"PRAGMA busy_timeout = {PATIENCE * 1000:.0f}").fetchall()
         for pragma in ("locking_mode = EXCLUSIVE", "journal_mode = DELETE", "journal_mode = WAL"):
             raw.execute(f"PRAGMA {pragma}").fetchall()
-        raw.execute(f"PRAGMA busy_timeout = {usual_wait * 1000:.0f}").fetchall()
+        raw.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000:.0f}").fetchall()
     except sqlite3.OperationalError as error:
         if not str(error.sqlite_errorname).startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
             raise

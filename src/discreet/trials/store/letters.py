@@ -102,18 +102,12 @@ class Letters:
     def post(self, start: str, text: bytes) -> Letter | None:
         """Write a letter of a kind; None if there is no place for it."""
         folder = self._folder()
+        if folder is None:
+            return None
+        stem = f"{folder}/{time.monotonic_ns():020d}-{start}-{secrets.token_hex(8)}"
         with suppress(OSError):
-            if folder is not None and _our_own(folder):
-                stem = f"{folder}/{time.monotonic_ns():020d}-{start}-{secrets.token_hex(8)}"
-                os.mkfifo(stem + BELL, 0o600)
-                bell = os.open(stem + BELL, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
-                flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC
-                file = os.open(stem, flags, 0o600)
-                fcntl.flock(file, fcntl.LOCK_EX)
-                os.write(file, text)
-                os.rename(stem, stem + WAITING)
-                return Letter(stem, file, bell)
-        return None
+            os.mkdir(folder, 0o700)
+        return _post(stem, text) if _is_our_own(folder) else None
 
     def take(self, start: str) -> list[Taken]:
         """The letters of a kind that others have written, once."""
@@ -156,8 +150,10 @@ class Letters:
         the dead are removed on the way.
         """
         folder = self._folder()
+        if folder is None or not _is_our_own(folder):
+            return
         try:
-            names = [] if folder is None else sorted(os.listdir(folder))
+            names = sorted(os.listdir(folder))
         except OSError:
             return
         for name in names:
@@ -168,11 +164,33 @@ class Letters:
                 yield stem
 
 
-def _our_own(folder: str) -> bool:
-    """Whether there is such a folder, which nobody else may look into."""
-    with suppress(FileExistsError):
-        os.mkdir(folder, 0o700)
-    found = os.lstat(folder)
+def _post(stem: str, text: bytes) -> Letter | None:
+    """Write a letter; if there is no room for it, nothing is left of it."""
+    file = bell = -1
+    try:
+        flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC
+        file = os.open(stem, flags, 0o600)
+        fcntl.flock(file, fcntl.LOCK_EX)
+        os.mkfifo(stem + BELL, 0o600)
+        bell = os.open(stem + BELL, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+        if os.write(file, text) == len(text):
+            os.rename(stem, stem + WAITING)
+            return Letter(stem, file, bell)
+    except OSError:
+        pass
+    _remove(stem)
+    for one in (file, bell):
+        if one >= 0:
+            os.close(one)
+    return None
+
+
+def _is_our_own(folder: str) -> bool:
+    """Whether there is such a folder, into which nobody else can look or write."""
+    try:
+        found = os.lstat(folder)
+    except OSError:
+        return False
     private = not stat.S_IMODE(found.st_mode) & 0o077
     return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and private
 
@@ -199,6 +217,6 @@ def _ring(stem: str) -> None:
 
 
 def _remove(stem: str) -> None:
-    for end in ("", WAITING, TAKEN, DONE, BELL):
+    for end in (BELL, "", WAITING, TAKEN, DONE):  # no bell stays without its letter
         with suppress(OSError):
             os.unlink(stem + end)

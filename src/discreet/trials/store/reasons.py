@@ -11,6 +11,7 @@ REFUSED_USER = "the server refused the user: check its name, password and rights
 CAME_BETWEEN = "another transaction came in between: try again"
 OVERLOADED = "the server is out of connections or memory: try again later"
 ENDED = "the server ended the connection: check that it runs, and try again"
+NO_TRIALS = "there are no trials in {}: check the url, or create one there first"
 GONE = (
     "the file was removed or renamed while the trial was open; nothing was changed. Put it back, "
     "or restore a backup and open it with the head that you know"
@@ -18,6 +19,10 @@ GONE = (
 REPLACED = (
     "another file was put in its place while this was written, and it is not known whether this "
     "was done: look at the status, with the head that you know"
+)
+EMPTY = (
+    "the file is empty: if somebody copies it there, wait until that is done; otherwise restore a "
+    "backup and open it with the head that you know"
 )
 FOREIGN_LOG = (
     "another file was put in its place, but the log beside it, whose name ends with -wal, is still "
