@@ -4,8 +4,10 @@ the turn: once, whoever dies.
 Two `Trial`s of one file stand for two processes: neither knows the other.
 """
 
+import errno
 import os
 import secrets
+import shutil
 import signal
 import threading
 import time
@@ -18,7 +20,7 @@ from typing import Any
 import pytest
 
 from discreet import Trial, bet_se
-from discreet.errors import DiscreetError, InvalidInputError
+from discreet.errors import DiscreetError, InvalidInputError, TamperedError
 from discreet.trials import neighbours
 from discreet.trials.store import letters
 from discreet.trials.store.letters import Letters, Taken
@@ -153,8 +155,8 @@ def test_without_keys_it_would_be_done_again(
     dies_before_it_replies(monkeypatch)
     jobs_of = neighbours.jobs_of
 
-    def other_keys(text: bytes) -> Any:
-        jobs = jobs_of(text)
+    def other_keys(wanted: Any) -> Any:
+        jobs = jobs_of(wanted)
         for job in jobs:
             job.item = job.item._replace(request=secrets.token_hex(8))
         return jobs
@@ -188,6 +190,9 @@ def test_nobody_writes_where_others_may_read(file: str, memory: Path) -> None:
     (path,) = written(memory)
     assert path.stat().st_mode & 0o777 == 0o600
     assert path.parent.stat().st_mode & 0o777 == 0o700
+    path.parent.chmod(0o777)
+    assert not box.take("x"), "anybody may have written it"
+    path.parent.chmod(0o700)
     assert letter.take_back() == (letters.WAITING, b"")
     box.clear()
     path.parent.mkdir(0o755)
@@ -195,6 +200,57 @@ def test_nobody_writes_where_others_may_read(file: str, memory: Path) -> None:
     path.parent.rmdir()
     path.parent.symlink_to(memory)
     assert box.post("x", b"an outcome") is None
+
+
+def test_a_full_memory(file: str, memory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    box, folder = Letters(file), Path("/proc/self/fd")
+    before = len(list(folder.iterdir())) if folder.exists() else 0
+    for cut in ({"write": lambda *_: 1}, {"mkfifo": fails}, {"rename": fails}):
+        with monkeypatch.context() as patch:
+            for name, other in cut.items():
+                patch.setattr(os, name, other)
+            assert box.post("x", b"an outcome") is None
+    assert not list(memory.glob("*/*"))
+    assert not before or len(list(folder.iterdir())) == before, "no file stays open"
+
+
+def fails(*_: Any) -> None:
+    raise OSError(errno.ENOSPC, "no space")
+
+
+def test_a_letter_that_nobody_can_read_holds_nobody_up(file: str, memory: Path) -> None:
+    trial = Trial.open(f"sqlite:///{file}", "colours")
+    start = neighbours.note_of("colours", [], trial.seen).start
+    for text in (b"", b'{"head": 1}', b'{"head": [1, "x"], "jobs": [{"kind": "ask"}]}'):
+        letter = Letters(file).post(start, text)
+        assert letter is not None
+        assert ask(trial).assignments
+        assert letter.take_back() == (letters.TAKEN, b"")
+    assert trial.status().people == 4
+    trial.close()
+    assert not list(memory.iterdir()), "nor does a folder stay"
+
+
+def test_an_older_copy_does_nothing_for_those_who_know_better(file: str, memory: Path) -> None:
+    """Whoever opens the copy without knowing a head cannot see that it is old."""
+    url, old = f"sqlite:///{file}", f"{file}.old"
+    shutil.copy(file, old)
+    known = Trial.open(url, "colours")
+    found: list[Any] = []
+    with waiting(file, memory, [ask, lambda _: ask(known)], found):
+        pass
+    head = Trial.open(url, "colours").status().head
+    assert str(known.seen) == head, "who had it done by others has seen their record"
+    known.close()
+    for end in ("-wal", "-shm"):
+        Path(file + end).unlink(missing_ok=True)
+    os.replace(old, file)
+    found.clear()
+    with waiting(file, memory, [ask, lambda _: ask(known)], found):
+        pass
+    assert len(found[0].assignments) == 1
+    assert isinstance(found[1], TamperedError)
+    assert Trial.open(url, "colours").status().people == 2
 
 
 def test_a_system_without_such_a_place(

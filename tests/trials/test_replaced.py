@@ -140,16 +140,17 @@ def swapped_while_opened(
     return made
 
 
-def other_processes(file: Path) -> Popen[str]:
-    """One that has the trial open and waits: what is in the log is not in the file."""
+def reader(file: Path) -> Popen[str]:
+    """Another process, in the middle of a look: what is written from now on stays in
+    the log.
+    """
     script = (
-        "import sys; from discreet import Trial; "
-        "trial = Trial.open('sqlite:///' + sys.argv[1], 'colours'); "
-        "print(len(trial.ask(5).assignments), flush=True); sys.stdin.read()"
+        "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); c.execute('BEGIN'); "
+        "print(c.execute('SELECT 7 FROM discreet_trials').fetchone(), flush=True); sys.stdin.read()"
     )
     other = Popen([sys.executable, "-c", script, str(file)], stdin=PIPE, stdout=PIPE, text=True)
     assert other.stdout is not None
-    assert other.stdout.readline() == "5\n"
+    assert other.stdout.readline() == "(7,)\n"
     return other
 
 
@@ -160,9 +161,10 @@ def test_a_file_moved_away_and_back_while_it_is_opened_keeps_its_log(
     """SQLite deletes the log beside a file that it finds empty, and makes a file that
     it does not find.
     """
-    people, head = trial.status().people, trial.status().head
-    trial.close()
-    with other_processes(file) as other:
+    with reader(file) as other:
+        trial.ask(5)
+        people, head = trial.status().people, trial.status().head
+        trial.close()
         assert file.with_name("dose.db-wal").stat().st_size
         acts: dict[str, Callable[[], None]] = {
             "nothing": lambda: None,
@@ -170,10 +172,10 @@ def test_a_file_moved_away_and_back_while_it_is_opened_keeps_its_log(
             "an old copy": lambda: os.replace(file.with_name("backup.db"), file),
         }
         opened = swapped_while_opened(file, monkeypatch, acts[what])
-        assert Trial.open(f"sqlite:///{file}", "colours", head).status().people == people + 5
+        assert Trial.open(f"sqlite:///{file}", "colours", head).status().people == people
         assert len(opened) == (what != "nothing")
         other.communicate()
-    assert trial.status().people == people + 5
+    assert trial.status().people == people
     assert trial.verify().intact
 
 
