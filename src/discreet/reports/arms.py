@@ -36,6 +36,16 @@ def left_out_words(shown: int, count: int, what: str = "arms") -> str:
     return "" if shown == count else f"{shown} of {count:,} {what}; {count - shown:,} are left out"
 
 
+def shown_words(count: int) -> str:
+    """Which arms a picture shows, a sentence for its caption; nothing if all are."""
+    if count <= MOST_SHOWN:
+        return ""
+    return (
+        f" Of {count:,} arms the picture shows {MOST_SHOWN}: the one that is named, then those "
+        "still in, the best first."
+    )
+
+
 def short_names(names: Sequence[str], longest: int | None = None) -> list[str]:
     """Names that are not too long; those that would look the same begin with their
     number.

@@ -29,20 +29,21 @@ figcaption{color:var(--soft);font-size:.85rem}
 .scroll{overflow-x:auto}table{border-collapse:collapse;font-size:.82rem;font-variant-numeric:tabular-nums}
 caption{text-align:left;color:var(--soft);padding:.3rem 0;max-width:min(46rem,100vw - 2rem)}
 th,td{padding:.18rem .45rem;text-align:right;border-bottom:1px solid #e6e6e6;white-space:nowrap}
-th:first-child,td:first-child{text-align:left;padding-left:0;position:sticky;left:0;
-background:var(--back);white-space:normal;max-width:min(20rem,40vw);min-width:min-content;overflow-wrap:anywhere}
+th:first-child,td:first-child{text-align:left;padding-left:0;position:sticky;left:0;background:var(--back)}
+table.names td:first-child{white-space:normal;min-width:6.5rem;max-width:min(20rem,40vw);
+overflow-wrap:anywhere}
 td{vertical-align:top}
 th.words,td.words{white-space:normal;text-align:left;min-width:8rem;max-width:34rem;overflow-wrap:anywhere}
-thead th{border-bottom:1px solid var(--ink);vertical-align:bottom}
+thead th{border-bottom:1px solid var(--ink);vertical-align:bottom;white-space:normal}
 dt{margin-top:.9rem;font-weight:600}dd{margin:0 0 0 1rem}dd ul{margin:.2rem 0;padding-left:1rem}
 .mark{border:1px solid;border-radius:3px;padding:0 .35rem;font-size:.8rem;white-space:nowrap}
 footer{margin-top:3rem;color:var(--soft);font-size:.85rem}
 @media print{body{font-size:10pt;max-width:none;padding:0}
 figure,tr,h3,dt,li,caption{break-inside:avoid}h2,h3,caption,thead{break-after:avoid}
-.figures{display:block}figure{margin:0 0 .6rem}
+.figures{grid-template-columns:1fr 1fr}figure{margin:0 0 .6rem}
 .scroll{overflow:visible}nav{display:none}
 table{font-size:8.5pt}table.wide{font-size:6.5pt}th,td{padding:.1rem .3rem}
-figure svg{width:auto;max-width:4in;max-height:8.5in}a{color:inherit;text-decoration:none}}
+figure svg{width:auto;max-width:100%;max-height:8.5in}a{color:inherit;text-decoration:none}}
 """
 WIDE = 90
 """Characters in a row from which a table is printed small, to fit on paper."""
@@ -50,6 +51,8 @@ LONG = 60
 """Characters in a cell from which its column is words, which are broken into lines."""
 FIRST = 36
 """Characters of the first column, which is broken into lines too."""
+SHORT = 12
+"""Characters of a first column that is not broken into lines."""
 SCROLLS = '<div class="scroll" tabindex="0" role="group" aria-label="Table">'
 """A table that is wider than the page can be moved by keyboard."""
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
@@ -223,8 +226,10 @@ def _point(point: Point) -> str:
 
 
 def _table(table: Table) -> str:
-    columns = zip(table.head, *table.rows, strict=True)
-    widths = [max(map(len, column)) for column in columns]
+    columns = [
+        [*head.split(), *cells] for head, *cells in zip(table.head, *table.rows, strict=True)
+    ]
+    widths = [max(map(len, column), default=0) for column in columns]
     words = [
         width > LONG or head in table.words for width, head in zip(widths, table.head, strict=True)
     ]
@@ -232,10 +237,11 @@ def _table(table: Table) -> str:
     rows = "".join(f"{_row(row, words, 'td')}\n" for row in table.rows)
     caption = f"<caption>{_text(table.caption)}</caption>" if table.caption else ""
     taken = min(widths[0], FIRST) + sum(min(width, LONG) for width in widths[1:])
-    wide = ' class="wide"' if taken > WIDE else ""
-    return (
-        f"{SCROLLS}<table{wide}>{caption}<thead>{head}</thead><tbody>{rows}</tbody></table></div>"
-    )
+    names = widths[0] > SHORT
+    kind = " ".join(["wide"] * (taken > WIDE) + ["names"] * names)
+    classes = f' class="{kind}"' if kind else ""
+    body = f"<thead>{head}</thead><tbody>{rows}</tbody>"
+    return f"{SCROLLS}<table{classes}>{caption}{body}</table></div>"
 
 
 def _row(cells: Sequence[str], words: Sequence[bool], tag: str, more: str = "") -> str:

@@ -9,6 +9,7 @@ from discreet.instance import Bernoulli
 from discreet.planning.plan import Plan, PlanRow
 from discreet.planning.ranges import TIGHTEST
 from discreet.reports import charts
+from discreet.reports.arms import shown_words
 from discreet.reports.days import HEADS, calendar_words, headline, way_cells
 from discreet.reports.page import Bullets, Part, Picture, Pictures, Section, Table, Text, page
 from discreet.reports.past import past_notes, past_people, past_words
@@ -262,7 +263,7 @@ def path_picture(path: RunPath) -> Picture:
         charts.render(charts.draw_path(path)),
         "Private means, evidence against each arm and releases, against people enrolled",
         "What the outside world sees: the private means with their uncertainty, how much evidence "
-        "there is against each arm, and when something is released.",
+        f"there is against each arm, and when something is released.{shown_words(len(path.names))}",
     )
 
 

@@ -32,6 +32,8 @@ MANY_LOOKS = 50
 """Looks from which intervals are drawn as bands, not one by one."""
 ROW, LINE = 0.17, 0.16
 """Inches of an arm's row of releases, and of a line of a label."""
+DODGE = 0.02
+"""The largest distance of two arms' intervals, as a share of the axis."""
 SHORT = 14
 """Characters of a name beside such a row."""
 
@@ -78,7 +80,8 @@ def _draw_means(axes: "Axes", path: "RunPath", shown: list[int], dense: bool) ->
         chosen = arm == path.recommendation
         width = 2.2 if chosen else 1.3
         axes.step(path.samples, mean, where="post", color=look.color, ls=look.pattern, lw=width)
-        _draw_interval(axes, path, arm, look.color, dense)
+        beside = min(DODGE, 0.12 / len(shown)) * (place - (len(shown) - 1) / 2)
+        _draw_interval(axes, path, arm, look.color, dense, beside)
         if not path.thinned:
             fresh = path.released[:, arm]
             x = path.samples[fresh]
@@ -98,14 +101,19 @@ def _draw_means(axes: "Axes", path: "RunPath", shown: list[int], dense: bool) ->
         axes.annotate(words, (0.5, 0.5), xycoords="axes fraction", ha="center", color=GREY)
 
 
-def _draw_interval(axes: "Axes", path: "RunPath", arm: int, color: str, dense: bool) -> None:
-    """A pale band, or a stroke with ends through each released mean."""
+def _draw_interval(
+    axes: "Axes", path: "RunPath", arm: int, color: str, dense: bool, beside: float
+) -> None:
+    """A pale band, or a stroke with ends at each released mean, `beside` those of other
+    arms by a share of the axis.
+    """
     low, high = path.low[:, arm], path.high[:, arm]
     if dense:
         axes.fill_between(path.samples, low, high, step="post", color=color, alpha=0.1, lw=0)
         return
     fresh = path.released[:, arm]
-    x = path.samples[fresh]
+    span = max(2.0, float(path.samples[-1] / path.samples[0]))
+    x = path.samples[fresh] * span**beside
     axes.vlines(x, low[fresh], high[fresh], color=color, lw=0.6)
     for end in (low, high):
         axes.plot(x, end[fresh], ls="", marker="_", ms=5, mew=0.6, color=color)
