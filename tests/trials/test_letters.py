@@ -6,6 +6,7 @@ Two `Trial`s of one file stand for two processes: neither knows the other.
 
 import errno
 import os
+import resource
 import secrets
 import shutil
 import signal
@@ -216,6 +217,21 @@ def test_a_full_memory(file: str, memory: Path, monkeypatch: pytest.MonkeyPatch)
 
 def fails(*_: Any) -> None:
     raise OSError(errno.ENOSPC, "no space")
+
+
+def test_a_server_with_many_files_open(file: str, memory: Path) -> None:
+    letter = Letters(file).post("x", b"an outcome")
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if letter is None or most[1] < 5000:
+        pytest.skip("not so many files may be open on this system")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (5000, most[1]))
+    os.dup2(letter.bell, 4000)
+    try:
+        assert not letter._replace(bell=4000).is_answered(0.0)
+    finally:
+        os.close(4000)
+        resource.setrlimit(resource.RLIMIT_NOFILE, most)
+        letter.take_back()
 
 
 def test_a_letter_that_nobody_can_read_holds_nobody_up(file: str, memory: Path) -> None:

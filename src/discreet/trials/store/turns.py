@@ -82,15 +82,14 @@ class Line:
         if file is None:
             yield turn
             return
-        waiting = _Waiting(file)
-        if not waiting.is_next():
-            letter = note and note.text and self.letters.post(note.start, note.text())
-            if letter:
-                turn.own, turn.answer = waiting.correspond(letter, self.seconds)
-            else:
-                waiting.wait(self.seconds)
-        well = False
+        waiting, well = _Waiting(file), False
         try:
+            if not waiting.is_next():
+                letter = note and note.text and self.letters.post(note.start, note.text())
+                if letter:
+                    turn.own, turn.answer = waiting.correspond(letter, self.seconds)
+                else:
+                    waiting.wait(self.seconds)
             yield turn
             well = True
         finally:
