@@ -101,8 +101,8 @@ def test_it_is_an_instance() -> None:
         (lambda: Drift.from_dict({"kind": "storm"}), "unknown drift 'storm': use one of sites,"),
         (lambda: Drift.from_dict([1]), "describe a drift as"),  # type: ignore[arg-type]
         (lambda: Drift.from_dict({"kind": "step", "size": 0.1}), "has at and size; got size"),
-        (NO_DRIFT.to_dict, "this is no drift: make one with Drift.sites"),
-        (lambda: Drifting(ARMS, NO_DRIFT), "this is no drift"),
+        (NO_DRIFT.to_dict, "this is not a drift: make one with Drift.sites"),
+        (lambda: Drifting(ARMS, NO_DRIFT), "this is not a drift"),
         (lambda: Drifting(ARMS, Drift(1, 5.0, 1.0)), "between -1 and 1; got 5"),
         (lambda: Drifting(ARMS, 0.1), "say how the arms drift"),  # type: ignore[arg-type]
         (
@@ -139,5 +139,5 @@ def test_refusals(make: Callable[[], Any], words: str) -> None:
     ],
 )
 def test_there_is_no_theory_of_it(ask: Callable[[Any], Any]) -> None:
-    with pytest.raises(InvalidInputError, match=r"arms that stay as they are: take \.instance"):
+    with pytest.raises(InvalidInputError, match=r"arms that do not drift: use \.instance"):
         ask(Drifting(ARMS, Drift.sites(0.1)))

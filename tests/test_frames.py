@@ -145,5 +145,5 @@ def test_single_answers_and_added_arms_have_rows() -> None:
 def test_what_is_no_transcript_is_refused() -> None:
     wrong: dict[str, Any] = {"protocol": {"arms": ["A"]}, "protocol_hash": "", "status": {}}
     for events in ([{"kind": "assigned"}], [1], [{"seq": 1, "kind": "released", "releases": 3}]):
-        with pytest.raises(InvalidInputError, match="do not say what events say"):
+        with pytest.raises(InvalidInputError, match="are not as they should be"):
             transcript_frame({**wrong, "events": events})

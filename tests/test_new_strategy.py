@@ -259,7 +259,7 @@ def test_what_else_asks_for_a_family(steady: Strategy) -> None:
         is not None
     )
     assert discreet.audit_privacy(steady, runs=300) is not None
-    with pytest.raises(InvalidInputError, match="the way of a run is not drawn for steady-se"):
+    with pytest.raises(InvalidInputError, match="the path of a run cannot be drawn for steady-se"):
         run_path(Bernoulli(MEANS), steady)
     with pytest.raises(InvalidInputError, match="takes no other sampling rule"):
         steady.with_(sampling="top-two")

@@ -86,7 +86,7 @@ class TestInstance:
         ("rewards", "advice"),
         [
             ([[0.1]], "at least 2 arms"),
-            ([[0.1], []], "arm 2 must be a flat list of one number or more"),
+            ([[0.1], []], "arm 2 must be a flat list of at least one number"),
             ([[0.1], [[0.2]]], "flat list"),
             ([[0.1], [1.2]], r"a reward of arm 2 lies outside \[0, 1\]; rescale"),
             ([[0.1], [math.nan]], "arm 2 has NaN"),
@@ -170,9 +170,9 @@ class TestScaled:
 
     def test_no_suggestion(self) -> None:
         for values in ([], [math.nan], [math.inf]):
-            with pytest.raises(InvalidInputError, match="one finite number or more"):
+            with pytest.raises(InvalidInputError, match="at least one finite number"):
                 suggest_range(values)
-        with pytest.raises(InvalidInputError, match="some of these are none"):
+        with pytest.raises(InvalidInputError, match="some of these are not numbers"):
             suggest_range(["x"])
         with pytest.raises(InvalidInputError, match="room must be"):
             suggest_range([1], room=-1)
@@ -184,7 +184,7 @@ class TestScaled:
     @pytest.mark.parametrize(
         ("outcomes", "advice"),
         [
-            ([[0.1], [0.2]], "must be a dictionary, the outcomes of each arm by its name"),
+            ([[0.1], [0.2]], "must be a dictionary from each arm to its outcomes"),
             ({}, "at least 2 arms"),
             ({1: [0.1], 2: [0.2]}, 'write "1" for an arm called 1'),
         ],
@@ -285,7 +285,7 @@ class TestFiles:
             Sampled.read(tmp_path, "arm", "y")
         path = tmp_path / "x.parquet"
         path.write_bytes(b"PAR1 but no more")
-        with pytest.raises(InvalidInputError, match="no Parquet file that can be read"):
+        with pytest.raises(InvalidInputError, match="cannot be read as a Parquet file"):
             Sampled.read(path, "arm", "y")
         path.write_bytes(b"arm,y\n\xff\xfe,1\nb,2\n")
         with pytest.raises(
@@ -296,9 +296,9 @@ class TestFiles:
         with pytest.raises(InvalidInputError, match="first in row 2: correct"):
             Sampled.read(path, "arm", "y")
         pl.DataFrame({"arm": ["a", "b"], "y": [[1], [2]]}).write_parquet(path)
-        with pytest.raises(InvalidInputError, match="'y' has no numbers, but List"):
+        with pytest.raises(InvalidInputError, match="'y' must contain numbers, but contains List"):
             Sampled.read(path, "arm", "y")
-        with pytest.raises(InvalidInputError, match="two columns"):
+        with pytest.raises(InvalidInputError, match="two different columns"):
             Sampled.read(path, "arm", "arm")
 
 

@@ -180,8 +180,8 @@ def calendar_of(
     if accrual is None:
         if any(part is not None for part in (delay, deadline, enrolment, release)):
             raise InvalidInputError(
-                "delay, deadline, enrolment and release are about days: say also accrual, the "
-                "people who come in a day"
+                "delay, deadline, enrolment and release are about days: also give accrual, the "
+                "number of people who come in a day"
             )
         return None
     rate = _number("accrual", accrual, "people a day")
@@ -197,8 +197,8 @@ def _check_deadline(delay: Delay, deadline: float, enrolment: str, release: str)
     if deadline < math.inf:
         if delay.kind == FIXED and min(delay.days, delay.failures) > deadline:
             raise InvalidInputError(
-                f"every outcome would come after the deadline of {deadline:g} days, and count as "
-                "the worst one: take a longer deadline"
+                f"every outcome would come after the deadline of {deadline:g} days and count as "
+                "the worst one: choose a longer deadline"
             )
         return
     needs = {
@@ -254,6 +254,6 @@ def _word(what: str, value: Any, words: tuple[str, ...]) -> str:
 
 def _advice(given: object) -> str:
     return (
-        "say a delay as 7 (days), as exponential:7, or from Python as Delay.exponential(7); got "
-        f"{quoted(given)}"
+        "give a delay as 7 (days), as exponential:7, or from Python as Delay.exponential(7); "
+        f"got {quoted(given)}"
     )

@@ -89,7 +89,8 @@ class Drift(NamedTuple):
             if code == self.kind:
                 return {"kind": kind, "size": self.size, people: int(self.people)}
         raise InvalidInputError(
-            "this is no drift: make one with Drift.sites, Drift.step, Drift.season or Drift.trend"
+            "this is not a drift: make one with Drift.sites, Drift.step, Drift.season or "
+            "Drift.trend"
         )
 
 

@@ -91,11 +91,11 @@ def check_writable(path: str, taken: Sequence[str] = (), devices: bool = True) -
     for other in taken:
         if same_file(target, other):
             raise InvalidInputError(
-                f"cannot write {path}: the trial itself is kept there. Give another file"
+                f"cannot write {path}: the trial itself is kept there. Choose another file"
             )
     if target.exists() and not target.is_file():
         if not devices or target.is_dir() or not os.access(target, os.W_OK):
-            raise InvalidInputError(f"cannot write {path}: it is no file that may be written to")
+            raise InvalidInputError(f"cannot write {path}: it is not a file that may be written to")
     elif not os.access(target.parent, os.W_OK):
         raise InvalidInputError(
             f"cannot write {path}: there is no such folder, or it may not be written to"

@@ -14,8 +14,8 @@ from discreet.scale import NUMBERS
 from discreet.validate import check_sigma
 
 NO_BITS = (
-    "Gaussian rewards are no numbers in [0, 1], so they cannot be rounded to bits; times of theirs "
-    "are t_kl and t_gaussian"
+    "Gaussian rewards do not lie in [0, 1], so they cannot be rounded to bits; their "
+    "characteristic times are t_kl and t_gaussian"
 )
 
 

@@ -24,13 +24,13 @@ from discreet.validate import is_word, numbers_of, quoted
 
 RESCALE = "rescale outcomes to [0, 1] with (outcome - lowest) / (highest - lowest)"
 UNBOUNDED = (
-    "rewards of Gaussian arms have no bounds, and this is for rewards in [0, 1]: choose a range, "
-    "and clip what lies outside it, with Sampled.of(outcomes, range=(low, high), outside='clip') "
-    "of data, or with the same range and outside='clip' in a live trial"
+    "rewards of Gaussian arms are unbounded, and this is for rewards in [0, 1]: choose a range, "
+    "and clip what lies outside it, with Sampled.of(outcomes, range=(low, high), "
+    "outside='clip') for data, or with the same range and outside='clip' in a live trial"
 )
 NO_THEORY = (
-    "times, bounds and plans are for arms that stay as they are: take .instance, the arms without "
-    "their drift; or simulate"
+    "times, bounds and plans are for arms that do not drift: use .instance, which has the arms "
+    "without their drift, or simulate"
 )
 
 
@@ -211,7 +211,8 @@ class Beta(Instance):
         first, second = vector("a", a), vector("b", b)
         if len(first) != len(second):
             raise InvalidInputError(
-                f"a has {len(first)} arms and b has {len(second)}: give one of each for every arm"
+                f"a has {len(first)} arms and b has {len(second)}: give one a and one b for "
+                "every arm"
             )
         if (first <= 0).any() or (second <= 0).any():
             raise InvalidInputError("the shape parameters a and b of a Beta arm must be positive")
@@ -253,8 +254,8 @@ class Drifting(Instance):
         """Bernoulli arms, and their drift, such as `Drift.season(0.1, period=365)`."""
         if not isinstance(instance, Bernoulli):
             raise InvalidInputError(
-                f"only Bernoulli arms drift; got {type(instance).__name__}: of other laws take "
-                ".as_bernoulli(), each reward r rounded to a Bernoulli(r) bit"
+                f"only Bernoulli arms drift; got {type(instance).__name__}: for other laws use "
+                ".as_bernoulli(), which rounds each reward r to a Bernoulli(r) bit"
             )
         if not isinstance(drift, Drift):
             raise InvalidInputError(
@@ -344,7 +345,7 @@ def vector(what: str, values: ArrayLike, least: int = 2) -> Floats:
         )
     if len(array) < least:
         raise InvalidInputError(
-            f"{what} must hold at least {least}, one for each arm; got {len(array)}"
+            f"{what} must contain at least {least}, one for each arm; got {len(array)}"
         )
     return array
 
@@ -365,7 +366,7 @@ def arm_names(names: Sequence[str] | None, arms: int) -> tuple[str, ...]:
             f"names must be a list of {arms}, one for each arm; got {quoted(names)}"
         )
     if not all(isinstance(name, str) and name for name in names) or len(set(names)) != arms:
-        raise InvalidInputError("each arm needs a name of its own, not empty")
+        raise InvalidInputError("each arm needs a name of its own that is not empty")
     return tuple(names)
 
 

@@ -25,5 +25,5 @@ def _source(spec: ModuleSpec | None) -> str:
     loader: InspectLoader | None = getattr(spec, "loader", None)
     source = None if loader is None or spec is None else loader.get_source(spec.name)
     if source is None:
-        raise ImportError("discreet is to be installed with its sources: kernels need them too")
+        raise ImportError("discreet must be installed with its sources, because kernels need them")
     return source

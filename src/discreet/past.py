@@ -37,17 +37,18 @@ def read_outcomes(path: str | Path, arm: str, outcome: str) -> dict[str, Floats]
     """
     path = check_path("a file", path)
     if not isinstance(arm, str) or not isinstance(outcome, str):
-        raise InvalidInputError("the arm and the outcome are the names of two columns, texts")
+        raise InvalidInputError("arm and outcome must be texts, the names of two columns")
     if arm == outcome:
-        raise InvalidInputError("the arm and the outcome are two columns: name each")
+        raise InvalidInputError("arm and outcome must be two different columns")
     table, where = _table(path, arm, outcome)
     if not table.height:
-        raise InvalidInputError(f"{named(path)} has no rows below its head")
+        raise InvalidInputError(f"{named(path)} has no rows below its header")
     names, values = _names(table[arm], where), _numbers(table[outcome], where)
     found = {name: values[rows] for name, rows in _groups(names).items()}
     if len(found) < 2:
         raise InvalidInputError(
-            f"the column {arm!r} names one arm only, {names[0]!r}: data of two or more are needed"
+            f"the column {arm!r} names only one arm, {names[0]!r}: data of two or more arms are "
+            "needed"
         )
     if len(found) > MOST_ARMS and 2 * len(found) > len(names):
         raise InvalidInputError(
@@ -75,7 +76,7 @@ def _table(path: str | Path, arm: str, outcome: str) -> "tuple[pl.DataFrame, Cal
         if parquet:
             reason = str(error).strip().splitlines()[0]
             raise InvalidInputError(
-                f"{named(path)} is no Parquet file that can be read: {reason}"
+                f"{named(path)} cannot be read as a Parquet file: {reason}"
             ) from None
         raise InvalidInputError(
             f"{named(path)} cannot be read: {_cause(path, str(error))}"
@@ -95,12 +96,13 @@ def _check_columns(path: str | Path, columns: list[str], arm: str, outcome: str)
             if any(sign in column for column in columns):
                 raise InvalidInputError(
                     f"{named(path)} has no column {quoted(name)}; it seems to be separated by "
-                    f"{words}: save it with commas between columns, and points in numbers"
+                    f"{words}: save it with commas between columns, and with decimal points in "
+                    "numbers"
                 )
         if any(NUMBER.search(column) for column in columns):
             raise InvalidInputError(
-                f"{named(path)} has no column {quoted(name)}, and numbers in its first line: let "
-                "that have the names of the columns"
+                f"{named(path)} has no column {quoted(name)}, and its first line contains "
+                "numbers: the first line must have the names of the columns"
             )
         raise InvalidInputError(
             f"{named(path)} has no column {quoted(name)}; its columns are {listed(columns)}"
@@ -117,16 +119,16 @@ def _cause(path: str | Path, error: str) -> str:
         line = wrong.object[: wrong.start].count(b"\n") + 1
         return f"line {line} has text that is not in UTF-8: save the file as CSV in UTF-8"
     if "empty" in error:
-        return "it is empty; a first line with the names of the columns is needed"
+        return "it is empty; its first line must have the names of the columns"
     records = _records(path)
     width = len(next(records, (1, []))[1])
     long = next((line for line, cells in records if len(cells) > width), None)
     if long is not None:
         return (
-            f"line {long} has more columns than the {width} of the head: text with commas in it "
-            "must stand in quotation marks, and numbers take points"
+            f"line {long} has more columns than the {width} of the header: put text with commas "
+            "in quotation marks, and write numbers with decimal points"
         )
-    return "it is no CSV file with a head; is a quotation mark left open?"
+    return "it is not a CSV file with a header; is a quotation mark left open?"
 
 
 def _records(path: str | Path) -> Iterator[tuple[int, list[str]]]:
@@ -144,7 +146,7 @@ def _records(path: str | Path) -> Iterator[tuple[int, list[str]]]:
 def _line(path: str | Path, row: int) -> str:
     """Where a row below the head is."""
     found = next((line for place, (line, _) in enumerate(_records(path)) if place == row + 1), None)
-    return f"row {row + 1} below the head" if found is None else f"line {found} of the file"
+    return f"row {row + 1} below the header" if found is None else f"line {found} of the file"
 
 
 def _names(column: "pl.Series", where: Callable[[int], str]) -> list[str]:
@@ -169,10 +171,12 @@ def _numbers(column: "pl.Series", where: Callable[[int], str]) -> Floats:
         column = column.str.strip_chars()
         column = column.set(column == "", None)
     elif not (column.dtype.is_numeric() or column.dtype in (pl.Boolean, pl.Null)):
-        raise InvalidInputError(f"the column {column.name!r} has no numbers, but {column.dtype}")
+        raise InvalidInputError(
+            f"the column {column.name!r} must contain numbers, but contains {column.dtype}"
+        )
     cast = column.cast(pl.Float64, strict=False)
     wrong = (column.is_not_null() & cast.is_null()).to_list()
-    _refuse_rows(column.name, wrong, "is no number", where)
+    _refuse_rows(column.name, wrong, "is not a number", where)
     empty = (cast.is_null() | cast.is_nan().fill_null(True)).to_list()
     _refuse_rows(column.name, empty, "is empty or NaN", where)
     return np.array(cast.to_numpy(), dtype=np.float64)
@@ -182,7 +186,7 @@ def _refuse_rows(column: str, bad: list[bool], what: str, where: Callable[[int],
     if count := sum(bad):
         raise InvalidInputError(
             f"the column {quoted(column)} {what} in {count} of {len(bad)} rows, first in "
-            f"{where(bad.index(True))}: correct these rows, or leave them out"
+            f"{where(bad.index(True))}: correct or remove these rows"
         )
 
 

@@ -218,6 +218,7 @@ class Results:
             raise InvalidInputError(f"{named(path)} is not a file of simulation results") from None
         if meta.get("format") != FORMAT:
             raise InvalidInputError(
-                f"{named(path)} was written by version {meta.get('version')}: read it with that one"
+                f"{named(path)} was written by version {meta.get('version')}: read it with that "
+                "version"
             )
         return Results(**columns, **kept)

@@ -112,14 +112,14 @@ class Sampled(Instance):
         top = max(self.means)
         tied = [name for name, mean in zip(self.names, self.means, strict=True) if mean == top]
         cause = (
-            f"{self.clipped} of {len(self.flat)} outcomes lie outside the range and count as an "
-            "end of it, which can make arms alike: give a wider range; or "
+            f"{self.clipped} of {len(self.flat)} outcomes lie outside the range and count as the "
+            "nearer end, which can make arms look alike: give a wider range; or "
             if self.clipped
             else ""
         )
         raise TiedBestArmError(
-            f"the past outcomes of {listed(tied, 5)} have the same mean, so a plan cannot tell the "
-            f"best: {cause}leave out all but one of them, or simulate bet-se with an indifference "
+            f"the past outcomes of {listed(tied, 5)} have the same mean, so a plan has no best "
+            f"arm: {cause}leave out all but one of them, or simulate bet-se with an indifference "
             "gap (discreet simulate --zeta)"
         )
 
@@ -177,9 +177,9 @@ def _numbers(name: str, values: ArrayLike) -> Floats:
     """Outcomes of an arm as an array of their own."""
     array = numbers_of(f"the data of {name}", values)
     if array.ndim != 1 or not len(array):
-        raise InvalidInputError(f"the data of {name} must be a flat list of one number or more")
+        raise InvalidInputError(f"the data of {name} must be a flat list of at least one number")
     if np.isnan(array).any():
-        raise InvalidInputError(f"the data of {name} has NaN in it: leave these people out")
+        raise InvalidInputError(f"the data of {name} contains NaN: leave these people out")
     return array
 
 
@@ -187,8 +187,7 @@ def _by_name(outcomes: Mapping[str, ArrayLike]) -> dict[str, Floats]:
     """The outcomes of two arms or more."""
     if not isinstance(outcomes, Mapping):
         raise InvalidInputError(
-            'outcomes must be a dictionary, the outcomes of each arm by its name: {"a": [3, 8], '
-            '"b": [5]}'
+            'outcomes must be a dictionary from each arm to its outcomes: {"a": [3, 8], "b": [5]}'
         )
     if len(outcomes) < 2:
         raise InvalidInputError(f"data of at least 2 arms are needed; got {len(outcomes)}")
@@ -202,7 +201,7 @@ def _text(names: Sequence[str] | None) -> Sequence[str] | None:
     if names is None or isinstance(names, str):
         return names
     if not isinstance(known, Sequence) or not all(isinstance(name, str) for name in known):
-        raise InvalidInputError('names of arms are a list of texts: write "1" for an arm called 1')
+        raise InvalidInputError('names of arms must be texts: write "1" for an arm called 1')
     return names
 
 

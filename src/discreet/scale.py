@@ -75,8 +75,8 @@ class Scale:
             wider = f", such as {_pair(finite)}," if len(finite) == len(outcomes) else ""
             raise InvalidInputError(
                 f"{beyond} of {len(outcomes)} outcomes lie outside the range {self.low:.12g} to "
-                f"{self.high:.12g}: give a wider range{wider} or have them count as the nearer end "
-                f"with {CLIP_WORDS}"
+                f"{self.high:.12g}: give a wider range{wider} or let them count as the nearer "
+                f"end with {CLIP_WORDS}"
             )
         within = np.clip(outcomes, self.low, self.high)
         share = np.clip((within - self.low) / (self.high - self.low), 0.0, 1.0)
@@ -123,10 +123,12 @@ def suggest_range(values: ArrayLike, room: float = 0.1) -> tuple[float, float]:
     with suppress(Exception):  # a class of the caller's may raise anything, and say it
         outcomes = np.asarray(values, dtype=np.float64).ravel()
     if outcomes is None:
-        raise InvalidInputError("a range is suggested of numbers: some of these are none")
+        raise InvalidInputError(
+            "a range can be suggested only for numbers: some of these are not numbers"
+        )
     if not len(outcomes) or not (np.abs(outcomes) <= LARGEST).all():
         raise InvalidInputError(
-            f"a range is suggested of one finite number or more, not beyond ±{LARGEST:g}"
+            f"a range can be suggested only for at least one finite number, not beyond ±{LARGEST:g}"
         )
     if not _is_number(room) or not 0 <= room <= 100:
         raise InvalidInputError(f"room must be a number from 0 to 100; got {quoted(room)}")
@@ -148,12 +150,12 @@ def range_words(values: Floats) -> str:
     if not np.isfinite(values).all():
         return f"there are infinite outcomes: give the range of outcomes, and {CLIP_WORDS}"
     return (
-        "the outcomes do not all lie in [0, 1]: give the range of outcomes that the trial is to "
-        f"have, such as {_pair(values)}, which holds all of these with some room (suggest_range); "
-        "if the scale has ends of its own, such as 0,100, give these. If a few outcomes lie far "
-        "beyond the others, a narrower range takes fewer people, and they count as its nearer end "
-        f"with {CLIP_WORDS}. Choose it by past data, never by the trial's own, which would not be "
-        "private"
+        "the outcomes do not all lie in [0, 1]: give the range of outcomes that the trial will "
+        f"have, such as {_pair(values)}, which contains all of these with some room "
+        "(suggest_range); if the scale has ends of its own, such as 0,100, give these. If a few "
+        "outcomes lie far beyond the others, a narrower range takes fewer people, and they "
+        f"count as its nearer end with {CLIP_WORDS}. Choose the range from past data, never from "
+        "the trial's own outcomes, which would not be private"
     )
 
 

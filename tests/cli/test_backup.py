@@ -52,8 +52,8 @@ def head() -> str:
 def test_a_backup_and_the_way_back(folder: Path) -> None:
     said = trial("backup", "kept.db")
     assert f"dose  {head()}" in said.stdout
-    assert "Note the heads elsewhere" in said.stdout
-    assert "keep it as safe as the database, and delete it" in said.stdout
+    assert "Note the heads in another place" in said.stdout
+    assert "Keep it as safe as the database, and delete it" in said.stdout
     assert said.stderr == ""
     assert read("status", "dose", "--url", "sqlite:///kept.db")["head"] == head()
     assert read("backup", "kept.db") == {
@@ -96,9 +96,9 @@ def test_an_old_backup_is_refused() -> None:
     trial("backup", "kept.db")
     ask_and_tell()
     said = trial("restore", "kept.db", code=1).stderr
-    assert "it is older, and there is nothing to restore" in said
+    assert "the backup is older, and there is nothing to restore" in said
     said = trial("restore", "kept.db", "--head", head(), code=1).stderr
-    assert "it is older than what is known" in said
+    assert "the backup is older than that" in said
     assert "there is no file" in trial("restore", "typo.db", code=2).stderr
     assert "the trial itself" in trial("backup", "discreet-trials.db", code=2).stderr
 

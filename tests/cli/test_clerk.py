@@ -51,7 +51,7 @@ def test_a_second_file_that_disagrees_is_not_just_accepted(folder: Path) -> None
     said = trial("tell", "dose", "--csv", "two.csv").stdout.splitlines()
     assert said[0] == "Accepted: 1."
     assert said[1] == (
-        f"Told before, or declared missing, which stays as it was: {ids[0]}, {ids[1]}. To correct "
+        f"Told before or declared missing, so nothing was changed: {ids[0]}, {ids[1]}. To correct "
         "one: discreet trial amend dose ID OUTCOME"
     )
     found = read("tell", "dose", "--csv", "two.csv")

@@ -47,7 +47,7 @@ def started() -> Strategy:
 
 def test_the_recommended_strategy_is_taken_and_said() -> None:
     reason = recommended(1.0).reason
-    words = f"Strategy: none was named, so it is the recommended one, {reason_words(reason)}."
+    words = f"Strategy: you named none, so it is the recommended one, {reason_words(reason)}."
     assert words in call(PRIVATE).stdout.splitlines()
     assert started() == bet_se(0.05, 1.0)
     made = document(PRIVATE)
@@ -109,9 +109,9 @@ def test_its_options_are_as_they_were(options: list[str], strategy: Strategy) ->
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ([], "for a person to choose: say it with --epsilon, such as --epsilon 1"),
-        (["--trust", "global"], "or take --trust none for a trial without privacy"),
-        (["--trust", "local"], "for a person to choose: say it with --epsilon"),
+        ([], "must be your own choice: give --epsilon, such as --epsilon 1"),
+        (["--trust", "global"], "or give --trust none for a trial without privacy"),
+        (["--trust", "local"], "must be your own choice: give --epsilon"),
         (["--trust", "anybody"], "trust must be one of global, local, none"),
         (["--trust", "none", "--epsilon", "1"], "leave epsilon out"),
         (["--epsilon", "1", "--gamma", "0.1"], "gamma in [1e-15, 0.01]"),
@@ -142,7 +142,7 @@ def test_other_commands_ask_for_a_strategy() -> None:
 def test_a_trial_that_cannot_end_is_warned_of() -> None:
     said = call(HOPELESS)
     assert said.stderr.count("\n") == 1
-    assert said.stderr.startswith("discreet: warning: even if the best arm always does as well")
+    assert said.stderr.startswith("discreet: warning: even if the best arm always did as well")
     assert "takes about 26,000 people: with --max-people 2000 the trial will end" in said.stderr
     assert "(none of 17 simulated ones had one)" in said.stderr
     assert "Raise --max-people, take a larger --epsilon, or let discreet plan" in said.stderr
@@ -183,4 +183,4 @@ def test_other_strategies_are_warned_of_too(options: list[str], words: str) -> N
 
 def test_what_can_be_no_trial_is_refused_as_before() -> None:
     refusal = call([*HOPELESS, "--arms", "a"], code=2).stderr
-    assert refusal == "discreet: a trial needs two arms or more\n"
+    assert refusal == "discreet: a trial needs at least two arms\n"

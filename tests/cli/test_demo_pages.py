@@ -33,7 +33,7 @@ def test_a_browser_takes_a_picture_of_the_page(
     show_pages(trial_in(tmp_path), "dose", tmp_path)
     text = (tmp_path / "service.png").read_text()
     assert "<h1>dose</h1>" in text
-    assert "Published by whoever runs the trial" in text
+    assert "Published by those who run the trial" in text
     said = capsys.readouterr().out
     assert str(tmp_path / "service.png") in said.replace("\n", "")
     assert "discreet serve --url sqlite:///" in said
@@ -49,6 +49,6 @@ def test_without_a_browser_it_says_so_and_how_to_look(
     monkeypatch.setattr("discreet.reports.browser.shutil.which", lambda name: found)
     show_pages(trial_in(tmp_path), "dose", tmp_path)
     said = capsys.readouterr().out.replace("\n", " ")
-    assert "No browser was found" in said
+    assert "There is no picture" in said
     assert "discreet serve --url sqlite:///" in said
     assert not (tmp_path / "service.png").exists()

@@ -80,16 +80,16 @@ def test_every_setting_gets_into_the_protocol() -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--dealing", "coins"], "people of ttucb are dealt by order"),
+        (["--dealing", "coins"], "ttucb assigns arms by order"),
         (["--dealing", ""], "dealing must be one of"),
         (["--block", "60"], "block is for dealing='blocks' only"),
         (["--release", "clock"], "needs a deadline"),
         (["--release", "clock", "--deadline", "7d"], "releases every answer"),
         (["--release", "never"], "release must be one of"),
-        (["--enrolment", "continuous", "--deadline", "7d"], "dealt by coins"),
+        (["--enrolment", "continuous", "--deadline", "7d"], "dealing='coins'"),
         (["--enrolment", "always"], "enrolment must be one of"),
         (["--sites", "Leeds,Leeds"], "different names"),
-        (["--deadline", "7d", "--lease", "1d"], "no lease"),
+        (["--deadline", "7d", "--lease", "1d"], "with lease"),
     ],
     ids=str,
 )
@@ -103,16 +103,18 @@ def test_a_new_trial_says_what_it_covers() -> None:
     for phrase in (
         "Assignment: whoever can read the record knows the next arm.",
         "What the answer means: the best arm is lost with probability at most δ if",
-        "Sites: Leeds, Lyon; say with --site from which people come.",
+        "Sites: Leeds, Lyon. Give --site with each ask.",
         "Deadline: an outcome counts if it is told within 12 hours of",
         "discreet trial expire dose",
-        "For people who come from sites or over time take bet-se: ",
+        "If people come from several sites, or over a long time, use bet-se: ",
         "Next: discreet trial ask dose --site SITE",
     ):
         assert phrase in words
     assert "--release clock" not in words
     made = read(*CREATE, "--sites", "Leeds,Lyon", "--deadline", "12h")
-    assert made["advice"].startswith("For people who come from sites or over time take bet-se: ")
+    assert made["advice"].startswith(
+        "If people come from several sites, or over a long time, use bet-se: "
+    )
     assert made["dealing"] == "order"
     assert made["assignment"] in words
     assert made["guarantee"] in words
@@ -126,9 +128,9 @@ def test_bet_se_is_dealt_by_coins() -> None:
     assert "Assignment: each person's arm is drawn by a coin" in words
     assert "What the answer means: if one arm is at least as good as every other" in words
     assert "Releases: a round is released as soon as its outcomes are in." in words
-    assert "Take --release clock, which needs a --deadline, if how soon people answer" in words
+    assert "Use --release clock, which needs a --deadline, if how soon people answer" in words
     assert "Enrolment: nobody is enrolled while a full round waits" in words
-    assert "take bet-se" not in words
+    assert "use bet-se" not in words
 
 
 def test_the_clock_and_continuous_enrolment_say_what_they_are() -> None:
@@ -136,7 +138,7 @@ def test_the_clock_and_continuous_enrolment_say_what_they_are() -> None:
     words = trial(*BETS, *options).stdout
     assert "Releases: a round is released by the clock" in words
     assert "Enrolment: people are enrolled while earlier rounds wait" in words
-    assert "Take --release" not in words
+    assert "Use --release" not in words
     made = read(*BETS, *options)
     assert made["timing"] in words
     assert made["enrolment"] in words
@@ -182,7 +184,7 @@ def test_what_to_do_while_a_round_waits(clock: list[float]) -> None:
     assert 0 < len(people) < 500
     words = trial("ask", "dose").stdout
     assert words.startswith(
-        f"The round is full. Its {len(people)} people are released by the clock"
+        f"The round is full. Its {len(people)} outcomes are released by the clock"
     )
     assert words.endswith("discreet trial expire dose\n")
     for one in people:
@@ -199,7 +201,7 @@ def test_continuous_enrolment_waits_for_nobody() -> None:
     assert "the public record itself shows how fast outcomes came" in said
     assert "a pace of people's coming that does not depend on how those fare" in said
     *first, words = trial("ask", "dose", "-n", "60").stdout.splitlines()
-    assert words == "The round is full: ask again for the rest, who come into the next one."
+    assert words == "The round is full: ask again for the others, who will be in the next one."
     assert len(trial("ask", "dose").stdout.splitlines()) == 1
     dealt = len(first) + 1
     most = read("status", "dose")["max_people"]
@@ -207,7 +209,7 @@ def test_continuous_enrolment_waits_for_nobody() -> None:
         dealt += len(people)
     assert dealt == most
     words = trial("ask", "dose").stdout
-    assert words.startswith("The trial has its most people, and waits for ")
+    assert words.startswith("The trial has reached its maximum number of people, and waits for ")
 
 
 # --- operate --------------------------------------------------------------------------
@@ -248,7 +250,7 @@ def test_an_action_says_what_happened_and_what_it_means() -> None:
 def test_a_trial_is_stopped_by_hand() -> None:
     trial(*CREATE)
     words = trial("operate", "dose", "stop", "--reason", "enough", "--yes").stdout
-    assert words.startswith("The trial was stopped by hand.\n")
+    assert words.startswith("The trial was stopped by an operator.\n")
     assert words.endswith("The trial is over: discreet trial status dose\n")
     assert "was stopped by hand: INCONCLUSIVE" in trial("status", "dose").stdout
     assert "the trial is over" in trial("operate", "dose", "pause", "--reason", "x", code=2).stderr
@@ -266,7 +268,7 @@ def test_a_maximum_that_is_reached_ends_the_trial() -> None:
 def test_arms_are_dropped_and_added() -> None:
     trial(*BETS)
     added = trial("operate", "dose", "add-arm", "d e", "--reason", "new", "--yes").stdout
-    assert added.startswith("d e is dealt from the next round on.\n")
+    assert added.startswith("d e is added: people are assigned to it from the next round on.\n")
     dropped = trial("operate", "dose", "drop-arm", "a", "--reason", "harm", "--yes").stdout
     assert dropped.startswith("a is dealt no more.\n")
     assert MEANS["drop-arm"] in dropped

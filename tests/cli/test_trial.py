@@ -217,7 +217,7 @@ def test_foreign_files_and_folders(folder: Path) -> None:
     (folder / "discreet-trials.db").write_text(
         "something else entirely, longer than a header of a hundred bytes" * 9
     )
-    assert "no database of trials" in trial("status", "dose", code=1).stderr
+    assert "not a database of trials" in trial("status", "dose", code=1).stderr
     assert (folder / "discreet-trials.db").read_text().startswith("something else")
     result = trial(*CREATE, "--strategy", "ttucb", "--url", "sqlite:///no/such/folder/t.db", code=1)
     assert "check that the folder exists" in result.stderr
@@ -305,7 +305,7 @@ def test_what_is_no_transcript_is_refused_in_one_line(
         said = call(*command)
         assert (said.exit_code, said.stdout, said.stderr.count("\n")) == (2, "", 1)
         assert (
-            "cannot read t.json" if text is None else "t.json is no transcript of a trial"
+            "cannot read t.json" if text is None else "t.json is not a transcript of a trial"
         ) in said.stderr
     assert not (folder / "page.html").exists()
 

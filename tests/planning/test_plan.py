@@ -297,7 +297,7 @@ class TestCommand:
             (["--arms", "3", "--gap", "0"], "gap must lie strictly between 0 and 1"),
             (["--arms", "3", "--gap", "nan"], "gap must lie"),
             (["--arms", "3", "--gap", "0.8", "--base", "0.5"], None),
-            (["--arms", "3", "--gap", "0.9", "--base", "0.3"], "take a smaller gap"),
+            (["--arms", "3", "--gap", "0.9", "--base", "0.3"], "choose a smaller gap"),
             (["--arms", "3", "--gap", "0.1", "--base", "2"], "base is a success rate"),
             (["--means", "0.5,0.5"], "no unique best arm"),
             (["--means", "0.5,0.4", "--epsilon", "0"], "epsilon must be"),

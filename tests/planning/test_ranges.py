@@ -140,7 +140,7 @@ class TestCommand:
         text = self.said(tmp_path, "--range", "0,100", "--runs", "20")
         assert "30 to 65 (tightest round one)" in text
         assert "…" not in text.split("What the range")[1].replace(" … ", "")
-        assert "Choose it by past data" in " ".join(text.split())
+        assert "Choose the range from past data" in " ".join(text.split())
         page = tmp_path / "plan.html"
         self.said(tmp_path, "--range", "0,100", "--runs", "20", "--html", str(page))
         assert "30 to 65 (tightest round one)" in page.read_text()

@@ -41,11 +41,11 @@ def test_addresses(url: str, found: tuple[str, str | None]) -> None:
 @pytest.mark.parametrize(
     ("url", "words"),
     [
-        ("http://trial.example.org", "in the clear"),
-        ("http://192.168.0.7:80/t/dose", "in the clear"),
-        ("http://localhost.example.org", "in the clear"),
-        ("https://me:secret@trial.example.org", "no name or password"),
-        (f"https://{TOKEN}@trial.example.org", "no name or password"),
+        ("http://trial.example.org", "unencrypted"),
+        ("http://192.168.0.7:80/t/dose", "unencrypted"),
+        ("http://localhost.example.org", "unencrypted"),
+        ("https://me:secret@trial.example.org", "not a name or password"),
+        (f"https://{TOKEN}@trial.example.org", "not a name or password"),
         ("https://", "no address of a service"),
         ("https://host:port", "no address of a service"),
         ("https://[::1", "no address of a service"),
@@ -84,15 +84,15 @@ def test_tokens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DISCREET_TOKEN")
     for wrong in ("two words", "", "a\nb", "ü", "x" * 501):
         file.write_text(wrong)
-        with pytest.raises(InvalidInputError, match="one word") as found:
+        with pytest.raises(InvalidInputError, match="a single word") as found:
             token_of()
         assert not wrong or wrong not in str(found.value)
-        with pytest.raises(InvalidInputError, match="one word"):
+        with pytest.raises(InvalidInputError, match="a single word"):
             token_of(wrong)
     file.unlink()
     with pytest.raises(InvalidInputError, match="DISCREET_TOKEN_FILE"):
         token_of()
-    with pytest.raises(InvalidInputError, match="one word"):
+    with pytest.raises(InvalidInputError, match="a single word"):
         token_of(5)
 
 

@@ -94,7 +94,7 @@ def test_backups(far: Far, folder: Path) -> None:
         assert file.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     file.close()
     refused = trial(far, "restore", "kept.db", "--head", found["trials"][0]["head"], code=2)
-    assert "a service takes no backup" in refused.stderr
+    assert "a backup cannot be restored through a service" in refused.stderr
 
 
 def test_errors_are_one_line(far: Far, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,7 +113,7 @@ def test_errors_are_one_line(far: Far, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DISCREET_TOKEN")
     assert "DISCREET_TOKEN" in trial(far, "status", "dose", code=1).stderr
     plain = trial(far, "status", "dose", code=2, url="http://trial.example.org")
-    assert "in the clear" in plain.stderr
+    assert "unencrypted" in plain.stderr
 
 
 def test_no_command_takes_a_token() -> None:

@@ -60,7 +60,7 @@ def test_what_is_in_no_table_nobody_may() -> None:
 
 
 def test_refusals_say_nothing_of_what_is_there() -> None:
-    with pytest.raises(RefusedError, match="not for a trial of this name") as refused:
+    with pytest.raises(RefusedError, match="not for this trial") as refused:
         Visitor(token(OPERATOR, "other")).check("status", "dose")
     assert refused.value.known
     with pytest.raises(RefusedError, match="needs a token") as unknown:

@@ -334,7 +334,7 @@ def test_a_record_goes_on_from_a_known_head(script_page: "Page", odd: Any) -> No
         (found,) = checked(script_page, [text], f"{event['seq']}:{event['hash']}")
         assert found == holding(odd)
     (found,) = checked(script_page, [text], f"2:{odd['events'][0]['hash']}")
-    assert found["problem"] == "The record does not go on from the head that is known."
+    assert found["problem"] == "The record does not continue from the head that is known."
 
 
 def test_what_is_no_transcript_is_said_to_be_none(

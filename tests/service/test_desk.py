@@ -111,7 +111,7 @@ def test_outcomes_are_taken_once_and_corrected(home: Home, base: str) -> None:
     assert trial.status().pending == 0
     again = desk.get(f"{DESK}/1").text
     said = [desk.send(f"{DESK}/tell", again, once=f"a{one}", outcome=one).text for one in "01"]
-    assert all("an outcome was told before" in one for one in said)
+    assert all("an outcome was already told" in one for one in said)
     assert "the outcome was corrected" in desk.send(f"{DESK}/amend", again, outcome="0").text
 
 
@@ -279,7 +279,7 @@ def test_an_answer_under_local_trust_is_invited_not_told(home: Home, base: str) 
     assert trial.status().pending == 0
     after = desk.send(f"{DESK}/invite", desk.get(f"{DESK}/1").text, days="2")
     assert after.status_code == 422
-    assert "no answer of this person" in after.text.lower()
+    assert "not waiting for an answer" in after.text.lower()
 
 
 def test_spans_and_sentences_read_well() -> None:

@@ -186,7 +186,7 @@ def test_after_a_reload_the_same_press_is_shown(
         page.unroute("**/desk/enrol")
         page.reload()
         if named and not arrives:
-            said(page, "Your last press did not arrive")
+            said(page, "Your last click did not arrive")
             assert trial.status().people == 0
             page.get_by_label("Who is it?").fill("Ada Lovelace")
             page.get_by_role("button", name=ENROL).click()

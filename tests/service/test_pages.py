@@ -131,7 +131,7 @@ def test_a_form_without_its_key_or_from_elsewhere_is_refused(running: Service, p
         visit.post(path, {**form, "key": visit.key}, **elsewhere),
     ):
         assert answer.status_code == 422
-        assert "load it again" in answer.text
+        assert "reload it" in answer.text
     assert visit.get("/").status_code == 200  # nobody was revoked
     assert not running.home.published("dose")
 
@@ -200,7 +200,7 @@ def test_every_action_has_a_page_that_says_what_it_means(running: Service) -> No
         shown = visit.get(f"/t/dose/operate/{action}").text
         assert "What it does to the guarantee" in shown
         for_good = action in ("stop", "drop-arm", "add-arm")
-        assert ("cannot be taken back" in shown) == for_good
+        assert ("cannot be undone" in shown) == for_good
     about = {"raise-maximum": "950", "close-site": "Lyon", "drop-arm": "third", "add-arm": "fourth"}
     for action, thing in about.items():
         page = f"/t/dose/operate/{action}"
@@ -308,7 +308,7 @@ def test_a_trial_is_looked_at_and_started(place: Service) -> None:
     [
         ("name", "", "give the trial a name"),
         ("name", "-x", "does not begin with -"),
-        ("arms", "one", "two arms or more"),
+        ("arms", "one", "at least two arms"),
         ("arms", "one\none", "the same name"),
         ("max_people", "many", "whole number"),
         ("max_people", "", "after how many people"),
@@ -399,7 +399,7 @@ def test_a_plan_that_cannot_be_made_yet_is_said(
     assert "data-again" in visit.send("/new/plan", **GOOD).text
     wrong = visit.send("/new/plan", **{**GOOD, "epsilon": "x", "arms": ""}).text
     assert "0.001 to 100" in wrong
-    assert "two arms or more" in wrong
+    assert "at least two arms" in wrong
 
 
 # --- what pages show ------------------------------------------------------------------

@@ -1,5 +1,5 @@
 """Invitations and a participant's answer, over HTTP: one link for one answer, and what
-is said when it is of no use.
+is said when it is does not work.
 """
 
 import re
@@ -141,8 +141,9 @@ def test_a_new_id_makes_the_link_useless(home: Home, base: str) -> None:
     trial.reissue(id)
     for found in (call(base, "question", secret), call(base, "answer", secret, {"response": "x"})):
         assert found.status_code in (404, 422)
-    assert "of no use" in call(base, "question", secret).json()["detail"]
-    assert "of no use" in call(base, "answer", secret, {"response": "rr/1.0/1"}).json()["detail"]
+    assert "does not work" in call(base, "question", secret).json()["detail"]
+    told = call(base, "answer", secret, {"response": "rr/1.0/1"})
+    assert "does not work" in told.json()["detail"]
 
 
 @pytest.mark.parametrize("secret", ["x", PREFIX, PREFIX + "A" * 43, "é"])
@@ -151,7 +152,7 @@ def test_a_wrong_link_is_of_no_use(base: str, home: Home, secret: str) -> None:
     header = {b"Authorization": f"Bearer {secret}".encode()}
     found = httpx.post(f"{base}/a/question", headers=header, verify=False)
     assert found.status_code == 401
-    assert "of no use" in found.json()["detail"]
+    assert "does not work" in found.json()["detail"]
 
 
 def test_staff_do_not_answer_here(home: Home, base: str) -> None:

@@ -114,7 +114,7 @@ def test_it_encrypts(tmp_path: Path) -> None:
             assert ended(process) == 0
             assert time.monotonic() - begun < 20, "it waits for nobody who is idle"
     log = (tmp_path / "log").read_text()
-    assert "warning: others" not in log
+    assert "warning: other machines" not in log
     assert "route=/healthz status=200" in log
 
 

@@ -85,9 +85,9 @@ def test_a_token_expires(url: str) -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["--role=site", "--trial=dose"], "names its site"),
-        (["--role=site", "--site=Leeds"], "names its trial"),
-        (["--role=viewer", "--site=Leeds"], "names its site"),
+        (["--role=site", "--trial=dose"], "must name a site"),
+        (["--role=site", "--site=Leeds"], "must name a trial"),
+        (["--role=viewer", "--site=Leeds"], "must name a site"),
         (["--role=viewer", "--trial=none"], "no trial 'none'"),
         (["--role=viewer", "--days=-1"], "days must be"),
         (["--role=viewer", "--days=nan"], "days must be"),

@@ -121,7 +121,7 @@ class TestWarnings:
 
     def test_tied_arms_under_eb_tc(self) -> None:
         strategy = discreet.ttucb(0.1, sampling="eb-tc")
-        with pytest.warns(MayNotStopWarning, match="take eb-tci"):
+        with pytest.warns(MayNotStopWarning, match="use eb-tci"):
             simulate(discreet.benchmarks.mu2, strategy, runs=2, max_samples=1000)
         for rule in ("eb-tci", "ts-tc", "track-and-stop"):
             assert not reasons_not_to_stop(discreet.benchmarks.mu2, strategy.with_(sampling=rule))

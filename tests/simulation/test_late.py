@@ -432,7 +432,7 @@ REFUSED: list[tuple[Any, Any, dict[str, Any], str]] = [
         {"accrual": 1, "delay": Delay.exponential(3, failures=9)},
         "yes or no",
     ),
-    (ARMS, bet_se(0.1, 1.0), {"delay": 3}, "say also accrual"),
+    (ARMS, bet_se(0.1, 1.0), {"delay": 3}, "also give accrual"),
 ]
 
 

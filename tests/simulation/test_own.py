@@ -321,7 +321,7 @@ class TestMistakes:
             ({"zeta": 1.0}, "zeta must lie"),
             ({"name": "ttucb"}, "a name that no preset has"),
             ({"name": ""}, "a name that no preset has"),
-            ({"scale": [1]}, "options are numbers, words"),
+            ({"scale": [1]}, "options must be numbers, texts"),
         ],
     )
     def test_what_is_refused_at_once(self, parts: dict[str, Any], words: str) -> None:
@@ -329,9 +329,9 @@ class TestMistakes:
             OwnStrategy(**{"name": "mine", "make": Uniform, "delta": 0.1, **parts})
 
     def test_where_it_has_no_place(self) -> None:
-        with pytest.raises(InvalidInputError, match="a Python class and cannot be written down"):
+        with pytest.raises(InvalidInputError, match="a Python class and cannot be saved"):
             UNIFORM.to_dict()
-        with pytest.raises(InvalidInputError, match="a Python class and cannot be written down"):
+        with pytest.raises(InvalidInputError, match="a Python class and cannot be saved"):
             discreet.Trial.create("sqlite://", "trial", ["a", "b"], UNIFORM, max_people=10)
         with pytest.raises(InvalidInputError, match="only mechanisms of a live trial"):
             discreet.audit_privacy(NOISY)

@@ -299,5 +299,5 @@ class TestUses:
 
     def test_the_way_of_a_run_is_refused(self) -> None:
         arms = Drifting(Bernoulli((0.2, 0.8)), Drift.trend(0.1, over=100))
-        with pytest.raises(InvalidInputError, match=r"arms that drift: take \.instance"):
+        with pytest.raises(InvalidInputError, match=r"arms that drift: use \.instance"):
             run_path(arms, discreet.ttucb(0.1))

@@ -39,11 +39,11 @@ def test_the_trust_of_the_others_follows_from_the_estimator() -> None:
     assert (ttucb(0.1).trust, ctb_tt(1.0, 0.1).trust) == ("none", "local")
     assert Strategy(name="mine", estimator="ctb", delta=0.1, epsilon=1.0).trust == "local"
     assert Strategy.from_dict({"name": "ttucb", "estimator": "mle", "delta": 0.1}) == ttucb(0.1)
-    with pytest.raises(InvalidInputError, match="only bet-se has a choice"):
+    with pytest.raises(InvalidInputError, match="only bet-se offers a choice"):
         ttucb(0.1).with_(trust="global")
-    with pytest.raises(InvalidInputError, match="a part of bet-se only"):
+    with pytest.raises(InvalidInputError, match="for bet-se only"):
         ttucb(0.1).with_(zeta=0.1)
-    with pytest.raises(InvalidInputError, match="a part of bet-se only"):
+    with pytest.raises(InvalidInputError, match="for bet-se only"):
         ttucb(0.1).with_(hint=0.1)
 
 

@@ -117,5 +117,5 @@ def test_a_round_without_one_of_its_names_is_missed() -> None:
 def test_a_trial_of_the_first_edition_of_bet_se_is_refused() -> None:
     state = new_run(discreet.bet_se(0.1, 1), 3, 100, 0.1).dump()
     state["arrays"]["own"] = []
-    with pytest.raises(discreet.DiscreetError, match="begin it anew"):
+    with pytest.raises(discreet.DiscreetError, match="start a new one"):
         new_run(discreet.bet_se(0.1, 1), 3, 100, 0.1).load(state)

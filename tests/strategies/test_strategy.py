@@ -68,7 +68,7 @@ def test_custom_parts() -> None:
     own = preset("adap-tt", threshold=CustomThreshold("mine", lambda a, b: a + b))
     assert "your own" in own.correctness
     assert not own.proved
-    with pytest.raises(InvalidInputError, match="cannot be written down"):
+    with pytest.raises(InvalidInputError, match="cannot be saved"):
         own.to_json()
     assert not preset("adap-tt", grid=CustomGrid("triple", lambda phase: 3 ** (phase - 1))).proved
     assert preset("ttucb", bonus=CustomBonus("flat", lambda count: 0 * count + 1)).proved

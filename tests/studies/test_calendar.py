@@ -53,5 +53,5 @@ def test_run_and_gone_on_with(tmp_path: Path) -> None:
 
 
 def test_refused() -> None:
-    with pytest.raises(InvalidInputError, match="say also accrual"):
+    with pytest.raises(InvalidInputError, match="also give accrual"):
         Study(ARMS, [bet_se(0.1, 1.0)], delay=3)

@@ -152,7 +152,7 @@ class TestStudy:
             ({"instances": {"a": [0.5, 0.4]}}, "named instances"),
             ({"strategies": []}, "one or more strategies"),
             ({"strategies": ["bet-se"]}, "made by presets"),
-            ({"strategies": [STRATEGIES[0]] * 2}, "is there twice"),
+            ({"strategies": [STRATEGIES[0]] * 2}, "is listed twice"),
             (
                 {"strategies": [discreet.ttucb(0.1, threshold=CustomThreshold("mine", abs))]},
                 "Python function",
@@ -472,7 +472,7 @@ class TestResumption:
         assert not (out / "table.parquet").exists()
         if how == signal.SIGINT:
             assert stderr.count("\n") == 1
-            assert "interrupted; what is finished stays" in stderr
+            assert "interrupted; finished work is kept" in stderr
         before = {path: path.read_bytes() for path in blocks(out)}
         quick = Study({"easy": discreet.Bernoulli((0.9, 0.1))}, [discreet.bet_se(0.1, 1)], 600)
         (out / ".x.parquet.tmp").write_bytes(b"half")
@@ -545,11 +545,11 @@ class TestRefusals:
         path = tmp_path / where.replace("KEY", blocks(tmp_path)[0].parent.name)
         path.parent.mkdir(exist_ok=True)
         path.write_text("mine")
-        self.changed(tmp_path, small(runs=2), "is no part of this study: move it away")
+        self.changed(tmp_path, small(runs=2), "is not part of this study: move it elsewhere")
 
     def test_a_folder_in_use(self, tmp_path: Path) -> None:
         (tmp_path / "thesis.tex").write_text("mine")
-        self.changed(tmp_path, small(), "thesis.tex is no part of this study")
+        self.changed(tmp_path, small(), "thesis.tex is not part of this study")
         assert os.listdir(tmp_path) == ["thesis.tex"]
 
     def test_foreign_blocks(self, tmp_path: Path) -> None:
@@ -571,7 +571,7 @@ class TestRefusals:
         simulate(cell.instance, cell.strategy, 80, seed=5).save(
             path.with_name("000000000-000000080.parquet")
         )
-        self.changed(tmp_path, small(runs=70), "holds some runs twice")
+        self.changed(tmp_path, small(runs=70), "contains some runs twice")
         path.unlink()
         run_study(small(runs=80), tmp_path)
         assert not path.exists()
@@ -606,7 +606,9 @@ class TestRefusals:
             run_study(small(), tmp_path, pool, threads=2)
 
     def test_a_cluster_that_goes_away(self, tmp_path: Path) -> None:
-        with pytest.raises(DiscreetError, match="dropped the work, as when its cluster is gone"):
+        with pytest.raises(
+            DiscreetError, match="dropped the work, as it does when its cluster is gone"
+        ):
             run_study(small(), tmp_path, Broken(1, CancelledError()))
         assert len(blocks(tmp_path)) == 1
 
@@ -737,7 +739,7 @@ class TestCommand:
             ((study,), "Missing option '--out'"),
             ((study, "--out", tmp_path / "a", "--threads", "0"), "threads must be"),
             ((study, "--out", study), "cannot write"),
-            ((study, "--out", tmp_path / "used"), "no part of this study"),
+            ((study, "--out", tmp_path / "used"), "not part of this study"),
             (
                 (study, "--out", tmp_path / "a", "--dask", "x", "--threads", "1"),
                 "leave it out with --dask",

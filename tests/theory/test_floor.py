@@ -211,7 +211,7 @@ def test_ends() -> None:
     assert theory.floor_bound(sure, 0.01) == 0
     with pytest.raises(TiedBestArmError):
         theory.floor_bound(Bernoulli([0.5, 0.5]), 0.01)
-    with pytest.raises(InvalidInputError, match="arms that stay as they are"):
+    with pytest.raises(InvalidInputError, match="arms that do not drift"):
         theory.floor_bound(Drifting(Bernoulli([0.5, 0.6]), Drift.sites(0.1)), 0.01)
     for wrong in ((0.0, None, "global"), (0.1, -1.0, "global"), (0.1, 1.0, "nobody")):
         with pytest.raises(InvalidInputError):
@@ -254,14 +254,14 @@ class TestBounds:
     def test_say_to_people_what_holds_for_whom(self, capsys: pytest.CaptureFixture[str]) -> None:
         show_bounds(bounds(BETA2, [1.0], 0.01))
         shown = " ".join(capsys.readouterr().out.split())
-        assert "right for all laws on [0, 1] needs at least 91 samples" in shown
+        assert "keeps this error rate for all laws on [0, 1] needs at least 91 samples" in shown
         assert "(3,593 without privacy)" in shown
         assert "no strategy" not in shown
-        assert "only the floors hold for every strategy" in shown
+        assert "Only the floors hold for every strategy" in shown
         assert shown.index("The floor") < shown.index("once each outcome is rounded")
         show_bounds(bounds(BETA2.as_bernoulli(), [1.0], 0.01))
         shown = " ".join(capsys.readouterr().out.split())
-        assert "what no strategy can beat" in shown
+        assert "No strategy can need fewer samples" in shown
         assert "floor" not in shown
         assert "bit" not in shown
 

@@ -126,7 +126,7 @@ def test_a_record_that_has_ended_takes_the_place_of_no_other(url: str, tmp_path:
     here = Trial.open(url, "colours")
     here.ask(2)
     here.close()
-    with pytest.raises(TamperedError, match="has ended, and the database has another one"):
+    with pytest.raises(TamperedError, match="has ended, and the database has a different one"):
         restore_trials(
             file, url, i_know_that_epsilon_is_spent_again=True, reason="the disk was lost"
         )

@@ -275,7 +275,7 @@ def test_never_over_a_device_or_the_database_itself(tmp_path: Path, file: Path) 
         with pytest.raises(InvalidInputError, match="the trial itself is kept there"):
             backup_trials(url, path)
     for path in (pipe, folder, Path("/dev/null")):
-        with pytest.raises(InvalidInputError, match="it is no file that may be written to"):
+        with pytest.raises(InvalidInputError, match="it is not a file that may be written to"):
             backup_trials(url, path)
     with pytest.raises(InvalidInputError, match="no such folder"):
         backup_trials(url, tmp_path / "nowhere" / "backup.db")
@@ -440,7 +440,7 @@ def test_heads_that_the_file_does_not_have(url: str, tmp_path: Path, file: Path)
     there = here(tmp_path)
     for wrong in (later, "3:" + "0" * 64):
         for more in ({}, FORCED):
-            with pytest.raises(TamperedError, match=r"it is older than what is known, or of other"):
+            with pytest.raises(TamperedError, match=r"the backup is older than that, or of other"):
                 restore_trials(file, there, [wrong], **more)
     for odd in ("17", 3, None):
         with pytest.raises(InvalidInputError, match="head must look like"):
@@ -456,7 +456,9 @@ def test_a_longer_record_is_not_replaced(url: str, file: Path) -> None:
     go_on(url)
     before = rows(url)
     for heads in ([], [old]):
-        with pytest.raises(TamperedError, match="it is older, and there is nothing to restore"):
+        with pytest.raises(
+            TamperedError, match="the backup is older, and there is nothing to restore"
+        ):
             restore_trials(file, url, heads)
     assert rows(url) == before
 
@@ -471,7 +473,7 @@ def test_another_record_is_not_replaced(url: str, other: str, file: Path) -> Non
     with opened(other) as trial:
         trial.operate("raise-maximum", "more people come", 600)
     head = go_on(other)
-    with pytest.raises(TamperedError, match="is another one than that of the backup"):
+    with pytest.raises(TamperedError, match="differs from that of the backup"):
         restore_trials(file, other)
     assert head_of(other) == head
     done = restore_trials(file, other, **FORCED)
@@ -490,7 +492,7 @@ def test_one_that_is_refused_keeps_all_out(url: str, other: str, file: Path) -> 
     create(other, "shapes").close()
     with opened(other, "shapes") as trial:
         run(trial, 3)
-    with pytest.raises(TamperedError, match="it is older"):
+    with pytest.raises(TamperedError, match="backup is older"):
         restore_trials(file, other, [head_of(url)])
     assert [one.name for one in list_trials(other)] == ["shapes"]
 
@@ -523,7 +525,7 @@ def test_while_others_have_it_open(url: str, other: str, file: Path) -> None:
     backup_trials(url, file)
     resident = create(other, "resident")
     resident.status()
-    with pytest.raises(StoreError, match="others have it open: end whatever works"):
+    with pytest.raises(StoreError, match="others have it open: end everything that works"):
         restore_trials(file, other, [head])
     assert resident.ask(1).assignments, "they go on"
     resident.close()
@@ -569,7 +571,7 @@ def test_files_that_are_no_backups(url: str, tmp_path: Path, file: Path) -> None
     damage(f"sqlite:///{newer}", f"UPDATE discreet_schema SET version = {schema.SCHEMA + 1}")
     there = here(tmp_path)
     wrong = {
-        text: "no database of trials: give another file",
+        text: "not a database of trials: give another file",
         empty: "there are no trials in",
         newer: "made by a newer discreet: upgrade",
         tmp_path / "typo.db": "there is no file",

@@ -225,7 +225,7 @@ def test_outcomes_that_nobody_will_release_are_not_kept(url: str) -> None:
         kept = [row.units for row in connection.execute(schema.sealed.select())]
     assert all(units in (None, schema.ERASED) for units in kept)
     for one in before:
-        with pytest.raises(InvalidInputError, match="cannot be amended"):
+        with pytest.raises(InvalidInputError, match="can no longer be amended"):
             trial.amend(one.id, 0)
     sound(trial, url)
 
@@ -324,7 +324,7 @@ def test_a_trial_from_before_has_an_operator(url: str, strategy: Any) -> None:
     assert trial.ask(5).assignments == ()
     trial.operate("resume", "no storm")
     for action, arm in (("drop-arm", "red"), ("add-arm", "violet")):
-        with pytest.raises(InvalidInputError, match="begun before people were dealt by coins"):
+        with pytest.raises(InvalidInputError, match="began before arms were assigned by coins"):
             trial.operate(action, "no", arm)
     rounds(trial, 8, people=10)
     least = trial.status().people + 1

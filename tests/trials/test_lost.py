@@ -212,7 +212,7 @@ def test_the_rest_of_a_list_comes_with_the_next_round(url: str) -> None:
 @pytest.mark.parametrize("people", ["sticky", "refuse"])
 def test_an_identity_comes_before_the_arm(url: str, people: str) -> None:
     trial = create(url, people=people)
-    with pytest.raises(InvalidInputError, match="wants to know who comes before it shows an arm"):
+    with pytest.raises(InvalidInputError, match="must know who a person is before it shows an arm"):
         trial.ask()
     assert trial.status().people == 0
     with pytest.raises(InvalidInputError, match="people number 2 of the list"):
@@ -390,7 +390,7 @@ def test_operators_who_have_seen_the_same_do_not_both_act(url: str) -> None:
     one, two = create(url, sites=["Leeds", "Lyon"]), Trial.open(url, "colours")
     seen = len(one.status().acts)
     one.operate("close-site", "no staff", "Leeds", seen=seen)
-    with pytest.raises(InvalidInputError, match="another operator has acted meanwhile"):
+    with pytest.raises(InvalidInputError, match="another operator has acted in the meantime"):
         two.operate("stop", "one site is not enough", seen=seen)
     assert not two.status().stopped
     two.ask(site="Lyon")

@@ -61,7 +61,7 @@ def test_locked(trial: Trial, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     trial.close()
     holder = sqlite3.connect(tmp_path / "trials.db", isolation_level=None)
     holder.execute("BEGIN EXCLUSIVE")
-    refused(trial, "busy: try again")
+    refused(trial, "using it: try again")
     assert trial.status().pending == 1, "readers need no lock"
     assert Trial.open(f"sqlite:///{tmp_path}/trials.db", "colours").status().pending == 1
     holder.execute("ROLLBACK")
@@ -161,7 +161,7 @@ def fill(path: Path) -> None:
 
 def test_no_database(tmp_path: Path) -> None:
     (tmp_path / "letter.db").write_text("Dear reader, " * 100)
-    with pytest.raises(StoreError, match="no database of trials: give another file"):
+    with pytest.raises(StoreError, match="not a database of trials: give another file"):
         create(f"sqlite:///{tmp_path}/letter.db")
     with pytest.raises(StoreError, match="cannot be opened: check that the folder exists"):
         create(f"sqlite:///{tmp_path}/nowhere/trials.db")
@@ -253,7 +253,9 @@ def test_connection_cut_at_the_commit(
 
     with monkeypatch.context() as patch:
         patch.setattr(trial._store.engine.dialect, "do_commit", lambda raw: broken_commit(raw, url))
-        with pytest.raises(StoreError, match="not known whether this was done: tell again"):
+        with pytest.raises(
+            StoreError, match="not known whether this was done: tell outcomes again"
+        ):
             trial.tell_many(dict.fromkeys(asked, 1.0))
     trial.tell_many(dict.fromkeys(asked, OUTCOME))
     assert trial.status().releases == 3
@@ -274,9 +276,9 @@ def test_server_stopped(postgres: postgres_server.Server) -> None:
     asked = [a.id for a in trial.ask(1).assignments]
     postgres.stop()
     try:
-        with pytest.raises(StoreError, match=r"check that it runs.*nothing was changed"):
+        with pytest.raises(StoreError, match=r"check that it is running.*nothing was changed"):
             trial.tell(asked[0], OUTCOME)
-        with pytest.raises(StoreError, match="check that it runs"):
+        with pytest.raises(StoreError, match="check that it is running"):
             Trial.open(url, "colours")
     finally:
         postgres.start()
@@ -293,7 +295,7 @@ def test_wrong_user_or_database(postgres: postgres_server.Server) -> None:
         url.replace("/postgres?", "/nowhere?"),
     ):
         with pytest.raises(
-            StoreError, match="check that it runs, the address, user and password"
+            StoreError, match="check that it is running, and check the address, user and password"
         ) as error:
             create(wrong)
         assert "secret" not in str(error.value)

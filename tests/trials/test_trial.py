@@ -176,7 +176,7 @@ def test_local_trust_never_waits_and_takes_no_raw_outcome(tmp_path: Path) -> Non
     assert trial.status().arms[1].count == 1
     with pytest.raises(InvalidInputError, match="amend"):
         trial.amend(other.id, 1)
-    with pytest.raises(InvalidInputError, match="no local trust"):
+    with pytest.raises(InvalidInputError, match="does not have local trust"):
         start(tmp_path / "..", adap_tt_star(1, 0.1)).answer(one.id, privacy.respond(1, 2.0))
 
 
@@ -610,7 +610,7 @@ def test_what_no_mechanism_gives_is_no_response(tmp_path: Path) -> None:
     trial = start(tmp_path, gauss_tt(1, 0.01, 0.1))
     one = trial.ask().assignments[0]
     for value in (2**60, -(2**62), 10**30):
-        with pytest.raises(InvalidInputError, match="larger than noise"):
+        with pytest.raises(InvalidInputError, match="larger than its noise"):
             trial.answer(one.id, outcomes.Response("gauss", 1.0, 0.01, value, Scale()))
 
 

@@ -260,15 +260,19 @@ def test_files(tmp_path: Path) -> None:
     ]
     for text in bad:
         path.write_text(text, encoding="utf-8")
-        with pytest.raises(InvalidInputError, match="is no transcript of a trial: give the file"):
+        with pytest.raises(
+            InvalidInputError, match="is not a transcript of a trial: give the file"
+        ):
             verify_transcript(path)
     path.write_bytes(b"\xff\xfe")
-    with pytest.raises(InvalidInputError, match="is no transcript of a trial: give the file"):
+    with pytest.raises(InvalidInputError, match="is not a transcript of a trial: give the file"):
         verify_transcript(path)
     with pytest.raises(InvalidInputError, match="cannot read"):
         verify_transcript(tmp_path / "nowhere.json")
     for odd in ({}, {"protocol": object()}, {**transcript, "status": None}):
-        with pytest.raises(InvalidInputError, match="this is no transcript of a trial: give what"):
+        with pytest.raises(
+            InvalidInputError, match="this is not a transcript of a trial: give what"
+        ):
             verify_transcript(odd)
 
 

@@ -47,7 +47,7 @@ class OneLine(click.Group):
                 os.fsencode(word.replace("\0", "\ud800"))
             return super().parse_args(ctx, args)
         except UnicodeEncodeError:
-            _say("a word has a character in it that cannot be written: leave it out.")
+            _say("a word contains a character that cannot be written: leave it out.")
             ctx.exit(2)
         except click.exceptions.NoArgsIsHelpError:
             raise
@@ -64,12 +64,12 @@ class OneLine(click.Group):
         except click.UsageError as error:
             _refuse(ctx, error)
         except KeyboardInterrupt:
-            _say("stopped. What was not shown may be repeated safely.")
+            _say("stopped. If something was not shown, it is safe to give the command again.")
             ctx.exit(130)
         except OSError as error:
             if error.errno == errno.EPIPE:
                 raise
-            _say(f"what was done could not be shown: {error.strerror}")
+            _say(f"the command did its work, but its output could not be written: {error.strerror}")
             ctx.exit(1)
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     "--person",
     "persons",
     multiple=True,
-    help="An identifier of the person who comes; only a keyed hash of it is kept.",
+    help="An identifier of the person; only a keyed hash of it is kept.",
 )
 @click.option(
     "--people", type=click.Path(), help="A file with one identifier per line, instead of --count."
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--request",
-    help="A text of your own that names this request. Repeat the command with the same text, with "
-    "or without the other options, and the same assignments come back.  [default: a new one, which "
-    "is shown where the answer could be lost]",
+    help="A text of your own that names this request. If you repeat the command with the same "
+    "text, with or without the other options, the same assignments come back.  [default: a "
+    "new one, which is shown where the answer could be lost]",
 )
 @head_option
 @url_option
@@ -67,15 +67,17 @@ def ask(
     place = opened(url, name, head)
     if request is not None and wanted is None and count is None and not place.asked(request):
         raise InvalidInputError(
-            "no request of this key has been made: check the key. If it is a new one, say how many "
-            "or who come, with --count 1, --person or --people. Nobody was assigned"
+            "no request has been made with this key: check the key. If it is a new one, say how "
+            "many people come, or who, with --count 1, --person or --people. Nobody was assigned"
         )
     key, asked = request or secrets.token_hex(8), len(wanted) if wanted else count or 1
     again = _again(name, key, (("--people", people), ("--site", site), ("--url", typed_url())))
     with Later():  # the answer is shown before Ctrl-C is heard
         batch = place.ask(asked, wanted, site, request=key)
         if request is None and batch.assignments and not sys.stdout.isatty():
-            click.echo(f"discreet: if the answer is lost, this gives it again: {again}", err=True)
+            click.echo(
+                f"discreet: if the answer is lost, this command gives it again: {again}", err=True
+            )
         with _shown(again):
             found = _plain(batch, key)
             rows = found["assignments"]
@@ -97,9 +99,11 @@ TITLES = ("id", "identifier", "name", "names", "patient", "people", "person", "s
 def _people(persons: tuple[str, ...], people: str | None, count: int | None) -> list[str] | None:
     """Who comes, if that is said."""
     if len(persons) > 1:
-        raise InvalidInputError("give --person once; for several people take --people FILE")
+        raise InvalidInputError("give --person once; for several people use --people FILE")
     if (persons or people is not None) and count is not None:
-        raise InvalidInputError("give --count, or who comes, not both")
+        raise InvalidInputError(
+            "give either --count, or the people by --person or --people, not both"
+        )
     if persons and people is not None:
         raise InvalidInputError("give --person or --people, not both")
     if people is None:
@@ -108,13 +112,13 @@ def _people(persons: tuple[str, ...], people: str | None, count: int | None) -> 
         named = [line.strip() for line in file if line.strip()]
     if named and named[0].strip('"').lower() in TITLES:
         raise InvalidInputError(
-            f"the first line of {people} looks like a title, not like somebody who comes: leave it "
-            "out. Nobody was assigned"
+            f"the first line of {people} looks like a title, not like a person's identifier: "
+            "leave it out. Nobody was assigned"
         )
     if wrong := [place for place, line in enumerate(named, start=1) if set(line) & set(";\t")]:
         raise InvalidInputError(
-            f"entry {wrong[0]} of {people} has several columns: give a file with one identifier a "
-            "line. Nobody was assigned"
+            f"entry {wrong[0]} of {people} has several columns: give a file with one identifier "
+            "per line. Nobody was assigned"
         )
     return named
 
@@ -128,8 +132,8 @@ def _shown(again: str) -> Iterator[None]:
         with suppress(OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         click.echo(
-            "discreet: the answer could not be written. Nothing is lost; this gives it again: "
-            f"{again}",
+            "discreet: the answer could not be written. Nothing is lost; this command gives it "
+            f"again: {again}",
             err=True,
         )
         click.get_current_context().exit(1)
@@ -161,7 +165,7 @@ def _words(batch: "Batch", asked: int, place: "Trial") -> str:
     protocol = place.protocol
     if batch.assignments and protocol.strategy.trust_model.randomised:
         options = protocol.respond_options.replace("MIDDLE", repr(batch.middle))
-        words = "Their outcomes are randomised where they are: discreet respond"
+        words = "Randomise their outcomes where they are, with: discreet respond"
         lines.append(f"{words} {options} --outcome -")
     if batch.left and batch.assignments:
         others = "" if len(batch.left) == 1 else f" and {len(batch.left) - 1} more"
@@ -187,17 +191,18 @@ def _next_words(batch: "Batch", asked: int, protocol: "Protocol") -> str:
     outcomes = f"{batch.waiting} outcome{'' if batch.waiting == 1 else 's'}"
     if protocol.enrolment == "continuous":
         if not batch.assignments:
-            return f"The trial has its most people, and waits for {outcomes}."
+            return f"The trial has reached its maximum number of people, and waits for {outcomes}."
         short = len(batch.assignments) < asked
         return (
-            "The round is full: ask again for the rest, who come into the next one."
+            "The round is full: ask again for the others, who will be in the next one."
             if short
             else ""
         )
     if batch.waiting and protocol.timed:
         return (
-            f"The round is full. Its {batch.waiting} people are released by the clock, when the "
-            f"deadline of the last one has passed: ask again then, or discreet trial expire {name}"
+            f"The round is full. Its {batch.waiting} outcomes are released by the clock, when "
+            "the deadline of the last person has passed: ask again then, or give discreet trial "
+            f"expire {name}"
         )
     nobody = "" if batch.assignments else "Nobody was assigned. "
     waits = f"{nobody}Waiting for {outcomes} before anyone else is assigned."

@@ -20,7 +20,7 @@ level_option = click.option(
     type=float,
     default=0.95,
     show_default=True,
-    help="How sure the verdict of the whole audit is.",
+    help="The confidence level of the whole audit.",
 )
 
 

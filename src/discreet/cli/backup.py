@@ -7,16 +7,16 @@ import click
 from discreet.cli.options import answer, answer_options, names_of, url_option
 
 SAFE = (
-    "Note the heads elsewhere: a restore asks for them. The file holds outcomes that are not "
-    "released yet, and keeps them when they are: keep it as safe as the database, and delete it "
-    "when there is a newer one."
+    "Note the heads in another place: a restore asks for them. The file contains outcomes that "
+    "are not released yet, and it keeps them even after they are released and erased from the "
+    "database. Keep it as safe as the database, and delete it when there is a newer one."
 )
 AGAIN = (
-    "Outcomes that were told after the backup was taken are not in it: tell them again, which is "
-    "safe. People who were assigned after it are not in it either: their ids are unknown now, and "
-    "if they are asked for again they may be dealt another arm. Before you go on, decide what is "
-    "to happen with people who were treated already, and keep a list of them. Take a new backup "
-    "now, and delete those that are older."
+    "Outcomes that were told after the backup was made are not in it: tell them again, which is "
+    "safe. People who were assigned after it are not in it either: their ids are now unknown, "
+    "and if they are registered again they may get another arm. Before you go on, decide what "
+    "is to happen with people who have been treated already, and keep a list of them. Make a "
+    "new backup now, and delete the older ones."
 )
 
 

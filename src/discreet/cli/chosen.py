@@ -53,7 +53,7 @@ def level_options(command: Any) -> Any:
         click.option(
             "--rho",
             type=float,
-            help="The ρ of zCDP, in place of --epsilon, for bet-se and adap-tt.",
+            help="The ρ of zCDP, instead of --epsilon, for bet-se and adap-tt.",
         ),
         delta_option,
     )
@@ -72,8 +72,8 @@ def design_options(command: Any) -> Any:
         click.option(
             "--hint",
             type=float,
-            help="The difference that you expect to find, for bet-se; a wrong one only costs "
-            "people.",
+            help="The difference that you expect to find, for bet-se. If it is wrong, the trial "
+            "takes more people; no guarantee depends on it.",
         ),
         outcomes_option,
         click.option(
@@ -97,13 +97,14 @@ def design_options(command: Any) -> Any:
         click.option(
             "--cost",
             default=None,
-            help="The cost that ttucb and ctb-tt count in: gaussian, or kl for Bernoulli rewards.  "
+            help="The cost function of ttucb and ctb-tt: gaussian, or kl for Bernoulli rewards.  "
             "[default: gaussian]",
         ),
         click.option(
             "--episodes",
             default=None,
-            help="What the phases of a phased strategy belong to: arm, global or global-yielding.",
+            help="Whether each arm of a phased strategy has its own phases (arm), or all arms "
+            "share them (global, global-yielding).",
         ),
     )
 

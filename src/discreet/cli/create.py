@@ -26,24 +26,24 @@ if TYPE_CHECKING:
     from discreet.trials.trial import Trial
 
 SAY_EPSILON = (
-    "how private a trial is, is for a person to choose: say it with --epsilon, such as --epsilon 1 "
-    "(the smaller, the more private, and the more people it takes: see discreet plan), or take "
+    "how private a trial is must be your own choice: give --epsilon, such as --epsilon 1 (a "
+    "smaller one is more private and takes more people: see discreet plan --help), or give "
     "--trust none for a trial without privacy"
 )
 TAKE_BET_SE = (
-    "For people who come from sites or over time take bet-se: each person's arm is drawn by a "
-    "coin, and its error rate then holds whatever the sites, trends and seasons."
+    "If people come from several sites, or over a long time, use bet-se: each person's arm is "
+    "drawn by a coin, and its error rate then holds whatever the sites, trends and seasons."
 )
 TAKE_COINS = (
     "Leave out --dealing blocks unless somebody insists on blocks: coins take fewer people, and "
-    "nobody can guess them."
+    "nobody can guess how they will fall."
 )
 TAKE_CLOCK = (
-    "Take --release clock, which needs a --deadline, if how soon people answer may depend on their "
-    "outcome and somebody watches when rounds are released"
+    "Use --release clock, which needs a --deadline, if how soon people answer may depend on "
+    "their outcome and somebody may watch when rounds are released"
 )
 TAKE_CLOCK_AHEAD = (
-    "With continuous enrolment the public record itself shows how fast outcomes came: take "
+    "With continuous enrolment the public record itself shows how fast outcomes came: use "
     "--release clock unless that has nothing to do with the outcomes"
 )
 
@@ -79,23 +79,24 @@ def field_options(command: Any) -> Any:
             "--release",
             default="complete",
             show_default=True,
-            help="When a round is released: as soon as its outcomes are in (complete), or when the "
-            "deadline of its last person has passed (clock), so that the moment tells nothing "
-            "about outcomes.",
+            help="When a round is released: as soon as its outcomes are in (complete), or when "
+            "the deadline of its last person has passed (clock), so that the moment reveals "
+            "nothing about outcomes.",
         ),
         click.option(
             "--people",
             default="anonymous",
             show_default=True,
-            help="What happens if somebody comes again: the same assignment (sticky), a refusal "
-            "(refuse), or nothing, since nobody says who comes (anonymous).",
+            help="What happens if somebody comes again: they get the same assignment (sticky), "
+            "are refused (refuse), or need not be recognised, since nobody has to say who "
+            "comes (anonymous).",
         ),
         click.option(
             "--blinding",
             default="none",
             show_default=True,
-            help="What staff may see: the arms (none), or codes in place of them (codes), and then "
-            "sites do not see how the arms do before the end.",
+            help="What staff may see: the arms (none), or codes instead of arms (codes). With "
+            "codes, sites do not see how the arms are doing before the end.",
         ),
         click.option(
             "--enrolment",
@@ -136,7 +137,7 @@ def field_options(command: Any) -> Any:
     "--retain",
     default="until-release",
     show_default=True,
-    help="How long outcomes are kept: until they are released, when they are erased "
+    help="How long outcomes are kept: until they are released, at which point they are erased "
     "(until-release), or forever.",
 )
 @range_option
@@ -246,12 +247,13 @@ def warning_of(strategy: "Strategy", arms: int, max_people: int) -> str | None:
     if found is None:
         return None
     takes = "more" if found.people is None else f"about {found.people:,}"
-    cheaper = ", take a larger --epsilon" if strategy.trust_model.private else ""
+    cheaper = ", choose a larger --epsilon" if strategy.trust_model.private else ""
     return (
-        "even if the best arm always does as well as can be and the others as badly as can be, "
-        f"{strategy.name} takes {takes} people: with --max-people {max_people} the trial will end "
-        f"without an answer (none of {found.runs} simulated ones had one). Raise --max-people"
-        f"{cheaper}, or let discreet plan say what the differences that you expect take"
+        "even if the best arm always did as well as possible and the others as badly as "
+        f"possible, {strategy.name} would take {takes} people: with --max-people {max_people} "
+        f"the trial will end without an answer (none of {found.runs} simulated trials had one). "
+        f"Raise --max-people{cheaper}; discreet plan shows how many people the differences that "
+        "you expect take"
     )
 
 
@@ -298,7 +300,7 @@ def _show_created(made: "Trial", reason: str | None) -> None:
     click.echo(f"{kept.name}: {people}.\nPrivacy: {privacy_words(status.privacy)}.")
     if reason is not None:
         click.echo(
-            f"Strategy: none was named, so it is the recommended one, {reason_words(reason)}."
+            f"Strategy: you named none, so it is the recommended one, {reason_words(reason)}."
         )
     if design := extras(expecting(strategy, YES_NO)):
         click.echo(f"Design: {design}.")
@@ -312,8 +314,8 @@ def _show_created(made: "Trial", reason: str | None) -> None:
         click.echo(f"Outside the range: {status.outside}.")
     if strategy.trust_model.randomised:
         click.echo(
-            "Outcomes are randomised where people are: discreet respond "
-            f"{kept.respond_options} --outcome -"
+            f"Randomise outcomes where people are, with: discreet respond {kept.respond_options} "
+            "--outcome -"
         )
     site = " --site SITE" if kept.sites else ""
     name = shlex.quote(kept.name)
@@ -332,13 +334,15 @@ def _field_words(made: "Trial") -> list[str]:
         said["timing"] += f". {TAKE_CLOCK_AHEAD if ahead else TAKE_CLOCK}"
     lines = [f"{title}: {words}." for title, words in promises(said)]
     if kept.sites is not None:
-        lines.append(f"Sites: {', '.join(kept.sites)}; say with --site from which people come.")
+        lines.append(f"Sites: {', '.join(kept.sites)}. Give --site with each ask.")
     if kept.blind:
-        lines.append(f"Blinding: {BLINDING[kept.blinding]}; discreet trial codes has the list.")
+        lines.append(
+            f"Blinding: {BLINDING[kept.blinding]}. The list of codes: discreet trial codes"
+        )
     if kept.deadline is not None:
         name = shlex.quote(kept.name)
         lines.append(
-            "Let a timer call this at fixed times, such as every day at six: it gives up late "
-            f"outcomes and makes the releases that are due. discreet trial expire {name}"
+            "Run this from a timer at fixed times, such as every day at six; it gives up late "
+            f"outcomes and makes the releases that are due: discreet trial expire {name}"
         )
     return [*lines, advice] if (advice := advice_of(kept)) else lines

@@ -28,15 +28,16 @@ def arms_options(command: Any) -> Any:
             click.option(
                 "--data",
                 type=click.Path(),
-                help="A file of past outcomes, CSV or Parquet with a row for each person, in place "
-                "of the arms' rates.",
+                help="A file of past outcomes, CSV or Parquet with a row for each person, "
+                "instead of the arms' rates.",
             ),
             click.option("--arm", help="The column of --data that names the arm."),
             click.option("--outcome", help="The column of --data with the outcome."),
             click.option(
                 "--range",
                 "ends",
-                help="The smallest and the largest outcome that --data may hold.  [default: 0,1]",
+                help="The smallest and the largest outcome that --data may contain.  [default: "
+                "0,1]",
             ),
             click.option(
                 "--direction",

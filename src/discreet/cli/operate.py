@@ -19,12 +19,12 @@ DONE = {
     "lower-maximum": "At most {about} people take part from now on.",
     "pause": "The trial is paused: nobody is assigned until it is resumed.",
     "resume": "The trial goes on.",
-    "stop": "The trial was stopped by hand.",
+    "stop": "The trial was stopped by an operator.",
     "close-site": "{about} is closed: nobody is enrolled there.",
     "open-site": "{about} is open: people are enrolled there.",
-    "drop-arm": "{about} is dealt no more.",
-    "add-arm": "{about} is dealt from the next round on.",
-    "set-clock": "Deadlines go by the clock as it is now.",
+    "drop-arm": "{about} is dropped: nobody is assigned to it any more.",
+    "add-arm": "{about} is added: people are assigned to it from the next round on.",
+    "set-clock": "From now on deadlines follow the clock as it is now.",
 }
 """What has happened when an action was done."""
 
@@ -90,11 +90,11 @@ def _confirm(status: "Status", action: str, about: str | None, yes: bool) -> Non
     what = action if about is None else f"{action} {about}"
     if not sys.stdin.isatty():
         raise InvalidInputError(
-            f"{what} cannot be taken back: say --yes if that is what you want. Nothing was done"
+            f"{what} cannot be undone: add --yes if this is what you want. Nothing was done"
         )
     words = f"{status.name}: {status.people} of at most {status.max_people} people."
     click.echo(f"{words} What it means: {MEANS[action]}.", err=True)
-    if not click.confirm(f"{what} cannot be taken back. Do it?", err=True):
+    if not click.confirm(f"{what} cannot be undone. Do it?", err=True):
         raise InvalidInputError("Nothing was done")
 
 
@@ -120,7 +120,9 @@ def expire(name: str, head: str | None, url: str, as_json: bool) -> None:
     if answer({"released": released, "stopped": found.stopped}, as_json):
         return
     if place.protocol.deadline is None and place.protocol.lease is None:
-        click.echo("This trial has no deadline and no lease: nothing is given up by itself.")
+        click.echo(
+            "This trial has no deadline and no lease: no outcome is ever given up automatically."
+        )
         return
     click.echo(f"Late outcomes are given up. Numbers released: {released}.")
     if found.stopped:

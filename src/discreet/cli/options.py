@@ -47,7 +47,7 @@ def _address(ctx: click.Context, _param: click.Parameter, value: str | None) -> 
             ) from None
         if len(words) != 1:
             raise InvalidInputError(
-                f"{path}, which DISCREET_URL_FILE names, must hold one address and nothing else"
+                f"{path}, which DISCREET_URL_FILE names, must contain one address and nothing else"
             )
         return words[0]
     return HERE
@@ -74,9 +74,9 @@ url_option = click.option(
     "--url",
     callback=_address,
     help="Where the trials are: a database (sqlite:///… or postgresql://…), or a service "
-    "(https://…). For a service, put the token into DISCREET_TOKEN, or the name of a file that "
-    "holds it into DISCREET_TOKEN_FILE.  [default: DISCREET_URL, or what the file "
-    f"DISCREET_URL_FILE says, or {HERE}]",
+    "(https://…). For a service, put the token into DISCREET_TOKEN, or the name of a file "
+    "that contains it into DISCREET_TOKEN_FILE.  [default: DISCREET_URL, or the address in "
+    f"the file that DISCREET_URL_FILE names, or {HERE}]",
 )
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON document and nothing else."
@@ -85,7 +85,7 @@ csv_option = click.option(
     "--csv",
     "table",
     type=click.Path(dir_okay=False),
-    help="Also write the answer to this CSV file, as a table with one value a cell.",
+    help="Also write the answer to this CSV file, as a table with one value in each cell.",
 )
 request_option = click.option(
     "--request",
@@ -176,7 +176,7 @@ class Duration(click.ParamType[float]):
         try:
             return float(found[1] if found and unit else "") * self.units[unit]
         except ValueError:
-            self.fail(f"{value!r} is no time: {self.advice}", param, ctx)
+            self.fail(f"{value!r} is not a time: {self.advice}", param, ctx)
 
 
 class Days(Duration):
@@ -207,12 +207,12 @@ def calendar_options(command: Any) -> Any:
         click.option(
             "--accrual",
             type=float,
-            help="How many people come in a day; with it, days are shown too.",
+            help="How many people come in a day. If given, days are shown too.",
         ),
         click.option(
             "--delay",
-            help="How many days an outcome takes: always 7, or at random with mean 7 as "
-            "exponential:7.",
+            help="How many days an outcome takes: 7 (always), or exponential:7 (random, with "
+            "mean 7).",
         ),
         click.option("--never", type=float, help="The share of people whose outcome never comes."),
         click.option(
@@ -328,7 +328,7 @@ def _check_table(path: str, ctx: click.Context) -> None:
         other = ctx.params.get(str(one.name))
         named = isinstance(one.type, click.Path) and one.name != "table" and other is not None
         if named and same_file(path, str(other)):
-            raise InvalidInputError("--csv needs a file of its own: another option names that one")
+            raise InvalidInputError("--csv needs a file of its own: another option names this one")
     check_writable(path)
     if is_database(path):
         raise InvalidInputError(f"cannot write {path}: it is a database. Give another file")

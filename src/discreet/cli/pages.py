@@ -24,15 +24,15 @@ def show_pages(url: str, name: str, folder: Path) -> None:
         picture = _pictured(f"{address}/p/{name}", folder / "service.png")
     if picture is None:
         say(
-            "No browser was found, or it gave no picture (chromium or chrome are asked), so there "
-            "is none. The page was served, and stopped again."
+            "There is no picture: neither chromium nor chrome was found, or it made none. The "
+            "page was served for a moment."
         )
     else:
-        say("The page was served, a browser took a picture of it, and it was stopped again:")
+        say("The page was served for a moment, and a browser took a picture of it:")
         say(str(picture.absolute()), wrap=False)
     say(
-        "To look at the trial in your own browser, as its operator: run this, and open the link "
-        "that it prints."
+        "To look at the trial in your own browser as its operator, run this command and open "
+        "the link that it prints."
     )
     say(f"discreet serve --url {url}", wrap=False)
 

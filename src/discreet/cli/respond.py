@@ -76,7 +76,7 @@ def read_stdin(line: bool = False) -> str:
         return sys.stdin.readline() if line else sys.stdin.read()
     except UnicodeDecodeError:
         pass  # the error would say what stands there
-    raise InvalidInputError("cannot read stdin: not a text in UTF-8")
+    raise InvalidInputError("cannot read stdin: it is not text in UTF-8")
 
 
 def read_number(word: str) -> float:

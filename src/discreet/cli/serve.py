@@ -11,8 +11,8 @@ from discreet.errors import InvalidInputError
 
 @click.command()
 @url_option
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen at.")
-@click.option("--port", type=int, default=8642, show_default=True, help="The port to listen at.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option("--port", type=int, default=8642, show_default=True, help="The port to listen on.")
 @click.option(
     "--tls-cert", type=click.Path(dir_okay=False), help="The certificate, a file in PEM format."
 )
@@ -22,15 +22,15 @@ from discreet.errors import InvalidInputError
 @click.option(
     "--behind-proxy",
     is_flag=True,
-    help="Say this if a reverse proxy on this machine encrypts: what it says about callers "
-    "(X-Forwarded-For and -Proto) is then believed.",
+    help="Set this if a reverse proxy on this machine does the encryption; what it says about "
+    "callers (X-Forwarded-For and -Proto) is then trusted.",
 )
 @click.option(
     "--rate",
     type=float,
     default=50.0,
     show_default=True,
-    help="How many calls a second one token may make.",
+    help="How many calls per second one token may make.",
 )
 @click.option(
     "--log",
@@ -58,7 +58,7 @@ def serve(
 
     require_matplotlib()
     if not 0 < rate < float("inf"):
-        raise InvalidInputError("rate must be a positive number of calls a second")
+        raise InvalidInputError("rate must be a positive number of calls per second")
     place = service.Place(host, port, tls_cert, tls_key, behind_proxy, Bounds(rate=rate))
     logs.start_logs(log or ("text" if sys.stderr.isatty() else "json"))
     with quiet_warnings():

@@ -133,7 +133,7 @@ def simulate(
             instance, strategy, runs, seed, max_samples, threads, progress, **days
         )
     if not results.runs:
-        raise DiscreetError("interrupted before the first run was done")
+        raise DiscreetError("interrupted before the first run had ended")
     if out is not None:
         results.save(out)
     tabulate(results.to_frame)

@@ -39,7 +39,7 @@ def open_assignments(
         return
     if not found:
         click.echo(
-            "Nobody is waited for: every outcome is in, declared missing, or past its deadline."
+            "No outcome is outstanding: each one is in, declared missing, or past its deadline."
         )
     for one in found:
         words = [one.id, one.arm, *([one.site] if one.site else [])]

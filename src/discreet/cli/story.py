@@ -39,8 +39,8 @@ RUNS = 500
 HEAD = ("look", "people", *DOSES.names)
 QUESTION = (
     "Which of four doses of a drug helps most patients? We want to be wrong at most one time in "
-    "twenty (δ = 0.05), keep every patient's outcome private (ε = 0.5), and enrol as few patients "
-    "as possible. A trusted data office sees outcomes; all that leaves it are noisy means."
+    "twenty (δ = 0.05), keep every patient's outcome private (ε = 0.5), and enrol as few "
+    "patients as possible. A trusted data office sees the outcomes; only noisy means leave it."
 )
 
 
@@ -57,8 +57,8 @@ def tell_story(report: Path, folder: Path) -> None:
     the_service(folder)
     _heading(6, "The reports")
     say(
-        "The plan and the simulated trial with pictures, and the live trial; pages that need no "
-        "network:"
+        "The plan and the simulated trial with pictures, and the live trial, as pages that need "
+        "no network:"
     )
     for file in (report, folder / "live-trial.html", folder / "transcript.json"):
         say(str(file.absolute()), wrap=False)
@@ -72,9 +72,9 @@ def the_plan() -> Plan:
     """How many patients, before anything is known but what difference matters."""
     _heading(1, "The plan")
     say(
-        f"About half of the patients respond, and a dose better than the others by {GAP:g} is "
-        "worth finding. The plan takes the hardest case that fits these words, and three levels "
-        "of privacy.\n"
+        "About half of the patients respond, and a dose that is better than the others by "
+        f"{GAP:g} is worth finding. The plan takes the hardest case that fits this description, "
+        "and three levels of privacy.\n"
     )
     plan = make_plan(
         gap_scenarios(DOSES.arms, GAP, 0.5), (0.1, EPSILON, 1.0), DELTA, runs=RUNS, seed=SEED
@@ -88,8 +88,9 @@ def one_trial() -> RunPath:
     _heading(2, "One trial, step by step")
     say(
         f"Now a trial at ε = {EPSILON:g}, simulated. In truth the doses help 35, 50, 70 and 55 % "
-        "of patients; nobody knows that. At each look the mean of every dose still in question is "
-        "released, with noise. '±' is half of a 95 % confidence interval for all looks together.\n"
+        "of patients, but nobody knows that. At each look the mean of every dose still in "
+        "question is released, with noise. '±' is half of a 95 % confidence interval for all "
+        "looks together.\n"
     )
     path = run_path(DOSES, recommended(EPSILON, DELTA, hint=GAP).strategy, SEED)
     show_grid(HEAD, looks(path))
@@ -124,7 +125,8 @@ def story(path: RunPath) -> list[str]:
         if gone.any():
             names = " and ".join(name for name, left in zip(path.names, gone, strict=True) if left)
             words.append(
-                f"After {people_now:,.0f} patients: the evidence against {names} suffices, out."
+                f"After {people_now:,.0f} patients: the evidence against {names} is enough: "
+                "dropped."
             )
         out = path.evidence[number] >= 1
     answer = (
@@ -162,10 +164,10 @@ def live_trial(folder: Path) -> None:
     _heading(4, "A live trial")
     file = folder / "trial.db"
     say(
-        f"This is no simulation of a trial but a trial, kept in {file.name}; only its people are "
-        "made up. Whoever enrols people asks for assignments and tells outcomes; the trial "
-        "releases noisy sums, erases the outcomes, and stops by itself. Its noise comes from the "
-        "system and cannot be repeated, so each time it ends otherwise.\n"
+        f"This is not a simulation but a real trial, kept in {file.name}; only its people are "
+        "made up. Those who enrol people ask for assignments and tell outcomes; the trial "
+        "releases noisy sums, erases the outcomes, and stops by itself. Its noise comes from "
+        "the system and cannot be repeated, so it ends differently each time.\n"
     )
     strategy = recommended(EPSILON, DELTA, hint=GAP).strategy
     trial = Trial.create(
@@ -190,8 +192,8 @@ def the_service(folder: Path) -> None:
 
     _heading(5, "The trial as a service")
     say(
-        "With discreet serve, hospitals enrol people and tell outcomes in a browser, and everybody "
-        "else sees how the trial stands. This is the page of the live trial, published.\n"
+        "With discreet serve, hospitals enrol people and tell outcomes in a browser, and "
+        "everybody else can follow the trial. This is the published page of the live trial.\n"
     )
     if find_spec("starlette") is None:
         say('The service is not installed: pip install "discreet[serve]".')

@@ -45,7 +45,8 @@ def sweep(
     wanted = Study.from_toml(study)
     if address is not None and threads is not None:
         raise InvalidInputError(
-            "--threads is for this machine: leave it out with --dask, whose workers have their own"
+            "--threads is for this machine: leave it out with --dask, where the workers have "
+            "their own"
         )
     for words in wanted.left_out:
         tell(f"left out: {words}")
@@ -54,7 +55,7 @@ def sweep(
         with quiet_warnings(), cluster as executor, sweep_bar() as show:
             found = run_study(wanted, out, executor, show, threads)
     except KeyboardInterrupt:
-        tell(f"interrupted; what is finished stays in {out}, and the same command continues")
+        tell(f"interrupted; finished work is kept in {out}, and the same command continues it")
         ctx.exit(1)
     tabulate(lambda: found)
     rows = found.to_dicts()
@@ -80,8 +81,8 @@ def sweep(
 @click.option(
     "--out",
     required=True,
-    help="The folder for the report, the pictures and the table: a new or empty one, or the one of "
-    "an earlier start.",
+    help="The folder for the report, the pictures and the table: a new or empty one, or one in "
+    "which the study was started before.",
 )
 @click.option(
     "--study",
@@ -103,7 +104,7 @@ def sweep(
 @click.option(
     "--quick",
     is_flag=True,
-    help="Take a quick look: the instances mu1 and mu2, with fewer ε and runs.",
+    help="Take a quick look: only the instances mu1 and mu2, with fewer ε and runs.",
 )
 @click.option(
     "--all-local", is_flag=True, help="Include ε below 0.1 with nobody trusted, which takes hours."
@@ -139,7 +140,7 @@ def reproduce(
             else:
                 found = questions.study(out, name, runs, quick, progress, tell)
     except KeyboardInterrupt:
-        tell("interrupted; the same command continues where it was")
+        tell("interrupted; the same command continues where it stopped")
         ctx.exit(1)
     if pdf is not None:
         write_report(None, pdf, (found.folder / "report.html").read_text("utf-8"))

@@ -28,7 +28,7 @@ def reading(path: str) -> Iterator[TextIO]:
         with Path(path).open(newline="", encoding="utf-8-sig") as file:
             yield file
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not a text file in UTF-8"
+        reason = error.strerror if isinstance(error, OSError) else "it is not a text file in UTF-8"
         raise InvalidInputError(f"cannot read {named(path)}: {reason}") from None
 
 
@@ -80,12 +80,11 @@ def read_outcomes(file: TextIO) -> Iterator[tuple[int, str, str]]:
             )
         if not _is_outcome(cells[1]):
             raise InvalidInputError(
-                f"line {number} has an outcome that is no number; nothing was told"
+                f"line {number} has an outcome that is not a number; nothing was told"
             )
         if cells[0] in seen:
             raise InvalidInputError(
-                f"line {number} has an id that was there before: one outcome for each person; "
-                "nothing was told"
+                f"line {number} repeats an id: give one outcome for each person; nothing was told"
             )
         seen.add(cells[0])
         yield number, cells[0], cells[1]

@@ -64,15 +64,15 @@ def create(
         if trial is not None and trial not in store.names():
             raise InvalidInputError(
                 f"there is no trial {quoted(trial)} in {store.called}: discreet trial list shows "
-                "those that there are"
+                "the trials there"
             )
         secret, made = tokens.make(name, role, store.user, trial, site, days)
     if answer({"secret": secret, "token": asdict(made)}, as_json):
         return
     click.echo(secret)
     click.echo(
-        f"Token {made.number}, {made.role}, is shown this once: whoever has it can use it. To end "
-        f"it: discreet token revoke {made.number}",
+        f"Token {made.number}, {made.role}, is shown only now. Anyone who has it can use it. To "
+        f"revoke it: discreet token revoke {made.number}",
         err=True,
     )
 
@@ -102,8 +102,8 @@ def _until(expires: float | None, revoked: float | None, valid: bool) -> str:
     if revoked is not None:
         return "revoked"
     if expires is None:
-        return "works for ever"
-    return f"works until {moment(expires)}" if valid else "expired"
+        return "valid for ever"
+    return f"valid until {moment(expires)}" if valid else "expired"
 
 
 @token.command()

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from discreet.trials.status import Verification
 
 head_option = click.option(
-    "--head", help="The head of the record that you know; a record older than that is refused."
+    "--head",
+    help="A head of the record that you noted earlier; a record older than that is refused.",
 )
 
 

@@ -60,7 +60,7 @@ for command in (
     "--csv",
     "table",
     type=click.Path(),
-    help="A file with a line id,outcome for each person (- reads stdin).",
+    help="A file with a line id,outcome for each person; - reads stdin.",
 )
 @head_option
 @url_option
@@ -123,7 +123,7 @@ def _tell_file(place: "Trial", table: str) -> "Told":
                 if not (sums.new or sums.before or sums.late):
                     raise
                 raise type(error)(
-                    f"{error} of this part of the file. What comes before it was told "
+                    f"{error} of this part of the file. Everything before it was told "
                     f"({sums.new} new). It is safe to tell the whole file again"
                 ) from None
             sums = Told(sums.new + found.new, sums.before + found.before, sums.late + found.late)
@@ -140,11 +140,11 @@ def _told_words(found: "Told", protocol: "Protocol") -> list[str]:
         if protocol.strategy.trust_model.randomised:
             mended = ""
         words.append(
-            "Told before, or declared missing, which stays as it was: "
+            "Told before or declared missing, so nothing was changed: "
             f"{_some(found.before)}.{mended}"
         )
     if found.late:
-        words.append(f"Too late, so that they do not count: {_some(found.late)}")
+        words.append(f"Past the deadline, so they do not count: {_some(found.late)}")
     return words
 
 

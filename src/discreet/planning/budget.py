@@ -82,7 +82,7 @@ class Budget:
             )
             return self._answer(name, None, bracket.hits, reason)
         if bracket.low == bracket.high:
-            reason = f"{self.people:,} people suffice even at this ε; less was not tried"
+            reason = f"{self.people:,} people suffice even at this ε; no smaller one was tried"
             return self._answer(name, bracket.low, bracket.hits, reason)
         low, high, hits = self._bisect(at, bracket)
         reason = (

@@ -24,7 +24,7 @@ def strategies_of(
     choices = [_choice(each, delta, trust, hint, outcomes) for each in wanted]
     if not choices:
         raise InvalidInputError(
-            "say at least one strategy, or leave strategies out for the recommended one"
+            "give at least one strategy, or leave strategies out for the recommended one"
         )
     return choices
 
@@ -37,7 +37,7 @@ def _choice(
         own = each
         if own.rho is not None:
             raise InvalidInputError(
-                "a plan compares values of ε: give an epsilon and a gamma in place of rho, or "
+                "a plan compares values of ε: give epsilon and gamma instead of rho, or "
                 "simulate the strategy"
             )
 
@@ -53,8 +53,8 @@ def _choice(
         chosen = {"trust": trust} if len(trusts_of(each)) > 1 else {}
         if "gamma" in needed:
             raise InvalidInputError(
-                f"{each} needs a γ of your choice: plan it from Python, with a "
-                f"{preset.__name__}(…) of your own"
+                f"{each} needs a γ of your choice: plan it from Python, with your own "
+                f"{preset.__name__}(…)"
             )
 
         def at(epsilon: float) -> Strategy:
@@ -64,7 +64,7 @@ def _choice(
 
     if TRUSTS[trust].randomised and at(1.0).trust_model.noised:
         raise InvalidInputError(
-            f"{at(1.0).name} needs a trusted collector: with trust=local take bet-se or ctb-tt, "
-            "or leave it out"
+            f"{at(1.0).name} needs a trusted collector: with trust=local use bet-se or ctb-tt, "
+            "or name no strategy"
         )
     return at

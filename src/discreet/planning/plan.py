@@ -323,7 +323,7 @@ def _check_words(trust: str, probability: float) -> None:
 def _levels(epsilons: float | Sequence[float]) -> list[float]:
     levels = check_levels([epsilons] if isinstance(epsilons, Real) else epsilons)
     if not levels:
-        raise InvalidInputError("say at least one privacy level, for instance epsilons=[1.0]")
+        raise InvalidInputError("give at least one privacy level, for instance epsilons=[1.0]")
     return levels
 
 

@@ -83,7 +83,7 @@ def gap_scenarios(arms: int, gap: float, base: float) -> GapScenarios:
     }
     if not fitting:
         raise InvalidInputError(
-            f"no success rates around {base:g} differ by {gap:g} within [0, 1]: take a smaller "
+            f"no success rates around {base:g} differ by {gap:g} within [0, 1]: choose a smaller "
             "gap or another base"
         )
     return GapScenarios(arms, gap, base, fitting)

@@ -59,11 +59,11 @@ def way_to_trial(
     base, there = address_of(url)
     name = there if name is None else name
     if not writable(name):
-        raise InvalidInputError("give the name of a trial, a text")
+        raise InvalidInputError("name must be a text, the name of a trial")
     if there is not None and there != name:
         raise InvalidInputError(
-            f"the address is that of the trial {quoted(there)}, not of {quoted(name)}: leave one "
-            "of the two out"
+            f"the address is for the trial {quoted(there)}, not for {quoted(name)}: leave one of "
+            "the two out"
         )
     return _way(base, token, ca, patience), str(name)
 
@@ -77,13 +77,14 @@ def address_of(url: Any) -> tuple[str, str | None]:
         raise InvalidInputError(f"this is no address of a service: {LIKE}") from None
     if parts.username is not None or parts.password is not None:
         raise InvalidInputError(
-            f"a service takes a token, and no name or password in its address: put it into {TOKEN}"
+            "a service takes a token, not a name or password in its address: put the token into "
+            f"{TOKEN}"
         )
     if not host or parts.query or parts.fragment or not is_remote(url):
         raise InvalidInputError(f"this is no address of a service: {LIKE}")
     if parts.scheme == "http" and not _loopback(host):
         raise InvalidInputError(
-            f"http://{named(host)} would send the token in the clear: take https://, or on this "
+            f"http://{named(host)} would send the token unencrypted: use https://, or on this "
             "machine http://localhost"
         )
     return _split(parts)
@@ -139,5 +140,7 @@ def _word(token: Any, where: str) -> str:
     """A token as the service showed it; what is none is not repeated."""
     text = token.strip() if isinstance(token, str) else ""
     if not re.fullmatch(r"[!-~]{1,500}", text):
-        raise InvalidInputError(f"{where} must be one word, the token as the service showed it")
+        raise InvalidInputError(
+            f"{where} must be a single word, the token as the service showed it"
+        )
     return text

@@ -185,9 +185,7 @@ def operate(
     acts = None if seen is None else check_whole("seen", seen, least=0)
     key = check_request(request)
     if act.about is not None and type(act.about) not in (str, int):
-        raise InvalidInputError(
-            f"what an action is about is a text or a whole number; got {quoted(about)}"
-        )
+        raise InvalidInputError(f"about must be a text or a whole number; got {quoted(about)}")
     why = act.reason if isinstance(act.reason, str) else check_reason(act.reason)
     said = {"action": act.action, "reason": why, "about": act.about, "seen": acts}
     yield from _post(far, "operate", said, key)
@@ -259,7 +257,9 @@ def verify(
     if said["protocol_hash"] != far.protocol_hash:
         problems.append("the protocol is not the one that the trial was opened with")
     if head is not None and str(before) not in _heads(said):
-        problems.append(f"the record does not go on from event {before.seq} as it is known")
+        problems.append(
+            f"the record does not continue from event {before.seq} as it was seen before"
+        )
     there = plain((yield from _get(far, "/verify", slow=True)))
     problems += [f"{THERE}{one}" for one in _field(there, "problems", list)]
     return Verification(found.events, found.head, tuple(problems))

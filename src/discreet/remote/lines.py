@@ -47,7 +47,7 @@ def _trusting(ca: str) -> ssl.SSLContext:
         return ssl.create_default_context(cafile=ca)
     except OSError:
         raise InvalidInputError(
-            f"{named(ca)} has no certificates of authorities in it: give ca a file that has"
+            f"{named(ca)} contains no certificates of authorities: give ca a file that does"
         ) from None
 
 
@@ -65,7 +65,11 @@ def _lost(error: httpx.HTTPError | httpx.InvalidURL) -> Lost:
         return Lost("its certificate cannot be trusted: give ca the file of its authority", *NEVER)
     connecting = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
     if connecting or isinstance(error, httpx.ProxyError):
-        return Lost("it cannot be reached: check the address, and whether it runs", False, True)
+        return Lost(
+            "it cannot be reached: check the address, and whether the service is running",
+            False,
+            True,
+        )
     if isinstance(error, httpx.TimeoutException):
         return Lost("its answer takes too long", True, True)
     if isinstance(error, httpx.NetworkError | httpx.RemoteProtocolError):

@@ -12,8 +12,8 @@ from discreet.version import __version__
 
 Found = TypeVar("Found")
 OTHER = (
-    "the answer is none that discreet {version} can read: the service may be of another version, "
-    "or something else answers in its place"
+    "discreet {version} cannot read the answer: the service may have another version, or "
+    "something else answers at this address"
 )
 
 

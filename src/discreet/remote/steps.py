@@ -141,7 +141,7 @@ def _advice(asked: Asked, key: str) -> str:
     if asked.method == "GET":
         return "Nothing was changed: try again"
     unknown = "It is not known whether this was done: repeat it"
-    return f"{unknown} with request={key!r}, and it is done once" if asked.once else unknown
+    return f"{unknown} with request={key!r}; it will be done only once" if asked.once else unknown
 
 
 def _patiently(service: Service, send: Send, advice: str) -> Steps[Got]:
@@ -188,8 +188,8 @@ def error_of(way: Way, got: Got, advice: str) -> DiscreetError:
     detail = _detail(got)
     if detail is None:
         return StoreError(
-            f"{way.base} answered {got.status}, and not as a service of discreet does: check the "
-            f"address. {advice}"
+            f"{way.base} answered {got.status}, which is not an answer of a discreet service: "
+            f"check the address. {advice}"
         )
     if got.status in (401, 403):
         login = "" if way.token else f". Put your token into {TOKEN}, or its file into {TOKEN_FILE}"

@@ -19,8 +19,7 @@ from discreet.trials.protocol import Protocol
 Said = ParamSpec("Said")
 Found = TypeVar("Found")
 NAMED = (
-    "who calls a service, and for which site, is what the token says: leave who out, or take "
-    "another token"
+    "the token says who calls the service, and for which site: leave who out, or use another token"
 )
 
 

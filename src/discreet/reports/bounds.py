@@ -23,9 +23,9 @@ def show_bounds(found: "Bounds") -> None:
     if not instance.bounded:
         _show_gaussian(found)
         return
-    least = "An error rate of 1/2 or more asks for nothing: the lower bounds are empty."
+    least = "With an error rate of 1/2 or more nothing is needed: the lower bounds are empty."
     if found.delta < 0.5:
-        laws = " that is right for all laws on [0, 1]" if bits else ""
+        laws = " that keeps this error rate for all laws on [0, 1]" if bits else ""
         count = full_people(found.lower_bound if found.floor is None else found.floor)
         least = f"Without privacy every strategy{laws} needs at least {count} samples on average."
     best = instance.names[instance.best]
@@ -42,13 +42,13 @@ def _show_gaussian(found: "Bounds") -> None:
     instance = found.instance
     best = instance.names[instance.best]
     say(
-        f"{instance.arms} Gaussian arms with σ = {instance.sigma:g}, {best} is best; error rate δ "
-        f"= {found.delta:g}\nEvery strategy that is right for all Gaussian arms with this σ needs "
-        f"at least {full_people(found.lower_bound)} samples on average.\n"
+        f"{instance.arms} Gaussian arms with σ = {instance.sigma:g}, {best} is best; error rate "
+        f"δ = {found.delta:g}\nEvery strategy that keeps this error rate for all Gaussian arms "
+        f"with this σ needs at least {full_people(found.lower_bound)} samples on average.\n"
     )
     _show_allocation(found)
     say(
-        "There are no private bounds for rewards without bounds; --json has every quantity, and "
+        "For unbounded rewards there are no bounds with privacy. --json has every quantity, and "
         "the docs page 'Theory and proofs' says where each comes from."
     )
 
@@ -57,19 +57,19 @@ def _show_words(found: "Bounds") -> None:
     bits = found.rounded_to_bits
     switch, free = found.switch_epsilon, found.free_epsilon
     cost = f"is free from ε = {free:.4g} on" if free < math.inf else "is never quite free"
-    whose = "All of this is what no strategy can beat, T · kl(1−δ, δ)"
+    whose = "No strategy can need fewer samples than these on average: they are T · kl(1−δ, δ)"
     if bits:
         whose = (
-            "Of this only the floors hold for every strategy; the rest is for strategies that "
-            "round each outcome to a bit, as ctb-tt does and bet-se with yes-no outcomes, and one "
-            "that uses the outcomes as numbers may stay below it"
+            "Only the floors hold for every strategy. The other numbers are for strategies that "
+            "round each outcome to a bit, as ctb-tt and (with yes-no outcomes) bet-se do; a "
+            "strategy that uses the outcomes as numbers may need fewer samples"
         )
     say(
         f"{_sentence(BITS) if bits else 'With'} a trusted collector (global DP) privacy matters "
         f"most below ε ≈ {switch['global']:.4g} and {cost}; with nobody trusted (local DP) it "
-        f"matters most below ε ≈ {switch['local']:.4g}. The price is the ratio to no privacy. "
-        f"{whose}; --json has every quantity, and the docs page 'Theory and proofs' says where "
-        "each comes from.",
+        f"matters most below ε ≈ {switch['local']:.4g}. The price is how many times as many "
+        f"samples are needed as without privacy. {whose}; --json has every quantity, and the "
+        "docs page 'Theory and proofs' says where each comes from.",
     )
 
 
@@ -119,6 +119,6 @@ def _show_allocation(found: "Bounds") -> None:
     of = " of such bits" if found.rounded_to_bits else ""
     show_grid(heads, rows, f"How an ideal strategy{of} spreads its samples", left=["\narm"])
     if len(times) > fitting:
-        say(f"(for {len(times) - fitting} more levels of ε a wider window is needed, or --json)\n")
+        say(f"(to see {len(times) - fitting} more levels of ε, use a wider window or --json)\n")
     if len(shown) < instance.arms:
         say(f"(the best {len(shown)} of {instance.arms} arms)\n")

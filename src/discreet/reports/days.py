@@ -37,12 +37,18 @@ def calendar_words(plan: Plan) -> str:
         f"{calendar.delay.words}{last}"
     )
     if calendar.lost:
-        words += f"; {calendar.lost:.1%} of the successes are late or never told, and count so"
+        words += (
+            f"; {calendar.lost:.1%} of the successes are late or never told, and count as the "
+            "worst outcome"
+        )
     when = "by the clock" if calendar.clock else "as soon as they are complete"
     words += (
-        f". Rounds are released {when}. Waiting: nobody is assigned until then, and who comes "
-        "meanwhile is turned away."
+        f". Rounds are released {when}. 'Waiting': nobody is assigned until then, and people who "
+        "come in the meantime are turned away."
     )
     if any(way.enrolment == "continuous" for way in plan.ways):
-        words += " Continuous: everybody who comes is assigned."
-    return f"{words} 'In flight': assigned, and not released when the trial ends."
+        words += " 'Continuous': everybody who comes is assigned."
+    return (
+        f"{words} 'In flight': people who are assigned, but whose outcomes are not released, "
+        "when the trial ends."
+    )

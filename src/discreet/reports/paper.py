@@ -51,7 +51,7 @@ from discreet.words import short, shown_name, trusted
 if TYPE_CHECKING:
     import polars as pl
 
-TITLE = "Differentially private best-arm identification: the paper's study again"
+TITLE = "Differentially private best-arm identification: the paper's study, repeated"
 WORDS = {
     "empirical": "empirical thresholds (the published experiments'; no guarantee)",
     "printed": "printed thresholds (the paper's formulas)",
@@ -169,8 +169,8 @@ def _summary(scope: Scope, findings: Sequence[Finding]) -> Section:
         parts.append(
             Text(
                 f"This is the quick version: {', '.join(scope.instances)} only, few ε, "
-                f"{scope.runs} runs in a cell. Good for a look; make the whole study before you "
-                "quote a number."
+                f"{scope.runs} runs in a cell. It is good for a first look; run the whole study "
+                "before you quote a number."
             )
         )
     titles = {"global": "A trusted collector (global DP)", "local": "Nobody trusted (local DP)"}
@@ -181,10 +181,10 @@ def _summary(scope: Scope, findings: Sequence[Finding]) -> Section:
             parts.append(Points([Point(f.verdict, f.claim, f.evidence) for f in mine]))
     parts.append(
         Text(
-            "Statistics are over the runs that stopped, which flatters a strategy that leaves runs "
-            "unstopped; verdicts go by means, as in the paper, except where medians are named: a "
-            "few runs that all but never stop can rule a mean. Every sentence is computed from "
-            "the table."
+            "Statistics are over the runs that stopped, which flatters a strategy that leaves "
+            "runs unstopped; verdicts are based on means, as in the paper, except where medians "
+            "are named: a few runs that almost never stop can dominate a mean. Every sentence "
+            "is computed from the table."
         )
     )
     return Section("What agrees with the paper, and what does not", parts)
@@ -265,8 +265,9 @@ def _table(table: PaperRows, view: _View) -> Table:
         bound = max(row["lower_bound"] for row in cells if row)
         lines.append([f"{level:g}", *(_cell(row) for row in cells), short(bound)])
     caption = (
-        "Samples: mean (median) over the runs that stopped; then, where it is not zero, the share "
-        "of unstopped runs (u) and of wrong answers (w). k thousand, M million, G billion."
+        "Samples: mean (median) over the runs that stopped; then, where it is not zero, the "
+        "share of unstopped runs (u) and of wrong answers (w). k stands for thousand, M for "
+        "million, G for billion."
     )
     return Table(["ε", *(shown_name(name) for name in names), "lower bound"], lines, caption)
 
@@ -286,9 +287,9 @@ def _cell(row: Row | None) -> str:
 METHOD = (
     "Thresholds: empirical, what the authors' experiments used, without a proof; printed, the "
     "paper's formulas to the letter; proved, the smallest with a proof in our documentation. "
-    "TTUCB, CTB-TT and AdaP-TT have the same threshold printed and proved; DP-SE and bet-se have "
-    "one stopping rule each and stand in every picture.",
-    "A run that reaches 10^12 samples counts as unstopped and is in no mean or median.",
+    "TTUCB, CTB-TT and AdaP-TT have the same threshold printed and proved; DP-SE and bet-se "
+    "have one stopping rule each and are in every picture.",
+    "A run that reaches 10^12 samples counts as unstopped and enters no mean or median.",
     "The lower bound is T·kl(1−δ, δ) with our tightest characteristic time: no δ-correct private "
     "strategy needs fewer on average.",
     "DP-SE is that of Sajed and Sheffet; the authors' code, which divides by the wrong count, is "
@@ -306,7 +307,7 @@ METHOD = (
     "(about a factor of two). At ε = 1000, where both have the same transport cost, that makes it "
     "nine to eleven times quicker than AdaP-TT.",
     "table.parquet has every number, figures/ every picture as PNG, SVG and PDF, runs/ what an "
-    "interrupted study goes on from.",
+    "interrupted study continues from.",
 )
 
 
@@ -319,7 +320,7 @@ def _method(scope: Scope) -> Section:
     if scope.left_out:
         missing = ", ".join(f"{level:g}" for level in scope.left_out)
         items.append(
-            f"Left out: local ε = {missing} (below {LEAST_LOCAL:g}), which take hours; "
+            f"Left out: local ε = {missing} (below {LEAST_LOCAL:g}), which takes hours; "
             "--all-local simulates them."
         )
     return Section("How this was made", [Bullets(items)])

@@ -55,7 +55,7 @@ def past_notes(arms: Instance) -> list[str]:
         have = "has" if len(few) == 1 else "have"
         notes.append(
             f"{listed(few)} {have} fewer than {FEW} past outcomes, which are drawn again and "
-            "again: such a plan is hardly more than a guess"
+            "again: this plan is hardly more than a guess"
         )
     return notes
 

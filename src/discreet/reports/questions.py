@@ -121,8 +121,7 @@ def write_answer(
 
 LEADS = {
     "beta": f"δ = {DELTA:g}; ε = {EPSILON:g} where there is privacy; proved thresholds.",
-    "adaptivity": f"δ = {DELTA:g}; proved thresholds. A round is a release, or what is released "
-    "together.",
+    "adaptivity": f"δ = {DELTA:g}; proved thresholds. A round is all that is released together.",
     "delta": f"ε = {EPSILON:g} where there is privacy; proved thresholds. Constants are those of "
     "the theorems as δ → 0, for distinct means.",
 }

@@ -86,7 +86,7 @@ def show_simulation(found: dict[str, Any], instance: "Instance", design: str = "
     """What a simulation came to, with what the strategy promises; `design` is what else
     was chosen of it.
     """
-    cut_short = "interrupted; the runs done so far, which are the shorter ones"
+    cut_short = "interrupted: only the runs finished so far, which are the shorter ones"
     done = cut_short if found["interrupted"] else "all done"
     say(
         f"{found['strategy']} with the {found['threshold']} threshold"
@@ -138,7 +138,7 @@ def _day_rows(found: dict[str, Any]) -> list[tuple[str, str]]:
     return [
         ("days, mean", f"{found['days_mean']:,.0f}"),
         ("days, 10 % … 90 %", f"{low:,.0f} … {high:,.0f}"),
-        ("in flight at the end, mean", f"{found['in_flight_mean']:,.0f}"),
+        ("people in flight at the end, mean", f"{found['in_flight_mean']:,.0f}"),
     ]
 
 
@@ -164,7 +164,11 @@ def show_sweep(rows: list[dict[str, Any]], out: str) -> None:
     if any(row["threshold"] == "empirical" for row in rows):
         say("The empirical thresholds have no guarantee: the error rate may exceed δ.")
     say_once(row["correctness"] for row in rows if row["threshold"] == "own")
-    bound = ", 'at least' is what no strategy with that privacy can beat" if wide else ""
+    bound = (
+        ", and no strategy with that privacy needs fewer samples on average than 'at least' says"
+        if wide
+        else ""
+    )
     say(
         f"{rows[0]['runs']} runs in each cell; samples are means over the runs that "
         f"stopped{bound}. Every number: {out}/table.parquet"
@@ -223,7 +227,7 @@ def show_privacy(found: "PrivacyAudit") -> None:
         numbers = [f"{leak.hits:,}", f"{leak.hits_other:,}", f"{leak.runs:,}", f"{leak.low:.3f}"]
         rows.append([leak.name, *numbers, leak.noise])
     heads = ["\naudited", "event\nseen", "on the\nother", "\nof", "ε at\nleast", "\nnoise"]
-    title = f"What {found.strategy.name} gives away, ε = {found.epsilon:g} promised"
+    title = f"What {found.strategy.name} reveals; it promises ε = {found.epsilon:g}"
     show_grid(heads, rows, title, left=["\naudited", "\nnoise"])
     for leak in found.leaks:
         say(f"{leak.name}: {leak.neighbours}. Event: {leak.event}. {leak.verdict.capitalize()}.")
@@ -231,7 +235,7 @@ def show_privacy(found: "PrivacyAudit") -> None:
         say(f"Left out: {words}.")
     say(f"\n{_sentence(found.rule)}")
     if found.gamma is not None:
-        say(f"γ = {found.gamma:g} was taken off the larger probability.")
+        say(f"γ = {found.gamma:g} was subtracted from the larger probability.")
     worst = found.worst
     if found.violated:
         say(f"VIOLATED: {worst.name}, ε is at least {worst.low:.3f}, not {found.epsilon:g}.")

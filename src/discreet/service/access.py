@@ -93,7 +93,7 @@ class Visitor:
         if self.may(action, trial, published):
             return
         if self.token is None:
-            raise RefusedError("this needs a token: log in, or send one as a bearer token", False)
+            raise RefusedError("this needs a token: log in, or send it as a bearer token", False)
         if trial is not None and not self.sees(trial):
-            raise RefusedError("this token is not for a trial of this name", True)
+            raise RefusedError("this token is not for this trial", True)
         raise RefusedError(f"a token of the role {self.role} does not let you do this", True)

@@ -66,7 +66,7 @@ def request_key(request: Request, visitor: Visitor) -> str | None:
     if not key.strip() or len(key) > LONGEST_NAME:
         raise InvalidInputError(
             f"the Idempotency-Key must be a text of your own, of at most {LONGEST_NAME} "
-            "characters, another one for each request"
+            "characters, a different one for each request"
         )
     scope = f"{visitor.role}\n{visitor.site or ''}\n{key}"
     return hashlib.sha256(scope.encode()).hexdigest()
@@ -77,7 +77,9 @@ def decoded(decoder: msgspec.json.Decoder[wire.In], body: bytes) -> wire.In:
     try:
         return decoder.decode(body)
     except RecursionError:
-        raise msgspec.DecodeError("this is nested more deeply than anything we take") from None
+        raise msgspec.DecodeError(
+            "this is nested more deeply than anything the service accepts"
+        ) from None
 
 
 def query_of(request: Request, endpoint: Endpoint) -> dict[str, str]:
@@ -88,7 +90,7 @@ def query_of(request: Request, endpoint: Endpoint) -> dict[str, str]:
     known = [name for name, _ in endpoint.query]
     if set(found) - set(known):
         words = " and ".join(known) or "nothing"
-        raise InvalidInputError(f"after the ? of this call {words} can be said, and nothing else")
+        raise InvalidInputError(f"after the ? this call takes {words}, and nothing else")
     return found
 
 

@@ -64,7 +64,7 @@ def patient(bounds: Bounds) -> type[asyncio.Protocol]:
             super().data_received(data)
             self.said = self.said + len(data) if self.began else 0
             if self.said > bounds.headers:
-                self.send_400_response("the headers of a call may not be as large")
+                self.send_400_response("the headers of this call are too large")
             if self.cycle is not None and not self.cycle.response_complete:
                 self._stop_waiting()
             elif self.waiting is None:

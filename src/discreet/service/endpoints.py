@@ -168,7 +168,7 @@ def _answer(call: Call) -> Steps[Told]:
     token = call.visitor.token
     said: dict[str, str] = call.body.answers
     if token is not None and token.person is not None and set(said) != {token.person}:
-        raise InvalidInputError("this link is for one answer, of one person; nothing was told")
+        raise InvalidInputError("this link is for one answer by one person; nothing was told")
     answers = {id: Response.parse(text) for id, text in said.items()}
     return call.caller.answering(answers, call.request)
 
@@ -230,8 +230,8 @@ def _publish(call: Call) -> wire.Published:
     trial = call.trial
     if trial.protocol.blind and not trial.status().stopped:
         raise InvalidInputError(
-            "staff of this trial are blinded, and would see in public how arms do: publish it "
-            "after its end"
+            "staff of this trial are blinded, and would see on the public page how the arms are "
+            "doing: publish it after its end"
         )
     call.home.doors.publish(call.name, call.visitor.who)
     return wire.Published(True)
@@ -261,7 +261,7 @@ def _make_token(call: Call) -> wire.MadeToken:
     said: wire.NewToken = call.body
     if call.visitor.token is not None and call.visitor.token.trial not in (None, said.trial):
         raise InvalidInputError(
-            f"you are the operator of {call.visitor.token.trial}: make tokens for it"
+            f"you are the operator of {call.visitor.token.trial} only: make tokens for that trial"
         )
     call.home.check_there(said.trial)
     made = call.home.tokens.make(
@@ -285,7 +285,7 @@ def _reaches(visitor: Visitor, token: Token) -> bool:
 
 T = "/trials/{name}"
 ENDPOINTS: tuple[Endpoint, ...] = (
-    Endpoint("GET", "/trials", "list", _list, list[Listed], says="Every trial, and how far it is."),
+    Endpoint("GET", "/trials", "list", _list, list[Listed], says="Every trial, and its state."),
     Endpoint("POST", "/trials", "create", _create, Status, wire.NewTrial, "Start a trial."),
     Endpoint("GET", T, "status", _status, Status, says="The trial as anyone may see it."),
     Endpoint(
@@ -299,7 +299,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     ),
     Endpoint(
         *("POST", f"{T}/ask", "ask", _ask, Batch, wire.Ask),
-        "Assign people who are there.",
+        "Assign people who have arrived.",
         shared=True,
     ),
     Endpoint(
@@ -318,15 +318,15 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     ),
     Endpoint(
         *("POST", f"{T}/reissue", "reissue", _reissue, Assignment, wire.About),
-        "Give an assignment another id.",
+        "Give an assignment a new id.",
     ),
     Endpoint(
         *("GET", f"{T}/asked", "ask", _asked, wire.Asked),
-        says="Whether a request of this Idempotency-Key has had assignments.",
+        says="Whether a request with this Idempotency-Key has had assignments.",
     ),
     Endpoint(
         *("POST", f"{T}/unblind", "unblind", _unblind, wire.Unblinded, wire.Unblind),
-        "Have the arm of a person, in a blinded trial; the record says so, with the reason.",
+        "Reveal the arm of a person in a blinded trial; the record says so, with the reason.",
     ),
     Endpoint(
         *("POST", f"{T}/invite", "invite", _invite, wire.Invited, wire.Invite),
@@ -334,7 +334,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     ),
     Endpoint(
         *("GET", f"{T}/open", "open", _open, list[OpenAssignment]),
-        says="Who is waited for.",
+        says="The people whose outcomes are not in.",
         query=(("site", "Of this site only."),),
     ),
     Endpoint(
@@ -343,11 +343,11 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     ),
     Endpoint(
         *("GET", f"{T}/codes", "codes", _codes, dict[str, str]),
-        says="The arm of each code, in a blinded trial.",
+        says="The arm behind each code of a blinded trial.",
     ),
     Endpoint(
         *("POST", f"{T}/expire", "expire", _expire, wire.Released),
-        says="Give up late outcomes, and release what the clock says.",
+        says="Give up late outcomes, and make the releases that are due.",
     ),
     Endpoint(
         "GET",
@@ -365,7 +365,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         *("GET", f"{T}/verify", "verify", _verify, wire.Verified),
         says="Check the record.",
-        query=(("head", "A head that you know: the record must go on from there."),),
+        query=(("head", "A head that you noted earlier: the record must continue from there."),),
     ),
     Endpoint(
         "GET",
@@ -373,8 +373,8 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "journal",
         _journal,
         list[wire.Noted],
-        says="Who called what, and when.",
-        query=(("most", "How many of the last calls; 1000 if left out."),),
+        says="Who made which call, and when.",
+        query=(("most", "How many of the latest calls; 1000 if left out."),),
     ),
     Endpoint(
         "POST",
@@ -387,10 +387,12 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("POST", f"{T}/unpublish", "publish", _unpublish, wire.Published, says="No longer."),
     Endpoint(
         *("POST", "/backup", "backup", _backup, bytes),
-        says="All trials, in a file of SQLite.",
+        says="All trials, in an SQLite file.",
         media="application/vnd.sqlite3",
     ),
-    Endpoint("GET", "/tokens", "tokens", _tokens, list[Token], says="Every token; no secret."),
+    Endpoint(
+        "GET", "/tokens", "tokens", _tokens, list[Token], says="Every token, without secrets."
+    ),
     Endpoint(
         "POST", "/tokens", "tokens", _make_token, wire.MadeToken, wire.NewToken, "Make a token."
     ),

@@ -31,9 +31,9 @@ the answer, and not a broken connection.
 """
 SHORT = 1.0
 """Seconds for which that is tried."""
-SLOW = "the body of the call did not come in time: send it again, in one go"
-LARGE = f"the body of a call may have {MOST_BYTES} bytes, at most"
-ENDING = "the service is being stopped: try again in a few seconds"
+SLOW = "the body of the call did not arrive in time: send it again, all at once"
+LARGE = f"the body of a call may have at most {MOST_BYTES} bytes"
+ENDING = "the service is stopping: try again in a few seconds"
 
 
 class Gate:

@@ -20,10 +20,13 @@ def invite(home: Home, visitor: Visitor, name: str, id: str, days: float) -> tup
     caller = home.caller(name, visitor)
     if not caller.protocol.strategy.trust_model.randomised:
         raise InvalidInputError(
-            "people answer by themselves in trials with local trust: tell this trial the outcome"
+            "people answer for themselves only in trials with local trust: tell this trial the "
+            "outcome"
         )
     if caller.question(id).state != OPEN:
-        raise InvalidInputError("no answer of this person is waited for: nobody was invited")
+        raise InvalidInputError(
+            "this trial is not waiting for an answer from this person: nobody was invited"
+        )
     number = number_of(id)
     site = caller.person(number).site
     words = f"invitation of person {number}"

@@ -151,9 +151,7 @@ class Limits:
     def enter(self, passage: Passage) -> None:
         """A call has come; refused if there are too many in all."""
         if self._calls >= self.bounds.calls:
-            raise TooManyError(
-                "the service has more to do than it can now: try again in a second", 503, 1
-            )
+            raise TooManyError("the service is too busy now: try again in a second", 503, 1)
         self._calls += 1
         self._metrics.under_way.inc()
 
@@ -166,14 +164,15 @@ class Limits:
         key = passage.address if token is None else token.number
         buckets = self._strangers if token is None else self._known
         if seconds := buckets.take(key):
-            words = f"this is more than {buckets.rate:g} calls a second"
+            words = f"this is more than {buckets.rate:g} calls per second"
             if token is None:
                 words += " without a token"
             raise TooManyError(f"{words}: try again a little later", 429, math.ceil(seconds))
         if token is not None:
             if self._each[key] >= self.bounds.each:
                 raise TooManyError(
-                    f"this token has {self.bounds.each} calls under way: wait for their answers",
+                    f"this token already has {self.bounds.each} calls in progress: wait for "
+                    "their answers",
                     *(503, 1),
                 )
             passage.key = key
@@ -185,9 +184,7 @@ class Limits:
         key = passage.address if passage.number is None else passage.number
         each = self._streams_each[key] >= self.bounds.streams_each
         if each or self._streams >= self.bounds.streams:
-            raise TooManyError(
-                "there are as many streams open as there may be: try again later", 503, 60
-            )
+            raise TooManyError("too many streams are open: try again later", 503, 60)
         self.leave(passage)
         passage.stream, passage.key = True, key
         self._streams += 1

@@ -23,10 +23,11 @@ from discreet.version import __version__
 REF = "#/components/schemas/{name}"
 DESCRIPTION = (
     "Trials as a service. Send a token as `Authorization: Bearer …`; what anyone may see of a "
-    "published trial needs none. Outcomes go in and never come out. Repeat a POST whose answer "
-    "was lost with the same `Idempotency-Key`: it is done once (but a token or a link that is made "
-    "twice is two, since its secret is kept nowhere: revoke one). Names in paths are "
-    "percent-encoded, slashes too; a name that is `.` or `..` gets a `=` in front."
+    "published trial needs none. Outcomes go in and never come out. If the answer to a POST is "
+    "lost, repeat it with the same `Idempotency-Key`: it is done only once. (Making a token or "
+    "a link is the exception: its secret is stored nowhere, so repeating makes a second one; "
+    "revoke one of them.) Names in paths are percent-encoded, including slashes; a name that is "
+    "`.` or `..` gets a `=` in front."
 )
 PATH = {
     "name": "The name of the trial, percent-encoded.",
@@ -37,13 +38,13 @@ REFUSALS = {
     "401": "This needs a token.",
     "403": "This token does not let its holder do this.",
     "404": "There is no such trial, or no such token.",
-    "408": "The body did not come in time.",
+    "408": "The body did not arrive in time.",
     "409": "The record of the trial cannot be trusted.",
     "413": f"The body has more than {MOST_BYTES} bytes.",
     "422": "Refused, with the reason and what to do.",
     "429": "Too many calls; `Retry-After` says when to try again.",
     "500": "Something is wrong with the service.",
-    "503": "The database cannot be used now, or there is too much to do: try again.",
+    "503": "The database cannot be used now, or the service is too busy: try again.",
 }
 """Every call may be answered so, with a problem document (RFC 9457)."""
 
@@ -108,7 +109,10 @@ def _parameters(row: Endpoint) -> list[dict[str, Any]]:
     ]
     if row.method == "POST":
         key = {"name": KEY.title(), "in": "header", "schema": {**text, "maxLength": LONGEST_NAME}}
-        words = "A text of your own for this request: with the same one it is done once."
+        words = (
+            "A text of your own for this request: repeated with the same text, it is done only "
+            "once."
+        )
         found.append({**key, "description": words})
     if row.media == "text/event-stream":
         seen = {"name": "Last-Event-ID", "in": "header", "schema": {"type": "string"}}
@@ -155,7 +159,10 @@ def docs_page(described: dict[str, Any]) -> str:
         Section(
             "Refusals",
             [
-                Text("As problem documents (RFC 9457): title, status and detail, what to do."),
+                Text(
+                    "As problem documents (RFC 9457): title, status, and detail, which says "
+                    "what to do."
+                ),
                 Table(["status", "means"], list(REFUSALS.items()), words=["means"]),
             ],
         ),

@@ -30,11 +30,11 @@ def problem(title: str, status: int, detail: str, **headers: str) -> Response:
     return Response(body, status, headers, TYPE)
 
 
-NOTHING = "there is nothing at this address: /api/docs shows what there is"
-WRONG_METHOD = "this address is called in another way: /api/docs shows how"
+NOTHING = "there is nothing at this address: see /api/docs"
+WRONG_METHOD = "this address takes another method: see /api/docs"
 UNKNOWN_FIELD = re.compile(r"unknown field `(?![A-Za-z_]{1,40}`( - at `[^`]*`)?$).*`", re.DOTALL)
 UNREADABLE = "the call cannot be read"
-UNKNOWN = "this should not happen, and what happened is in the server's log: tell its operator"
+UNKNOWN = "this should not happen; the details are in the server's log: tell its operator"
 KINDS: tuple[tuple[type[Exception], int, str], ...] = (
     (SlowError, 408, "Too slow"),
     (TooLargeError, 413, "Too large"),

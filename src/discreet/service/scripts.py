@@ -17,8 +17,8 @@ STATIC = Path(__file__).parent / "static"
 RESPOND = STATIC / "respond.js"
 FORMER = re.compile(r"respond-([0-9a-f]{64})\.js")
 OTHER = (
-    "this service has another script for randomising answers than the one that the trial's "
-    "protocol names, and does not use it: tell whoever invited you. Your answer can still be "
+    "this service's script for randomising answers is not the one that the trial's protocol "
+    "names, so it is not used: tell the person who invited you. Your answer can still be "
     "randomised elsewhere, with discreet respond"
 )
 

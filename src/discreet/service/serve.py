@@ -34,9 +34,9 @@ GARBAGE = 20_000
 
 HOST, PORT = "127.0.0.1", 8642
 IN_THE_CLEAR = (
-    "warning: others than this machine can reach the service, and nothing encrypts what they "
-    "send: tokens and outcomes can be read on the way. Give --tls-cert and --tls-key, or let a "
-    "reverse proxy on this machine encrypt, and say --behind-proxy."
+    "warning: other machines can reach the service, and what they send is not encrypted: tokens "
+    "and outcomes can be read on the way. Give --tls-cert and --tls-key, or let a reverse proxy "
+    "on this machine do the encryption and give --behind-proxy."
 )
 
 
@@ -55,7 +55,7 @@ class Place:
         """Refuse half of what encrypts."""
         if (self.certificate is None) != (self.key is None):
             raise InvalidInputError(
-                "give both --tls-cert, the certificate, and --tls-key, its private key, or none"
+                "give both --tls-cert, the certificate, and --tls-key, its private key, or neither"
             )
 
     @property
@@ -92,13 +92,13 @@ def open_door(place: Place) -> socket.socket:
         door = socket.create_server((place.host, place.port), family=family, backlog=2048)
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
-            reason = "another program has it. Give another one with --port"
+            reason = "another program uses this port. Give another one with --port"
         elif error.errno == errno.EACCES:
-            reason = "this user may not use it. Give one above 1023 with --port"
+            reason = "this user may not use this port. Give one above 1023 with --port"
         else:
-            reason = "it is no address of this machine. Check --host"
+            reason = "this is not an address of this machine. Check --host"
         where = f"{place.host}, port {place.port}"
-        raise InvalidInputError(f"cannot listen at {where}: {reason}") from None
+        raise InvalidInputError(f"cannot listen on {where}: {reason}") from None
     except OverflowError:
         raise InvalidInputError("port must be a whole number from 0 to 65535") from None
     door.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # of all who come by it
@@ -165,7 +165,7 @@ def serve(url: str, place: Place, say: Callable[[str], None], warn: Callable[[st
         settle_down()
         server.run([door])
     if not server.started:
-        raise DiscreetError("the service could not start: what happened is in its log, above")
+        raise DiscreetError("the service could not start: the reason is in its log, above")
 
 
 def settle_down() -> None:
@@ -182,9 +182,12 @@ def settle_down() -> None:
 
 def welcome(home: Home, place: Place, say: Callable[[str], None]) -> None:
     """Say where the service is, and the operator's link if there is no operator yet."""
-    say(f"Trials of {home.store.address} at {place.url} (end it with Ctrl-C).")
+    say(f"Serving the trials of {home.store.address} at {place.url} (Ctrl-C ends it).")
     secret = home.tokens.first()
     if secret is not None:
-        say(f"The operator's link, shown this once; keep it secret:\n{login_link(place, secret)}")
+        say(f"The operator's link, shown only now; keep it secret:\n{login_link(place, secret)}")
     else:
-        say("Log in there with a token. For a new one: discreet token create NAME --role operator")
+        say(
+            "Log in there with a token. To make a new one: discreet token create NAME --role "
+            "operator"
+        )

@@ -76,13 +76,15 @@ class Tokens:
         if role not in ROLES:
             raise InvalidInputError(f"role must be one of {', '.join(ROLES)}; got {quoted(role)}")
         if (site is not None) != (role == SITE) and role != PARTICIPANT:
-            raise InvalidInputError("a token of the role site names its site, and no other does")
+            raise InvalidInputError(
+                "a token of the role site must name a site, and no other token may"
+            )
         if role in (SITE, PARTICIPANT) and trial is None:
-            raise InvalidInputError(f"a token of the role {role} names its trial")
+            raise InvalidInputError(f"a token of the role {role} must name a trial")
         if (person is not None) != (role == PARTICIPANT):
             raise InvalidInputError(
-                "a token of the role participant is for one assignment, and no other is: invite "
-                "the person"
+                "a token of the role participant is for one assignment, and no other token is: "
+                "invite the person"
             )
         expires = None if days is None else self.doors.now() + 86_400 * _days(days)
         secret = new_secret()

@@ -225,15 +225,15 @@ def check_rewards(instance: Instance, strategy: Strategy) -> None:
         return
     if not instance.bounded and strategy.sigma is None:
         if "sigma" not in strategy.part.options:
-            raise InvalidInputError(f"no sigma is for {strategy.name}: {UNBOUNDED}")
+            raise InvalidInputError(f"{strategy.name} is not for Gaussian arms: {UNBOUNDED}")
         raise InvalidInputError(
-            f"rewards of Gaussian arms have no bounds: make {strategy.name} with "
+            f"rewards of Gaussian arms are unbounded: make {strategy.name} with "
             f"sigma={instance.sigma:g}"
         )
     if strategy.sigma is not None and strategy.sigma < instance.sigma:
         raise InvalidInputError(
-            f"{strategy.name} was told that σ is {strategy.sigma:g}, and the rewards of these arms "
-            f"have {instance.sigma:g}: its error rate would not hold; make it with "
+            f"{strategy.name} was told that σ is {strategy.sigma:g}, but the rewards of these "
+            f"arms have {instance.sigma:g}, so its error rate would not hold: make it with "
             f"sigma={instance.sigma:g}"
         )
 
@@ -266,13 +266,13 @@ def reasons_not_to_stop(instance: Instance, strategy: Strategy) -> list[str]:
     if strategy.sampling == "eb-tc" and tied:
         reasons.append(
             "some suboptimal arms are tied: under eb-tc two of them may lead and challenge each "
-            "other for ever, while the best arm waits; take eb-tci"
+            "other for ever, while the best arm waits; use eb-tci"
         )
     if strategy.episodes == "global" and strategy.sampling == "top-two" and instance.arms > 2:
         reasons.append(
-            "often most of them: one global episode does not end while the leader's mean is not "
-            "the largest, as the arm above it takes every challenger's sample and the others "
-            "never double (episodes='global-yielding' always end)"
+            "often most of them do not: one global episode does not end while the leader's mean "
+            "is not the largest, because the arm above it takes every challenger's sample and "
+            "the others never double (with episodes='global-yielding' it always ends)"
         )
     return reasons
 

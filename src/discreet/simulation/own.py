@@ -97,11 +97,12 @@ class OwnStrategy(Strategy):
         parts.check(self)
         for name, value in self.options:
             if name in ("arms", "rng"):
-                raise InvalidInputError(f"{name} is what a run gives: leave it out")
+                raise InvalidInputError(f"{name} is set by each run: leave it out")
             unknown = isinstance(value, float) and math.isnan(value)
             if unknown or not isinstance(value, int | float | str | None):
                 raise InvalidInputError(
-                    f"options are numbers, words, True, False or None; got {name}={quoted(value)}"
+                    "options must be numbers, texts, True, False or None; got "
+                    f"{name}={quoted(value)}"
                 )
         _check_class(self.make)
         try:
@@ -109,7 +110,7 @@ class OwnStrategy(Strategy):
         except TypeError as error:
             wanted = ", ".join(self._arguments(2, None))
             raise InvalidInputError(
-                f"{self.class_name} is made with {wanted}, by these names: {error}"
+                f"{self.class_name} must accept {wanted} under these names: {error}"
             ) from None
 
     def start(self, arms: int, rng: Any) -> Rule:
@@ -165,8 +166,8 @@ class OwnStrategy(Strategy):
         if self.epsilon is None:
             return super().privacy
         return (
-            f"{self.epsilon:.15g}-{self.trust} DP is claimed by {self.class_name}: {NO_GUARANTEE}, "
-            "it adds the noise itself"
+            f"{self.epsilon:.15g}-{self.trust} DP is claimed by {self.class_name}: "
+            f"{NO_GUARANTEE}, it adds the noise itself"
         )
 
     @property
@@ -211,9 +212,7 @@ class OwnStrategy(Strategy):
 
     def to_dict(self) -> dict[str, Any]:
         """Refuses: `from_dict` could not make the class again."""
-        raise InvalidInputError(
-            f"{self.name!r} is a Python class and cannot be written down as data"
-        )
+        raise InvalidInputError(f"{self.name!r} is a Python class and cannot be saved as data")
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -222,8 +221,8 @@ class OwnStrategy(Strategy):
         """
         if code_of(self.make) is None:
             raise InvalidInputError(
-                f"the text of {self.class_name} is not to be found, and a study has to know when "
-                "it changes: put the class into a .py file"
+                f"the text of {self.class_name} cannot be found, and a study has to know when it "
+                "changes: put the class into a .py file"
             )
         return self.describe()
 
@@ -244,7 +243,7 @@ def recalled(identity: dict[str, Any]) -> str | None:
 def _check_class(make: object) -> None:
     if not inspect.isclass(make):
         raise InvalidInputError(
-            f"give the class itself, of which every run makes an object; got {quoted(make)}"
+            f"give the class itself; every run makes an object of it; got {quoted(make)}"
         )
     for method in ("ask", "tell"):
         if not callable(getattr(make, method, None)):

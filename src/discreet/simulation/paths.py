@@ -103,23 +103,25 @@ def run_path(
     block = BLOCK if engine.in_blocks(instance, strategy) else 1
     if run < 0 or run % block:
         raise InvalidInputError(
-            f"run must be a run's number, 0 or more; for {strategy.name} a multiple of {block}"
+            f"run must be the number of a run, 0 or more; for {strategy.name} a multiple of {block}"
         )
     if isinstance(instance, Drifting):
         raise InvalidInputError(
-            "the way of a run is not drawn for arms that drift: take .instance, the arms without it"
+            "the path of a run cannot be drawn for arms that drift: use .instance, which has "
+            "the arms without their drift"
         )
     if strategy.part.own:
         raise InvalidInputError(
-            f"the way of a run is not drawn for {strategy.name}: what it releases only you know"
+            f"the path of a run cannot be drawn for {strategy.name}: only you know what it releases"
         )
     if strategy.together:
         raise InvalidInputError(
-            "the way of a run is not drawn for one global episode: take episodes='arm'"
+            "the path of a run cannot be drawn for one global episode: use episodes='arm'"
         )
     if strategy.part.family not in FAMILIES:
         raise InvalidInputError(
-            f"the way of a run is not drawn for {strategy.name}: its family is not in `FAMILIES`"
+            f"the path of a run cannot be drawn for {strategy.name}: its family is not in "
+            "`FAMILIES`"
         )
     return FAMILIES[strategy.part.family](instance, strategy, generator(seed, run // block), cap)
 
@@ -153,8 +155,8 @@ def _stream(instance: Instance, strategy: Strategy, rng: np.random.Generator, ca
     found = run(rng, laws, noise, rules, alone, cap, pulls, trace)
     if found.samples > len(trace):
         raise InvalidInputError(
-            f"this run took {found.samples} samples, each of them a release; ways are drawn up to "
-            f"{LONGEST_STREAM}"
+            f"this run took {found.samples} samples, each of them a release; paths are drawn up "
+            f"to {LONGEST_STREAM}"
         )
     shown = _fill(trace[: found.samples], arms, SHOWN)
     bonus, evidence = _judge_stream(rules, shown)

@@ -22,21 +22,21 @@ def check_calendar(instance: Instance, strategy: Strategy, calendar: Calendar) -
     """Refuse a calendar that this strategy is not simulated with on this instance."""
     if strategy.part.each_answer:
         raise InvalidInputError(
-            f"{strategy.shown} learns from every answer, and what it does while answers are out "
-            "is not simulated: leave accrual out, or take bet-se or another strategy that "
-            "releases in batches (adap-tt, adap-tt-star, dp-se, ttucb-batched)"
+            f"{strategy.shown} learns from every answer, and what it does while answers are "
+            "outstanding is not simulated: leave accrual out, or use bet-se or another strategy "
+            "that releases in batches (adap-tt, adap-tt-star, dp-se, ttucb-batched)"
         )
     if strategy.part.prices_noise:
         if calendar.delay.failures != calendar.delay.days and not yes_no(instance):
             raise InvalidInputError(
-                "failures with a delay of their own are for outcomes that are yes or no: take "
+                "a separate delay for failures is for outcomes that are yes or no: use "
                 "Bernoulli arms, or one delay for all"
             )
         return
     if strategy.together:
         raise InvalidInputError(
-            "days are not simulated with one global episode: leave accrual out, or take episodes "
-            "of each arm"
+            "days are not simulated with one global episode: leave accrual out, or use "
+            "episodes='arm'"
         )
     if not calendar.simple:
         why = (
@@ -46,7 +46,7 @@ def check_calendar(instance: Instance, strategy: Strategy, calendar: Calendar) -
             f"not for {strategy.shown}"
         )
         raise InvalidInputError(
-            f"{why}: take bet-se, or waiting enrolment with a fixed delay and nobody missing"
+            f"{why}: use bet-se, or waiting enrolment with a fixed delay and nobody missing"
         )
 
 

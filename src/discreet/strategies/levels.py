@@ -17,7 +17,7 @@ def check_privacy(strategy: "Strategy") -> None:
     if not model.private:
         if strategy.epsilon is not None:
             raise InvalidInputError(
-                f"{strategy.name} has no privacy: leave epsilon out, or take a private strategy"
+                f"{strategy.name} has no privacy: leave epsilon out, or use a private strategy"
             )
     elif strategy.epsilon is None and strategy.rho is None:
         other = ", or trust='none'" if "none" in row.trusts else ""
@@ -49,7 +49,7 @@ def _check_gaussian(strategy: "Strategy", sums: bool) -> None:
     if rho is not None:
         if strategy.epsilon is not None or gamma is not None:
             raise InvalidInputError(
-                "give either rho, or epsilon with gamma if you like: each says how private"
+                "give either rho, or epsilon (with gamma if you like), not both"
             )
         check_rho(rho)
     if sums and not strategy.pure:
@@ -65,13 +65,13 @@ def _check_fit(strategy: "Strategy") -> None:
     sum_noise(strategy)
     if strategy.cost == "private":
         raise InvalidInputError(
-            f"the cost of {strategy.name} is that of pure ε: with gamma or rho take adap-tt, whose "
-            "cost Gaussian noise leaves as it is"
+            f"the cost of {strategy.name} is that of pure ε: with gamma or rho use adap-tt, "
+            "whose cost does not change with Gaussian noise"
         )
     if strategy.threshold in ("printed", "empirical"):
         raise InvalidInputError(
-            "with Gaussian noise (gamma or rho) the threshold is the proved one: leave threshold "
-            "out"
+            "with Gaussian noise (gamma or rho) only the proved threshold is available: leave "
+            "threshold out"
         )
     if strategy.outcomes == scale.NUMBERS:
         raise InvalidInputError(

@@ -230,14 +230,14 @@ OPTIONS = {
         "beta is the leader's share in Top Two sampling; {sampling} has no leader",
         check_share,
     ),
-    "zeta": Option(0.0, "zeta, the indifference gap, is a part of bet-se only", check_zeta),
+    "zeta": Option(0.0, "zeta, the indifference gap, is for bet-se only", check_zeta),
     "hint": Option(
-        0.0, "hint, the difference one expects to find, is a part of bet-se only", check_hint
+        0.0, "hint, the difference that you expect to find, is for bet-se only", check_hint
     ),
     "outcomes": Option(
         YES_NO,
-        "outcomes, what bet-se expects outcomes to be, is a part of bet-se only: {name} takes any "
-        "number in [0, 1] as it is",
+        "outcomes, the kind of outcomes to expect, is for bet-se only: {name} takes any number "
+        "in [0, 1] as it is",
         check_outcomes,
     ),
     "episodes": Option("arm", "episodes and grid are for the phased estimators dpa and daf"),
@@ -249,8 +249,8 @@ OPTIONS = {
     "bonus": Option("ucb", "{sampling} sampling uses no bonus"),
     "sigma": Option(
         None,
-        "sigma is for rewards without bounds, which {name} does not take: its rewards lie in [0, "
-        "1]. Choose a range and clip what lies outside it (outside='clip'), or take ttucb or "
+        "sigma is for unbounded rewards, which {name} does not take: its rewards lie in [0, 1]. "
+        "Choose a range and clip what lies outside it (outside='clip'), or use ttucb or "
         "ttucb-batched, which have no privacy",
         check_known_sigma,
     ),
@@ -331,7 +331,9 @@ def usual_trust(estimator: str, name: str, trust: str) -> str:
         return trust
     (only,) = row.trusts
     if not is_word(trust, ("", only)):
-        raise InvalidInputError(f"{name} has trust={only!r} and no other: only bet-se has a choice")
+        raise InvalidInputError(
+            f"{name} has trust={only!r} and no other: only bet-se offers a choice"
+        )
     return only
 
 
@@ -339,7 +341,7 @@ COST_REFUSALS = {
     "private": "the private cost W^{G,ε} is for the estimator daf; take cost='gaussian'",
     "kl": (
         "the Bernoulli cost W^KL is for means of rewards in [0, 1] as they are (ttucb) or of "
-        "randomised responses (ctb-tt), renewed with every sample; take cost='gaussian'"
+        "randomised responses (ctb-tt), renewed with every sample; use cost='gaussian'"
     ),
 }
 """What is said where an estimator does not have a cost."""
@@ -349,11 +351,11 @@ def _check_fit(strategy: "Strategy") -> None:
     """Refuse options that the estimator takes but that do not go together."""
     if strategy.cost == "kl" and strategy.threshold == "printed":
         raise InvalidInputError(
-            "the paper prints no threshold for the Bernoulli cost W^KL: take proved or empirical"
+            "the paper prints no threshold for the Bernoulli cost W^KL: use proved or empirical"
         )
     if strategy.cost == "kl" and strategy.sigma is not None:
         raise InvalidInputError(
-            "the Bernoulli cost W^KL is for rewards in [0, 1]: leave sigma out, or take "
+            "the Bernoulli cost W^KL is for rewards in [0, 1]: leave sigma out, or use "
             "cost='gaussian'"
         )
     if strategy.sampling not in top_two.DUELS and strategy.beta != 0.5:
@@ -364,12 +366,12 @@ def _check_fit(strategy: "Strategy") -> None:
         raise InvalidInputError(top_two.NO_DRAWS)
     if strategy.together and strategy.sampling in ("elimination", "lucb", "eb-tc"):
         raise InvalidInputError(
-            f"{strategy.sampling} does not fit one global episode: arms that are not pulled never "
-            "double; take eb-tci or track-and-stop, which always end it"
+            f"{strategy.sampling} does not fit one global episode: arms that are not pulled "
+            "never double; use eb-tci or track-and-stop, which always end it"
         )
     if strategy.episodes == "global-yielding" and strategy.sampling != "top-two":
         raise InvalidInputError(
-            f"in global-yielding a challenger steps back, and {strategy.sampling} has none: take "
+            f"in global-yielding a challenger steps back, and {strategy.sampling} has none: use "
             "episodes='global'"
         )
     if strategy.together and strategy.grid != "doubling":

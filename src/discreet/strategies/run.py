@@ -199,15 +199,15 @@ class Run(ABC):
     def drop(self, arm: int) -> None:
         """The operator takes an arm out of the trial."""
         raise InvalidInputError(
-            f"no arm can be dropped from a trial of {self.strategy.name}: what its error rate "
-            "would mean then is proved for bet-se only. Stop the trial, and begin another"
+            f"no arm can be dropped from a trial of {self.strategy.name}: the error rate after "
+            "that is proved for bet-se only. Stop the trial, and start another"
         )
 
     def add(self) -> None:
         """The operator adds an arm, the last one from now on."""
         raise InvalidInputError(
-            f"no arm can be added to a trial of {self.strategy.name}: what its error rate would "
-            "mean then is proved for bet-se only. Stop the trial, and begin another"
+            f"no arm can be added to a trial of {self.strategy.name}: the error rate after that "
+            "is proved for bet-se only. Stop the trial, and start another"
         )
 
     def to_deal(self) -> int:

@@ -270,7 +270,7 @@ class Strategy:
         for part in (self.threshold, self.bonus, self.grid):
             if not isinstance(part, str):
                 raise InvalidInputError(
-                    f"{part.name!r} is a Python function and cannot be written down as data"
+                    f"{part.name!r} is a Python function and cannot be saved as data"
                 )
         return _said(asdict(self))
 

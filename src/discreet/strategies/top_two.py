@@ -29,8 +29,8 @@ DUELS = ("top-two", "eb-tc", "eb-tci", "ts-tc")
 STEPS = ("eb-tci", "track-and-stop")
 """Rules with which no run can leap from release to release."""
 NO_DRAWS = (
-    "ts-tc is for strategies that learn from every sample, as a leader drawn at a release stands "
-    "until the next, and those become ever rarer: take eb-tci or track-and-stop"
+    "ts-tc is for strategies that learn from every sample: a leader drawn at a release would "
+    "stay until the next one, and releases become ever rarer. Use eb-tci or track-and-stop"
 )
 WORD = 2**32 - 1
 """Numbers of `scramble` have 32 bits."""

@@ -34,7 +34,7 @@ def check_hint(hint: Any) -> None:
     number = isinstance(hint, int | float) and not isinstance(hint, bool)
     if not number or not (hint == 0 or 1e-6 <= hint <= 1):
         raise InvalidInputError(
-            "hint is the difference between arms that one expects to find, a number from 1e-6 to "
+            "hint is the difference between arms that you expect to find, a number from 1e-6 to "
             f"1, or 0 for none; got {quoted(hint)}"
         )
 

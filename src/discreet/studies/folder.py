@@ -90,7 +90,8 @@ class StudyFolder:
                     wrong = "is not a block of runs, or damaged"
                 if wrong:
                     raise InvalidInputError(
-                        f"{named(path)} {wrong}: move it away to have these runs simulated again"
+                        f"{named(path)} {wrong}: move it elsewhere to have these runs simulated "
+                        "again"
                     )
                 self.blocks[cell][block] = _slim(results)
         for cell in self.study.cells:
@@ -105,7 +106,8 @@ class StudyFolder:
         for _, first, last in [*_in_order(self.blocks[cell]), Block(cell, target, target)]:
             if first < position and first < target:
                 raise InvalidInputError(
-                    f"{self._place(cell)} holds some runs twice: move the file from {first} on away"
+                    f"{self._place(cell)} contains some runs twice: move the file from {first} "
+                    "on elsewhere"
                 )
             while position < min(first, target):
                 end = min(first, target, (position // BLOCK_RUNS + 1) * BLOCK_RUNS)
@@ -188,7 +190,7 @@ class StudyFolder:
         for path in strange:
             if not TEMPORARY.fullmatch(path.name):
                 raise InvalidInputError(
-                    f"{path} is no part of this study: move it away, or take another folder"
+                    f"{path} is not part of this study: move it elsewhere, or use another folder"
                 )
 
     def _wrong(self, block: Block, results: Results) -> str:
@@ -276,13 +278,13 @@ def _check_manifest(study: Study, folder: Path) -> None:
         differences = list(_differences(manifest["study"], study.to_dict()))
     except (ValueError, KeyError, TypeError, AttributeError):
         raise InvalidInputError(
-            f"{path} is not the manifest of a study: take another folder"
+            f"{path} is not the manifest of a study: use another folder"
         ) from None
     if manifest.get("format") != FORMAT or written_by != __version__:
         differences.append(f"it was written by discreet {written_by}, and this is {__version__}")
     if differences:
         raise InvalidInputError(
-            f"{folder} holds another study ({'; '.join(differences)}): take another folder for "
+            f"{folder} holds another study ({'; '.join(differences)}): use another folder for "
             "this one"
         )
 
@@ -307,7 +309,7 @@ def _differences(there: dict[str, Any], here: dict[str, Any]) -> Iterator[str]:
         if there.get(key) != here.get(key):
             yield f"{key} was {there.get(key)} and is {here.get(key)}"
     if here["runs"] < there["runs"]:
-        yield f"runs were {there['runs']} and are {here['runs']}: they may grow, not shrink"
+        yield f"runs were {there['runs']} and are {here['runs']}: they may become more, not fewer"
 
 
 def _words(identity: dict[str, Any]) -> str:

@@ -126,8 +126,8 @@ def make_scope(
         raise InvalidInputError(f"runs must be a whole number, 2 or more; got {quoted(runs)}")
     if all_local and (quick or trust not in ("local", "both")):
         raise InvalidInputError(
-            "all_local belongs to the full local study: leave out quick, and take trust local or "
-            "both"
+            "all_local belongs to the full local study: leave out quick, and give trust local "
+            "or both"
         )
     grids: dict[str, Any] = QUICK if quick else {"global": GLOBAL, "local": LOCAL}
     levels = {
@@ -286,7 +286,7 @@ def _announce(part: str, free: "pl.DataFrame", study: Study, tell: Say) -> None:
     paces = {level: local_pace(level) for level in levels}
     seconds = local_seconds(free.to_dicts(), paces, study.runs)
     small = f" for ε < {LEAST_LOCAL:g}" if part == "local-small" else ""
-    tell(f"the local study{small} will take {in_words(seconds)}, if begun anew")
+    tell(f"the local study{small} will take {in_words(seconds)} if it starts from the beginning")
 
 
 def switch_of(instance: str, trust: str) -> float:

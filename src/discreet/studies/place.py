@@ -54,8 +54,8 @@ def _check_names(folder: Path) -> None:
     for name in names:
         if name not in ours and not name.startswith(tuple(f".{part}." for part in ours)):
             raise InvalidInputError(
-                f"{named(folder)} holds {name!r}, which is not of this study: take an empty or a "
-                "new folder"
+                f"{named(folder)} holds {name!r}, which is not part of this study: use an empty "
+                "or a new folder"
             )
 
 
@@ -68,7 +68,8 @@ def _check_marker(folder: Path, name: str) -> None:
         found = SAMPLES
     if found != name:
         raise InvalidInputError(
-            f"{named(folder)} is of the study {quoted(found)}, not of {name}: take another folder"
+            f"{named(folder)} belongs to the study {quoted(found)}, not to {name}: use another "
+            "folder"
         )
 
 

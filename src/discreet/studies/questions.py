@@ -74,7 +74,7 @@ def _shares() -> Question:
     ]
     fixed = tuple(make(beta=share) for make in made for share in SHARES if share != "ids")
     ids = tuple(make(beta="ids") for make in made)
-    title = "Which share of the samples the leader should have: β from 0.1 to 0.9, and IDS"
+    title = "Which share of the samples the leader should get: β from 0.1 to 0.9, and IDS"
     return Question("beta", title, {"beta": fixed, "beta-ids": ids}, {"beta-ids": EPISODE_CAP * 10})
 
 

@@ -107,7 +107,7 @@ def dask_executor(address: str, timeout: float = 10) -> Iterator[Executor]:
         except (OSError, ValueError) as error:
             reason = str(error).partition("\n")[0]
             raise InvalidInputError(
-                f"no Dask scheduler answers at {address}: start one, or mend it ({reason})"
+                f"no Dask scheduler answers at {address}: start one, or repair it ({reason})"
             ) from None
         try:
             if not client.scheduler_info()["workers"]:
@@ -219,12 +219,12 @@ def _run_there(folder: StudyFolder, work: list[Block], meter: _Meter, executor: 
         raise
     except CancelledError:
         raise DiscreetError(
-            "the executor dropped the work, as when its cluster is gone; what is finished is "
-            "kept: start again to go on"
+            "the executor dropped the work, as it does when its cluster is gone; finished work "
+            "is kept: start again to continue"
         ) from None
     except BrokenExecutor:
         raise DiscreetError(
-            "a worker process died; the finished blocks are kept: start again to go on"
+            "a worker process died; the finished blocks are kept: start again to continue"
         ) from None
     except Exception as error:
         what = " ".join(f"{type(error).__name__}: {error}".split())

@@ -191,7 +191,7 @@ def _checked_strategies(strategies: Any) -> tuple[Strategy, ...]:
         _ = strategy.identity  # refuses Python functions: a study must be written down
         if found.count(strategy) > 1:
             raise InvalidInputError(
-                f"the strategy {title(strategy)} is there twice: name each one once"
+                f"the strategy {title(strategy)} is listed twice: name each one once"
             )
     return found
 

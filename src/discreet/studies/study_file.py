@@ -163,7 +163,7 @@ def _chosen(entry: dict[str, Any], shared: dict[str, Any], skip: bool) -> Chosen
         elif made not in found.strategies:
             found.strategies.append(made)
     if not found.strategies:
-        raise InvalidInputError(f"nothing of the strategy {preset} fits: {found.unfit[0]}")
+        raise InvalidInputError(f"no combination for the strategy {preset} fits: {found.unfit[0]}")
     return found
 
 
@@ -187,7 +187,7 @@ def _made(preset: str, options: dict[str, Any], skip: bool) -> Strategy | str:
         return PRESETS[preset](**options)
     except TypeError as error:
         missing = str(error).rpartition("argument")[2].removeprefix("s:").strip(": ")
-        raise InvalidInputError(f"{words}: say also {missing}") from None
+        raise InvalidInputError(f"{words}: also give {missing}") from None
     except InvalidInputError as error:
         if not skip:
             raise InvalidInputError(

@@ -13,7 +13,7 @@ from discreet.trials.status import Assignment, Told
 from discreet.trials.store.ledger import Ledger
 
 ANOTHER = (
-    "this request was made before, for something else: repeat it as it was, or take a new key. "
+    "this request was made before, for something else: repeat it exactly, or use a new key. "
     "Nothing was changed"
 )
 

@@ -108,7 +108,7 @@ def _write(path: str, here: Whole) -> tuple[BackedUp, ...]:
                 there.copy(trial)
         if log_in_use(temporary):
             raise StoreError(
-                f"{path}: the backup cannot be finished: check the disk, and try again"
+                f"{path}: the backup could not be finished: check the disk, and try again"
             )
     return tuple(BackedUp(trial.name, str(_head(trial))) for trial in trials)
 
@@ -123,7 +123,7 @@ def _download(url: str, path: str, token: str | None, ca: str | None) -> tuple[B
         temporary.write_bytes(data)
         with closing(Store.of_file(str(temporary), must_exist=True)) as made, made.whole() as there:
             if not there.sound():
-                raise StoreError(f"{path}: what the service sent is damaged: try again")
+                raise StoreError(f"{path}: the service sent damaged data: try again")
             _check_replaced(path, there)
             found = tuple(BackedUp(trial.name, str(_head(trial))) for trial in there.trials())
     return found
@@ -140,8 +140,8 @@ def _check_replaced(path: str, here: Whole) -> None:
         lost = True
     if lost or log_in_use(path):
         raise InvalidInputError(
-            f"{path} is there already, and is no older backup of these trials, or somebody has it "
-            "open: give another name, so that nothing is lost"
+            f"{path} exists already and is not an older backup of these trials, or somebody has "
+            "it open: choose another name, so that nothing is lost"
         )
 
 
@@ -193,13 +193,14 @@ def restore_trials(
     path, known, caller = _path(file), _heads(heads), who_calls(who)
     if is_remote(url):
         raise InvalidInputError(
-            "a service takes no backup: stop it, and restore into its database where that is"
+            "a backup cannot be restored through a service: stop the service, and restore into "
+            "its database, on the machine that has it"
         )
     excuse = _excuse(i_know_that_epsilon_is_spent_again, reason)
     if not Path(path).is_file():
-        raise InvalidInputError(f"there is no file {path}: give a backup of trials")
+        raise InvalidInputError(f"there is no file {path}: name a backup of trials")
     if any(same_file(path, other) for other in dialect_of(url).files):
-        raise InvalidInputError(f"{path} is the database itself: give a backup of it")
+        raise InvalidInputError(f"{path} is the database itself: name a backup of it")
     with closing(Store.of_file(path, must_exist=True)) as store, store.whole() as there:
         found = _read(path, there)
         _check_known(path, found, known)
@@ -224,15 +225,15 @@ def _target(url: str, found: list[_Found], known: list[Head], excuse: str | None
 def _read(path: str, there: Whole) -> list[_Found]:
     """The trials of a file, each of which follows from its record."""
     if not there.sound():
-        raise StoreError(f"{path} is damaged: take another backup; nothing was changed")
+        raise StoreError(f"{path} is damaged: use another backup; nothing was changed")
     found = [_checked(path, trial) for trial in there.trials()]
     if not found:
-        raise InvalidInputError(f"there are no trials in {path}: give a backup of trials")
+        raise InvalidInputError(f"there are no trials in {path}: name a backup of trials")
     return found
 
 
 def _checked(path: str, trial: Session) -> _Found:
-    row, problem = trial.look_again(), "its name is another one"
+    row, problem = trial.look_again(), "its name is a different one"
     try:
         protocol = Protocol.from_dict(json.loads(row.protocol))
         now = fresh(protocol)
@@ -244,7 +245,7 @@ def _checked(path: str, trial: Session) -> _Found:
     except BROKEN:
         problem = "its protocol or its state is not what was written"
     raise TamperedError(
-        f"the trial {trial.name!r} in {path} is damaged, or was changed ({problem}): take another "
+        f"the trial {trial.name!r} in {path} is damaged, or was changed ({problem}): use another "
         "backup; nothing was changed"
     ) from None
 
@@ -253,9 +254,9 @@ def _check_known(path: str, found: list[_Found], known: list[Head]) -> None:
     for head in known:
         if not any(_holds(one.session, head) for one in found):
             raise TamperedError(
-                f"no record in {path} has event {head.seq} as it is known by --head: it is older "
-                "than what is known, or of other trials. Take a newer backup, or if there is none, "
-                f"leave this --head out and say {FORCE}; nothing was changed"
+                f"no record in {path} has the event {head.seq} that --head names: the backup is "
+                "older than that, or of other trials. Use a newer backup or, if there is none, "
+                f"leave this --head out and give {FORCE}; nothing was changed"
             )
 
 
@@ -268,10 +269,10 @@ def _plan(found: list[_Found], here: Whole | None, known: list[Head], forced: bo
     names = [repr(step.found.session.name) for step in steps if step.doubtful]
     if names and not forced:
         raise InvalidInputError(
-            f"nothing shows that the backup of {', '.join(names)} is not an old one, and going on "
-            "from an old one draws releases a second time, with fresh noise, and spends the ε of "
-            "the people concerned twice: give --head as the last status, report or backup showed "
-            f"it, or if it is lost, {FORCE}; nothing was changed"
+            f"nothing shows that the backup of {', '.join(names)} is not an old one. Going on "
+            "from an old backup would draw releases a second time, with fresh noise, and spend "
+            "the ε of the people concerned twice: give --head as the last status, report or "
+            f"backup showed it or, if it is lost, {FORCE}; nothing was changed"
         )
     return steps
 
@@ -299,8 +300,8 @@ def _ended(trial: Session) -> str:
     into it any more, and so nobody could see that another one was there.
     """
     return (
-        f"the record of {trial.name!r} in the backup has ended, and the database has another one: "
-        "restore into a database of its own; nothing was changed"
+        f"the record of {trial.name!r} in the backup has ended, and the database has a different "
+        "one: restore into another database; nothing was changed"
     )
 
 
@@ -309,18 +310,19 @@ def _other(trial: Session, there: Session) -> str:
     if digest(there.look_again().protocol) != _hash(trial):
         return (
             f"there is another trial {trial.name!r} in the database, with other settings: restore "
-            "into a database of its own; nothing was changed"
+            "into another database; nothing was changed"
         )
     if begins(trial, there):
         return (
-            f"the record of {trial.name!r} in the database has {_head(there).seq} events, that of "
-            f"the backup only {_head(trial).seq}: it is older, and there is nothing to restore. "
-            f"If the longer one must go, {FORCE}; nothing was changed"
+            f"the record of {trial.name!r} in the database has {_head(there).seq} events, and "
+            f"that of the backup only {_head(trial).seq}: the backup is older, and there is "
+            f"nothing to restore. If the longer record must be replaced, give {FORCE}; nothing "
+            "was changed"
         )
     return (
-        f"the record of {trial.name!r} in the database is another one than that of the backup: "
-        f"restore into a database of its own, or if the other one must go, {FORCE}; nothing was "
-        "changed"
+        f"the record of {trial.name!r} in the database differs from that of the backup: restore "
+        f"into another database or, if the record there must be replaced, give {FORCE}; nothing "
+        "was changed"
     )
 
 
@@ -379,8 +381,8 @@ def _excuse(knows: Any, reason: Any) -> str | None:
     text = plain_name("the reason", reason)
     if knows is not True or not writable(text) or len(text) > LONGEST_REASON:
         raise InvalidInputError(
-            f"{FORCE} go together: give a reason of at most {LONGEST_REASON} characters, which "
-            "will stand in the public record, so let it name nobody and no outcome"
+            f"{FORCE} go together: give a reason of at most {LONGEST_REASON} characters. It will "
+            "be published, so it must not name a person or an outcome"
         )
     return str(text)
 

@@ -55,9 +55,9 @@ def check_goes_on(name: str, known: Head, found: Head) -> None:
     """
     if known.seq > found.seq:
         raise TamperedError(
-            f"the record of {name!r} has {found.seq} events, {known.seq} are known: it was "
-            "restored from a backup. Going on would release outcomes a second time, with fresh "
-            "noise, and spend their ε twice"
+            f"the record of {name!r} has {found.seq} events, but {known.seq} are known: it was "
+            "restored from a backup. Going on would release outcomes a second time, with "
+            "fresh noise, and spend their ε twice"
         )
     if known.seq == found.seq and known.hash != found.hash:
         raise TamperedError(other_event(name, known.seq))

@@ -79,34 +79,34 @@ RESTORED_WORDS = (
 """What a restore has left of the promise of privacy."""
 REFUSED = {
     "epsilon": (
-        "ε cannot be changed: a larger one breaks the promise that people came with, and a smaller "
-        "one for those to come is a trial of its own"
+        "ε cannot be changed: a larger one would break the promise made to the people who are "
+        "in, and a smaller one for those still to come would be another trial"
     ),
     "delta": (
-        "δ cannot be changed: raised after a look at the releases it means nothing. At an "
-        "inconclusive end the status shows the smallest error rate that the releases support, "
-        "which may be looked at freely"
+        "δ cannot be changed: if it is raised after a look at the releases, it means nothing. "
+        "At an inconclusive end the status shows the smallest error rate that the releases "
+        "support, and you may look at that freely"
     ),
     "redo-round": (
-        "a round cannot be redone, cut or left out because of its outcomes: that would choose "
-        "among results, and its people's ε would be spent twice"
+        "a round cannot be redone, cut or left out because of its outcomes: that would be "
+        "choosing among results, and its people's ε would be spent twice"
     ),
-    "deadline": "the deadline cannot be changed: it says what the outcome is. Begin another trial",
-    "range": "the range cannot be changed: it says what the outcome is. Begin another trial",
+    "deadline": "the deadline cannot be changed: it defines the outcome. Start another trial",
+    "range": "the range cannot be changed: it defines the outcome. Start another trial",
     "missing": (
-        "what a missing outcome counts as cannot be changed: it says what the outcome is. Begin "
-        "another trial"
+        "what a missing outcome counts as cannot be changed: it defines what the outcome is. "
+        "Start another trial"
     ),
-    "dealing": "how people are dealt cannot be changed: the error rate rests on it",
+    "dealing": "how arms are assigned cannot be changed: the error rate rests on it",
 }
 """What an operator may not do, and why."""
 NOT_NOW = {
     "maximum": "say whether the maximum goes up or down: raise-maximum or lower-maximum",
-    RESTORED: "only a restore writes this: discreet trial restore",
-    UNBLIND: "say whose arm is to be known: discreet trial unblind NAME ID --reason …",
+    RESTORED: "only a restore records this: discreet trial restore",
+    UNBLIND: "say whose arm must be known: discreet trial unblind NAME ID --reason …",
 }
 """What stands in records, and is no action of an operator's."""
-CLOCK_TELLS = "set-clock takes a reason and nothing else: the clock tells"
+CLOCK_TELLS = "set-clock takes a reason and nothing else: the time comes from the clock"
 
 
 LATEST = 10**12
@@ -212,8 +212,8 @@ class Conduct:
         check_reason(act.reason)
         if act.action in (DROP, ADD) and not protocol.dealing:
             raise InvalidInputError(
-                "this trial was begun before people were dealt by coins: what its error rate would "
-                "mean with other arms is not proved. Stop it, and begin another"
+                "this trial began before arms were assigned by coins: what its error rate would "
+                "mean with other arms is not proved. Stop it, and start another"
             )
         handlers: dict[str, Callable[[], None]] = {
             "maximum": lambda: self._maximum(act, run, people, protocol),
@@ -242,14 +242,14 @@ class Conduct:
             )
         if protocol.dealing == BLOCKS and about < people + run.to_deal():
             raise InvalidInputError(
-                "a round that is dealt in blocks cannot be cut: what a cut block tells is not paid "
-                f"for. Take a maximum of at least {people + run.to_deal()}"
+                "a round that is assigned in blocks cannot be cut short: what a cut block "
+                f"reveals is not paid for. Choose a maximum of at least {people + run.to_deal()}"
             )
         if about == self.maximum:
             raise InvalidInputError(f"the maximum is {about} already")
         if act.action == (LOWER if about > self.maximum else RAISE):
             raise InvalidInputError(
-                f"the maximum is {self.maximum}: {act.action} takes one that is "
+                f"the maximum is {self.maximum}: {act.action} needs one that is "
                 f"{'smaller' if act.action == LOWER else 'larger'}; got {about}"
             )
         run.maximum(about)
@@ -314,8 +314,8 @@ def check_reason(reason: Any) -> str:
     """The reason for something that stands in the public record."""
     if not writable(reason) or len(reason) > LONGEST_REASON:
         raise InvalidInputError(
-            f"give a reason, a text of at most {LONGEST_REASON} characters: it stands in the "
-            "public record, so let it name nobody and no outcome"
+            f"give a reason, a text of at most {LONGEST_REASON} characters. It is published, so "
+            "it must not name a person or an outcome"
         )
     return str(reason)
 
@@ -324,7 +324,7 @@ def _unblind(about: Any, people: int, protocol: Protocol) -> None:
     if not protocol.blind:
         raise InvalidInputError("nobody is blinded in this trial: ask shows the arms")
     if type(about) is not int or not 1 <= about <= people:
-        raise InvalidInputError("say whose arm is to be known, by the person's number")
+        raise InvalidInputError("say whose arm must be known, by the person's number")
 
 
 def _nothing(about: Any, action: str) -> None:

@@ -136,10 +136,10 @@ class Desk:
             wanted = self.now.run.middle_of(row.phase)
             if middle != wanted and self.now.run.under_way(row.arm, row.phase):
                 raise InvalidInputError(
-                    "the response was not randomised with the middle level that was announced with "
-                    f"the assignment: --middle {wanted!r}. If it has left the person's place, do "
-                    "not randomise the outcome again, which would spend ε twice: say that it is "
-                    "missing"
+                    "the response was not randomised with the middle level that was announced "
+                    f"with the assignment: --middle {wanted!r}. If it has already left the place "
+                    "where the person is, do not randomise the outcome again, which would spend "
+                    "ε twice: say that the outcome is missing"
                 )
 
     def amend(self, id: str, units: int) -> None:
@@ -147,15 +147,15 @@ class Desk:
         row = self.find([id])[id]
         if self._past(row):
             raise InvalidInputError(
-                "the deadline of this person has passed: what was told by then counts, and cannot "
-                "be amended any more"
+                "the deadline of this person has passed: what was told by then counts, and can "
+                "no longer be amended"
             )
         if row.state == schema.OPEN:
-            raise InvalidInputError("there is no outcome to amend under this id: tell it")
+            raise InvalidInputError("there is no outcome to amend under this id: tell it first")
         released = self.slot(row.arm, row.phase) not in self.session.batches()
         if released or self._taken(row) or not self.now.run.under_way(row.arm, row.phase):
             raise InvalidInputError(
-                "the outcome under this id has been released: it cannot be amended any more"
+                "the outcome under this id has been released: it can no longer be amended"
             )
         self.note("amend", 1)
         self.session.reseal(self._sealed(row), units)
@@ -241,11 +241,11 @@ class Desk:
         having `seen` fewer of the operators' acts than there are.
         """
         if self.now.stopped:
-            raise InvalidInputError("the trial is over: nothing can be done to it any more")
+            raise InvalidInputError("the trial is over: it can no longer be changed")
         if seen is not None and seen != len(self.now.conduct.acts):
             raise InvalidInputError(
-                "another operator has acted meanwhile: look at the status again, and decide anew. "
-                "Nothing was done"
+                "another operator has acted in the meantime: look at the status again, and "
+                "decide again. Nothing was done"
             )
         if isinstance(act.action, str) and act.action in NOT_NOW:
             raise InvalidInputError(NOT_NOW[act.action])

@@ -105,7 +105,7 @@ def _together(callers: Sequence[Wanted]) -> Wanted:
     """
     requests = [one.request for one in callers if one.request is not None]
     if len(set(requests)) < len(requests):
-        raise InvalidInputError("two callers make the same request")
+        raise InvalidInputError("two callers made the same request")
     names = [name for one in callers for name in one.names or ()]
     named = None if callers[0].names is None else tuple(names)
     return Wanted(sum(one.how_many for one in callers), None, named, callers[0].site, None)
@@ -145,9 +145,9 @@ def _coming(desk: "Desk", wanted: Wanted) -> Coming:
     if wanted.names is None:
         if desk.protocol.people in (STICKY, REFUSED):
             raise InvalidInputError(
-                "this trial wants to know who comes before it shows an arm: name each person, "
-                "with ask(person=…), or on the command line with --person or --people. Nobody was "
-                "assigned"
+                "this trial must know who a person is before it shows an arm: name each person "
+                "with ask(person=…), or on the command line with --person or --people. Nobody "
+                "was assigned"
             )
         return Coming([], {}, list(range(wanted.how_many)))
     hashes = [desk.ledger.hash(name) for name in wanted.names]
@@ -179,8 +179,8 @@ def _check_middles(desk: "Desk", coming: Coming) -> None:
     middles = {run.middle_of(row.phase) for row in rows.values()} - {None}
     if len(middles | ({run.middle} if coming.new else set())) > 1:
         raise InvalidInputError(
-            "these people are of rounds with different middle levels: ask for each by itself. "
-            "Nobody was assigned"
+            "these people belong to rounds with different middle levels: ask for one person at "
+            "a time. Nobody was assigned"
         )
 
 
@@ -190,7 +190,7 @@ def _check_site(desk: "Desk", site: str | None) -> None:
     if sites is not None and site not in sites:
         got = "" if site is None else f"; got {quoted(site)}"
         raise InvalidInputError(
-            f"say from which site people come: one of {', '.join(sites)}{got}. Nobody was assigned"
+            f"say which site people come from: one of {', '.join(sites)}{got}. Nobody was assigned"
         )
     if site is not None and not check_site(site):
         raise InvalidInputError("site must be the name of a site. Nobody was assigned")
@@ -214,8 +214,7 @@ def _asked_before(desk: "Desk", wanted: Wanted) -> dict[int, int] | None:
     if any(value != found["said"][name] for name, value in said.items() if value is not None):
         raise InvalidInputError(
             "this request was made before, for other people, another number or another site: "
-            "repeat it as it was, or with nothing but its key, or take a new one. Nobody was "
-            "assigned"
+            "repeat it exactly, or give only its key, or use a new key. Nobody was assigned"
         )
     return {int(place): number for place, number in found["numbers"].items()}
 

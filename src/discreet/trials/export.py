@@ -31,7 +31,7 @@ def transcript_frame(
         return frame_of([row for event in said["events"] for row in _rows(dict(event), names)])
     except BROKEN:
         raise InvalidInputError(
-            "the events of this transcript do not say what events say: see what "
+            "the events of this transcript are not as they should be: see what "
             "verify_transcript finds"
         ) from None
 

@@ -70,7 +70,7 @@ def number_of(id: str) -> int:
 def one_id(id: Any) -> str:
     """An id as `ask` gave it; refuses what is no text."""
     if not isinstance(id, str):
-        raise InvalidInputError("an id is a text, as ask gave it; nothing was told")
+        raise InvalidInputError("an id must be a text, as ask gave it; nothing was told")
     return id
 
 
@@ -79,8 +79,8 @@ def check_request(request: Any) -> str | None:
     if request is None or (writable(request) and len(request) <= LONGEST_NAME):
         return None if request is None else str(request)
     raise InvalidInputError(
-        f"request must be a text of your own, of at most {LONGEST_NAME} characters, another one "
-        "for each request"
+        f"request must be a text of your own, of at most {LONGEST_NAME} characters, a different "
+        "one for each request"
     )
 
 
@@ -136,12 +136,12 @@ def check_many(told: Any) -> None:
     """Refuse what is no mapping from ids, and too many at once."""
     if not isinstance(told, Mapping):
         raise InvalidInputError(
-            "give a dictionary from ids to what is told, such as {'1-5f2c': 1}; nothing was told"
+            "give a dictionary from ids to outcomes, such as {'1-5f2c': 1}; nothing was told"
         )
     if len(told) > MOST_AT_ONCE:
         raise InvalidInputError(
-            f"at most {MOST_AT_ONCE} are told at once, got {len(told)}: tell them in parts; "
-            "nothing was told"
+            f"at most {MOST_AT_ONCE} outcomes can be told at once; got {len(told)}: tell them in "
+            "parts; nothing was told"
         )
     for id in told:
         one_id(id)
@@ -172,7 +172,7 @@ def response_units(response: Response, protocol: Protocol) -> int:
     strategy = protocol.strategy
     if abs(response.value) > largest_response(live_noise(strategy), protocol.grid):
         raise InvalidInputError(
-            "the response is larger than noise can make it: it was not made by respond"
+            "the response is larger than its noise can make it, so it was not made by respond"
         )
     return response.value
 
@@ -198,7 +198,9 @@ def check_tells(protocol: Protocol) -> None:
 def check_answers(protocol: Protocol) -> None:
     """Refuse randomised responses where outcomes themselves are told."""
     if not protocol.strategy.trust_model.randomised:
-        raise InvalidInputError("this trial has no local trust: tell it the outcomes themselves")
+        raise InvalidInputError(
+            "this trial does not have local trust: tell it the outcomes themselves"
+        )
 
 
 def check_amends(protocol: Protocol) -> None:

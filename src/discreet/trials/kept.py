@@ -33,9 +33,9 @@ from discreet.trials.together import Call, Job, Start, Together, again, grouped,
 Found = TypeVar("Found")
 READABLE = (
     "outcomes that this trial erases stay readable in the server's files until the owner of its "
-    "tables calls, as this user may not vacuum discreet_sealed: let the owner run discreet trial "
-    "expire from a timer, or on PostgreSQL 17 and newer GRANT MAINTAIN ON discreet_sealed to this "
-    "user"
+    "tables opens it, because this user may not vacuum discreet_sealed: have the owner run "
+    "discreet trial expire from a timer or, on PostgreSQL 17 and newer, GRANT MAINTAIN ON "
+    "discreet_sealed to this user"
 )
 """What to say to whoever erases outcomes and may not make them unreadable."""
 
@@ -303,9 +303,9 @@ class Kept:
         """Refuse whoever may not read what is compared, before the server does."""
         if not self._store.rights().verifies:
             raise StoreError(
-                f"{self._store.called}: this user may not read all that verify compares with the "
-                "record. Check what is published: discreet trial transcript NAME --out FILE, then "
-                "discreet verify FILE"
+                f"{self._store.called}: this user may not read everything that verify compares "
+                "with the record. Check what is published instead: discreet trial transcript "
+                "NAME --out FILE, then discreet verify FILE"
             )
 
     # --- what was erased --------------------------------------------------------------

@@ -31,9 +31,9 @@ def check_names(name: Any, arms: Any) -> None:
     if not isinstance(arms, tuple | list) or not all(writable(arm) for arm in arms):
         raise InvalidInputError("arms must be a list of names, such as ['5 mg', '10 mg']")
     if max(map(len, arms), default=0) > LONGEST_NAME:
-        raise InvalidInputError(f"an arm's name may have {LONGEST_NAME} characters")
+        raise InvalidInputError(f"an arm's name may have at most {LONGEST_NAME} characters")
     if len(arms) < 2:
-        raise InvalidInputError("a trial needs two arms or more")
+        raise InvalidInputError("a trial needs at least two arms")
     if len(set(arms)) < len(arms):
         raise InvalidInputError("two arms have the same name: give each its own")
 
@@ -82,8 +82,8 @@ def plain_name(what: str, text: Any) -> Any:
     name = unicodedata.normalize("NFC", text)
     if not shown_plainly(name):
         raise InvalidInputError(
-            f"{what} has a character in it that cannot be seen and changes how lines are shown: "
-            "write it with letters, digits and signs"
+            f"{what} contains an invisible character that changes how lines are shown: use "
+            "letters, digits and ordinary signs"
         )
     return name
 

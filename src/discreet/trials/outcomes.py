@@ -74,7 +74,7 @@ class Response:
             return Response(mechanism, epsilon, more, int(value), scale)
         except (AttributeError, TypeError, ValueError):
             raise InvalidInputError(
-                "not a randomised response: have the outcome randomised where the person is, with "
+                "not a randomised response: randomise the outcome where the person is, with "
                 "`discreet respond`"
             ) from None
 

@@ -164,20 +164,23 @@ class Protocol:
         """Why these settings do not go together, if they do not."""
         name, ways = self.strategy.name, self.strategy.part.dealings
         if not is_word(self.dealing, ("", *ways)):
-            return f"people of {name} are dealt by {' or '.join(ways)}; got {quoted(self.dealing)}"
+            return f"{name} assigns arms by {' or '.join(ways)}; got {quoted(self.dealing)}"
         if refusal := self._blocks_refusal():
             return refusal
         if self.missing == "replace" and self.dealing in (COINS, BLOCKS):
             return (
-                "missing='replace' is not for people who are dealt by chance: who is missing may "
-                "depend on the arm, and those who stay would be other people on each. Take "
-                "missing='failure': the outcome that counts is then 'did well and answered'"
+                "missing='replace' cannot be used where arms are assigned by chance: who is "
+                "missing may depend on the arm, so that different kinds of people would stay on "
+                "each. Use missing='failure': the outcome that counts is then 'did well and "
+                "answered'"
             )
         if self.deadline is None:
             if self.release == COMPLETE and self.enrolment == WAITING:
                 return None
             what = f"release={CLOCK!r}" if self.release == CLOCK else f"enrolment={CONTINUOUS!r}"
-            return f"{what} needs a deadline: say after how many seconds an outcome counts no more"
+            return (
+                f"{what} needs a deadline: say after how many seconds an outcome no longer counts"
+            )
         return self._deadline_refusal()
 
     def _blocks_refusal(self) -> str | None:
@@ -205,8 +208,8 @@ class Protocol:
         if self.lease is not None or self.missing == "replace":
             other = "lease" if self.lease is not None else "missing='replace'"
             return (
-                f"a deadline goes with no {other}: what is not told by then counts as the worst "
-                "outcome"
+                f"a deadline cannot be combined with {other}: what is not told by then counts as "
+                "the worst outcome"
             )
         if self.release == CLOCK and self.strategy.part.each_answer:
             return (
@@ -215,11 +218,11 @@ class Protocol:
             )
         if self.release == CLOCK and float(self.deadline or 0) % 1:
             return (
-                "release='clock' goes by whole seconds: give a deadline of whole seconds, so that "
-                "what is told in time counts"
+                "release='clock' works in whole seconds: give a deadline in whole seconds, so "
+                "that what is told in time counts"
             )
         if self.enrolment == CONTINUOUS and self.dealing != COINS:
-            return "enrolment='continuous' is for trials of bet-se that are dealt by coins"
+            return "enrolment='continuous' is for trials of bet-se with dealing='coins'"
         return None
 
     @property
@@ -316,8 +319,8 @@ class Protocol:
         """The protocol that `to_dict` described."""
         if unknown := set(description) - {field.name for field in fields(Protocol)}:
             raise InvalidInputError(
-                f"the protocol says {', '.join(sorted(unknown))}, which this discreet does not "
-                "know: it was made by a newer one. Upgrade with pip install -U discreet"
+                f"the protocol has {', '.join(sorted(unknown))}, which this version of discreet "
+                "does not know: a newer one made it. Upgrade with pip install -U discreet"
             )
         strategy = Strategy.from_dict(description["strategy"])
         return Protocol(**{**description, "arms": tuple(description["arms"]), "strategy": strategy})

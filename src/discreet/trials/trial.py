@@ -140,8 +140,8 @@ class Trial(Kept, Calls):
             protocol = replace(protocol, dealing="")  # begun before it was written down
         if differences := trial.protocol.differences(protocol):
             raise InvalidInputError(
-                f"there is a trial {name!r} with other settings: {'; '.join(differences)}. Go "
-                "on with it as it is, or take another name"
+                f"there is a trial {name!r} with other settings: {'; '.join(differences)}. "
+                "Continue it as it is, or choose another name"
             )
         return trial
 
@@ -172,7 +172,7 @@ class Trial(Kept, Calls):
         if is_remote(url):
             return far_away().open(url, name, head, who, token, ca)
         if name is None or not writable(name):
-            raise InvalidInputError("give the name of a trial, a text")
+            raise InvalidInputError("name must be a text, the name of a trial")
         who, home = who_calls(who), Store(url, must_exist=True)
         composed = unicodedata.normalize("NFC", str(name))
         if composed != name and name not in home.names():

@@ -259,11 +259,11 @@ def read_transcript(transcript: str | os.PathLike[str] | Mapping[str, Any]) -> d
     except (TypeError, ValueError, RecursionError) as error:
         if isinstance(error, InvalidInputError):
             raise
-        raise InvalidInputError(f"{name} is no transcript of a trial: {hint}") from None
+        raise InvalidInputError(f"{name} is not a transcript of a trial: {hint}") from None
     shapes = {"protocol": dict, "events": list, "status": dict, "protocol_hash": object}
     whole = isinstance(said, dict) and set(PARTS) <= set(said)
     if not whole or not all(isinstance(said[part], shapes[part]) for part in PARTS):
-        raise InvalidInputError(f"{name} is no transcript of a trial: {hint}")
+        raise InvalidInputError(f"{name} is not a transcript of a trial: {hint}")
     return said  # type: ignore[no-any-return]
 
 

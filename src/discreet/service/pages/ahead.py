@@ -31,7 +31,7 @@ FAR = 3650
 """Days beyond which no date is said."""
 PACES = Remembered[float | None](256, seconds=60.0)
 LABEL = "Simulated from what was released so far; nothing about it is guaranteed."
-NOTHING_YET = "No forecast yet: nothing was released that it could go by."
+NOTHING_YET = "No forecast yet: nothing has been released that it could be based on."
 SOON_THERE = "A forecast is being simulated: it appears here in a few seconds."
 
 
@@ -71,13 +71,14 @@ def _told(found: Forecast, status: Status, pace: float | None) -> Ahead:
     brief = _between(low, high) + (f", {stuck} without an answer" if found.stuck >= RARELY else "")
     if often:
         lines = [
-            f"It may well reach its maximum of {most} people without an answer: {stuck} of "
-            f"{found.runs} simulated continuations did."
+            f"The trial may well reach its maximum of {most} people without an answer: {stuck} "
+            f"of {found.runs} simulated continuations did."
         ]
     else:
         lines = [
-            f"It may take {_between(low, high)} in all: eight of ten simulated continuations "
-            f"did ({found.runs} were made), and half of all took at most {people(middle)}.",
+            f"The trial may take {_between(low, high)} in all: eight of ten simulated "
+            f"continuations did ({found.runs} were simulated), and half of them took at most "
+            f"{people(middle)}.",
             f"{stuck} of them reached the maximum of {most} people without an answer.",
         ]
     if (days := _days(low, high, now, pace)) is not None and pace is not None:
@@ -85,8 +86,8 @@ def _told(found: Forecast, status: Status, pace: float | None) -> Ahead:
         when = f"about {first}" if first == last else f"{first} to {last}"
         brief += f" ({when})"
         lines.append(
-            f"At the pace so far, {pace * DAY:.2g} people a day, {_between(low, high)} are there "
-            f"by {when}; their outcomes come later."
+            f"At the pace so far, {pace * DAY:.2g} people a day, {_between(low, high)} will have "
+            f"come by {when}; their outcomes come later."
         )
     return Ahead(tuple(lines), brief, True)
 

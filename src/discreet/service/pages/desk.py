@@ -29,7 +29,8 @@ TYPE_A_NUMBER = (
     "Nothing was told"
 )
 NOT_ARRIVED = (
-    "your last press did not reach the service, and nobody was enrolled by it: press once more"
+    "your last click did not reach the service, and nobody was enrolled by it: press the button "
+    "once more"
 )
 
 
@@ -177,7 +178,7 @@ def _amend(looking: Look, caller: Caller, id: str) -> str:
 
 def _miss(looking: Look, caller: Caller, id: str) -> str:
     if looking.form.get("sure") != "yes":
-        raise InvalidInputError("say that you are sure: tick the box. Nothing was changed")
+        raise InvalidInputError("tick the box to say that you are sure. Nothing was changed")
     return _told(caller.miss(id, _key(looking, "miss")), "missing")
 
 
@@ -224,7 +225,7 @@ async def _invite(looking: Look) -> Response:
 
 def _days(text: str) -> float:
     if not NUMBER.fullmatch(text.strip()):
-        raise InvalidInputError("say for how many days the link is good, as a number")
+        raise InvalidInputError("say for how many days the link is valid, as a number")
     return float(text)
 
 

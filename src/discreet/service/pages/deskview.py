@@ -17,19 +17,16 @@ MOST_ROWS = 200
 """People who are waited for that one page lists."""
 SAID = {
     "enrolled": "enrolled.",
-    "taken": "the outcome was taken.",
-    "answered": "the randomised answer was taken.",
+    "taken": "the outcome was saved.",
+    "answered": "the randomised answer was saved.",
     "missing": "it is noted that the outcome will not come.",
     "before": (
-        "an outcome was told before, or it was said to be missing. Nothing was changed: if it is "
+        "an outcome was already told, or was declared missing. Nothing was changed: if it is "
         "wrong, correct it below."
     ),
     "late": "the deadline has passed. What was told by then counts; nothing was changed.",
     "amended": "the outcome was corrected.",
-    "reissued": (
-        "there is a new id. The one before, and every link that was made with it, is of no use any "
-        "more."
-    ),
+    "reissued": ("there is a new id. The old one, and every link made with it, no longer works."),
 }
 """What a page says was done. It follows from ids and times, never from an outcome."""
 
@@ -183,11 +180,13 @@ def waited_for(batch: Batch, status: Status) -> str:
             "person can be enrolled."
         )
     if batch.waiting == 1:
-        return "This round is full. One outcome is waited for before the next person is enrolled."
+        return (
+            "This round is full. One outcome must come in before the next person can be enrolled."
+        )
     if batch.waiting:
         return (
-            f"This round is full. {batch.waiting} outcomes are waited for before the next person "
-            "is enrolled."
+            f"This round is full. {batch.waiting} outcomes must come in before the next person "
+            "can be enrolled."
         )
     return "No place is free now: as many people are enrolled as the protocol allows."
 
@@ -203,7 +202,7 @@ def span(seconds: float) -> str:
 
 def _shut(status: Status, site_closed: bool) -> str:
     if status.stopped:
-        return "The trial is over: nobody is enrolled any more."
+        return "The trial is over: nobody can be enrolled any more."
     if status.paused:
         return "The trial is paused: nobody is enrolled until an operator resumes it."
     return "This site is closed: nobody is enrolled here." if site_closed else ""

@@ -65,7 +65,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "people": tuple(PEOPLE),
     "blinding": tuple(BLINDING),
 }
-NEEDS_DEADLINE = "this needs a deadline: say after how many days an outcome counts no more"
+NEEDS_DEADLINE = "this needs a deadline: say after how many days an outcome no longer counts"
 FOR_THE_PLAN = (
     *("arms", "outcomes", "low", "high", "difference", "base", "trust", "epsilon", "delta"),
     *("max_people", "deadline", "release", "enrolment", "accrual", "delay"),
@@ -189,16 +189,16 @@ def _together(values: Mapping[str, Any]) -> dict[str, str]:
         if difference >= most:
             found["difference"] = f"the difference must be smaller than {most:g}"
         elif yes_no and values["base"] is not None and not _fits(values["base"], difference):
-            found["base"] = "no rates around this differ so much between 0 and 100"
+            found["base"] = "no rates around this one, between 0 and 100, differ by so much"
     if values["deadline"] is None:
         for name, word in (("enrolment", CONTINUOUS), ("release", CLOCK)):
             if values[name] == word:
                 found[name] = NEEDS_DEADLINE
     elif (values["delay"] or 0) > values["deadline"]:
-        found["delay"] = "outcomes would all come after the deadline"
+        found["delay"] = "all outcomes would come after the deadline"
     arms, most_people = values["arms"], values["max_people"]
     if arms is not None and most_people is not None and most_people < len(arms):
-        found["max_people"] = f"it takes {len(arms)} people at least, one for each arm"
+        found["max_people"] = f"it takes at least {len(arms)} people, one for each arm"
     return found
 
 
@@ -232,7 +232,7 @@ def _lines(text: str) -> list[str]:
 def _arms(text: str) -> list[str]:
     arms = [str(plain_name("the name of an arm", one)) for one in _lines(text)]
     if len(arms) < 2:
-        raise InvalidInputError("name two arms or more, each on a line of its own")
+        raise InvalidInputError("name at least two arms, each on a line of its own")
     check_names("x", arms)
     return arms
 

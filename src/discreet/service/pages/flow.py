@@ -18,11 +18,11 @@ STEPS = 50
 """The picture is drawn again when there is so great a part of people more."""
 MOST_CALLS = 100_000
 """Calls by which people are drawn: the last ones, if there were more."""
-TIMED = "People assigned, by site and in all, against time as the public record tells it."
-NOTED = "People assigned, by site and in all, against time; the times are those of the journal."
+TIMED = "People assigned over time, by site and in all, with the times of the public record."
+NOTED = "People assigned over time, by site and in all, with the times of the journal."
 IN_ORDER = (
-    "People assigned at each site against those in all: the public record of this trial tells the "
-    "order, and no times."
+    "People assigned at each site against people assigned in all: the public record of this "
+    "trial has their order, but no times."
 )
 
 

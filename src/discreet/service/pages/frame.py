@@ -33,7 +33,7 @@ ENVIRONMENT = jinja2.Environment(
     lstrip_blocks=True,
     undefined=jinja2.StrictUndefined,
 )
-STALE = "this page is too old, or was not made by this service: load it again, and press once more"
+STALE = "this page is too old, or was not made by this service: reload it, and try once more"
 
 
 def address(*parts: str) -> str:

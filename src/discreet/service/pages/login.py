@@ -8,7 +8,7 @@ from discreet.service.pages.frame import COOKIE, Look, look, send
 from discreet.service.routes import Route
 from discreet.service.tokens import LOGIN
 
-WRONG = "this token is not known here, or was revoked, or has expired: ask an operator for another"
+WRONG = "this token is unknown here, was revoked, or has expired: ask an operator for another one"
 
 
 async def _show(looking: Look) -> Response:

@@ -132,8 +132,8 @@ def plan_words(found: Plan) -> list[str]:
         lines.append(f"A maximum of {people(room)} people leaves room for bad luck.")
     if row.privacy_cost is not None:
         lines.append(
-            f"That is {row.privacy_cost:.3g} times as many people as without privacy: what it "
-            "costs to promise it."
+            f"That is {row.privacy_cost:.3g} times as many people as without privacy: this is "
+            "what privacy costs."
         )
     lines.append(f"{row.correct:.0%} of {row.runs} simulated trials gave the right answer.")
     chosen = [way for way in found.ways if way.epsilon is not None]
@@ -186,9 +186,9 @@ def _warning(protocol: Protocol) -> str:
         return ""
     takes = "more people than that" if found.people is None else f"about {found.people:,} people"
     return (
-        "Even if one arm did as well as can be and the others as badly as can be, it would take "
-        f"{takes}: with at most {protocol.max_people:,} the trial will end without an answer. "
-        "Raise the maximum, or take less privacy."
+        "Even if one arm did as well as possible and the others as badly as possible, the trial "
+        f"would take {takes}: with at most {protocol.max_people:,} it will end without an answer. "
+        "Raise the maximum, or choose less privacy."
     )
 
 

@@ -106,10 +106,10 @@ def _done(looking: Look, action: str) -> None:
     form = looking.form
     reason = form.get("reason", "").strip()
     if not reason:
-        raise InvalidInputError("say why: the reason stands in the public record")
+        raise InvalidInputError("give a reason: it is part of the public record")
     seen = _whole(form.get("seen", ""))
     if seen is None:
-        raise InvalidInputError("load this page again, and press once more")
+        raise InvalidInputError("reload this page, and try once more")
     caller = looking.home.caller(looking.name, looking.visitor)
     about = _about(action, form.get("about", "").strip())
     caller.operate(action, reason, about, seen, once_of(form, looking.visitor))

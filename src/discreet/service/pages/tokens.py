@@ -21,7 +21,7 @@ ROLES = {
     OPERATOR: "Operator: may do everything",
 }
 """Roles that are given by hand; participants get theirs from a site."""
-SAY_DAYS = "say for how many days as a number, such as 90, or leave it empty"
+SAY_DAYS = "give the number of days, such as 90, or leave it empty"
 
 
 def reachable(home: Home, visitor: Visitor) -> list[Token]:
@@ -36,8 +36,8 @@ def _state(token: Token, now: float) -> str:
     if token.revoked is not None:
         return f"revoked {when(token.revoked)}"
     if token.expires is None:
-        return "works, without an end"
-    return f"{'works until' if token.valid(now) else 'expired'} {when(token.expires)}"
+        return "valid, with no end"
+    return f"{'valid until' if token.valid(now) else 'expired'} {when(token.expires)}"
 
 
 async def _shown(looking: Look, status: int = 200, **more: Any) -> Response:
@@ -94,9 +94,11 @@ def _made(looking: Look) -> tuple[str, Token]:
     if role not in ROLES:
         raise InvalidInputError("choose what the token lets its holder do")
     if not form.get("name", "").strip():
-        raise InvalidInputError("say who it is for: the journal calls its holder so")
+        raise InvalidInputError("say who it is for: the journal uses this name for its holder")
     if mine is not None and mine.trial not in (None, trial):
-        raise InvalidInputError(f"you are the operator of {mine.trial}: make tokens for it")
+        raise InvalidInputError(
+            f"you are the operator of {mine.trial} only: make tokens for that trial"
+        )
     looking.home.check_there(trial)
     site = form.get("site", "").strip() or None
     if role == SITE and trial is None:

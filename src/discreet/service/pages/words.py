@@ -41,12 +41,11 @@ def privacy_words(epsilon: float | None, words: str, gamma: float | None = None)
         return words
     factor = math.exp(min(epsilon, 100.0))
     times = f"{factor:.3g}" if factor < 1e6 else "more than a million"
-    beside = "" if gamma is None else f", but for events of a chance of at most γ = {gamma:g}"
+    beside = "" if gamma is None else f", except for events of probability at most γ = {gamma:g}"
     return (
-        "whatever a person's outcome was, all that is shown would have been about as likely with "
-        f"another one: by a factor of at most {times} (ε = {epsilon:g}){beside}. In terms of the "
-        "field: "
-        f"{words}"
+        "whatever one person's outcome was, everything that is shown would have been almost as "
+        f"likely with another outcome: the probability changes by a factor of at most {times} (ε "
+        f"= {epsilon:g}){beside}. In technical terms: {words}"
     )
 
 
@@ -68,8 +67,8 @@ def waits_words(status: Said) -> str:
             f"The release of {_outcomes(status['waiting'])} after {when(status['next_release'])}."
         )
     if status["waiting"]:
-        return f"{_outcomes(status['waiting']).capitalize()}, then it releases."
-    return "People who come."
+        return f"{_outcomes(status['waiting']).capitalize()}, before the next release."
+    return "More people."
 
 
 def _outcomes(count: int) -> str:
@@ -83,10 +82,10 @@ def known_words(status: Said, blind: bool) -> list[str]:
     best = status["recommendation"]
     if not status["stopped"]:
         lead = (
-            "Nothing is released yet, so nobody knows anything about the arms."
+            "Nothing has been released yet, so nobody knows anything about the arms."
             if best is None
-            else f"So far {best} does best. This is no conclusion: the trial goes on until it can "
-            "tell."
+            else f"So far {best} is doing best. This is not a conclusion: the trial goes on until "
+            "it can tell."
         )
         return [lead, flow_words(status)]
     if status["conclusive"]:
@@ -97,7 +96,7 @@ def known_words(status: Said, blind: bool) -> list[str]:
         ]
     found = [f"The trial ended without a conclusion, after {status['people']} people."]
     if best is not None:
-        found.append(f"The best arm so far was {best}; this is no conclusion.")
+        found.append(f"The best arm so far was {best}; this is not a conclusion.")
     if status["smallest_delta"] is not None:
         found.append(
             "The releases would have been enough at an error rate of "
@@ -110,10 +109,10 @@ def evidence_words(share: float | None) -> str:
     """The evidence against an arm, as a share of what puts it out."""
     if share is None:
         return "–"
-    return "enough: it is out" if share >= 1 else f"{min(max(share, 0.0), 0.99):.0%}"
+    return "enough: dropped" if share >= 1 else f"{min(max(share, 0.0), 0.99):.0%}"
 
 
-BLIND = "How the arms do is shown to sites when the trial has ended: this trial is blinded."
+BLIND = "This trial is blinded: sites see how the arms did when the trial has ended."
 
 
 def event_words(event: Event, arms: Sequence[str]) -> str:
@@ -123,7 +122,7 @@ def event_words(event: Event, arms: Sequence[str]) -> str:
 
 
 def _opened(says: Said, _: Sequence[str]) -> str:
-    return f"Round {says['round']} was opened for {says['people']} people, by a sealed key."
+    return f"Round {says['round']} was opened for {says['people']} people, with a sealed key."
 
 
 def _operator(says: Said, _: Sequence[str]) -> str:
@@ -180,7 +179,7 @@ EVENTS: dict[str, Callable[[Said, Sequence[str]], str]] = {
     "opened": _opened,
     "assigned": _assigned,
     "released": _released,
-    "answered": lambda says, _: f"{len(says['answers'])} randomised answers were taken in.",
+    "answered": lambda says, _: f"{len(says['answers'])} randomised answers were recorded.",
     "operator": _operator,
     "stopped": _stopped,
 }

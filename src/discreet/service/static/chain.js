@@ -43,7 +43,7 @@ function problemOf({ protocol, heads, total, said, known }) {
   }
   if (said !== heads.at(-1)) return "The record does not end where the status says.";
   if (known !== null && !heads.slice(1).includes(known)) {
-    return "The record does not go on from the head that is known.";
+    return "The record does not continue from the head that is known.";
   }
   return null;
 }

@@ -8,9 +8,9 @@
 import { answerTo } from "./again.js";
 
 const PENDING = "discreet desk";
-const LOST = "No connection: trying again. However often this is sent, it is done once.";
-const UNKNOWN = "It is not known whether your last entry arrived. Enter it again: it counts once.";
-const NOT_ARRIVED = "Your last press did not arrive: nobody was enrolled by it. Press once more.";
+const LOST = "No connection: trying again. However often this is sent, it is done only once.";
+const UNKNOWN = "It is not known whether your last entry arrived. Enter it again: it counts only once.";
+const NOT_ARRIVED = "Your last click did not arrive, and nobody was enrolled by it. Press the button once more.";
 
 document.addEventListener("submit", (event) => {
   const form = event.target;
@@ -59,7 +59,7 @@ async function show(answer, form = null) {
   const made = new DOMParser().parseFromString(answer.text, "text/html");
   const wrong = made.querySelector("main .wrong");
   if (form && !answer.ok) {
-    say(form, wrong ? wrong.textContent : "This did not work: load the page again.", true);
+    say(form, wrong ? wrong.textContent : "This did not work: reload the page.", true);
     return;
   }
   if (!made.querySelector("main .above")) {
@@ -93,7 +93,7 @@ async function comeBack() {
     return;
   }
   keep(form);
-  say(form, "Looking whether the last person was enrolled …");
+  say(form, "Checking whether the last person was enrolled …");
   const where = `${location.pathname}?asked=${encodeURIComponent(left.once)}`;
   const found = await answerTo(where, {}, () => say(form, LOST));
   if (new URL(found.url).pathname !== location.pathname) {

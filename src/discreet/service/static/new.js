@@ -22,7 +22,7 @@ async function plan() {
   } catch {
     if (mine === asked) {
       const line = document.createElement("p");
-      line.textContent = "The plan cannot be had now: change something to try again.";
+      line.textContent = "The plan is not available now: change something to try again.";
       shown.replaceChildren(line);
     }
   } finally {

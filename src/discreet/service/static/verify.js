@@ -25,7 +25,7 @@ async function check() {
     }
     const more = document.createElement("p");
     more.className = "hint";
-    more.textContent = "This browser has checked the chain. That every decision follows from the releases before it is checked by discreet verify.";
+    more.textContent = "This browser has checked the chain. To check that every decision follows from the releases before it, use discreet verify.";
     found.append(more);
   } catch (error) {
     say(`This could not be checked: ${error.message}.`, false);

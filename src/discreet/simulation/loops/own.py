@@ -33,7 +33,7 @@ def run_own(rule: Rule, rng: Generator, laws: Laws, cap: int, pulls: Ints) -> Ou
         rule.tell(arm, reward)
     if samples == 0:
         raise InvalidInputError(
-            f"{name} stopped before its first sample: let ask name an arm first"
+            f"{name} stopped before its first sample: ask must name an arm first"
         )
     when = "when it stops" if asked is None else "also when the cap ends a run"
     named = _arm(rule.recommendation, pulls.size, f"{name}.recommendation is", when)

@@ -61,8 +61,8 @@ class OpenedRun(BettingRun):
         super().__init__(strategy, arms, cap)
         if dealing.block and (dealing.continuous or self.setting.zeta > 0):
             raise InvalidInputError(
-                "permuted blocks are for rounds that are not opened ahead, without an indifference "
-                "gap zeta: the price of a block is proved for these. Deal by coins"
+                "permuted blocks are for rounds that are not opened ahead, and without an "
+                "indifference gap zeta: the price of a block is proved only for these. Use coins"
             )
         self.dealing = dealing
         self.flights: list[Flight] = []

@@ -136,8 +136,8 @@ class BettingRun(Run):
         """The book, and the round as it was announced."""
         if "own" in state["arrays"]:
             raise DiscreetError(
-                "this trial was begun with the first edition of bet-se, which no release of "
-                "discreet had; it cannot be continued: begin it anew"
+                "this trial began with the first edition of bet-se, which was in no release of "
+                "discreet, and cannot be continued: start a new one"
             )
         arrays = self._load_book(state)
         announced = {name: kind(state["round"][name]) for name, kind in self._announced.items()}

@@ -31,8 +31,8 @@ from discreet.trials.store.whole import Whole
 
 LOGGING_NAME = "discreet"
 OPENED = (
-    "others have it open: end whatever works on its trials, servers and timers too, and try again; "
-    "nothing was changed"
+    "others have it open: end everything that works on its trials, including servers and "
+    "timers, and try again; nothing was changed"
 )
 
 
@@ -211,9 +211,9 @@ class Store:
             if not error.connection_invalidated:
                 raise
             self._fail(
-                "the connection broke at the last moment, and it is not known whether this "
-                "was done: tell again what was told (that is safe), look at the status for "
-                "what was asked"
+                "the connection broke at the last moment, and it is not known whether this was "
+                "done: tell outcomes again (that is safe), and repeat an ask with its request "
+                "key"
             )
         if not self.dialect.in_place(connection):
             self._fail(REPLACED)

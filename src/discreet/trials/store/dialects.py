@@ -178,7 +178,7 @@ class SQLite(Dialect):
         """A file, and nothing else."""
         drivers = ("sqlite", "sqlite+pysqlite")
         if url.drivername not in drivers or url.query or str(url.database).startswith("file:"):
-            raise InvalidInputError("write the url as sqlite:///trial.db, without anything else")
+            raise InvalidInputError("write the url as sqlite:///trial.db, with nothing after it")
         if not url.database or ":memory:" in url.database:
             raise InvalidInputError(
                 "a trial must outlive this process: give a file, such as sqlite:///trial.db"
@@ -208,8 +208,8 @@ class SQLite(Dialect):
             raise StoreError(f"{self.called}: {why.GONE}")
         if must_exist:
             raise InvalidInputError(
-                f"there is no file {self.called}: check the name, or start a trial with create. If "
-                "it was lost, restore a backup: discreet trial restore FILE"
+                f"there is no file {self.called}: check the name, or create a trial. If the file "
+                "was lost, restore a backup: discreet trial restore FILE"
             )
         with contextlib.suppress(OSError):  # SQLite says what is wrong
             os.close(os.open(self.place, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))

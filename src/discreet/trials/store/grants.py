@@ -102,7 +102,9 @@ def grants(
             "name at least one role: a service, an operator, a site or a viewer"
         )
     if len(set(names)) < len(names):
-        raise InvalidInputError("name each role once: an operator may do all that others may")
+        raise InvalidInputError(
+            "name each role once: an operator may do everything that the others may"
+        )
     place = _quoted(_plain("the schema", schema, taken=()))
     lines = [*_begin(place, schema), *_tables(), *_take_away(place, names)]
     kinds = ((services, SERVICE), (operators, OPERATOR), (sites, SITE), (viewers, VIEWER))

@@ -53,8 +53,8 @@ def warn_if_readable(path: str) -> None:
     with suppress(OSError):
         if stat.S_IMODE(os.stat(path).st_mode) & 0o077:
             warnings.warn(
-                f"{path} is open to other users of this machine, and outcomes that are not "
-                f"released are in it: chmod 600 {shlex.quote(path)}",
+                f"{path} can be read by other users of this machine, and it contains outcomes "
+                f"that are not released: chmod 600 {shlex.quote(path)}",
                 ReadableFileWarning,
                 stacklevel=4,
             )

@@ -139,10 +139,10 @@ class Ledger:
         behind = max(0.0 if last is None else last.at, recorded) - self.now
         if behind > BACKWARDS:
             raise StoreError(
-                f"the clock is {_span(behind)} behind the last call that was noted: set it right; "
-                "nothing was changed. If it was wrong then, and is right now, let an operator say "
-                "so: "
-                f"discreet trial operate {shlex.quote(self.session.name)} set-clock --reason …"
+                f"the clock is {_span(behind)} behind the last recorded call: correct it; "
+                "nothing was changed. If the clock was wrong then, and is right now, an "
+                f"operator must say so: discreet trial operate {shlex.quote(self.session.name)} "
+                "set-clock --reason …"
             )
 
     def _last(self) -> Last | None:
