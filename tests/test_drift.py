@@ -107,7 +107,7 @@ def test_it_is_an_instance() -> None:
         (lambda: Drifting(ARMS, 0.1), "say how the arms drift"),  # type: ignore[arg-type]
         (
             lambda: Drifting(Beta([1, 2], [2, 1]), Drift.sites(0.1)),  # type: ignore[arg-type]
-            r"only Bernoulli arms drift; got Beta: of other laws take \.as_bernoulli\(\)",
+            r"only Bernoulli arms drift; got Beta: for other laws use \.as_bernoulli\(\)",
         ),
         (
             lambda: Instance.from_dict({"law": "drifting", "means": [0.1, 0.2]}),

@@ -89,7 +89,7 @@ class TestInstance:
             ([[0.1], []], "arm 2 must be a flat list of at least one number"),
             ([[0.1], [[0.2]]], "flat list"),
             ([[0.1], [1.2]], r"a reward of arm 2 lies outside \[0, 1\]; rescale"),
-            ([[0.1], [math.nan]], "arm 2 has NaN"),
+            ([[0.1], [math.nan]], "arm 2 contains NaN"),
             ([[0.1], ["a"]], "must be numbers"),
         ],
     )
@@ -123,7 +123,9 @@ class TestScaled:
 
     def test_no_range_is_for_rewards_only(self) -> None:
         assert Sampled.of({"x": [0.25], "y": [1]}).means == (0.25, 1)
-        with pytest.raises(InvalidInputError, match=r"such as 0,45, which .* never by the trial's"):
+        with pytest.raises(
+            InvalidInputError, match=r"such as 0,45, which .* never from the trial's"
+        ):
             Sampled.of({"x": [3, 8], "y": [41]})
         with pytest.raises(InvalidInputError, match="infinite outcomes"):
             Sampled.of({"x": [3, 8], "y": [math.inf]})
@@ -257,10 +259,10 @@ class TestFiles:
             ("arm,y\nx,1\n\ny,2\n", "'arm' is empty in 1 of 3 rows, first in line 3"),
             (
                 "arm,y\nx,1\ny,secret\n",
-                "'y' is no number in 1 of 2 rows, first in line 3 of the file: ",
+                "'y' is not a number in 1 of 2 rows, first in line 3 of the file: ",
             ),
             ("arm,y\nx,1\n,2\n", "'arm' is empty in 1 of 2 rows, first in line 3"),
-            ("arm,y\nx,1\nx,0\n", "names one arm only, 'x'"),
+            ("arm,y\nx,1\nx,0\n", "names only one arm, 'x'"),
             ("arm,y\n", "has no rows below its head"),
             ("", "cannot be read: it is empty"),
             ("arm,y\nx,1\ny,0,7,8\n", "cannot be read: line 3 has more columns than the 2"),

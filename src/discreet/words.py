@@ -147,7 +147,7 @@ def known(value: float | None, form: str) -> str:
 
 
 def price(value: float | None) -> str:
-    """People for each one without privacy, to three figures, or a dash."""
+    """How many times the people without privacy, to three figures, or a dash."""
     return "–" if value is None else f"× {value:.3g}"
 
 

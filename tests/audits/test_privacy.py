@@ -516,7 +516,7 @@ def test_command() -> None:
     for part in ("transcript, the stop", "Bonferroni", "No violation found; the largest bound"):
         assert part in words
     local = run("--strategy", "gauss-tt", "--epsilon", "1", "--gamma", "0.01", "--runs", "40")
-    assert "γ = 0.01 was taken off" in local.stdout
+    assert "γ = 0.01 was subtracted" in local.stdout
 
 
 def test_a_violation_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -119,7 +119,7 @@ def test_an_old_backup_is_refused() -> None:
 def test_a_file_that_others_can_read_gets_one_line(folder: Path, words: tuple[str, ...]) -> None:
     (folder / "discreet-trials.db").chmod(0o644)
     said = trial(*words).stderr
-    assert said.startswith("discreet: warning: discreet-trials.db is open to other users")
+    assert said.startswith("discreet: warning: discreet-trials.db can be read by other users")
     assert said.splitlines()[0].endswith("chmod 600 discreet-trials.db")
     assert said.count("warning") == 1
     (folder / "discreet-trials.db").chmod(0o600)

@@ -145,7 +145,7 @@ class TestSimulate:
         assert json.loads(result.stdout)["spec"]["strategy"]["sigma"] == 2.0
         result = run("simulate", *GAUSSIAN, *["--strategy", "dp-se", "--epsilon", "1"])
         assert result.exit_code == 2
-        assert "no sigma is for dp-se" in result.stderr
+        assert "dp-se is not for Gaussian arms" in result.stderr
 
     def test_json(self) -> None:
         result = run(

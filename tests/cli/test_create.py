@@ -143,9 +143,9 @@ def test_a_trial_that_cannot_end_is_warned_of() -> None:
     said = call(HOPELESS)
     assert said.stderr.count("\n") == 1
     assert said.stderr.startswith("discreet: warning: even if the best arm always did as well")
-    assert "takes about 26,000 people: with --max-people 2000 the trial will end" in said.stderr
-    assert "(none of 17 simulated ones had one)" in said.stderr
-    assert "Raise --max-people, take a larger --epsilon, or let discreet plan" in said.stderr
+    assert "would take about 26,000 people: with --max-people 2000 the trial will" in said.stderr
+    assert "(none of 17 simulated trials had one)" in said.stderr
+    assert "Raise --max-people or choose a larger --epsilon; discreet plan" in said.stderr
     assert "warning" not in said.stdout
     again = call([*HOPELESS, "--json"])
     warning = json.loads(again.stdout)["warning"]
@@ -171,9 +171,9 @@ def test_a_trial_that_can_end_is_not() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--strategy", "ctb-tt", "--epsilon", "0.1"], "ctb-tt takes more people: with"),
-        (["--strategy", "ttucb"], "Raise --max-people, or let discreet plan"),
-        (["--strategy", "dp-se", "--epsilon", "1"], "dp-se takes about 1,500 people: with"),
+        (["--strategy", "ctb-tt", "--epsilon", "0.1"], "ctb-tt would take more people: with"),
+        (["--strategy", "ttucb"], "Raise --max-people; discreet plan"),
+        (["--strategy", "dp-se", "--epsilon", "1"], "dp-se would take about 1,500 people: with"),
     ],
     ids=str,
 )

@@ -159,7 +159,7 @@ def test_one_way_to_give_the_arms(command: list[str], data: list[str]) -> None:
         assert "belong to --data FILE" in refused(*command, "--means", "0.1,0.9", *part)
     assert "or as --data FILE" in refused(*command)
     assert "needs the names of two columns" in refused(*command, *data[:4])
-    assert "such as 20,100, which holds all" in refused(*command, *data)
+    assert "such as 20,100, which contains all" in refused(*command, *data)
     assert "has no column 'dosis'; its columns are dose, pain" in refused(
         *command, *data[:2], "--arm", "dosis", "--outcome", "pain"
     )

@@ -270,7 +270,7 @@ def test_arms_are_dropped_and_added() -> None:
     added = trial("operate", "dose", "add-arm", "d e", "--reason", "new", "--yes").stdout
     assert added.startswith("d e is added: people are assigned to it from the next round on.\n")
     dropped = trial("operate", "dose", "drop-arm", "a", "--reason", "harm", "--yes").stdout
-    assert dropped.startswith("a is dealt no more.\n")
+    assert dropped.startswith("a is dropped: nobody is assigned to it any more.\n")
     assert MEANS["drop-arm"] in dropped
     assert {one["arm"] for one in read("ask", "dose", "-n", "9")["assignments"]} <= {
         "b",

@@ -77,7 +77,7 @@ def test_what_people_see(far: Far, monkeypatch: pytest.MonkeyPatch) -> None:
     words = trial(far, *CREATE).stdout
     assert "Blinding: whoever enrols people sees codes" in words
     assert "a" in trial(far, "codes", "dose").stdout
-    assert "goes on" in trial(far, "status", "dose").stdout
+    assert "is running" in trial(far, "status", "dose").stdout
     assert "private mean" in trial(far, "status", "dose").stdout
     monkeypatch.setenv("DISCREET_TOKEN", far.token("site", trial="dose", site="Leeds"))
     shown = trial(far, "status", "dose").stdout

@@ -107,7 +107,7 @@ def test_outcomes_are_taken_once_and_corrected(home: Home, base: str) -> None:
     trial = start(home)
     desk = staff(home, base)
     page = enrol(desk).text
-    assert "Person 1: the outcome was taken." in desk.send(f"{DESK}/tell", page, outcome="1").text
+    assert "Person 1: the outcome was saved." in desk.send(f"{DESK}/tell", page, outcome="1").text
     assert trial.status().pending == 0
     again = desk.get(f"{DESK}/1").text
     said = [desk.send(f"{DESK}/tell", again, once=f"a{one}", outcome=one).text for one in "01"]
@@ -172,7 +172,7 @@ def test_a_site_sees_and_tells_its_own_people_only(home: Home, base: str) -> Non
     leeds, lyon = staff(home, base, "Leeds"), staff(home, base, "Lyon")
     page = enrol(leeds).text
     assert "Enrolled just now at Leeds." in page
-    assert "No outcome is waited for at Lyon." in lyon.get(DESK).text
+    assert "No outcome is awaited at Lyon." in lyon.get(DESK).text
     assert 'href="/t/dose/desk/1"' in leeds.get(DESK).text
     assert lyon.get(f"{DESK}/1").status_code == 422
     assert id_in(page) not in lyon.get(f"{DESK}/1").text
@@ -202,7 +202,7 @@ def test_what_is_waited_for_is_said(home: Home, base: str) -> None:
     asked = trial.ask(200, site="Leeds")
     full = enrol(leeds)
     assert full.status_code == 200
-    waits = re.search(r"This round is full. (\d+) outcomes are waited for", full.text)
+    waits = re.search(r"This round is full. (\d+) outcomes must come in", full.text)
     assert waits is not None
     assert int(waits.group(1)) == len(asked.assignments)
     trial.operate("close-site", "no staff", "Leeds")
@@ -259,7 +259,7 @@ def test_names_that_are_markup_stay_text(home: Home, base: str) -> None:
     assert "<script>alert" not in found.text
     assert "&lt;script&gt;alert" in found.text
     assert (
-        "Person 1: the outcome was taken."
+        "Person 1: the outcome was saved."
         in desk.send(f"{DESK}/tell", found.text.replace(site, ""), site="", outcome="1").text
     )
 
@@ -274,7 +274,7 @@ def test_an_answer_under_local_trust_is_invited_not_told(home: Home, base: str) 
     assert trial.status().pending == 1
     link = desk.send(f"{DESK}/invite", page, days="2")
     assert re.search(rf"{base}/a#discreet_[\w-]{{43}}", link.text)
-    assert "good for 2 days" in link.text
+    assert "valid for 2 days" in link.text
     assert desk.send(f"{DESK}/answer", page, response="rr/1.0/1").status_code == 200
     assert trial.status().pending == 0
     after = desk.send(f"{DESK}/invite", desk.get(f"{DESK}/1").text, days="2")

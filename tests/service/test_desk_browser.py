@@ -98,7 +98,7 @@ def test_enrol_and_tell(home: Home, base: str, page: "Page") -> None:
     assert trial.person(1).id == id
     page.get_by_role("group", name="Is the pain gone?").first.get_by_label("Yes").check()
     page.get_by_role("button", name="Save the outcome").click()
-    said(page, "Person 1: the outcome was taken.")
+    said(page, "Person 1: the outcome was saved.")
     assert page.url == f"{base}{DESK}?said=taken&person=1"
     assert trial.status().pending == 0
     page.reload()
@@ -233,7 +233,7 @@ def test_a_number_is_checked_in_words_before_it_is_sent(
         assert sent == []
         field.fill("62.5")
         page.get_by_role("button", name="Save the outcome").click()
-        said(page, "Person 1: the outcome was taken.")
+        said(page, "Person 1: the outcome was saved.")
         assert trial.status().pending == 0
 
 

@@ -60,7 +60,7 @@ def test_an_operator_plans_starts_pauses_and_publishes(
     assert "Start Dose <1>?" in page.locator("h1").inner_text()
     page.get_by_role("button", name="Start the trial").click()
     assert page.locator("h1").inner_text() == "Dose <1>"
-    for action, state in (("Pause", "paused"), ("Resume", "goes on")):
+    for action, state in (("Pause", "paused"), ("Resume", "running")):
         page.get_by_role("link", name="Operate").click()
         page.get_by_role("link", name=action, exact=True).click()
         page.get_by_label("Why").fill("Snow on the roads.")

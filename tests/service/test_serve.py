@@ -159,7 +159,7 @@ def test_what_cannot_be_is_refused(words: list[str], says: str, tmp_path: Path) 
 def test_a_port_that_is_taken_is_said() -> None:
     with (
         open_door(Place(port=0)) as door,
-        pytest.raises(InvalidInputError, match=r"another program has it.*--port"),
+        pytest.raises(InvalidInputError, match=r"another program uses this port.*--port"),
     ):
         open_door(Place(port=door.getsockname()[1]))
 

@@ -311,7 +311,7 @@ class TestMistakes:
             ({"make": Means}, "Means needs a method ask"),
             (
                 {"make": Noisy},
-                "Noisy is made with arms, delta, rng, by these names: missing.*'epsilon'",
+                "Noisy must accept arms, delta, rng under these names: missing.*'epsilon'",
             ),
             ({"scale": 2}, "unexpected keyword argument 'scale'"),
             ({"epsilon": 1.0}, "has no privacy: leave epsilon out"),

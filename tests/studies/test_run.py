@@ -274,7 +274,7 @@ class TestFile:
             ),
             ("S nope", "unknown preset 'nope'"),
             ("S ttucb\ndelta = 0.1\nfoo = 1", "ttucb has no entry 'foo'"),
-            ("S ttucb", "say also 'delta'"),
+            ("S ttucb", "also give 'delta'"),
             ("S gauss-tt\ndelta = 0.1", "say also 'epsilon' and 'gamma'"),
             ("S ttucb\ndelta = []", "delta is an empty list"),
             ("S ttucb\ndelta = 1", "delta must lie"),
@@ -559,7 +559,9 @@ class TestRefusals:
         one.write_bytes(other.read_bytes())
         self.changed(tmp_path, small(runs=1), "other runs than it should")
         one.write_bytes(b"not Parquet")
-        self.changed(tmp_path, small(runs=1), "is not a block of runs, or damaged: move it away")
+        self.changed(
+            tmp_path, small(runs=1), "is not a block of runs, or damaged: move it elsewhere"
+        )
         one.write_bytes(kept)
         (tmp_path / "study.json").write_text("{}")
         self.changed(tmp_path, small(runs=1), "not the manifest of a study")

@@ -253,7 +253,9 @@ def test_an_older_backup_is_replaced_and_nothing_else(url: str, file: Path) -> N
     go_on(f"sqlite:///{ahead}")
     for one in (notes, foreign, ahead):
         before = one.read_bytes()
-        with pytest.raises(InvalidInputError, match=r"no older backup of these trials.*so that"):
+        with pytest.raises(
+            InvalidInputError, match=r"not an older backup of these trials.*so that"
+        ):
             backup_trials(url, one)
         assert one.read_bytes() == before
     empty = file.with_name("empty.db")
@@ -694,7 +696,7 @@ def test_a_second_time(url: str, other: str, file: Path) -> None:
 def test_a_file_that_is_open_to_others(tmp_path: Path, mode: int) -> None:
     create(here(tmp_path)).close()
     (tmp_path / "here.db").chmod(mode)
-    with pytest.warns(ReadableFileWarning, match=r"open to other users.*chmod 600"):
+    with pytest.warns(ReadableFileWarning, match=r"can be read by other users.*chmod 600"):
         trial = Trial.open(here(tmp_path), "colours")
     run(trial, 3)  # a second warning would be an error
     trial.close()

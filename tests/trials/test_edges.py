@@ -74,5 +74,7 @@ def test_a_protocol_of_a_newer_version_says_so(trial: Trial, url: str) -> None:
         connection.execute(
             "UPDATE discreet_events SET body = ?, hash = ?", (event.body, event.hash)
         )
-    with pytest.raises(InvalidInputError, match="colour, which this discreet does not know"):
+    with pytest.raises(
+        InvalidInputError, match="colour, which this version of discreet does not know"
+    ):
         Trial.open(url, "t")

@@ -163,7 +163,7 @@ def test_an_answer_that_cannot_be_written_is_had_again(out: str, tmp_path: Path)
     os.close(target)
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
-    assert "this gives it again: discreet trial ask colours --request " in done.stderr
+    assert "this command gives it again: discreet trial ask colours --request " in done.stderr
     key = done.stderr.split("--request ")[1].split()[0]
     assert trial.status().people == 2
     batch = trial.ask(request=key)
@@ -334,7 +334,7 @@ def test_a_clock_that_goes_back_is_refused(url: str, clock: Clock) -> None:
     trial.tell(trial.ask().assignments[0].id, 1)
     clock.now -= 10
     for call in (trial.ask, lambda: trial.tell(one.id, 1), trial.expire):
-        with pytest.raises(StoreError, match=r"the clock is .* behind the last call"):
+        with pytest.raises(StoreError, match=r"the clock is .* behind the last recorded call"):
             call()
     people = trial.status().people
     clock.now += 100

@@ -261,5 +261,5 @@ def test_no_transaction_is_of_more_people_than_one_call(url: str) -> None:
     with pytest.raises(InvalidInputError, match="n must be"):
         trial.ask(MOST_AT_ONCE + 1)
     ids = {f"1-{number}": 1.0 for number in range(MOST_AT_ONCE + 1)}
-    with pytest.raises(InvalidInputError, match="at most 10000 are told at once"):
+    with pytest.raises(InvalidInputError, match="at most 10000 outcomes can be told at once"):
         trial.tell_many(ids)

@@ -247,7 +247,7 @@ def warning_of(strategy: "Strategy", arms: int, max_people: int) -> str | None:
     if found is None:
         return None
     takes = "more" if found.people is None else f"about {found.people:,}"
-    cheaper = ", choose a larger --epsilon" if strategy.trust_model.private else ""
+    cheaper = " or choose a larger --epsilon" if strategy.trust_model.private else ""
     return (
         "even if the best arm always did as well as possible and the others as badly as "
         f"possible, {strategy.name} would take {takes} people: with --max-people {max_people} "

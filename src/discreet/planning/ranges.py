@@ -42,7 +42,7 @@ class RangeCost:
     """Share of the trials that end with the right answer (in time)."""
     unstopped: int
     times: float | None
-    """Mean people for each one with the given range."""
+    """Mean people, as a multiple of those with the given range."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types for JSON."""

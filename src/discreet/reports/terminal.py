@@ -276,7 +276,7 @@ def show_trial(found: "Status", outcomes: str = "") -> None:
 
 def _verdict(found: "Status", said: dict[str, Any]) -> str:
     if not found.stopped:
-        return PAUSED if found.paused else "goes on"
+        return PAUSED if found.paused else "is running"
     return "has stopped: conclusive" if found.conclusive else f"{end_words(said)}: INCONCLUSIVE"
 
 

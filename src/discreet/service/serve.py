@@ -185,7 +185,7 @@ def welcome(home: Home, place: Place, say: Callable[[str], None]) -> None:
     say(f"Serving the trials of {home.store.address} at {place.url} (Ctrl-C ends it).")
     secret = home.tokens.first()
     if secret is not None:
-        say(f"The operator's link, shown only now; keep it secret:\n{login_link(place, secret)}")
+        say(f"The operator's link, shown only once; keep it secret:\n{login_link(place, secret)}")
     else:
         say(
             "Log in there with a token. To make a new one: discreet token create NAME --role "

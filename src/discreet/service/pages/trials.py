@@ -16,7 +16,11 @@ from discreet.trials.listing import GOES_ON, PAUSED, Listed
 
 MOST = 60
 """Trials of which it is said what they wait for: each has to be opened for that."""
-STATES = {"conclusive": "ended with an answer", "inconclusive": "ended without an answer"}
+STATES = {
+    GOES_ON: "running",
+    "conclusive": "ended with an answer",
+    "inconclusive": "ended without an answer",
+}
 
 
 @dataclass(frozen=True)

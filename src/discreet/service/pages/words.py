@@ -53,7 +53,7 @@ def state_words(status: Said) -> str:
     """How a trial stands, in short."""
     if status["stopped"]:
         return "ended with an answer" if status["conclusive"] else "ended without an answer"
-    return "paused" if status["paused"] else "goes on"
+    return "paused" if status["paused"] else "running"
 
 
 def waits_words(status: Said) -> str:
