@@ -132,7 +132,7 @@ def test_a_stored_trial_that_was_left_alone_goes_on(files: Path) -> None:
 
 @pytest.mark.parametrize("name", ["bet-se", "bet-se local", "bet-se zeta"])
 def test_a_stored_trial_of_the_first_edition_says_what_to_do(files: Path, name: str) -> None:
-    with pytest.raises(DiscreetError, match=r"first edition of bet-se.*begin it anew"):
+    with pytest.raises(DiscreetError, match=r"first edition of bet-se.*start a new one"):
         Trial.open(f"sqlite:///{files}/trials-v1.db", name).status()
 
 

@@ -113,7 +113,7 @@ class TestScaled:
     def test_outside(self) -> None:
         with pytest.raises(InvalidInputError, match=WIDER):
             Sampled.of({"x": [-1, 0.5, 2], "y": [1]}, range=(0, 1))
-        with pytest.raises(InvalidInputError, match=r"1 of 2 .* give a wider range or have"):
+        with pytest.raises(InvalidInputError, match=r"1 of 2 .* give a wider range or let"):
             Sampled.of({"x": [math.inf], "y": [1]}, range=(0, 1))
         made = Sampled.of({"x": [-1, 0.5, math.inf], "y": [1]}, (0, 1), outside="clip")
         assert made.rewards[0].tolist() == [0, 0.5, 1]
@@ -198,12 +198,14 @@ class TestScaled:
     def test_names_are_text(self) -> None:
         wrong: list[Any] = [[1, 2], 5, [[], []]]
         for names in wrong:
-            with pytest.raises(InvalidInputError, match="list of texts"):
+            with pytest.raises(InvalidInputError, match="must be texts"):
                 Sampled([[0.1], [0.2]], names)
 
     def test_ties_have_the_words_of_data(self) -> None:
         tied = Sampled.of({"x": [0.5, 0.5], "y": [0.5], "z": [0]})
-        words = r"outcomes of x, y have the same mean.*best: leave out .*discreet simulate --zeta"
+        words = (
+            r"outcomes of x, y have the same mean.*best arm: leave out .*discreet simulate --zeta"
+        )
         with pytest.raises(TiedBestArmError, match=words):
             _ = tied.gaps
         tied = Sampled.of({"x": [5, 7], "y": [9, 0.5]}, (0, 0.5), outside="clip")

@@ -211,8 +211,7 @@ class Beta(Instance):
         first, second = vector("a", a), vector("b", b)
         if len(first) != len(second):
             raise InvalidInputError(
-                f"a has {len(first)} arms and b has {len(second)}: give one a and one b for "
-                "every arm"
+                f"a has {len(first)} arms and b has {len(second)}: give both for every arm"
             )
         if (first <= 0).any() or (second <= 0).any():
             raise InvalidInputError("the shape parameters a and b of a Beta arm must be positive")

@@ -416,7 +416,7 @@ def test_more_threads_and_blocks_are_the_same() -> None:
 
 
 REFUSED: list[tuple[Any, Any, dict[str, Any], str]] = [
-    (ARMS, ttucb(0.1), {"accrual": 1}, "learns from every answer.*take bet-se"),
+    (ARMS, ttucb(0.1), {"accrual": 1}, "learns from every answer.*use bet-se"),
     (ARMS, ctb_tt(1.0, 0.1), {"accrual": 1, "delay": 3}, "learns from every answer"),
     (ARMS, dp_se(1.0, 0.1), {"accrual": 1, "delay": Delay.exponential(3)}, "late at random.*dp-se"),
     (

@@ -275,7 +275,7 @@ class TestFile:
             ("S nope", "unknown preset 'nope'"),
             ("S ttucb\ndelta = 0.1\nfoo = 1", "ttucb has no entry 'foo'"),
             ("S ttucb", "also give 'delta'"),
-            ("S gauss-tt\ndelta = 0.1", "say also 'epsilon' and 'gamma'"),
+            ("S gauss-tt\ndelta = 0.1", "also give 'epsilon' and 'gamma'"),
             ("S ttucb\ndelta = []", "delta is an empty list"),
             ("S ttucb\ndelta = 1", "delta must lie"),
             ("S bet-se\ndelta = 0.1\nepsilon = [1, 0]", "epsilon must be a positive"),
@@ -510,7 +510,7 @@ class TestRefusals:
         [
             ({"seed": 6}, "seed was 5 and is 6"),
             ({"max_samples": 10**9}, "max_samples was None and is 1000000000"),
-            ({"runs": 299}, "runs were 300 and are 299: they may grow"),
+            ({"runs": 299}, "runs were 300 and are 299: they may become more"),
             (
                 {"instances": {"easy": EASY, "mu4": discreet.benchmarks.mu5}},
                 "instance 'mu4' has other arms",

@@ -53,7 +53,7 @@ def test_create_and_open(url: str) -> None:
     assert create(url).status() == trial.status()
     assert Trial.open(url, "colours").status() == trial.status()
     assert trial.status().people == 0
-    with pytest.raises(InvalidInputError, match=r"max_people is 500, not 400.*take another name"):
+    with pytest.raises(InvalidInputError, match=r"max_people is 500, not 400.*choose another name"):
         create(url, max_people=400)
     with pytest.raises(InvalidInputError, match=r"delta is 0\.1, not 0\.2"):
         create(url, strategy=adap_tt_star(epsilon=1.0, delta=0.2))

@@ -390,9 +390,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         says="All trials, in an SQLite file.",
         media="application/vnd.sqlite3",
     ),
-    Endpoint(
-        "GET", "/tokens", "tokens", _tokens, list[Token], says="Every token, without secrets."
-    ),
+    Endpoint("GET", "/tokens", "tokens", _tokens, list[Token], says="Tokens, without secrets."),
     Endpoint(
         "POST", "/tokens", "tokens", _make_token, wire.MadeToken, wire.NewToken, "Make a token."
     ),

@@ -314,10 +314,9 @@ def _other(trial: Session, there: Session) -> str:
         )
     if begins(trial, there):
         return (
-            f"the record of {trial.name!r} in the database has {_head(there).seq} events, and "
-            f"that of the backup only {_head(trial).seq}: the backup is older, and there is "
-            f"nothing to restore. If the longer record must be replaced, give {FORCE}; nothing "
-            "was changed"
+            f"the record of {trial.name!r} in the database has {_head(there).seq} events, that of "
+            f"the backup only {_head(trial).seq}: the backup is older, and there is nothing to "
+            f"restore. To replace the longer record, give {FORCE}; nothing was changed"
         )
     return (
         f"the record of {trial.name!r} in the database differs from that of the backup: restore "
