@@ -62,14 +62,15 @@ def privacy_words(said: str) -> str:
 
 
 RANGE_WORDS = (
-    "A range that is wider than need be costs people; one that is too narrow refuses outcomes or "
-    "clips them. Choose it by past data, as here: chosen by the trial's own outcomes it would tell "
-    "of them, without privacy"
+    "A range that is wider than necessary costs people; one that is too narrow refuses outcomes "
+    "or clips them. Choose the range from past data, as here: chosen from the trial's own "
+    "outcomes, it would reveal something about them, without privacy"
 )
 
 
 TIGHTEST_WORDS = (
-    "'Tightest round one': round numbers that hold all outcomes in the data and leave no room"
+    "'Tightest round one': the tightest range with round ends that contains all outcomes in the "
+    "data"
 )
 """What is said where there is such a row."""
 

@@ -283,7 +283,7 @@ class TestFile:
             ("S ttucb\ndelta = 0.1\nthreshold = 'prooved'", "threshold must be one of"),
             (
                 "S ttucb\ndelta = 0.1\nepsilon = 1",
-                "nothing of the strategy ttucb fits: .*no option 'epsilon'",
+                "no combination for the strategy ttucb fits: .*no option 'epsilon'",
             ),
             ("S bet-se\ndelta = 0.1\nepsilon = 1\nzeta = 'x'", "zeta must be a number"),
             ("skip_unfit = 1\nS ttucb\ndelta = 0.1", "skip_unfit must be true or false"),

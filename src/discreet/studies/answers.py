@@ -151,7 +151,7 @@ def _every_sample(cells: Cells) -> Finding | None:
             if name in named
         ]
         parts.append(f"{instance}, ε = 1: {', '.join(said)}")
-    claim = "What few rounds cost: rounds and samples side by side."
+    claim = "What few rounds cost: samples beside rounds."
     return Finding("not in the paper", "both", claim, tuple(parts)) if parts else None
 
 
@@ -236,7 +236,7 @@ def _above_lower(cells: Cells) -> Finding | None:
         f"{shown_name(name)}: {span(mine)} times the lower constant at the smallest δ"
         for name, mine in ratios.items()
     ]
-    claim = "No strategy is below the lower bound; how far above it each one is."
+    claim = "No strategy is below the lower bound, and how far above it each is."
     return tally.finding("both", claim, parts)
 
 
@@ -248,8 +248,5 @@ def _falls(cells: Cells) -> Finding | None:
             first, last = per_log(ordered[0]), per_log(ordered[-1])
             tally.add(last < first, 1)
             parts.append(f"{instance} {shown_name(name)}: from {short(first)} to {short(last)}")
-    claim = (
-        "Samples divided by log(1/δ) fall as δ becomes small: the part that does not depend on "
-        "δ is paid once."
-    )
+    claim = "Samples over log(1/δ) fall as δ becomes small: what does not depend on δ is paid once."
     return tally.finding("both", claim, parts)

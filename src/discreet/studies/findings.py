@@ -263,7 +263,7 @@ def _local_free(table: PaperRows) -> Finding | None:
         if ratios:
             parts.append(f"{threshold}: {span(ratios, 4)} times TTUCB's samples at ε = {top:g}")
             tally.add(sum(_same_mean(one, other) for one, other in both), len(both))
-    claim = "Where privacy is low, CTB-TT needs as many samples as TTUCB."
+    claim = "Where privacy is low, CTB-TT needs what TTUCB needs."
     return tally.finding("local", claim, parts)
 
 
