@@ -115,8 +115,8 @@ def suggest_range(values: ArrayLike, room: float = 0.1) -> tuple[float, float]:
     a range for a trial with people like these.
 
     `room` is a share of the difference between the largest and the smallest, on either
-    side. Outcomes that are never below 0 get no range that is. Take it from *past*
-    outcomes: a range that was chosen by the trial's own would tell of them, without
+    side. If no outcome is below 0, neither is the range. Use *past* outcomes: a range
+    chosen from the trial's own outcomes would reveal something about them, without
     privacy.
     """
     outcomes = None

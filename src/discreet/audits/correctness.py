@@ -178,9 +178,9 @@ def audit_correctness(
     drift are) is left open: it counts as right for the lower bound, as wrong for the
     upper.
 
-    With `field`, live trials of two equally good arms are rehearsed with whoever comes
-    in `discreet.audits.field.fields()`, and counted is how often arm 1 is lost within
-    `max_samples` people (500). Only dealing by coins promises δ there.
+    With `field`, live trials of two equally good arms are rehearsed with the people of
+    `discreet.audits.field.fields()`, and the audit counts how often arm 1 is lost
+    within `max_samples` people (500). Only `dealing="coins"` promises δ there.
     """
     check_progress(progress)
     runs = check_whole("runs", runs, least=1, most=10**9)

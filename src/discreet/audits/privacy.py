@@ -143,12 +143,12 @@ def audit_privacy(
     rehearsal: type[Rehearsal] = Rehearsal,
     progress: Progress | None = None,
 ) -> PrivacyAudit:
-    """Search for events that tell one person's outcome better than ε allows, and bound
-    ε from below.
+    """Search for events that reveal one person's outcome better than ε allows, and
+    bound ε from below.
 
-    Audited are one release (global trust) or one response (local trust), and whole
+    The audit covers one release (global trust) or one response (local trust), and whole
     transcripts of trials with two arms, `runs` times on each of two neighbouring
-    inputs; a tenth of that where trials are long. `level` is the confidence of the
+    inputs, or a tenth of that where trials are long. `level` is the confidence of the
     whole audit: a mechanism that keeps its ε is accused with probability at most 1 −
     level. `noise` is `mixed` (releases and responses live, by OpenDP; whole trials by
     numpy with the same law), `opendp` (all live) or `numpy`, for which `seed` is, and

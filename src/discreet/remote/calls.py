@@ -92,7 +92,7 @@ def tell(far: Far, id: str, outcome: float, request: str | None = None) -> Steps
 
 
 def tell_many(far: Far, outcomes: Mapping[str, float], request: str | None = None) -> Steps[Told]:
-    """Tell many outcomes at once: all of them are taken, or with an error none."""
+    """Tell many outcomes at once: all of them are accepted or, with an error, none."""
     check_tells(far.protocol)
     check_many(outcomes)
     said = {id: _outcome(one, far.protocol) for id, one in outcomes.items()}

@@ -99,11 +99,12 @@ class _Remote:
 class RemoteTrial(_Remote):
     """A trial on another machine, with the methods of a local `Trial`.
 
-    `Trial.open` gives one where the address begins with https://. Every call that
-    changes something has a key of its own (or the caller's `request`), and is repeated
-    by itself, with pauses, while the service cannot be reached, is busy, or its answer
-    is lost, for up to `patience` seconds in all: the service does it once. If there is
-    no answer then, a `StoreError` says the key with which it can be repeated later.
+    `Trial.open` returns one if the address begins with https://. Every call that
+    changes something has a key of its own (or the caller's `request`). While the
+    service cannot be reached, is busy, or its answer is lost, the call is repeated
+    automatically, with pauses, for up to `patience` seconds in all; the service does it
+    only once. If there is no answer by then, a `StoreError` names the key with which
+    the call can be repeated later.
     """
 
     def __init__(self, far: Far, line: Line) -> None:

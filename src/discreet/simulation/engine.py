@@ -66,8 +66,8 @@ def simulate(
     """Simulate a strategy on an instance.
 
     Phased strategies, dp-se and bet-se go from release to release, so that a run of
-    1e12 samples costs little more than one of 1e6. The others take each sample, but for
-    ttucb and ctb-tt: after two million they leap too, equal in law. A run
+    1e12 samples costs little more than one of 1e6. The others simulate every sample,
+    except that ttucb and ctb-tt leap too after two million, equal in law. A run
     that reaches `max_samples` (1e12; 1e9 for Beta arms and arms given by data, whose
     rewards are drawn one by one unless they are rounded to bits; 1e7 for strategies of
     your own and for arms that drift) counts as unstopped.
@@ -76,12 +76,12 @@ def simulate(
     runs put together are one whole simulation; for strategies that leap and dp-se it
     must be a multiple of 64.
 
-    With an `accrual`, people a day, the results have days. `delay` is after how many
-    days an outcome is told, a number or a `Delay`; told within the `deadline` it
-    counts, later or never as the worst one. `enrolment` is `waiting` (nobody is
-    assigned until what is due is released) or, for bet-se with a deadline, `continuous`
-    (rounds are opened ahead); `release` is `complete` (with the last outcome) or
-    `clock` (the deadline after the last assignment).
+    With an `accrual`, the people per day, the results have days. `delay` is the number
+    of days until an outcome is told, a number or a `Delay`. An outcome told within the
+    `deadline` counts; one told later or never counts as the worst one. `enrolment` is
+    `waiting` (nobody is assigned until what is due is released) or, for bet-se with a
+    deadline, `continuous` (rounds are opened ahead); `release` is `complete` (with the
+    last outcome) or `clock` (the deadline after the last assignment).
     """
     check_progress(progress)
     calendar = calendar_of(accrual, delay, deadline, enrolment, release)

@@ -148,8 +148,9 @@ def bet_se(
     and no epsilon). With `zeta` > 0 an arm within ζ of the best is good enough, and
     ties end. `sampling="top-two"` spends each round on the leader and one challenger
     instead of all arms in question; the stopping rule is the same. `hint` is the
-    difference between the best arm and the next that you expect or want to find: it
-    sizes batches and stakes, enters no guarantee, and a wrong one only costs people.
+    difference between the best arm and the next that you expect or want to find. It
+    determines the sizes of batches and stakes and enters no guarantee; if it is wrong,
+    the trial only takes more people.
     `outcomes="numbers"` uses the variance of outcomes that are not just 0 or 1, at no
     further ε; the guarantees are the same. `gamma` beside epsilon, or `rho` in place of
     both, puts Gaussian noise on sums: (ε, γ)-privacy or ρ-zCDP.
@@ -176,13 +177,13 @@ def recommended(
     gamma: float | None = None,
     rho: float | None = None,
 ) -> Recommendation:
-    """The strategy to take, and why: of those that were measured and have a proved
-    error rate, the one that needs the fewest samples.
+    """The strategy to use, and why: of those that were measured and have a proved error
+    rate, the one that needs the fewest samples.
 
     Without an epsilon nothing is private. `trust` says who may see outcomes: the
-    collector (global) or nobody (local). `hint` is the difference you expect to find,
-    if you do, and `outcomes` whether outcomes are `yes-no` or `numbers`. `gamma` and
-    `rho` ask for (ε, γ)-privacy or ρ-zCDP.
+    collector (global) or nobody (local). `hint` is the difference that you expect to
+    find, if you expect one, and `outcomes` says whether outcomes are `yes-no` or
+    `numbers`. `gamma` and `rho` ask for (ε, γ)-privacy or ρ-zCDP.
     """
     if epsilon is None and rho is None and check_trust(trust).noised:
         trust = "none"

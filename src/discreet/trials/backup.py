@@ -73,12 +73,12 @@ def backup_trials(
     """Copy all trials at an address, as they are at one moment, into a file of SQLite
     that only its owner may read; others may work on them meanwhile.
 
-    The file is whole or not there. It takes the place of an older backup of the same
-    trials, and of nothing else. Outcomes that are not released are in it, and stay in
-    it when they are: keep it as safe as the database, and delete old ones. `who` calls
-    is for the private journals (None: the user of the database, or of this machine).
-    From a service, https://…, it is downloaded, with an operator's `token` (see
-    `Trial.open`).
+    The file is either complete or not there. It may replace an older backup of the same
+    trials, but no other file. It contains outcomes that are not released, and keeps
+    them when they are: keep it as safe as the database, and delete old backups. `who`
+    is the caller's name for the private journals (None: the user of the database, or of
+    this machine). From a service, https://…, it is downloaded, with an operator's
+    `token` (see `Trial.open`).
     """
     path, caller = _path(file), who_calls(who)
     if is_remote(url):
@@ -183,12 +183,12 @@ def restore_trials(
     """Put all trials of a backup into the database at an address, which nobody else may
     have open: all of them, or with an error none.
 
-    `heads` are those that are known from elsewhere, as a status, a report or a backup
-    showed them: each must be in the record of one of the trials. A trial that goes on
-    is restored if such a head shows that the file is not old; a record in the database
-    that is longer, or another one, is not replaced. With
+    `heads` are heads that you know from elsewhere, as a status, a report or a backup
+    showed them: each must be in the record of one of the trials. A running trial is
+    restored if such a head shows that the file is not old; a record in the database
+    that is longer, or different, is not replaced. With
     `i_know_that_epsilon_is_spent_again` and a `reason` this is done all the same for
-    trials that go on, and the public record of each such trial says so for ever.
+    running trials, and the public record of each such trial says so for ever.
     """
     path, known, caller = _path(file), _heads(heads), who_calls(who)
     if is_remote(url):

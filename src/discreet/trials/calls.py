@@ -41,9 +41,9 @@ Steps = Generator[Job[Any, Any], Any, Found]
 class Calls(ABC):
     """Calls of somebody, who may be bound to a site.
 
-    Every call that changes something takes a `request`, a text of the caller's own:
-    the same request gets the same answer again, for ever, and is done once. Repeat it
-    when the answer was lost.
+    Every call that changes something takes a `request`, a text of the caller's own. If
+    the answer was lost, repeat the call with the same request: it is done only once,
+    and always gets the same answer.
     """
 
     protocol: Protocol
@@ -72,17 +72,18 @@ class Calls(ABC):
         person: str | None = None,
         request: str | None = None,
     ) -> Batch:
-        """Up to n assignments of one round, fewer if it is full before; none while
-        outcomes are waited for, or the trial is paused.
+        """Up to n assignments of one round: fewer if the round is full before that, and
+        none while the trial waits for outcomes or is paused.
 
-        Ask when a person is there: whoever is assigned is in. `person` is who comes, or
-        `people` the next n of them, by identifiers of which only keyed hashes are kept;
-        what it means if one of them came before, the protocol says. `site` is where
-        they come from; the record tells it. Ctrl-C is heard when the answer is there.
+        Ask when a person is there: everybody who is assigned is in. `person` is an
+        identifier of the person, or `people` those of the next n people; only keyed
+        hashes of them are kept. The protocol says what happens if one of them came
+        before. `site` is where they come from, which is part of the record. Ctrl-C
+        takes effect once the answer is there.
 
-        Late outcomes are given up before, and a round is opened, each in a transaction
-        of its own: nothing that can fail may follow a draw, or it could be drawn again;
-        and a key is committed to before anybody of its round is known.
+        Before that, late outcomes are given up and a round is opened, each in a
+        transaction of its own: nothing that can fail may follow a draw, or it could be
+        drawn again; and a key is committed to before anybody of its round is known.
         """
         with Later(afterwards=True):
             return self._follow(self.asking(n, people, site, person, request))
@@ -108,14 +109,15 @@ class Calls(ABC):
             yield Job(_once(open_round), None, "open", "open")
 
     def tell(self, id: str, outcome: float, request: str | None = None) -> Told:
-        """Tell one outcome. Telling again changes nothing, and looks the same, whatever
-        it carries: `before` has the id then, and `amend` corrects an outcome.
+        """Tell one outcome. Telling it again changes nothing and looks the same,
+        whatever the outcome: the id is then in `before`. `amend` corrects an outcome.
         """
         return self.tell_many({one_id(id): outcome}, request)
 
     def tell_many(self, outcomes: Mapping[str, float], request: str | None = None) -> Told:
-        """Tell many outcomes at once: all of them are taken, or with an error none; how
-        many were new, and which ids were told before or came too late.
+        """Tell many outcomes at once. Either all of them are accepted or, with an
+        error, none. Returns how many were new, and which ids were told before or came
+        too late.
         """
         return self._follow(self.telling(outcomes, request))
 
@@ -148,7 +150,7 @@ class Calls(ABC):
         """Correct an outcome that was told (or counts as a failure), until it is
         released.
 
-        Whether it was told or is missing makes no difference to what can be seen.
+        What can be seen does not depend on whether it was told or is missing.
         """
         check_amends(self.protocol)
         wanted, units = one_id(id), outcome_units(outcome, self.protocol)
@@ -158,23 +160,23 @@ class Calls(ABC):
 
     def miss(self, id: str, request: str | None = None) -> Told:
         """Say that an outcome will not come. If it was told before, or its deadline has
-        passed, nothing changes, and the answer says so, as that of `tell` does.
+        passed, nothing changes, and the answer says so, as with `tell`.
         """
         wanted = one_id(id)
         once = self._request(request, "miss", wanted)
         return self._write(lambda desk: desk.miss(wanted), once, [wanted])
 
     def reissue(self, id: str, request: str | None = None) -> Assignment:
-        """The same assignment under a new id, if the old one was seen by others: that
-        one is of no use any more.
+        """The same assignment under a new id, if others have seen the old one, which
+        then no longer works.
         """
         wanted = one_id(id)
         once = self._request(request, "reissue", wanted)
         return self._write(lambda desk: assignment_of(desk, desk.reissue(wanted)), once, [wanted])
 
     def expire(self) -> int:
-        """Give up the assignments whose deadline or lease has passed, and release what
-        the clock says (as `ask` does); how many numbers were released.
+        """Give up the assignments whose deadline or lease has passed, and make the
+        releases that are due (as `ask` does). Returns how many numbers were released.
         """
         return self._expire(noted=True)
 
@@ -193,14 +195,14 @@ class Calls(ABC):
         seen: int | None = None,
         request: str | None = None,
     ) -> None:
-        """What an operator does: `pause`, `resume`, `stop`, `raise-maximum` and
+        """Act as an operator: `pause`, `resume`, `stop`, `raise-maximum` and
         `lower-maximum` (about how many people), `close-site` and `open-site` (about
-        which), `drop-arm` and `add-arm`, `set-clock`.
+        which site), `drop-arm` and `add-arm` (about which arm), `set-clock`.
 
-        All of it stands in the public record, with the reason. What each means for the
-        guarantee is on the docs page "What the guarantee means". With `seen`, the
-        number of `acts` in the status that the decision was made from, it is refused if
-        another operator has acted since.
+        Every action goes into the public record, with the reason. The docs page "What
+        the guarantee means" says what each means for the guarantee. `seen` is the
+        number of `acts` in the status on which the decision was based; the action is
+        refused if another operator has acted since.
         """
         if self.site is not None:
             raise InvalidInputError(f"you call for {self.site}: ask an operator of the trial")
@@ -219,37 +221,38 @@ class Calls(ABC):
         return told
 
     def open_assignments(self, site: str | None = None) -> list[OpenAssignment]:
-        """Whose outcome is not in, in the order of assignment; of one site, or all.
+        """The assignments whose outcome is not in, in the order of assignment; of one
+        site, or of all.
 
-        For staff alone: whoever has an id can tell its outcome, and that an outcome is
-        in is nobody else's to know. The journal notes who looked.
+        For staff only: anyone who has an id can tell its outcome, and nobody else may
+        know whether an outcome is in. The journal notes who looked.
         """
         place = self._place(site)
         return self._write(lambda desk: open_assignments(desk, place))
 
     def person(self, number: int) -> OpenAssignment:
-        """The assignment of a person by number, whether the outcome is in or not: for
-        staff who come back to somebody. The journal notes who looked.
+        """The assignment of a person by number, whether the outcome is in or not, for
+        staff who look somebody up again. The journal notes who looked.
         """
         wanted = check_whole("number", number, least=1, most=MOST_PEOPLE)
         return self._write(lambda desk: person_of(desk, wanted, self.site))
 
     def question(self, id: str) -> Asked:
-        """What the person of an id may know of the own answer; nothing is changed."""
+        """What a person may know about their own answer; nothing is changed."""
         wanted = one_id(id)
         return self._write(lambda desk: asked_of(desk, wanted), None, [wanted])
 
     def unblind(self, id: str, reason: str, request: str | None = None) -> str:
-        """The arm of a person, in a trial in which staff see codes, for whoever must
-        know it now. That it was asked for stands in the public record, with the reason.
+        """The arm of a person in a blinded trial, for somebody who must know it now.
+        The public record says that it was asked for, with the reason.
         """
         wanted, why = one_id(id), plain_name("the reason", reason)
         once = self._request(request, "unblind", wanted)
         return self._write(lambda desk: desk.unblind(wanted, why), once, [wanted])
 
     def codes(self) -> dict[str, str]:
-        """The arm of each code, in a trial in which staff see codes; for operators and
-        whoever packs what people get. The journal notes who looked.
+        """The arm behind each code of a blinded trial, for operators and for those who
+        prepare what people are given. The journal notes who looked.
         """
         if self.site is not None:
             raise InvalidInputError(f"you call for {self.site}: ask an operator of the trial")

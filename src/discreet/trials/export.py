@@ -18,12 +18,12 @@ def transcript_frame(
     transcript: str | os.PathLike[str] | Mapping[str, Any],
 ) -> "pl.DataFrame":
     """The events of a transcript, a file or what `Trial.transcript` returned, as a
-    polars DataFrame with one value a cell.
+    polars DataFrame with one value in each cell.
 
     An event that assigns has a row for each person, one that opens a round a row for
     each arm, one that releases a row for each batch, one that takes in randomised
-    answers a row for each; others have one. Arms have their names. Nothing is in it
-    that is not in the transcript, which is not checked: `verify_transcript` does that.
+    answers a row for each; others have one. Arms appear by name. It contains nothing
+    that is not in the transcript, and does not check it: `verify_transcript` does that.
     """
     said = read_transcript(transcript)
     try:

@@ -62,7 +62,7 @@ def far_away() -> "type[Trial]":
 
 
 class Trial(Kept, Calls):
-    """A live trial. Make one with `Trial.create`, come back to it with `Trial.open`."""
+    """A live trial. Make one with `Trial.create`, open it again with `Trial.open`."""
 
     def __init__(self, home: Store, protocol: Protocol, protocol_hash: str, who: str) -> None:
         super().__init__(home, protocol, protocol_hash, who)
@@ -97,30 +97,31 @@ class Trial(Kept, Calls):
         token: str | None = None,
         ca: str | None = None,
     ) -> "Trial":
-        """Start a trial, or go on with one of this name and these settings; other
-        settings are refused. Where `url` is that of a service, https://…, it is started
-        there, by an operator's `token` (see `open`).
+        """Start a trial, or continue the one of this name if it has these settings;
+        other settings are refused. If `url` is that of a service, https://…, the trial
+        is started there, with an operator's `token` (see `open`).
 
         Everything here is the protocol: it is frozen and hashed. `missing` says what an
         outcome that stays missing counts as (`failure` or `replace`), `retain` how long
         outcomes are kept (`until-release` or `forever`), `range` and `direction` (`max`
         or `min`) which outcomes there are and which are better, `lease` after how many
         seconds an outcome counts as missing, `outside` whether an outcome beyond the
-        range is refused or counts as the nearer end (`clip`). That outcomes are numbers
-        is for the strategy to say: `bet_se(outcomes="numbers")`.
+        range is refused or counts as the nearer end (`clip`). The strategy says whether
+        outcomes are numbers: `bet_se(outcomes="numbers")`.
 
-        `sites` names where people are enrolled (None: anywhere). They are dealt in the
-        strategy's usual way: `bet-se` by coins, or with `dealing="blocks"` in permuted
-        blocks of at least `block` people. With a `deadline`, in seconds from
-        assignment, an outcome counts if it is told by then, and else as the worst one;
-        rounds are released when they are `complete`, or by the `clock`; and with
-        `enrolment="continuous"` people are enrolled while rounds wait. `people` says
-        what it means if somebody comes again: `sticky`, the same assignment, `refuse`,
-        or `anonymous`, nobody needs to say who comes. With `blinding="codes"` whoever
-        enrols people sees codes in place of arms (`codes`, `unblind`). `question` is
-        what people are asked, in words for them, and `script` the SHA-256 of what
-        randomises answers in their browsers. `who` calls is for the private journal
-        (None: the user of the database, or of this machine).
+        `sites` names where people are enrolled (None: anywhere). Arms are assigned in
+        the strategy's usual way: with `bet-se` by coins, or with `dealing="blocks"` in
+        permuted blocks of at least `block` people. With a `deadline`, in seconds from
+        assignment, an outcome counts if it is told by then; otherwise it counts as the
+        worst one. Rounds are released when they are `complete`, or by the `clock`; and
+        with `enrolment="continuous"` people are enrolled while rounds wait. `people`
+        says what happens if somebody comes again: `sticky`, they get the same
+        assignment; `refuse`, they are refused; or `anonymous`, nobody needs to say who
+        comes. With `blinding="codes"` those who enrol people see codes instead of arms
+        (`codes`, `unblind`). `question` is what people are asked, in words for them,
+        and `script` is the SHA-256 of the script that randomises answers in their
+        browsers. `who` is the caller's name for the private journal (None: the user of
+        the database, or of this machine).
         """
         said: dict[str, Any] = dict(missing=missing, retain=retain, range=range)
         said |= dict(direction=direction, lease=lease, outside=outside, dealing=dealing)
@@ -155,9 +156,9 @@ class Trial(Kept, Calls):
         token: str | None = None,
         ca: str | None = None,
     ) -> "Trial":
-        """Come back to a trial. With `head`, as `status` gave it, a record older than
-        that is refused. `who` calls is for the private journal (None: the user of the
-        database, or of this machine).
+        """Open a trial that exists. With `head`, as `status` gave it, a record older
+        than that is refused. `who` is the caller's name for the private journal (None:
+        the user of the database, or of this machine).
 
         A trial at a service has an address, https://trial.example.org/t/dose, which
         needs no name beside it, and takes a `token` (None: that of DISCREET_TOKEN, or
@@ -167,7 +168,7 @@ class Trial(Kept, Calls):
 
         A database restored from a backup would draw again, with fresh noise, what was
         released after the backup: two releases of the same outcomes spend twice the ε.
-        Whoever knows a later head can see that.
+        Anyone who knows a later head can notice this.
         """
         if is_remote(url):
             return far_away().open(url, name, head, who, token, ca)
@@ -214,9 +215,9 @@ class Trial(Kept, Calls):
         self._store.close()
 
     def caller(self, who: str, site: str | None = None) -> "Caller":
-        """The same trial for another caller, who may be bound to a site: then people
-        come from there, and no others can be seen, or told about. Any number of them
-        share this one's connections, and their commits.
+        """The same trial for another caller, who may be bound to a site: people then
+        come from that site, and the caller can see and change no others. Any number of
+        callers share the connections of this trial, and commits.
         """
         name = who_calls(who)
         return Caller(self, self.who if name is None else name, check_place(site))
@@ -227,7 +228,7 @@ class Trial(Kept, Calls):
         """The last calls that changed or handed out anything, the newest first: when,
         who, from which site, what kind of call, how many people; never an outcome.
 
-        Private: it is no part of the record.
+        It is private, and not part of the record.
         """
         count = check_whole("most", most, least=1, most=10**6)
         with self._reading() as desk:
@@ -242,9 +243,9 @@ class Trial(Kept, Calls):
 
     def transcript(self) -> dict[str, Any]:
         """What may be published: protocol, assignments, releases, decisions, and the
-        chain that ties them.
+        chain that ties them together.
 
-        It holds nothing that was not released, no identifiers of people, and no ids
+        It contains nothing that was not released, no identifiers of people, and no ids
         under which outcomes are told.
         """
         with self._reading() as desk:
@@ -261,10 +262,10 @@ class Trial(Kept, Calls):
             return latest(desk.session, place, count)
 
     def verify(self, head: str | None = None, progress: Progress | None = None) -> Verification:
-        """Recompute the chain, and the state from the public record alone.
+        """Check the record: recompute its chain, and the state from the record alone.
 
-        With `head`, also that the record goes on from there. `progress(done, total)` is
-        called now and then with the events that are done, and how many there are.
+        With `head`, also check that the record continues from there. `progress(done,
+        total)` is called now and then with the number of events done and of all events.
         """
         self._check_may_verify()
         known = None if head is None else Head.parse(head)

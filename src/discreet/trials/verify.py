@@ -106,11 +106,11 @@ def verify_transcript(
     """Check a published transcript, a file or what `Trial.transcript` returned; it
     needs no database.
 
-    The protocol has its hash, the chain is unbroken, every event is what the strategy
-    would have done, and the status follows from them. With `head`, as a status gave it,
-    the record goes on from there: a record that was written anew from the beginning to
-    the end can be told by that alone. `progress(done, total)` is called now and then
-    with the events that are done, and how many there are.
+    The check: the protocol has its hash, the chain is unbroken, every event is what the
+    strategy would have done, and the status follows from the events. With `head`, as a
+    status gave it, the record must continue from there; only this reveals a record that
+    was rewritten from beginning to end. `progress(done, total)` is called now and then
+    with the number of events done and of all events.
     """
     said = read_transcript(transcript)
     return check_transcript(said, head, telling(progress, len(said["events"])))
