@@ -4,7 +4,6 @@ done again, and the same answer is given. (Requests for people are in enrol.py.)
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, is_dataclass
 from typing import Any, NamedTuple
 
 from discreet.errors import InvalidInputError
@@ -46,7 +45,7 @@ def done_before(ledger: Ledger, request: Request) -> list[Any]:
 
 def keep(ledger: Ledger, request: Request, answer: Any) -> None:
     """Write down the answer of a request, in the transaction that did it."""
-    plain = asdict(answer) if is_dataclass(answer) and not isinstance(answer, type) else answer
+    plain = vars(answer) if isinstance(answer, Told | Assignment) else answer
     text = canonical({"said": _said(ledger, request), "answer": plain})
     ledger.keep_answer(ledger.hash(request.text), text)
 

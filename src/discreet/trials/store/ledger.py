@@ -82,7 +82,7 @@ class Ledger:
         """The numbers of those of them who took part before."""
         found: dict[bytes, int | None] = {}
         for some in pieces(hashes):
-            rows = self.session.run_list(_numbers, hashes=some)
+            rows = self.session.run_list(_numbers, "hashes", some)
             found |= {bytes(value): number for value, number in rows}
         return found
 
@@ -93,7 +93,7 @@ class Ledger:
     def look_up(self, hashes: Sequence[bytes]) -> None:
         """Look many requests up at once, for `answered`."""
         for some in pieces([hash for hash in hashes if hash not in self._answers]):
-            rows = self.session.run_list(_requests, hashes=some)
+            rows = self.session.run_list(_requests, "hashes", some)
             found = {bytes(hash): text for hash, text in rows}
             self._answers |= {hash: found.get(hash) for hash in some}
 

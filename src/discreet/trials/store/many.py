@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import sqlite
 
+_SQLITE = sqlite.dialect()
 AT_ONCE = 10_000
 """Values in one statement: databases have a limit."""
 Among = Callable[[sa.Column[Any], str], sa.ColumnElement[bool]]
@@ -34,12 +36,41 @@ def kinds(make: Callable[[Among], sa.Executable]) -> Kinds:
     return {"sqlite": make(_in_list), "postgresql": make(_in_array)}
 
 
+def evened(values: Sequence[Any]) -> list[Any]:
+    """For SQLite: values of a list, the last one again and again up to a power of two.
+    There is a statement for each length: so there are few of them, made once and kept.
+    """
+    even = 1 << (len(values) - 1).bit_length()
+    return [*values, *[values[-1]] * (even - len(values))]
+
+
 def insert_columns(table: sa.Table) -> sa.Executable:
     """For PostgreSQL: rows of one trial, a list for each column but that."""
     own = [column for column in table.c if column.name != "trial"]
     lists = [sa.func.unnest(_array(column, f"all_{column.name}")) for column in own]
     rows = sa.select(sa.bindparam("at_trial", type_=table.c.trial.type), *lists)
     return table.insert().from_select([table.c.trial, *own], rows)
+
+
+class DriverRows:
+    """For SQLite: rows of one trial as its driver takes them. SQLAlchemy takes longer
+    to look at each value than SQLite to write it.
+    """
+
+    def __init__(self, table: sa.Table) -> None:
+        own = [column for column in table.c if column.name != "trial"]
+        names, marks = ", ".join(["trial", *(one.name for one in own)]), ", ?" * len(own)
+        self.statement = f"INSERT INTO {table.name} ({names}) VALUES (?{marks})"
+        self._names = [column.name for column in own]
+        kept = [(one.name, one.type) for one in own]
+        self._kinds = [(name, kind) for name, kind in kept if isinstance(kind, sa.TypeDecorator)]
+
+    def rows(self, trial: int, rows: Sequence[Mapping[str, Any]]) -> list[tuple[Any, ...]]:
+        """The values of each row, as they are stored."""
+        for name, kind in self._kinds:
+            stored = kind.process_bind_param
+            rows = [{**row, name: stored(row[name], _SQLITE)} for row in rows]
+        return [(trial, *map(row.__getitem__, self._names)) for row in rows]
 
 
 def pieces(values: Sequence[Any]) -> Iterator[Sequence[Any]]:

@@ -13,7 +13,7 @@ from discreet.errors import StoreError
 from discreet.trials.chain import Event, link
 from discreet.trials.protocol import canonical
 from discreet.trials.store import schema
-from discreet.trials.store.many import Kinds, insert_columns, kinds, pieces
+from discreet.trials.store.many import DriverRows, Kinds, evened, insert_columns, kinds, pieces
 from discreet.trials.store.schema import (
     OPEN,
     Assigned,
@@ -50,6 +50,7 @@ _inserts = {table: table.insert() for table in schema.metadata.sorted_tables}
 _insert_columns = {
     table: insert_columns(table) for table in _inserts if "trial" in table.c and table is not trials
 }
+_driver_rows = {table: DriverRows(table) for table in _insert_columns}
 _save = trials.update().where(at(trials))
 _events = sa.select(*_columns(events, Event)).where(at(events)).order_by(events.c.seq)
 _hash_at = sa.select(events.c.hash).where(at(events, "seq"))
@@ -205,7 +206,9 @@ class Session:
             return {row[0]: Assigned(*row) for row in self.run(_assigned_one, number=numbers[0])}
         found: dict[int, Assigned] = {}
         for some in pieces(numbers):
-            found |= {row[0]: Assigned(*row) for row in self.run_list(_assigned_many, numbers=some)}
+            found |= {
+                row[0]: Assigned(*row) for row in self.run_list(_assigned_many, "numbers", some)
+            }
         return found
 
     def late(self, now: float) -> list[Assigned]:
@@ -232,7 +235,7 @@ class Session:
     def mark(self, rows: Sequence[Assigned], state: int) -> None:
         """Give assignments a state."""
         for some in pieces([row.number for row in rows]):
-            self.run_list(_mark, numbers=some, state=state)
+            self.run_list(_mark, "numbers", some, state=state)
 
     def batches(self) -> dict[tuple[int, int], Batched]:
         """The counts of all batches that are not released, by (arm, phase)."""
@@ -362,9 +365,10 @@ class Session:
         """A statement about this trial."""
         return self.connection.execute(statement, {"at_trial": self.look_again().trial, **values})
 
-    def run_list(self, statement: Kinds, **values: Any) -> Any:
+    def run_list(self, statement: Kinds, name: str, listed: Sequence[Any], **values: Any) -> Any:
         """A statement about the rows of a list."""
-        return self.run(statement[self.kind], **values)
+        some = evened(listed) if self.kind == "sqlite" else listed
+        return self.run(statement[self.kind], **{name: some}, **values)
 
     def _rows(self, statement: sa.Executable) -> Iterator[Any]:
         """Many rows, fetched by the thousand: one by one they take twice the time."""
@@ -382,5 +386,8 @@ class Session:
         if self.kind == "postgresql" and len(rows) > 1:
             lists = {f"all_{name}": [row[name] for row in rows] for name in rows[0]}
             self.run(_insert_columns[table], **lists)
+        elif self.kind == "sqlite" and rows:
+            driver = _driver_rows[table]
+            self.connection.exec_driver_sql(driver.statement, driver.rows(trial, rows))
         elif rows:
             self.connection.execute(_inserts[table], [{"trial": trial, **row} for row in rows])
