@@ -54,7 +54,10 @@ class Scale:
         """
         value = math.nan
         with suppress(Exception):  # a class of the caller's may raise anything, and say it
-            value = math.nan if isinstance(outcome, str) or np.ndim(outcome) else float(outcome)
+            plain = type(outcome) in (float, int) or not (
+                isinstance(outcome, str) or np.ndim(outcome)
+            )
+            value = float(outcome) if plain else math.nan
         if outside == CLIP and not math.isnan(value):
             value = min(max(value, self.low), self.high)
         if not self.low <= value <= self.high:

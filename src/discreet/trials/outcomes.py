@@ -124,7 +124,7 @@ def to_units(reward: float, grid: int) -> int:
     """
     exact = reward * grid
     whole = math.floor(exact)
-    return whole + chance(exact - whole)
+    return whole if whole == exact else whole + chance(exact - whole)
 
 
 def payable_delta(strategy: Strategy) -> float:

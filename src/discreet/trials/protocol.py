@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any
 
 from discreet.errors import InvalidInputError
@@ -258,7 +259,7 @@ class Protocol:
         """Seconds from assignment after which an outcome counts as missing, if ever."""
         return self.lease if self.deadline is None else self.deadline
 
-    @property
+    @cached_property
     def scale(self) -> Scale:
         """How outcomes become rewards, and back."""
         return Scale(self.low, self.high, self.direction)
@@ -297,7 +298,7 @@ class Protocol:
         paid = (1 + added) * smallest * self.strategy.delta / payable_delta(self.strategy)
         return paid if paid < 1 else None
 
-    @property
+    @cached_property
     def grid(self) -> int:
         """Units of an outcome behind the wall."""
         return grid_of(self.strategy)

@@ -164,6 +164,8 @@ class Together:
         """How many callers there were a moment ago."""
         self._gathered = threading.Event()
         """So many wait."""
+        self._came = threading.Event()
+        """Somebody waits."""
         self._patience = 0.0
         """Seconds that the last transaction took."""
         self._without = 0
@@ -191,7 +193,7 @@ class Together:
             if job.done:
                 call()
             else:
-                start(lambda: self._lead(serve))
+                start(lambda: self._lead_on(serve))
 
         job.when_called(called)
         if self._enter(job):
@@ -206,11 +208,28 @@ class Together:
         with self._line:
             self._jobs.append(job)
             leads, self._busy = not self._busy, True
+            if len(self._jobs) == 1:
+                self._came.set()
             if len(self._jobs) >= self._crowd:
                 self._gathered.set()
         return leads
 
-    def _lead(self, serve: Serve) -> None:
+    def _lead_on(self, serve: Serve) -> None:
+        """Do what waits, and what comes soon after it: a thread that has nobody else
+        to wait for hands on to no other.
+        """
+        goes_on = True
+        while goes_on:
+            self._lead(serve, stays=True)
+            with self._line:
+                comes = bool(self._jobs)
+                self._came.clear()
+            if not comes:
+                self._came.wait(self._patience)
+            with self._line:
+                goes_on = self._busy = bool(self._jobs)
+
+    def _lead(self, serve: Serve, stays: bool = False) -> None:
         """Do all of one kind that wait."""
         jobs = self._gather()
         began = time.monotonic()
@@ -221,7 +240,7 @@ class Together:
                 if not one.done:
                     one.fail(error)
         finally:
-            self._hand_on(jobs, time.monotonic() - began)
+            self._hand_on(jobs, time.monotonic() - began, stays)
 
     def _gather(self) -> list[Job[Any, Any]]:
         """Those of the first one's kind, once the crowd is here."""
@@ -240,12 +259,14 @@ class Together:
             self._jobs = [job for job in self._jobs if job.kind != kind]
         return jobs
 
-    def _hand_on(self, jobs: list[Job[Any, Any]], took: float) -> None:
-        """Call those whose jobs are done, and the first of those who came meanwhile."""
+    def _hand_on(self, jobs: list[Job[Any, Any]], took: float, stays: bool) -> None:
+        """Call those whose jobs are done, and the first of those who came meanwhile,
+        unless whoever leads stays.
+        """
         with self._line:
-            self._busy = bool(self._jobs)
+            next_one = [] if stays else self._jobs[:1]
+            self._busy = stays or bool(next_one)
             self._crowd = len(jobs) + len(self._jobs)
             self._patience = took
-            calls = jobs + self._jobs[:1]
-        for one in calls:
+        for one in jobs + next_one:
             one.call()
