@@ -67,7 +67,7 @@ class Searched(logging.Handler):
         super().close()
 
     def emit(self, record: logging.LogRecord) -> None:
-        lines = [one.format(record) for one in (logs.JsonLines(), logs.TextLines())]
+        lines = [put(logs.fields(record)) for put in (logs.json_line, logs.text_line)]
         self.said.append(("log", "\n".join(lines)))
 
     def heard(self, answer: httpx.Response) -> None:
@@ -114,13 +114,13 @@ def searching(url: str) -> Iterator[Searched]:
 
 @pytest.fixture
 def searched(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    url: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Searched]:
     monkeypatch.setattr(planner, "warm", lambda: None)
     caplog.set_level(logging.INFO)
     for chatty in ("httpx", "httpcore"):
         caplog.set_level(logging.WARNING, chatty)
-    with searching(f"sqlite:///{tmp_path}/trials.db") as made:
+    with searching(url) as made:
         yield made
 
 
@@ -204,6 +204,7 @@ def gone(*_about: Any) -> NoReturn:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("url", ["sqlite"], indirect=True)
 @pytest.mark.parametrize(("fault", "status"), [(bug, "500"), (gone, "503")])
 def test_nothing_planted_is_found_when_something_breaks(
     searched: Searched, fault: Any, status: str, monkeypatch: pytest.MonkeyPatch

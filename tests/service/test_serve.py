@@ -330,9 +330,9 @@ def test_logs_hold_no_outcome_identity_token_or_query(
             assert time.monotonic() < deadline
             time.sleep(0.01)
     ours = [one for one in caplog.records if not one.name.startswith("http")]
-    lines = [logs.JsonLines().format(one) for one in ours]
-    texts = [logs.TextLines().format(one) for one in ours]
-    calls = [json.loads(line) for line in lines if '"what": "call"' in line]
+    lines = [logs.json_line(logs.fields(one)) for one in ours]
+    texts = [logs.text_line(logs.fields(one)) for one in ours]
+    calls = [json.loads(line) for line in lines if '"what":"call"' in line]
     assert len(calls) == 7
     assert {"time", "level", "method", "route", "status", "ms", "token", "request"} <= set(calls[0])
     assert {call["route"] for call in calls} >= {"/api/v1/trials/{name}/tell", "-"}
@@ -349,7 +349,7 @@ def test_a_line_is_one_line_whatever_it_holds() -> None:
     assert found["error"] == "ValueError"
     record = logging.LogRecord("x", 40, "x.py", 1, "bad %s", ("a\nb\x1b[31m",), None)
     record.about = {"request": "1\n2", **found}
-    for made in (logs.TextLines().format(record), logs.JsonLines().format(record)):
+    for made in (put(logs.fields(record)) for put in (logs.text_line, logs.json_line)):
         assert "\n" not in made
         assert "\x1b" not in made
         assert "7351" not in made

@@ -16,7 +16,7 @@ from discreet.errors import InvalidInputError
 from discreet.service import wire
 from discreet.service.access import Visitor
 from discreet.service.endpoints import ENDPOINTS, PREFIX, Call, Endpoint, done
-from discreet.service.headers import REPORT_POLICY
+from discreet.service.headers import JSON, REPORT_POLICY
 from discreet.service.home import Home
 from discreet.service.limits import passage_of
 from discreet.service.problems import note_error, problem_of
@@ -51,7 +51,7 @@ async def visitor_of(home: Home, request: Request) -> Visitor:
     kind, _, said = (header_of(request, "authorization") or "").partition(" ")
     token, secret = None, said.strip()
     if kind.lower() == "bearer" and secret:
-        token = home.tokens.remembered(secret) or await home.run(home.tokens.find, secret)
+        token = await home.token_of(secret)
     home.limits.admit(request.scope, token)
     return Visitor(token)
 
@@ -158,6 +158,8 @@ async def check(home: Home, visitor: Visitor, action: str, name: str) -> None:
 
 def answer(endpoint: Endpoint, found: Any, head: str | None = None) -> Response:
     """What came of it."""
+    if endpoint.shared:
+        return Plain(found, head)
     headers = {} if head is None else {HEAD: head}
     if isinstance(found, AsyncGenerator):
         headers |= {"X-Accel-Buffering": "no"}
@@ -167,6 +169,17 @@ def answer(endpoint: Endpoint, found: Any, head: str | None = None) -> Response:
     if endpoint.media == "text/html":
         headers |= {"Content-Security-Policy": REPORT_POLICY}
     return Response(body, 200, headers, endpoint.media)
+
+
+class Plain(Response):
+    """A JSON document, without what others may want of an answer."""
+
+    def __init__(self, found: Any, head: str | None) -> None:
+        self.status_code, self.background = 200, None
+        self.body = msgspec.json.encode(found)
+        self.raw_headers = [(b"content-length", b"%d" % len(self.body)), JSON]
+        if head is not None:
+            self.raw_headers.append((HEAD.encode(), head.encode()))
 
 
 class Stream(StreamingResponse):

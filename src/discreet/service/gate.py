@@ -6,12 +6,13 @@ log.
 import asyncio
 import secrets
 import time
+from itertools import count
 
 from starlette.requests import Request
 from starlette.types import Message, Receive, Scope, Send
 
 from discreet.service import logs
-from discreet.service.headers import with_headers
+from discreet.service.headers import CLOSES, with_headers
 from discreet.service.home import Home
 from discreet.service.limits import (
     MOST_BYTES,
@@ -42,6 +43,8 @@ class Gate:
     def __init__(self, home: Home, ways: Ways) -> None:
         self._home = home
         self._ways = ways
+        self._start, self._numbers = secrets.token_hex(4), count(1)
+        """Of which the names of calls are made: what this process has served."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a call."""
@@ -49,7 +52,8 @@ class Gate:
             await self._live(receive, send)
             return
         headers = dict(reversed(scope["headers"]))
-        passage = Passage(secrets.token_hex(8), address_of(scope), headers)
+        request = f"{self._start}{next(self._numbers):08x}"
+        passage = Passage(request, address_of(scope), headers)
         scope["passage"] = passage
         body = Body(scope, receive, self._home.bounds)
         answer = Answer(scope, send, body)
@@ -170,6 +174,6 @@ class Answer:
             headers = with_headers(message["headers"], path, self._scope.get("scheme") == "https")
             headers.append((b"x-request-id", self._scope["passage"].request.encode()))
             if not self._body.whole:
-                headers.append((b"connection", b"close"))
+                headers.append(CLOSES)
             message["headers"] = headers
         await self._send(message)

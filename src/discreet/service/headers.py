@@ -33,14 +33,23 @@ are still the ones: a page and its scripts belong together.
 UNSTORED = (b"cache-control", b"no-store")
 ASKED_FOR = (b"cache-control", b"no-cache")
 ENCRYPTED = (b"strict-transport-security", b"max-age=31536000")
+CLOSES = (b"connection", b"close")
+JSON = (b"content-type", b"application/json")
+LINES = {
+    pair: b"%b: %b\r\n" % pair for pair in (*SAFE, UNSTORED, ASKED_FOR, ENCRYPTED, CLOSES, JSON)
+}
+"""Headers that most answers have, as they are written."""
+_NAMES = frozenset(name for name, _ in (*SAFE, UNSTORED))
 
 
 def with_headers(
     headers: Sequence[tuple[bytes, bytes]], path: bytes, encrypted: bool
 ) -> list[tuple[bytes, bytes]]:
     """The headers of an answer, with what is not there yet."""
-    there = {name.lower() for name, _ in headers}
-    found = [*headers, *(one for one in SAFE if one[0] not in there)]
+    there = _NAMES.intersection([name.lower() for name, _ in headers])
+    found = (
+        [*headers, *(one for one in SAFE if one[0] not in there)] if there else [*headers, *SAFE]
+    )
     if UNSTORED[0] not in there:
         found.append(ASKED_FOR if path.startswith(STORED) else UNSTORED)
     if encrypted:

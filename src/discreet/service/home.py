@@ -24,7 +24,7 @@ from discreet.trials.calls import Caller, Steps
 from discreet.trials.chain import Event
 from discreet.trials.listing import Listed, list_trials
 from discreet.trials.store.database import Store
-from discreet.trials.store.doors import Doors
+from discreet.trials.store.doors import Doors, Token
 from discreet.trials.store.guard import Untold
 from discreet.trials.trial import Trial
 from discreet.validate import quoted
@@ -116,12 +116,28 @@ class Home:
         self._trials: dict[str, Trial] = {}
         self._seen = Remembered[Seen](KEPT, FRESH)
         self._alarm: Alarm | None = None
+        self._looking: dict[str, asyncio.Future[Token | None]] = {}
+        """Secrets whose tokens are being looked up."""
         self.events = Events(self)
         self.forecasts = Forecasts()
 
     async def run(self, work: Callable[..., Found], *about: Any) -> Found:
         """Do something that waits for the disk, while others are served."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, work, *about)
+
+    async def token_of(self, secret: str) -> Token | None:
+        """The token of a secret, looked up once for all who call with it at the same
+        moment.
+        """
+        found = self.tokens.remembered(secret)
+        if found is not None:
+            return found
+        looking = self._looking.get(secret)
+        if looking is None:
+            looking = asyncio.ensure_future(self.run(self.tokens.find, secret))
+            looking.add_done_callback(lambda _: self._looking.pop(secret, None))
+            self._looking[secret] = looking
+        return await asyncio.shield(looking)
 
     async def follow(self, trial: Trial, steps: Steps[Found]) -> Found:
         """Have jobs of a caller done, one after the other, with those of all callers

@@ -114,7 +114,7 @@ class Buckets:
         return 0.0 if taken else (1 - level) / self.rate
 
 
-@dataclass
+@dataclass(slots=True)
 class Passage:
     """One call, from when it comes in until it is answered."""
 
@@ -140,20 +140,22 @@ class Limits:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.bounds = bounds
-        self._metrics = metrics
         self._known = Buckets(bounds.rate, bounds.burst, clock)
         self._strangers = Buckets(bounds.stranger_rate, bounds.stranger_burst, clock)
         self._calls = 0
         self._streams = 0
         self._each = Counter[int | str]()
         self._streams_each = Counter[int | str]()
+        metrics.watch(
+            "discreet_requests_under_way", "Calls that are served now.", lambda: self._calls
+        )
+        metrics.watch("discreet_streams", "Streams of events that are open.", lambda: self._streams)
 
     def enter(self, passage: Passage) -> None:
         """A call has come; refused if there are too many in all."""
         if self._calls >= self.bounds.calls:
             raise TooManyError("the service is too busy now: try again in a second", 503, 1)
         self._calls += 1
-        self._metrics.under_way.inc()
 
     def admit(self, scope: Scope, token: Token | None) -> None:
         """Whose call it is, is known; refused if that caller wants too much. Every call
@@ -189,7 +191,6 @@ class Limits:
         passage.stream, passage.key = True, key
         self._streams += 1
         self._streams_each[key] += 1
-        self._metrics.streams.inc()
 
     def leave(self, passage: Passage) -> None:
         """The call is over."""
@@ -201,16 +202,15 @@ class Limits:
             passage.key = None
         if passage.stream:
             self._streams -= 1
-            self._metrics.streams.dec()
         else:
             self._calls -= 1
-            self._metrics.under_way.dec()
 
 
 def passage_of(scope: Scope) -> Passage:
     """What is known of a call."""
-    found = scope.setdefault("passage", Passage())
-    assert isinstance(found, Passage)
+    found: Passage | None = scope.get("passage")
+    if found is None:
+        found = scope["passage"] = Passage()
     return found
 
 

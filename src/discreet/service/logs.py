@@ -3,13 +3,21 @@ number. Never an outcome, an identity, a token, a query or a body; of an error, 
 and where it happened, and not its words, unless the store said them.
 """
 
+import asyncio
 import json
 import logging
 import sys
+import threading
+import time
 import traceback
+from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
+
+import msgspec
 
 LOG = logging.getLogger("discreet.service")
 TEXT, JSON = "text", "json"
@@ -18,14 +26,53 @@ FRAMES = 20
 """Of an error, the innermost so many."""
 
 
+_own: "list[Lines]" = []
+"""What writes our lines, once logs were started; until then Python's logging does."""
+
+
 def note(what: str, **about: Any) -> None:
-    """Write a line. (Where in our code it is written nobody wants to know, and finding
-    out takes longer than all of it.)
+    """Write a line of the event loop's thread. (Python's logging would find out where
+    in our code it is written, which nobody wants to know and takes longer than the
+    call.)
     """
-    if LOG.isEnabledFor(logging.INFO):
+    if _own:
+        _own[0].add(_said(time.time(), "info", what, about))
+    elif LOG.isEnabledFor(logging.INFO):
         record = logging.LogRecord(LOG.name, logging.INFO, "", 0, what, None, None)
         record.about = about
         LOG.handle(record)
+
+
+class Lines(logging.StreamHandler[TextIO]):
+    """Writes lines; those of calls that are answered at the same moment at once."""
+
+    def __init__(self, put: Callable[[dict[str, Any]], str]) -> None:
+        super().__init__(sys.stderr)
+        self.put = put
+        self._line = threading.Lock()
+        self._waiting: list[str] = []
+
+    def add(self, said: dict[str, Any]) -> None:
+        """Write a line soon, when all that is under way has gone on."""
+        with self._line:
+            self._waiting.append(self.put(said))
+            first = len(self._waiting) == 1
+        if first:
+            asyncio.get_running_loop().call_soon(self.flush)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a line of Python's logging, behind those that wait."""
+        with self._line:
+            self._waiting.append(self.put(fields(record)))
+        self.flush()
+
+    def flush(self) -> None:
+        """Write what waits."""
+        with self._line:
+            lines, self._waiting = self._waiting, []
+            with suppress(OSError, ValueError):  # nobody reads them any more
+                self.stream.write("".join(f"{line}\n" for line in lines))
+                self.stream.flush()
 
 
 def unexpected(error: BaseException, request: str) -> None:
@@ -60,34 +107,35 @@ def _short(path: str) -> str:
 
 def fields(record: logging.LogRecord) -> dict[str, Any]:
     """What a line says, of our log or another one; an error without its words."""
-    said: dict[str, Any] = {
-        "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
-        "level": record.levelname.lower(),
-        "what": record.getMessage().strip(),
-        **getattr(record, "about", {}),
-    }
+    what, about = record.getMessage().strip(), getattr(record, "about", {})
+    said = _said(record.created, record.levelname.lower(), what, about)
     if record.exc_info and record.exc_info[1] is not None:
         said |= where(record.exc_info[1])
     return said
 
 
-class JsonLines(logging.Formatter):
-    """A JSON document a line."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        """The line."""
-        return json.dumps(fields(record), ensure_ascii=True, default=str)
+def _said(at: float, level: str, what: str, about: dict[str, Any]) -> dict[str, Any]:
+    time = f"{_second(int(at))}.{int(at * 1000) % 1000:03d}+00:00"
+    return {"time": time, "level": level, "what": what, **about}
 
 
-class TextLines(logging.Formatter):
+@lru_cache(2)
+def _second(at: int) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+
+
+def json_line(said: dict[str, Any]) -> str:
+    """A JSON document a line, in letters that no terminal takes for anything else."""
+    text = msgspec.json.encode(said, enc_hook=str)
+    return text.decode() if text.isascii() else json.dumps(said, default=str)
+
+
+def text_line(said: dict[str, Any]) -> str:
     """A line for people."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        """The line."""
-        said = fields(record)
-        head = f"{said.pop('time')} {said.pop('level'):7} {_plain(said.pop('what'))}"
-        tail = " ".join(f"{key}={_plain(value)}" for key, value in said.items())
-        return f"{head} {tail}".rstrip()
+    said = dict(said)
+    head = f"{said.pop('time')} {said.pop('level'):7} {_plain(said.pop('what'))}"
+    tail = " ".join(f"{key}={_plain(value)}" for key, value in said.items())
+    return f"{head} {tail}".rstrip()
 
 
 def _plain(value: Any) -> str:
@@ -99,8 +147,8 @@ def _plain(value: Any) -> str:
 
 def start_logs(kind: str) -> None:
     """Write lines to stderr: ours, and the server's."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonLines() if kind == JSON else TextLines())
+    handler = Lines(json_line if kind == JSON else text_line)
+    _own[:] = [handler]
     for name, level in ((LOG.name, logging.INFO), ("uvicorn", logging.WARNING)):
         logger = logging.getLogger(name)
         logger.handlers[:] = [handler]

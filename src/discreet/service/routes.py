@@ -1,6 +1,7 @@
 """Routes whose paths hold names of trials, whatever is in these."""
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import lru_cache
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -9,6 +10,11 @@ from starlette.types import Scope
 
 from discreet.trials.names import from_path
 
+MOST_PATHS = 1024
+LONGEST = 256
+"""Paths whose routes are remembered, and letters of one: most calls are about a few
+trials.
+"""
 Serve = Callable[[Request], Awaitable[Response]]
 
 
@@ -49,23 +55,28 @@ class Ways:
         self._routes: dict[tuple[int, str | None], list[Route]] = {}
         for route in routes:
             self._routes.setdefault(route.kind, []).append(route)
+        self._meant = lru_cache(MOST_PATHS)(self._fitting)
 
     def find(self, scope: Scope) -> Route:
         """The route of a call; what its path names is written into the scope."""
-        parts = raw_path(scope).split("/")
         allowed = set[str]()
-        for kind in ((len(parts), parts[-1]), (len(parts), None)):
-            for route in self._routes.get(kind, ()):
-                names = route.names(parts)
-                if names is None:
-                    continue
-                scope["path_params"], scope["template"] = names, route.path
-                if scope["method"] in route.methods:
-                    return route
-                allowed |= route.methods
+        path = raw_path(scope)
+        fitting = self._meant if len(path) <= LONGEST else self._fitting
+        for route, names in fitting(path):
+            scope["path_params"], scope["template"] = names, route.path
+            if scope["method"] in route.methods:
+                return route
+            allowed |= route.methods
         if allowed:
             raise HTTPException(405, headers={"Allow": ", ".join(sorted(allowed))})
         raise HTTPException(404)
+
+    def _fitting(self, path: str) -> list[tuple[Route, dict[str, str]]]:
+        """The routes that fit a path, with what it names."""
+        parts = path.split("/")
+        kinds = ((len(parts), parts[-1]), (len(parts), None))
+        routes = [route for kind in kinds for route in self._routes.get(kind, ())]
+        return [(route, names) for route in routes if (names := route.names(parts)) is not None]
 
 
 def raw_path(scope: Scope) -> str:
