@@ -1,8 +1,9 @@
 """The service under load: 64 clients that ask and tell single people over HTTP, beside
 one direct caller of the same store at equal durability. The service should get through
 at least 10 times as much, with a p99 of at most 20 medians; two servers on one
-PostgreSQL should not be slower than one; its memory should not grow with the calls; and
-500 viewers of a trial should cost one computation a change.
+PostgreSQL should not be slower than one; its memory should not grow with the calls; 500
+viewers of a trial should cost one computation a change; and every plan of a new trial
+should be there within a second or two.
 """
 
 import multiprocessing
@@ -18,6 +19,7 @@ import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import patch
@@ -26,15 +28,22 @@ from tests.support import postgres
 from tests.support.service import Service, serving
 
 from benchmarks.clients import NAME, Crowd
+from benchmarks.slow_disk import slow_disk
 from discreet import bet_se
-from discreet.service import events
+from discreet.service import events, planner
 from discreet.service.home import Home
+from discreet.service.pages.draft import read
 from discreet.service.pages.frame import COOKIE
+from discreet.service.pages.new import plan_fragment
 from discreet.trials.trial import Trial
 
 SECONDS = 6.0
 CLIENTS = 64
 VIEWERS = 500
+FLUSH = 0.002
+"""Seconds that every commit takes longer in a second look at SQLite, of the direct
+caller and of the service alike: as on a disk that takes so long to flush.
+"""
 ARMS = ("red", "green", "blue")
 
 
@@ -47,6 +56,8 @@ class Pace(NamedTuple):
     p99: float
     """Seconds of one call."""
     calls: int
+    cpu: float
+    """Seconds of the processor that the clients took."""
 
 
 def _clients(ports: list[int], secret: str, seconds: float, found: Any) -> None:
@@ -61,11 +72,11 @@ def by_service(ports: list[int], secret: str, seconds: float = SECONDS) -> Pace:
     found: Any = context.Queue()
     crowd = context.Process(target=_clients, args=(ports, secret, seconds, found))
     crowd.start()
-    people, took = found.get()
+    people, took, cpu = found.get()
     crowd.join()
     took.sort()
     place = int(0.99 * (len(took) - 1))
-    return Pace(people / seconds, statistics.median(took), took[place], len(took))
+    return Pace(people / seconds, statistics.median(took), took[place], len(took), cpu)
 
 
 def direct(url: str, keys: bool) -> float:
@@ -86,11 +97,13 @@ def direct(url: str, keys: bool) -> float:
 
 
 @contextmanager
-def served(url: str, port: int) -> Iterator[int]:
-    """`discreet serve` in a process of its own."""
-    words = [sys.executable, "-m", "discreet.cli", "serve", f"--url={url}", f"--port={port}"]
+def served(url: str, port: int, wait: float = 0.0) -> Iterator[int]:
+    """`discreet serve` in a process of its own, whose commits wait so long."""
+    words = [sys.executable, "-m", "benchmarks.slow_disk", str(wait), "serve", f"--url={url}"]
     server = subprocess.Popen(
-        [*words, "--rate=1000000"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        [*words, f"--port={port}", "--rate=1000000"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
     )
     try:
         _wait(port)
@@ -110,37 +123,58 @@ def _wait(port: int) -> None:
     raise RuntimeError("the service does not start")
 
 
-def memory(port: int) -> float:
-    """MB of a service, as it says itself."""
+def measured(port: int, what: str) -> float:
+    """A number that a service says of itself."""
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
         text = answer.read().decode()
-    found = re.search(r"^process_resident_memory_bytes (\S+)", text, re.MULTILINE)
-    return float(found[1]) / 1e6 if found else float("nan")
+    found = re.search(rf"^{what} (\S+)", text, re.MULTILINE)
+    return float(found[1]) if found else float("nan")
 
 
-def compare(name: str, url: str, port: int, servers: int) -> None:
+class Used(NamedTuple):
+    """What servers have used until now."""
+
+    cpu: float
+    """Seconds of the processor, of all of them."""
+    memory: float
+    """MB of the first."""
+
+
+def used(ports: list[int]) -> Used:
+    """What servers on these ports have used."""
+    cpu = sum(measured(port, "process_cpu_seconds_total") for port in ports)
+    return Used(cpu, measured(ports[0], "process_resident_memory_bytes") / 1e6)
+
+
+def compare(name: str, url: str, port: int, servers: int, wait: float = 0.0) -> None:
     """A trial whose rounds are long: what is measured is coming and telling."""
     strategy = bet_se(delta=1e-9, epsilon=0.02)
     Trial.create(url, NAME, ARMS, strategy, max_people=2**30).close()
     home = Home(url)
     secret = home.tokens.make("load", "operator", "bench")[0]
     home.close()
-    one = direct(url, keys=False)
+    with slow_disk(wait):
+        one = direct(url, keys=False)
+        keyed = direct(url, keys=True)
     print(f"{name:12}one direct caller       {one:8.0f} people a second")
-    print(f"{name:12}  … with request keys   {direct(url, keys=True):8.0f}")
+    print(f"{name:12}  … with request keys   {keyed:8.0f}")
     with ExitStack() as stack:
         ports: list[int] = []
         for place in range(servers):
-            ports.append(stack.enter_context(served(url, port + place)))
+            ports.append(stack.enter_context(served(url, port + place, wait)))
             by_service(ports, secret, 1.0)  # loads what the first release needs
-            before = memory(port)
+            before = used(ports)
             found = by_service(ports, secret)
+            after = used(ports)
             many = f"{len(ports)} server{'s' if len(ports) > 1 else ''}"
             rate = f"{found.rate:8.0f} ({found.rate / one:4.1f} x)"
             pace = f"{1e3 * found.median:8.1f} ms, p99 {found.p99 / found.median:4.1f} medians"
             print(f"{name:12}{CLIENTS} clients, {many:10}{rate}{pace}")
-            grown = f"{memory(port) - before:+.1f} MB after {found.calls} calls"
-            print(f"{name:12}  memory of the first {before:8.0f} MB, {grown}")
+            cpu = 1e6 * (after.cpu - before.cpu) / found.calls
+            own = 1e6 * found.cpu / found.calls
+            print(f"{name:12}  processor a call    {cpu:8.0f} µs, and of the clients {own:.0f} µs")
+            grown = f"{after.memory - before.memory:+.1f} MB after {found.calls} calls"
+            print(f"{name:12}  memory of the first {before.memory:8.0f} MB, {grown}")
 
 
 class Viewer:
@@ -225,16 +259,37 @@ def watch(url: str) -> None:
     print(f"{VIEWERS} viewers heard of a change after {1e3 * heard:.0f} ms, then looked: {looked}")
 
 
+def plans() -> None:
+    """Every change of the form of a new trial is answered with a plan."""
+    begun = time.perf_counter()
+    planner.warm()
+    planner.ready(600, days=True)
+    warm, took = time.perf_counter() - begun, list[float]()
+    for arms, epsilon, delta, outcomes in product(
+        (2, 3, 5, 10), (0.1, 1, 3), (1, 5), ("yes-no", "numbers")
+    ):
+        said = {"arms": "\n".join(f"arm {place}" for place in range(arms)), "outcomes": outcomes}
+        said |= {"epsilon": str(epsilon), "delta": str(delta)}
+        said["difference"] = "5" if outcomes == "yes-no" else "0.5"
+        begun = time.perf_counter()
+        plan_fragment(read(said))
+        took.append(time.perf_counter() - begun)
+    pace = f"{statistics.median(took):.2f} s, the slowest {max(took):.2f} s"
+    print(f"{len(took)} plans of a new trial: {pace}; ready {warm:.1f} s after the start")
+
+
 def run() -> None:
     """All of it."""
     print("\nThe service under load")
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         compare("SQLite", f"sqlite:///{folder}/crowd.db", 8651, 2)
+        compare("SQLite +2 ms", f"sqlite:///{folder}/slow.db", 8655, 1, FLUSH)
         if postgres.programs() is not None:
             server = stack.enter_context(postgres.server(fsync=True))
             compare("PostgreSQL", server.new_url(), 8653, 2)
         watch(f"sqlite:///{folder}/watched.db")
+    plans()
 
 
 if __name__ == "__main__":

@@ -3,11 +3,11 @@ other, all in one process with nothing but sockets: so that they take little of 
 machine on which the service is measured.
 """
 
-import json
 import secrets
 import selectors
 import socket
 import time
+from itertools import count
 from typing import NamedTuple
 
 NAME = "crowd"
@@ -23,41 +23,60 @@ class Paces(NamedTuple):
     """Asked for and told of."""
     took: list[float]
     """Seconds of each call."""
+    cpu: float
+    """Seconds of the processor."""
 
 
 class Client:
-    """One connection that is kept open."""
+    """One connection that is kept open. What it sends is bytes that were made before
+    but for a key and an id, and of an answer it looks for the id alone.
+    """
 
     def __init__(self, port: int, secret: str) -> None:
         self.socket = socket.create_connection(("127.0.0.1", port))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._secret = secret
         self._got = b""
-        self.what = ""
-        """The call under way."""
+        self._keys = (b"%s%d" % (secrets.token_hex(8).encode(), one) for one in count())
+        self._ask = self._head("ask", secret) + b"%b\r\nContent-Length: 2\r\n\r\n{}"
+        self._tell = (
+            self._head("tell", secret)
+            + b"%b\r\nContent-Length: %d\r\n\r\n"
+            + b'{"outcomes":{"%b":1}}'
+        )
+        self.tells = False
+        """Whether the call under way tells."""
         self.began = 0.0
 
-    def send(self, what: str, body: str) -> None:
-        """Call, with a key as every careful client sends one."""
-        self.what, self._got = what, b""
-        call = (
+    @staticmethod
+    def _head(what: str, secret: str) -> bytes:
+        return (
             f"POST /api/v1/trials/{NAME}/{what} HTTP/1.1\r\nHost: 127.0.0.1\r\n"
-            f"Authorization: Bearer {self._secret}\r\nContent-Type: application/json\r\n"
-            f"Idempotency-Key: {secrets.token_hex(8)}\r\nContent-Length: {len(body)}\r\n\r\n{body}"
+            f"Authorization: Bearer {secret}\r\nContent-Type: application/json\r\n"
+            "Idempotency-Key: "
         ).encode()
+
+    def ask(self) -> None:
+        """Ask for a person, with a key as every careful client sends one."""
+        self._send(False, self._ask % next(self._keys))
+
+    def tell(self, id: bytes) -> None:
+        """Tell the person's outcome."""
+        self._send(True, self._tell % (next(self._keys), 19 + len(id), id))
+
+    def _send(self, tells: bool, call: bytes) -> None:
+        self.tells, self._got = tells, b""
         self.began = time.perf_counter()
         self.socket.sendall(call)
 
     def receive(self) -> bytes | None:
         """The body of the answer, once it is whole."""
-        self._got += self.socket.recv(65_536)
-        head, end, body = self._got.partition(b"\r\n\r\n")
-        length = head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0]
-        if not end or len(body) < int(length):
+        self._got = got = self._got + self.socket.recv(65_536)
+        end, length = got.find(b"\r\n\r\n"), got.find(b"content-length: ")
+        if end < 0 or len(got) - end - 4 < int(got[length + 16 : got.find(b"\r", length)]):
             return None
-        if not head.startswith(b"HTTP/1.1 200"):
-            raise RuntimeError(f"{self.what}: {self._got.decode()}")
-        return body
+        if not got.startswith(b"HTTP/1.1 200"):
+            raise RuntimeError(got.decode())
+        return got[end:]
 
 
 class Crowd:
@@ -73,35 +92,29 @@ class Crowd:
 
     def call(self, seconds: float) -> Paces:
         """Ask and tell for some seconds."""
-        people, took = 0, list[float]()
+        people, took, cpu = 0, list[float](), time.process_time()
         until, under_way = time.time() + seconds, len(self._clients)
         for one in self._clients:
-            one.send("ask", "{}")
+            one.ask()
         while under_way or self._waiting:
             for key, _ in self._ready.select(PAUSE if self._waiting else None):
                 client: Client = key.data
                 if (body := client.receive()) is None:
                     continue
                 took.append(time.perf_counter() - client.began)
-                told = client.what == "tell"
-                people += told
-                if not (told or self._tell(client, body)):
+                if client.tells:
+                    people += 1
+                    if time.time() < until:
+                        client.ask()
+                    else:
+                        under_way -= 1
+                elif (start := body.find(b'"id":"') + 6) > 5:
+                    client.tell(body[start : body.index(b'"', start)])
+                else:
                     self._waiting.append((time.time() + PAUSE, client))
                     under_way -= 1
-                elif told and time.time() < until:
-                    client.send("ask", "{}")
-                elif told:
-                    under_way -= 1
             under_way += self._ask_again(until)
-        return Paces(people, took)
-
-    @staticmethod
-    def _tell(client: Client, body: bytes) -> bool:
-        """Tell of the one person of an answer, if there is one."""
-        for one in json.loads(body)["assignments"]:
-            client.send("tell", json.dumps({"outcomes": {one["id"]: 1}}))
-            return True
-        return False
+        return Paces(people, took, time.process_time() - cpu)
 
     def _ask_again(self, until: float) -> int:
         """Whoever has waited long enough asks again, if there is time; how many."""
@@ -109,7 +122,7 @@ class Crowd:
         while self._waiting and self._waiting[0][0] <= now:
             _, client = self._waiting.pop(0)
             if now < until:
-                client.send("ask", "{}")
+                client.ask()
                 asked += 1
         return asked
 
