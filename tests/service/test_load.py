@@ -1,0 +1,111 @@
+"""What many calls at once share: a look at their token, a thread that leads, a
+statement for lists of about one length; and answers that leave in one piece.
+
+Seen to fail with: a look for each call, a thread for each transaction, a list as long
+as it is, an answer to HEAD with a body or refused without one, a header in two lines.
+"""
+
+import asyncio
+import socket
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from discreet import Trial, bet_se
+from discreet.service.connections import _line
+from discreet.service.home import Home
+from discreet.trials.store.doors import Token
+from discreet.trials.store.many import evened
+from discreet.trials.together import Job, Together
+from tests.support.service import serving
+
+
+def test_a_token_is_looked_up_once_for_all_who_call_with_it(tmp_path: Path) -> None:
+    home, looks = Home(f"sqlite:///{tmp_path}/trials.db"), list[bytes]()
+    secret, made = home.tokens.make("load", "operator", "a test")
+    by_hash = home.doors.by_hash
+
+    def slowly(hash: bytes) -> Token | None:
+        looks.append(hash)
+        time.sleep(0.05)
+        return by_hash(hash)
+
+    home.doors.by_hash = slowly  # type: ignore[method-assign]
+
+    async def calls() -> list[Token | None]:
+        found = await asyncio.gather(*(home.token_of(secret) for _ in range(20)))
+        assert not home._looking
+        return [*found, await home.token_of(secret), await home.token_of("another")]
+
+    found = asyncio.run(calls())
+    home.close()
+    assert found == [made] * 21 + [None]
+    assert len(looks) == 2
+
+
+def test_one_thread_leads_for_callers_who_do_not_wait() -> None:
+    together, started, done = Together(), list[threading.Thread](), threading.Semaphore(0)
+
+    def start(work: object) -> None:
+        started.append(threading.Thread(target=work))  # type: ignore[arg-type]
+        started[-1].start()
+
+    def serve(jobs: list[Job[None, None]]) -> None:
+        if len(served) < 3:  # somebody comes while these are done
+            put()
+        served.append(len(jobs))
+        for job in jobs:
+            job.done = True
+
+    def put() -> None:
+        together.put(Job(lambda desk, items: [None], None), serve, start, done.release)
+
+    served = list[int]()
+    put()
+    assert all(done.acquire(timeout=30) for _ in range(4))
+    for thread in started:
+        thread.join(30)
+    assert (served, len(started), together._busy) == ([1, 1, 1, 1], 1, False)
+    put()
+    assert done.acquire(timeout=30)
+    assert len(started) == 2
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 64, 65, 10_000])
+def test_lists_have_few_lengths(size: int) -> None:
+    found = evened(range(size))
+    assert found[:size] == list(range(size))
+    assert set(found[size:]) <= {size - 1}
+    assert len(found) == 2 ** (size - 1).bit_length()
+
+
+def test_answers_leave_whole_and_in_order(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/trials.db"
+    Trial.create(url, "dose", ["a", "b"], bet_se(0.1, 1.0), max_people=50).close()
+    who = "Host: x\r\nAuthorization: Bearer {}\r\n"
+    with serving(url) as service:
+        host, port = service.base_url.removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port)), 30) as connection:
+            heads = who.format(service.secret)
+            ask = f"POST /api/v1/trials/dose/ask HTTP/1.1\r\n{heads}Content-Length: 2\r\n\r\n{{}}"
+            look = f"HEAD /static/style.css HTTP/1.1\r\n{heads}\r\n"
+            look += f"HEAD /api/v1/trials/dose HTTP/1.1\r\n{heads}\r\n"
+            last = f"GET /api/v1/trials/dose HTTP/1.1\r\n{heads}Connection: close\r\n\r\n"
+            connection.sendall(f"{ask}{look}{last}".encode())
+            got = b""
+            while piece := connection.recv(65_536):
+                got += piece
+    first, *others = [one for one in got.split(b"HTTP/1.1 ") if one]
+    assert first.startswith(b"200")
+    assert b'"assignments":[{"id":"1-' in first
+    *bare, status = others
+    for one in bare:
+        assert one.startswith(b"200")
+        assert one.endswith(b"\r\n\r\n")
+        assert b"content-length: 0" not in one
+    assert status.count(b"connection: close") == 1
+    assert b'"people":1' in status
+    with pytest.raises(RuntimeError, match="header"):
+        _line(b"location", b"/t/dose\r\nset-cookie: x")
