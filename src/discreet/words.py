@@ -29,9 +29,9 @@ PAPER_NAMES = {
 def hint_words(hint: float) -> str:
     """What a plan with a hint asks of the trial."""
     return (
-        f"Planned with the hint {hint:g}, the difference that bet-se then expects: begin the trial "
-        f"with it too (--hint {hint:g}). If the true difference may be much larger, plan without, "
-        "with --hint 0"
+        f"Planned with the hint {hint:g}, the difference that bet-se then expects: start the "
+        f"trial with the same hint (--hint {hint:g}). If the true difference may be much larger, "
+        "plan without a hint (--hint 0)"
     )
 
 
@@ -39,14 +39,16 @@ def outcomes_words(outcomes: str, bits: Sequence[float] = (), levels_from: float
     """What a plan for such outcomes asks of the trial; `bits` are the ε at which
     numbers leave people as bits, `levels_from` the one from which on they do not.
     """
-    how = "numbers, of which bet-se uses the variance" if outcomes == NUMBERS else "yes or no"
+    how = "numbers, whose variance bet-se uses" if outcomes == NUMBERS else "yes or no"
     if bits:
         how = (
             f"numbers. With local trust, at ε = {listed([f'{each:g}' for each in bits])} each is "
-            "sent as a randomised bit, which says nothing of the variance (one of three levels, "
-            f"which does, begins at ε = {levels_from:g})"
+            "sent as a randomised bit, which says nothing about the variance (from ε = "
+            f"{levels_from:g} on, one of three levels is sent, which does)"
         )
-    return f"Planned for outcomes that are {how}: begin the trial so too (--outcomes {outcomes})"
+    return (
+        f"Planned for outcomes that are {how}: start the trial the same way (--outcomes {outcomes})"
+    )
 
 
 def reason_words(reason: str) -> str:

@@ -39,13 +39,13 @@ def test_success_rates_are_no_hint() -> None:
 
 
 def test_a_plan_says_with_which_hint_to_begin() -> None:
-    said = "begin the trial with it too (--hint 0.4)"
+    said = "start the trial with the same hint (--hint 0.4)"
     assert said in plan_page(plan(WORDS, 1.0, 0.1, runs=5))
     command = ["plan", "--arms", "2", "--gap", "0.4", "--epsilon", "1", "--runs", "5"]
     shown = CliRunner().invoke(main, command)
     assert shown.exit_code == 0
     assert said in " ".join(shown.output.split())
     without = CliRunner().invoke(main, [*command, "--hint", "0"])
-    assert "begin the trial with it" not in " ".join(without.output.split())
+    assert "start the trial with" not in " ".join(without.output.split())
     document = json.loads(CliRunner().invoke(main, [*command, "--json"]).stdout)
     assert [row["hint"] for row in document["per_epsilon"]] == [0.4]

@@ -91,7 +91,7 @@ def deadline_words(seconds: float) -> str:
     """What a deadline is."""
     return (
         f"an outcome counts if it is told within {duration_words(seconds)} of the person's "
-        "assignment, and else as the worst one"
+        "assignment; otherwise it counts as the worst one"
     )
 
 
