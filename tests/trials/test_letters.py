@@ -1,7 +1,7 @@
-"""Processes that wait to write an SQLite file have what they want done by whoever has
-the turn: once, whoever dies.
+"""Processes that wait to write a trial have what they want done by whoever has the
+turn: once, whoever dies.
 
-Two `Trial`s of one file stand for two processes: neither knows the other.
+Two `Trial`s of one database stand for two processes: neither knows the other.
 """
 
 import errno
@@ -13,19 +13,20 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
-from discreet import Trial, bet_se
+from discreet import Trial, backup_trials, bet_se, restore_trials
 from discreet.errors import DiscreetError, InvalidInputError, TamperedError
 from discreet.trials import neighbours
-from discreet.trials.store import letters
+from discreet.trials.store import letters, places
 from discreet.trials.store.letters import Letters, Taken
-from discreet.trials.store.turns import Line
+from tests.support.postgres import Server
 from tests.support.stores import create
 
 Call = Callable[[Trial], Any]
@@ -40,15 +41,44 @@ def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+def with_one_person(url: str) -> str:
+    with closing(create(url, strategy=bet_se(0.1, 1.0), sites=["Leeds", "Lyon"])) as trial:
+        trial.ask(site="Leeds")
+    return url
+
+
+@pytest.fixture
+def place(url: str, memory: Path) -> str:
+    """The address of a trial with one person."""
+    return with_one_person(url)
+
+
 @pytest.fixture
 def file(tmp_path: Path, memory: Path) -> str:
-    trial = create(f"sqlite:///{tmp_path}/t.db", strategy=bet_se(0.1, 1.0), sites=["Leeds", "Lyon"])
-    trial.ask(site="Leeds")
+    """A file of SQLite with such a trial."""
+    with_one_person(f"sqlite:///{tmp_path}/t.db")
     return str(tmp_path / "t.db")
+
+
+@contextmanager
+def at_work(place: str) -> Iterator[None]:
+    """Somebody has the turn."""
+    with closing(opened(place)) as trial:
+        note = neighbours.note_of("colours", [], trial.seen)
+        with trial._store.turn(note):
+            yield
+
+
+def opened(place: str) -> Trial:
+    return Trial.open(place, "colours")
 
 
 def written(memory: Path) -> list[Path]:
     return [path for path in memory.glob("*/*") if path.suffix == letters.WAITING]
+
+
+def left(memory: Path) -> list[Path]:
+    return list(memory.glob(f"discreet-{os.geteuid()}-*/*"))
 
 
 def wait_for(condition: Callable[[], Any]) -> None:
@@ -59,25 +89,26 @@ def wait_for(condition: Callable[[], Any]) -> None:
 
 
 @contextmanager
-def waiting(file: str, memory: Path, calls: list[Call], found: list[Any]) -> Iterator[None]:
+def waiting(place: str, memory: Path, calls: list[Call], found: list[Any]) -> Iterator[None]:
     """Callers who wait while the block has the turn."""
-    trials = [Trial.open(f"sqlite:///{file}", "colours") for _ in calls]
+    trials = [opened(place) for _ in calls]
     found += [None] * len(calls)
 
-    def do(place: int) -> None:
+    def do(one: int) -> None:
         try:
-            found[place] = calls[place](trials[place])
+            found[one] = calls[one](trials[one])
         except DiscreetError as error:
-            found[place] = error
+            found[one] = error
 
-    threads = [threading.Thread(target=do, args=(place,)) for place in range(len(calls))]
-    with Line(file, 30.0).turn():
-        for place, thread in enumerate(threads):
+    threads = [threading.Thread(target=do, args=(one,)) for one in range(len(calls))]
+    with at_work(place):
+        for one, thread in enumerate(threads):
             thread.start()
-            wait_for(partial(_more_than, place, memory))
+            wait_for(partial(_more_than, one, memory))
         yield
-    for thread in threads:
+    for thread, trial in zip(threads, trials, strict=True):
         thread.join()
+        trial.close()
 
 
 def _more_than(number: int, memory: Path) -> bool:
@@ -92,38 +123,38 @@ def ask(trial: Trial) -> Any:
     return trial.ask(site="Leeds")
 
 
-def events(file: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = Trial.open(f"sqlite:///{file}", "colours").transcript()["events"]
+def events(place: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = opened(place).transcript()["events"]
     return found
 
 
-def test_those_who_wait_share_a_transaction(file: str, memory: Path) -> None:
+def test_those_who_wait_share_a_transaction(place: str, memory: Path) -> None:
     found: list[Any] = []
-    with waiting(file, memory, [ask] * 6, found):
+    with waiting(place, memory, [ask] * 6, found):
         pass
     assert len({batch.assignments[0].id for batch in found}) == 6
-    assigned = [event["arms"] for event in events(file) if event["kind"] == "assigned"]
+    assigned = [event["arms"] for event in events(place) if event["kind"] == "assigned"]
     assert [len(arms) for arms in assigned] == [1, 6]
     ids = [batch.assignments[0].id for batch in found]
     calls: list[Call] = [partial(tell, id) for id in [*ids, ids[0]]]
     told: list[Any] = []
-    with waiting(file, memory, calls, told):
+    with waiting(place, memory, calls, told):
         pass
     assert sorted(one.new for one in told) == [0, 1, 1, 1, 1, 1, 1]
-    trial = Trial.open(f"sqlite:///{file}", "colours")
+    trial = opened(place)
     assert trial.status().people == 7
     assert trial.verify().intact
-    assert not list(memory.glob("*/*")), "no letter stays"
+    assert not left(memory), "no letter stays"
 
 
-def test_who_is_refused_hears_it_and_holds_nobody_up(file: str, memory: Path) -> None:
+def test_who_is_refused_hears_it_and_holds_nobody_up(place: str, memory: Path) -> None:
     found: list[Any] = []
-    with waiting(file, memory, [ask, lambda trial: trial.ask(site="Oslo"), ask], found):
+    with waiting(place, memory, [ask, lambda trial: trial.ask(site="Oslo"), ask], found):
         pass
     assert isinstance(found[1], InvalidInputError)
     assert "one of Leeds, Lyon" in str(found[1])
     assert len({batch.assignments[0].id for batch in found[::2]}) == 2
-    assert Trial.open(f"sqlite:///{file}", "colours").status().people == 3
+    assert opened(place).status().people == 3
 
 
 def dies_before_it_replies(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,26 +162,26 @@ def dies_before_it_replies(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_somebody_did_who_died_is_not_done_again(
-    file: str, memory: Path, monkeypatch: pytest.MonkeyPatch
+    place: str, memory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dies_before_it_replies(monkeypatch)
     found: list[Any] = []
-    with waiting(file, memory, [ask] * 4, found):
+    with waiting(place, memory, [ask] * 4, found):
         pass
     assert len({batch.assignments[0].id for batch in found}) == 4
     ids = [batch.assignments[0].id for batch in found]
     told: list[Any] = []
     calls: list[Call] = [partial(tell, id) for id in ids]
-    with waiting(file, memory, calls, told):
+    with waiting(place, memory, calls, told):
         pass
     assert [one.new for one in told] == [1] * 4, "what was told by its own call is new to it"
-    trial = Trial.open(f"sqlite:///{file}", "colours")
+    trial = opened(place)
     assert trial.status().people == 5
     assert trial.verify().intact
 
 
 def test_without_keys_it_would_be_done_again(
-    file: str, memory: Path, monkeypatch: pytest.MonkeyPatch
+    place: str, memory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The planted mistake: each time another key."""
     dies_before_it_replies(monkeypatch)
@@ -164,28 +195,29 @@ def test_without_keys_it_would_be_done_again(
 
     monkeypatch.setattr(neighbours, "jobs_of", other_keys)
     found: list[Any] = []
-    with waiting(file, memory, [ask] * 4, found):
+    with waiting(place, memory, [ask] * 4, found):
         pass
-    assert Trial.open(f"sqlite:///{file}", "colours").status().people > 5
+    assert opened(place).status().people > 5
 
 
-def test_what_the_dead_wanted_is_not_done(file: str, memory: Path) -> None:
-    with Line(file, 30.0).turn():
+def test_what_the_dead_wanted_is_not_done(place: str, memory: Path) -> None:
+    with at_work(place):
         child = os.fork()
         if child == 0:
-            Trial.open(f"sqlite:///{file}", "colours").ask(site="Lyon")
+            opened(place).ask(site="Lyon")
             os._exit(0)
         wait_for(lambda: written(memory))
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
         assert written(memory)
-    ask(Trial.open(f"sqlite:///{file}", "colours"))
-    assert Trial.open(f"sqlite:///{file}", "colours").status().people == 2
-    assert not list(memory.glob("*/*")), "an outcome may be in the letters of the dead"
+    ask(opened(place))
+    assert opened(place).status().people == 2
+    assert not left(memory), "an outcome may be in the letters of the dead"
 
 
-def test_nobody_writes_where_others_may_read(file: str, memory: Path) -> None:
-    box = Letters(file)
+def test_nobody_writes_where_others_may_read(tmp_path: Path, memory: Path) -> None:
+    (tmp_path / "t.db").touch()
+    box = Letters(str(tmp_path / "t.db"))
     letter = box.post("x", b"an outcome")
     assert letter is not None
     (path,) = written(memory)
@@ -195,7 +227,7 @@ def test_nobody_writes_where_others_may_read(file: str, memory: Path) -> None:
     assert not box.take("x"), "anybody may have written it"
     path.parent.chmod(0o700)
     assert letter.take_back() == (letters.WAITING, b"")
-    box.clear()
+    letters.clear()
     path.parent.mkdir(0o755)
     assert box.post("x", b"an outcome") is None
     path.parent.rmdir()
@@ -236,7 +268,7 @@ def test_a_server_with_many_files_open(file: str, memory: Path) -> None:
 
 def test_a_letter_that_nobody_can_read_holds_nobody_up(file: str, memory: Path) -> None:
     trial = Trial.open(f"sqlite:///{file}", "colours")
-    start = neighbours.note_of("colours", [], trial.seen).start
+    start = neighbours.note_of("colours", [], trial.seen)._replace(kind="ask").start
     for text in (b"", b'{"head": 1}', b'{"head": [1, "x"], "jobs": [{"kind": "ask"}]}'):
         letter = Letters(file).post(start, text)
         assert letter is not None
@@ -253,7 +285,7 @@ def test_an_older_copy_does_nothing_for_those_who_know_better(file: str, memory:
     shutil.copy(file, old)
     known = Trial.open(url, "colours")
     found: list[Any] = []
-    with waiting(file, memory, [ask, lambda _: ask(known)], found):
+    with waiting(url, memory, [ask, lambda _: ask(known)], found):
         pass
     head = Trial.open(url, "colours").status().head
     assert str(known.seen) == head, "who had it done by others has seen their record"
@@ -262,7 +294,7 @@ def test_an_older_copy_does_nothing_for_those_who_know_better(file: str, memory:
         Path(file + end).unlink(missing_ok=True)
     os.replace(old, file)
     found.clear()
-    with waiting(file, memory, [ask, lambda _: ask(known)], found):
+    with waiting(url, memory, [ask, lambda _: ask(known)], found):
         pass
     assert len(found[0].assignments) == 1
     assert isinstance(found[1], TamperedError)
@@ -270,11 +302,11 @@ def test_an_older_copy_does_nothing_for_those_who_know_better(file: str, memory:
 
 
 def test_a_system_without_such_a_place(
-    file: str, memory: Path, monkeypatch: pytest.MonkeyPatch
+    place: str, memory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(letters, "MEMORY", str(memory / "nowhere"))
-    trials = [Trial.open(f"sqlite:///{file}", "colours") for _ in range(3)]
-    with Line(file, 30.0).turn():
+    trials = [opened(place) for _ in range(3)]
+    with at_work(place):
         threads = [threading.Thread(target=ask, args=(trial,)) for trial in trials]
         for thread in threads:
             thread.start()
@@ -284,28 +316,103 @@ def test_a_system_without_such_a_place(
     assert trials[0].status().people == 4
 
 
-def test_a_bell_that_nobody_rings(file: str, memory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bell_that_nobody_rings(
+    place: str, memory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Who had the turn died: those who wait look for themselves."""
     monkeypatch.setattr(letters, "_ring", lambda _: None)
     found: list[Any] = []
-    with waiting(file, memory, [ask] * 3, found):
+    with waiting(place, memory, [ask] * 3, found):
         pass
     assert len({batch.assignments[0].id for batch in found}) == 3
 
 
-def test_other_trials_and_larger_calls_wait_for_themselves(file: str, memory: Path) -> None:
-    create(f"sqlite:///{file}", name="other", strategy=bet_se(0.1, 1.0))
-    other = Trial.open(f"sqlite:///{file}", "other")
+def test_other_trials_and_larger_calls_wait_for_themselves(place: str, memory: Path) -> None:
+    other = create(place, name="other", strategy=bet_se(0.1, 1.0))
     found: list[Any] = []
-    with waiting(file, memory, [ask, lambda _: other.ask(), ask], found):
-        pass
-    assert [len(batch.assignments) for batch in found] == [1, 1, 1]
+    with waiting(place, memory, [ask, ask], found):
+        third = threading.Thread(target=other.ask)
+        third.start()
+        if place.startswith("sqlite"):
+            wait_for(partial(_more_than, 2, memory))
+        else:
+            third.join()  # on a server each trial has a line of its own
+    third.join()
+    assert [len(batch.assignments) for batch in found] == [1, 1]
     assert other.status().people == 1
-    assert Trial.open(f"sqlite:///{file}", "colours").status().people == 3
-    with Line(file, 30.0).turn():
-        large = threading.Thread(target=lambda: other.ask(neighbours.MOST_PEOPLE + 1))
+    trial, many = opened(place), neighbours.MOST_PEOPLE + 1
+    assert trial.status().people == 3
+    with at_work(place):
+        large = threading.Thread(target=lambda: trial.ask(many, site="Lyon"))
         large.start()
         time.sleep(0.05)
         assert not written(memory)
+        assert opened(place).status().people == 3
     large.join()
-    assert other.status().people == neighbours.MOST_PEOPLE + 2
+    assert trial.status().people == 3 + many
+
+
+# --- which server, and whose rights ---------------------------------------------------
+
+
+def test_a_connection_that_leads_elsewhere_does_nothing_for_others(
+    postgres: Server, tmp_path: Path, memory: Path
+) -> None:
+    """A trial and its copy, and somebody whom a proxy has led to the copy meanwhile."""
+    here, copy = postgres.new_url(), postgres.new_url()
+    with closing(create(here, strategy=bet_se(0.1, 1.0))) as trial:
+        trial.ask()
+    (saved,) = backup_trials(here, tmp_path / "backup.db")
+    restore_trials(tmp_path / "backup.db", copy, heads=[saved.head])
+    elsewhere = copy.rpartition("%3D")[2]
+
+    def led_elsewhere(trial: Trial) -> Any:
+        with trial._store.engine.begin() as connection:
+            connection.exec_driver_sql(f"SET search_path = {elsewhere}")
+        return trial.ask()
+
+    found: list[Any] = []
+    with waiting(here, memory, [led_elsewhere, Trial.ask, Trial.ask], found):
+        pass
+    assert [opened(address).status().people for address in (here, copy)] == [3, 2]
+
+
+def test_a_place_is_tables_of_a_server_and_a_role(postgres: Server) -> None:
+    given = postgres.granted()
+    create(given["owner"], strategy=bet_se(0.1, 1.0)).close()
+    other = postgres.new_url()
+    assert not _place(other), "no trials there yet"
+    create(other, strategy=bet_se(0.1, 1.0)).close()
+    assert _place(given["site"]) == _place(given["site"])
+    assert len({_place(address) for address in (*given.values(), other)}) == 5
+    assumed = given["site"].replace("the-site@", "postgres@") + "%20-crole%3Dthe-site"
+    assert _place(assumed) not in {_place(address) for address in given.values()}
+    with psycopg.connect(other) as raw:
+        wanted = "SELECT system_identifier FROM pg_control_system()"
+        began = "SELECT extract(epoch from pg_postmaster_start_time())"
+        said = [str(raw.execute(one).fetchone()[0]) for one in (wanted, began)]  # type: ignore[index]
+    assert _place(other).split()[:2] == said
+
+
+def _place(address: str) -> str:
+    with psycopg.connect(address) as raw:
+        return places.place_of(raw)
+
+
+def test_a_server_that_does_not_say_which_it_is(
+    postgres: Server, memory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(places, "PLACE", "SELECT no_such_function()")
+    trial = create(postgres.new_url(), strategy=bet_se(0.1, 1.0))
+    assert len(trial.ask().assignments) == 1
+    assert not list(memory.iterdir())
+
+
+def test_meeting_points_of_servers_that_are_gone_are_removed(memory: Path) -> None:
+    path, new = (places.meeting_point("server", when) for when in ("long ago", "now"))
+    assert path is not None
+    assert new is not None
+    Path(f"{path}-line").touch()
+    os.utime(path, (0, 0))
+    places.clear()
+    assert [str(one) for one in memory.glob("*/*")] == [new]

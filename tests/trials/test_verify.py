@@ -2,6 +2,7 @@
 nothing else is needed.
 """
 
+import gc
 import json
 import os
 import subprocess
@@ -243,6 +244,9 @@ def test_files(tmp_path: Path) -> None:
     path.write_text(json.dumps(transcript), encoding="utf-8")
     assert verify_transcript(path) == verify_transcript(str(path)) == verify_transcript(transcript)
     assert verify_transcript(path).head == transcript["status"]["head"]
+    with pytest.raises(InvalidInputError):
+        verify_transcript(tmp_path / "nowhere.json")
+    assert gc.isenabled(), "garbage is collected again"
     twice = path.read_text().replace('"stopped": false', '"stopped": true, "stopped": false')
     bad = [
         "",

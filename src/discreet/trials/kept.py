@@ -181,7 +181,8 @@ class Kept:
                 with self._store.session(self.protocol.name, turn) as session:
                     self._catch_up(session)
                     self._seq, ledger, drew = -1, Ledger(session), False
-                    neighbours = Neighbours(turn, partial(self._holds, session))
+                    here = partial(self._store.same_place, session)
+                    neighbours = Neighbours(turn, here, partial(self._holds, session))
                     groups = in_groups([*jobs, *neighbours.jobs])
                     do = self._alone if len(groups) == 1 else self._try
                     while groups and not drew:

@@ -35,9 +35,10 @@ ASK, TELL = "ask", "tell"
 def note_of(trial: str, jobs: Sequence[Job[Any, Any]], seen: Head) -> Note:
     """What to write while these jobs wait; nothing if they are not for others to do."""
     small = sum(job.people for job in jobs) <= MOST_PEOPLE
-    ours = not small or any(job.kind not in (ASK, TELL) for job in jobs)
-    start = hashlib.sha256(f"{EDITION} {trial}".encode()).hexdigest()[:16]
-    return Note(start, None if ours else lambda: _written(jobs, seen))
+    kinds = {job.kind for job in jobs}
+    kind = kinds.pop() if len(kinds) == 1 and kinds <= {ASK, TELL} else ""
+    about = hashlib.sha256(f"{EDITION} {trial}".encode()).hexdigest()[:16]
+    return Note(about, kind, (lambda: _written(jobs, seen)) if small and kind else None)
 
 
 def done_by_others(turn: Turn | None, jobs: Sequence[Job[Any, Any]]) -> Head | None:
@@ -73,11 +74,13 @@ def _read_answer(said: dict[str, Any] | None) -> Batch | Told | None:
 
 
 class Neighbours:
-    """Who waits for the turn that we have."""
+    """Who waits for the turn that we have, to write `here` as we do."""
 
-    def __init__(self, turn: Turn | None, holds: Callable[[Head], bool]) -> None:
+    def __init__(
+        self, turn: Turn | None, here: Callable[[], bool], holds: Callable[[Head], bool]
+    ) -> None:
         self._turn = turn
-        letters = [] if turn is None else turn.take_letters()
+        letters = [] if turn is None else turn.take_letters(here)
         self._letters = [
             (letter, jobs)
             for letter in letters

@@ -105,6 +105,10 @@ class Store:
             yield Session(connection, name, self.dialect.locks_rows, self.dialect.clock)
             self._commit(connection)
 
+    def same_place(self, session: Session) -> bool:
+        """Whether a session writes where those would who wait for its turn."""
+        return self.dialect.same_place(session.connection)
+
     @contextmanager
     def reading(self, name: str) -> Iterator[Session]:
         """One consistent look at a trial."""
@@ -236,6 +240,7 @@ class Store:
             metadata.create_all(connection)
             self._migrate(connection)
             connection.commit()
+        self.close()  # a new connection knows the tables
 
     def _migrate(self, connection: sa.Connection) -> None:
         version = _version(connection)

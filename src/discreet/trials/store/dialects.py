@@ -14,10 +14,10 @@ from typing import Any, ClassVar
 import sqlalchemy as sa
 
 from discreet.errors import InvalidInputError, StoreError
+from discreet.trials.store import letters, places
 from discreet.trials.store import reasons as why
-from discreet.trials.store.guard import CLAIM, SHARE, Untold, claim_file
-from discreet.trials.store.idle import look_after
-from discreet.trials.store.letters import Letters
+from discreet.trials.store.guard import CLAIM, Untold, claim_file
+from discreet.trials.store.idle import begin, look_after
 from discreet.trials.store.opening import (
     BUSY_SECONDS,
     LOG,
@@ -102,8 +102,12 @@ class Dialect(ABC):
         """Set up each new connection of the engine."""
 
     def turn(self, note: Note | None = None) -> AbstractContextManager[Turn | None]:
-        """Whoever writes waits for those who came before; servers see to it."""
+        """Whoever writes waits for those who came before."""
         return contextlib.nullcontext()
+
+    def same_place(self, connection: sa.Connection) -> bool:
+        """Whether a transaction writes where those would who wait for its turn."""
+        return True
 
     @abstractmethod
     def claim(self, connection: sa.Connection) -> bool:
@@ -236,7 +240,7 @@ class SQLite(Dialect):
         """The file is whole by itself when nobody has it open."""
         with contextlib.suppress(sqlite3.Error):
             if file_at(self.place) == record.info["file"]:
-                Letters(self.place).clear()
+                letters.clear()
                 empty_log(connection, 0.0)
 
     def _check_file(self, _connection: Any, record: Any, _proxy: Any) -> None:
@@ -261,7 +265,7 @@ class SQLite(Dialect):
         """
         alone.exec_driver_sql("PRAGMA main.journal_mode = WAL")
         self._opening.has_log(_driver(alone), alone.info["file"])
-        Letters(self.place).clear()
+        letters.clear()
 
     def lock_schema(self, connection: sa.Connection) -> None:
         """Nothing: a writer has the whole file."""
@@ -270,7 +274,7 @@ class SQLite(Dialect):
         """Outcomes are overwritten where they are; old pages live on in the log until
         it is emptied, which readers can delay.
         """
-        Letters(self.place).clear()
+        letters.clear()
         return empty_log(_driver(alone), SCRUB_SECONDS)
 
     def code(self, error: Any) -> str | None:
@@ -314,6 +318,7 @@ class PostgreSQL(Dialect):
     def __init__(self, url: sa.URL) -> None:
         super().__init__(url)
         self._vacuum = Vacuum()
+        self._place = ""
 
     def check_url(self, url: sa.URL) -> sa.URL:
         """With the driver we have."""
@@ -324,6 +329,15 @@ class PostgreSQL(Dialect):
         """The user of the server, if the address names one."""
         return self.url.username or super().user
 
+    def turn(self, note: Note | None = None) -> AbstractContextManager[Turn | None]:
+        """For one trial, among processes of this user and machine: to share."""
+        here = note and places.meeting_point(self._place, note.trial)
+        return Line(here, BUSY_SECONDS).turn(note) if here else contextlib.nullcontext()
+
+    def same_place(self, connection: sa.Connection) -> bool:
+        """As the server says."""
+        return places.is_at(self._place, connection)
+
     def find(self, must_exist: bool) -> None:
         """Whether the server is there, connecting will say."""
 
@@ -332,14 +346,18 @@ class PostgreSQL(Dialect):
         return bool(connection.exec_driver_sql(CLAIM).scalar_one())
 
     def prepare(self, alone: sa.Connection) -> None:
-        """Nothing: a server is durable by its settings, and each connection sees to
-        it.
-        """
+        """A server is durable by its settings, and each connection sees to it."""
+        places.clear()
 
     def listen(self, engine: sa.Engine) -> None:
-        """Settings of a session are made when it begins."""
-        sa.event.listen(engine, "connect", _set_up_postgresql)
+        """Set up sessions when they begin, and look after them."""
+        sa.event.listen(engine, "connect", self._set_up)
         look_after(engine)
+
+    def _set_up(self, connection: Any, _record: Any) -> None:
+        """Settings of a session, and where it is."""
+        begin(connection, BUSY_SECONDS)
+        self._place = places.place_of(connection)
 
     def lock_schema(self, connection: sa.Connection) -> None:
         """Tables that are not there cannot be locked; a number of our own can."""
@@ -347,6 +365,7 @@ class PostgreSQL(Dialect):
 
     def scrub(self, alone: sa.Connection) -> bool:
         """Write the table anew, unless somebody would have to wait for it."""
+        letters.clear()
         return self._vacuum.rewrite(alone)
 
     def rights(self, connection: sa.Connection) -> Rights:
@@ -356,20 +375,6 @@ class PostgreSQL(Dialect):
     def code(self, error: Any) -> str | None:
         """Its SQLSTATE, such as 53100."""
         return getattr(error, "sqlstate", None)
-
-
-def _set_up_postgresql(connection: Any, _record: Any) -> None:
-    """Wait for others, but not for ever; a commit is on disk when it returns, whatever
-    the default is.
-    """
-    with connection.cursor() as cursor:
-        cursor.execute(f"SET lock_timeout = {BUSY_SECONDS * 1000:.0f}")
-        cursor.execute(SHARE)
-        cursor.execute(
-            "SELECT set_config('synchronous_commit', 'on', false) WHERE "
-            "current_setting('synchronous_commit') = 'off'"
-        )
-    connection.commit()
 
 
 DIALECTS: dict[str, type[Dialect]] = {"sqlite": SQLite, "postgresql": PostgreSQL}

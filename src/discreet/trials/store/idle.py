@@ -1,4 +1,6 @@
-"""Connections to a server that were left alone may have ended meanwhile."""
+"""Connections to a server: how they begin, and how those are noticed that have ended
+while nobody used them.
+"""
 
 import select
 import time
@@ -6,10 +8,26 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from discreet.trials.store.guard import SHARE
+
 IDLE = 1.0
 """Seconds after which the server is asked whether a connection still works: to ask each
 time costs a way there and back, for every call.
 """
+
+
+def begin(connection: Any, seconds: float) -> None:
+    """Wait for others, but not for ever; a commit is on disk when it returns, whatever
+    the default is.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(f"SET lock_timeout = {seconds * 1000:.0f}")
+        cursor.execute(SHARE)
+        cursor.execute(
+            "SELECT set_config('synchronous_commit', 'on', false) WHERE "
+            "current_setting('synchronous_commit') = 'off'"
+        )
+    connection.commit()
 
 
 def look_after(engine: sa.Engine) -> None:

@@ -109,12 +109,12 @@ class Letters:
         stem = f"{folder}/{time.monotonic_ns():020d}-{start}-{secrets.token_hex(8)}"
         with suppress(OSError):
             os.mkdir(folder, 0o700)
-        return _post(stem, text) if _is_our_own(folder) else None
+        return _post(stem, text) if is_our_own(folder) else None
 
     def take(self, start: str) -> list[Taken]:
         """The letters of a kind that others have written, once."""
         found = list[Taken]()
-        for stem in self._waiting():
+        for stem in _waiting(self._folder()):
             if start in stem and len(found) < MOST:
                 with suppress(OSError):
                     os.rename(stem + WAITING, stem + TAKEN)
@@ -122,20 +122,15 @@ class Letters:
                         found.append(Taken(stem, file.read()))
         return found
 
+    def anybody(self, start: str) -> bool:
+        """Whether there is a letter of a kind."""
+        return any(start in stem for stem in _waiting(self._folder()))
+
     def ring_first(self) -> None:
         """Tell the first one who waits that nobody has the turn."""
-        for stem in self._waiting():
+        for stem in _waiting(self._folder()):
             _ring(stem)
             return
-
-    def clear(self) -> None:
-        """Remove the letters of the dead, since an outcome may be in them, and the
-        folder if nobody waits.
-        """
-        for _ in self._waiting():
-            pass
-        with suppress(OSError):
-            os.rmdir(self._folder() or "")
 
     def _folder(self) -> str | None:
         """Where they are: of this file, and this user, and nobody else's to read."""
@@ -143,27 +138,45 @@ class Letters:
             return None
         try:
             file = os.stat(self.database)
-            return f"{MEMORY}/discreet-{os.geteuid()}-{file.st_dev}-{file.st_ino}"
+            return f"{MEMORY}/{_prefix()}{file.st_dev}-{file.st_ino}"
         except OSError:
             return None
 
-    def _waiting(self) -> Iterator[str]:
-        """The letters that wait, without their endings, the first one first; those of
-        the dead are removed on the way.
-        """
-        folder = self._folder()
-        if folder is None or not _is_our_own(folder):
-            return
-        try:
-            names = sorted(os.listdir(folder))
-        except OSError:
-            return
-        for name in names:
-            stem, end = os.path.splitext(f"{folder}/{name}")
-            if end != BELL and _is_dead(f"{folder}/{name}"):
-                _remove(stem)
-            elif end == WAITING:
-                yield stem
+
+def clear() -> None:
+    """Remove the letters of the dead, since an outcome may be in them, and the folders
+    in which nobody waits: of all databases, as one may never be opened again.
+    """
+    with suppress(OSError):
+        for name in os.listdir(MEMORY) if fcntl else []:
+            if name.startswith(_prefix()):
+                for _ in _waiting(f"{MEMORY}/{name}"):
+                    pass
+                with suppress(OSError):
+                    os.rmdir(f"{MEMORY}/{name}")
+
+
+def _prefix() -> str:
+    """What the names of this user's folders begin with."""
+    return f"discreet-{os.geteuid()}-"
+
+
+def _waiting(folder: str | None) -> Iterator[str]:
+    """The letters that wait, without their endings, the first one first; those of the
+    dead are removed on the way.
+    """
+    if folder is None or not is_our_own(folder):
+        return
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError:
+        return
+    for name in names:
+        stem, end = os.path.splitext(f"{folder}/{name}")
+        if end != BELL and _is_dead(f"{folder}/{name}"):
+            _remove(stem)
+        elif end == WAITING:
+            yield stem
 
 
 def _post(stem: str, text: bytes) -> Letter | None:
@@ -187,7 +200,7 @@ def _post(stem: str, text: bytes) -> Letter | None:
     return None
 
 
-def _is_our_own(folder: str) -> bool:
+def is_our_own(folder: str) -> bool:
     """Whether there is such a folder, into which nobody else can look or write."""
     try:
         found = os.lstat(folder)

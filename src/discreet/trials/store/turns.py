@@ -1,8 +1,8 @@
-"""Writers of a SQLite file take turns.
+"""Writers of a SQLite file, and of a trial on a server, take turns.
 
 SQLite's own lock lets whoever polls at the right moment in: with several processes some
 wait for seconds. In a line that the system keeps, each comes when it was there first.
-The line orders, and does not protect: that is still SQLite's lock.
+The line orders, and does not protect: that is still the database's lock.
 """
 
 import os
@@ -16,7 +16,7 @@ from discreet.trials.store.letters import PATIENCE, WAITING, Letter, Letters, Ta
 
 try:
     import fcntl
-except ImportError:  # not on every system: there SQLite's lock alone decides
+except ImportError:  # not on every system: there the database's lock alone decides
     fcntl = None  # type: ignore[assignment]
 
 LINE = "-line"
@@ -36,9 +36,12 @@ class Turn:
         self._taken = list[Taken]()
         self._answers = dict[Taken, bytes]()
 
-    def take_letters(self) -> list[Taken]:
-        """What others want who wait for their turn."""
-        self._taken = self._letters.take(self._start) if self._start else []
+    def take_letters(self, here: Callable[[], bool]) -> list[Taken]:
+        """What others want who wait for their turn, if we write `here`, where they
+        would.
+        """
+        if self._start and self._letters.anybody(self._start) and here():
+            self._taken = self._letters.take(self._start)
         return self._taken
 
     def reply(self, letter: Taken, answer: bytes) -> None:
@@ -56,10 +59,19 @@ class Turn:
 class Note(NamedTuple):
     """What to write to whoever has the turn, if we have to wait for ours."""
 
-    start: str
-    """What the names of letters begin with that we understand."""
+    trial: str
+    """Which one, in the names of files."""
+    kind: str
+    """Of what is wanted: whoever has the turn does what others want of the same kind,
+    which brings them into step. Empty: nothing that another could do.
+    """
     text: Callable[[], bytes] | None
-    """None: nothing that another could do."""
+    """None: it is too much for another to do."""
+
+    @property
+    def start(self) -> str:
+        """What is in the names of letters of this trial and kind."""
+        return f"{self.trial}-{self.kind}" if self.kind else ""
 
 
 class Line:
@@ -69,7 +81,7 @@ class Line:
         self.database = database
         self.path = f"{database}{LINE}"
         self.seconds = seconds
-        """How long to wait before one goes without a turn, and has SQLite decide."""
+        """How long to wait before one goes without a turn, to the database's lock."""
         self.letters = Letters(database)
 
     @contextmanager
