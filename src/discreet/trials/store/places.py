@@ -23,7 +23,7 @@ PLACE = (
     "SELECT concat_ws(' ', (pg_control_system()).system_identifier, "
     "extract(epoch from pg_postmaster_start_time()), inet_server_addr(), inet_server_port(), "
     f"(SELECT oid FROM pg_database WHERE datname = current_database()), {_TRIALS}::oid, "
-    f"session_user::regrole::oid, current_user::regrole::oid) WHERE {_TRIALS} IS NOT NULL"
+    f"quote_ident(session_user), quote_ident(current_user)) WHERE {_TRIALS} IS NOT NULL"
 )
 """The server, since when it runs, its database, its table of trials, and the roles."""
 UNUSED = 86_400.0
