@@ -33,7 +33,9 @@ def arms_shown(
 
 def left_out_words(shown: int, count: int, what: str = "arms") -> str:
     """How many are not shown; nothing if all are."""
-    return "" if shown == count else f"{shown} of {count:,} {what}; {count - shown:,} are left out"
+    missing = count - shown
+    verb = "is" if missing == 1 else "are"
+    return f"{shown} of {count:,} {what}; {missing:,} {verb} left out" if missing else ""
 
 
 def shown_words(count: int) -> str:

@@ -39,7 +39,7 @@ dt{margin-top:.9rem;font-weight:600}dd{margin:0 0 0 1rem}dd ul{margin:.2rem 0;pa
 .mark{border:1px solid;border-radius:3px;padding:0 .35rem;font-size:.8rem;white-space:nowrap}
 footer{margin-top:3rem;color:var(--soft);font-size:.85rem}
 @media print{body{font-size:10pt;max-width:none;padding:0}
-figure,tr,h3,dt,li,caption{break-inside:avoid}h2,h3,caption,thead{break-after:avoid}
+figure,tr,h3,dt,li,caption{break-inside:avoid}h2,h3,h2+p,caption,thead{break-after:avoid}
 .figures{grid-template-columns:1fr 1fr}figure{margin:0 0 .6rem}
 .scroll{overflow:visible}nav{display:none}
 table{font-size:8.5pt}table.wide{font-size:6.5pt}th,td{padding:.1rem .3rem}

@@ -32,6 +32,8 @@ MANY_LOOKS = 50
 """Looks from which intervals are drawn as bands, not one by one."""
 ROW, LINE = 0.17, 0.16
 """Inches of an arm's row of releases, and of a line of a label."""
+PALENESS = 0.6
+"""Of intervals, which are many."""
 DODGE = 0.02
 """The largest distance of two arms' intervals, as a share of the axis."""
 SHORT = 14
@@ -114,9 +116,9 @@ def _draw_interval(
     fresh = path.released[:, arm]
     span = max(2.0, float(path.samples[-1] / path.samples[0]))
     x = path.samples[fresh] * span**beside
-    axes.vlines(x, low[fresh], high[fresh], color=color, lw=0.6)
+    axes.vlines(x, low[fresh], high[fresh], color=color, lw=0.6, alpha=PALENESS)
     for end in (low, high):
-        axes.plot(x, end[fresh], ls="", marker="_", ms=5, mew=0.6, color=color)
+        axes.plot(x, end[fresh], ls="", marker="_", ms=4, mew=0.6, color=color, alpha=PALENESS)
 
 
 def _mean_limits(axes: "Axes", path: "RunPath", shown: list[int]) -> None:

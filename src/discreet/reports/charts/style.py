@@ -9,6 +9,7 @@ in black and white says the same.
 import functools
 import io
 import math
+import threading
 import unicodedata
 from collections.abc import Callable, Sequence
 from itertools import pairwise
@@ -79,6 +80,9 @@ RC: Any = {
 }
 
 
+DRAWING = threading.RLock()
+
+
 class Look(NamedTuple):
     """How one of several lines is told from the others."""
 
@@ -104,7 +108,9 @@ def require_matplotlib() -> None:
 
 
 def styled(draw: Callable[P, T]) -> Callable[P, T]:
-    """Draw with our settings, and leave matplotlib's as they were."""
+    """Draw with our settings, and leave matplotlib's as they were. They belong to the
+    whole process, so threads draw one after another.
+    """
 
     @functools.wraps(draw)
     def inner(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -112,7 +118,7 @@ def styled(draw: Callable[P, T]) -> Callable[P, T]:
         import matplotlib as mpl
         import matplotlib.figure
 
-        with mpl.rc_context(RC):
+        with DRAWING, mpl.rc_context(RC):
             drawn = draw(*args, **kwargs)
             if isinstance(drawn, mpl.figure.Figure):
                 spare_ticks(drawn)

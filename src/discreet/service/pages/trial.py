@@ -6,6 +6,7 @@ from typing import Any
 
 from starlette.responses import PlainTextResponse, Response
 
+from discreet.reports.arms import shown_words
 from discreet.reports.conduct import (
     act_rows,
     arm_notes,
@@ -127,6 +128,7 @@ def _arms(home: Home, said: Mapping[str, Any], trial: Trial) -> dict[str, Any]:
     ]
     return {
         "arms": rows,
+        "which": shown_words(len(rows)),
         "level": level,
         "intervals": interval_words(said, level) if intervals else "",
         "outcomes": protocol.outcome_words,
