@@ -190,6 +190,10 @@ def test_closing_deletes_no_log(trial: Trial, file: Path) -> None:
     raw, _ = opening.Opening(str(file)).connect({})
     raw.close()
     assert log.stat().st_ino == inode
+    file.chmod(0o660)
+    trial.status()
+    trial.close()
+    assert not log.exists(), "others could not write to the log of whoever came first"
 
 
 def test_an_empty_file_is_not_opened(trial: Trial, file: Path) -> None:

@@ -68,7 +68,9 @@ class Opening:
         self.new = False
         """Whether a file with nothing in it may become a database."""
         self.keeps = True
-        """Whether the log stays when the file is closed."""
+        """Whether the log stays when the file is closed, if only its owner may write to
+        it: others could not write to the owner's log.
+        """
         self._logs: dict[Place, Place] = {}
         """Of each log that was seen, the file that it belongs to."""
 
@@ -80,7 +82,7 @@ class Opening:
             try:
                 connection = sqlite3.connect(f"{_uri(self.path)}?mode=rw", uri=True, **options)
                 if self._unmoved(before):  # nothing was looked into up to here
-                    self._set_up(connection)
+                    self._set_up(connection, self.keeps and not before.st_mode & 0o022)
                     if self._unmoved(before):
                         self._note_log(place_of(before))
                         return connection, place_of(before)
@@ -94,13 +96,13 @@ class Opening:
 
     def has_log(self, connection: sqlite3.Connection, file: Place) -> None:
         """From now on a file that was new has a log."""
-        self._keep_log(connection)
+        _keep_log(connection)
         self._note_log(file)
         self.new = False
 
     def let_go(self, connection: sqlite3.Connection) -> None:
         """Have the log deleted when the file is closed, by whoever has it alone."""
-        if self.keeps:
+        if _has_keeper(connection):
             connection.execute(f"DETACH DATABASE {KEEPER}")
 
     def _look(self) -> os.stat_result:
@@ -119,7 +121,7 @@ class Opening:
             raise RefusedError(why.FOREIGN_LOG)
         return found
 
-    def _set_up(self, connection: sqlite3.Connection) -> None:
+    def _set_up(self, connection: sqlite3.Connection, keeps: bool) -> None:
         """Before everything else wait for others; then durable, and deleted means
         overwritten.
         """
@@ -127,15 +129,10 @@ class Opening:
         wait = f"busy_timeout = {BUSY_SECONDS * 1000:.0f}"
         for pragma in (wait, "synchronous = FULL", "secure_delete = ON"):
             connection.execute(f"PRAGMA {pragma}").fetchall()
-        if self.keeps:
+        if keeps:
             connection.execute(f"ATTACH DATABASE ? AS {KEEPER}", (f"{_uri(self.path)}?mode=ro",))
         connection.execute("SELECT count(*) FROM main.sqlite_master").fetchall()
-        self._keep_log(connection)
-
-    def _keep_log(self, connection: sqlite3.Connection) -> None:
-        """Once the file has a log: have the keeper look into it."""
-        if self.keeps:
-            connection.execute(f"SELECT count(*) FROM {KEEPER}.sqlite_master").fetchall()
+        _keep_log(connection)
 
     def _unmoved(self, before: os.stat_result) -> bool:
         """Whether a file is where it was: if it was moved and moved back, or written
@@ -150,6 +147,16 @@ class Opening:
         log = file_at(self.path + LOG)
         if log is not None:
             self._logs[log] = file
+
+
+def _has_keeper(connection: sqlite3.Connection) -> bool:
+    return any(row[1] == KEEPER for row in connection.execute("PRAGMA database_list").fetchall())
+
+
+def _keep_log(connection: sqlite3.Connection) -> None:
+    """Once the file has a log: have the keeper look into it."""
+    if _has_keeper(connection):
+        connection.execute(f"SELECT count(*) FROM {KEEPER}.sqlite_master").fetchall()
 
 
 def empty_log(connection: sqlite3.Connection, seconds: float) -> bool:
