@@ -143,7 +143,7 @@ CLAIMS = [
     ),
     Claim(
         "docs/strategies.md",
-        rf"still took fewer samples, {N} to {N} of them, but for (mu\d)",
+        rf"still took fewer samples, {N} to {N} of them, except on (mu\d)",
         lambda: [
             *ends((ratio for ratio in bets_to_bernoulli().values() if ratio < 1), ".2f"),
             *(name for name, ratio in bets_to_bernoulli().items() if ratio >= 1),
