@@ -4,6 +4,7 @@ spreadsheet or a browser would run.
 
 import io
 import json
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,11 @@ def test_every_frame_is_written_and_read_back(shown: dict[str, Any], tmp_path: P
     for name, frame in frames(shown).items():
         assert not any(kind.is_nested() for kind in frame.dtypes), name
         frame.write_csv(tmp_path / "frame.csv")
+        frame.write_excel(tmp_path / "frame.xlsx")
+        with zipfile.ZipFile(tmp_path / "frame.xlsx") as book:
+            sheet = book.read("xl/worksheets/sheet1.xml").decode()
+        assert sheet.count("<row ") == 1 + len(frame), name
+        assert "<f>" not in sheet, name  # a formula
         for again in (
             pl.read_csv(tmp_path / "frame.csv", infer_schema_length=None),
             pl.read_csv(io.StringIO(csv_text(frame)), infer_schema_length=None),
@@ -91,13 +97,14 @@ def test_no_text_is_a_formula(shown: dict[str, Any]) -> None:
             texts = [text for text in row if text and text[0] in "=+@"]
             assert not texts, name
     assert f"'{FORMULA}" in csv_text(shown["status"].to_frame())
-    assert csv_text(pl.DataFrame({"=a": [-1.5]})) == "'=a\n-1.5\n"
+    mixed = pl.DataFrame({"=a": [-1.5, None], "b": [True, None]})
+    assert csv_text(mixed) == "'=a,b\n-1.5,TRUE\n,\n"
 
 
 @pytest.mark.parametrize("name", ["results", "plan", "bounds", "no ε", "status"])
 def test_a_notebook_shows_names_as_text(shown: dict[str, Any], name: str) -> None:
     text = shown[name]._repr_html_()
-    assert text.startswith("<table>")
+    assert "<table" in text
     assert "<script" not in text
     if name in ("bounds", "status"):
         assert "&lt;script&gt;" in text

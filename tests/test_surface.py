@@ -18,7 +18,7 @@ from tests.support.tree import commands
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "discreet"
 HEAVY = {"numba", "scipy", "matplotlib", "polars", "sqlalchemy", "opendp", "distributed", "httpx"}
-HEAVY |= {"starlette", "uvicorn", "msgspec", "jinja2", "prometheus_client", "segno"}
+HEAVY |= {"IPython", "starlette", "uvicorn", "msgspec", "jinja2", "prometheus_client", "segno"}
 KEEPERS = {
     "numba": {"simulation/compile"},
     "matplotlib": {"reports/charts"},
@@ -28,6 +28,7 @@ KEEPERS = {
     "scipy": set(),
     "distributed": {"studies/run"},
     "rich": {"reports/terminal", "cli/progress"},
+    "IPython": {"notebook"},
     **{
         library: {"service"}
         for library in ("starlette", "uvicorn", "msgspec", "jinja2", "prometheus_client", "segno")

@@ -40,6 +40,7 @@ if (
     from discreet.instance import Drifting as Drifting
     from discreet.instance import Instance as Instance
     from discreet.instance import benchmarks as benchmarks
+    from discreet.notebook import notebook_bar as notebook_bar
     from discreet.planning.plan import Plan as Plan
     from discreet.planning.plan import plan as plan
     from discreet.planning.ranges import RangeCost as RangeCost

@@ -1,13 +1,15 @@
-"""Tables for other programs: frames whose cells hold one value each, CSV that no
-spreadsheet computes with, and a small table for a notebook.
+"""Tables for other programs: frames whose cells hold one value each, and CSV that no
+spreadsheet computes with.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from html import escape
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from discreet.errors import MissingExtraError
 from discreet.files import write
+from discreet.notebook import html_table
 
 if TYPE_CHECKING:
     import polars as pl
@@ -16,8 +18,6 @@ FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠", "\t", "\r")
 """With what a cell begins that a spreadsheet would compute, some by wide signs too."""
 ENDS = ("low", "high")
 """The columns of an interval, after its name."""
-FEW = 20
-"""So many rows are shown in a notebook."""
 Row = dict[str, Any]
 """One value a column."""
 
@@ -100,6 +100,12 @@ def flat(fields: Mapping[str, Any]) -> Row:
     return found
 
 
+def require_polars() -> None:
+    """Say what to install, before work is done whose result could not be kept."""
+    if find_spec("polars") is None:
+        raise MissingExtraError("tables and Parquet files need polars: pip install polars")
+
+
 def frame_of(rows: Sequence[Row], columns: Iterable[str] = ()) -> "pl.DataFrame":
     """A frame of flat rows, which need not have the same columns; those named here are
     there in any case, also where there is no row.
@@ -139,12 +145,16 @@ def cell(text: str) -> str:
 
 
 def csv_text(frame: "pl.DataFrame") -> str:
-    """A frame as CSV, where no text and no column is a formula."""
+    """A frame as CSV, where no text and no column is a formula; TRUE and FALSE are
+    written as R and spreadsheets read them.
+    """
     import polars as pl
 
     texts = [name for name, kind in frame.schema.items() if kind == pl.String]
+    flags = [name for name, kind in frame.schema.items() if kind == pl.Boolean]
     safe = frame.with_columns(
-        frame[name].map_elements(cell, return_dtype=pl.String) for name in texts
+        *(frame[name].map_elements(cell, return_dtype=pl.String) for name in texts),
+        *(frame[name].cast(pl.String).str.to_uppercase() for name in flags),
     )
     return safe.rename({name: cell(name) for name in safe.columns}).write_csv()
 
@@ -154,34 +164,3 @@ def write_csv(path: str, frame: "pl.DataFrame", private: bool = False) -> None:
     read.
     """
     write(path, csv_text(frame), private=private)
-
-
-# --- notebooks ------------------------------------------------------------------------
-
-
-def html_table(title: str, rows: Sequence[Row], whole: Row, shown: Sequence[str]) -> str:
-    """A small table with these columns, where there are such, of the first rows; those
-    of the whole stand above it. Everything is escaped, and there is no script.
-    """
-    names = [name for name in shown if any(row.get(name) is not None for row in rows)]
-    said = [name for name in shown if name not in names and whole.get(name) is not None]
-    words = [title, *(f"{name}: {_shown(whole[name])}" for name in said)]
-    if len(rows) > FEW:
-        words.append(f"the first {FEW} of {len(rows)} rows")
-    lines = [[_shown(row.get(name)) for name in names] for row in rows[:FEW]]
-    body = "".join(f"<tr>{_cells('td', line)}</tr>" for line in lines if line)
-    return (
-        f"<table><caption>{escape('; '.join(words))}</caption>"
-        f"<thead><tr>{_cells('th', names)}</tr></thead><tbody>{body}</tbody></table>"
-    )
-
-
-def _cells(tag: str, texts: Sequence[str]) -> str:
-    return "".join(f"<{tag}>{escape(text)}</{tag}>" for text in texts)
-
-
-def _shown(value: Any) -> str:
-    """A value for people."""
-    if value is None:
-        return "–"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)

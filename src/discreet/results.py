@@ -12,7 +12,8 @@ import numpy as np
 
 from discreet.arrays import Flags, Floats, Ints
 from discreet.errors import InvalidInputError
-from discreet.frames import flat, html_table
+from discreet.frames import flat
+from discreet.notebook import html_table
 from discreet.statistics import clopper_pearson
 from discreet.validate import check_path, named, one_line, quoted, real
 

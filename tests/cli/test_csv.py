@@ -4,6 +4,7 @@ and it spoils no file.
 
 import json
 import stat
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +118,31 @@ def test_every_answer_is_a_table(trial: Trial) -> None:
         Path("table.csv").unlink()
 
 
+def test_what_a_small_install_leaves_out_is_named(
+    trial: Trial, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Live trials need neither library; what does says so before it works."""
+    for library in ("polars", "numba"):
+        monkeypatch.setitem(sys.modules, library, None)
+    monkeypatch.delitem(sys.modules, "discreet.simulation.compile", raising=False)
+    for call in (["ask", "dose", "--site", "x"], ["status", "dose"], ["verify", "dose"]):
+        done = command("trial", *call)
+        assert done.exit_code == 0, done.output
+    runs = ("simulate", *ARMS, "--strategy", "bet-se", "--runs", "2")
+    past = ("bounds", "--data", "study.toml", "--arm", "a", "--outcome", "b")
+    for words, library in {
+        ("bounds", *ARMS, "--csv", "a.csv"): "polars",
+        (*runs, "--out", "a.parquet"): "polars",
+        ("sweep", "study.toml", "--out", "a"): "polars",
+        past: "polars",
+    }.items():
+        done = command(*words)
+        assert done.exit_code == 1, (words, done.output)
+        assert done.output.rstrip().endswith(f"pip install {library}")
+        assert len(done.output.splitlines()) == 1
+    assert not {"a", "a.csv", "a.parquet"} & {path.name for path in Path().iterdir()}
+
+
 def test_an_empty_list_has_its_columns(trial: Trial) -> None:
     done = command("trial", "open", "dose", "--csv", "table.csv")
     assert done.exit_code == 0, done.output
@@ -135,7 +161,8 @@ def test_the_record_is_exported(trial: Trial) -> None:
 
 def test_no_file_is_spoilt(trial: Trial) -> None:
     Path("dose.json").write_text(json.dumps(trial.transcript()))
-    before = {path: path.read_bytes() for path in Path().iterdir()}
+    names = {path.name for path in Path().iterdir()}
+    before = {path: path.read_bytes() for path in Path().glob("*.[jt]*")}
     runs = ("simulate", *ARMS, "--strategy", "bet-se")
     kept = "discreet-trials.db"
     for words, why in {
@@ -151,4 +178,6 @@ def test_no_file_is_spoilt(trial: Trial) -> None:
         done = command(*words)
         assert done.exit_code == 2, words
         assert why in done.output
-    assert {path: path.read_bytes() for path in Path().iterdir()} == before
+    assert {path: path.read_bytes() for path in Path().glob("*.[jt]*")} == before
+    assert {path.name for path in Path().iterdir()} == names
+    assert trial.verify().intact

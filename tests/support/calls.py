@@ -116,6 +116,7 @@ def makers() -> dict[str, Call]:
             gap_scenarios(3, 0.1, 0.5).hardest,
             {"epsilons": [1.0], "trust": "global"},
         ),
+        "notebook_bar": (discreet.notebook_bar, {"title": "planning"}),
         "suggest_range": (discreet.suggest_range, {"values": [1.0, 2.0], "room": 0.1}),
         "adap_tt": (discreet.adap_tt, plain),
         "adap_tt_star": (discreet.adap_tt_star, plain),

@@ -31,6 +31,8 @@ UNKNOWN = re.compile(r"(No such (?:option|command):? '?-*[a-z-]*)[^a-z' .-][^' ]
 """What was typed too much, or ran into another word, may be somebody's outcome: it is
 not repeated.
 """
+LEFT_OUT = ("numba", "polars")
+"""Libraries of the base that somebody who does not need them may have taken out."""
 LONGEST = 2000
 """Characters of a line on stderr."""
 
@@ -63,6 +65,11 @@ class OneLine(click.Group):
             ctx.exit(2 if isinstance(error, InvalidInputError) else 1)
         except click.UsageError as error:
             _refuse(ctx, error)
+        except ModuleNotFoundError as error:
+            if error.name not in LEFT_OUT:
+                raise
+            _say(f"this needs {error.name}, which is not installed: pip install {error.name}")
+            ctx.exit(1)
         except KeyboardInterrupt:
             _say("stopped. If something was not shown, it is safe to give the command again.")
             ctx.exit(130)

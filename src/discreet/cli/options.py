@@ -329,6 +329,9 @@ def _check_table(path: str, ctx: click.Context) -> None:
         named = isinstance(one.type, click.Path) and one.name != "table" and other is not None
         if named and same_file(path, str(other)):
             raise InvalidInputError("--csv needs a file of its own: another option names this one")
+    from discreet.frames import require_polars
+
+    require_polars()
     check_writable(path)
     if is_database(path):
         raise InvalidInputError(f"cannot write {path}: it is a database. Give another file")

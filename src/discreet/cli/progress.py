@@ -2,6 +2,7 @@
 line.
 """
 
+import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,11 +11,14 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.progress import TaskID
 
     from discreet.arrays import Progress
     from discreet.studies.run import Step
 
+KERNEL = "JPY_PARENT_PID"
+"""Set for whatever a notebook's kernel starts."""
 PATIENCE = 1.0
 """Seconds of work before a bar is shown."""
 
@@ -22,6 +26,15 @@ PATIENCE = 1.0
 def tell(words: str) -> None:
     """A line of ours."""
     click.echo(f"discreet: {words}", err=True)
+
+
+def terminal() -> "Console":
+    """Where bars are drawn. What is started from a cell of a notebook has a terminal
+    that is none: the cell would keep every state of a bar.
+    """
+    from rich.console import Console
+
+    return Console(stderr=True, force_terminal=False if KERNEL in os.environ else None)
 
 
 @contextmanager
@@ -40,10 +53,9 @@ def progress_bar(title: str, quiet: bool = False) -> Iterator["Progress"]:
     """A bar, once the work has taken more than a second and if a person is watching;
     none if it is to be quiet.
     """
-    from rich.console import Console
     from rich.progress import Progress as Bars
 
-    console = Console(stderr=True)
+    console = terminal()
     bar = Bars(console=console, transient=True)
     task = bar.add_task(title, total=None)
     later = threading.Timer(PATIENCE, bar.start)
@@ -60,11 +72,10 @@ def progress_bar(title: str, quiet: bool = False) -> Iterator["Progress"]:
 @contextmanager
 def sweep_bar() -> Iterator[Callable[["Step"], None] | None]:
     """Two bars, for all cells and for the one at work, if a person is watching."""
-    from rich.console import Console
     from rich.markup import escape
     from rich.progress import Progress as Bars
 
-    console = Console(stderr=True)
+    console = terminal()
     if not console.is_terminal:
         yield None
         return

@@ -116,6 +116,7 @@ def simulate(
     """Simulate a strategy on arms that you describe. The command shows how many samples
     the strategy takes, how often it is wrong, and how often it does not stop.
     """
+    from discreet.frames import require_polars
     from discreet.simulation import engine
     from discreet.strategies.presets import expecting, told
 
@@ -127,6 +128,7 @@ def simulate(
     if gaussian is not None:
         strategy = told(strategy, gaussian)
     if out is not None:
+        require_polars()
         check_writable(out)
     with quiet_warnings(), progress_bar(f"{strategy.name} on {instance.arms} arms") as progress:
         results = engine.simulate(

@@ -39,9 +39,11 @@ def sweep(
     """
     from contextlib import nullcontext
 
+    from discreet.frames import require_polars
     from discreet.studies.run import dask_executor, run_study
     from discreet.studies.study import Study
 
+    require_polars()
     wanted = Study.from_toml(study)
     if address is not None and threads is not None:
         raise InvalidInputError(
@@ -127,8 +129,10 @@ def reproduce(
     all of the paper's strategies; the report says what agrees and what does not. With
     --study the report is about what the paper's theorems say.
     """
+    from discreet.frames import require_polars
     from discreet.reports import paper, questions
 
+    require_polars()
     if name != "samples" and (trust != "both" or all_local):
         raise InvalidInputError("--trust and --all-local belong to the study of samples")
     check_report(None, pdf)

@@ -254,28 +254,29 @@ def run_paper(
     are added. `progress(step)` is called as runs are done, `say(words)` when there is
     something to tell.
     """
-    tell: Say = say or (lambda words: None)
     studies = scope.studies()
     prepare(folder, studies)
-    tell(
-        f"{sum(len(study.cells) for study in studies.values())} cells of {scope.runs} runs: "
-        f"{', '.join(scope.instances)}, δ = {DELTA:g}, in {folder}"
-    )
-    table = _simulate(folder, scope, studies, progress, tell)
+    if say is not None:
+        cells = sum(len(study.cells) for study in studies.values())
+        say(
+            f"{cells} cells of {scope.runs} runs: {', '.join(scope.instances)}, δ = {DELTA:g}, in "
+            f"{folder}"
+        )
+    table = _simulate(folder, scope, studies, progress, say)
     write_table(folder, table)
     return table
 
 
 def _simulate(
-    folder: Path, scope: Scope, studies: dict[str, Study], progress: OnStep | None, tell: Say
+    folder: Path, scope: Scope, studies: dict[str, Study], progress: OnStep | None, say: Say | None
 ) -> "pl.DataFrame":
     """One table of all parts."""
     import polars as pl
 
     tables = list[pl.DataFrame]()
     for part, study in studies.items():
-        if part.startswith("local"):
-            _announce(part, tables[0], study, tell)
+        if part.startswith("local") and say is not None:
+            _announce(part, tables[0], study, say)
         found = run_part(folder, studies, part, progress)
         tables.append(_with_authors(found, scope.runs) if part == "global" else found)
     return pl.concat(tables)
