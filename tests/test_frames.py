@@ -86,6 +86,10 @@ def test_rows(shown: dict[str, Any]) -> None:
     rows = made["plan"]
     assert rows["samples_median"].count() == 2
     assert rows["days_median"].count() == len(shown["plan"].ways)
+    of = dict(rows.group_by("table").len().iter_rows())
+    lists = ("no_privacy", "per_epsilon", "ways", "power", "affordable")
+    assert of == {name: len(getattr(shown["plan"], name)) for name in lists}
+    assert {"gap", "right_interval_low", "epsilon_interval_high"} < set(rows.columns)
     assert set(rows["trust"].drop_nulls()) == {"global", "none"}
     runs = made["results"]
     assert (runs["pulls_0"] + runs["pulls_1"]).to_list() == runs["samples"].to_list()

@@ -20,7 +20,7 @@ SOURCE = ROOT / "src" / "discreet"
 HEAVY = {"numba", "scipy", "matplotlib", "polars", "sqlalchemy", "opendp", "distributed", "httpx"}
 HEAVY |= {"IPython", "starlette", "uvicorn", "msgspec", "jinja2", "prometheus_client", "segno"}
 KEEPERS = {
-    "numba": {"simulation/compile"},
+    "numba": {"simulation/compile", "simulation/hearing"},
     "matplotlib": {"reports/charts"},
     "sqlalchemy": {"trials/store"},
     "opendp": {"trials/mechanisms"},

@@ -12,3 +12,5 @@ Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 Progress = Callable[[int, int], None]
 """Called now and then with how much is done, and of how much."""
+Doing = Callable[[str], None]
+"""Called with what is done next, in words."""

@@ -19,6 +19,8 @@ KINDS = {"fixed": FIXED, "exponential": EXPONENTIAL}
 ENROLMENTS = ("waiting", "continuous")
 RELEASES = ("complete", "clock")
 MOST_DAYS = 1e9
+MONTH = 365.25 / 12
+"""Days of a month, on average."""
 
 
 class Delay(NamedTuple):

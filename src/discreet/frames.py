@@ -24,22 +24,30 @@ Row = dict[str, Any]
 
 class Tabular(ABC):
     """What can be had as a table: a row for each entry of the lists `rows` of
-    `to_dict`, and in every row what is said of the whole. Other lists of entries are
-    tables of their own, and left out.
+    `to_dict`, then of the lists `more`, which a notebook does not show; and in every
+    row what is said of the whole. Where there are several lists, the column `table`
+    says of which one it is. Other lists of entries are tables of their own, and left
+    out.
 
     `called` is what the column `name` is called, of an entry and of the whole; `shown`
     are the columns that a notebook shows, those of them that there are.
     """
 
     _rows: ClassVar[list[str]]
+    _more: ClassVar[list[str]]
     _called: ClassVar[tuple[str, str]]
     _shown: ClassVar[list[str]]
 
     def __init_subclass__(
-        cls, rows: str = "", called: tuple[str, str] = ("name", "name"), shown: str = ""
+        cls,
+        rows: str = "",
+        called: tuple[str, str] = ("name", "name"),
+        shown: str = "",
+        more: str = "",
     ) -> None:
-        """Both are names with spaces between them."""
-        cls._rows, cls._called, cls._shown = rows.split(), called, shown.split()
+        """Lists and columns are names with spaces between them."""
+        cls._rows, cls._more, cls._shown = rows.split(), more.split(), shown.split()
+        cls._called = called
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
@@ -49,17 +57,22 @@ class Tabular(ABC):
         """A polars DataFrame with one value a cell: intervals are two columns, `…_low`
         and `…_high`, and what each arm has is a column for each, counted from 0.
         """
-        rows, whole = self._parts()
+        rows, whole = self._parts(self._rows + self._more)
         return frame_of([{**row, **whole} for row in rows])
 
     def _repr_html_(self) -> str:
         """A small table, for a notebook."""
-        return html_table(type(self).__name__, *self._parts(), self._shown)
+        return html_table(type(self).__name__, *self._parts(self._rows), self._shown)
 
-    def _parts(self) -> tuple[list[Row], Row]:
-        """Flat rows, one at least, and what is said of the whole."""
+    def _parts(self, lists: list[str]) -> tuple[list[Row], Row]:
+        """Flat rows of these lists, one at least, and what is said of the whole."""
         fields = self.to_dict()
-        entries = [entry for key in self._rows for entry in fields.pop(key, ())]
+        several = len(self._rows) > 1
+        entries = [
+            {**({"table": key} if several else {}), **entry}
+            for key in lists
+            for entry in fields.pop(key, ())
+        ]
         own, whole = self._called
         about = {key: value for key, value in fields.items() if not _is_table(value)}
         rows = [_renamed(flat(entry), own) for entry in entries or [{}]]

@@ -119,8 +119,8 @@ class Sampled(Instance):
         )
         raise TiedBestArmError(
             f"the past outcomes of {listed(tied, 5)} have the same mean, so a plan has no best "
-            f"arm: {cause}leave out all but one of them, or simulate bet-se with an indifference "
-            "gap (discreet simulate --zeta)"
+            f"arm: {cause}leave out all but one of them, or give bet-se a zeta, a difference too "
+            "small to matter (--zeta)"
         )
 
     @property

@@ -63,10 +63,10 @@ def is_word(value: object, words: Container[str]) -> bool:
     return isinstance(value, str) and value in words
 
 
-def check_progress(progress: object) -> None:
+def check_progress(progress: object, name: str = "progress") -> None:
     """Refuse what cannot be called to tell of progress, before the work is done."""
     if progress is not None and not callable(progress):
-        raise InvalidInputError(f"progress must be a function, or None; got {quoted(progress)}")
+        raise InvalidInputError(f"{name} must be a function, or None; got {quoted(progress)}")
 
 
 def check_epsilon(epsilon: float) -> float:

@@ -4,6 +4,7 @@ privacy a budget affords.
 
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,8 @@ from discreet import (
     ttucb,
 )
 from discreet.cli import main
-from discreet.planning.budget import TOLERANCE
+from discreet.planning.budget import TOLERANCE, Budget
+from discreet.planning.simulations import Simulations
 from discreet.reports.plan import plan_page
 from discreet.reports.plan_text import show_plan
 
@@ -214,6 +216,44 @@ class TestBudget:
         assert epsilon / (1 + TOLERANCE) <= low * 1.001 < epsilon
         assert share(low) < 0.8
 
+    def test_the_interval_holds_the_limit(self) -> None:
+        """Each of twelve seeds may miss it with probability 0.05, so four or more do
+        with less than 0.003. By 40 000 trials the limit lies between the two numbers.
+        """
+        low, high, missed = 0.10096, 0.10124, 0
+        for seed in range(12):
+            purse = Budget(Simulations(60, seed, None), {"two": Bernoulli((0.2, 0.8))}, 200, 0.9)
+            found = purse.affordable(lambda epsilon: bet_se(0.1, epsilon))
+            least, most = found.epsilon_interval
+            assert least is not None
+            assert most is not None
+            assert found.epsilon is not None
+            assert least < found.epsilon < most < 2 * least
+            missed += least > high or most < low
+        assert missed < 4
+
+    def test_the_interval_is_of_fresh_trials_and_of_all_scenarios(self) -> None:
+        arms = {"easy": EASY, "hard": Bernoulli((0.5, 0.7, 0.6))}
+        simulations = Simulations(200, 0, None)
+        purse = Budget(simulations, arms, 900, 0.8)
+        found = purse.affordable(lambda epsilon: bet_se(0.05, epsilon))
+        assert found.epsilon is None  # the harder one
+        found = Budget(simulations, arms, 9000, 0.8).affordable(lambda e: bet_se(0.05, e))
+        assert found.example is not None
+        assert found.example.scenario == "hard"
+        fresh = {
+            (results.spec["first_run"], results.spec["strategy"]["epsilon"])
+            for results in simulations.known.values()
+            if "first_run" in results.spec
+        }
+        assert len({first for first, _ in fresh}) == len(fresh)
+        assert {level for _, level in fresh} >= set(found.epsilon_interval)
+        assert found.to_dict()["epsilon_interval"] == list(found.epsilon_interval)
+
+    def test_too_few_trials_leave_an_end_open(self) -> None:
+        found = plan(EASY, 1.0, 0.05, runs=20, budget=900, probability=0.99).affordable[0]
+        assert found.epsilon_interval[1] is None
+
     def test_more_people_afford_more_privacy(self) -> None:
         found = [
             plan(EASY, 1.0, 0.05, runs=50, budget=n).affordable_epsilon for n in (800, 2000, 10**12)
@@ -287,6 +327,27 @@ class TestCommand:
             if line.startswith("  "):
                 assert not line.rstrip().endswith("…")
 
+    @pytest.mark.parametrize("width", [64, 80, 200])
+    @pytest.mark.parametrize("most", [(), ("--max-people", "150")])
+    def test_columns_are_those_that_are_explained(
+        self, width: int, most: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """And no lower bound stands beside a mean that the maximum has cut."""
+        tables: list[tuple[list[str], list[list[str]]]] = []
+        monkeypatch.setenv("COLUMNS", str(width))
+        monkeypatch.setattr(
+            "discreet.reports.plan_text.show_grid",
+            lambda heads, rows, *_, **__: tables.append((heads, rows)),
+        )
+        result = run("--means", "0.3,0.7", "--epsilon", "0.1,0.2", "--runs", "10", *most)
+        heads, rows = tables[0]
+        names = [head.strip().replace("\n", " ") for head in heads]
+        explained = re.findall(r"'([^']+)':", " ".join(result.stdout.split()))
+        assert explained == [name for name in names if name != "ε"]
+        assert ("hits 150" in names) == bool(most)
+        if most and width == 200:
+            assert [row[names.index("at least")] == "–" for row in rows] == [False, True, True]
+
     @pytest.mark.parametrize(
         ("arguments", "words"),
         [
@@ -359,11 +420,15 @@ class TestThePage:
         assert result.exit_code == 0, result.output
         found, html = json.loads(result.stdout), page.read_text()
         assert "results" not in found["per_epsilon"][0]
-        assert html.count("<svg") == 4
+        assert html.count("<svg") == 5
+        epsilon = found["recommended"]["epsilon"]
+        assert epsilon == found["affordable_epsilon"]
         for words in (
             "The answer",
             "People and privacy",
-            "How a trial at ε = 0.5 may go",
+            "How likely an answer is",
+            f"How a trial at ε = {epsilon:.3g} may go",
+            "This ε is what a budget of 900 people affords.",
             "Budget, bet-se",
             "hits 2,000",
         ):
@@ -425,6 +490,12 @@ def test_progress_and_interruption(monkeypatch: pytest.MonkeyPatch) -> None:
     plan(EASY, 1.0, 0.05, runs=10, progress=lambda done, total: told.append((done, total)))
     assert [done for done, _ in told] == sorted(done for done, _ in told)
     assert told[-1] == (20, 20)
+    words: list[str] = []
+    plan(EASY, 1.0, 0.05, runs=2, max_people=90, doing=words.append)
+    assert words[0] == "people it takes: bet-se at ε = 1"
+    assert "power if the best arm is 0.1 better: bet-se without privacy" in words
+    with pytest.raises(InvalidInputError, match="doing must be a function"):
+        plan(EASY, 1.0, 0.05, doing=1)  # type: ignore[arg-type]
 
     def stop(done: int, total: int) -> None:
         raise KeyboardInterrupt

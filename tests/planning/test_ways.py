@@ -1,10 +1,17 @@
 """Plans with a calendar: waiting beside continuous enrolment, people and days."""
 
+import math
+from datetime import date, datetime, timedelta
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from discreet import Bernoulli, Delay, InvalidInputError, bet_se, plan, simulate
+from discreet.cli import main
+from discreet.cli.options import Rate
+from discreet.planning.ways import day_after
+from discreet.reports.days import day_words
 from discreet.reports.plan import plan_sections
 from discreet.reports.plan_text import show_plan
 
@@ -49,6 +56,36 @@ def test_one_way_where_there_is_one() -> None:
         plan(ARMS, 1.0, 0.1, runs=10, strategies=["ttucb"], accrual=2)
 
 
+@pytest.mark.parametrize(
+    ("accrual", "a_day"), [("2", 2), ("2/day", 2), ("14/week", 2), ("60.875/month", 2)]
+)
+def test_people_of_a_day_a_week_or_a_month(accrual: str, a_day: float) -> None:
+    assert Rate().convert(accrual, None, None) == pytest.approx(a_day)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--accrual", "2/year"], "is no number of people"),
+        (["--accrual", "x/week"], "is no number of people"),
+        (["--start", "tomorrow"], "does not match the format"),
+        (["--start", "2027-03-01"], "say also accrual"),
+    ],
+)
+def test_what_is_no_calendar(options: list[str], words: str) -> None:
+    result = CliRunner().invoke(main, ["plan", "--means", "0.2,0.7", *options])
+    assert result.exit_code == 2
+    assert words in result.stderr
+    with pytest.raises(InvalidInputError, match="start must be a day"):
+        plan(ARMS, 1.0, 0.1, accrual=2, start=datetime(2027, 3, 1))
+
+
+def test_an_end_beyond_the_calendar_is_unknown() -> None:
+    assert day_after(date(2027, 3, 1), 1e8) is None
+    assert day_after(date(2027, 3, 1), None) is None
+    assert day_after(date(2027, 3, 1), 0.5) == date(2027, 3, 2)
+
+
 def test_nothing_without_accrual() -> None:
     found = plan(ARMS, 1.0, 0.1, runs=10)
     assert not found.ways
@@ -65,5 +102,18 @@ def test_shown(capsys: pytest.CaptureFixture[str]) -> None:
     found = plan(ARMS, 1.0, 0.1, runs=10, **DAYS)
     titles = [section.title for section in plan_sections(found)]
     assert titles == ["The answer", "People and privacy", "People and days", "How to read this"]
+    dated = plan(ARMS, 1.0, 0.1, runs=10, start=date(2027, 3, 1), **DAYS)
+    (_, _, days, _) = plan_sections(dated)
+    assert [type(part).__name__ for part in days.parts] == ["Text", "Picture", "Table", "Table"]
+    show_plan(dated)
+    text = capsys.readouterr().out
+    assert "Enrolment begins on 1 Mar 2027" in text
+    way, end = dated.ways[3], dated.ways[3].end
+    assert end is not None
+    assert way.days.q90 is not None
+    assert end["q90"] == date(2027, 3, 1) + timedelta(math.ceil(way.days.q90))
+    assert day_words(end["mean"]) in text
+    assert dated.to_dict()["ways"][3]["end"]["q90"] == f"{end['q90']}"
+    assert dated.to_frame()["end_q90"].drop_nulls().to_list()[3] == f"{end['q90']}"
     plain = plan(ARMS, 1.0, 0.1, runs=10, accrual=2, delay=3)
     assert any("may go" in section.title for section in plan_sections(plain))

@@ -1,6 +1,7 @@
 """Pictures of every kind, with names that are long, wide, foreign and strange."""
 
 from collections.abc import Callable
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -98,6 +99,20 @@ def draw_bars(count: int) -> Any:
     return charts.draw_people(rows, limit=1e8)
 
 
+def draw_chances(count: int) -> Any:
+    share, low = (0.1, 0.6, 0.9, 1.0), (0.05, 0.5, 0.8, 0.95)
+    lines = [charts.PowerLine(name, LEVELS, share, low, share, share) for name in names(count)]
+    return charts.draw_power(lines, 9.0)
+
+
+def draw_days(count: int, start: date | None = date(2027, 3, 1)) -> Any:
+    rows = [
+        charts.EndRow(f"{name}, continuous", 30.0 * k, 45.0 * k, 90.0 * k, k % 2 == 0)
+        for k, name in enumerate(short_names(names(count)), 1)
+    ]
+    return charts.draw_ends(rows, start)
+
+
 MANY: dict[str, Callable[[int], Any]] = {
     "draw_means": lambda arms: draw_trial(arms, True),
     "draw_evidence": lambda arms: draw_trial(arms, False),
@@ -111,5 +126,8 @@ FEW: dict[str, Callable[[int], Any]] = {
     "draw_lines": draw_levels,
     "draw_distribution": draw_done,
     "draw_people": draw_bars,
+    "draw_power": draw_chances,
+    "draw_ends": draw_days,
+    "draw_ends in months": lambda count: draw_days(count, None),
 }
 """Pictures of strategies or levels of privacy."""

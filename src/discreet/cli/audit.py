@@ -12,7 +12,7 @@ from discreet.cli.options import (
     show_json,
     tabulate,
 )
-from discreet.cli.progress import progress_bar, quiet_warnings
+from discreet.cli.progress import progress_bar, quiet_warnings, simulation_bar
 from discreet.errors import InvalidInputError
 
 level_option = click.option(
@@ -73,7 +73,7 @@ def correctness(
     usual = FIELD_RUNS if field else RUNS
     strategy = read_strategy(name, options)
     cap = _whole("max-samples", max_samples)
-    with quiet_warnings(), progress_bar(f"auditing {strategy.name}") as progress:
+    with quiet_warnings(), simulation_bar(f"auditing {strategy.name}") as progress:
         found = audit_correctness(
             strategy,
             usual if runs is None else runs,

@@ -193,6 +193,34 @@ class Days(Duration):
         return super().convert(value, param, ctx) / self.units["d"]
 
 
+class Rate(click.ParamType[float]):
+    """People in a time: a number of people a day, or 10/week, 40/month; people a
+    day.
+    """
+
+    name = "PEOPLE"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """The people of a day."""
+        if isinstance(value, float):
+            return value
+        from discreet.calendar import MONTH
+
+        number, _, unit = str(value).partition("/")
+        try:
+            days = {"": 1.0, "day": 1.0, "week": 7.0, "month": MONTH}[unit.strip()]
+            return float(number) / days
+        except (KeyError, ValueError):
+            self.fail(
+                f"{value!r} is no number of people: give those of a day, such as 1.5, or 10/week "
+                "or 40/month.",
+                param,
+                ctx,
+            )
+
+
 def all_options(command: Any, *options: Any) -> Any:
     """The command with these options, shown in this order."""
     for option in reversed(options):
@@ -206,8 +234,9 @@ def calendar_options(command: Any) -> Any:
         command,
         click.option(
             "--accrual",
-            type=float,
-            help="How many people come in a day. If given, days are shown too.",
+            type=Rate(),
+            help="How many people come in a day, such as 1.5, or 10/week, or 40/month. If given, "
+            "days are shown too.",
         ),
         click.option(
             "--delay",

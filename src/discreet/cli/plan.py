@@ -17,11 +17,13 @@ from discreet.cli.options import (
     tabulate,
     take_calendar,
 )
-from discreet.cli.progress import progress_bar, quiet_warnings, tell
+from discreet.cli.progress import quiet_warnings, simulation_bar, tell
 from discreet.cli.reports import check_report, pdf_option, write_report
 from discreet.errors import InvalidInputError
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from discreet.instance import Instance
     from discreet.planning.plan import Plan
     from discreet.planning.scenarios import GapScenarios
@@ -63,8 +65,21 @@ if TYPE_CHECKING:
     help="The difference that you expect to find, for bet-se.  [default: --gap if given, else "
     "none]",
 )
+@click.option(
+    "--zeta",
+    type=float,
+    default=0.0,
+    help="A difference too small to matter (ζ), for bet-se: any arm this close to the best is a "
+    "right answer, and arms may tie.  [default: 0]",
+)
 @outcomes_option
 @calendar_options
+@click.option(
+    "--start",
+    type=click.DateTime(["%Y-%m-%d"]),
+    help="The first day of enrolment, such as 2027-03-01; with it and --accrual, the day on which "
+    "the trial ends is shown.",
+)
 @click.option(
     "--max-people",
     type=int,
@@ -101,6 +116,7 @@ def plan(
     base: float | None,
     epsilon: tuple[float, ...],
     strategies: str | None,
+    start: "datetime | None",
     html: str | None,
     pdf: str | None,
     as_json: bool,
@@ -117,11 +133,12 @@ def plan(
         scenarios = read_arms(known, " or as --arms 5 --gap 0.1 --base 0.5")
     else:
         scenarios = _read_gap(arms, gap, base, known.any)
-    options |= take_calendar(options)
+    options |= take_calendar(options) | {"start": start and start.date()}
     chosen = None if strategies is None else [name.strip() for name in strategies.split(",")]
     check_report(html, pdf)
-    with quiet_warnings(), progress_bar("simulating trials") as progress:
-        found = compute(scenarios, epsilon, strategies=chosen, progress=progress, **options)
+    with quiet_warnings(), simulation_bar("simulating trials") as bar:
+        options |= {"strategies": chosen, "progress": bar, "doing": bar.doing}
+        found = compute(scenarios, epsilon, **options)
     if known.ends is not None:
         found = with_ranges(found, known)
     if html is not None or pdf is not None:
@@ -142,7 +159,7 @@ def with_ranges(found: "Plan", arms: Arms) -> "Plan":
     """The plan, with what other ranges of the past outcomes would take."""
     from discreet.planning.ranges import RUNS, plan_ranges
 
-    with quiet_warnings(), progress_bar("other ranges") as progress:
+    with quiet_warnings(), simulation_bar("other ranges") as progress:
         ranges = plan_ranges(
             arms.past,
             arms.ends or (0.0, 1.0),

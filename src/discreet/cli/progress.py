@@ -5,18 +5,22 @@ line.
 import os
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 import click
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.progress import Progress as Bars
     from rich.progress import TaskID
 
-    from discreet.arrays import Progress
     from discreet.studies.run import Step
 
+COMPILING = (
+    "discreet: compiling the simulation, once after an installation or an update: half a minute "
+    "or so for each kind of strategy."
+)
 KERNEL = "JPY_PARENT_PID"
 """Set for whatever a notebook's kernel starts."""
 PATIENCE = 1.0
@@ -48,25 +52,62 @@ def quiet_warnings() -> Iterator[None]:
         yield
 
 
+class Bar:
+    """What is shown while one piece of work is done: how far it is, and with what it is
+    busy.
+    """
+
+    def __init__(self, bars: "Bars", title: str) -> None:
+        self.bars, self.task = bars, bars.add_task(title, total=None)
+
+    def __call__(self, done: int, total: int) -> None:
+        """So much is done, of so much."""
+        self.bars.update(self.task, completed=done, total=total)
+
+    def doing(self, words: str) -> None:
+        """This is what is done next."""
+        from rich.markup import escape
+
+        self.bars.update(self.task, description=escape(words))
+
+
 @contextmanager
-def progress_bar(title: str, quiet: bool = False) -> Iterator["Progress"]:
+def progress_bar(title: str, quiet: bool = False) -> Iterator[Bar]:
     """A bar, once the work has taken more than a second and if a person is watching;
     none if it is to be quiet.
     """
     from rich.progress import Progress as Bars
 
     console = terminal()
-    bar = Bars(console=console, transient=True)
-    task = bar.add_task(title, total=None)
-    later = threading.Timer(PATIENCE, bar.start)
+    bars = Bars(console=console, transient=True)
+    bar = Bar(bars, title)
+    later = threading.Timer(PATIENCE, bars.start)
     if console.is_terminal and not quiet:
         later.start()
     try:
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+        yield bar
     finally:
         later.cancel()
-        if bar.live.is_started:
-            bar.stop()
+        if bars.live.is_started:
+            bars.stop()
+
+
+@contextmanager
+def simulation_bar(title: str) -> Iterator[Bar]:
+    """A bar for simulations; whoever watches it is told if something has to be
+    compiled.
+    """
+    with progress_bar(title) as bar:
+        console = bar.bars.console
+        with _compiling_told(console) if console.is_terminal else nullcontext():
+            yield bar
+
+
+def _compiling_told(console: "Console") -> AbstractContextManager[None]:
+    """Say it once, in a line of its own above the bar."""
+    from discreet.simulation.hearing import hearing
+
+    return hearing(lambda: console.print(COMPILING))
 
 
 @contextmanager
@@ -94,5 +135,5 @@ def sweep_bar() -> Iterator[Callable[["Step"], None] | None]:
         if step.cell_done == step.cell_runs:
             bars.remove_task(cells.pop(step.cell))
 
-    with bars:
+    with bars, _compiling_told(console):
         yield show

@@ -18,7 +18,7 @@ from discreet.cli.options import (
     take_calendar,
     threads_option,
 )
-from discreet.cli.progress import progress_bar, quiet_warnings
+from discreet.cli.progress import quiet_warnings, simulation_bar
 from discreet.errors import DiscreetError
 from discreet.files import check_writable
 
@@ -130,7 +130,7 @@ def simulate(
     if out is not None:
         require_polars()
         check_writable(out)
-    with quiet_warnings(), progress_bar(f"{strategy.name} on {instance.arms} arms") as progress:
+    with quiet_warnings(), simulation_bar(f"{strategy.name} on {instance.arms} arms") as progress:
         results = engine.simulate(
             instance, strategy, runs, seed, max_samples, threads, progress, **days
         )

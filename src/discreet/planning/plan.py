@@ -1,111 +1,54 @@
 """plan(scenarios, epsilons, delta): how many people it will take, simulated."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
+from datetime import date, datetime
 from numbers import Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from discreet import theory
-from discreet.arrays import Progress
+from discreet.arrays import Doing, Progress
 from discreet.calendar import Calendar, Delay, calendar_of
 from discreet.errors import InvalidInputError
 from discreet.frames import Tabular
 from discreet.instance import Instance
 from discreet.planning.budget import Affordable, Budget
-from discreet.planning.choices import strategies_of
-from discreet.planning.people import People, people_of
+from discreet.planning.choices import Choice, Design, strategies_of
+from discreet.planning.power import FACTORS, Power, power_of
+from discreet.planning.power import RUNS as POWER_RUNS
 from discreet.planning.ranges import RangeCost
+from discreet.planning.rows import PlanRow, row_of
 from discreet.planning.scenarios import GapScenarios, named_scenarios
-from discreet.planning.simulations import Simulations, right
+from discreet.planning.simulations import Example, Simulations
 from discreet.planning.ways import Way, way_of, ways_of
-from discreet.results import Results
 from discreet.sampled import Sampled
 from discreet.scale import NUMBERS, YES_NO
 from discreet.simulation.engine import MAX_SAMPLES
-from discreet.statistics import clopper_pearson
-from discreet.strategies.presets import Recommendation, bet_se, recommended, ttucb
+from discreet.strategies.presets import Recommendation, bet_se, recommended
 from discreet.strategies.strategy import Strategy
 from discreet.strategies.units import to_bits
+from discreet.strategies.values import check_zeta
 from discreet.trust import TRUSTS
-from discreet.validate import check_delta, check_levels, check_share, is_word, quoted
+from discreet.validate import (
+    check_delta,
+    check_levels,
+    check_share,
+    is_word,
+    quoted,
+)
 from discreet.version import __version__
 
 RUNS = 500
-REFERENCE_RUNS = 100
-"""Of ttucb, which is simulated sample by sample and only tells the price of privacy."""
-SEARCH = 9
-"""About so many simulations find an affordable ε."""
-
-
-@dataclass(frozen=True)
-class PlanRow:
-    """What one strategy does at one privacy level in one scenario."""
-
-    scenario: str
-    epsilon: float | None
-    """None: without privacy."""
-    strategy: Strategy
-    runs: int
-    samples: People
-    """People a trial enrols. A run that hits `max_people` counts with these; one that
-    hits no end counts as longest.
-    """
-    correct: float
-    """Share of the runs that stopped in time with the right answer."""
-    correct_interval: tuple[float, float]
-    """Clopper–Pearson, 95 %."""
-    wrong: int
-    """Runs that stopped with a wrong answer."""
-    best_share: float
-    """Share of the people who got the best arm."""
-    releases: float | None
-    """Rounds with a release, interim looks, on average over the runs that stopped."""
-    unstopped: int
-    """Runs that hit `max_people`, or without it the simulation's cap: 1e12, or 1e9 for
-    data and Beta arms whose outcomes are drawn person by person.
-    """
-    unstopped_interval: tuple[float, float]
-    privacy_cost: float | None
-    """Mean samples relative to no privacy: of bet-se to bet-se, of others to ttucb,
-    whatever `max_people`.
-    """
-    lower_bound: float | None
-    """No strategy with this privacy and error rate takes fewer people on average; for
-    arms not Bernoulli the floor of all laws on [0, 1]; None with an indifference gap.
-    """
-    results: Results = field(repr=False, compare=False)
-    """The simulated trials."""
-
-    @property
-    def unstopped_probability(self) -> float:
-        """The share of the runs that hit the maximum."""
-        return self.unstopped / self.runs
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain types for JSON, without the simulated trials themselves."""
-        return {
-            **{name: value for name, value in vars(self).items() if name != "results"},
-            "strategy": self.strategy.name,
-            "trust": self.strategy.trust,
-            "threshold": self.strategy.threshold
-            if isinstance(self.strategy.threshold, str)
-            else "custom",
-            **self.strategy.label,
-            "samples": vars(self.samples),
-            "correct_interval": list(self.correct_interval),
-            "unstopped_interval": list(self.unstopped_interval),
-            "unstopped_probability": self.unstopped_probability,
-            "hint": self.strategy.hint,
-            "outcomes": self.strategy.shown_outcomes,
-        }
+SEARCH = 14
+"""About so many simulations find an affordable ε and its interval."""
 
 
 @dataclass(frozen=True)
 class Plan(
     Tabular,
     rows="no_privacy per_epsilon ways",
+    more="power affordable",
     shown="scenario strategy epsilon enrolment samples_median samples_q90 people_median "
     "days_median correct unstopped_probability privacy_cost correctness delta runs max_people",
 ):
@@ -135,6 +78,16 @@ class Plan(
     """How people come and outcomes are told, if an accrual was given."""
     ways: tuple[Way, ...] = ()
     """With an accrual: what each way to enrol takes, for each row of the plan."""
+    power: tuple[Power, ...] = ()
+    """With a maximum of people, or else a budget: how likely answers are within it, if
+    the best arm is more or less better than the next.
+    """
+    zeta: float = 0.0
+    """A difference too small to matter: an arm so close to the best is a right
+    answer.
+    """
+    start: date | None = None
+    """The first day of enrolment, if one was given."""
     version: str = __version__
 
     @property
@@ -178,6 +131,18 @@ class Plan(
         found = [entry.epsilon for entry in self.affordable if entry.epsilon is not None]
         return min(found, default=None)
 
+    @property
+    def example(self) -> Example | None:
+        """Simulated trials with the ε to take: the one that the budget affords, if
+        there is one, else the first of those that were asked for; None if nothing is
+        private.
+        """
+        afforded = [entry.example for entry in self.affordable if entry.example is not None]
+        rows = [row for row in self.per_epsilon if row.epsilon is not None]
+        every = afforded or [Example(row.scenario, row.strategy, row.results) for row in rows]
+        wanted = self.recommended.strategy.name
+        return min(every, key=lambda one: one.strategy.name != wanted, default=None)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain types for JSON."""
         fields = dict(vars(self))
@@ -187,11 +152,15 @@ class Plan(
         fields["recommended"] = {
             "strategy": self.recommended.strategy.name,
             "reason": self.recommended.reason,
+            "epsilon": self.example and self.example.strategy.epsilon,
         }
-        for rows in ("per_epsilon", "no_privacy", "affordable", "ranges", "ways"):
+        for rows in ("per_epsilon", "no_privacy", "affordable", "ranges", "ways", "power"):
             fields[rows] = [row.to_dict() for row in fields[rows]]
-        if not self.ranges:
-            del fields["ranges"]
+        for optional in ("ranges", "power", "start"):
+            if not fields[optional]:
+                del fields[optional]
+        if self.start is not None:
+            fields["start"] = self.start.isoformat()
         if self.calendar is None:
             del fields["calendar"], fields["ways"]
         else:
@@ -229,6 +198,10 @@ def plan(
     deadline: float | None = None,
     enrolment: str | None = None,
     release: str | None = None,
+    zeta: float = 0.0,
+    start: date | None = None,
+    doing: Doing | None = None,
+    power: bool = True,
 ) -> Plan:
     """How many people it takes to find the best arm, for each privacy level, simulated.
 
@@ -238,19 +211,26 @@ def plan(
     your own (planned at each ε and at this δ); without them the recommended one.
     `trust` says who may see outcomes: the collector (`global`) or nobody (`local`).
     `outcomes`, what strategies that mind it expect outcomes to be, is `numbers` if
-    those of a scenario are, else `yes-no`, unless you say otherwise.
+    those of a scenario are, else `yes-no`, unless you say otherwise. With a `zeta`, a
+    difference too small to matter, any arm so close to the best is a right answer, and
+    arms may tie.
     Trials end without an answer at `max_people`. With a `budget`, the smallest ε is
     searched for which that many people lead to the right answer with this
-    `probability`, in every scenario.
+    `probability`, in every scenario. With either, `power` says how likely an answer is
+    if the true difference is another one, unless you set `power` to False.
     With an `accrual`, people a day, trials are simulated with the calendar that it and
     `delay`, `deadline`, `enrolment` and `release` describe, as in `simulate`, and
-    `ways` says what waiting and continuous enrolment take, people and days.
+    `ways` says what waiting and continuous enrolment take, people and days; with a
+    `start`, the first day of enrolment, also when the trial ends.
+    `progress(done, all)` is called now and then, `doing(words)` with what comes next.
     """
     calendar = calendar_of(accrual, delay, deadline, enrolment, release)
+    _check_start(start, calendar)
     levels = _levels(epsilons)
     check_delta(delta)
     _check_words(trust, probability)
-    cases = named_scenarios(scenarios, levels, trust)
+    check_zeta(zeta)
+    cases = named_scenarios(scenarios, levels, trust, ties=zeta > 0)
     arms = max(instance.arms for instance in cases.values())
     _check_people("max_people", max_people, arms)
     _check_people("budget", budget, arms)
@@ -258,58 +238,119 @@ def plan(
         hint = scenarios.gap if isinstance(scenarios, GapScenarios) else 0.0
     if outcomes is None:
         outcomes = NUMBERS if any_numbers(cases) else YES_NO
-    choices = strategies_of(strategies, delta, trust, hint, outcomes)
-    private = [at for at in choices if at(levels[0]).epsilon is not None]
-    planned = [at(level) for level in levels for at in private]
-    planned += [at(levels[0]) for at in choices if at not in private]
-    searched = private if budget is not None else []
-    expected = len(cases) * (len(planned) + 1 + SEARCH * len(searched))
-    simulations = Simulations(runs, seed, progress, expected, calendar)
-    simulations.planned = planned
-    plain = bet_se(delta, trust="none", hint=hint, outcomes=outcomes)
-
-    def rows_of(some: list[Strategy]) -> tuple[PlanRow, ...]:
-        return tuple(
-            _row(simulations, name, cases[name], each, max_people)
-            for name in cases
-            for each in some
-        )
-
-    rows = rows_of(planned)
-    purse = Budget(simulations, cases, int(budget or 0), probability)
-    affordable = tuple(purse.affordable(at) for at in searched)
-    bare = rows_of([plain])
+    design = Design(delta, trust, hint, outcomes, float(zeta))
+    within = (max_people or budget) if power else None
+    asked = Asked(cases, levels, max_people, budget, probability, within, start)
+    simulations = Simulations(runs, seed, progress, calendar, doing)
+    take = recommended(levels[0], delta, trust, hint, outcomes)
     return Plan(
         scenarios=cases,
         delta=delta,
         trust=trust,
-        per_epsilon=rows,
-        no_privacy=bare,
-        recommended=recommended(levels[0], delta, trust, hint, outcomes),
+        recommended=replace(take, strategy=take.strategy.with_(zeta=design.zeta)),
         runs=runs,
         seed=seed,
         max_people=max_people,
         budget=budget,
         probability=probability,
-        affordable=affordable,
         calendar=calendar,
-        ways=_ways(simulations, cases, [plain, *planned], max_people),
+        zeta=design.zeta,
+        start=start,
+        **_simulated(simulations, asked, design, strategies_of(strategies, design)),
     )
 
 
-def _ways(
-    simulations: Simulations, cases: dict[str, Instance], some: list[Strategy], most: int | None
-) -> tuple[Way, ...]:
+class Asked(NamedTuple):
+    """What a plan is to find out, checked."""
+
+    cases: dict[str, Instance]
+    levels: list[float]
+    most: int | None
+    budget: int | None
+    probability: float
+    within: int | None
+    """The people of the power curve, if one is asked for."""
+    start: date | None
+
+
+def _simulated(
+    simulations: Simulations, asked: Asked, design: Design, choices: list[Choice]
+) -> dict[str, Any]:
+    """What is simulated of a plan, by the names of its fields."""
+    cases, levels, most = asked.cases, asked.levels, asked.most
+    private = [at for at in choices if at(levels[0]).epsilon is not None]
+    planned = [at(level) for level in levels for at in private]
+    planned += [at(levels[0]) for at in choices if at not in private]
+    plain = bet_se(
+        design.delta,
+        trust="none",
+        hint=design.hint,
+        outcomes=design.outcomes,
+        zeta=design.zeta,
+    )
+    searched = private if asked.budget is not None else []
+    curve = () if asked.within is None else FACTORS
+    rows = len(planned) + 1
+    simulations.planned = planned
+    simulations.expect(len(cases) * (rows + SEARCH * len(searched)))
+    simulations.expect(len(cases) * rows * len(curve), min(POWER_RUNS, simulations.runs))
+
+    def rows_of(some: list[Strategy]) -> tuple[PlanRow, ...]:
+        pairs = [(name, each) for name in cases for each in some]
+        return tuple(row_of(simulations, name, cases[name], each, most) for name, each in pairs)
+
+    rows_found = rows_of(planned)
+    purse = Budget(simulations, cases, int(asked.budget or 0), asked.probability)
+    simulations.purpose = f"the ε that {asked.budget or 0:,} people afford"
+    affordable = tuple(purse.affordable(at) for at in searched)
+    simulations.purpose = "people it takes"
+    bare = rows_of([plain])
+    return {
+        "per_epsilon": rows_found,
+        "no_privacy": bare,
+        "affordable": affordable,
+        "power": _power(simulations, asked, [plain, *planned]),
+        "ways": _ways(simulations, asked, [plain, *planned]),
+    }
+
+
+def _power(simulations: Simulations, asked: Asked, some: list[Strategy]) -> tuple[Power, ...]:
+    """How likely answers are within so many people; nothing if that is not asked."""
+    if asked.within is None:
+        return ()
+    return tuple(
+        point
+        for name, instance in asked.cases.items()
+        for strategy in some
+        for point in power_of(simulations, name, instance, strategy, asked.within)
+    )
+
+
+def _ways(simulations: Simulations, asked: Asked, some: list[Strategy]) -> tuple[Way, ...]:
     """What each way to enrol takes; nothing without a calendar."""
     calendar = simulations.calendar
     if calendar is None:
         return ()
+    simulations.purpose = "people and days"
     return tuple(
-        way_of(simulations, name, cases[name], strategy, most, way)
-        for name in cases
+        way_of(simulations, name, asked.cases[name], strategy, asked.most, way, asked.start)
+        for name in asked.cases
         for strategy in some
         for way in ways_of(calendar, strategy)
     )
+
+
+def _check_start(start: object, calendar: Calendar | None) -> None:
+    if start is None:
+        return
+    if not isinstance(start, date) or isinstance(start, datetime):
+        raise InvalidInputError(
+            f"start must be a day, such as datetime.date(2027, 3, 1); got {quoted(start)}"
+        )
+    if calendar is None:
+        raise InvalidInputError(
+            "start is the first day of enrolment: say also accrual, the people who come in a day"
+        )
 
 
 def _check_words(trust: str, probability: float) -> None:
@@ -334,67 +375,3 @@ def _check_people(what: str, number: int | None, arms: int) -> None:
             f"{what} must be a whole number from {arms} (one person for each arm) to "
             f"{MAX_SAMPLES:g}; got {quoted(number)}"
         )
-
-
-def _row(
-    simulations: Simulations, name: str, instance: Instance, strategy: Strategy, most: int | None
-) -> PlanRow:
-    results = simulations(instance, strategy, most)
-    good = right(results)
-    stopped = results.stopped.any()
-    return PlanRow(
-        scenario=name,
-        epsilon=strategy.epsilon,
-        strategy=strategy,
-        runs=results.runs,
-        samples=people_of(results, most is not None),
-        correct=good / results.runs,
-        correct_interval=clopper_pearson(good, results.runs),
-        wrong=results.errors,
-        best_share=float(results.pulls[:, instance.best].sum() / results.pulls.sum()),
-        releases=float(results.rounds[results.stopped].mean()) if stopped else None,
-        unstopped=results.unstopped,
-        unstopped_interval=clopper_pearson(results.unstopped, results.runs),
-        privacy_cost=_price(simulations, instance, strategy, most),
-        lower_bound=_lower_bound(instance, strategy),
-        results=results,
-    )
-
-
-def _lower_bound(instance: Instance, strategy: Strategy) -> float | None:
-    """What no strategy with that privacy and error rate can beat; None with ζ, of which
-    nothing is known.
-    """
-    if strategy.zeta > 0:
-        return None
-    # (ε, γ)-privacy is not ε-privacy
-    epsilon = strategy.epsilon if strategy.gamma is None else None
-    return theory.least_samples(instance, strategy.delta, epsilon, strategy.trust)
-
-
-def _price(
-    simulations: Simulations, instance: Instance, strategy: Strategy, most: int | None
-) -> float | None:
-    """Mean samples relative to no privacy, without a maximum of people, which would
-    hide the price.
-
-    A strategy of your own has none: what it would be without privacy is not known.
-    """
-    if strategy.part.own:
-        return None
-    if not strategy.trust_model.private:
-        return 1.0 if strategy.name in ("bet-se", "ttucb") else None
-    results = simulations(instance, strategy, most)
-    if results.unstopped and most is not None:
-        if strategy.part.each_answer:
-            return None  # every sample is simulated: to go on could take hours
-        results = simulations(instance, strategy, None)
-    if (bare := strategy.without_privacy()) is not None:
-        plain = simulations(instance, bare, None)
-    else:
-        plain = simulations(
-            instance, ttucb(strategy.delta), None, min(simulations.runs, REFERENCE_RUNS)
-        )
-    if not (results.stopped.any() and plain.stopped.any()):
-        return None
-    return float(results.samples[results.stopped].mean() / plain.samples[plain.stopped].mean())

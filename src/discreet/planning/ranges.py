@@ -81,7 +81,8 @@ def plan_ranges(
     ranges = {GIVEN: (given.low, given.high), WIDER: _twice(given)}
     if outside != CLIP and (tight := _tight(outcomes, given)) != ranges[GIVEN]:
         ranges[TIGHTEST] = tight
-    simulations = Simulations(runs, seed, progress, len(ranges))
+    simulations = Simulations(runs, seed, progress)
+    simulations.expect(len(ranges))
     rows: list[RangeCost] = []
     for name, ends in ranges.items():
         arms = Sampled.of(outcomes, ends, direction, outside)

@@ -9,7 +9,7 @@ from typing import Any
 
 from discreet import theory
 from discreet.errors import InvalidInputError
-from discreet.instance import Bernoulli, Instance
+from discreet.instance import Bernoulli, Drifting, Instance
 from discreet.validate import check_arms, check_levels, check_share, quoted, real
 
 
@@ -89,8 +89,10 @@ def gap_scenarios(arms: int, gap: float, base: float) -> GapScenarios:
     return GapScenarios(arms, gap, base, fitting)
 
 
-def named_scenarios(scenarios: Any, levels: list[float], trust: str) -> dict[str, Instance]:
-    """The scenarios by name."""
+def named_scenarios(
+    scenarios: Any, levels: list[float], trust: str, ties: bool = False
+) -> dict[str, Instance]:
+    """The scenarios by name; `ties` if the best arm may share its place."""
     if isinstance(scenarios, GapScenarios):
         name, hardest = scenarios.hardest(levels, trust)
         described = f"{scenarios.arms} arms, gap {scenarios.gap:g}, base {scenarios.base:g}"
@@ -107,7 +109,8 @@ def named_scenarios(scenarios: Any, levels: list[float], trust: str) -> dict[str
         )
     cases: dict[str, Instance] = {}
     for instance in instances:
-        _ = instance.gaps  # refuses a tie, and arms that drift
+        if instance.unique or not ties or isinstance(instance, Drifting):
+            _ = instance.gaps  # refuses a tie, and arms that drift
         shown = ", ".join(f"{mean:g}" for mean in instance.means[:6])
         name = f"{shown}{', …' if instance.arms > 6 else ''}"
         cases[name if name not in cases else f"{name} ({len(cases) + 1})"] = instance

@@ -1,6 +1,8 @@
 """What waiting and continuous enrolment cost, beside each other: people and days."""
 
+import math
 from dataclasses import dataclass
+from datetime import date, timedelta
 from typing import Any
 
 from discreet.calendar import ENROLMENTS, Calendar
@@ -27,10 +29,33 @@ class Way:
     """On average."""
     correct: float
     """Share of the trials that ended in time with the right answer."""
+    start: date | None = None
+    """The first day of enrolment, if known."""
+
+    @property
+    def end(self) -> dict[str, date | None] | None:
+        """When the trial ends, by the names of `days`; None if nobody says when it
+        starts, of one of them if it is not known or beyond the calendar.
+        """
+        if self.start is None:
+            return None
+        return {name: day_after(self.start, days) for name, days in vars(self.days).items()}
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types for JSON."""
-        return {**vars(self), "people": vars(self.people), "days": vars(self.days)}
+        found = {**vars(self), "people": vars(self.people), "days": vars(self.days)}
+        del found["start"]
+        if (end := self.end) is not None:
+            found["end"] = {name: day and day.isoformat() for name, day in end.items()}
+        return found
+
+
+def day_after(start: date, days: float | None) -> date | None:
+    """The day on which so many days are over."""
+    try:
+        return None if days is None else start + timedelta(math.ceil(days - 1e-9))
+    except OverflowError:
+        return None
 
 
 def ways_of(calendar: Calendar, strategy: Strategy) -> list[str]:
@@ -46,6 +71,7 @@ def way_of(
     strategy: Strategy,
     most: int | None,
     enrolment: str,
+    start: date | None = None,
 ) -> Way:
     """Simulate one way to enrol."""
     results = simulations(instance, strategy, most, enrolment=enrolment)
@@ -60,4 +86,5 @@ def way_of(
         in_flight=float(results.in_flight.mean()),
         releases=float(results.rounds.mean()),
         correct=right(results) / results.runs,
+        start=start,
     )

@@ -1,9 +1,19 @@
 """What a plan says of days, in a terminal and on a page."""
 
+import math
+from collections.abc import Callable
+from datetime import date
+
+from discreet.calendar import MONTH
 from discreet.planning.plan import Plan
 from discreet.planning.ways import Way
-from discreet.words import known, level, people
+from discreet.reports import charts
+from discreet.reports.page import Part, Picture, Section, Table, Text
+from discreet.words import cut, known, level, people
 
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+"""Whatever language the machine speaks."""
+END_HEADS = ["enrolment", "expected end", "10 … 90 %"]
 HEADS = ["ε", "enrolment", "people", "days", "days, 10 … 90 %", "in flight", "looks", "right"]
 
 
@@ -21,6 +31,18 @@ def way_cells(way: Way) -> list[str]:
     ]
 
 
+def end_cells(way: Way) -> list[str]:
+    """When a trial ends, where its first day is known."""
+    end = way.end or {}
+    band = f"{day_words(end.get('q10'))} … {day_words(end.get('q90'))}"
+    return [way.enrolment, day_words(end.get("mean")), band]
+
+
+def day_words(day: date | None) -> str:
+    """A day in a table."""
+    return "–" if day is None else f"{day.day} {MONTHS[day.month - 1]} {day.year}"
+
+
 def headline(plan: Plan) -> str:
     """Which way to enrol the people of a plan's rows are about; empty without days."""
     return "" if plan.calendar is None else f", {plan.calendar.enrolment} enrolment"
@@ -32,8 +54,10 @@ def calendar_words(plan: Plan) -> str:
     if calendar is None:
         return ""
     last = "" if calendar.last is None else f" (those after {calendar.last:g} count as the worst)"
+    month = f"{calendar.accrual * MONTH:,.3g} a month"
+    begin = "" if plan.start is None else f"Enrolment begins on {day_words(plan.start)}. "
     words = (
-        f"{calendar.accrual:g} people come a day; outcomes are told after "
+        f"{begin}{calendar.accrual:.3g} people come a day ({month}); outcomes are told after "
         f"{calendar.delay.words}{last}"
     )
     if calendar.lost:
@@ -51,4 +75,52 @@ def calendar_words(plan: Plan) -> str:
     return (
         f"{words} 'In flight': people who are assigned, but whose outcomes are not released, "
         "when the trial ends."
+    )
+
+
+def days_section(plan: Plan) -> Section:
+    """People and days of each way to enrol, and when the trial ends."""
+    parts: list[Part] = [Text(calendar_words(plan)), _ends_picture(plan)]
+    parts.append(_ways_table(plan, HEADS, way_cells, "People and days a trial takes."))
+    if plan.start is not None:
+        heads = ["ε", *END_HEADS]
+        parts.append(_ways_table(plan, heads, dated_cells, "The day on which a trial ends."))
+    return Section("People and days", parts)
+
+
+def dated_cells(way: Way) -> list[str]:
+    """The cells of one way to enrol in the table of days on the calendar."""
+    return [level(way.epsilon), *end_cells(way)]
+
+
+def _ways_table(
+    plan: Plan, heads: list[str], cells: Callable[[Way], list[str]], caption: str
+) -> Table:
+    """A row for each way to enrol, with scenario and strategy where there are some."""
+    differs = [
+        head for head in ("scenario", "strategy") if len({vars(way)[head] for way in plan.ways}) > 1
+    ]
+    rows = [[*(vars(way)[head] for head in differs), *cells(way)] for way in plan.ways]
+    return Table([*differs, *heads], rows, caption)
+
+
+def _ends_picture(plan: Plan) -> Picture:
+    """When trials end, a bar for each way to enrol."""
+    several = len(plan.scenarios) > 1, len({way.strategy for way in plan.ways}) > 1
+    rows = []
+    for way in plan.ways:
+        private = "no privacy" if way.epsilon is None else f"ε = {way.epsilon:g}"
+        words = [way.scenario if several[0] else "", private, way.strategy if several[1] else ""]
+        label = ", ".join(cut(word) for word in (*words, way.enrolment) if word)
+        low, mean, high = (
+            math.nan if number is None else number
+            for number in (way.days.q10, way.days.mean, way.days.q90)
+        )
+        rows.append(charts.EndRow(label, low, mean, high, way.enrolment == "continuous"))
+    return Picture(
+        charts.render(charts.draw_ends(rows, plan.start)),
+        "When the trial ends, for each way to enrol: on average, and the range of eight of ten "
+        "trials; numbers below",
+        "When the trial ends: on average (mark), and the range in which eight of ten trials end. "
+        "Hollow marks on blue: continuous enrolment.",
     )

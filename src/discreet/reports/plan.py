@@ -6,13 +6,17 @@ import math
 
 from discreet.errors import InvalidInputError
 from discreet.instance import Bernoulli
-from discreet.planning.plan import Plan, PlanRow
+from discreet.planning.plan import Plan
 from discreet.planning.ranges import TIGHTEST
+from discreet.planning.rows import PlanRow
 from discreet.reports import charts
 from discreet.reports.arms import shown_words
-from discreet.reports.days import HEADS, calendar_words, headline, way_cells
+from discreet.reports.chances import affordable_words, best_words, bound_cell, cut_words
+from discreet.reports.days import days_section, headline
 from discreet.reports.page import Bullets, Part, Picture, Pictures, Section, Table, Text, page
 from discreet.reports.past import past_notes, past_people, past_words
+from discreet.reports.power import power_section
+from discreet.results import Results
 from discreet.scale import NUMBERS
 from discreet.simulation.paths import RunPath, run_path
 from discreet.strategies.units import LEVELS_FROM, to_bits
@@ -58,8 +62,10 @@ def plan_sections(plan: Plan, trial: bool = True) -> list[Section]:
         one = len(plan.scenarios) == 1
         title = "People and privacy" if one else f"People and privacy, scenario {number}"
         sections.append(_scenario(plan, name, title))
+    if plan.power:
+        sections.append(power_section(plan))
     if plan.calendar is not None:
-        sections.append(_days(plan))
+        sections.append(days_section(plan))
     if plan.ranges:
         sections.append(_ranges(plan))
     trial = trial and (plan.calendar is None or plan.calendar.simple)
@@ -69,11 +75,9 @@ def plan_sections(plan: Plan, trial: bool = True) -> list[Section]:
 
 def _answer(plan: Plan) -> Section:
     items = [_answer_words(plan, row) for row in plan.per_epsilon]
-    for entry in plan.affordable:
-        found = entry.reason
-        if entry.epsilon:
-            found = f"{plan.budget:,} people suffice down to ε ≈ {entry.epsilon:.3g}"
-        items.append(f"Budget, {entry.strategy}: {found}.")
+    items += [
+        f"Budget, {entry.strategy}: {affordable_words(plan, entry)}." for entry in plan.affordable
+    ]
     hint = [Text(f"{hint_words(plan.hint)}.")] if plan.hint > 0 else []
     take = Text(f"Take {reason_words(plan.recommended.reason)}.")
     numbers = NUMBERS in (plan.outcomes, *(arms.outcomes for arms in plan.scenarios.values()))
@@ -116,25 +120,26 @@ def _scenario(plan: Plan, name: str, title: str) -> Section:
     rates = f"{mean_words(instance.outcomes).capitalize()}: {shown}{past_people(instance)}"
     facts = [past_words(instance) or rates, *past_notes(instance)]
     about = " ".join(f"{fact}." for fact in ([name, *facts] if "arms" in name else facts))
+    about += f" The best: {best_words(plan, name)}." if not instance.unique else ""
     pictures = Pictures([_people_picture(plan, rows, several), _done_picture(plan, rows, several)])
     return Section(title, [Text(about), pictures, _table(plan, rows, several)])
 
 
 def _people_picture(plan: Plan, rows: list[PlanRow], several: bool) -> Picture:
     bars = [_people_row(row, several) for row in rows]
-    floor = FLOOR if plan.floored else ""
+    bound = ""
+    if any(row.comparable_bound is not None for row in rows):
+        bound = f"; diamond: what no strategy can beat on average{FLOOR if plan.floored else ''}"
     return Picture(
         charts.render(charts.draw_people(bars, limit=plan.max_people)),
-        "People by privacy level: median, the range of eight of ten trials, and the lower bound; "
-        "numbers below",
-        "Median, the range in which eight of ten trials end, and what no strategy can beat on "
-        f"average (diamond){floor}.",
+        "People by privacy level: median, and the range of eight of ten trials; numbers below",
+        f"Median, and the range in which eight of ten trials end{bound}.",
     )
 
 
 def _people_row(row: PlanRow, several: bool) -> charts.PeopleRow:
     samples = row.samples
-    numbers = (samples.q10, samples.median, samples.q90, row.lower_bound)
+    numbers = (samples.q10, samples.median, samples.q90, row.comparable_bound)
     return charts.PeopleRow(_label(row, several), *(math.nan if n is None else n for n in numbers))
 
 
@@ -159,11 +164,13 @@ def _table(plan: Plan, rows: list[PlanRow], several: bool) -> Table:
     capped = plan.max_people is not None or any(row.unstopped for row in rows)
     if capped:
         head.append("no end" if plan.max_people is None else f"hits {people(plan.max_people)}")
-    head += ["on best", "looks", "price", "at least"]
-    return Table(head, [_cells(row, several, capped) for row in rows], "People a trial takes.")
+    bounded = any(row.comparable_bound is not None for row in rows)
+    head += ["on best", "looks", "price", *(["at least"] if bounded else [])]
+    cells = [_cells(row, several, capped, bounded) for row in rows]
+    return Table(head, cells, "People a trial takes.")
 
 
-def _cells(row: PlanRow, several: bool, capped: bool) -> list[str]:
+def _cells(row: PlanRow, several: bool, capped: bool, bounded: bool) -> list[str]:
     samples = row.samples
     low, high = row.correct_interval
     return [
@@ -177,23 +184,8 @@ def _cells(row: PlanRow, several: bool, capped: bool) -> list[str]:
         f"{row.best_share:.0%}",
         known(row.releases, ",.0f"),
         price(row.privacy_cost),
-        "–" if row.lower_bound is None else people(row.lower_bound),
+        *([bound_cell(row)] if bounded else []),
     ]
-
-
-def _days(plan: Plan) -> Section:
-    """People and days of each way to enrol."""
-    several = len(plan.scenarios) > 1, len({way.strategy for way in plan.ways}) > 1
-    heads, rows = list(HEADS), [way_cells(way) for way in plan.ways]
-    names = [(way.scenario, way.strategy) for way in plan.ways]
-    for number, head in ((1, "strategy"), (0, "scenario")):
-        if several[number]:
-            heads.insert(0, head)
-            rows = [[name[number], *row] for name, row in zip(names, rows, strict=True)]
-    return Section(
-        "People and days",
-        [Text(calendar_words(plan)), Table(heads, rows, "People and days a trial takes.")],
-    )
 
 
 def _ranges(plan: Plan) -> Section:
@@ -216,31 +208,32 @@ def _ranges(plan: Plan) -> Section:
 
 
 def one_trial(plan: Plan) -> Section | None:
-    """The way of one simulated trial of the first private row; None if it cannot be
-    drawn.
-    """
-    chosen = next((row for row in plan.per_epsilon if row.epsilon is not None), None)
+    """The way of one simulated trial with the ε to take; None if it cannot be drawn."""
+    chosen = plan.example
     if chosen is None:
         return None
-    instance = plan.scenarios[chosen.scenario]
+    instance, epsilon = plan.scenarios[chosen.scenario], chosen.strategy.epsilon
     bits = isinstance(instance, Bernoulli)
     if not bits and not to_bits(chosen.strategy) and chosen.results.samples[0] > LONGEST_WAY:
         return None
     try:
-        path = run_path(instance, chosen.strategy, plan.seed, max_samples=plan.max_people)
+        most = chosen.results.spec["max_samples"]
+        path = run_path(instance, chosen.strategy, plan.seed, max_samples=most)
     except InvalidInputError:  # every sample a release and too many of them, or one global episode
         return None
     parts: list[Part] = [Text(path_words(path)), path_picture(path)]
     if not bits:
         parts.insert(1, Text("Its means are rewards: 0 to 1 for the range, 1 for its better end."))
-    if bits and chosen.results.stopped.any():
-        parts.append(_allocation_picture(chosen))
-    return Section(f"How a trial at ε = {chosen.epsilon:g} may go", parts)
+    if epsilon == plan.affordable_epsilon:
+        parts.insert(0, Text(f"This ε is what a budget of {plan.budget:,} people affords."))
+    if bits and chosen.results.stopped.any() and instance.unique:
+        parts.append(_allocation_picture(chosen.results))
+    return Section(f"How a trial at ε = {epsilon:.3g} may go", parts)
 
 
-def _allocation_picture(row: PlanRow) -> Picture:
+def _allocation_picture(results: Results) -> Picture:
     return Picture(
-        charts.render(charts.draw_allocation(charts.allocation(row.results))),
+        charts.render(charts.draw_allocation(charts.allocation(results))),
         "Share of the people on each arm, and the ideal one",
         "Where the people go, over all simulated trials: mean, the range of eight of ten trials, "
         "and the spread that attains the lower bound.",
@@ -276,14 +269,22 @@ def _end_words(plan: Plan) -> str:
 
 
 def _reading(plan: Plan) -> Section:
+    rows = (*plan.no_privacy, *plan.per_epsilon)
+    near = f", or one within {plan.zeta:g} of it" if plan.zeta else ""
     items = [
+        "Mean, median, 10 … 90 %: people that a trial takes; eight of ten trials end in this "
+        f"range.{_end_words(plan)}",
         "Right: trials that end (in time) with the right answer. On best: share of the people who "
-        "get the best arm. Looks: times at which results are released."
-        f"{_end_words(plan)}",
+        f"get the best arm{near}. Looks: times at which results are released.",
         "Price: how many times as many people as without privacy; bet-se is compared with bet-se, "
         "other strategies with ttucb.",
-        "At least: what no strategy with this privacy and error rate can beat on average"
-        f"{FLOOR if plan.floored else ''}.",
+    ]
+    if any(row.comparable_bound is not None for row in rows):
+        items.append(
+            "At least: what no strategy with this privacy and error rate can beat on average"
+            f"{FLOOR if plan.floored else ''}{cut_words(plan)}."
+        )
+    items += [
         "A plan holds for its scenarios: true success rates nearer to each other take more people.",
         f"Simulated with seed {plan.seed}, the same for all rows; the same command gives the same "
         "numbers.",

@@ -1,9 +1,21 @@
 """A plan as the command shows it in a terminal."""
 
-from discreet.planning.budget import Affordable
-from discreet.planning.plan import Plan, PlanRow
+from collections.abc import Iterable
+
+from discreet.planning.plan import Plan
 from discreet.planning.ranges import TIGHTEST
-from discreet.reports.days import calendar_words, headline, way_cells
+from discreet.planning.rows import PlanRow
+from discreet.reports.chances import (
+    affordable_words,
+    best_words,
+    bound_cell,
+    cut_words,
+    power_curves,
+    power_table,
+    power_title,
+    power_words,
+)
+from discreet.reports.days import END_HEADS, calendar_words, end_cells, headline, way_cells
 from discreet.reports.past import past_notes, past_people, past_words
 from discreet.reports.terminal import plain_console, say, say_once, show_grid
 from discreet.scale import NUMBERS
@@ -37,10 +49,10 @@ def show_plan(found: Plan) -> None:
         more = ", …" if instance.arms > 6 else ""
         means = ", ".join(f"{mean:g}" for mean in instance.means[:6]) + more
         about = f"{name}\n" if name != means else ""
-        best = instance.names[instance.best]
+        best = f"{best_words(found, name)} {'is' if instance.unique else 'are'} best"
         past = past_words(instance)
         rates = f" with {mean_words(instance.outcomes)} {means}{past_people(instance)}"
-        say(f"{about}{instance.arms} arms{rates if past is None else f': {past}'}; {best} is best")
+        say(f"{about}{instance.arms} arms{rates if past is None else f': {past}'}; {best}")
         say_once(past_notes(instance))
         heads |= _show_rows(found, [row for row in every if row.scenario == name], several)
     explained = [words for head, words in _readings(found, several).items() if head in heads]
@@ -50,6 +62,7 @@ def show_plan(found: Plan) -> None:
     )
     if found.calendar is not None:
         _show_ways(found)
+    _show_power(found)
     say_once(words for row in found.per_epsilon for words in row.strategy.label.values())
     say(f"Take {reason_words(found.recommended.reason)}.")
     if found.hint > 0:
@@ -59,7 +72,7 @@ def show_plan(found: Plan) -> None:
     if found.ranges:
         _show_ranges(found)
     for entry in found.affordable:
-        say(f"\nBudget, {entry.strategy}: {_affordable_words(found, entry)}.")
+        say(f"\nBudget, {entry.strategy}: {affordable_words(found, entry)}.")
 
 
 def _show_ways(found: Plan) -> None:
@@ -67,31 +80,62 @@ def _show_ways(found: Plan) -> None:
     several = len(found.scenarios) > 1
     for name in found.scenarios:
         ways = [way for way in found.ways if way.scenario == name]
-        heads = ["\nε", "\nenrolment", "\npeople", "\ndays", "days\n10 … 90 %", "in\nflight"]
-        heads += ["\nlooks", "\nright"]
+        heads = ["\nε", "\nenrolment", "\npeople", "\ndays", "days\n10 … 90 %"]
+        heads += ["in\nflight", "\nlooks", "\nright"]
         rows = [way_cells(way) for way in ways]
         if len({way.strategy for way in ways}) > 1:
             heads.insert(1, "\nstrategy")
             rows = [[row[0], way.strategy, *row[1:]] for row, way in zip(rows, ways, strict=True)]
         title = f"People and days, {name}" if several else "People and days"
         show_grid(heads, rows, title, left=["\nenrolment", "\nstrategy"])
+        if found.start is not None:
+            ends = [[level(way.epsilon), way.strategy, *end_cells(way)] for way in ways]
+            show_grid(["ε", "strategy", *END_HEADS], ends, "When it ends", left=["strategy"])
     say(f"{calendar_words(found)}\n")
+
+
+def _show_power(found: Plan) -> None:
+    """How likely answers are, a row for each privacy level."""
+    if found.max_people is None and found.budget is None:
+        say(
+            "With --max-people there is also a table of power: how likely an answer is within so "
+            "many people, by the true difference.\n"
+        )
+        return
+    for name in found.scenarios:
+        curves = power_curves(found, name)
+        if not curves:
+            say(f"No power is shown for {name}: the arms tie, and have no difference to vary.\n")
+            continue
+        which = f", {name}" if len(found.scenarios) > 1 else ""
+        for strategy in dict.fromkeys(strategy for _, strategy, _ in curves):
+            heads, rows = power_table([one for one in curves if one[1] == strategy])
+            while _width(zip(heads, *rows, strict=True)) > plain_console().width:
+                heads, rows = heads[:-1], [row[:-1] for row in rows]
+            title = f"{power_title(found)}, {strategy}{which}"
+            show_grid(heads, rows, title, left=["answer"])
+    if found.power:
+        say(f"{power_words(found)}\n")
 
 
 def _readings(found: Plan, several: bool) -> dict[str, str]:
     """What the heads of a table mean."""
     against = " (bet-se compared with bet-se, others with ttucb)" if several else ""
     floor = FLOOR if found.floored else ""
+    near = f", or one within {found.zeta:g} of it" if found.zeta else ""
+    cut = "" if found.max_people is None else ", of trials that end at the maximum too"
     hits, _, most = _end_head(found).partition("\n")
     end = "go on to the cap of simulations" if found.max_people is None else "end there"
     return {
+        "\nmean": f"'mean': people on average{cut}.",
         "\n10 … 90 %": "'10 … 90 %': eight of ten trials end in this range.",
         "\nright": "'right': trials that end with the right answer.",
         _end_head(found): f"'{hits} {most}': trials that {end} without an answer.",
-        "on\nbest": "'on best': share of the people who get the best arm.",
+        "on\nbest": f"'on best': share of the people who get the best arm{near}.",
         "\nlooks": "'looks': times at which results are released.",
         "\nprice": f"'price': how many times as many people as without privacy{against}.",
-        "at\nleast": f"'at least': what no strategy with this privacy can beat on average{floor}.",
+        "at\nleast": f"'at least': what no strategy with this privacy can beat on average{floor}"
+        f"{cut_words(found)}.",
     }
 
 
@@ -116,29 +160,21 @@ def _show_ranges(found: Plan) -> None:
     say(f"{found.ranges[0].runs} simulated trials a row. {tightest}{RANGE_WORDS}.")
 
 
-def _affordable_words(found: Plan, entry: Affordable) -> str:
-    if entry.epsilon is None:
-        return entry.reason
-    return (
-        f"{found.budget:,} people suffice down to ε ≈ {entry.epsilon:.3g} (found to "
-        f"{entry.tolerance:.0%}; right and in time in {entry.correct:.1%} of the trials there, "
-        f"{found.probability:.0%} wanted)"
-    )
-
-
 def _show_rows(found: Plan, rows: list[PlanRow], several: bool) -> set[str]:
     """All columns that fit, the more important ones first; their heads."""
     columns = _columns(found, rows, several)
     for head in ("\nlooks", "on\nbest", "at\nleast", "\nprice"):
-        widths = (
-            max(map(len, [*title.split("\n"), *cells])) + 3 for title, cells in columns.items()
-        )
-        if sum(widths) + 2 > plain_console().width:
-            del columns[head]
-    cells = zip(*columns.values(), strict=True)
-    title = f"People it takes{headline(found)}"
-    show_grid(list(columns), list(cells), title, left=["\nstrategy"])
+        cells = ([*title.split("\n"), *column] for title, column in columns.items())
+        if _width(cells) > plain_console().width:
+            columns.pop(head, None)
+    title, rows_shown = f"People it takes{headline(found)}", zip(*columns.values(), strict=True)
+    show_grid(list(columns), list(rows_shown), title, left=["\nstrategy"])
     return set(columns)
+
+
+def _width(columns: Iterable[Iterable[str]]) -> int:
+    """Signs that a table of these columns takes."""
+    return sum(max(map(len, column)) + 3 for column in columns) + 2
 
 
 def _columns(found: Plan, rows: list[PlanRow], several: bool) -> dict[str, list[str]]:
@@ -154,6 +190,6 @@ def _columns(found: Plan, rows: list[PlanRow], several: bool) -> dict[str, list[
         "on\nbest": [f"{row.best_share:.0%}" for row in rows],
         "\nlooks": [known(row.releases, ",.0f") for row in rows],
         "\nprice": [price(row.privacy_cost) for row in rows],
-        "at\nleast": ["–" if row.lower_bound is None else people(row.lower_bound) for row in rows],
+        "at\nleast": [bound_cell(row) for row in rows],
     }
-    return {head: cells for head, cells in columns.items() if cells}
+    return {head: cells for head, cells in columns.items() if set(cells) - {"–"}}

@@ -63,6 +63,6 @@ def planned(key: Hashable, arms: int, gap: float, base: float, **settings: Any) 
     def make() -> Plan:
         with _turn, warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return plan(gap_scenarios(arms, gap, base), runs=RUNS, **settings)
+            return plan(gap_scenarios(arms, gap, base), runs=RUNS, power=False, **settings)
 
     return _plans.get(key, make)

@@ -6,6 +6,7 @@ Importing this does not import matplotlib; drawing does.
 
 from discreet.reports.charts.allocation import Allocation, allocation, draw_allocation
 from discreet.reports.charts.distribution import Distribution, distribution, draw_distribution
+from discreet.reports.charts.ends import EndRow, draw_ends
 from discreet.reports.charts.enrolment import Arrival, Enrolment, draw_enrolment, enrolment
 from discreet.reports.charts.epsilon import (
     Curve,
@@ -16,6 +17,7 @@ from discreet.reports.charts.epsilon import (
     samples_by_epsilon,
 )
 from discreet.reports.charts.people import PeopleRow, draw_people
+from discreet.reports.charts.power import PowerLine, draw_power
 from discreet.reports.charts.run import draw_path
 from discreet.reports.charts.style import render, require_matplotlib
 from discreet.reports.charts.trial import TrialEvidence, TrialMeans, draw_evidence, draw_means
@@ -25,9 +27,11 @@ __all__ = [
     "Arrival",
     "Curve",
     "Distribution",
+    "EndRow",
     "Enrolment",
     "EpsilonData",
     "PeopleRow",
+    "PowerLine",
     "TrialEvidence",
     "TrialMeans",
     "allocation",
@@ -35,11 +39,13 @@ __all__ = [
     "distribution",
     "draw_allocation",
     "draw_distribution",
+    "draw_ends",
     "draw_enrolment",
     "draw_evidence",
     "draw_means",
     "draw_path",
     "draw_people",
+    "draw_power",
     "draw_samples_by_epsilon",
     "enrolment",
     "render",

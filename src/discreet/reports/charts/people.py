@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-KEY = "people: ● median, ◇ lower bound;\neight of ten trials end within the bar"
+BOUND = ", ◇ lower bound"
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,9 @@ def draw_people(rows: Sequence[PeopleRow], title: str = "", limit: float | None 
     axes.margins(x=0.12)
     axes.tick_params(axis="y", length=0)
     people_axis(axes)
-    figure.supxlabel(KEY, fontsize=TYPE)
+    bound = BOUND if any(math.isfinite(row.bound) for row in rows) else ""
+    words = f"people: ● median{bound};\neight of ten trials end within the bar"
+    figure.supxlabel(words, fontsize=TYPE)
     open_frame(axes, "left")
     write_title(figure, title)
     return figure

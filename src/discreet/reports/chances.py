@@ -1,0 +1,107 @@
+"""What a plan says of chances, in a terminal and on a page: the power of so many
+people, and the privacy that they afford.
+"""
+
+from discreet.planning.budget import MOST_EPSILON, Affordable
+from discreet.planning.plan import Plan
+from discreet.planning.power import Power
+from discreet.planning.rows import PlanRow
+from discreet.words import level, people
+
+Curve = tuple[str, str, list[Power]]
+"""What a row of the table of power is called (ε, strategy), and its points."""
+
+
+def affordable_words(plan: Plan, entry: Affordable) -> str:
+    """What a budget affords with one strategy, and how sure that is."""
+    if entry.epsilon is None:
+        return entry.reason
+    right = (
+        f"right and in time in {entry.correct:.1%} of the trials there, "
+        f"{plan.probability:.0%} wanted"
+    )
+    return (
+        f"{plan.budget:,} people suffice down to ε ≈ {entry.epsilon:.3g} ({right}). "
+        f"{_interval_words(entry)}"
+    )
+
+
+def _interval_words(entry: Affordable) -> str:
+    """Where the true limit lies, as far as simulations tell."""
+    low, high = entry.epsilon_interval
+    more = "More simulated trials (--runs) tell it more closely"
+    sure = f"With {entry.level:.0%} confidence"
+    if low is not None and high is not None:
+        return f"{sure} they suffice at ε = {high:.3g} and not at {low:.3g}. {more}"
+    if low is not None:
+        return (
+            f"{sure} they do not suffice at ε = {low:.3g}; from where on they do, so few trials "
+            f"cannot tell up to ε = {MOST_EPSILON:g}. {more}"
+        )
+    if high is not None:
+        return f"{sure} they suffice at ε = {high:.3g}; less may do. {more}"
+    return f"How close that is, so few trials cannot tell. {more}"
+
+
+def power_curves(plan: Plan, scenario: str) -> list[Curve]:
+    """The points of each row of a plan in one scenario."""
+    found: dict[tuple[str, str], list[Power]] = {}
+    for point in plan.power:
+        if point.scenario == scenario:
+            found.setdefault((level(point.epsilon), point.strategy), []).append(point)
+    return [(epsilon, strategy, points) for (epsilon, strategy), points in found.items()]
+
+
+def power_title(plan: Plan) -> str:
+    """The title of a table of power."""
+    return f"Trials that end within {plan.power[0].people:,} people, by the true difference"
+
+
+def power_table(curves: list[Curve]) -> tuple[list[str], list[list[str]]]:
+    """Heads and cells: two rows for each curve, a column for each true difference."""
+    gaps = sorted({point.gap for _, _, points in curves for point in points})
+    several = len({strategy for _, strategy, _ in curves}) > 1
+    heads = ["ε", *(["strategy"] if several else []), "answer", *(f"{gap:.3g}" for gap in gaps)]
+    rows = []
+    for epsilon, strategy, points in curves:
+        known = {point.gap: (point.right, point.answered) for point in points}
+        for which, answer in enumerate(("right", "any")):
+            shares = [f"{known[gap][which]:.0%}" if gap in known else "–" for gap in gaps]
+            rows.append([epsilon, *([strategy] if several else []), answer, *shares])
+    return heads, rows
+
+
+def power_words(plan: Plan) -> str:
+    """How to read a table of power."""
+    runs = min(point.runs for point in plan.power)
+    words = (
+        "Each column is a true difference between the best arm and the next; the strategy stays "
+        f"as planned. At least {runs} simulated trials in each cell"
+    )
+    near = f". An arm within {plan.zeta:g} of the best is a right answer" if plan.zeta else ""
+    return f"{words}{near}."
+
+
+def best_words(plan: Plan, scenario: str) -> str:
+    """The best arm of a scenario, or those that share its place."""
+    arms = plan.scenarios[scenario]
+    best = [
+        name for name, mean in zip(arms.names, arms.means, strict=True) if mean == max(arms.means)
+    ]
+    if len(best) > 4:
+        return f"{len(best)} arms alike"
+    return " and ".join(part for part in (", ".join(best[:-1]), best[-1]) if part)
+
+
+def bound_cell(row: PlanRow) -> str:
+    """What nobody can beat, in the table of people."""
+    bound = row.comparable_bound
+    return "–" if bound is None else people(bound)
+
+
+def cut_words(plan: Plan) -> str:
+    """Why some rows have no lower bound, where others have one."""
+    rows = (*plan.no_privacy, *plan.per_epsilon)
+    if any(row.unstopped and row.lower_bound is not None for row in rows):
+        return "; none is shown where the mean is one of trials that were cut short"
+    return ""

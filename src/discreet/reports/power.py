@@ -1,0 +1,53 @@
+"""The power of a plan, as a section of its page."""
+
+from discreet.planning.plan import Plan
+from discreet.reports import charts
+from discreet.reports.chances import Curve, power_curves, power_table, power_title, power_words
+from discreet.reports.page import Part, Picture, Section, Table, Text
+from discreet.words import cut
+
+MOST_LINES = 6
+"""Lines in a picture: more are hard to tell apart."""
+
+
+def power_section(plan: Plan) -> Section:
+    """A picture and a table for each scenario."""
+    parts: list[Part] = [Text(power_words(plan))]
+    for name, instance in plan.scenarios.items():
+        if curves := power_curves(plan, name):
+            title = power_title(plan)
+            if len(plan.scenarios) > 1:
+                title += f", {name}"
+            parts.append(_picture(plan, curves, float(instance.gaps.min())))
+            parts.append(Table(*power_table(curves), f"{title}."))
+    return Section("How likely an answer is", parts)
+
+
+def _picture(plan: Plan, curves: list[Curve], planned: float) -> Picture:
+    """Of several strategies the first one, and no privacy."""
+    first = plan.per_epsilon[0].strategy.name
+    shown = [one for one in curves if one[0] == "none" or one[1] == first][:MOST_LINES]
+    several = len({strategy for _, strategy, _ in shown}) > 1
+    lines = [_line(one, several) for one in shown]
+    people = plan.power[0].people
+    return Picture(
+        charts.render(charts.draw_power(lines, planned)),
+        "Share of the trials that end with the right answer, and with any, against the true "
+        "difference; numbers below",
+        f"Share of the trials that end within {people:,} people with the right answer (marks, "
+        "with 95 % intervals) and with any answer (dotted), against the true difference between "
+        "the best arm and the next.",
+    )
+
+
+def _line(curve: Curve, several: bool) -> charts.PowerLine:
+    epsilon, strategy, points = curve
+    label = "no privacy" if epsilon == "none" else f"ε = {epsilon}"
+    return charts.PowerLine(
+        f"{label}, {cut(strategy)}" if several else label,
+        tuple(point.gap for point in points),
+        tuple(point.right for point in points),
+        tuple(point.right_interval[0] for point in points),
+        tuple(point.right_interval[1] for point in points),
+        tuple(point.answered for point in points),
+    )

@@ -1,0 +1,82 @@
+"""Power: how likely answers are within so many people, against the true difference."""
+
+import numpy as np
+import pytest
+
+from discreet import Bernoulli, Beta, Discrete, Sampled, bet_se, plan, simulate
+from discreet.instance import Instance
+from discreet.planning.power import FACTORS, with_gap
+
+ARMS = Bernoulli((0.3, 0.7, 0.5), ("a", "b", "c"))
+DATA = Sampled([[0.0, 0.4], [0.5, 1.0, 0.9], [0.2, 0.6, 0.4, 0.4]], ["a", "b", "c"])
+
+
+def test_points_are_what_simulate_says() -> None:
+    found = plan(ARMS, 0.5, 0.05, runs=250, seed=3, max_people=500)
+    private = [point for point in found.power if point.epsilon is not None]
+    assert [point.gap for point in private] == pytest.approx(
+        [0.2 * factor for factor in FACTORS[1:]]
+    )
+    for point in private:
+        arms = Bernoulli((0.3, 0.5 + point.gap, 0.5), ARMS.names)
+        own = point.gap == pytest.approx(0.2)
+        alone = simulate(arms, bet_se(0.05, 0.5), 250 if own else 200, 3, 500)
+        assert point.runs == alone.runs
+        assert point.people == 500
+        assert point.answered == alone.stopped.mean()
+        assert point.right == (alone.stopped & alone.correct).mean()
+        assert point.right_interval[0] < point.right <= point.right_interval[1]
+        if own:
+            assert point.right == found.per_epsilon[0].correct
+    assert private[0].right < 0.5 < private[-1].right
+    assert len(found.power) == 2 * len(private)
+    described = found.to_dict()["power"]
+    assert described[0]["answered_interval"] == list(found.power[0].answered_interval)
+
+
+def test_curves_are_of_the_maximum_else_of_the_budget_and_can_be_left_out() -> None:
+    both = plan(ARMS, 1.0, 0.1, runs=10, max_people=300, budget=400)
+    assert {point.people for point in both.power} == {300}
+    budget = plan(ARMS, 1.0, 0.1, runs=10, budget=400)
+    assert {point.people for point in budget.power} == {400}
+    for without in (
+        plan(ARMS, 1.0, 0.1, runs=10),
+        plan(ARMS, 1.0, 0.1, runs=10, max_people=300, power=False),
+    ):
+        assert without.power == ()
+        assert "power" not in without.to_dict()
+
+
+@pytest.mark.parametrize("factor", FACTORS)
+@pytest.mark.parametrize(
+    "arms",
+    [
+        ARMS,
+        Beta([2, 4, 1], [2, 1, 3], ["a", "b", "c"]),
+        Discrete([0, 0.5, 1], [[0.5, 0.5, 0], [0, 0.2, 0.8], [0.2, 0.2, 0.6]], ["a", "b", "c"]),
+        DATA,
+    ],
+    ids=["bernoulli", "beta", "discrete", "sampled"],
+)
+def test_only_the_best_arm_moves(arms: Instance, factor: float) -> None:
+    """Its mean is so many times as far above the next; other laws cannot go further."""
+    best, gap = int(np.argmax(arms.means)), float(arms.gaps.min())
+    moved = with_gap(arms, factor)
+    top = arms.means[best] + (factor - 1) * gap
+    if moved is None:
+        assert factor > 1
+        assert top > 1 or isinstance(arms, Discrete | Sampled)
+        return
+    assert moved.names == arms.names
+    assert moved.means[best] == pytest.approx(top)
+    assert np.delete(moved.means, best) == pytest.approx(np.delete(arms.means, best))
+    if factor == 1:
+        assert moved is arms
+
+
+def test_a_tie_is_a_point_only_where_any_of_the_arms_will_do() -> None:
+    found = plan(ARMS, 1.0, 0.1, runs=10, max_people=300, zeta=0.1)
+    assert min(point.gap for point in found.power) == 0
+    assert all(point.right == point.answered for point in found.power if point.gap == 0)
+    tied = plan(Bernoulli((0.6, 0.6)), 1.0, 0.1, runs=10, max_people=300, zeta=0.1)
+    assert tied.power == ()
