@@ -289,7 +289,7 @@ def test_the_demo_ends_with_its_report(tmp_path: Path) -> None:
         assert words in result.stdout.replace("\n", " " if words != str(page) else ""), words
     html = page.read_text()
     assert html.count("<svg") == 4
-    for words in ("One trial, step by step", "out.", "Without privacy"):
+    for words in ("One trial, step by step", "dropped.", "Without privacy"):
         assert words in html
 
 
