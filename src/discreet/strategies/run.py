@@ -22,6 +22,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from discreet.errors import DiscreetError, InvalidInputError
+from discreet.strategies.pairs import Margin, Pair
 from discreet.strategies.parts import SHUFFLED
 from discreet.strategies.scales import noise_scale, sum_noise
 from discreet.strategies.strategy import Strategy
@@ -259,6 +260,18 @@ class Run(ABC):
     def evidence(self) -> list[float | None]:
         """The evidence that each arm is not the best, as a share of what puts it out;
         None for the arm that leads, and before anything is known.
+        """
+        return [None] * self.arms
+
+    def pair(self, one: int, other: int, margins: Sequence[Margin] = ()) -> Pair | None:
+        """What was released about the difference between two arms, of which `margins`
+        are those between them; None before anything was.
+        """
+        return None
+
+    def p_values(self) -> list[float | None]:
+        """Of "this arm is at least as good as every other for the people of each
+        round", valid at any time; None where a strategy has no such evidence.
         """
         return [None] * self.arms
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import DiscreetError, InvalidInputError
+from discreet.strategies.pairs import Margin, Pair
 from discreet.strategies.run import (
     ArmView,
     Belief,
@@ -172,6 +173,10 @@ class ShuffledRun(Run):
     def evidence(self) -> list[float | None]:
         """By what was released."""
         return self.inner.evidence()
+
+    def pair(self, one: int, other: int, margins: Sequence[Margin] = ()) -> Pair | None:
+        """By what was released."""
+        return self.inner.pair(one, other, margins)
 
     def beliefs(self) -> list[Belief]:
         """By what was released."""

@@ -25,6 +25,7 @@ from discreet.strategies.betting.ahead import (
 from discreet.strategies.betting.book import COUNT, PULLS, Round, front_runner
 from discreet.strategies.betting.flights import dumped, loaded, people_in
 from discreet.strategies.betting.interval import Beside, new_beside
+from discreet.strategies.betting.pair import Known
 from discreet.strategies.betting.permuted import begun, places, priced, shortest
 from discreet.strategies.betting.reshape import (
     Dropped,
@@ -37,7 +38,7 @@ from discreet.strategies.betting.reshape import (
 )
 from discreet.strategies.betting.rounds import handicap
 from discreet.strategies.betting.run import BettingRun
-from discreet.strategies.run import ArmView, Deal, Dealing, Opening, Place, Run, Spread, in_order
+from discreet.strategies.run import Deal, Dealing, Opening, Place, Run, Spread, in_order
 from discreet.strategies.strategy import Strategy
 from discreet.strategies.units import LEVELS
 
@@ -355,11 +356,15 @@ class OpenedRun(BettingRun):
 
     # --- shown ------------------------------------------------------------------------
 
-    def _view(self, arm: int) -> ArmView:
+    def _released(self, arm: int) -> Known:
         for one in self.dropped:
             if one.arm == arm:
-                beside = Beside(np.array(one.aside), np.array(one.lift))
-                return self._shown(np.array(one.total), beside, 0)
+                beside = Beside(np.array(one.aside), np.array(one.lift)) if self.numbers else None
+                return Known(np.array(one.total), beside)
+        return super()._released(self.rows.index(arm))
+
+    def _under_way(self, arm: int) -> int:
+        if arm not in self.rows:
+            return 0
         row = self.rows.index(arm)
-        dealt = sum(int(flight.dealt[row]) for flight in self.flights)
-        return self._shown(self.book.total[row], self.beside.of(row), dealt)
+        return sum(int(flight.dealt[row]) for flight in self.flights)

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from discreet.arrays import Floats, Ints
+from discreet.arrays import Ints
 from discreet.errors import DiscreetError
 from discreet.strategies.betting.book import (
     COUNT,
@@ -35,6 +35,7 @@ from discreet.strategies.betting.interval import (
     shares,
 )
 from discreet.strategies.betting.near import bump_of, closeness
+from discreet.strategies.betting.pair import Known, pair_bets
 from discreet.strategies.betting.rounds import (
     TAILS,
     fill_tails,
@@ -43,6 +44,7 @@ from discreet.strategies.betting.rounds import (
     set_margin,
 )
 from discreet.strategies.betting.tilts import betting_rules
+from discreet.strategies.pairs import LEAST, Margin, Pair
 from discreet.strategies.run import (
     REQUIRED,
     ArmView,
@@ -360,17 +362,35 @@ class BettingRun(Run):
             found[arm] = Belief(mean, error)
         return found
 
-    def _view(self, arm: int) -> ArmView:
-        total, dealt = self.book.total[arm], self._size(arm) - int(self.left[arm])
-        return self._shown(total, self.beside.of(arm), dealt)
+    def pair(self, one: int, other: int, margins: Sequence[Margin] = ()) -> Pair | None:
+        """Bets against each difference."""
+        known = self._released(one), self._released(other)
+        return pair_bets(*known, margins, self.bets, self.setting)
 
-    def _shown(self, total: Floats, beside: Beside, dealt: int) -> ArmView:
-        """An arm with these totals, and people dealt who are not released."""
-        pulls, count = int(total[PULLS]) + dealt, int(total[COUNT])
+    def p_values(self) -> list[float | None]:
+        """One over the money against an arm; with an indifference gap, and of an arm
+        that was dropped, there is none.
+        """
+        found: list[float | None] = [None] * self.arms
+        if self.recommendation is not None and not self.strategy.zeta:
+            for row, arm in enumerate(self.rows):
+                found[arm] = max(math.exp(log_p_value(row, self.book)), LEAST)
+        return found
+
+    def _released(self, arm: int) -> Known:
+        """The sums released of an arm, and what its numbers have beside them."""
+        return Known(self.book.total[arm], self.beside.of(arm) if self.numbers else None)
+
+    def _under_way(self, arm: int) -> int:
+        """People of an arm who are dealt and not released."""
+        return self._size(arm) - int(self.left[arm])
+
+    def _view(self, arm: int) -> ArmView:
+        total, beside = self._released(arm)
+        pulls, count = int(total[PULLS]) + self._under_way(arm), int(total[COUNT])
         if not count:
             return ArmView(pulls, 0, None, None)
-        known = beside if self.numbers else None
-        within = interval(total, self.strategy.delta, self.bets, self.setting, beside=known)
+        within = interval(total, self.strategy.delta, self.bets, self.setting, beside=beside)
         mean = 0.5 + (float(total[SUM] / count) - 0.5) / self.setting.scale
         return ArmView(pulls, count, mean, within)
 

@@ -2,16 +2,18 @@
 left.
 """
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
 from discreet.strategies.epochs.decide import new_epochs, settle
 from discreet.strategies.evidence import epochs_evidence, plain
+from discreet.strategies.pairs import Margin, Pair, Radii
 from discreet.strategies.run import REQUIRED, ArmView, Deal, Place, Run, in_order
 from discreet.strategies.strategy import Strategy
 from discreet.strategies.top_two import best_arm
-from discreet.theory.thresholds import epoch_length
+from discreet.theory.thresholds import epoch_length, epoch_radius
 
 
 class EpochsRun(Run):
@@ -110,6 +112,20 @@ class EpochsRun(Run):
             return super().evidence()
         share = epochs_evidence(self.state, best)
         return plain(np.where(self.state.active, share, np.maximum(share, 1.0)))
+
+    def pair(self, one: int, other: int, margins: Sequence[Margin] = ()) -> Pair | None:
+        """Within two radii, those of the latest epoch for arms that went out too."""
+        if not self.state.behind[[one, other]].all():
+            return None
+        lengths = [int(self.state.behind[arm]) for arm in (one, other)]
+        latest = self.epoch - 1
+
+        def radius(alpha: float) -> float:
+            return sum(
+                epoch_radius(2, latest, length, self._epsilon, alpha) / 2 for length in lengths
+            )
+
+        return Radii(float(self.state.mean[one] - self.state.mean[other]), radius)
 
     def table(self) -> list[ArmView]:
         """Means with the radius within which, with probability 1 - δ, all true means

@@ -2,12 +2,15 @@
 every arm) has doubled.
 """
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
 from discreet.arrays import Ints
 from discreet.strategies.evidence import phased_evidence, plain
+from discreet.strategies.pairs import Margin, Pair, Radii
+from discreet.strategies.phased.apart import phased_radius
 from discreet.strategies.phased.decide import advance, decide, new_state, publish, set_due
 from discreet.strategies.phased.global_episode import (
     advance_whole,
@@ -136,6 +139,19 @@ class PhasedRun(Run):
             return super().evidence()
         counts = state.counts.astype(float)
         return plain(phased_evidence(self.strategy, self.rules, state.mean, counts))
+
+    def pair(self, one: int, other: int, margins: Sequence[Margin] = ()) -> Pair | None:
+        """By Hoeffding's inequality and the tails of the noise, for all phases."""
+        mean, counts = self.state.mean, self.state.counts
+        sizes = int(counts[one]), int(counts[other])
+        if not all(sizes):
+            return None
+        strategy, forget = self.strategy, bool(self.rules.forget)
+
+        def radius(alpha: float) -> float:
+            return phased_radius(strategy, forget, *sizes, alpha)
+
+        return Radii(float(mean[one] - mean[other]), radius)
 
     def table(self) -> list[ArmView]:
         """Pulls are public from the start, means from the first release on."""

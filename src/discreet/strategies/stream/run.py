@@ -2,18 +2,22 @@
 counts as soon as it is in.
 """
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
 from discreet.strategies.evidence import plain, stream_evidence
+from discreet.strategies.pairs import Margin, Pair, Radii
 from discreet.strategies.run import REQUIRED, ArmView, Deal, Place, Run, in_order
+from discreet.strategies.scales import noise_scale
 from discreet.strategies.strategy import Strategy
 from discreet.strategies.stream.decide import Stream, decide, new_stream
 from discreet.strategies.stream.sampling import choose
 from discreet.strategies.stream.tables import stream_rules
 from discreet.strategies.top_two import TRACK
+from discreet.theory.thresholds import c_gaussian, noisy_sigma
 
 
 class Column(list[Any]):
@@ -123,15 +127,33 @@ class StreamRun(Run):
         mean, count = np.array(self.state.mean), np.array(self.count, float)
         return plain(stream_evidence(self.rules, mean, count, sum(self.count)))
 
+    @property
+    def _shrink(self) -> float:
+        """What randomised response leaves of a difference."""
+        trust, bits = self.strategy.trust_model, self.strategy.part.bits
+        return trust.shrink(self.strategy.epsilon) if bits else 1.0
+
+    def pair(self, one: int, other: int, margins: Sequence[Margin] = ()) -> Pair | None:
+        """By c^G, which holds for all counts of one path at once."""
+        counts = self.count[one], self.count[other]
+        if not all(counts):
+            return None
+        scale, shrink = (
+            noise_scale(self.strategy) if self.noise is None else self.noise,
+            self._shrink,
+        )
+        spread = 2 * noisy_sigma(scale) ** 2 * (1 / counts[0] + 1 / counts[1])
+
+        def radius(alpha: float) -> float:
+            return math.sqrt(spread * float(c_gaussian(*counts, 2, alpha))) / shrink
+
+        return Radii((self.state.mean[one] - self.state.mean[other]) / shrink, radius)
+
     def table(self) -> list[ArmView]:
         """Means of the answers so far, with the bias of randomised response taken
         out.
         """
-        shrink = (
-            self.strategy.trust_model.shrink(self.strategy.epsilon)
-            if self.strategy.part.bits
-            else 1.0
-        )
+        shrink = self._shrink
         return [
             ArmView(pulls, count, 0.5 + (mean - 0.5) / shrink if count else None, None)
             for pulls, count, mean in zip(
