@@ -20,8 +20,8 @@ from discreet.reports.conduct import (
     reshaped_words,
     site_rows,
 )
+from discreet.reports.course import Course
 from discreet.reports.terminal import show_trial
-from discreet.reports.trial import _Path
 from discreet.strategies.parts import BLOCKS, COINS, SHUFFLED
 from discreet.trials.dealing import GUARANTEE
 from discreet.trials.protocol import CLOCK, COMPLETE, RELEASE
@@ -99,15 +99,15 @@ def test_by_the_clock_it_is_said_when_and_not_who() -> None:
     flow: dict[str, Any] = {"people": 9, "max_people": 20, "pending": 9, "waiting": 6}
     status = {**flow, "stopped": False, "timing": RELEASE[CLOCK], "next_release": 86_400}
     assert flow_words(status) == (
-        "9 of at most 20 people; 9 outcomes are not released yet, told or not; 6 of them are "
-        "released after 1970-01-02 00:00:00 UTC."
+        "9 of at most 20 people; 9 outcomes were in no look yet, told or not; 6 of them are "
+        "looked at after 1970-01-02 00:00:00 UTC."
     )
     assert flow_words({**status, "next_release": None}).endswith("told or not.")
     complete = {**status, "timing": RELEASE[COMPLETE], "next_release": None}
-    assert flow_words(complete).endswith("9 outcomes are not in, the next release waits for 6.")
+    assert flow_words(complete).endswith("9 outcomes are not in, the next look waits for 6.")
     assert flow_words({**complete, "pending": 0}).endswith("; all outcomes are in.")
     assert flow_words({**complete, "people": 0}).startswith("Nobody is in yet")
-    assert flow_words({**status, "stopped": True}).endswith("are not released, and will not be.")
+    assert flow_words({**status, "stopped": True}).endswith("were in no look, and will not be.")
 
 
 def test_each_arm_dropped_or_added_costs_a_delta() -> None:
@@ -149,27 +149,27 @@ def test_the_page_of_a_trial_in_the_field(start: Start) -> None:
     assert "<b>" not in page
     assert "<i>" not in page
     assert "The trial was stopped by hand without a conclusion." in section(page, "Result")
-    sites = section(page, "Where people came from")
+    sites = section(page, "Flow of people")
     assert "<td>Leeds</td><td>5</td><td>open</td>" in sites
     assert "<td>&lt;b&gt;Ly&amp;on&lt;/b&gt;</td><td>0</td><td>closed</td>" in sites
-    acts = section(page, "What operators did")
+    acts = section(page, "Deviations: what operators did")
     assert "a &lt;i&gt;holiday&lt;/i&gt; &amp; more" in acts
     assert all(f"<td>{name}</td>" in acts for name in ("pause", "resume", "close-site", "stop"))
-    assert "<td>lower-maximum</td><td>20</td>" in acts
+    assert "<td>lower-maximum</td><td>20</td><td>5 people, 5 looks</td>" in acts
     assert "a maximum only says when to look last" in acts
-    promised = section(page, "What is promised")
-    assert "What the answer means: the best arm is lost with probability" in promised
+    promised = section(page, "What holds, and on what it rests")
+    assert "What the answer means" not in promised, "it was stopped by hand"
+    assert "Error rate" not in promised
     assert "Deadline: an outcome counts if it is told within 7 days" in promised
-    protocol = section(page, "Protocol")
+    protocol = section(page, "What was fixed before the first person")
     for name, value in {
-        "dealing": "order",
-        "sites": "Leeds, &lt;b&gt;Ly&amp;on&lt;/b&gt;",
-        "deadline": "7 days from assignment",
-        "release": "complete",
-        "enrolment": "waiting",
-        "most people": "60",
+        "Assignment": "in the order that the strategy says",
+        "Sites": "Leeds, &lt;b&gt;Ly&amp;on&lt;/b&gt;",
+        "Deadline of an outcome": "7 days from assignment",
+        "Looks": "at every answer, in the order of assignment",
+        "At most": "60 people",
     }.items():
-        assert f'<td>{name}</td><td class="words">{value}</td>' in protocol
+        assert f"<dt>{name}</dt><dd>{value}</dd>" in protocol
 
 
 def test_an_end_at_the_maximum_is_no_end_by_hand(start: Start) -> None:
@@ -177,9 +177,9 @@ def test_an_end_at_the_maximum_is_no_end_by_hand(start: Start) -> None:
     enrol(trial, 6)
     page = trial_page(trial.transcript())
     assert "The trial ended at its maximum without a conclusion." in page
-    assert "What operators did" not in page
-    assert "Where people came from" not in page
-    assert "<td>anywhere</td>" in page.replace(' class="words"', "")
+    assert "None: the record has no action of an operator." in page
+    assert "and whether they are open now" not in page
+    assert "<dt>Sites</dt><dd>anywhere</dd>" in page
 
 
 def test_pages_of_older_transcripts(start: Start) -> None:
@@ -194,9 +194,9 @@ def test_pages_of_older_transcripts(start: Start) -> None:
     for name in ("dealing", "block", "sites", "deadline", "release", "enrolment"):
         del said["protocol"][name]
     page = trial_page(said)
-    for title in ("Result", "What is promised", "Protocol", "Record"):
+    for title in ("Result", "Flow of people", "What was fixed before the first person", "Record"):
         assert section(page, title)
-    assert "<td>dealing</td>" not in page
+    assert "<dt>Assignment</dt>" not in page
 
 
 def play(trial: Trial, people: int) -> None:
@@ -215,9 +215,9 @@ def test_arms_that_come_and_go(start: Start, capsys: pytest.CaptureFixture[str])
     trial.operate("drop-arm", "side effects", "5 mg")
     play(trial, 600)
     said = trial.transcript()
-    path = _Path(said)
-    assert check_transcript(said, watch=path.watch).intact
-    made = path.made()
+    course = Course(said)
+    assert check_transcript(said, watch=course.watch).intact
+    made = course.path()
     assert made.names == ("5 mg", "10 mg", "20 mg", "40 mg")
     assert made.means.shape == (len(made.people), 4)
     assert np.isnan(made.means[0, 3])
@@ -230,8 +230,11 @@ def test_arms_that_come_and_go(start: Start, capsys: pytest.CaptureFixture[str])
     assert "<td>added later</td>" in result
     assert "<td>dropped by hand</td>" in result
     assert "Where sites differ or outcomes drift, the answer holds" in result
-    promised = section(page, "What is promised")
-    assert "wrong with probability at most 3e-90, which" in promised
+    assert "never looked at, as the arm was dropped" in section(page, "Flow of people")
+    assert "so far was 10 mg. It was not found to be the best." in result
+    compared = section(page, "Differences between the arms")
+    assert "which did best so far and was not found to be the best" in compared
+    assert "With a probability of at least 100 %" in compared
     show_trial(trial.status())
     words = " ".join(capsys.readouterr().out.split())
     assert "40 mg was added later. 5 mg was dropped by hand: the answer" in words

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.random import Generator
+from scipy.stats import binom
 
 from discreet import Strategy, adap_tt, adap_tt_star, bet_se, ctb_tt, dp_se, ttucb, ttucb_batched
 from discreet.planning.forecast import Continuation
@@ -19,12 +20,15 @@ from discreet.strategies.pairs import Margin, Pair, Radii
 from discreet.strategies.run import Dealing, Place, Run
 from discreet.trials.dealing import usual_dealing
 from discreet.trials.record import live_run
-from tests.strategies.test_interval import alarm
 
 MEANS = (0.35, 0.6)
 GAP = MEANS[1] - MEANS[0]
 RUNS = 40
 ALPHA = 0.1
+
+
+def alarm(found: int, of: int, rate: float) -> bool:
+    return bool(binom.sf(found - 1, of, rate) < 1e-6)
 
 
 class Watched(Continuation):
@@ -36,14 +40,24 @@ class Watched(Continuation):
 
     def _release(self, due: list[Place], laws: Any) -> None:
         run: Any = self.run
-        before, fine = len(getattr(run, "margins", ())), run.fine
+        before, centre = len(getattr(run, "margins", ())), run.centre
+        near: float | None = None
+        release = run.release
+
+        def released(sums: list[float], close: list[float] | None = None) -> None:
+            nonlocal near
+            near = None if close is None else close[0]
+            release(sums, close)
+
+        run.release = released
         super()._release(due, laws)
+        run.release = release
         if len(getattr(run, "margins", ())) > before and len(due) == 2:
             leader, (other,), _, margin = run.margins[-1]
             people = {place.arm: place.size for place in due}
             pair = people[leader], people[other]
             lead = margin + (pair[0] - pair[1]) // 2
-            self.margins.append(Margin(leader, other, pair, lead, fine))
+            self.margins.append(Margin(leader, other, pair, lead, near, centre))
         self.seen()
 
     def _answers(self, laws: Any) -> None:
@@ -162,7 +176,7 @@ def test_noise_of_a_margin_that_is_not_paid_for_is_caught(
             margins = list[Margin]()
             for _ in range(60):
                 lead = float(rng.geometric(p) - rng.geometric(p))
-                margins.append(Margin(1, 0, (1, 1), lead, False))
+                margins.append(Margin(1, 0, (1, 1), lead))
             pair = run.pair(1, 0, margins)
             count += pair.p_value() <= ALPHA
         return count
@@ -196,10 +210,12 @@ def test_least_doubt_against_the_formula() -> None:
     (*_, pair), *_ = played(STRATEGIES["sums"], 1)
     assert isinstance(pair, PairBets)
 
+    (one,), (other,) = pair.one, pair.other
+
     def money(x: float, y: float) -> float:
         each = [
-            start - pair.one.people * math.log1p(x * up) - pair.other.people * math.log1p(y * down)
-            for start, up, down in zip(pair.start, pair.one.rise, pair.other.rise, strict=True)
+            start - one.people * math.log1p(x * up) - other.people * math.log1p(y * down)
+            for start, up, down in zip(pair.start, one.rise, other.rise, strict=True)
         ]
         return float(np.logaddexp.reduce(each))
 
@@ -215,7 +231,7 @@ def test_least_doubt_against_the_formula() -> None:
 
 def test_a_pair_seen_from_the_other_arm_is_turned() -> None:
     run: Any = live_run(STRATEGIES["margins"], 2, 4000, Dealing("coins"))
-    margins = [Margin(1, 0, (40, 50), 20.0, False), Margin(0, 1, (30, 30), 3.0, False)]
+    margins = [Margin(1, 0, (40, 50), 20.0), Margin(0, 1, (30, 30), 3.0)]
     there = run.pair(1, 0, [margins[0], margins[1].turned()])
     back = run.pair(0, 1, [margins[0].turned(), margins[1]])
     assert back.difference == pytest.approx(-there.difference)

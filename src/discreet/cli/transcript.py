@@ -16,6 +16,18 @@ head_option = click.option(
     help="A head of the record that you noted earlier; a record older than that is refused.",
 )
 
+control_option = click.option(
+    "--control",
+    metavar="ARM",
+    help="Compare the other arms with this one.  [default: the arm that did best]",
+)
+assessed_option = click.option(
+    "--assessed",
+    type=int,
+    metavar="PEOPLE",
+    help="How many people were assessed for eligibility: the record does not know it.",
+)
+
 
 @click.command("verify")
 @click.argument("file", type=click.Path())
@@ -36,13 +48,22 @@ def verify_file(file: str, head: str | None, as_json: bool) -> None:
     "--out", type=click.Path(dir_okay=False), required=True, help="The HTML file to write."
 )
 @pdf_option
+@control_option
+@assessed_option
 @json_option
-def report_file(file: str, out: str, pdf: str | None, as_json: bool) -> None:
+def report_file(
+    file: str,
+    out: str,
+    pdf: str | None,
+    control: str | None,
+    assessed: int | None,
+    as_json: bool,
+) -> None:
     """Check a published transcript, and write a page about the trial."""
-    from discreet.reports.trial import checked_page
+    from discreet.reports.trial import Added, checked_page
 
     check_report(out, pdf, [file])
-    page, found = checked_page(file)
+    page, found = checked_page(file, Added(control, assessed))
     files = write_report(out, pdf, page)
     if as_json:
         printed = {} if pdf is None else {"pdf": pdf}

@@ -27,7 +27,12 @@ from discreet.cli.progress import progress_bar, quiet_warnings
 from discreet.cli.reports import check_report, pdf_option, write_report
 from discreet.cli.staff import codes, journal, open_assignments, reissue, unblind
 from discreet.cli.tables import pieces_of, read_outcome, read_outcomes, reading
-from discreet.cli.transcript import head_option, show_verification
+from discreet.cli.transcript import (
+    assessed_option,
+    control_option,
+    head_option,
+    show_verification,
+)
 from discreet.errors import DiscreetError, InvalidInputError
 from discreet.files import check_writable
 
@@ -290,17 +295,38 @@ def export(name: str, out: str, head: str | None, url: str, as_json: bool) -> No
     "--out", type=click.Path(dir_okay=False), required=True, help="The HTML file to write."
 )
 @pdf_option
+@control_option
+@assessed_option
+@click.option(
+    "--dates",
+    is_flag=True,
+    help="Publish the days of creation, of the first and the last person, and of the end.",
+)
 @head_option
 @url_option
 @json_option
-def report(name: str, out: str, pdf: str | None, head: str | None, url: str, as_json: bool) -> None:
+def report(
+    name: str,
+    out: str,
+    pdf: str | None,
+    control: str | None,
+    assessed: int | None,
+    dates: bool,
+    head: str | None,
+    url: str,
+    as_json: bool,
+) -> None:
     """Write a page about the trial that may be published. It is one HTML file, made
-    from the public transcript alone.
+    from the public transcript, and from what you add with --assessed and --dates. The
+    dates are taken from the private journal.
     """
+    from discreet.reports.dates import journal_dates
     from discreet.reports.trial import trial_page
 
     place = opened(url, name, head)
     check_report(out, pdf, place.files)
-    files = write_report(out, pdf, trial_page(place.transcript()))
+    said = place.transcript()
+    days = journal_dates(place.journal(10**6), said["status"]["stopped"]) if dates else None
+    files = write_report(out, pdf, trial_page(said, control, assessed, days))
     printed = {} if pdf is None else {"pdf": pdf}
     show_json({"report": out, **printed}) if as_json else click.echo("\n".join(files))

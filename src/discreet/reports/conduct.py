@@ -11,7 +11,7 @@ from typing import Any
 from discreet.strategies.parts import BLOCKS, COINS
 from discreet.trials.conduct import ADD, DROP
 from discreet.trials.dealing import GUARANTEE
-from discreet.trials.protocol import CLOCK, RELEASE
+from discreet.trials.protocol import CLOCK, COMPLETE, RELEASE
 
 Said = Mapping[str, Any]
 """A status in plain types."""
@@ -41,16 +41,16 @@ def flow_words(status: Said) -> str:
     here = f"{status['people']} of at most {status['max_people']} people"
     words = f"{here}; {status['pending']}"
     if status["stopped"] and status["pending"]:
-        return f"{words} outcomes are not released, and will not be.{past_words(status)}"
+        return f"{words} outcomes were in no look, and will not be.{past_words(status)}"
     if status.get("timing") != RELEASE[CLOCK]:
         if not status["pending"]:
             return f"{here}; all outcomes are in.{past_words(status)}"
-        waits = f", the next release waits for {status['waiting']}" if status["waiting"] else ""
+        waits = f", the next look waits for {status['waiting']}" if status["waiting"] else ""
         return f"{words} outcomes are not in{waits}.{past_words(status)}"
-    words += " outcomes are not released yet, told or not"
+    words += " outcomes were in no look yet, told or not"
     if at := status.get("next_release"):
         moment = datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S")
-        words += f"; {status['waiting']} of them are released after {moment} UTC"
+        words += f"; {status['waiting']} of them are looked at after {moment} UTC"
     return f"{words}.{past_words(status)}"
 
 
@@ -70,15 +70,35 @@ def end_words(status: Said) -> str:
     return "was stopped by hand" if by_hand(status) else "ended at its maximum"
 
 
-def promises(status: Said) -> list[tuple[str, str]]:
-    """What is promised beside privacy and error rate: a title and a phrase each."""
+LOOKS = {
+    RELEASE[COMPLETE]: (
+        "the outcomes of a round are looked at as soon as all of them are in. If how soon people "
+        "answer depends on their outcomes, the moment of a look tells about these, and ε does not "
+        "cover that"
+    ),
+    RELEASE[CLOCK]: (
+        "the outcomes of a round are looked at by the clock, when the deadline of its last person "
+        "has passed: the moment tells nothing about outcomes"
+    ),
+}
+"""When a look is made, by what a status says of it."""
+
+
+def promises(status: Said, met: bool = True) -> list[tuple[str, str]]:
+    """What is promised beside privacy and error rate: a title and a phrase each. If the
+    error rate is not `met`, as the end was inconclusive, nothing is said of it.
+    """
     seconds = status.get("deadline")
     deadline = "" if seconds is None else deadline_words(seconds)
-    found = [
+    answer = [
         ("Error rate after what operators did", reshaped_words(status)),
         ("What the answer means", status.get("guarantee")),
+    ]
+    timing = status.get("timing", "")
+    found = [
+        *(answer if met else []),
         ("Assignment", status.get("assignment")),
-        ("Releases", status.get("timing")),
+        ("Looks", LOOKS.get(timing, timing)),
         ("Enrolment", status.get("enrolment")),
         ("Deadline", deadline),
         ("People", status.get("coming_again")),

@@ -37,9 +37,20 @@ th.words,td.words{white-space:normal;text-align:left;min-width:8rem;max-width:34
 thead th{border-bottom:1px solid var(--ink);vertical-align:bottom;white-space:normal}
 dt{margin-top:.9rem;font-weight:600}dd{margin:0 0 0 1rem}dd ul{margin:.2rem 0;padding-left:1rem}
 .mark{border:1px solid;border-radius:3px;padding:0 .35rem;font-size:.8rem;white-space:nowrap}
+blockquote{margin:.3rem 0 1rem;padding:.2rem 0 .2rem .9rem;border-left:3px solid var(--line);
+max-width:46rem}
+.facts div{display:grid;grid-template-columns:minmax(9rem,13rem) 1fr;gap:0 1rem;padding:.25rem 0;
+border-bottom:1px solid #e6e6e6;max-width:52rem}
+.facts dt,.facts dd{margin:0;text-align:left;overflow-wrap:anywhere;min-width:0}
+.flow{max-width:52rem;margin:.6rem 0}.arrow{text-align:center;line-height:1.4}
+.level{display:flex;flex-wrap:wrap;justify-content:center;gap:.5rem}
+.box{border:1px solid var(--ink);border-radius:3px;padding:.4rem .6rem;font-size:.85rem;
+max-width:28rem;min-width:min(100%,10rem);overflow-wrap:anywhere}
+@media(max-width:36rem){.facts div{grid-template-columns:1fr}.box{flex:1 1 100%}}
 footer{margin-top:3rem;color:var(--soft);font-size:.85rem}
 @media print{body{font-size:10pt;max-width:none;padding:0}
-figure,tr,h3,dt,li,caption{break-inside:avoid}h2,h3,h2+p,caption,thead{break-after:avoid}
+figure,tr,h3,dt,li,caption,blockquote,.flow,.facts div{break-inside:avoid}
+h2,h3,h2+p,caption,thead{break-after:avoid}
 .figures{grid-template-columns:1fr 1fr}figure{margin:0 0 .6rem}
 .scroll{overflow:visible}nav{display:none}
 table{font-size:8.5pt}table.wide{font-size:6.5pt}th,td{padding:.1rem .3rem}
@@ -122,6 +133,36 @@ class Table:
 
 
 @dataclass(frozen=True)
+class Facts:
+    """A list of what is what: a name and a sentence each."""
+
+    items: Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Quote:
+    """A passage that may be taken over word by word."""
+
+    words: str
+
+
+@dataclass(frozen=True)
+class Box:
+    """A box of a flow diagram."""
+
+    title: str
+    lines: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Flow:
+    """A flow diagram: levels of boxes from the top, made of text that wraps."""
+
+    description: str
+    levels: Sequence[Sequence[Box]]
+
+
+@dataclass(frozen=True)
 class Picture:
     """An SVG drawing, and what it shows in words for those who cannot see it."""
 
@@ -137,7 +178,8 @@ class Pictures:
     items: Sequence[Picture]
 
 
-Part = Text | Bullets | Points | Heading | Table | Picture | Pictures
+Plain = Text | Bullets | Points | Heading | Table | Facts | Quote | Flow
+Part = Plain | Picture | Pictures
 
 
 @dataclass(frozen=True)
@@ -205,15 +247,22 @@ def _part(part: Part, counter: _Counter) -> str:
     return _words(part)
 
 
-def _words(part: Text | Bullets | Points | Heading | Table) -> str:
+def _words(part: Plain) -> str:
+    if isinstance(part, Text | Heading | Quote):
+        tag = {Text: "p", Heading: "h3", Quote: "blockquote"}[type(part)]
+        return f"<{tag}>{_text(part.words)}</{tag}>"
     if isinstance(part, Table):
         return _table(part)
     if isinstance(part, Bullets):
         return _bullets(part.items)
     if isinstance(part, Points):
         return "<dl>" + "".join(_point(item) for item in part.items) + "</dl>"
-    tag = "h3" if isinstance(part, Heading) else "p"
-    return f"<{tag}>{_text(part.words)}</{tag}>"
+    return _flow(part) if isinstance(part, Flow) else _facts(part)
+
+
+def _facts(facts: Facts) -> str:
+    items = (f"<dt>{_text(name)}</dt><dd>{_text(words)}</dd>" for name, words in facts.items)
+    return '<dl class="facts">' + "".join(f"<div>{item}</div>" for item in items) + "</dl>"
 
 
 def _bullets(items: Sequence[str]) -> str:
@@ -223,6 +272,21 @@ def _bullets(items: Sequence[str]) -> str:
 def _point(point: Point) -> str:
     details = f"<dd>{_bullets(point.details)}</dd>" if point.details else ""
     return f'<dt><span class="mark">{_text(point.mark)}</span> {_text(point.words)}</dt>{details}'
+
+
+def _flow(flow: Flow) -> str:
+    arrow = '<div class="arrow" aria-hidden="true">↓</div>'
+    levels = [
+        '<div class="level">' + "".join(_box(box) for box in level) + "</div>"
+        for level in flow.levels
+    ]
+    label = _text(flow.description)
+    return f'<div class="flow" role="group" aria-label="{label}">{arrow.join(levels)}</div>'
+
+
+def _box(box: Box) -> str:
+    lines = "".join(f"<br>{_text(line)}" for line in box.lines)
+    return f'<div class="box"><strong>{_text(box.title)}</strong>{lines}</div>'
 
 
 def _table(table: Table) -> str:

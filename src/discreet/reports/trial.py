@@ -1,179 +1,187 @@
 """The page of a live trial, made of its transcript alone: whatever stands on it may be
-published.
+published. What whoever publishes adds to it (dates, people assessed) is marked so.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
-from discreet.arrays import Floats, Ints
-from discreet.reports import charts
-from discreet.reports.arms import arms_shown
+from discreet.errors import InvalidInputError
+from discreet.reports.compared import Compared, check_control, compare
 from discreet.reports.conduct import (
     ACT_HEAD,
     ACT_WORDS,
     PAUSED,
-    SITE_HEAD,
     act_rows,
     arm_notes,
-    duration_words,
     end_words,
     flow_words,
     interval_words,
     left_words,
     promises,
-    site_rows,
 )
-from discreet.reports.page import Bullets, Picture, Section, Table, Text, page
-from discreet.trials.chain import Event
+from discreet.reports.course import Course
+from discreet.reports.dates import date_facts
+from discreet.reports.drawn import compared_picture, standing_picture, trial_drawings
+from discreet.reports.flow import flow_parts
+from discreet.reports.page import (
+    Bullets,
+    Facts,
+    Heading,
+    Part,
+    Picture,
+    Quote,
+    Section,
+    Table,
+    Text,
+    page,
+)
+from discreet.reports.protocol import protocol_facts
+from discreet.reports.quotes import quotes
 from discreet.trials.conduct import RESTORED, RESTORED_WORDS
-from discreet.trials.protocol import MISSING, RETAIN
+from discreet.trials.protocol import CODES
 from discreet.trials.record import BROKEN
-from discreet.trials.replay import Replay
 from discreet.trials.status import Verification
 from discreet.trials.verify import check_transcript, read_transcript
+from discreet.validate import check_whole
 from discreet.words import lead_words
 
-SHOWN = 400
-"""Points of the picture; with more releases some are left out."""
 MADE_OF = "Made of the trial's public transcript, and of nothing else."
+MADE_OF_MORE = (
+    "Made of the trial's public transcript, and of what whoever publishes it has added: that is "
+    "marked so, and is no part of the record that can be checked."
+)
 NOT_VERIFIED = "NOT VERIFIED"
 WARNING = (
     "This transcript does not hold what it says: it was changed, or is not whole. Nothing below "
     "can be relied on. What is wrong with it:"
 )
+BLINDED = (
+    "This trial is blinded and has not ended: keep this page from everybody who enrols, treats or "
+    "assesses people."
+)
+SMALL = 0.001
+"""P-values below it are said to be below it."""
 Transcript = str | os.PathLike[str] | Mapping[str, Any]
 """What `Trial.transcript` returned, or a file of it."""
 
 
-@dataclass(frozen=True, eq=False)
-class TrialPath:
-    """How the private means went, a row for each time something was released."""
+@dataclass(frozen=True)
+class Added:
+    """What whoever publishes a report adds to the transcript."""
 
-    names: tuple[str, ...]
-    people: Ints
-    """[row] people assigned by then."""
-    means: Floats
-    """[row, arm] in the experimenter's units; NaN before the first release of an arm,
-    and before it was added.
+    control: str | None = None
+    """The arm that others are compared with; the best one if none is named."""
+    assessed: int | None = None
+    """How many people were assessed for eligibility."""
+    dates: Mapping[str, str] = field(default_factory=dict)
+    """What happened on which day."""
+
+    @property
+    def more(self) -> bool:
+        """Whether anything is said that the record does not."""
+        return bool(self.dates) or self.assessed is not None
+
+
+def trial_page(
+    transcript: Transcript,
+    control: str | None = None,
+    assessed: int | None = None,
+    dates: Mapping[str, str] | None = None,
+) -> str:
+    """One HTML page, from a transcript or its file: result, differences between the
+    arms, flow of people, sentences to quote, protocol, deviations, record.
+
+    Arms are compared with the best one, or with a `control`. The record does not know
+    how many people were `assessed` for eligibility, and knows `dates` (what, and the
+    day) only where it goes by the clock: they stand on the page as stated by whoever
+    publishes it. A transcript that does not hold what it says is shown under NOT
+    VERIFIED, and what is wrong with it.
     """
-    evidence: Floats
-    """[row, arm] against it, as a share of what puts it out; NaN as in the means, and
-    while an arm leads.
-    """
-    recommendation: int | None
+    return checked_page(transcript, Added(control, assessed, dates or {}))[0]
 
 
-class _Path:
-    """Keeps the means after some of the releases while a record is followed."""
-
-    def __init__(self, transcript: dict[str, Any]) -> None:
-        places = enumerate(transcript["events"], start=1)
-        wanted = [place for place, event in places if _releases(event)]
-        self.kept = {*wanted[:: max(1, len(wanted) // SHOWN)], *wanted[-1:]}
-        self.people: list[int] = []
-        self.means: list[list[float]] = []
-        self.evidence: list[list[float]] = []
-        self.arms: tuple[str, ...] = ()
-        self.recommendation: int | None = None
-
-    def watch(self, event: Event, replay: Replay) -> None:
-        """Take a look after an event."""
-        self.arms = tuple(replay.now.conduct.arms)
-        self.recommendation = replay.now.run.recommendation
-        if event.seq in self.kept:
-            scale = replay.protocol.scale
-            table = replay.now.run.table()
-            means = [np.nan if arm.mean is None else scale.shown(arm.mean) for arm in table]
-            self.people.append(len(replay.places))
-            self.means.append(means)
-            shares = replay.now.run.evidence()
-            self.evidence.append([np.nan if share is None else share for share in shares])
-
-    def made(self) -> TrialPath:
-        """What was kept."""
-        people = np.array(self.people, np.int64)
-        found = self._padded(self.means), self._padded(self.evidence)
-        return TrialPath(self.arms, people, *found, self.recommendation)
-
-    def _padded(self, rows: list[list[float]]) -> Floats:
-        """[row, arm], where arms may have been added."""
-        arms = len(self.arms)
-        padded = [row + [np.nan] * (arms - len(row)) for row in rows]
-        return np.array(padded, np.float64).reshape(len(rows), arms)
-
-
-def _releases(event: Any) -> bool:
-    return isinstance(event, dict) and event.get("kind") in ("released", "answered")
-
-
-def trial_page(transcript: Transcript) -> str:
-    """One HTML page, from a transcript or its file: result, arms, promises, protocol,
-    record.
-
-    A transcript that does not hold what it says is shown under NOT VERIFIED, and what
-    is wrong with it.
-    """
-    return checked_page(transcript)[0]
-
-
-def checked_page(transcript: Transcript) -> tuple[str, Verification]:
+def checked_page(transcript: Transcript, added: Added | None = None) -> tuple[str, Verification]:
     """The page, and what was found when the transcript was checked for it."""
-    said = read_transcript(transcript)
-    path = _Path(said)
-    found = check_transcript(said, watch=path.watch)
+    said, more = read_transcript(transcript), added or Added()
+    course = Course(said)
+    found = check_transcript(said, watch=course.watch)
+    lead = MADE_OF_MORE if more.more else MADE_OF
     if found.intact:
+        _check_added(more, said)
         title = f"Trial {said['status']['name']}"
-        return page(title, _sections(said, path.made(), found), MADE_OF), found
+        return page(title, _sections(said, course, found, more), lead), found
     sections = [Section(NOT_VERIFIED, [Text(WARNING), Bullets([*found.problems])])]
     with suppress(*BROKEN):  # what was tampered with may be of any shape
-        sections += _sections(said, path.made(), found)
-    return page(f"{NOT_VERIFIED}: {said['status'].get('name')}", sections, MADE_OF), found
+        sections += _sections(said, course, found, more)
+    return page(f"{NOT_VERIFIED}: {said['status'].get('name')}", sections, lead), found
+
+
+def _check_added(added: Added, said: dict[str, Any]) -> None:
+    """Refuse what cannot be said of this trial."""
+    check_control(added.control, [arm["name"] for arm in said["status"]["arms"]])
+    if added.assessed is not None:
+        people = said["status"]["people"]
+        check_whole("assessed", added.assessed, least=people, most=10**12)
+    texts = [*added.dates, *added.dates.values()]
+    if not all(isinstance(text, str) and text.isprintable() for text in texts):
+        raise InvalidInputError("dates must have a text each: what happened, and the day")
 
 
 def trial_pictures(transcript: Transcript) -> dict[str, Picture]:
     """What can be drawn of a trial by now: private `means` and the `evidence` against
-    each arm after each release.
+    each arm at each look.
     """
     said = read_transcript(transcript)
-    path = _Path(said)
-    check_transcript(said, watch=path.watch)
-    return _drawn(path.made(), said)
+    course = Course(said)
+    check_transcript(said, watch=course.watch)
+    return trial_drawings(course.path(), said)
 
 
-def _sections(said: dict[str, Any], path: TrialPath, found: Verification) -> list[Section]:
+def _sections(
+    said: dict[str, Any], course: Course, found: Verification, added: Added
+) -> list[Section]:
     status = said["status"]
+    compared = compare(course, added.control)
+    quoted = [part for title, words in quotes(said) for part in (Heading(title), Quote(words))]
+    blind = said["protocol"].get("blinding") == CODES and not status["stopped"]
+    dates = date_facts(course, added.dates)
+    return [
+        Section("Result", [*([Text(BLINDED)] if blind else []), *_result(said, course, compared)]),
+        *([_differences(status, compared, said)] if compared else []),
+        Section("Flow of people", flow_parts(said, course, added.assessed)),
+        Section("Sentences to quote", quoted),
+        Section("What was fixed before the first person", _protocol(said)),
+        Section("Deviations: what operators did", _deviations(status, course)),
+        *([Section("Dates", dates)] if dates else []),
+        Section("What holds, and on what it rests", [Bullets(_promises(said, course))]),
+        Section("Record", [Bullets(_record(said, found, added.more))]),
+    ]
+
+
+# --- result ---------------------------------------------------------------------------
+
+
+def _result(said: dict[str, Any], course: Course, compared: Compared | None) -> list[Part]:
+    status, path = said["status"], course.path()
     leads = [
         lead_words(lead["name"], lead["over"], lead["better_by"], lead["people"]) + "."
         for lead in status.get("leads", ())
     ]
-    shown = [Bullets(leads)] if leads else []
-    result = [Bullets(_result(status)), _arms(status), *shown, *_pictures(path, said)]
-    return [
-        Section("Result", result),
-        *_conduct(status),
-        Section("What is promised", [Bullets(_promises(said))]),
-        Section("Protocol", [_protocol(said)]),
-        Section("Record", [Bullets(_record(said, found))]),
-    ]
+    parts: list[Part] = [Bullets(_found(status)), _arms(status, compared)]
+    parts += [Bullets(leads)] if leads else []
+    if not len(path.people):
+        return [*parts, Text("There was no look at the data yet: nothing can be drawn.")]
+    standing = standing_picture(said)
+    drawn = trial_drawings(path, said)
+    if "means" not in drawn:
+        parts.append(Text("No mean was released that could be drawn: see above."))
+    return [*parts, *([standing] if standing else []), *drawn.values()]
 
 
-def _conduct(status: dict[str, Any]) -> list[Section]:
-    """Where people came from and what operators did, if there is anything to say."""
-    found = list[Section]()
-    if sites := site_rows(status):
-        found.append(Section("Where people came from", [Table(SITE_HEAD, sites)]))
-    if acts := act_rows(status):
-        words = "All of it stands in the record, at the place where it was done."
-        found.append(Section("What operators did", [Table(ACT_HEAD, acts, words, ACT_WORDS)]))
-    return found
-
-
-def _result(status: dict[str, Any]) -> list[str]:
+def _found(status: dict[str, Any]) -> list[str]:
     people = f"{status['people']} of at most {status['max_people']} people took part."
     left = [words] if (words := left_words(status)) else []
     if not status["stopped"]:
@@ -184,18 +192,14 @@ def _result(status: dict[str, Any]) -> list[str]:
     best = status["recommendation"]
     found = [f"The trial {end_words(status)} without a conclusion.", people]
     found.append(
-        "Nothing was released."
+        "There was no look at the data."
         if best is None
-        else f"The best arm so far was {best}; this is no conclusion."
+        else f"The arm that did best so far was {best}. It was not found to be the best."
     )
-    if status["smallest_delta"] is not None:
-        found.append(
-            f"It would have been conclusive at an error rate of δ = {status['smallest_delta']:.3g}."
-        )
     return [*found, *left]
 
 
-def _arms(status: dict[str, Any]) -> Table:
+def _arms(status: dict[str, Any], compared: Compared | None) -> Table:
     level = f"{1 - status['delta']:.4g}"
     head, words = (
         ["arm", "people", "outcomes behind the mean", "private mean"],
@@ -206,11 +210,19 @@ def _arms(status: dict[str, Any]) -> Table:
         mean = "–" if arm["mean"] is None else f"{arm['mean']:.4g}"
         rows.append([arm["name"], str(arm["pulls"]), str(arm["count"]), mean])
     if any(arm["interval"] for arm in status["arms"]):
-        head.append(f"{level} interval")
+        head.append(f"{_percent(1 - status['delta'])} interval")
         words += f" {interval_words(status, level)}"
         for row, arm in zip(rows, status["arms"], strict=True):
-            ends = arm["interval"]
-            row.append("–" if ends is None else f"{ends[0]:.4g} to {ends[1]:.4g}")
+            row.append("–" if arm["interval"] is None else _range(arm["interval"]))
+    if compared and any(value is not None for value in compared.best):
+        head.append('p-value of "is the best"')
+        words += (
+            ' The p-value of "is the best" bounds the probability of so much evidence against an '
+            "arm if that arm was at least as good as every other for the people of each round; it "
+            "holds at every look, and where sites differ or outcomes drift."
+        )
+        for row, value in zip(rows, compared.best, strict=True):
+            row.append("–" if value is None else _p_value(value))
     if notes := arm_notes(status):
         head.append("note")
         for row in rows:
@@ -218,50 +230,111 @@ def _arms(status: dict[str, Any]) -> Table:
     return Table(head, rows, words)
 
 
-def _pictures(path: TrialPath, transcript: dict[str, Any]) -> list[Picture | Text]:
-    if not len(path.people):
-        return [Text("There is no release to draw yet.")]
-    drawn = _drawn(path, transcript)
-    none = (
-        [] if "means" in drawn else [Text("No mean was released that could be drawn: see above.")]
+def _range(ends: Sequence[float]) -> str:
+    return f"{ends[0]:.4g} to {ends[1]:.4g}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.4g} %"
+
+
+def _p_value(value: float) -> str:
+    """As journals write them; never rounded down."""
+    if value < SMALL:
+        return f"< {SMALL:g}"
+    if value > 0.99:
+        return "> 0.99"
+    digits = 3 if value < 0.1 else 2
+    return f"{min(value + 0.5 * 10**-digits - 1e-12, 0.99):.{digits}f}"
+
+
+# --- differences ----------------------------------------------------------------------
+
+
+WHY = {
+    "control": "All arms are compared with {name}, which whoever made this page has named.",
+    "best": "All arms are compared with {name}, which was found to be the best.",
+    "ahead": "All arms are compared with {name}, which did best so far and was not found to be "
+    "the best.",
+}
+
+
+def _differences(status: dict[str, Any], compared: Compared, said: dict[str, Any]) -> Section:
+    """Each arm against one of them, with what a reader has to know of it."""
+    names = [arm["name"] for arm in status["arms"]]
+    level = _percent(compared.level)
+    head = ("arm", "difference", f"{level} interval", "p-value")
+    rows = [
+        [names[row.arm], f"{row.difference:+.4g}", _range(row.interval), _p_value(row.p_value)]
+        for row in compared.rows
+    ]
+    reference = names[compared.reference]
+    better = "above" if said["protocol"]["direction"] == "max" else "below"
+    what = f"Mean of the arm less mean of {reference}: {better} 0 the arm did better."
+    return Section(
+        "Differences between the arms",
+        [
+            Text(WHY[compared.why].format(name=reference)),
+            Table(head, rows, what),
+            *compared_picture(said, compared),
+            Bullets(_how_to_read(level, len(names), compared, status)),
+        ],
     )
-    return [*none, *drawn.values()]
 
 
-def _drawn(path: TrialPath, transcript: dict[str, Any]) -> dict[str, Picture]:
-    found = dict[str, Picture]()
-    protocol = transcript["protocol"]
-    shown = _shown(path, protocol["direction"])
-    if not np.isnan(path.means).all():
-        better = "more is better" if protocol["direction"] == "max" else "less is better"
-        span = (protocol["low"], protocol["high"])
-        about = (path.recommendation, f"private mean ({better})", span, shown)
-        data = charts.TrialMeans(path.names, path.people, path.means, *about)
-        words = (
-            f"The private mean of each of {len(path.names)} arms after each release, against the "
-            "people assigned."
+def _how_to_read(level: str, arms: int, compared: Compared, status: dict[str, Any]) -> list[str]:
+    lines = [
+        f"With a probability of at least {level}, the intervals of all pairs of arms contain the "
+        "true differences at every look at once. So it does not matter how often one looked, when "
+        "the trial ended, or that the arm to compare with was chosen by its results.",
+        'A p-value is for "the two arms have the same mean". It is adjusted for all '
+        f"{arms * (arms - 1) // 2} pairs of arms and for any number of looks: the probability that "
+        "arms with the same mean ever get a p-value of 0.05 or less is at most 0.05.",
+        "Both are for arms whose mean is the same for all people and does not change over time, "
+        "and both are made of the noisy numbers that were released.",
+    ]
+    if arms == 2:
+        lines[1] = lines[1].replace("all 1 pairs of arms and for ", "")
+    if status["conclusive"] and any(low <= 0 <= high for low, high in _intervals(compared)):
+        lines.append(
+            "An interval may contain 0 although the trial was conclusive: the rule of the trial "
+            "compares arms round by round and pays neither for all pairs nor for both directions."
         )
-        found["means"] = Picture(charts.render(charts.draw_means(data)), words, words)
-    if not np.isnan(path.evidence).all():
-        shares = charts.TrialEvidence(path.names, path.people, path.evidence, shown)
-        words = (
-            "The evidence against each arm after each release, as a share of what puts an arm out; "
-            "an arm has no line while it leads."
-        )
-        found["evidence"] = Picture(charts.render(charts.draw_evidence(shares)), words, words)
-    return found
+    return lines
 
 
-def _shown(path: TrialPath, direction: str) -> tuple[int, ...]:
-    """The arms that all pictures of a trial show."""
-    if not len(path.people):
-        return ()
-    sign = 1 if direction == "max" else -1
-    last = sign * path.means[-1]
-    return tuple(arms_shown(last, path.evidence[-1] >= 1, [path.recommendation]))
+def _intervals(compared: Compared) -> list[tuple[float, float]]:
+    return [row.interval for row in compared.rows]
 
 
-def _promises(transcript: dict[str, Any]) -> list[str]:
+# --- protocol, operators, promises ----------------------------------------------------
+
+
+def _protocol(said: dict[str, Any]) -> list[Part]:
+    words = (
+        "The protocol below was fixed when the trial was created, before anybody was assigned. Its "
+        f"hash (SHA-256) is {said['protocol_hash']}; a published hash shows that nothing in it was "
+        "changed since."
+    )
+    return [Text(words), Facts(protocol_facts(said))]
+
+
+def _deviations(status: dict[str, Any], course: Course) -> list[Part]:
+    acts = act_rows(status)
+    if not acts:
+        return [Text("None: the record has no action of an operator.")]
+    moments = [
+        f"{moment.people} people, {moment.looks} {'look' if moment.looks == 1 else 'looks'}"
+        for moment in course.acts
+    ]
+    moments += [""] * (len(acts) - len(moments))
+    rows = [[*row[:2], moment, *row[2:]] for row, moment in zip(acts, moments, strict=False)]
+    head = (*ACT_HEAD[:2], "after", *ACT_HEAD[2:])
+    words = "All of it stands in the record, with its reason, at the place where it was done."
+    return [Table(head, rows, words, ACT_WORDS)]
+
+
+def _promises(transcript: dict[str, Any], course: Course) -> list[str]:
     status = transcript["status"]
     strategy = transcript["protocol"]["strategy"]
     level, sign = ("epsilon", "ε") if strategy.get("rho") is None else ("rho", "ρ")
@@ -271,15 +344,17 @@ def _promises(transcript: dict[str, Any]) -> list[str]:
         for one in event.get("releases", ())
         if one[level]
     ]
-    found = [f"Privacy: {status['privacy']}.", f"Error rate: {status['correctness']}."]
-    found += [f"{title}: {words}." for title, words in promises(status)]
+    met = status["conclusive"] or not status["stopped"]
+    found = [f"Privacy: {status['privacy']}."]
+    found += [f"Error rate: {status['correctness']}."] if met else []
+    found += [f"{title}: {words}." for title, words in promises(status, met)]
     if spent and strategy[level]:
         beside = "" if strategy["gamma"] is None else f", γ = {strategy['gamma']:g}"
         found.append(
-            f"{status['releases']} releases, each of at most {sign} = {max(spent):.6g}{beside}; "
-            "each person is in one of them, so the whole transcript has "
-            f"{sign} = {strategy[level]:g}{beside}. A person who took part k times has k times "
-            f"that.{_restored(status)}"
+            f"Looks: {course.looks}, which released {status['releases']} numbers, each of at most "
+            f"{sign} = {max(spent):.6g}{beside}; each person is in one of them, so the whole "
+            f"transcript has {sign} = {strategy[level]:g}{beside}. A person who took part k times "
+            f"has k times that.{_restored(status)}"
         )
     return found
 
@@ -290,69 +365,15 @@ def _restored(status: dict[str, Any]) -> str:
     return f" {RESTORED_WORDS}." if RESTORED in acts else ""
 
 
-def _protocol(transcript: dict[str, Any]) -> Table:
-    protocol = transcript["protocol"]
-    strategy = protocol["strategy"]
-    rows = [
-        ["arms", ", ".join(protocol["arms"])],
-        ["strategy", f"{strategy['name']}, threshold {strategy['threshold']}"],
-        _levels(strategy),
-        *_design(strategy),
-        ["most people", str(protocol["max_people"])],
-        [
-            "outcomes",
-            f"{protocol['low']:g} to {protocol['high']:g}, best is the {protocol['direction']}imum",
-        ],
-        *_outside(transcript["status"]),
-        *_field(protocol),
-        ["missing outcomes", MISSING[protocol["missing"]]],
-        ["retention", RETAIN[protocol["retain"]]],
-        ["discreet", protocol["version"]],
-    ]
-    return Table(["setting", "value"], rows)
-
-
-def _levels(strategy: dict[str, Any]) -> list[str]:
-    """How private, and how often wrong."""
-    level = "epsilon" if strategy.get("rho") is None else "rho"
-    return [f"{'ε' if level == 'epsilon' else 'ρ'}, δ", f"{strategy[level]}, {strategy['delta']}"]
-
-
-def _field(protocol: dict[str, Any]) -> list[list[str]]:
-    """How people come, are dealt and answer, where the protocol says so."""
-    if not protocol.get("dealing"):
-        return []
-    deadline, sites = protocol["deadline"], protocol["sites"]
-    block = f" of at least {protocol['block']} people" if protocol["block"] else ""
-    return [
-        ["dealing", f"{protocol['dealing']}{block}"],
-        ["sites", "anywhere" if sites is None else ", ".join(sites)],
-        ["deadline", "none" if deadline is None else f"{duration_words(deadline)} from assignment"],
-        ["release", protocol["release"]],
-        ["enrolment", protocol["enrolment"]],
-    ]
-
-
-def _outside(status: dict[str, Any]) -> list[list[str]]:
-    """What outcomes outside the range count as, if they are not refused."""
-    return [["outside of these", status["outside"]]] if status.get("outside") else []
-
-
-def _design(strategy: dict[str, Any]) -> list[list[str]]:
-    """What else was chosen of the strategy."""
-    from discreet.strategies.strategy import Strategy
-    from discreet.studies.study import extras
-
-    chosen = extras(Strategy.from_dict(strategy))
-    return [["design", chosen]] if chosen else []
-
-
-def _record(transcript: dict[str, Any], found: Verification) -> list[str]:
+def _record(transcript: dict[str, Any], found: Verification, more: bool) -> list[str]:
     lines = [
         f"{len(transcript['events'])} public events, tied by a hash chain.",
         f"Protocol: {transcript['protocol_hash']}",
         f"Head: {transcript['status']['head']}",
     ]
     if found.intact:
-        lines.append("Checked when this page was made: all of the above follows from the record.")
+        but = ", but for what is marked as added" if more else ""
+        lines.append(
+            f"Checked when this page was made: all of the above follows from the record{but}."
+        )
     return lines

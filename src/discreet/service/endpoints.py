@@ -144,7 +144,8 @@ def _transcript(call: Call) -> dict[str, Any]:
 
 
 def _report(call: Call) -> str:
-    return trial_page(call.trial.transcript())
+    control = call.query.get("control")
+    return trial_page(call.trial.transcript(), control)
 
 
 def _verify(call: Call) -> wire.Verified:
@@ -361,6 +362,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         *("GET", f"{T}/report", "report", _report, str),
         says="The transcript as a page.",
         media="text/html",
+        query=(("control", "The arm that others are compared with; the best one if left out."),),
     ),
     Endpoint(
         *("GET", f"{T}/verify", "verify", _verify, wire.Verified),

@@ -25,12 +25,18 @@ class Margin(NamedTuple):
     """Of the one, and of the other."""
     lead: float
     """Sum of the one less sum of the other."""
-    fine: bool
-    """Whether outcomes were summed as numbers, not as bits."""
+    near: float | None = None
+    """Where outcomes are numbers: how close all of them are to the centre, as it was
+    released beside.
+    """
+    centre: float | None = None
+    """That centre, if it is known."""
 
     def turned(self) -> "Margin":
         """Seen from the other arm."""
-        return Margin(self.other, self.one, self.people[::-1], -self.lead, self.fine)
+        return self._replace(
+            one=self.other, other=self.one, people=self.people[::-1], lead=-self.lead
+        )
 
 
 @dataclass(frozen=True, eq=False)

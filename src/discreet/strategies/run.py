@@ -314,6 +314,11 @@ class Run(ABC):
         return False
 
     @property
+    def centre(self) -> float | None:
+        """Of what is due: to what closeness is measured, where it is released."""
+        return None
+
+    @property
     def middle(self) -> float | None:
         """The middle one of the three levels that people are to send, if they are."""
         return None

@@ -16,13 +16,21 @@ from discreet.reports.charts.epsilon import (
     sample_limits,
     samples_by_epsilon,
 )
+from discreet.reports.charts.forest import Forest, ForestRow, draw_forest
 from discreet.reports.charts.people import PeopleRow, draw_people
 from discreet.reports.charts.power import PowerLine, draw_power
 from discreet.reports.charts.run import draw_path
 from discreet.reports.charts.style import render, require_matplotlib
-from discreet.reports.charts.trial import TrialEvidence, TrialMeans, draw_evidence, draw_means
+from discreet.reports.charts.trial import (
+    FEW_BANDS,
+    TrialEvidence,
+    TrialMeans,
+    draw_evidence,
+    draw_means,
+)
 
 __all__ = [
+    "FEW_BANDS",
     "Allocation",
     "Arrival",
     "Curve",
@@ -30,6 +38,8 @@ __all__ = [
     "EndRow",
     "Enrolment",
     "EpsilonData",
+    "Forest",
+    "ForestRow",
     "PeopleRow",
     "PowerLine",
     "TrialEvidence",
@@ -42,6 +52,7 @@ __all__ = [
     "draw_ends",
     "draw_enrolment",
     "draw_evidence",
+    "draw_forest",
     "draw_means",
     "draw_path",
     "draw_people",

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+FEW_BANDS = 2
+"""Arms whose intervals can be told apart as bands."""
 MANY_RELEASES = 40
 """Releases of an arm from which they are not marked one by one."""
 
@@ -48,12 +50,15 @@ class TrialMeans:
     """The range of outcomes."""
     shown: tuple[int, ...]
     """The arms that are drawn."""
+    low: Floats | None = None
+    high: Floats | None = None
+    """[row, arm] the ends of intervals, where there are any."""
 
 
 @styled
 def draw_means(data: TrialMeans) -> "Figure":
-    """A labelled step line for each arm; the first noisy means may lie far outside, and
-    leave the picture.
+    """A labelled step line for each arm, of few arms with its interval as a band; the
+    first noisy means may lie far outside, and leave the picture.
     """
     figure = new_figure(2.8)
     axes = figure.subplots()
@@ -82,6 +87,9 @@ def _draw_arm(axes: "Axes", data: TrialMeans, arm: int, place: int, name: str) -
     x = data.people[there]
     y = data.means[there, arm]
     width = 2.2 if arm == data.chosen else 1.3
+    if data.low is not None and data.high is not None and len(data.names) <= FEW_BANDS:
+        ends = data.low[there, arm], data.high[there, arm]
+        axes.fill_between(x, *ends, step="post", color=look.color, alpha=0.13, lw=0)
     axes.step(x, y, where="post", color=look.color, ls=look.pattern, lw=width)
     fresh = np.append(True, np.diff(y) != 0)
     if fresh.sum() <= MANY_RELEASES:
@@ -142,6 +150,8 @@ def _mean_limits(axes: "Axes", data: TrialMeans) -> None:
     least, most = data.span
     room = 0.3 * (most - least)
     means = data.means[:, data.shown]
+    if data.low is not None and data.high is not None and len(data.names) <= FEW_BANDS:
+        means = np.vstack([means, data.low[-1:, data.shown], data.high[-1:, data.shown]])
     low = max(float(np.nanmin(means, initial=most)), least - room)
     high = min(float(np.nanmax(means, initial=least)), most + room)
     axes.set_ylim(low - room / 6, high + room / 6)

@@ -13,6 +13,7 @@ from starlette.responses import Response
 
 from discreet.errors import RefusedError
 from discreet.frames import cell
+from discreet.reports.compared import check_control
 from discreet.reports.page import POLICY
 from discreet.reports.trial import trial_page, trial_pictures
 from discreet.service.blinding import blinded
@@ -33,7 +34,7 @@ def picture_key(said: Mapping[str, Any]) -> str:
 
 
 async def means(looking: Look) -> Response:
-    """The private means after each release, drawn."""
+    """The private means at each look, drawn."""
     return await _picture(looking, "means")
 
 
@@ -76,9 +77,16 @@ def transcript_text(trial: Trial) -> str:
 
 
 async def report(looking: Look) -> Response:
-    """The transcript as a page of its own, with its own styles and no script."""
+    """The transcript as a page of its own, with its own styles and no script; arms are
+    compared with the one that is asked for.
+    """
+    control = looking.request.query_params.get("control") or None
     found = await _file(
-        looking, "report.html", "text/html", lambda trial: trial_page(trial.transcript())
+        looking,
+        "report.html",
+        "text/html",
+        lambda trial: trial_page(trial.transcript(), control),
+        control,
     )
     found.headers["Content-Security-Policy"] = POLICY
     return found
@@ -101,13 +109,20 @@ def _arms(trial: Trial) -> str:
     return text.getvalue()
 
 
-async def _file(looking: Look, ending: str, media: str, make: Callable[[Trial], str]) -> Response:
+async def _file(
+    looking: Look,
+    ending: str,
+    media: str,
+    make: Callable[[Trial], str],
+    control: str | None = None,
+) -> Response:
     """A file of a trial, made once for a state of it."""
 
     def made() -> str:
         seen = looking.home.seen(looking.name)
         trial, status = seen.trial, seen.status
-        key = (looking.home.url, looking.name, ending, status.head, status.pending)
+        check_control(control, [arm.name for arm in status.arms])
+        key = (looking.home.url, looking.name, ending, status.head, status.pending, control)
         return FILES.get(key, lambda: make(trial))
 
     text = await looking.run(made)

@@ -18,6 +18,7 @@ from discreet.strategies.betting.book import COUNT, NEAR, PULLS, RELEASES, SUM, 
 from discreet.strategies.betting.near import fine_price, near_weight
 from discreet.strategies.betting.settle import ROUNDING, how_many, sent_shift
 from discreet.strategies.betting.tilts import Bets, Setting
+from discreet.strategies.pairs import LEAST
 from discreet.validate import quoted
 
 SIGNS = (-1.0, 1.0)
@@ -29,6 +30,11 @@ def log_p_value(arm: int, book: Book) -> float:
     minimum).
     """
     return float(min(0.0, ROUNDING * book.total[arm, PULLS] - book.money[arm]))
+
+
+def p_value(arm: int, book: Book) -> float:
+    """The same as a number that a float can hold."""
+    return max(math.exp(log_p_value(arm, book)), LEAST)
 
 
 def shares(book: Book, setting: Setting) -> Floats:

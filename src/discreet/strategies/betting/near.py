@@ -58,6 +58,22 @@ def closeness(units: int, bump: Bump) -> int:
     return max(0, min(math.floor(q), units, bump.grid - units))
 
 
+def possible_near(total: int, near: int, count: int, grid: int, centre: float, kind: int) -> bool:
+    """Whether so many outcomes with this sum can be so close, all in units.
+
+    Closeness is at most that of the mean, as the bump is concave (with slopes up to 1,
+    and two roundings); of levels it is the number at the middle, and with those at the
+    top not more than there are.
+    """
+    if not count:
+        return near == 0
+    if kind != LEVELS:
+        mean = closeness(total // count, bump_of(centre, grid))
+        return 0 <= near <= min(total, count * grid - total, count * (mean + 2))
+    top = total - round(centre * near)
+    return near % grid == top % grid == 0 <= min(near, top) and near + top <= count * grid
+
+
 @leaf
 def near_weight(tilt: float, centre: float, kind: int, epsilon: float) -> float:
     """B: the weight of closeness in a score that weighs outcomes by `tilt`.

@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from discreet.arrays import Floats
+from discreet.arrays import Floats, Ints
 from discreet.strategies.betting.bets import noise_price
 from discreet.strategies.betting.book import COUNT, RELEASES, SUM
 from discreet.strategies.betting.interval import SIGNS, Beside
-from discreet.strategies.betting.near import fine_price
+from discreet.strategies.betting.near import fine_price, near_weight
 from discreet.strategies.betting.settle import ROUNDING, how_many
 from discreet.strategies.betting.tilts import Bets, Setting
 from discreet.strategies.pairs import LEAST, Margin, Pair
@@ -22,6 +22,12 @@ STEPS = 32
 """Halvings of a range of means, down to 1e-10: of a minimum, an error of 1e-20 times
 the people.
 """
+SKEWS = (0, 2, 4, 6, 8)
+"""By how many places the tilts of the two arms differ, two for each octave: up to 16
+times as many people on one as on the other are allowed for.
+"""
+OF_TWO = (0,)
+"""The same in a trial of two arms, which are dealt alike."""
 CARE = 1e-6
 """Nats that a minimum found so may be too large by."""
 MIDDLE = 0.5
@@ -35,15 +41,13 @@ class Known(NamedTuple):
     beside: Beside | None
 
 
-class Side(NamedTuple):
-    """An arm of the pair: a person multiplies a bet by 1 + y rise, y the mean that was
-    sent.
-    """
+class Group(NamedTuple):
+    """People of an arm: each multiplies a bet by 1 + y rise, y the mean sent."""
 
     people: float
     rise: Floats
     """[bet]"""
-    shift: float
+    shift: float = 0.0
     """By how much what was sent lies above the usual scale."""
 
 
@@ -53,13 +57,19 @@ class PairBets(Pair):
 
     start: Floats
     """[bet]: its stake, what it has won, and what noise has cost it."""
-    one: Side
-    other: Side
+    one: tuple[Group, ...]
+    other: tuple[Group, ...]
     setting: Setting
+
+    @property
+    def care(self) -> float:
+        """Nats that floating point may have invented."""
+        people = sum(group.people for group in (*self.one, *self.other))
+        return ROUNDING * people + CARE
 
     def interval(self, alpha: float) -> tuple[float, float]:
         """The differences against which, whatever the level, nobody has won 1/alpha."""
-        target = math.log(1 / alpha) + ROUNDING * (self.one.people + self.other.people) + CARE
+        target = math.log(1 / alpha) + self.care
         widest = self.setting.high - self.setting.low
         inside = min(max(self.difference * self.setting.scale, -widest), widest)
         if self.least_doubt(inside)[0] >= target:
@@ -99,8 +109,7 @@ class PairBets(Pair):
         """One over the money against "no difference", at the level that it doubts
         least.
         """
-        care = ROUNDING * (self.one.people + self.other.people) + CARE
-        return max(math.exp(min(0.0, care - self.least_doubt(0.0)[0])), LEAST)
+        return max(math.exp(min(0.0, self.care - self.least_doubt(0.0)[0])), LEAST)
 
     def least_doubt(self, difference: float) -> tuple[float, float]:
         """(log money against this difference at the least doubted level, slope in the
@@ -129,69 +138,131 @@ class PairBets(Pair):
     def _doubt(self, x: float, y: float) -> tuple[float, float, float]:
         """(log money against these means, its slopes in them)."""
         log = self.start.copy()
-        slopes = []
-        for mean, side in ((x, self.one), (y, self.other)):
-            grown = 1 + (mean + side.shift) * side.rise
-            log -= side.people * np.log(grown)
-            slopes.append(-side.people * side.rise / grown)
+        slopes = np.zeros((2, log.size))
+        for side, (mean, groups) in enumerate(((x, self.one), (y, self.other))):
+            for group in groups:
+                grown = 1 + (mean + group.shift) * group.rise
+                log -= group.people * np.log(grown)
+                slopes[side] -= group.people * group.rise / grown
         top = float(log.max())
         share = np.exp(log - top)
         money = float(share.sum())
-        first, second = (float(share @ slope) / money for slope in slopes)
+        first, second = (slopes @ share / money).tolist()
         return top + math.log(money), first, second
 
 
+class Design(NamedTuple):
+    """The bets: a tilt for each arm, the same way up and down. Their ratio allows for
+    arms with unequal numbers of people.
+    """
+
+    one: Ints
+    other: Ints
+    """[bet] which tilt, of those of the mixture."""
+    sign: Floats
+    """[bet] of the one's tilt; the other's has the other sign."""
+    stake: Floats
+    """[bet] the log of its share."""
+
+    def tilts(self, bets: Bets) -> tuple[Floats, Floats, Floats]:
+        """[bet] of the one, of the other, and of what is released for both."""
+        one, other = bets.tilt[self.one], bets.tilt[self.other]
+        return self.sign * one, -self.sign * other, self.sign * np.minimum(one, other)
+
+
+def _design(count: int, bets: Bets, skews: Sequence[int]) -> Design:
+    """The first `count` tilts for one arm, and those so many places below for the
+    other.
+    """
+    shares = [1 / (1 + step) for step in range(len(skews))]
+    whole = 2 * sum(shares) - shares[0]
+    one, other, stake = [], [], []
+    for skew, share in zip(skews, shares, strict=True):
+        first = np.arange(max(count - skew, 0))
+        for pair in {(0, skew), (skew, 0)}:
+            one.append(first + pair[0])
+            other.append(first + pair[1])
+            stake.append(bets.stake[first] + math.log(share / whole / 2))
+    columns = np.concatenate(one), np.concatenate(other)
+    sign = np.repeat(SIGNS, columns[0].size)
+    both = [np.concatenate([column] * 2) for column in (*columns, np.concatenate(stake))]
+    return Design(both[0], both[1], sign, both[2])
+
+
 def pair_bets(
-    one: Known, other: Known, margins: Sequence[Margin], bets: Bets, setting: Setting
+    one: Known,
+    other: Known,
+    margins: Sequence[Margin],
+    bets: Bets,
+    setting: Setting,
+    skews: Sequence[int] = SKEWS,
 ) -> PairBets | None:
     """The bets on two arms, from the sums released of each and the margins between
-    them; None if nothing was.
+    them; None if nothing was. The `skews` are fixed before the first person.
     """
-    in_sums = float(one.total[COUNT]), float(other.total[COUNT])
-    in_margins = [sum(margin.people[side] for margin in margins) for side in (0, 1)]
-    people = [sums + more for sums, more in zip(in_sums, in_margins, strict=True)]
-    if not all(people):
+    people = [sum(margin.people[side] for margin in margins) for side in (0, 1)]
+    counts = float(one.total[COUNT]), float(other.total[COUNT])
+    if not all(sums + more for sums, more in zip(counts, people, strict=True)):
         return None
-    count = how_many(int(sum(people)), bets)
-    tilt = np.concatenate([sign * bets.tilt[:count] for sign in SIGNS])
-    start = np.concatenate([bets.stake[:count]] * 2) - math.log(2.0)
-    for sign, known in ((1.0, one), (-1.0, other)):
-        start += _won(sign * tilt, known, count, setting)
-    start += _won_by_margins(tilt, margins, setting)
-    return PairBets(
-        _difference(one, other, margins, setting),
-        start,
-        Side(people[0], np.expm1(tilt), _shift(one)),
-        Side(people[1], np.expm1(-tilt), _shift(other)),
-        setting,
-    )
+    design = _design(how_many(int(sum(counts) + sum(people)), bets), bets, skews)
+    first, second, both = design.tilts(bets)
+    start = design.stake + _won(first, design.one, one, setting)
+    start += _won(second, design.other, other, setting)
+    start += _won_by_margins(both, margins, setting)
+    groups = [
+        (Group(count, np.expm1(tilt), _shift(known)), Group(more, np.expm1(in_margins)))
+        for count, tilt, known, more, in_margins in (
+            (counts[0], first, one, people[0], both),
+            (counts[1], second, other, people[1], -both),
+        )
+    ]
+    there = [tuple(group for group in pair if group.people) for pair in groups]
+    return PairBets(_difference(one, other, margins, setting), start, there[0], there[1], setting)
 
 
-def _won(tilt: Floats, known: Known, count: int, setting: Setting) -> Floats:
+def _won(tilt: Floats, which: Ints, known: Known, setting: Setting) -> Floats:
     """What sums have won for bets with these tilts, less what their noise has cost."""
     total, beside = known
     if not total[COUNT]:
         return np.zeros(tilt.size)
     if beside is None:
-        each = [noise_price(abs(t), setting.epsilon, setting.sigma) for t in tilt.tolist()]
-        return np.asarray(tilt * float(total[SUM]) - float(total[RELEASES]) * np.array(each))
-    below, above = beside.aside[0, :count], beside.aside[1, :count]
-    aside = np.concatenate([below, above] if tilt[-1] > 0 else [above, below])
+        cost = float(total[RELEASES]) * _prices(tilt, setting)
+        return np.asarray(tilt * float(total[SUM]) - cost)
+    aside = beside.aside[(tilt > 0).astype(np.int64), which]
     return np.asarray(tilt * (float(total[SUM]) + float(beside.lift)) + aside)
 
 
+def _prices(tilt: Floats, setting: Setting) -> Floats:
+    """[bet]: what the noise of one sum of bits costs."""
+    sizes, places = np.unique(np.abs(tilt), return_inverse=True)
+    each = [noise_price(size, setting.epsilon, setting.sigma) for size in sizes.tolist()]
+    return np.asarray(np.array(each)[places])
+
+
 def _won_by_margins(tilt: Floats, margins: Sequence[Margin], setting: Setting) -> Floats:
-    """The same of one number for both arms, with one noise. Closeness that was released
-    beside it is left out, which makes intervals longer, never shorter.
+    """The same of one number for both arms, with one noise."""
+    won = np.asarray(tilt * sum(margin.lead for margin in margins))
+    if bits := sum(margin.near is None for margin in margins):
+        won -= bits * _prices(tilt, setting)
+    for margin in margins:
+        if margin.near is not None:
+            won += _won_by_closeness(np.abs(tilt), margin, setting)
+    return won
+
+
+def _won_by_closeness(size: Floats, margin: Margin, setting: Setting) -> Floats:
+    """Of a margin of numbers: closeness, weighed as both arms allow, less what the
+    noise of both numbers has cost. Where the centre is not known it is not weighed.
     """
-    fine = sum(margin.fine for margin in margins)
-    size, epsilon = np.abs(tilt).tolist(), setting.epsilon
-    cost = np.zeros(tilt.size)
-    if fine:
-        cost += fine * np.array([fine_price(t, epsilon) for t in size])
-    if bits := len(margins) - fine:
-        cost += bits * np.array([noise_price(t, epsilon, setting.sigma) for t in size])
-    return np.asarray(tilt * sum(margin.lead for margin in margins) - cost)
+    epsilon, centre, near = setting.epsilon, margin.centre, float(margin.near or 0)
+    sizes, places = np.unique(size, return_inverse=True)
+    each = []
+    for tilt in sizes.tolist():
+        weight = 0.0
+        if centre is not None:
+            weight = min(near_weight(sign * tilt, centre, setting.kind, epsilon) for sign in SIGNS)
+        each.append(weight * near - fine_price(tilt, epsilon) - fine_price(weight, epsilon))
+    return np.asarray(np.array(each)[places])
 
 
 def _shift(known: Known) -> float:

@@ -31,11 +31,12 @@ from discreet.strategies.betting.interval import (
     interval,
     log_p_value,
     new_beside,
+    p_value,
     set_aside,
     shares,
 )
-from discreet.strategies.betting.near import bump_of, closeness
-from discreet.strategies.betting.pair import Known, pair_bets
+from discreet.strategies.betting.near import bump_of, closeness, possible_near
+from discreet.strategies.betting.pair import OF_TWO, SKEWS, Known, pair_bets
 from discreet.strategies.betting.rounds import (
     TAILS,
     fill_tails,
@@ -44,7 +45,7 @@ from discreet.strategies.betting.rounds import (
     set_margin,
 )
 from discreet.strategies.betting.tilts import betting_rules
-from discreet.strategies.pairs import LEAST, Margin, Pair
+from discreet.strategies.pairs import Margin, Pair
 from discreet.strategies.run import (
     REQUIRED,
     ArmView,
@@ -99,6 +100,7 @@ class BettingRun(Run):
         self.margins: list[list[Any]] = []
         """Of each margin: the leader, the others, people of each, what was released."""
         self.bets, self.setting = betting_rules(strategy, arms)
+        self.skews = OF_TWO if arms == 2 else SKEWS
         self.book = new_book(arms, self.bets.tilt.size)
         self.beside = new_beside(arms, self.bets)
         self.now = first_round(self.bets, self.setting, cap, self.book)
@@ -235,6 +237,11 @@ class BettingRun(Run):
         return bool(self.now.fine)
 
     @property
+    def centre(self) -> float | None:
+        """As announced, in a fine round."""
+        return float(self.now.centre) if self.now.fine and self.due() else None
+
+    @property
     def middle(self) -> float | None:
         """The announced centre, where people send levels."""
         return float(self.now.centre) if self.setting.kind == LEVELS else None
@@ -254,20 +261,11 @@ class BettingRun(Run):
         return Totals(sum(units), sum(closeness(one, bump) for one in units))
 
     def possible(self, total: Totals, count: int, grid: int) -> bool:
-        """Closeness is at most that of the mean, as the bump is concave (with slopes up
-        to 1, and two roundings); of levels it is the number at the middle, and with
-        those at the top not more than there are.
-        """
+        """Sums, and closeness beside them."""
         within, near = super().possible(total, count, grid), total.near
         if not within or near is None:
             return within
-        if not count:
-            return near == 0
-        if self.setting.kind != LEVELS:
-            mean = closeness(total.sum // count, bump_of(self.now.centre, grid))
-            return 0 <= near <= min(total.sum, count * grid - total.sum, count * (mean + 2))
-        top = total.sum - round(self.now.centre * near)
-        return near % grid == top % grid == 0 <= min(near, top) and near + top <= count * grid
+        return possible_near(total.sum, near, count, grid, self.now.centre, self.setting.kind)
 
     def combine(self, totals: list[Totals]) -> list[Totals | None]:
         """A sum an arm; or the leader's margin over the best of the others with the
@@ -345,11 +343,9 @@ class BettingRun(Run):
         """The log of the money against an arm, as a share of what it takes; an arm that
         was dropped has none.
         """
-        found: list[float | None] = [None] * self.arms
-        if self.recommendation is not None:
-            for arm, share in zip(self.rows, shares(self.book, self.setting), strict=True):
-                found[arm] = None if arm == self.recommendation else float(share)
-        return found
+        best = self.recommendation
+        found = self._by_arm(shares(self.book, self.setting).tolist(), best is not None)
+        return [None if arm == best else share for arm, share in enumerate(found)]
 
     def beliefs(self) -> list[Belief]:
         """The means that rounds are planned with, from margins too; an arm that was
@@ -365,17 +361,19 @@ class BettingRun(Run):
     def pair(self, one: int, other: int, margins: Sequence[Margin] = ()) -> Pair | None:
         """Bets against each difference."""
         known = self._released(one), self._released(other)
-        return pair_bets(*known, margins, self.bets, self.setting)
+        return pair_bets(*known, margins, self.bets, self.setting, self.skews)
 
     def p_values(self) -> list[float | None]:
-        """One over the money against an arm; with an indifference gap, and of an arm
-        that was dropped, there is none.
+        """One over the money against an arm; none of one that was dropped, and none
+        with an indifference gap.
         """
-        found: list[float | None] = [None] * self.arms
-        if self.recommendation is not None and not self.strategy.zeta:
-            for row, arm in enumerate(self.rows):
-                found[arm] = max(math.exp(log_p_value(row, self.book)), LEAST)
-        return found
+        known = self.recommendation is not None and not self.strategy.zeta
+        return self._by_arm([p_value(row, self.book) for row in range(len(self.rows))], known)
+
+    def _by_arm(self, values: Sequence[float], known: bool) -> list[float | None]:
+        """Of the rows of the book, for the arms of the trial."""
+        found = dict(zip(self.rows, values, strict=True)) if known else {}
+        return [found.get(arm) for arm in range(self.arms)]
 
     def _released(self, arm: int) -> Known:
         """The sums released of an arm, and what its numbers have beside them."""

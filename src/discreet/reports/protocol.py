@@ -1,0 +1,108 @@
+"""What was fixed before the first person, as a list for readers."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from discreet.reports.conduct import duration_words
+from discreet.strategies.parts import BLOCKS, COINS, ORDER, SHUFFLED
+from discreet.strategies.strategy import Strategy
+from discreet.trials.protocol import BLINDING, CLOCK, COMPLETE, MISSING, PEOPLE
+
+Said = Mapping[str, Any]
+ASSIGNED = {
+    COINS: "by a coin of their own with announced odds, thrown when the person is enrolled",
+    BLOCKS: "in permuted blocks of at least {block} people",
+    SHUFFLED: "in random order, to places that are fixed up to the next look",
+    ORDER: "in the order that the strategy says",
+}
+LOOKS = {
+    COMPLETE: "as soon as all outcomes of a round are in",
+    CLOCK: "by the clock, when the deadline of the last person of a round has passed",
+}
+EACH_ANSWER = "at every answer, in the order of assignment"
+ENROLMENT = {
+    "waiting": "nobody is enrolled while a full round waits for its outcomes",
+    "continuous": "people are enrolled while earlier rounds wait for their outcomes",
+}
+RETAINED = {
+    "until-release": "outcomes are erased as soon as they were used in a look",
+    "forever": "OUTCOMES ARE KEPT, and whoever can read the database can read them",
+}
+
+
+def protocol_facts(said: Said) -> list[tuple[str, str]]:
+    """A name and a value each."""
+    protocol = said["protocol"]
+    strategy = protocol["strategy"]
+    question = [("Question", protocol["question"])] if protocol.get("question") else []
+    return [
+        *question,
+        ("Arms", ", ".join(protocol["arms"])),
+        ("Outcomes", _outcomes(protocol)),
+        *_outside(said["status"]),
+        ("Missing outcomes", MISSING[protocol["missing"]]),
+        ("Strategy", f"{strategy['name']}, threshold {strategy['threshold']}"),
+        *_levels(strategy),
+        *_design(strategy),
+        ("At most", f"{protocol['max_people']} people"),
+        *_field(protocol, Strategy.from_dict(strategy).part.each_answer),
+        *_people(protocol),
+        ("Storage", RETAINED[protocol["retain"]]),
+        ("Made with", f"discreet {protocol['version']}"),
+    ]
+
+
+def _outcomes(protocol: Said) -> str:
+    better = "more is better" if protocol["direction"] == "max" else "less is better"
+    return f"{protocol['low']:g} to {protocol['high']:g}, {better}"
+
+
+def _levels(strategy: Said) -> list[tuple[str, str]]:
+    """How private, and how often wrong."""
+    gamma = "" if strategy["gamma"] is None else f", γ = {strategy['gamma']:g}"
+    if strategy.get("rho") is not None:
+        privacy = f"ρ = {strategy['rho']:g}"
+    elif strategy["epsilon"] is None:
+        privacy = "none"
+    else:
+        privacy = f"ε = {strategy['epsilon']:g}{gamma}"
+    rate = f"{100 * strategy['delta']:.4g} % (δ = {strategy['delta']:g})"
+    return [("Privacy", privacy), ("Error rate aimed at", rate)]
+
+
+def _field(protocol: Said, each_answer: bool) -> list[tuple[str, str]]:
+    """How people come, are dealt and answer, where the protocol says so."""
+    if not protocol.get("dealing"):
+        return []
+    deadline, sites = protocol["deadline"], protocol["sites"]
+    dealt = ASSIGNED[protocol["dealing"]].format(block=protocol["block"])
+    late = "none" if deadline is None else f"{duration_words(deadline)} from assignment"
+    return [
+        ("Assignment", dealt),
+        ("Sites", "anywhere" if sites is None else ", ".join(sites)),
+        ("Deadline of an outcome", late),
+        ("Looks", EACH_ANSWER if each_answer else LOOKS[protocol["release"]]),
+        ("Enrolment", ENROLMENT[protocol["enrolment"]]),
+    ]
+
+
+def _people(protocol: Said) -> list[tuple[str, str]]:
+    found = []
+    if protocol.get("people"):
+        found.append(("People", PEOPLE[protocol["people"]]))
+    if protocol.get("blinding"):
+        found.append(("Blinding", BLINDING[protocol["blinding"]]))
+    return found
+
+
+def _outside(status: Said) -> list[tuple[str, str]]:
+    """What outcomes outside the range count as, if they are not refused."""
+    return [("Outside of these", status["outside"])] if status.get("outside") else []
+
+
+def _design(strategy: Said) -> list[tuple[str, str]]:
+    """What else was chosen of the strategy."""
+    from discreet.studies.study import extras
+
+    chosen = extras(Strategy.from_dict(dict(strategy)))
+    return [("Design", chosen)] if chosen else []

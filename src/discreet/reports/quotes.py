@@ -1,0 +1,143 @@
+"""Sentences about a trial that a paper can quote: only what holds, and under which
+conditions.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from discreet.reports.conduct import duration_words
+from discreet.strategies.parts import BLOCKS, COINS
+from discreet.strategies.strategy import Strategy
+from discreet.trials.conduct import RESTORED, RESTORED_WORDS
+from discreet.trials.protocol import CLOCK, CONTINUOUS
+
+Said = Mapping[str, Any]
+ROUNDS = {
+    COINS: (
+        "If one arm was at least as good as every other for the people enrolled in each round, the "
+        "probability that the trial lost it is at most {rate}, over the random assignment and the "
+        "added noise, however often the data were looked at and whatever the differences between "
+        "sites and times, as long as nobody knew an assignment before its person was enrolled."
+    ),
+    BLOCKS: (
+        "If one arm was at least as good as every other for the people of each permuted block (for "
+        "each person, where outcomes are not yes or no), the probability that the trial lost it is "
+        "at most {rate}, over the random assignment and the added noise, however often the data "
+        "were looked at, as long as nobody guessed an assignment."
+    ),
+}
+ONE_MEAN = (
+    "If the outcomes of each arm are independent, with one mean at all sites and at all times, and "
+    "one arm has the best mean, the probability that the trial named another one is at most "
+    "{rate}, however often the data were looked at."
+)
+
+
+def quotes(said: Said) -> list[tuple[str, str]]:
+    """A title and sentences each: privacy, and the error rate."""
+    return [("Privacy", privacy_quote(said)), ("Error rate", error_quote(said))]
+
+
+def privacy_quote(said: Said) -> str:
+    """What is promised to each person, with its conditions."""
+    protocol, status = said["protocol"], said["status"]
+    strategy = Strategy.from_dict(protocol["strategy"])
+    model = strategy.trust_model
+    if not model.private:
+        return (
+            "No privacy is promised: everything published about this trial was computed from the "
+            "outcomes as they are, without noise."
+        )
+    where = (
+        "Each person's outcome was randomised before it was sent, so that nobody had to be trusted "
+        "with it."
+        if model.randomised
+        else "Random noise was added to every number before anything was decided by it or shown."
+    )
+    conditions = "This holds if nobody took part twice"
+    if protocol.get("release") != CLOCK and not model.randomised:
+        conditions += ", and if when an outcome was told did not depend on the outcome"
+    acts = [act["action"] for act in status.get("acts", ())]
+    restored = f" {RESTORED_WORDS}." if RESTORED in acts else ""
+    return (
+        f"Everything published about this trial, taken together, is {_level(strategy)} with "
+        f"respect to the outcome of one person{_factor(strategy)}. {where} Who took part, where "
+        f"and on which arm is not protected. {conditions}.{restored}"
+    )
+
+
+def _level(strategy: Strategy) -> str:
+    if strategy.rho is not None:
+        return f"{strategy.rho:g}-zero-concentrated differentially private (ρ = {strategy.rho:g})"
+    if strategy.gamma is not None:
+        level = f"({strategy.epsilon:g}, {strategy.gamma:g})"
+        return f"{level}-differentially private (ε = {strategy.epsilon:g}, γ = {strategy.gamma:g})"
+    return f"{strategy.epsilon:g}-differentially private (ε = {strategy.epsilon:g})"
+
+
+def _factor(strategy: Strategy) -> str:
+    """What that means, where one number says it."""
+    if strategy.rho is not None or strategy.epsilon is None:
+        return ""
+    factor = math.exp(min(strategy.epsilon, 100.0))
+    times = f"{factor:.3g}" if factor < 1e6 else "more than a million"
+    rare = "" if strategy.gamma is None else f", but for a probability of {strategy.gamma:g}"
+    return (
+        f": had that outcome been another one, no result would have been more than {times} times "
+        f"as likely, or as unlikely{rare}"
+    )
+
+
+def error_quote(said: Said) -> str:
+    """What the error rate says of this end; of an inconclusive one, nothing."""
+    status = said["status"]
+    strategy = Strategy.from_dict(said["protocol"]["strategy"])
+    if not status["stopped"]:
+        return "The trial goes on: nothing can be said about an answer yet."
+    if not status["conclusive"]:
+        return _inconclusive(status)
+    named = f"Arm {status['recommendation']} was named by the rule fixed in the protocol."
+    if not strategy.proved:
+        return f"{named} No error rate is claimed: {status['correctness']}."
+    rate = status.get("error_rate") or strategy.delta
+    shown = f"{100 * rate:.3g} %"
+    if strategy.zeta:
+        return (
+            f"{named} The probability that it is more than {strategy.zeta:g} below the best, with "
+            f"outcomes on a scale from 0 to 1, is at most {shown}. {_counted(said['protocol'])}"
+        )
+    rule = ROUNDS.get(said["protocol"].get("dealing", ""), ONE_MEAN).format(rate=shown)
+    return f"{named} {rule}{_pace(said['protocol'])} {_counted(said['protocol'])}"
+
+
+def _pace(protocol: Said) -> str:
+    """What continuous enrolment asks for beside."""
+    if protocol.get("enrolment") != CONTINUOUS:
+        return ""
+    return (
+        " It is assumed that how fast people came did not depend on outcomes that had not been "
+        "looked at."
+    )
+
+
+def _counted(protocol: Said) -> str:
+    """What a missing outcome was."""
+    seconds = protocol.get("deadline")
+    late = "" if seconds is None else f", or told later than {duration_words(seconds)} after it"
+    if protocol["missing"] == "replace":
+        return "People whose outcomes were missing were replaced by others."
+    return f"An outcome that was not told after the assignment{late}, counted as the worst."
+
+
+def _inconclusive(status: Said) -> str:
+    words = (
+        "The trial ended without a conclusion. No arm was found to be the best, and the error rate "
+        "of the protocol does not apply to the arm that did best so far."
+    )
+    if status["smallest_delta"] is None:
+        return words
+    return (
+        f"{words} The p-value against the claim that another arm is the best is "
+        f"{status['smallest_delta']:.3g}; it is valid although the trial was stopped early."
+    )

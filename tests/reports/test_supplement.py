@@ -1,0 +1,275 @@
+"""A trial's report as a journal prints it: differences, flow of people, sentences to
+quote, dates. Nothing in it is made of anything but the public record.
+"""
+
+import html
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from discreet import InvalidInputError, Trial, adap_tt, bet_se, trial_page, ttucb
+from discreet.cli import main
+from discreet.reports.compared import compare
+from discreet.reports.course import Course
+from discreet.reports.dates import journal_dates
+from discreet.reports.quotes import error_quote, privacy_quote
+from discreet.reports.trial import _p_value
+from discreet.trials.status import Entry
+from discreet.trials.verify import check_transcript
+from tests.support.keys import seeded_keys
+
+ARMS = ["placebo", "new drug"]
+
+
+def played(folder: Path, people: int = 400, told: int | None = None, **settings: Any) -> Trial:
+    """A trial of two arms, one of which always helps; of each batch only so many
+    outcomes are told.
+    """
+    chosen: dict[str, Any] = {"arms": ARMS, "strategy": bet_se(0.05, epsilon=2.0)}
+    chosen |= {"max_people": people, **settings}
+    trial = Trial.create(f"sqlite:///{folder}/t.db", "drug", **chosen)
+    sites = settings.get("sites") or [None]
+    for turn in range(people):
+        batch = trial.ask(20, site=sites[turn % len(sites)])
+        if not batch.assignments:
+            break
+        for one in batch.assignments[:told]:
+            trial.tell(one.id, float(one.arm == ARMS[1]))
+    return trial
+
+
+def section(page: str, title: str) -> str:
+    return page.split(f">{title}</h2>")[1].split("</section>", maxsplit=1)[0]
+
+
+def text(page: str) -> str:
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", page)).split())
+
+
+# --- differences ----------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    folder = tmp_path_factory.mktemp("drug")
+    return played(folder, sites=["Leeds", "Lyon"], deadline=604800).transcript()
+
+
+def test_differences_from_the_best_and_from_a_control(said: dict[str, Any]) -> None:
+    assert said["status"]["conclusive"]
+    best = text(section(trial_page(said), "Differences between the arms"))
+    assert "compared with new drug, which was found to be the best" in best
+    control = text(section(trial_page(said, "placebo"), "Differences between the arms"))
+    assert "compared with placebo, which whoever made this page has named" in control
+    course = Course(said)
+    check_transcript(said, watch=course.watch)
+    for name, reference, page in (("placebo", None, best), ("new drug", "placebo", control)):
+        compared = compare(course, reference)
+        assert compared is not None
+        (row,) = compared.rows
+        low, high = row.interval
+        words = f"{name} {row.difference:+.4g} {low:.4g} to {high:.4g} {_p_value(row.p_value)}"
+        assert words in page
+    with pytest.raises(InvalidInputError, match="one of placebo, new drug; got 'aspirin'"):
+        trial_page(said, "aspirin")
+
+
+@pytest.mark.parametrize(("span", "sign"), [((0.0, 100.0), 100), ((-1.0, 1.0), 2)])
+def test_differences_are_in_the_units_of_outcomes(
+    tmp_path: Path, span: tuple[float, float], sign: int
+) -> None:
+    """Of outcomes of which less is better, the arm that does better is below 0."""
+    chosen: dict[str, Any] = {"strategy": ttucb(0.1), "range": span, "direction": "min"}
+    arms = ["slow", "fast"]
+    trial = Trial.create(f"sqlite:///{tmp_path}/t.db", "ms", arms, max_people=80, **chosen)
+    while batch := trial.ask(10).assignments:
+        trial.tell_many({one.id: span[int(one.arm == "slow")] for one in batch})
+    said = trial.transcript()
+    course = Course(said)
+    assert check_transcript(said, watch=course.watch).intact
+    compared = compare(course, "slow")
+    assert compared is not None
+    (row,) = compared.rows
+    assert row.difference == pytest.approx(-sign)
+    assert -sign <= row.interval[0] < row.interval[1] < 0
+    assert row.p_value < 0.1
+
+
+def test_all_pairs_and_arms_that_were_added_are_paid_for(tmp_path: Path) -> None:
+    """Three arms share one δ in three pairs; an arm that is added has its own."""
+    url, strategy = f"sqlite:///{tmp_path}/t.db", bet_se(4e-20, epsilon=4.0)
+    trial = Trial.create(url, "dose", ["a", "b", "c"], strategy, max_people=400)
+    for added in (False, True):
+        if added:
+            trial.operate("add-arm", "a new dose", "d")
+        for _ in range(4):
+            batch = trial.ask(40).assignments
+            trial.tell_many({one.id: float(one.arm in "bd") for one in batch})
+        said = trial.transcript()
+        course = Course(said)
+        assert check_transcript(said, watch=course.watch).intact
+        compared = compare(course, "a")
+        assert compared is not None
+        assert course.replay is not None
+        run = course.replay.now.run
+        assert compared.level == pytest.approx(1 - 4e-20 * (1 + added))
+        for row in compared.rows:
+            pair = run.pair(row.arm, 0)
+            assert pair is not None
+            assert row.interval == pytest.approx(pair.interval(4e-20 / 3))
+            assert row.p_value == pytest.approx(min((1 + added) * 3 * pair.p_value(), 1))
+        assert [row.arm for row in compared.rows] == [1, 2, 3][: 2 + added]
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [(1e-99, "< 0.001"), (0.001, "0.001"), (0.0121, "0.013"), (0.2, "0.20"), (1.0, "> 0.99")],
+)
+def test_p_values_are_never_rounded_down(value: float, words: str) -> None:
+    assert _p_value(value) == words
+
+
+# --- an end without a conclusion ------------------------------------------------------
+
+
+def test_an_inconclusive_end_has_no_winner_and_no_guarantee(tmp_path: Path) -> None:
+    said = played(tmp_path, 30).transcript()
+    assert not said["status"]["conclusive"]
+    page = trial_page(said)
+    assert "← best" not in page
+    assert "found to be the best." not in section(page, "Result").replace("was not found", "")
+    rests = text(section(page, "What holds, and on what it rests"))
+    assert "Error rate" not in rests
+    assert "What the answer means" not in rests
+    quoted = text(section(page, "Sentences to quote"))
+    assert "The trial ended without a conclusion. No arm was found to be the best" in quoted
+    assert "at most 5 %" not in quoted
+
+
+def test_a_conclusive_end_has_both(said: dict[str, Any]) -> None:
+    page = trial_page(said)
+    assert "← best" in page
+    quoted = text(section(page, "Sentences to quote"))
+    assert "the probability that the trial lost it is at most 5 %" in quoted
+    assert "told later than 7 days after it, counted as the worst" in quoted
+    assert "2-differentially private (ε = 2)" in quoted
+    assert "more than 7.39 times as likely" in quoted
+
+
+# --- flow of people -------------------------------------------------------------------
+
+
+def test_the_flow_is_that_of_the_record(said: dict[str, Any]) -> None:
+    page = trial_page(said, assessed=1000)
+    flow = text(section(page, "Flow of people"))
+    people = said["status"]["people"]
+    stated = "1000 people, as whoever publishes this says; it is not in the record"
+    assert f"{stated} not assigned: {1000 - people}" in flow
+    sites = {"Leeds": [0, 0], "Lyon": [0, 0]}
+    for event in said["events"]:
+        for arm in event.get("arms", ()):
+            sites[event["site"]][arm] += 1
+    for arm, name in enumerate(ARMS):
+        counts = [sites[site][arm] for site in ("Leeds", "Lyon")]
+        assert f"{name} {counts[0]} {counts[1]} {sum(counts)} {sum(counts)}" in flow
+    assert "by the record" not in page.lower()
+    with pytest.raises(InvalidInputError, match="assessed"):
+        trial_page(said, assessed=people - 1)
+
+
+def test_how_many_are_missing_is_not_in_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two trials that differ in whose outcomes were told have the same flow: until the
+    deadline is over, and whatever was missing then.
+    """
+    pages = []
+    for told in (0, 7):
+        folder = tmp_path / str(told)
+        folder.mkdir()
+        seeded_keys(monkeypatch)
+        trial = played(folder, 40, told)
+        flow = section(trial_page(trial.transcript()), "Flow of people")
+        pages.append(flow)
+        assert "How many outcomes are missing is not public" in flow
+        assert "not looked at yet: " in text(flow)
+    assert pages[0] == pages[1]
+
+
+# --- words ----------------------------------------------------------------------------
+
+
+def about(strategy: Any, **protocol: Any) -> dict[str, Any]:
+    status = {"stopped": True, "conclusive": True, "recommendation": "b", "correctness": "no proof"}
+    status |= {"smallest_delta": None, "error_rate": None}
+    chosen = {"strategy": strategy.to_dict(), "missing": "failure", **protocol}
+    return {"protocol": chosen, "status": status}
+
+
+def test_quotes_say_what_holds_and_nothing_else() -> None:
+    assert privacy_quote(about(ttucb(0.1))).startswith("No privacy is promised")
+    local = privacy_quote(about(bet_se(0.1, epsilon=1.0, trust="local")))
+    assert "randomised before it was sent" in local
+    assert "when an outcome was told" not in local
+    clock = privacy_quote(about(bet_se(0.1, epsilon=1.0), release="clock"))
+    assert "when an outcome was told" not in clock
+    rare = privacy_quote(about(bet_se(0.1, epsilon=1.0, gamma=1e-6)))
+    assert "(1, 1e-06)-differentially private" in rare
+    assert "but for a probability of 1e-06" in rare
+    assert "zero-concentrated" in privacy_quote(about(bet_se(0.1, rho=0.5)))
+    empirical = adap_tt(epsilon=1.0, delta=0.1, threshold="empirical")
+    assert "No error rate is claimed: no proof." in error_quote(about(empirical))
+    near = error_quote(about(bet_se(0.1, epsilon=1.0, zeta=0.05), dealing="coins"))
+    assert "more than 0.05 below the best" in near
+    pace = error_quote(about(bet_se(0.1, epsilon=1.0), dealing="coins", enrolment="continuous"))
+    assert "how fast people came did not depend" in pace
+    goes_on = about(ttucb(0.1))
+    goes_on["status"]["stopped"] = False
+    assert "nothing can be said" in error_quote(goes_on)
+
+
+# --- dates ----------------------------------------------------------------------------
+
+
+def test_dates_of_a_journal_tell_no_days_of_outcomes() -> None:
+    day = 86_400
+    calls = [("create", 0), ("ask", 1), ("tell", 2), ("ask", 3), ("tell", 9), ("backup", 12)]
+    entries = [Entry(n, at * day, "ann", None, call, 1) for n, (call, at) in enumerate(calls, 1)]
+    assert journal_dates(entries[::-1], True) == {
+        "Created": "1970-01-01",
+        "First person assigned": "1970-01-02",
+        "Last person assigned": "1970-01-04",
+        "Ended, at the latest": "1970-01-10",
+    }
+    assert "1970-01-10" not in journal_dates(entries, False).values()
+    assert journal_dates([], True) == {}
+
+
+def test_dates_and_control_from_the_command_line(tmp_path: Path) -> None:
+    trial = played(tmp_path, 100)
+    url, out = f"sqlite:///{tmp_path}/t.db", tmp_path / "page.html"
+    more = ["--control", "placebo", "--assessed", "500", "--dates"]
+    call = ["trial", "report", "drug", "--url", url, "--out", str(out)]
+    done = CliRunner().invoke(main, [*call, *more])
+    assert done.exit_code == 0, done.output
+    page = out.read_text()
+    assert "Stated by whoever publishes this page" in section(page, "Dates")
+    assert re.search(r"<dt>Created</dt><dd>\d{4}-\d\d-\d\d</dd>", page)
+    assert "of what whoever publishes it has added" in page
+    assert "compared with placebo" in page
+    plain = trial_page(trial.transcript())
+    assert ">Dates</h2>" not in plain
+    file = tmp_path / "transcript.json"
+    file.write_text(json.dumps(trial.transcript()))
+    done = CliRunner().invoke(main, ["report", str(file), "--out", str(out), "--control", "none"])
+    assert done.exit_code == 2
+    assert "control must be an arm" in done.output
+
+
+def test_dates_of_a_record_by_the_clock(tmp_path: Path) -> None:
+    trial = played(tmp_path, 40, release="clock", deadline=3600)
+    dates = section(trial_page(trial.transcript()), "Dates")
+    assert "By the record" in dates
+    assert re.search(r"<dt>First person assigned</dt><dd>\d{4}-\d\d-\d\d</dd>", dates)
