@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from discreet.arrays import Floats, Ints
+from discreet.reports.charts import FEW_BANDS
 from discreet.strategies.pairs import Margin
 from discreet.trials.chain import Event
 from discreet.trials.replay import Replay
@@ -32,7 +33,9 @@ class TrialPath:
     """
     low: Floats
     high: Floats
-    """[row, arm] the ends of its interval; NaN where there is none."""
+    """[row, arm] the ends of its interval; NaN where there is none, and of more arms
+    than are drawn with it.
+    """
     evidence: Floats
     """[row, arm] against it, as a share of what puts it out; NaN as in the means, and
     while an arm leads.
@@ -113,14 +116,14 @@ class Course:
 
     def _keep(self, replay: Replay) -> None:
         run, shown = replay.now.run, replay.protocol.scale.shown
-        table = run.table()
-        means = [np.nan if arm.mean is None else shown(arm.mean) for arm in table]
-        ends = [
-            sorted(map(shown, arm.interval)) if arm.interval else (np.nan, np.nan) for arm in table
-        ]
+        means = [np.nan if mean is None else shown(mean) for mean in run.means()]
         shares = [np.nan if share is None else share for share in run.evidence()]
-        columns = [means, [low for low, _ in ends], [high for _, high in ends], shares]
-        self._rows.append((len(replay.places), columns))
+        low = high = [np.nan] * run.arms
+        if run.arms <= FEW_BANDS:  # of more they are not drawn, and they take long
+            ends = [arm.interval for arm in run.table()]
+            known = [sorted(map(shown, end)) if end else (np.nan, np.nan) for end in ends]
+            low, high = [end for end, _ in known], [end for _, end in known]
+        self._rows.append((len(replay.places), [means, low, high, shares]))
 
     def path(self) -> TrialPath:
         """How the means went."""

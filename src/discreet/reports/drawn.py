@@ -11,7 +11,6 @@ from discreet.reports.course import TrialPath
 from discreet.reports.page import Picture
 
 
-
 def trial_drawings(path: TrialPath, said: dict[str, Any]) -> dict[str, Picture]:
     """Private `means` and the `evidence` against each arm at each look, as far as they
     are there. An arm is marked as the best only if it was found to be.

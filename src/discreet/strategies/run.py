@@ -253,6 +253,10 @@ class Run(ABC):
     def table(self) -> list[ArmView]:
         """What is public about each arm."""
 
+    def means(self) -> list[float | None]:
+        """The released mean of each arm."""
+        return [arm.mean for arm in self.table()]
+
     def leads(self) -> list[Lead]:
         """What was released in place of means; mostly nothing."""
         return []

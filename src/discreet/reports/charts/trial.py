@@ -90,6 +90,7 @@ def _draw_arm(axes: "Axes", data: TrialMeans, arm: int, place: int, name: str) -
     if data.low is not None and data.high is not None and len(data.names) <= FEW_BANDS:
         ends = data.low[there, arm], data.high[there, arm]
         axes.fill_between(x, *ends, step="post", color=look.color, alpha=0.13, lw=0)
+        axes.vlines(x[-1], ends[0][-1], ends[1][-1], color=look.color, lw=1.3)
     axes.step(x, y, where="post", color=look.color, ls=look.pattern, lw=width)
     fresh = np.append(True, np.diff(y) != 0)
     if fresh.sum() <= MANY_RELEASES:

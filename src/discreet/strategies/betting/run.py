@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from discreet.arrays import Ints
+from discreet.arrays import Floats, Ints
 from discreet.errors import DiscreetError
 from discreet.strategies.betting.book import (
     COUNT,
@@ -389,8 +389,15 @@ class BettingRun(Run):
         if not count:
             return ArmView(pulls, 0, None, None)
         within = interval(total, self.strategy.delta, self.bets, self.setting, beside=beside)
-        mean = 0.5 + (float(total[SUM] / count) - 0.5) / self.setting.scale
-        return ArmView(pulls, count, mean, within)
+        return ArmView(pulls, count, self._mean(total), within)
+
+    def means(self) -> list[float | None]:
+        """Of every sum released; intervals, which take long, are not computed."""
+        return [self._mean(self._released(arm).total) for arm in range(self.arms)]
+
+    def _mean(self, total: Floats) -> float | None:
+        count = float(total[COUNT])
+        return 0.5 + (float(total[SUM]) / count - 0.5) / self.setting.scale if count else None
 
 
 def new_run(strategy: Strategy, arms: int, cap: int, noise: float | None) -> Run:
