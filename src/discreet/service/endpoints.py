@@ -144,8 +144,7 @@ def _transcript(call: Call) -> dict[str, Any]:
 
 
 def _report(call: Call) -> str:
-    control = call.query.get("control")
-    return trial_page(call.trial.transcript(), control)
+    return trial_page(call.trial.transcript(), call.query.get("control"))
 
 
 def _verify(call: Call) -> wire.Verified:
@@ -351,18 +350,14 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         says="Give up late outcomes, and make the releases that are due.",
     ),
     Endpoint(
-        "GET",
-        f"{T}/transcript",
-        "transcript",
-        _transcript,
-        dict[str, Any],
+        *("GET", f"{T}/transcript", "transcript", _transcript, dict[str, Any]),
         says="What may be published.",
     ),
     Endpoint(
         *("GET", f"{T}/report", "report", _report, str),
         says="The transcript as a page.",
         media="text/html",
-        query=(("control", "The arm that others are compared with; the best one if left out."),),
+        query=(("control", "The arm that others are compared with, if not the best one."),),
     ),
     Endpoint(
         *("GET", f"{T}/verify", "verify", _verify, wire.Verified),

@@ -14,6 +14,18 @@ LEAST = 1e-99
 """No p-value is said to be smaller."""
 
 
+class Lead(NamedTuple):
+    """A number released in place of means: how much better an arm did than the best of
+    others, a person.
+    """
+
+    arm: int
+    over: tuple[int, ...]
+    people: int
+    """Of the arm, and as many of each other."""
+    value: float
+
+
 class Margin(NamedTuple):
     """How much more the people of one arm had in all than those of another, released
     with noise in place of two sums, in rewards.

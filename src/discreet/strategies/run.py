@@ -22,7 +22,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from discreet.errors import DiscreetError, InvalidInputError
-from discreet.strategies.pairs import Margin, Pair
+from discreet.strategies.pairs import Lead, Margin, Pair
 from discreet.strategies.parts import SHUFFLED
 from discreet.strategies.scales import noise_scale, sum_noise
 from discreet.strategies.strategy import Strategy
@@ -107,18 +107,6 @@ class Belief(NamedTuple):
     mean: float
     error: float
     """Its standard error."""
-
-
-class Lead(NamedTuple):
-    """A number released in place of means: how much better an arm did than the best of
-    others, a person.
-    """
-
-    arm: int
-    over: tuple[int, ...]
-    people: int
-    """Of the arm, and as many of each other."""
-    value: float
 
 
 class Run(ABC):

@@ -14,12 +14,11 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import DiscreetError, InvalidInputError
-from discreet.strategies.pairs import Margin, Pair
+from discreet.strategies.pairs import Lead, Margin, Pair
 from discreet.strategies.run import (
     ArmView,
     Belief,
     Deal,
-    Lead,
     Opening,
     Place,
     Run,

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 from discreet.frames import Tabular
 from discreet.scale import OUTSIDE, REFUSE, Scale
-from discreet.strategies.run import ArmView, Lead
+from discreet.strategies.pairs import Lead
+from discreet.strategies.run import ArmView
 from discreet.trials.chain import Head
 from discreet.trials.conduct import RECORDED, RESTORED, RESTORED_WORDS
 from discreet.trials.dealing import GUARANTEE, assignment_words
@@ -211,20 +212,18 @@ class Status(
     next_release: int | None
     """When the round that is full is released by the clock, in seconds since 1970."""
     past_deadline: int | None
-    """People whose deadline, or lease, has passed, whether their outcome was told or
-    not: how many were missing is an outcome, and nowhere said.
+    """People whose deadline, or lease, has passed, told or not: how many were missing
+    is an outcome, and nowhere said.
     """
     coming_again: str
     """What it means if somebody comes a second time; empty where nobody needs to say
     who comes.
     """
     erasing: str
-    """Whether outcomes that were erased may still be readable in the files of the
-    database; empty if not.
-    """
+    """Whether erased outcomes may still be readable in the database; empty if not."""
     error_rate: float | None
-    """What holds over the whole trial after what operators did: δ, and once more δ for
-    each arm that was dropped or added; none without a proof.
+    """Over the whole trial: δ, and once more for each arm that was dropped or added;
+    none without a proof.
     """
 
     def to_dict(self) -> dict[str, Any]:

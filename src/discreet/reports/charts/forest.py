@@ -4,10 +4,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from discreet.reports.arms import left_out_words, short_names
+from discreet.reports.charts.fit import fold
 from discreet.reports.charts.style import (
     BLACK,
     GREY,
-    fold,
+    TYPE,
     label,
     label_rows,
     new_figure,
@@ -69,7 +70,7 @@ def draw_forest(data: Forest) -> "Figure":
     axes.set_ylim(height, -0.05)
     axes.margins(x=0.06)
     axes.tick_params(axis="y", length=0)
-    axes.set_xlabel(fold(data.unit, UNIT))
+    axes.set_xlabel(fold(data.unit, UNIT, TYPE))
     open_frame(axes, "left")
     note(axes, left_out_words(len(data.rows), data.count))
     return figure

@@ -32,9 +32,9 @@ def log_p_value(arm: int, book: Book) -> float:
     return float(min(0.0, ROUNDING * book.total[arm, PULLS] - book.money[arm]))
 
 
-def p_value(arm: int, book: Book) -> float:
-    """The same as a number that a float can hold."""
-    return max(math.exp(log_p_value(arm, book)), LEAST)
+def p_values(book: Book) -> list[float]:
+    """The same of every arm in the book, as numbers that a float can hold."""
+    return [max(math.exp(log_p_value(arm, book)), LEAST) for arm in range(book.out.size)]
 
 
 def shares(book: Book, setting: Setting) -> Floats:

@@ -31,7 +31,7 @@ from discreet.strategies.betting.interval import (
     interval,
     log_p_value,
     new_beside,
-    p_value,
+    p_values,
     set_aside,
     shares,
 )
@@ -45,14 +45,13 @@ from discreet.strategies.betting.rounds import (
     set_margin,
 )
 from discreet.strategies.betting.tilts import betting_rules
-from discreet.strategies.pairs import Margin, Pair
+from discreet.strategies.pairs import Lead, Margin, Pair
 from discreet.strategies.run import (
     REQUIRED,
     ArmView,
     Belief,
     Deal,
     Dealing,
-    Lead,
     Place,
     Run,
     Totals,
@@ -340,9 +339,7 @@ class BettingRun(Run):
         ]
 
     def evidence(self) -> list[float | None]:
-        """The log of the money against an arm, as a share of what it takes; an arm that
-        was dropped has none.
-        """
+        """The log of the money against an arm, as a share of what puts it out."""
         best = self.recommendation
         found = self._by_arm(shares(self.book, self.setting).tolist(), best is not None)
         return [None if arm == best else share for arm, share in enumerate(found)]
@@ -364,14 +361,12 @@ class BettingRun(Run):
         return pair_bets(*known, margins, self.bets, self.setting, self.skews)
 
     def p_values(self) -> list[float | None]:
-        """One over the money against an arm; none of one that was dropped, and none
-        with an indifference gap.
-        """
+        """One over the money against an arm; none with an indifference gap."""
         known = self.recommendation is not None and not self.strategy.zeta
-        return self._by_arm([p_value(row, self.book) for row in range(len(self.rows))], known)
+        return self._by_arm(p_values(self.book), known)
 
     def _by_arm(self, values: Sequence[float], known: bool) -> list[float | None]:
-        """Of the rows of the book, for the arms of the trial."""
+        """Of the arms of the trial; one that was dropped is not in the book."""
         found = dict(zip(self.rows, values, strict=True)) if known else {}
         return [found.get(arm) for arm in range(self.arms)]
 
@@ -386,13 +381,12 @@ class BettingRun(Run):
     def _view(self, arm: int) -> ArmView:
         total, beside = self._released(arm)
         pulls, count = int(total[PULLS]) + self._under_way(arm), int(total[COUNT])
-        if not count:
-            return ArmView(pulls, 0, None, None)
-        within = interval(total, self.strategy.delta, self.bets, self.setting, beside=beside)
+        about = (self.strategy.delta, self.bets, self.setting)
+        within = interval(total, *about, beside=beside) if count else None
         return ArmView(pulls, count, self._mean(total), within)
 
     def means(self) -> list[float | None]:
-        """Of every sum released; intervals, which take long, are not computed."""
+        """Of every sum released, without their intervals, which take long."""
         return [self._mean(self._released(arm).total) for arm in range(self.arms)]
 
     def _mean(self, total: Floats) -> float | None:
