@@ -102,11 +102,11 @@ def test_differences_are_in_the_units_of_outcomes(
 def test_all_pairs_and_arms_that_were_added_are_paid_for(tmp_path: Path) -> None:
     """Three arms share one δ in three pairs; an arm that is added has its own."""
     url, strategy = f"sqlite:///{tmp_path}/t.db", bet_se(4e-20, epsilon=4.0)
-    trial = Trial.create(url, "dose", ["a", "b", "c"], strategy, max_people=400)
+    trial = Trial.create(url, "dose", ["a", "b", "c"], strategy, max_people=4000)
     for added in (False, True):
         if added:
             trial.operate("add-arm", "a new dose", "d")
-        for _ in range(4):
+        while not all(arm.count for arm in trial.status().arms):
             batch = trial.ask(40).assignments
             trial.tell_many({one.id: float(one.arm in "bd") for one in batch})
         said = trial.transcript()
