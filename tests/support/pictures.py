@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from discreet.reports import charts
-from discreet.reports.arms import arms_shown, short_names
+from discreet.reports.arms import MOST_SHOWN, arms_shown, short_names
 from discreet.reports.charts.lines import Level, Line, Lines, draw_lines
 from discreet.simulation.paths import RunPath
 
@@ -113,12 +113,22 @@ def draw_days(count: int, start: date | None = date(2027, 3, 1)) -> Any:
     return charts.draw_ends(rows, start)
 
 
+def draw_rows(arms: int) -> Any:
+    """Differences, of which as many are drawn as there is room for."""
+    rows = tuple(
+        charts.ForestRow(name, 0.1 * place - 0.4, (0.1 * place - 0.7, 0.1 * place), place == 1)
+        for place, name in enumerate(names(arms)[:MOST_SHOWN])
+    )
+    return charts.draw_forest(charts.Forest(rows, "difference from " + rows[0].name, (-1, 1), arms))
+
+
 MANY: dict[str, Callable[[int], Any]] = {
     "draw_means": lambda arms: draw_trial(arms, True),
     "draw_evidence": lambda arms: draw_trial(arms, False),
     "draw_path": lambda arms: charts.draw_path(path(arms)),
     "draw_allocation": draw_shares,
     "draw_enrolment": draw_sites,
+    "draw_forest": draw_rows,
 }
 """Pictures of arms or sites, of which there may be many."""
 FEW: dict[str, Callable[[int], Any]] = {

@@ -9,6 +9,7 @@ from discreet.reports.arms import MOST_SHOWN, arms_shown
 from discreet.reports.compared import Compared
 from discreet.reports.course import TrialPath
 from discreet.reports.page import Picture
+from discreet.words import cut
 
 
 def trial_drawings(path: TrialPath, said: dict[str, Any]) -> dict[str, Picture]:
@@ -84,7 +85,7 @@ def compared_picture(said: dict[str, Any], compared: Compared) -> list[Picture]:
     )
     reach = protocol["high"] - protocol["low"]
     better = "right" if upwards else "left"
-    unit = f"difference from {names[compared.reference]}"
+    unit = f"difference from {cut(names[compared.reference])}"
     words = (
         f"The differences from {names[compared.reference]} with their intervals; to the {better} "
         f"of the line an arm did better.{_left_out(len(compared.rows))}"

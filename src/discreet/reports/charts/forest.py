@@ -58,7 +58,8 @@ def draw_forest(data: Forest) -> "Figure":
     """
     labels = [label(name) for name in short_names([row.name for row in data.rows])]
     places, height = label_rows(labels)
-    figure = new_figure(0.8 + height)
+    unit = fold(data.unit, UNIT, TYPE)
+    figure = new_figure(0.7 + 0.2 * (unit.count("\n") + 1) + height)
     axes = figure.add_subplot()
     if data.zero:
         axes.axvline(0, color=GREY, lw=0.9, zorder=0)
@@ -70,7 +71,7 @@ def draw_forest(data: Forest) -> "Figure":
     axes.set_ylim(height, -0.05)
     axes.margins(x=0.06)
     axes.tick_params(axis="y", length=0)
-    axes.set_xlabel(fold(data.unit, UNIT, TYPE))
+    axes.set_xlabel(unit)
     open_frame(axes, "left")
     note(axes, left_out_words(len(data.rows), data.count))
     return figure
