@@ -63,11 +63,9 @@ def waits_words(status: Said) -> str:
     if status["paused"]:
         return "An operator, to resume it."
     if status["next_release"]:
-        return (
-            f"The release of {_outcomes(status['waiting'])} after {when(status['next_release'])}."
-        )
+        return f"The look at {_outcomes(status['waiting'])} after {when(status['next_release'])}."
     if status["waiting"]:
-        return f"{_outcomes(status['waiting']).capitalize()}, before the next release."
+        return f"{_outcomes(status['waiting']).capitalize()}, before the next look."
     return "More people."
 
 
