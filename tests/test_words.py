@@ -6,6 +6,8 @@ import pytest
 
 import discreet
 from discreet import bet_se, words
+from discreet.trials.aloud import SAID, plainly
+from discreet.trials.conduct import MEANS
 
 
 @pytest.mark.parametrize(
@@ -64,3 +66,11 @@ def test_promises_in_plain_words_first() -> None:
         "every release is noised (1-global DP)",
         "none, decisions are made from raw outcomes",
     ]
+
+
+def test_what_records_keep_is_shown_in_plain_words() -> None:
+    """Stored sentences stay as they are, and none of them is what is shown."""
+    assert set(MEANS.values()) <= set(SAID)
+    assert not set(SAID) & set(SAID.values())
+    assert [plainly(words) for words in SAID] == list(SAID.values())
+    assert plainly("anything else") == "anything else"

@@ -75,7 +75,7 @@ def test_every_command(far: Far, folder: Path) -> None:
 
 def test_what_people_see(far: Far, monkeypatch: pytest.MonkeyPatch) -> None:
     words = trial(far, *CREATE).stdout
-    assert "Blinding: whoever enrols people sees codes" in words
+    assert "Blinding: those who enrol people see codes" in words
     assert "a" in trial(far, "codes", "dose").stdout
     assert "is running" in trial(far, "status", "dose").stdout
     assert "private mean" in trial(far, "status", "dose").stdout

@@ -63,6 +63,7 @@ def operate(
     taken back (stop, lower-maximum, drop-arm, add-arm) you are asked to confirm it,
     unless you say --yes.
     """
+    from discreet.trials.aloud import plainly
     from discreet.trials.conduct import MEANS
 
     place = opened(url, name, head)
@@ -75,7 +76,7 @@ def operate(
     if answer({**done, "stopped": found.stopped, "head": found.head}, as_json):
         return
     click.echo(DONE[action].format(about=about))
-    click.echo(f"What it means: {MEANS[action]}.")
+    click.echo(f"What it means: {plainly(MEANS[action])}.")
     click.echo("The public record now says so, with the reason.")
     if found.stopped:
         click.echo(f"The trial is over: discreet trial status {shlex.quote(name)}")
@@ -83,6 +84,7 @@ def operate(
 
 def _confirm(status: "Status", action: str, about: str | None, yes: bool) -> None:
     """Ask again before something that cannot be taken back."""
+    from discreet.trials.aloud import plainly
     from discreet.trials.conduct import FOR_GOOD, MEANS
 
     if yes or action not in FOR_GOOD:
@@ -93,7 +95,7 @@ def _confirm(status: "Status", action: str, about: str | None, yes: bool) -> Non
             f"{what} cannot be undone: add --yes if this is what you want. Nothing was done"
         )
     words = f"{status.name}: {status.people} of at most {status.max_people} people."
-    click.echo(f"{words} What it means: {MEANS[action]}.", err=True)
+    click.echo(f"{words} What it means: {plainly(MEANS[action])}.", err=True)
     if not click.confirm(f"{what} cannot be undone. Do it?", err=True):
         raise InvalidInputError("Nothing was done")
 

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from discreet.strategies.parts import BLOCKS, COINS
+from discreet.trials.aloud import plainly
 from discreet.trials.conduct import ADD, DROP
 from discreet.trials.dealing import GUARANTEE
 from discreet.trials.protocol import CLOCK, COMPLETE, RELEASE
@@ -104,7 +105,7 @@ def promises(status: Said, met: bool = True) -> list[tuple[str, str]]:
         ("People", status.get("coming_again")),
         ("Erasing", status.get("erasing")),
     ]
-    return [(title, words) for title, words in found if words]
+    return [(title, plainly(words)) for title, words in found if words]
 
 
 def deadline_words(seconds: float) -> str:

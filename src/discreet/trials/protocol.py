@@ -62,10 +62,10 @@ PEOPLE = {
 """What a second coming means."""
 UNBLINDED, CODES = "none", "codes"
 BLINDING = {
-    UNBLINDED: "whoever enrols people sees their arms",
+    UNBLINDED: "those who enrol people see their arms",
     CODES: (
-        "whoever enrols people sees codes in place of arms, and sites see nothing of how arms do "
-        "before the end"
+        "those who enrol people see codes instead of arms, and sites see nothing about how the "
+        "arms are doing before the end"
     ),
 }
 """What staff may know."""

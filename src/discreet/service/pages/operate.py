@@ -12,6 +12,7 @@ from discreet.service.home import Home
 from discreet.service.pages.frame import Look, address, look, once_of, send
 from discreet.service.pages.words import SHOWN, when
 from discreet.service.routes import Route
+from discreet.trials.aloud import plainly
 from discreet.trials.conduct import FOR_GOOD, LONGEST_REASON, MEANS
 from discreet.trials.trial import Trial
 
@@ -52,7 +53,7 @@ async def _operate(looking: Look) -> Response:
     trial = await looking.run(looking.home.trial, looking.name)
     found = await looking.run(offers, trial)
     published = await looking.run(looking.home.published, looking.name)
-    rows = [(one, SHOWN[one], MEANS[one], one in FOR_GOOD) for one in found["actions"]]
+    rows = [(one, SHOWN[one], plainly(MEANS[one]), one in FOR_GOOD) for one in found["actions"]]
     return looking.page(
         "operate.html", name=looking.name, rows=rows, published=published, blind=found["blind"]
     )
@@ -76,7 +77,7 @@ async def _asked(looking: Look, action: str, wrong: str = "") -> Response:
         name=looking.name,
         action=action,
         title=SHOWN[action],
-        means=MEANS[action],
+        means=plainly(MEANS[action]),
         for_good=action in FOR_GOOD,
         back=SHOWN.get(TAKES_BACK.get(action, ""), ""),
         label=label,
