@@ -102,7 +102,7 @@ def test_settings_that_do_not_fit_are_refused(words: list[str], message: str, fo
 def test_a_new_trial_says_what_it_covers() -> None:
     words = trial(*CREATE, "--sites", "Leeds,Lyon", "--deadline", "12h").stdout
     for phrase in (
-        "Assignment: whoever can read the record knows the next arm.",
+        "Assignment: anyone who can read the record knows the next arm.",
         "What the answer means: the best arm is lost with probability at most δ if",
         "Sites: Leeds, Lyon. Give --site with each ask.",
         "Deadline: an outcome counts if it is told within 12 hours of",
@@ -200,7 +200,7 @@ def test_what_to_do_while_a_round_waits(clock: list[float]) -> None:
 def test_continuous_enrolment_waits_for_nobody() -> None:
     said = trial(*BETS, "--deadline", "1h", "--enrolment", "continuous").stdout
     assert "the public record itself shows how fast outcomes came" in said
-    assert "a pace of people's coming that does not depend on how those fare" in said
+    assert "the pace at which people come does not depend on how people fare" in said
     *first, words = trial("ask", "dose", "-n", "60").stdout.splitlines()
     assert words == "The round is full: ask again for the others, who will be in the next one."
     assert len(trial("ask", "dose").stdout.splitlines()) == 1

@@ -214,8 +214,8 @@ class Rate(click.ParamType[float]):
             return float(number) / days
         except (KeyError, ValueError):
             self.fail(
-                f"{value!r} is no number of people: give those of a day, such as 1.5, or 10/week "
-                "or 40/month.",
+                f"{value!r} is not a number of people: give the people per day, such as 1.5, or "
+                "10/week or 40/month.",
                 param,
                 ctx,
             )

@@ -17,8 +17,8 @@ def affordable_words(plan: Plan, entry: Affordable) -> str:
     if entry.epsilon is None:
         return entry.reason
     right = (
-        f"right and in time in {entry.correct:.1%} of the trials there, "
-        f"{plan.probability:.0%} wanted"
+        f"there the answer is right and in time in {entry.correct:.1%} of the trials; "
+        f"{plan.probability:.0%} were wanted"
     )
     return (
         f"{plan.budget:,} people suffice down to ε ≈ {entry.epsilon:.3g} ({right}). "
@@ -29,18 +29,18 @@ def affordable_words(plan: Plan, entry: Affordable) -> str:
 def _interval_words(entry: Affordable) -> str:
     """Where the true limit lies, as far as simulations tell."""
     low, high = entry.epsilon_interval
-    more = "More simulated trials (--runs) tell it more closely"
+    more = "More simulated trials (--runs) give a more precise answer"
     sure = f"With {entry.level:.0%} confidence"
     if low is not None and high is not None:
-        return f"{sure} they suffice at ε = {high:.3g} and not at {low:.3g}. {more}"
+        return f"{sure} they suffice at ε = {high:.3g} but not at ε = {low:.3g}. {more}"
     if low is not None:
         return (
-            f"{sure} they do not suffice at ε = {low:.3g}; from where on they do, so few trials "
-            f"cannot tell up to ε = {MOST_EPSILON:g}. {more}"
+            f"{sure} they do not suffice at ε = {low:.3g}; so few trials cannot tell at which ε, "
+            f"up to {MOST_EPSILON:g}, they do. {more}"
         )
     if high is not None:
-        return f"{sure} they suffice at ε = {high:.3g}; less may do. {more}"
-    return f"How close that is, so few trials cannot tell. {more}"
+        return f"{sure} they suffice at ε = {high:.3g}; a smaller ε may be enough. {more}"
+    return f"So few trials cannot tell how accurate this is. {more}"
 
 
 def power_curves(plan: Plan, scenario: str) -> list[Curve]:
