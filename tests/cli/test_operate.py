@@ -9,6 +9,7 @@ from click.testing import CliRunner, Result
 
 from discreet.cli import main
 from discreet.cli.operate import DONE
+from discreet.reports.conduct import LOOKS
 from discreet.trials.aloud import plainly
 from discreet.trials.conduct import MEANS, REFUSED
 
@@ -117,8 +118,8 @@ def test_a_new_trial_says_what_it_covers() -> None:
         "If people come from several sites, or over a long time, use bet-se: "
     )
     assert made["dealing"] == "order"
-    assert made["assignment"] in words
-    assert made["guarantee"] in words
+    assert plainly(made["assignment"]) in words
+    assert plainly(made["guarantee"]) in words
     assert made["timing"] == made["enrolment"] == ""
 
 
@@ -128,7 +129,7 @@ def test_bet_se_is_dealt_by_coins() -> None:
     words = trial(*BETS).stdout
     assert "Assignment: each person's arm is drawn by a coin" in words
     assert "What the answer means: if one arm is at least as good as every other" in words
-    assert "Releases: a round is released as soon as its outcomes are in." in words
+    assert "Looks: the outcomes of a round are looked at as soon as all of them are in." in words
     assert "Use --release clock, which needs a --deadline, if how soon people answer" in words
     assert "Enrolment: nobody is enrolled while a full round waits" in words
     assert "use bet-se" not in words
@@ -137,12 +138,12 @@ def test_bet_se_is_dealt_by_coins() -> None:
 def test_the_clock_and_continuous_enrolment_say_what_they_are() -> None:
     options = ("--deadline", "7d", "--release", "clock", "--enrolment", "continuous")
     words = trial(*BETS, *options).stdout
-    assert "Releases: a round is released by the clock" in words
+    assert "Looks: the outcomes of a round are looked at by the clock" in words
     assert "Enrolment: people are enrolled while earlier rounds wait" in words
     assert "Use --release" not in words
     made = read(*BETS, *options)
-    assert made["timing"] in words
-    assert made["enrolment"] in words
+    assert LOOKS[made["timing"]] in words
+    assert plainly(made["enrolment"]) in words
 
 
 def test_blocks_by_choice_and_with_a_warning() -> None:

@@ -324,8 +324,7 @@ def _show_created(made: "Trial", reason: str | None) -> None:
 
 def _field_words(made: "Trial") -> list[str]:
     """How people come, are dealt and answer, and what that covers."""
-    from discreet.reports.conduct import promises
-    from discreet.trials.aloud import plainly
+    from discreet.reports.conduct import LOOKS, promises
     from discreet.trials.protocol import BLINDING, COMPLETE, CONTINUOUS, ENROLMENT
 
     kept, status = made.protocol, made.status()
@@ -333,7 +332,7 @@ def _field_words(made: "Trial") -> list[str]:
     if kept.release == COMPLETE and status.timing:
         ahead = kept.enrolment == CONTINUOUS
         take = TAKE_CLOCK_AHEAD if ahead else TAKE_CLOCK
-        said["timing"] = f"{plainly(status.timing)}. {take}"
+        said["timing"] = f"{LOOKS[status.timing]}. {take}"
     lines = [f"{title}: {words}." for title, words in promises(said)]
     if kept.sites is not None:
         lines.append(f"Sites: {', '.join(kept.sites)}. Give --site with each ask.")

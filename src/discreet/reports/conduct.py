@@ -74,12 +74,12 @@ def end_words(status: Said) -> str:
 LOOKS = {
     RELEASE[COMPLETE]: (
         "the outcomes of a round are looked at as soon as all of them are in. If how soon people "
-        "answer depends on their outcomes, the moment of a look tells about these, and ε does not "
-        "cover that"
+        "answer depends on their outcomes, the moment of a look reveals something about them, and "
+        "ε does not cover that"
     ),
     RELEASE[CLOCK]: (
         "the outcomes of a round are looked at by the clock, when the deadline of its last person "
-        "has passed: the moment tells nothing about outcomes"
+        "has passed: the moment reveals nothing about outcomes"
     ),
 }
 """When a look is made, by what a status says of it."""

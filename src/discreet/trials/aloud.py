@@ -7,7 +7,7 @@ they stay as they were first written. Where a status is shown, they may be said 
 from discreet.strategies.parts import BLOCKS, COINS, ORDER, SHUFFLED
 from discreet.trials.conduct import ADD, DROP, LOWER, MEANS, SET_CLOCK
 from discreet.trials.dealing import DEALING, GUARANTEE
-from discreet.trials.protocol import CLOCK, COMPLETE, CONTINUOUS, ENROLMENT, PEOPLE, RELEASE, STICKY
+from discreet.trials.protocol import CONTINUOUS, ENROLMENT, PEOPLE, STICKY
 from discreet.trials.protocol import REFUSED as REFUSE
 
 ACTIONS = {
@@ -71,15 +71,6 @@ SAID = {MEANS[action]: words for action, words in ACTIONS.items()} | {
         "were selected, as long as nobody knows the next coin. If the order of the arms changes "
         "over time, less is promised: an arm that is eliminated was worse than its rival for the "
         "people of at least one round up to then. The claim is about the people who were enrolled"
-    ),
-    RELEASE[COMPLETE]: (
-        "a round is released as soon as its outcomes are in. If how soon people answer depends on "
-        "their outcomes, the moment of a release reveals something about them, and ε does not "
-        "cover that"
-    ),
-    RELEASE[CLOCK]: (
-        "a round is released by the clock, when the deadline of its last person has passed: the "
-        "moment reveals nothing about outcomes"
     ),
     ENROLMENT[CONTINUOUS]: (
         "people are enrolled while earlier rounds wait for their outcomes. The error rate then "
