@@ -22,6 +22,7 @@ import signal
 import sqlite3
 import tempfile
 import time
+import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -207,6 +208,8 @@ def spawn(trial: Trial, url: str, log: Log, seed: int, fuse: bool, rough: bool) 
         if fuse:
             light_fuse(trial._store.engine, rng.randrange(1, 150))
         work(trial, log, rng, rough)
+    except BaseException:
+        traceback.print_exc()
     finally:
         os._exit(1)
 

@@ -207,3 +207,14 @@ def test_an_empty_file_is_not_opened(trial: Trial, file: Path) -> None:
         Trial.open(f"sqlite:///{file}", "colours")
     file.with_name("elsewhere.db").rename(file)
     assert trial.ask(1).assignments
+
+
+def test_a_file_removed_just_before_it_is_opened(
+    trial: Trial, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was there when somebody asked."""
+    trial.close()
+    file.rename(file.with_name("elsewhere.db"))
+    monkeypatch.setattr(Path, "exists", lambda _: True)
+    with pytest.raises(StoreError, match="was removed or renamed while the trial was open"):
+        Trial.open(f"sqlite:///{file}", "colours")

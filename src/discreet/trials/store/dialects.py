@@ -204,9 +204,10 @@ class SQLite(Dialect):
         will be in it.
         """
         self._opening.new, self._opening.keeps = not must_exist, self.keeps_log
-        if Path(self.place).exists():
-            if must_exist and not Path(self.place).stat().st_size:
+        with contextlib.suppress(OSError):
+            if must_exist and not os.stat(self.place).st_size:
                 raise InvalidInputError(why.NO_TRIALS.format(self.called))
+        if Path(self.place).exists():
             return
         if must_exist and not self.told:
             raise StoreError(f"{self.called}: {why.GONE}")
