@@ -65,8 +65,16 @@ def test_a_form_that_is_sent_again_enrols_once(home: Home, base: str) -> None:
     assert first.url == again.url
     assert people(trial) == 1
     assert id_in(first.text) == id_in(again.text)
-    assert desk.send(f"{DESK}/enrol", desk.get(DESK).text).url != first.url
+    reloaded = desk.get(DESK).text
+    assert "Person 1 was enrolled a moment ago" in reloaded
+    assert f"<code>{short_code(id_in(first.text))}</code>" in reloaded
+    second = desk.send(f"{DESK}/enrol", reloaded)
+    assert second.url != first.url
     assert people(trial) == 2
+    for one in (first.text, second.text):
+        mixed = desk.send(f"{DESK}/tell", one, once="a", outcome="1").text
+    assert "This page was already used for something else" in mixed
+    assert "key" not in mixed.split('role="alert"')[1].split("</p>")[0]
 
 
 def test_no_address_has_more_in_it_than_a_number(home: Home, base: str) -> None:
@@ -110,7 +118,9 @@ def test_outcomes_are_taken_once_and_corrected(home: Home, base: str) -> None:
     assert "Person 1: the outcome was saved." in desk.send(f"{DESK}/tell", page, outcome="1").text
     assert trial.status().pending == 0
     again = desk.get(f"{DESK}/1").text
-    said = [desk.send(f"{DESK}/tell", again, once=f"a{one}", outcome=one).text for one in "01"]
+    assert "The outcome of person 1 is already saved, or noted as missing." in again
+    assert "Save the outcome" not in again
+    said = [desk.send(f"{DESK}/tell", page, once=f"a{one}", outcome=one).text for one in "01"]
     assert all("an outcome was already told" in one for one in said)
     assert "the outcome was corrected" in desk.send(f"{DESK}/amend", again, outcome="0").text
 
@@ -277,7 +287,7 @@ def test_an_answer_under_local_trust_is_invited_not_told(home: Home, base: str) 
     assert "valid for 2 days" in link.text
     assert desk.send(f"{DESK}/answer", page, response="rr/1.0/1").status_code == 200
     assert trial.status().pending == 0
-    after = desk.send(f"{DESK}/invite", desk.get(f"{DESK}/1").text, days="2")
+    after = desk.send(f"{DESK}/invite", page, days="2")
     assert after.status_code == 422
     assert "not waiting for an answer" in after.text.lower()
 

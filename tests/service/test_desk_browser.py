@@ -195,6 +195,29 @@ def test_after_a_reload_the_same_press_is_shown(
         page.wait_for_function("sessionStorage.length === 0")
 
 
+def test_what_is_under_way_for_one_person_is_not_sent_for_another(
+    home: Home, base: str, browser: Started
+) -> None:
+    trial = start(home)
+    trial.ask(2)
+    with another(browser) as page:
+        log_in(home, base, page)
+        page.goto(f"{base}{DESK}/1")
+        page.route("**/desk/tell", lambda route: (route.fetch(max_redirects=0), route.abort()))
+        page.locator("input[name=outcome]").first.check()
+        page.get_by_role("button", name="Save the outcome").click()
+        said(page, "No connection")
+        page.unroute("**/desk/tell")
+        page.goto(f"{base}{DESK}/2")
+        page.locator("input[name=outcome]").first.check()
+        page.get_by_role("button", name="Save the outcome").click()
+        said(page, "Person 2: the outcome was saved.")
+        assert trial.status().pending == 0
+        page.goto(f"{base}{DESK}/1")
+        said(page, "The outcome of person 1 is already saved")
+        assert page.get_by_role("button", name="Save the outcome").count() == 0
+
+
 def test_two_sites_at_once(home: Home, base: str, browser: Started) -> None:
     trial = start(home, sites=["Leeds", "Lyon"])
     with another(browser) as one, another(browser) as two:

@@ -25,6 +25,11 @@ from discreet.validate import quoted
 if TYPE_CHECKING:
     from discreet.trials.desk import Desk
 
+ASKED_ANOTHER = (
+    "this request was made before, for other people, another number or another site: "
+    "repeat it exactly, or give only its key, or use a new key. Nobody was assigned"
+)
+
 
 class Next(NamedTuple):
     """The place of the next person."""
@@ -212,10 +217,7 @@ def _asked_before(desk: "Desk", wanted: Wanted) -> dict[int, int] | None:
         return None
     said, found = _said(desk, wanted), json.loads(text)
     if any(value != found["said"][name] for name, value in said.items() if value is not None):
-        raise InvalidInputError(
-            "this request was made before, for other people, another number or another site: "
-            "repeat it exactly, or give only its key, or use a new key. Nobody was assigned"
-        )
+        raise InvalidInputError(ASKED_ANOTHER)
     return {int(place): number for place, number in found["numbers"].items()}
 
 

@@ -18,7 +18,9 @@ from discreet.service.pages.deskview import SAID, Face, desk_view, person_view, 
 from discreet.service.pages.frame import Look, Work, address, look, once_of, send
 from discreet.service.pages.qr import qr_picture
 from discreet.service.routes import Route
+from discreet.trials.again import ANOTHER
 from discreet.trials.calls import Caller
+from discreet.trials.enrol import ASKED_ANOTHER
 from discreet.trials.intake import number_of
 from discreet.trials.outcomes import Response as Randomised
 from discreet.trials.status import Told
@@ -31,6 +33,14 @@ TYPE_A_NUMBER = (
 NOT_ARRIVED = (
     "your last click did not reach the service, and nobody was enrolled by it: press the button "
     "once more"
+)
+PRESSED_BEFORE = (
+    "this page was already used for something else, and nothing was changed now: go back to the "
+    "desk, open the person again, and enter it there"
+)
+ENROLLED_BEFORE = (
+    "somebody was already enrolled from this page, and nobody was enrolled now: reload the desk, "
+    "see who was enrolled a moment ago, and enrol the next person from there"
 )
 
 
@@ -125,6 +135,8 @@ async def _enrol(looking: Look) -> Response:
 
 def _of_one(words: str) -> str:
     """What is said of a list of people, of the one that a desk enrols."""
+    if words == ASKED_ANOTHER:
+        return ENROLLED_BEFORE
     return words.replace(
         "people number 1 of the list took part before: leave them out",
         "this person took part before, and cannot take part again",
@@ -153,7 +165,8 @@ def _about_one(work: Callable[[Look, Caller, str], str], at_desk: frozenset[str]
         try:
             said = await looking.run(lambda: work(looking, _caller(looking), id))
         except InvalidInputError as error:
-            return await _show_person(looking, number_of(id), 422, wrong=str(error))
+            words = PRESSED_BEFORE if str(error) == ANOTHER else str(error)
+            return await _show_person(looking, number_of(id), 422, wrong=words)
         if said in at_desk:
             extra = _site_words(looking)
             return looking.go(f"{_desk_path(looking)}?said={said}&person={number_of(id)}{extra}")

@@ -9,6 +9,7 @@ from discreet.service.pages.frame import ENVIRONMENT
 from discreet.service.pages.qr import qr_picture
 from discreet.trials.calls import Caller
 from discreet.trials.intake import number_of
+from discreet.trials.people import ANSWERED
 from discreet.trials.protocol import ANONYMOUS, Protocol
 from discreet.trials.status import Batch, OpenAssignment, Status
 from discreet.trials.trial import Trial
@@ -46,6 +47,7 @@ class Waited(NamedTuple):
     """Somebody whose outcome is not in."""
 
     number: int
+    code: str
     arm: str
     site: str | None
     since: str
@@ -74,6 +76,8 @@ class DeskView(NamedTuple):
     rows: list[Waited]
     more: int
     """People who are waited for and not listed."""
+    newest: int | None
+    """Whoever was enrolled within the last minute and may still stand here."""
 
 
 class PersonView(NamedTuple):
@@ -99,6 +103,8 @@ class PersonView(NamedTuple):
     better: str
     clip: bool
     options: str
+    told: bool
+    """Whether an outcome was told or is noted as missing; which, nobody is told."""
 
 
 def desk_view(face: Face) -> DeskView:
@@ -125,6 +131,7 @@ def desk_view(face: Face) -> DeskView:
         blind=protocol.blind,
         rows=rows,
         more=len(found) - len(rows),
+        newest=number_of(found[-1].id) if found and _just_now(found[-1]) else None,
     )
 
 
@@ -139,7 +146,7 @@ def person_view(face: Face, number: int) -> PersonView:
         chosen=face.chosen,
         number=row.number,
         id=one.id,
-        short=short_code(one.id),
+        short=row.code,
         picture=qr_picture(one.id),
         arm=row.arm,
         site=row.site,
@@ -154,6 +161,7 @@ def person_view(face: Face, number: int) -> PersonView:
         better="more" if protocol.direction == "max" else "less",
         clip=protocol.outside == CLIP,
         options=protocol.respond_options,
+        told=face.caller.question(one.id).state == ANSWERED,
     )
 
 
@@ -208,12 +216,16 @@ def _shut(status: Status, site_closed: bool) -> str:
     return "This site is closed: nobody is enrolled here." if site_closed else ""
 
 
+def _just_now(one: OpenAssignment) -> bool:
+    return one.age is not None and one.age < 60
+
+
 def _waited(one: OpenAssignment) -> Waited:
-    since = "" if one.age is None else "just now" if one.age < 60 else f"{span(one.age)} ago"
+    since = "" if one.age is None else "just now" if _just_now(one) else f"{span(one.age)} ago"
     left = None if one.deadline is None else one.deadline - time.time()
     until = "" if left is None else f"in {span(left)}" if left > 0 else "has passed"
     late = left is not None and left <= 0
-    return Waited(number_of(one.id), one.arm, one.site, since, until, late)
+    return Waited(number_of(one.id), short_code(one.id), one.arm, one.site, since, until, late)
 
 
 def sentence(words: str) -> str:

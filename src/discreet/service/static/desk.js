@@ -1,13 +1,13 @@
 /**
  * A desk through a bad connection. A form is sent until there is an answer; it carries a
  * key under which the service does it once, however often it arrives. Until then that key
- * is kept for this tab, so that it is the same after a reload; what was typed stays in the
- * form alone. Without this script the forms work as they are.
+ * is kept for this tab and this page, so that it is the same after a reload and never that
+ * of another person; what was typed stays in the form alone. Without this script the forms
+ * work as they are.
  */
 
 import { answerTo } from "./again.js";
 
-const PENDING = "discreet desk";
 const LOST = "No connection: trying again. However often this is sent, it is done only once.";
 const UNKNOWN = "It is not known whether your last entry arrived. Enter it again: it counts only once.";
 const NOT_ARRIVED = "Your last click did not arrive, and nobody was enrolled by it. Press the button once more.";
@@ -80,7 +80,7 @@ async function show(answer, form = null) {
  * key; where something must be typed again, ask for that.
  */
 async function comeBack() {
-  const left = JSON.parse(sessionStorage.getItem(PENDING) ?? "null");
+  const left = JSON.parse(sessionStorage.getItem(pending()) ?? "null");
   if (!left) return;
   forget();
   const form = [...document.querySelectorAll("form[data-desk]")].find(
@@ -93,9 +93,11 @@ async function comeBack() {
     return;
   }
   keep(form);
+  form.dataset.busy = "yes";
   say(form, "Checking whether the last person was enrolled …");
   const where = `${location.pathname}?asked=${encodeURIComponent(left.once)}`;
   const found = await answerTo(where, {}, () => say(form, LOST));
+  delete form.dataset.busy;
   if (new URL(found.url).pathname !== location.pathname) {
     forget();
     await show(found);
@@ -106,14 +108,19 @@ async function comeBack() {
   }
 }
 
+/** Where the key of what is under way on this page is kept. */
+function pending() {
+  return `discreet desk ${location.pathname}`;
+}
+
 function keep(form) {
   if (!form.elements.once) return;
   const path = new URL(form.action).pathname;
-  sessionStorage.setItem(PENDING, JSON.stringify({ path, once: form.elements.once.value }));
+  sessionStorage.setItem(pending(), JSON.stringify({ path, once: form.elements.once.value }));
 }
 
 function forget() {
-  sessionStorage.removeItem(PENDING);
+  sessionStorage.removeItem(pending());
 }
 
 function say(form, words, wrong = false) {
