@@ -380,6 +380,11 @@ def test_noise_is_calibrated() -> None:
         assert least(rho) <= math.log(gamma) + 1e-6 < least(rho * 1.001)
         assert concentrated.zcdp_gamma(rho, epsilon) == pytest.approx(math.exp(least(rho)), 1e-6)
         assert concentrated.zcdp_epsilon(rho, gamma) == pytest.approx(epsilon, rel=1e-7)
+    for rho, gamma in ((1e-6, 1e-3), (1e4, 0.01)):
+        epsilon = concentrated.zcdp_epsilon(rho, gamma)
+        assert concentrated.zcdp_gamma(rho, max(epsilon, 1e-9)) <= gamma
+        assert epsilon == 0 or concentrated.zcdp_gamma(rho, 0.999 * epsilon) > gamma
+    assert concentrated.zcdp_gamma(1e4, 1.0) == 1
 
 
 def test_thresholds_are_those_of_the_counts() -> None:

@@ -28,6 +28,8 @@ ROUNDED = 1e-9
 """By so much of itself a scale is rounded up, so that errors of rounding stay on the
 private side.
 """
+LEAST_ORDER = -36.0
+"""The log of α − 1 below which the conversion gives 1 to all digits."""
 
 
 def zcdp_gamma(rho: float, epsilon: float) -> float:
@@ -41,9 +43,13 @@ def zcdp_gamma(rho: float, epsilon: float) -> float:
 def _log_gamma(rho: float, epsilon: float) -> float:
     def slope(log_order: float) -> float:
         order = math.exp(log_order)  # α − 1
-        return (2 * order + 1) * rho - epsilon - math.log1p(1 / order)
+        rest = math.log1p(1 / order) if log_order > LEAST_ORDER else -log_order
+        return (2 * order + 1) * rho - epsilon - rest
 
-    order = math.exp(increasing_root(slope, math.log1p(epsilon / rho)))
+    log_order = increasing_root(slope, math.log1p(epsilon / rho))
+    if log_order < LEAST_ORDER:
+        return 0.0
+    order = math.exp(log_order)
     shrink = (order + 1) * math.log1p(1 / order)
     return order * ((order + 1) * rho - epsilon) - shrink - math.log(order)
 
@@ -72,9 +78,13 @@ def zcdp_rho(epsilon: float, gamma: float) -> float:
 
 
 def zcdp_epsilon(rho: float, gamma: float) -> float:
-    """The smallest ε for which ρ-zCDP is known to be (ε, γ)-DP."""
+    """The smallest ε for which ρ-zCDP is known to be (ε, γ)-DP; 0 where γ alone is
+    enough.
+    """
     log = math.log(check_gamma(gamma))
-    most = check_rho(rho) + 2 * math.sqrt(-rho * log)
+    if _log_gamma(check_rho(rho), 0.0) <= log:
+        return 0.0
+    most = rho + 2 * math.sqrt(-rho * log)
     root = increasing_root(lambda e: log - _log_gamma(rho, math.exp(e)), math.log(most), 0.1)
     return math.exp(root) * (1 + ROUNDED)
 
