@@ -106,6 +106,7 @@ def test_findings_on_rounds_follow_the_results() -> None:
     many = cells_of("adaptivity", lambda _: 1e6, rounds=1e4, unstopped=7)
     assert verdicts("adaptivity", many) == ["differs", "not in the paper", "differs"]
     assert any("70 %" in words for words in answer("adaptivity", many)[2].evidence)
+    assert "infinite" in answer("adaptivity", many)[0].evidence[-1]
 
 
 def test_findings_on_small_errors_follow_the_results() -> None:
@@ -145,7 +146,7 @@ def test_the_folder_of_another_study_is_refused(tmp_path: Path) -> None:
     assert json.loads((tmp_path / MARKER).read_text())["study"] == "beta"
     prepare(tmp_path, {}, "beta")
     for name in ("delta", "samples"):
-        with pytest.raises(InvalidInputError, match=r"of the study 'beta', not of"):
+        with pytest.raises(InvalidInputError, match=r"to the study 'beta', not to"):
             prepare(tmp_path, {}, name)
     options = ["reproduce", "--out", str(tmp_path), "--quick"]
     for more in (["--study", "delta"], ["--study", "beta", "--trust", "local"], ["--study", "x"]):

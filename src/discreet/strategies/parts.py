@@ -224,6 +224,10 @@ class Option(NamedTuple):
     check: Callable[[Any], object] | None = None
 
 
+NO_PHASES = (
+    "episodes and grid are for strategies in phases (adap-tt, adap-tt-star, ttucb-batched, "
+    "ttucb-forgetting): {name} has none"
+)
 OPTIONS = {
     "beta": Option(
         0.5,
@@ -240,8 +244,8 @@ OPTIONS = {
         "in [0, 1] as it is",
         check_outcomes,
     ),
-    "episodes": Option("arm", "episodes and grid are for the phased estimators dpa and daf"),
-    "grid": Option("doubling", "episodes and grid are for the phased estimators dpa and daf"),
+    "episodes": Option("arm", NO_PHASES),
+    "grid": Option("doubling", NO_PHASES),
     "s": Option(1.2, "s belongs to the bonus b^G, which {name} does not use", larger_than_one("s")),
     "alpha": Option(
         1.2, "alpha belongs to the bonus b^G, which {name} does not use", larger_than_one("alpha")
@@ -362,6 +366,13 @@ def _check_fit(strategy: "Strategy") -> None:
         raise InvalidInputError(OPTIONS["beta"].refusal.format(sampling=strategy.sampling))
     if strategy.sampling not in ("top-two", "lucb") and not isinstance(strategy.bonus, str):
         raise InvalidInputError(OPTIONS["bonus"].refusal.format(sampling=strategy.sampling))
+    if strategy.sampling not in ("top-two", "lucb") or not isinstance(strategy.bonus, str):
+        for name in ("s", "alpha"):
+            if getattr(strategy, name) != OPTIONS[name].usual:
+                raise InvalidInputError(
+                    f"{name} belongs to the bonus b^G, which is not used here: leave it out, or "
+                    "use top-two or lucb sampling without a bonus of your own"
+                )
     if strategy.phased and strategy.sampling == "ts-tc":
         raise InvalidInputError(top_two.NO_DRAWS)
     if strategy.together and strategy.sampling in ("elimination", "lucb", "eb-tc"):
@@ -371,8 +382,8 @@ def _check_fit(strategy: "Strategy") -> None:
         )
     if strategy.episodes == "global-yielding" and strategy.sampling != "top-two":
         raise InvalidInputError(
-            f"in global-yielding a challenger steps back, and {strategy.sampling} has none: use "
-            "episodes='global'"
+            f"global-yielding repairs top-two sampling; with {strategy.sampling} every episode of "
+            "episodes='global' ends: use that"
         )
     if strategy.together and strategy.grid != "doubling":
         raise InvalidInputError(

@@ -86,19 +86,7 @@ class Strategy:
     def __post_init__(self) -> None:
         """Refuse parts that do not fit together, with the reason."""
         check_delta(self.delta)
-        numbers = (
-            "delta",
-            "epsilon",
-            "gamma",
-            "rho",
-            "beta",
-            "zeta",
-            "hint",
-            "s",
-            "alpha",
-            "sigma",
-        )
-        for name in numbers:
+        for name in NUMBERS:
             value = getattr(self, name)
             if not math.isnan(number := real(value)):
                 object.__setattr__(

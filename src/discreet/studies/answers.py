@@ -125,6 +125,11 @@ def _below_the_bound(cells: Cells) -> Finding | None:
         f"{shown_name(name)}, {_words(episodes)}: {span(mine)} of the bound in {len(mine)} cells"
         for (name, episodes), mine in ratios.items()
     ]
+    if any(cell.row["unstopped"] for cell in cells if cell.strategy.episodes == "global"):
+        parts.append(
+            "rounds and samples are those of the runs that stopped; with one episode (global) the "
+            "mean of all runs is infinite"
+        )
     claim = (
         "Rounds are at most the bound at the mean samples: K log2 of them, or log2 for one episode."
     )
