@@ -74,7 +74,11 @@ def test_every_frame_is_written_and_read_back(shown: dict[str, Any], tmp_path: P
             assert len(again) == len(frame), name
             for column, kind in frame.schema.items():
                 if kind.is_numeric():
-                    assert again[column].cast(kind).to_list() == frame[column].to_list(), column
+                    found, wanted = again[column].cast(kind), frame[column]
+                    assert found.is_null().to_list() == wanted.is_null().to_list(), column
+                    assert found.drop_nulls().to_list() == pytest.approx(
+                        wanted.drop_nulls().to_list(), rel=1e-14, abs=0
+                    ), column
 
 
 def test_rows(shown: dict[str, Any]) -> None:
@@ -116,6 +120,15 @@ def test_a_notebook_shows_names_as_text(shown: dict[str, Any], name: str) -> Non
         assert "wrong with probability at most 0.1" in text
 
 
+def test_numbers(tmp_path: Path) -> None:
+    frame = frame_of([{"mean": 1897.9999999999998, "share": 1 / 3, "unit": 2.0**-40}])
+    assert csv_text(frame) == "mean,share,unit\n1898.0,0.3333333333333333,9.094947017729282e-13\n"
+    trial = Trial.create(f"sqlite:///{tmp_path}/t.db", "t", ["a", "b"], bet_se(0.1, 4.0), 50)
+    kinds = trial.status().to_frame().schema
+    assert {kinds[name] for name in ("mean", "interval_low", "interval_high")} == {pl.Float64}
+    assert kinds["recommendation"] == pl.String
+
+
 def test_flat() -> None:
     assert flat({"a-b": {"c": [1, [2]]}, "interval": None, "d_interval": (3, 4)}) == {
         **{"a_b_c_0": 1, "a_b_c_1_0": 2, "interval_low": None, "interval_high": None},
@@ -140,7 +153,23 @@ def test_a_transcript_is_a_table_of_what_it_says(shown: dict[str, Any]) -> None:
     told = json.dumps(record)
     for name in frame.columns:
         inner = name.split("_")[0]
-        assert inner in ("event", "person", "arm") or f'"{inner}"' in told, name
+        assert inner in ("event", "person", "arm", "mean") or f'"{inner}"' in told, name
+
+
+def test_means_are_in_units_of_the_outcomes() -> None:
+    protocol = {"arms": ["A", "B"], "low": 0.0, "high": 400.0, "direction": "min"}
+    batches = [{"arm": 0, "count": 8, "sum": 24}, {"arm": 1, "count": 8, "sum": None}]
+    body = {"seq": 1, "kind": "released", "releases": batches, "unit": 0.25}
+    record: dict[str, Any] = {"protocol_hash": "", "status": {}}
+    for trust, more, means in (
+        ("global", {}, [100.0, None]),
+        ("global", {"margin": 0}, [None, None]),
+        ("local", {}, None),
+    ):
+        record |= {"protocol": {**protocol, "strategy": {"trust": trust}}, "events": [body | more]}
+        frame = transcript_frame(record)
+        found = frame["mean"].to_list() if "mean" in frame.columns else None
+        assert found == means, trust
 
 
 def test_single_answers_and_added_arms_have_rows() -> None:

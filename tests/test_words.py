@@ -6,6 +6,7 @@ import pytest
 
 import discreet
 from discreet import bet_se, words
+from discreet.scale import Scale
 from discreet.trials.aloud import SAID, plainly
 from discreet.trials.conduct import MEANS
 
@@ -74,3 +75,12 @@ def test_what_records_keep_is_shown_in_plain_words() -> None:
     assert not set(SAID) & set(SAID.values())
     assert [plainly(words) for words in SAID] == list(SAID.values())
     assert plainly("anything else") == "anything else"
+
+
+def test_an_error_rate_is_about_outcomes_where_their_range_is_known() -> None:
+    said, near = bet_se(0.05, 1.0).correctness, bet_se(0.05, 1.0, zeta=0.1).correctness
+    for same in (None, Scale()):
+        assert words.correctness_words(said, same) == said
+    scale = Scale(0, 400, "min")
+    assert "for outcomes in the range 0 to 400 and" in words.correctness_words(said, scale)
+    assert words.correctness_words(near, scale).endswith("0 to 1 for the range 0 to 400)")

@@ -30,6 +30,7 @@ if (
     from discreet.errors import NoConvergenceError as NoConvergenceError
     from discreet.errors import ReadableFileWarning as ReadableFileWarning
     from discreet.errors import RefusedError as RefusedError
+    from discreet.errors import RoundedWarning as RoundedWarning
     from discreet.errors import StoreError as StoreError
     from discreet.errors import TamperedError as TamperedError
     from discreet.errors import TiedBestArmError as TiedBestArmError

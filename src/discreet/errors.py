@@ -11,7 +11,7 @@ than what is known of it ├── RefusedError          a service does not let 
 this: it has no token, or one for something else └── NoConvergenceError    a numerical
 method did not reach its tolerance; please report it with the input
 
-ErasingWarning is a warning (a UserWarning): what was asked for was done.
+Warnings (UserWarning) say that what was asked for was done, and what to know of it.
 """
 
 
@@ -52,6 +52,12 @@ class RefusedError(DiscreetError):
         super().__init__(words)
         self.known = known
         """Whether the caller has a token at all."""
+
+
+class RoundedWarning(UserWarning):
+    """Outcomes that are numbers are rounded to yes or no, which takes more people than
+    need be.
+    """
 
 
 class ErasingWarning(UserWarning):

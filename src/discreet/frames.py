@@ -30,13 +30,15 @@ class Tabular(ABC):
     out.
 
     `called` is what the column `name` is called, of an entry and of the whole; `shown`
-    are the columns that a notebook shows, those of them that there are.
+    are the columns that a notebook shows, those of them that there are; `numbers` those
+    that hold numbers, also while none of them is known.
     """
 
     _rows: ClassVar[list[str]]
     _more: ClassVar[list[str]]
     _called: ClassVar[tuple[str, str]]
     _shown: ClassVar[list[str]]
+    _numbers: ClassVar[list[str]]
 
     def __init_subclass__(
         cls,
@@ -44,10 +46,11 @@ class Tabular(ABC):
         called: tuple[str, str] = ("name", "name"),
         shown: str = "",
         more: str = "",
+        numbers: str = "",
     ) -> None:
         """Lists and columns are names with spaces between them."""
         cls._rows, cls._more, cls._shown = rows.split(), more.split(), shown.split()
-        cls._called = called
+        cls._called, cls._numbers = called, numbers.split()
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
@@ -58,7 +61,7 @@ class Tabular(ABC):
         and `…_high`, and what each arm has is a column for each, counted from 0.
         """
         rows, whole = self._parts(self._rows + self._more)
-        return frame_of([{**row, **whole} for row in rows])
+        return frame_of([{**row, **whole} for row in rows], numbers=self._numbers)
 
     def _repr_html_(self) -> str:
         """A small table, for a notebook."""
@@ -119,9 +122,12 @@ def require_polars() -> None:
         raise MissingExtraError("tables and Parquet files need polars: pip install polars")
 
 
-def frame_of(rows: Sequence[Row], columns: Iterable[str] = ()) -> "pl.DataFrame":
+def frame_of(
+    rows: Sequence[Row], columns: Iterable[str] = (), numbers: Sequence[str] = ()
+) -> "pl.DataFrame":
     """A frame of flat rows, which need not have the same columns; those named here are
-    there in any case, also where there is no row.
+    there in any case, also where there is no row. Of `numbers` a column that is empty
+    holds numbers, others texts.
     """
     import polars as pl
 
@@ -132,17 +138,17 @@ def frame_of(rows: Sequence[Row], columns: Iterable[str] = ()) -> "pl.DataFrame"
         [
             pl.Series(name, _alike(values, kind), dtype=kinds[kind])
             for name, values in columns.items()
-            for kind in [_kind(values)]
+            for kind in [_kind(values, float if name in numbers else str)]
         ]
     )
 
 
-def _kind(values: Iterable[Any]) -> type:
-    """What all values of a column can be."""
+def _kind(values: Iterable[Any], empty: type) -> type:
+    """What all values of a column can be; `empty` if it has none."""
     some = [value for value in values if value is not None]
     kinds: dict[type, Any] = {bool: bool, int: int, float: int | float}
     found = (kind for kind, takes in kinds.items() if all(isinstance(one, takes) for one in some))
-    return next(found, str) if some else str
+    return next(found, str) if some else empty
 
 
 def _alike(values: Iterable[Any], kind: type) -> list[Any]:
@@ -157,16 +163,26 @@ def cell(text: str) -> str:
     return f"'{text}" if text.lstrip().startswith(FORMULA) else text
 
 
+def plain_number(value: float) -> float:
+    """1898 for 1897.9999999999998: without what computing with 16 digits has left, and
+    any other number as it is.
+    """
+    near = float(f"{value:.15g}")
+    return near if len(repr(value)) - len(repr(near)) > 2 else value
+
+
 def csv_text(frame: "pl.DataFrame") -> str:
     """A frame as CSV, where no text and no column is a formula; TRUE and FALSE are
-    written as R and spreadsheets read them.
+    written as R and spreadsheets read them, and numbers without the last digits' noise.
     """
     import polars as pl
 
     texts = [name for name, kind in frame.schema.items() if kind == pl.String]
+    floats = [name for name, kind in frame.schema.items() if kind == pl.Float64]
     flags = [name for name, kind in frame.schema.items() if kind == pl.Boolean]
     safe = frame.with_columns(
         *(frame[name].map_elements(cell, return_dtype=pl.String) for name in texts),
+        *(frame[name].map_elements(plain_number, return_dtype=pl.Float64) for name in floats),
         *(frame[name].cast(pl.String).str.to_uppercase() for name in flags),
     )
     return safe.rename({name: cell(name) for name in safe.columns}).write_csv()

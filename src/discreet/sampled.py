@@ -124,6 +124,11 @@ class Sampled(Instance):
         )
 
     @property
+    def width(self) -> float | None:
+        """Of the range of outcomes in their units, if these are known."""
+        return None if self.scale is None else self.scale.high - self.scale.low
+
+    @property
     def counts(self) -> tuple[int, ...]:
         """How many outcomes there are of each arm."""
         return tuple(len(arm) for arm in self.rewards)

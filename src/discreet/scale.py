@@ -4,7 +4,7 @@ import math
 import numbers
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,6 +20,7 @@ OUTSIDE = {
     CLIP: "an outcome outside the range counts as the nearer end of it",
 }
 CLIP_WORDS = f'--outside {CLIP} on the command line (outside="{CLIP}" in Python)'
+Number = TypeVar("Number", float, Floats)
 LARGEST = 1e100
 """Of an end of the range of outcomes."""
 
@@ -61,9 +62,9 @@ class Scale:
         if outside == CLIP and not math.isnan(value):
             value = min(max(value, self.low), self.high)
         if not self.low <= value <= self.high:
+            ends = f" from {self.low:g} to {self.high:g}, the range in the protocol"
             raise InvalidInputError(
-                f"the outcome must be a number from {self.low:g} to {self.high:g}, the range in "
-                "the protocol"
+                f"the outcome must be a number{ends if outside != CLIP else ''}"
             )
         share = min(max((value - self.low) / (self.high - self.low), 0.0), 1.0)
         return share if self.direction == "max" else 1.0 - share
@@ -85,12 +86,17 @@ class Scale:
         share = np.clip((within - self.low) / (self.high - self.low), 0.0, 1.0)
         return share if self.direction == "max" else 1.0 - share
 
+    @property
+    def numbers(self) -> bool:
+        """Whether outcomes of such a range are other numbers than 0 and 1."""
+        return (self.low, self.high) != (0.0, 1.0)
+
     def beyond(self, outcomes: Floats) -> int:
         """How many outcomes lie outside the range."""
         return int(((outcomes < self.low) | (outcomes > self.high)).sum())
 
-    def shown(self, reward: float) -> float:
-        """A mean reward in the experimenter's units."""
+    def shown(self, reward: Number) -> Number:
+        """A mean reward, or several, in the experimenter's units."""
         share = reward if self.direction == "max" else 1.0 - reward
         return self.low + share * (self.high - self.low)
 

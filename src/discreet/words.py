@@ -5,7 +5,7 @@ terminal.
 import math
 from collections.abc import Sequence
 
-from discreet.scale import NUMBERS, YES_NO
+from discreet.scale import NUMBERS, YES_NO, Scale
 from discreet.trust import TRUSTS
 
 LONGEST_NAME = 24
@@ -47,7 +47,8 @@ def outcomes_words(outcomes: str, bits: Sequence[float] = (), levels_from: float
             f"{levels_from:g} on, one of three levels is sent, which does)"
         )
     return (
-        f"Planned for outcomes that are {how}: start the trial the same way (--outcomes {outcomes})"
+        f"Planned for outcomes that are {how}: start the trial the same way (--outcomes "
+        f'{outcomes}, or in Python bet_se(…, outcomes="{outcomes}"))'
     )
 
 
@@ -61,6 +62,17 @@ def privacy_words(said: str) -> str:
     """What is promised of privacy: in words first, its level after them."""
     level, _, how = said.partition(": ")
     return f"none, {how}" if level == "none" else f"{how} ({level})"
+
+
+def correctness_words(said: str, scale: Scale | None) -> str:
+    """What is promised of the error rate, in terms of outcomes where their range is
+    known: records and programs say rewards.
+    """
+    if scale is None or not scale.numbers:
+        return said
+    ends = f"{scale.low:.12g} to {scale.high:.12g}"
+    plain = said.replace("for rewards in [0, 1]", f"for outcomes in the range {ends}")
+    return plain.replace("(rewards in [0, 1])", f"(on a scale from 0 to 1 for the range {ends})")
 
 
 RANGE_WORDS = (

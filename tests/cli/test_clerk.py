@@ -51,8 +51,8 @@ def test_a_second_file_that_disagrees_is_not_just_accepted(folder: Path) -> None
     said = trial("tell", "dose", "--csv", "two.csv").stdout.splitlines()
     assert said[0] == "Accepted: 1."
     assert said[1] == (
-        f"Told before or declared missing, so nothing was changed: {ids[0]}, {ids[1]}. To correct "
-        "one: discreet trial amend dose ID OUTCOME"
+        f"Told before or declared missing, so nothing was changed: {ids[0]}, {ids[1]}. Until "
+        "the look that uses it, correct one: discreet trial amend dose ID OUTCOME"
     )
     found = read("tell", "dose", "--csv", "two.csv")
     assert found == {"accepted": 0, "before": ids, "late": []}
@@ -75,7 +75,7 @@ def test_an_outcome_is_amended() -> None:
     trial(*CREATE)
     (one,) = ask(1)
     refused = trial("amend", "dose", one, "1", code=2).stderr
-    assert refused == "discreet: there is no outcome to amend under this id: tell it\n"
+    assert refused == "discreet: there is no outcome to amend under this id: tell it first\n"
     trial("tell", "dose", one, "0")
     assert trial("amend", "dose", one, "1").stdout == "Accepted.\n"
     assert read("amend", "dose", one, "0") == {"accepted": 1}

@@ -102,12 +102,12 @@ class TestPlan:
         assert "'looks': times" in text
         assert "'no end'" not in text
         assert "'hits 40': trials that end there" in said(*PLAN, *data, *RANGE, "--max-people=40")
-        assert "start the trial the same way (--outcomes numbers)" in text
+        assert "start the trial the same way (--outcomes numbers, or in" in text
 
     def test_outcomes_can_be_said(self, data: list[str]) -> None:
         other = (*PLAN, *data, *RANGE, "--outcomes", "yes-no")
         assert [row["outcomes"] for row in document(*other)["per_epsilon"]] == ["yes-no"]
-        assert "start the trial the same way (--outcomes yes-no)" in said(*other)
+        assert "start the trial the same way (--outcomes yes-no, or in" in said(*other)
 
     def test_units_people_and_what_is_clipped(self, data: list[str], tmp_path: Path) -> None:
         page = tmp_path / "plan.html"
@@ -142,7 +142,8 @@ class TestPlan:
         for words in (said(*low, "--html", str(page)), page.read_text()):
             assert "at ε = 1 each is sent as a randomised bit" in words
             assert (
-                "is sent, which does): start the trial the same way (--outcomes numbers)" in words
+                "is sent, which does): start the trial the same way (--outcomes numbers, or in"
+                in words
             )
         assert "randomised bit" not in said(*local)
 

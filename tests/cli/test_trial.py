@@ -243,7 +243,11 @@ def test_outcomes_below_zero_and_odd_files(folder: Path) -> None:
     assert (
         "line 1" in trial("tell", "dose", "--csv", "-", stdin="x" * 200_000 + ",1", code=2).stderr
     )
-    assert "line 2" in trial("tell", "dose", "--csv", "-", stdin="1-a,1\n1-b,abc", code=2).stderr
+    said = trial("tell", "dose", "--csv", "-", stdin="1-a,1\n1-b,abc", code=2).stderr
+    assert "line 2" in said
+    assert "titles" not in said
+    said = trial("tell", "dose", "--csv", "-", stdin="variant,latency_ms\n1-b,3", code=2).stderr
+    assert "line 1 has an outcome that is not a number: it must be an id" in said
     assert (
         "epsilon between"
         in call("respond", "--epsilon", "1e6", "--gamma", "1e-6", "--outcome", "1").stderr

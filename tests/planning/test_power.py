@@ -3,9 +3,13 @@
 import numpy as np
 import pytest
 
-from discreet import Bernoulli, Beta, Discrete, Sampled, bet_se, plan, simulate
+from discreet import Bernoulli, Beta, Discrete, RoundedWarning, Sampled, bet_se, plan, simulate
 from discreet.instance import Instance
 from discreet.planning.power import FACTORS, with_gap
+from discreet.reports.chances import power_curves, power_table, sure_words
+from discreet.reports.charts import draw_path
+from discreet.reports.plan_text import show_plan
+from discreet.simulation.paths import run_path
 
 ARMS = Bernoulli((0.3, 0.7, 0.5), ("a", "b", "c"))
 DATA = Sampled([[0.0, 0.4], [0.5, 1.0, 0.9], [0.2, 0.6, 0.4, 0.4]], ["a", "b", "c"])
@@ -80,3 +84,32 @@ def test_a_tie_is_a_point_only_where_any_of_the_arms_will_do() -> None:
     assert all(point.right == point.answered for point in found.power if point.gap == 0)
     tied = plan(Bernoulli((0.6, 0.6)), 1.0, 0.1, runs=10, max_people=300, zeta=0.1)
     assert tied.power == ()
+
+
+def test_data_in_units_are_shown_in_units() -> None:
+    past = {"old": [160.0, 200.0, 240.0], "new": [80.0, 100.0, 90.0]}
+    data = Sampled.of(past, range=(0, 400), direction="min")
+    with pytest.warns(RoundedWarning, match=r'outcomes="numbers"'):
+        simulate(data, bet_se(0.05, 1.0), runs=1)
+    found = plan(data, 2.0, 0.05, runs=20, max_people=150)
+    assert {row.scenario for row in found.per_epsilon} == {"old, new"}
+    assert found.to_dict()["power"][-1]["difference"] == pytest.approx(110)
+    heads, _ = power_table(power_curves(found, "old, new"))
+    assert heads[-1] == "110"
+    path = run_path(data, found.recommended.strategy)
+    (means, *_) = draw_path(path).axes
+    assert means.get_ylabel() == "private mean (less is better)"
+    low, high = means.get_ylim()
+    assert (low < 0, high > 400) == (True, True)
+    drawn = {round(float(np.asarray(line.get_ydata())[-1]), 6) for line in means.get_lines()}
+    assert {round(400 * (1 - mean), 6) for mean in path.means[-1]} < drawn
+
+
+def test_a_table_of_nothing_but_certainty_is_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    sure = plan(Bernoulli((0.1, 0.9)), 4.0, 0.05, runs=10, max_people=100_000)
+    show_plan(sure)
+    said = " ".join(capsys.readouterr().out.split())
+    assert "At every true difference from 0.2 to 0.8 between the best arm and the next, all" in said
+    assert "Each column is a true difference" not in said
+    unsure = plan(ARMS, 1.0, 0.1, runs=10, max_people=300)
+    assert sure_words(unsure, power_curves(unsure, "0.3, 0.7, 0.5")) is None

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
-from discreet import InvalidInputError, Trial, bet_se, verify_transcript
+from discreet import InvalidInputError, RoundedWarning, Trial, bet_se, verify_transcript
 from discreet.trials.chain import Head, first_event, link
 from discreet.trials.listing import list_trials
 from discreet.trials.protocol import canonical, digest
@@ -111,7 +111,8 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     sites = ['"\\u0041"', "Çeşme 🏥", "/\\/"]
     options: dict[str, Any] = {"sites": sites, "range": (-0.1, 1e-05), "deadline": 12345.678}
     strategy = bet_se(0.05, 0.1 + 0.2)
-    trial = Trial.create(url, f"x{ODD[0]}{ODD[1]}", ODD, strategy, 1000, **options)
+    with pytest.warns(RoundedWarning):
+        trial = Trial.create(url, f"x{ODD[0]}{ODD[1]}", ODD, strategy, 1000, **options)
     for site in sites:
         for one in trial.ask(2, site=site).assignments:
             trial.tell(one.id, 0.0)

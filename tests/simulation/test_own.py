@@ -314,7 +314,7 @@ class TestMistakes:
                 "Noisy must accept arms, delta, rng under these names: missing.*'epsilon'",
             ),
             ({"scale": 2}, "unexpected keyword argument 'scale'"),
-            ({"epsilon": 1.0}, "has no privacy: leave epsilon out"),
+            ({"epsilon": 1.0}, "leave epsilon out, or say trust='global' or trust='local'"),
             ({"trust": "global"}, "say how private"),
             ({"trust": "nobody"}, "trust must be one of"),
             ({"delta": 0}, "delta must lie"),

@@ -103,6 +103,7 @@ def test_a_margin_is_one_number_with_one_epsilon(tmp_path: Path, arms: str, befo
     assert len(status.leads) == len(found)
 
 
+@pytest.mark.filterwarnings("ignore::discreet.errors.RoundedWarning")
 def test_a_margin_is_the_least_lead(tmp_path: Path) -> None:
     """Four arms, less is better."""
     trial = played(tmp_path, "abcd", range=(10, 20), direction="min")

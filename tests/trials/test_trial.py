@@ -19,6 +19,7 @@ import pytest
 from discreet import (
     Bernoulli,
     InvalidInputError,
+    RoundedWarning,
     Strategy,
     Told,
     adap_tt,
@@ -308,7 +309,8 @@ def test_the_last_batch_is_cut_to_the_maximum_and_late_outcomes_stay_sealed(tmp_
 
 
 def test_units_of_the_experimenter(tmp_path: Path) -> None:
-    trial = start(tmp_path, bet_se(0.05, epsilon=2), range=(100, 200), direction="min")
+    with pytest.warns(RoundedWarning, match=r'bet_se\(…, outcomes="numbers"\)'):
+        trial = start(tmp_path, bet_se(0.05, epsilon=2), range=(100, 200), direction="min")
     rng = np.random.default_rng(9)
     truth = {"5 mg": 180.0, "10 mg": 110.0, "20 mg": 170.0}
     while not (batch := trial.ask(30)).stopped:
@@ -395,8 +397,12 @@ def test_unknown_trials_and_ids(tmp_path: Path) -> None:
         Trial.open(f"sqlite:///{tmp_path / 'trial.db'}", "doze")
     one = trial.ask().assignments[0]
     for id in ("", "1", "1-", "-1", one.id + "0", "2-" + one.id[2:], "9" * 400, "x'; --"):
-        with pytest.raises(InvalidInputError, match="there is no assignment"):
+        with pytest.raises(InvalidInputError, match=r"^entry 2 of 2: there is no assignment with"):
             trial.tell_many({one.id: 1, id: 1})
+    with pytest.raises(InvalidInputError, match=r"^there is no assignment with this id in this"):
+        trial.tell("nope", 1)
+    with pytest.raises(InvalidInputError, match=r"^entry 2 of 2: the outcome must.*nothing was"):
+        trial.tell_many({"nope": 1, one.id: 31.7})
     assert trial.status().pending == 1
     for n in (0, -1, 1.5, 10**9):
         with pytest.raises(InvalidInputError, match="n must be"):

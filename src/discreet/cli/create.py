@@ -292,7 +292,7 @@ def _show_created(made: "Trial", reason: str | None) -> None:
     from discreet.scale import YES_NO
     from discreet.strategies.presets import expecting
     from discreet.studies.study import extras
-    from discreet.words import privacy_words, reason_words
+    from discreet.words import correctness_words, privacy_words, reason_words
 
     kept, status = made.protocol, made.status()
     strategy = kept.strategy
@@ -306,7 +306,7 @@ def _show_created(made: "Trial", reason: str | None) -> None:
         click.echo(f"Design: {design}.")
     chosen = f" (--outcomes {strategy.outcomes})" if strategy.shown_outcomes else ""
     click.echo(f"Outcomes: {kept.outcome_words}{chosen}.")
-    click.echo(f"Error rate: {status.correctness}.")
+    click.echo(f"Error rate: {correctness_words(status.correctness, kept.scale)}.")
     for words in _field_words(made):
         click.echo(words)
     click.echo(f"Missing: {status.missing}.\nRetention: {status.retain}.")

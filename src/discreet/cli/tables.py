@@ -55,7 +55,8 @@ def read_outcomes(file: TextIO) -> Iterator[tuple[int, str, str]]:
     Spreadsheets separate by commas, semicolons or tabs, and may say by which in a line
     sep=; before all others. Where it is not the comma, that may be the decimal point.
     """
-    seen, first = set(), list(islice(file, 10))
+    seen: set[str] = set()
+    first = list(islice(file, 10))
     separator = _separator(first)
     rows = csv.reader(chain(first, file), delimiter=separator)
     while True:
@@ -79,8 +80,10 @@ def read_outcomes(file: TextIO) -> Iterator[tuple[int, str, str]]:
                 "tab; nothing was told"
             )
         if not _is_outcome(cells[1]):
+            titles = ": it must be an id and its outcome, or titles of which the first is id"
             raise InvalidInputError(
-                f"line {number} has an outcome that is not a number; nothing was told"
+                f"line {number} has an outcome that is not a number"
+                f"{titles if number <= 2 and not seen else ''}; nothing was told"
             )
         if cells[0] in seen:
             raise InvalidInputError(

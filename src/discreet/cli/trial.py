@@ -65,7 +65,8 @@ for command in (
     "--csv",
     "table",
     type=click.Path(),
-    help="A file with a line id,outcome for each person; - reads stdin.",
+    help="A file with a line id,outcome for each person, and above them titles if you like, of "
+    "which the first must be id; - reads stdin.",
 )
 @head_option
 @url_option
@@ -80,7 +81,8 @@ def tell(
     as_json: bool,
 ) -> None:
     """Tell people's outcomes. If nobody is trusted (local trust), tell their randomised
-    responses. Telling an outcome again does not change it; to correct it, use amend.
+    responses. Telling an outcome again does not change it; until the look that
+    uses it, amend corrects it.
     """
     if (table is None) == (id is None) or (id is None) != (outcome is None):
         raise InvalidInputError(
@@ -141,7 +143,8 @@ def _told_words(found: "Told", protocol: "Protocol") -> list[str]:
     """What was taken, and of what was not, why: by ids and times, never by outcomes."""
     words = [f"Accepted: {found.new}."]
     if found.before:
-        mended = f" To correct one: discreet trial amend {shlex.quote(protocol.name)} ID OUTCOME"
+        command = f"discreet trial amend {shlex.quote(protocol.name)} ID OUTCOME"
+        mended = f" Until the look that uses it, correct one: {command}"
         if protocol.strategy.trust_model.randomised:
             mended = ""
         words.append(
@@ -222,7 +225,7 @@ def status(name: str, head: str | None, url: str, as_json: bool) -> None:
     else:
         from discreet.reports.terminal import show_trial
 
-        show_trial(found, place.protocol.outcome_words)
+        show_trial(found, place.protocol)
 
 
 @trial.command()

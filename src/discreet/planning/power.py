@@ -44,11 +44,21 @@ class Power:
     answered: float
     """Share of the trials that end in time with any answer."""
     answered_interval: tuple[float, float]
+    difference: float | None = None
+    """The gap in the units of the outcomes, where these are known of data."""
+
+    @property
+    def shown_gap(self) -> float:
+        """The gap as people read it."""
+        return self.gap if self.difference is None else self.difference
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types for JSON."""
         intervals = ("right_interval", "answered_interval")
-        return {**vars(self), **{key: list(vars(self)[key]) for key in intervals}}
+        found = {**vars(self), **{key: list(vars(self)[key]) for key in intervals}}
+        if self.difference is None:
+            del found["difference"]
+        return found
 
 
 def power_of(
@@ -59,12 +69,13 @@ def power_of(
     """
     if not instance.unique:
         return
+    width = instance.width if isinstance(instance, Sampled) else None
     for factor in FACTORS:
         arms = with_gap(instance, factor)
         if arms is None or (factor == 0 and strategy.zeta == 0):
             continue
         gap = round(factor * float(instance.gaps.min()), 12)
-        simulations.purpose = f"power if the best arm is {gap:.3g} better"
+        simulations.purpose = f"power if the best arm is {gap * (width or 1):.3g} better"
         runs = None if factor == 1 else min(RUNS, simulations.runs)
         found = simulations(arms, strategy, people, runs)
         hits, ends = right(found), int(found.stopped.sum())
@@ -79,6 +90,7 @@ def power_of(
             right_interval=clopper_pearson(hits, found.runs),
             answered=ends / found.runs,
             answered_interval=clopper_pearson(ends, found.runs),
+            difference=None if width is None else round(gap * width, 12),
         )
 
 

@@ -5,12 +5,15 @@ mean.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from discreet import theory
 from discreet.errors import InvalidInputError
 from discreet.instance import Bernoulli, Drifting, Instance
+from discreet.sampled import Sampled
 from discreet.validate import check_arms, check_levels, check_share, quoted, real
+from discreet.words import cut
 
 
 @dataclass(frozen=True)
@@ -111,7 +114,9 @@ def named_scenarios(
     for instance in instances:
         if instance.unique or not ties or isinstance(instance, Drifting):
             _ = instance.gaps  # refuses a tie, and arms that drift
-        shown = ", ".join(f"{mean:g}" for mean in instance.means[:6])
+        known = isinstance(instance, Sampled) and instance.scale is not None
+        arms = map(cut, instance.names) if known else (f"{mean:g}" for mean in instance.means)
+        shown = ", ".join(islice(arms, 6))
         name = f"{shown}{', …' if instance.arms > 6 else ''}"
         cases[name if name not in cases else f"{name} ({len(cases) + 1})"] = instance
     return cases

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from discreet.arrays import Doing, Progress
 from discreet.calendar import Calendar
+from discreet.errors import RoundedWarning
 from discreet.instance import Instance
 from discreet.results import Results
 from discreet.simulation.engine import MayNotStopWarning, simulate
@@ -80,6 +81,7 @@ class Simulations:
             self._announce(strategy)
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always", MayNotStopWarning)
+                warnings.simplefilter("ignore", RoundedWarning)  # a plan says what it expects
                 days = {} if calendar is None else calendar.to_dict()
                 results = simulate(
                     instance,

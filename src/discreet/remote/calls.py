@@ -2,7 +2,7 @@
 local trial does, then sent; the rest is checked there, with the same sentences.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
@@ -23,6 +23,7 @@ from discreet.trials.intake import (
     check_tells,
     looks_like_id,
     one_id,
+    read_each,
     unknown_id,
     wanted_of,
 )
@@ -95,11 +96,11 @@ def tell_many(far: Far, outcomes: Mapping[str, float], request: str | None = Non
     """Tell many outcomes at once: all of them are accepted or, with an error, none."""
     check_tells(far.protocol)
     check_many(outcomes)
-    said = {id: _outcome(one, far.protocol) for id, one in outcomes.items()}
+    said = read_each(outcomes, lambda one: _outcome(one, far.protocol))
     key = check_request(request)
     if not said:
         return Told(0)
-    _check_ids(said)
+    _check_ids([*said])
     return read(Told, (yield from _post(far, "tell", {"outcomes": said}, key)))
 
 
@@ -114,12 +115,11 @@ def answer_many(
     """Tell many randomised responses at once."""
     check_answers(far.protocol)
     check_many(responses)
-    for one in responses.values():
-        check_response(one, far.protocol)
+    read_each(responses, lambda one: check_response(one, far.protocol))
     key = check_request(request)
     if not responses:
         return Told(0)
-    _check_ids(responses)
+    _check_ids([*responses])
     said = {id: str(one) for id, one in responses.items()}
     return read(Told, (yield from _post(far, "answer", {"answers": said}, key)))
 
@@ -297,13 +297,13 @@ def _about(far: Far, call: str, id: str, request: str | None) -> Steps[Got]:
     return (yield from _post(far, call, {"id": wanted}, key))
 
 
-def _check_ids(ids: Iterable[str]) -> None:
+def _check_ids(ids: Sequence[str]) -> None:
     """Refuse what can be no id: it may be an outcome in the wrong place, and need not
     travel.
     """
     for id in ids:
         if not looks_like_id(id):
-            raise unknown_id(id)
+            raise unknown_id(id, ids)
 
 
 def _outcome(outcome: float, protocol: Protocol) -> float:

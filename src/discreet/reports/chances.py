@@ -8,6 +8,8 @@ from discreet.planning.power import Power
 from discreet.planning.rows import PlanRow
 from discreet.words import level, people
 
+ALL = 0.995
+"""Shares from here on are shown as 100 %."""
 Curve = tuple[str, str, list[Power]]
 """What a row of the table of power is called (ε, strategy), and its points."""
 
@@ -59,24 +61,44 @@ def power_title(plan: Plan) -> str:
 
 def power_table(curves: list[Curve]) -> tuple[list[str], list[list[str]]]:
     """Heads and cells: two rows for each curve, a column for each true difference."""
-    gaps = sorted({point.gap for _, _, points in curves for point in points})
+    gaps = sorted({point.shown_gap for _, _, points in curves for point in points})
     several = len({strategy for _, strategy, _ in curves}) > 1
     heads = ["ε", *(["strategy"] if several else []), "answer", *(f"{gap:.3g}" for gap in gaps)]
     rows = []
     for epsilon, strategy, points in curves:
-        known = {point.gap: (point.right, point.answered) for point in points}
+        known = {point.shown_gap: (point.right, point.answered) for point in points}
         for which, answer in enumerate(("right", "any")):
             shares = [f"{known[gap][which]:.0%}" if gap in known else "–" for gap in gaps]
             rows.append([epsilon, *([strategy] if several else []), answer, *shares])
     return heads, rows
 
 
+def sure_words(plan: Plan, curves: list[Curve]) -> str | None:
+    """What is said in place of a table whose cells are all 100 %; None for others."""
+    points = [point for _, _, some in curves for point in some]
+    least, gaps = min(point.right for point in points), [point.shown_gap for point in points]
+    if least < ALL:
+        return None
+    share = "all" if least == 1 else f"at least {ALL:.1%} of the"
+    return (
+        f"At every true difference from {min(gaps):.3g} to {max(gaps):.3g} between the best arm "
+        f"and the next{_unit_words(plan)}, {share} trials end within {points[0].people:,} people "
+        f"with the right answer (at least {min(point.runs for point in points)} simulated at each)."
+    )
+
+
+def _unit_words(plan: Plan) -> str:
+    known = any(point.difference is not None for point in plan.power)
+    return ", in the units of the outcomes" if known else ""
+
+
 def power_words(plan: Plan) -> str:
     """How to read a table of power."""
     runs = min(point.runs for point in plan.power)
     words = (
-        "Each column is a true difference between the best arm and the next; the strategy stays "
-        f"as planned. At least {runs} simulated trials in each cell"
+        "Each column is a true difference between the best arm and the next"
+        f"{_unit_words(plan)}; the strategy stays as planned. At least {runs} simulated trials in "
+        "each cell"
     )
     near = f". An arm within {plan.zeta:g} of the best is a right answer" if plan.zeta else ""
     return f"{words}{near}."

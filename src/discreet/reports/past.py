@@ -17,15 +17,20 @@ def past_words(arms: Instance) -> str | None:
     """The means of data in its units, with its range and direction, so that a mistake
     in them is seen; None where these are not known.
     """
-    if not isinstance(arms, Sampled) or arms.scale is None:
+    scale = units_of(arms)
+    if scale is None:
         return None
-    scale = arms.scale
     means = zip(arms.names, arms.means, strict=True)
     return (
         f"{listed([f'{name} {_shown(mean, scale)}' for name, mean in means])} on average"
         f"{past_people(arms)}, range {scale.low:.12g} to {scale.high:.12g}, "
         f"{'more' if scale.direction == 'max' else 'less'} is better"
     )
+
+
+def units_of(arms: Instance) -> Scale | None:
+    """In which units the outcomes are, if they are known by data."""
+    return arms.scale if isinstance(arms, Sampled) else None
 
 
 def past_people(arms: Instance) -> str:

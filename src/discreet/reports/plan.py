@@ -14,7 +14,7 @@ from discreet.reports.arms import shown_words
 from discreet.reports.chances import affordable_words, best_words, bound_cell, cut_words
 from discreet.reports.days import days_section, headline
 from discreet.reports.page import Bullets, Part, Picture, Pictures, Section, Table, Text, page
-from discreet.reports.past import past_notes, past_people, past_words
+from discreet.reports.past import past_notes, past_people, past_words, units_of
 from discreet.reports.power import power_section
 from discreet.results import Results
 from discreet.scale import NUMBERS
@@ -119,7 +119,8 @@ def _scenario(plan: Plan, name: str, title: str) -> Section:
     shown = listed([f"{arm} {mean:g}" for arm, mean in arms])
     rates = f"{mean_words(instance.outcomes).capitalize()}: {shown}{past_people(instance)}"
     facts = [past_words(instance) or rates, *past_notes(instance)]
-    about = " ".join(f"{fact}." for fact in ([name, *facts] if "arms" in name else facts))
+    described = "arms" in name and past_words(instance) is None
+    about = " ".join(f"{fact}." for fact in ([name, *facts] if described else facts))
     about += f" The best: {best_words(plan, name)}." if not instance.unique else ""
     pictures = Pictures([_people_picture(plan, rows, several), _done_picture(plan, rows, several)])
     return Section(title, [Text(about), pictures, _table(plan, rows, several)])
@@ -222,7 +223,7 @@ def one_trial(plan: Plan) -> Section | None:
     except InvalidInputError:  # every sample a release and too many of them, or one global episode
         return None
     parts: list[Part] = [Text(path_words(path)), path_picture(path)]
-    if not bits:
+    if not bits and units_of(instance) is None:
         parts.insert(1, Text("Its means are rewards: 0 to 1 for the range, 1 for its better end."))
     if epsilon == plan.affordable_epsilon:
         parts.insert(0, Text(f"This ε is what a budget of {plan.budget:,} people affords."))

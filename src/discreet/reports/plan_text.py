@@ -14,6 +14,7 @@ from discreet.reports.chances import (
     power_table,
     power_title,
     power_words,
+    sure_words,
 )
 from discreet.reports.days import END_HEADS, calendar_words, end_cells, headline, way_cells
 from discreet.reports.past import past_notes, past_people, past_words
@@ -48,7 +49,7 @@ def show_plan(found: Plan) -> None:
     for name, instance in found.scenarios.items():
         more = ", …" if instance.arms > 6 else ""
         means = ", ".join(f"{mean:g}" for mean in instance.means[:6]) + more
-        about = f"{name}\n" if name != means else ""
+        about = f"{name}\n" if name != means and past_words(instance) is None else ""
         best = f"{best_words(found, name)} {'is' if instance.unique else 'are'} best"
         past = past_words(instance)
         rates = f" with {mean_words(instance.outcomes)} {means}{past_people(instance)}"
@@ -102,19 +103,24 @@ def _show_power(found: Plan) -> None:
             "many people, by the true difference.\n"
         )
         return
+    tables = False
     for name in found.scenarios:
         curves = power_curves(found, name)
         if not curves:
             say(f"No power is shown for {name}: the arms tie, and have no difference to vary.\n")
             continue
         which = f", {name}" if len(found.scenarios) > 1 else ""
+        if sure := sure_words(found, curves):
+            say(f"{name}: {sure}\n" if which else f"{sure}\n")
+            continue
+        tables = True
         for strategy in dict.fromkeys(strategy for _, strategy, _ in curves):
             heads, rows = power_table([one for one in curves if one[1] == strategy])
             while _width(zip(heads, *rows, strict=True)) > plain_console().width:
                 heads, rows = heads[:-1], [row[:-1] for row in rows]
             title = f"{power_title(found)}, {strategy}{which}"
             show_grid(heads, rows, title, left=["answer"])
-    if found.power:
+    if tables:
         say(f"{power_words(found)}\n")
 
 

@@ -2,8 +2,16 @@
 
 from discreet.planning.plan import Plan
 from discreet.reports import charts
-from discreet.reports.chances import Curve, power_curves, power_table, power_title, power_words
+from discreet.reports.chances import (
+    Curve,
+    power_curves,
+    power_table,
+    power_title,
+    power_words,
+    sure_words,
+)
 from discreet.reports.page import Part, Picture, Section, Table, Text
+from discreet.sampled import Sampled
 from discreet.words import cut
 
 MOST_LINES = 6
@@ -12,14 +20,19 @@ MOST_LINES = 6
 
 def power_section(plan: Plan) -> Section:
     """A picture and a table for each scenario."""
-    parts: list[Part] = [Text(power_words(plan))]
+    parts: list[Part] = []
+    several = len(plan.scenarios) > 1
     for name, instance in plan.scenarios.items():
-        if curves := power_curves(plan, name):
-            title = power_title(plan)
-            if len(plan.scenarios) > 1:
-                title += f", {name}"
-            parts.append(_picture(plan, curves, float(instance.gaps.min())))
+        curves = power_curves(plan, name)
+        if curves and (sure := sure_words(plan, curves)):
+            parts.append(Text(f"{name}: {sure}" if several else sure))
+        elif curves:
+            title = power_title(plan) + (f", {name}" if several else "")
+            width = instance.width if isinstance(instance, Sampled) else None
+            parts.append(_picture(plan, curves, float(instance.gaps.min()) * (width or 1.0)))
             parts.append(Table(*power_table(curves), f"{title}."))
+    if any(isinstance(part, Table) for part in parts):
+        parts.insert(0, Text(power_words(plan)))
     return Section("How likely an answer is", parts)
 
 
@@ -45,7 +58,7 @@ def _line(curve: Curve, several: bool) -> charts.PowerLine:
     label = "no privacy" if epsilon == "none" else f"ε = {epsilon}"
     return charts.PowerLine(
         f"{label}, {cut(strategy)}" if several else label,
-        tuple(point.gap for point in points),
+        tuple(point.shown_gap for point in points),
         tuple(point.right for point in points),
         tuple(point.right_interval[0] for point in points),
         tuple(point.right_interval[1] for point in points),

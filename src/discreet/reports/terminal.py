@@ -21,8 +21,9 @@ from discreet.reports.conduct import (
     promises,
     site_rows,
 )
-from discreet.reports.past import past_notes, past_words
+from discreet.reports.past import past_notes, past_words, units_of
 from discreet.words import (
+    correctness_words,
     full_people,
     known,
     lead_words,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from discreet.audits.correctness import Correctness
     from discreet.audits.privacy import PrivacyAudit
     from discreet.instance import Instance
+    from discreet.trials.protocol import Protocol
     from discreet.trials.status import Status
 
 NARROWEST = 64
@@ -92,7 +94,7 @@ def show_simulation(found: dict[str, Any], instance: "Instance", design: str = "
         f"{found['strategy']} with the {found['threshold']} threshold"
         f"{f' ({design})' if design else ''}, {found['runs']} runs "
         f"({done}), {found['seconds']:.2f} s\nprivacy: {found['privacy']}\nerror rate: "
-        f"{found['correctness']}"
+        f"{correctness_words(found['correctness'], units_of(instance))}"
     )
     if past := past_words(instance):
         say_once([f"data: {past}", *past_notes(instance)])
@@ -246,7 +248,7 @@ def show_privacy(found: "PrivacyAudit") -> None:
 # --- live trials ----------------------------------------------------------------------
 
 
-def show_trial(found: "Status", outcomes: str = "") -> None:
+def show_trial(found: "Status", protocol: "Protocol | None" = None) -> None:
     """A live trial: where it stands, what was released about each arm, what is
     promised, and what sites and operators did.
     """
@@ -260,13 +262,14 @@ def show_trial(found: "Status", outcomes: str = "") -> None:
     if found.smallest_delta is not None:
         say(f"It would have been conclusive at an error rate of δ = {found.smallest_delta:.3g}.")
     say(flow_words(said))
-    if outcomes:
-        say(f"Outcomes: {outcomes}.")
+    if protocol is not None:
+        say(f"Outcomes: {protocol.outcome_words}.")
     _show_arms(found, said)
     for lead in found.leads:
         say(f"{lead_words(lead.name, lead.over, lead.better_by, lead.people)}.")
     _show_conduct(said)
-    say(f"Privacy: {found.privacy}; {found.retain}.\nError rate: {found.correctness}.")
+    rate = correctness_words(found.correctness, None if protocol is None else protocol.scale)
+    say(f"Privacy: {found.privacy}; {found.retain}.\nError rate: {rate}.")
     for title, words in promises(said):
         say(f"{title}: {words}.")
     if found.outside:

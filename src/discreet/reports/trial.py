@@ -40,13 +40,14 @@ from discreet.reports.page import (
 )
 from discreet.reports.protocol import protocol_facts
 from discreet.reports.quotes import quotes
+from discreet.scale import Scale
 from discreet.trials.conduct import RESTORED, RESTORED_WORDS
 from discreet.trials.protocol import CODES
 from discreet.trials.record import BROKEN
 from discreet.trials.status import Verification
 from discreet.trials.verify import check_transcript, read_transcript
 from discreet.validate import check_whole
-from discreet.words import lead_words
+from discreet.words import correctness_words, lead_words
 
 MADE_OF = "Made of the trial's public transcript, and of nothing else."
 MADE_OF_MORE = (
@@ -346,7 +347,8 @@ def _promises(transcript: dict[str, Any], course: Course) -> list[str]:
     ]
     met = status["conclusive"] or not status["stopped"]
     found = [f"Privacy: {status['privacy']}."]
-    found += [f"Error rate: {status['correctness']}."] if met else []
+    rate = correctness_words(status["correctness"], _scale(transcript["protocol"]))
+    found += [f"Error rate: {rate}."] if met else []
     found += [f"{title}: {words}." for title, words in promises(status, met)]
     if spent and strategy[level]:
         beside = "" if strategy["gamma"] is None else f", γ = {strategy['gamma']:g}"
@@ -357,6 +359,10 @@ def _promises(transcript: dict[str, Any], course: Course) -> list[str]:
             f"has k times that.{_restored(status)}"
         )
     return found
+
+
+def _scale(protocol: dict[str, Any]) -> Scale:
+    return Scale(protocol["low"], protocol["high"], protocol["direction"])
 
 
 def _restored(status: dict[str, Any]) -> str:

@@ -22,11 +22,13 @@ from discreet.errors import InvalidInputError
 from discreet.instance import UNBOUNDED, Beta, Drifting, Instance
 from discreet.results import Results
 from discreet.sampled import Sampled
+from discreet.scale import NUMBERS
 from discreet.simulation.outcome import new_outcomes
 from discreet.simulation.runner import BLOCK, Runner
 from discreet.simulation.waits import add_days, check_calendar
 from discreet.simulation.workers import play_all
 from discreet.strategies.phased.tables import check_grid
+from discreet.strategies.presets import warn_if_rounded
 from discreet.strategies.strategy import Strategy
 from discreet.strategies.units import to_bits
 from discreet.validate import check_progress, check_whole
@@ -63,7 +65,8 @@ def simulate(
     enrolment: str | None = None,
     release: str | None = None,
 ) -> Results:
-    """Simulate a strategy on an instance.
+    """Simulate a strategy on an instance. Past data that are numbers and a strategy
+    that rounds them to yes or no without need give a `RoundedWarning`.
 
     Phased strategies, dp-se and bet-se go from release to release, so that a run of
     1e12 samples costs little more than one of 1e6. The others simulate every sample,
@@ -92,6 +95,7 @@ def simulate(
             MayNotStopWarning,
             stacklevel=2,
         )
+    warn_if_rounded(strategy, isinstance(instance, Sampled) and instance.outcomes == NUMBERS)
     first = int(first_run)
     return _simulate(instance, strategy, int(runs), seed, cap, threads, progress, first, calendar)
 

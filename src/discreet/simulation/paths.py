@@ -7,7 +7,7 @@ released means and counts, never raw outcomes.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +15,8 @@ import numpy as np
 from discreet.arrays import Flags, Floats
 from discreet.errors import InvalidInputError
 from discreet.instance import Drifting, Instance
+from discreet.sampled import Sampled
+from discreet.scale import Scale
 from discreet.simulation import engine
 from discreet.simulation.laws import laws_of
 from discreet.simulation.loops import betting as betting_loop
@@ -42,6 +44,10 @@ from discreet.theory.thresholds import epoch_length
 LONGEST_STREAM = stream_loop.ALONE
 SHOWN = 400
 """Points kept of a strategy that releases every sample."""
+
+
+REWARDS = Scale()
+"""Of outcomes that are rewards themselves."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +82,8 @@ class RunPath:
     evidence_words: str
     thinned: bool
     """Every sample is a release, and rows between those shown were left out."""
+    scale: Scale = REWARDS
+    """In which units outcomes are, if that is known of the data; means are rewards."""
 
     @property
     def weakest(self) -> Floats:
@@ -123,7 +131,9 @@ def run_path(
             f"the path of a run cannot be drawn for {strategy.name}: its family is not in "
             "`FAMILIES`"
         )
-    return FAMILIES[strategy.part.family](instance, strategy, generator(seed, run // block), cap)
+    path = FAMILIES[strategy.part.family](instance, strategy, generator(seed, run // block), cap)
+    scale = instance.scale if isinstance(instance, Sampled) else None
+    return path if scale is None else replace(path, scale=scale)
 
 
 def _phased(instance: Instance, strategy: Strategy, rng: np.random.Generator, cap: int) -> RunPath:

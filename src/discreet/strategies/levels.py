@@ -16,8 +16,10 @@ def check_privacy(strategy: "Strategy") -> None:
     row, model = strategy.part, TRUSTS[strategy.trust]
     if not model.private:
         if strategy.epsilon is not None:
+            private = [f"trust='{word}'" for word in row.trusts if TRUSTS[word].private]
+            other = f"say {' or '.join(private)}" if private else "use a private strategy"
             raise InvalidInputError(
-                f"{strategy.name} has no privacy: leave epsilon out, or use a private strategy"
+                f"{strategy.name} has no privacy here (trust='none'): leave epsilon out, or {other}"
             )
     elif strategy.epsilon is None and strategy.rho is None:
         other = ", or trust='none'" if "none" in row.trusts else ""

@@ -2,11 +2,12 @@
 `adap_tt_star(epsilon=1, delta=0.05)`.
 """
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from discreet.errors import InvalidInputError
+from discreet.errors import InvalidInputError, RoundedWarning
 from discreet.strategies.parts import ESTIMATORS, NUMBERS, YES_NO
 from discreet.strategies.strategy import OPTIONS, Strategy
 from discreet.strategies.units import to_bits
@@ -217,6 +218,21 @@ def expecting(strategy: Strategy, outcomes: str) -> Strategy:
     """The strategy for such outcomes, where that is a choice; else as it is."""
     choice = "outcomes" in strategy.part.options and strategy.pure
     return strategy.with_(outcomes=outcomes) if choice else strategy
+
+
+def warn_if_rounded(strategy: Strategy, numbers: bool) -> None:
+    """Tell the caller's caller that outcomes that are numbers will be rounded to yes or
+    no, if they need not be.
+    """
+    better = expecting(strategy, NUMBERS)
+    if numbers and better != strategy and not to_bits(better):
+        warnings.warn(
+            "the outcomes are numbers, and this strategy rounds each of them to yes or no, which "
+            f"is right but takes more people: say {strategy.name.replace('-', '_')}(…, "
+            f'outcomes="{NUMBERS}"), or --outcomes {NUMBERS} on the command line',
+            RoundedWarning,
+            stacklevel=3,
+        )
 
 
 def told(strategy: Strategy, sigma: float) -> Strategy:

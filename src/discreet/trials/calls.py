@@ -20,6 +20,7 @@ from discreet.trials.intake import (
     check_tells,
     one_id,
     outcome_units,
+    read_each,
     response_units,
     wanted_of,
 )
@@ -81,6 +82,12 @@ class Calls(ABC):
         before. `site` is where they come from, which is part of the record. Ctrl-C
         takes effect once the answer is there.
 
+        In the answer, `assignments` are those who are in, and `left` those of the named
+        people who are not: ask for them again later. `request` is a key of your own for
+        this call. If the answer is lost, repeat the call exactly, with the people and
+        the same `request`: nobody is assigned twice, and the answer is the same. (By
+        the key alone the assignments are found, but not whose they are.)
+
         Before that, late outcomes are given up and a round is opened, each in a
         transaction of its own: nothing that can fail may follow a draw, or it could be
         drawn again; and a key is committed to before anybody of its round is known.
@@ -110,14 +117,16 @@ class Calls(ABC):
 
     def tell(self, id: str, outcome: float, request: str | None = None) -> Told:
         """Tell one outcome. Telling it again changes nothing and looks the same,
-        whatever the outcome: the id is then in `before`. `amend` corrects an outcome.
+        whatever the outcome: the id is then in `before`. `amend` corrects an outcome
+        until it is released. `request`, a key of your own, has the same call answered
+        as it was the first time.
         """
         return self.tell_many({one_id(id): outcome}, request)
 
     def tell_many(self, outcomes: Mapping[str, float], request: str | None = None) -> Told:
         """Tell many outcomes at once. Either all of them are accepted or, with an
-        error, none. Returns how many were new, and which ids were told before or came
-        too late.
+        error, none; it says which entry is wrong, by its place. Returns how many were
+        new, and which ids were told before or came too late. `request` as for `tell`.
         """
         return self._follow(self.telling(outcomes, request))
 
@@ -125,7 +134,7 @@ class Calls(ABC):
         """The same, step by step, for whoever waits for many callers at once."""
         check_tells(self.protocol)
         check_many(outcomes)
-        units = {id: outcome_units(one, self.protocol) for id, one in outcomes.items()}
+        units = read_each(outcomes, lambda one: outcome_units(one, self.protocol))
         return self._taking(Outcomes(units, None, self.who), request)
 
     def answer(self, id: str, response: Response, request: str | None = None) -> Told:
@@ -142,7 +151,7 @@ class Calls(ABC):
         """The same, step by step, for whoever waits for many callers at once."""
         check_answers(self.protocol)
         check_many(responses)
-        units = {id: response_units(one, self.protocol) for id, one in responses.items()}
+        units = read_each(responses, lambda one: response_units(one, self.protocol))
         middles = {id: response.middle for id, response in responses.items()}
         return self._taking(Outcomes(units, middles, self.who), request)
 

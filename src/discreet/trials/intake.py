@@ -3,8 +3,8 @@
 import re
 import secrets
 import unicodedata
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from discreet.errors import InvalidInputError
 from discreet.trials.conduct import Act
@@ -16,6 +16,9 @@ from discreet.validate import check_whole, quoted
 
 if TYPE_CHECKING:
     from discreet.trials.store.schema import Assigned
+
+Told = TypeVar("Told")
+Read = TypeVar("Read")
 
 MOST_AT_ONCE = 10_000
 """People of one call: nobody waits long for another caller."""
@@ -50,10 +53,20 @@ def looks_like_id(id: str) -> bool:
     return ID.fullmatch(id) is not None
 
 
-def unknown_id(id: str) -> InvalidInputError:
-    """What to say of an id that nobody has; what is none at all is not repeated."""
-    given = f" {id!r}" if looks_like_id(id) else ""
-    return InvalidInputError(f"there is no assignment{given} in this trial; nothing was changed")
+def unknown_id(id: str, among: Sequence[str] = ()) -> InvalidInputError:
+    """What to say of an id that nobody has: which one it is of those that came at once,
+    by its place; what is none at all is not repeated.
+    """
+    given = f"the id {id!r}" if looks_like_id(id) else "this id"
+    which = f"{entry_words(among.index(id) + 1, len(among))}: " if len(among) > 1 else ""
+    return InvalidInputError(
+        f"{which}there is no assignment with {given} in this trial; nothing was changed"
+    )
+
+
+def entry_words(place: int, many: int) -> str:
+    """Which of those that came at once, without what it says."""
+    return f"entry {place} of {many}"
 
 
 def same_id(id: str, given: str) -> bool:
@@ -145,6 +158,22 @@ def check_many(told: Any) -> None:
         )
     for id in told:
         one_id(id)
+
+
+def read_each(told: Mapping[str, Told], read: Callable[[Told], Read]) -> dict[str, Read]:
+    """What was told, read one by one; the error of one among several says which, by its
+    place.
+    """
+    found = {}
+    for place, (id, one) in enumerate(told.items(), 1):
+        try:
+            found[id] = read(one)
+        except InvalidInputError as error:
+            if len(told) == 1:
+                raise
+            which = entry_words(place, len(told))
+            raise InvalidInputError(f"{which}: {error}; nothing was told") from None
+    return found
 
 
 def outcome_units(outcome: float, protocol: Protocol) -> int:

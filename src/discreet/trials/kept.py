@@ -149,7 +149,7 @@ class Kept:
                     job.finish(before[0])
                     job.done = True
                 elif wrong:
-                    job.fail(unknown_id(wrong[0]))
+                    job.fail(unknown_id(wrong[0], job.ids))
 
     def _transaction(self, jobs: Sequence[Job[Any, Any]]) -> None:
         """Do jobs up to one that draws, or find them done by others. If one alone is

@@ -60,8 +60,8 @@ class OpenAssignment:
 
 @dataclass(frozen=True)
 class Batch:
-    """What `ask` gives: assignments (maybe none), outcomes that are waited for, whether
-    it is over.
+    """What `ask` gives: `assignments` (maybe none), how many outcomes are `waiting` to
+    come, whether it is over (`stopped`), and in `left` who of those named is not in.
     """
 
     assignments: tuple[Assignment, ...]
@@ -84,8 +84,8 @@ class Told:
     new: int
     """Outcomes that were taken."""
     before: tuple[str, ...] = ()
-    """Ids that were told before, or are declared missing: nothing changed, and `amend`
-    corrects an outcome.
+    """Ids that were told before, or are declared missing: nothing changed. `amend`
+    corrects an outcome until it is released.
     """
     late: tuple[str, ...] = ()
     """Ids whose deadline has passed: what was told by then counts, and nothing else."""
@@ -150,6 +150,7 @@ class Status(
     called=("arm", "trial"),
     shown="arm pulls count mean interval_low interval_high "
     "trial people stopped conclusive recommendation correctness privacy",
+    numbers="mean interval_low interval_high smallest_delta epsilon gamma middle deadline",
 ):
     """The trial as anyone may see it."""
 

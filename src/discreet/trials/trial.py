@@ -16,6 +16,7 @@ from discreet.arrays import Progress
 from discreet.errors import InvalidInputError, TamperedError
 from discreet.remote.address import is_remote
 from discreet.scale import REFUSE
+from discreet.strategies.presets import warn_if_rounded
 from discreet.strategies.run import Run
 from discreet.strategies.strategy import Strategy
 from discreet.trials import mechanisms
@@ -107,7 +108,8 @@ class Trial(Kept, Calls):
         or `min`) which outcomes there are and which are better, `lease` after how many
         seconds an outcome counts as missing, `outside` whether an outcome beyond the
         range is refused or counts as the nearer end (`clip`). The strategy says whether
-        outcomes are numbers: `bet_se(outcomes="numbers")`.
+        outcomes are numbers: `bet_se(outcomes="numbers")`. If it does not, and the
+        range is not (0, 1), there is a `RoundedWarning`.
 
         `sites` names where people are enrolled (None: anywhere). Arms are assigned in
         the strategy's usual way: with `bet-se` by coins, or with `dealing="blocks"` in
@@ -130,8 +132,11 @@ class Trial(Kept, Calls):
         said |= dict(question=question)
         if is_remote(url):
             said |= dict(who=who, token=token, ca=ca)
-            return far_away().create(url, name, arms, strategy, max_people, **said)
+            far = far_away().create(url, name, arms, strategy, max_people, **said)
+            warn_if_rounded(strategy, far.protocol.scale.numbers)
+            return far
         protocol = new_protocol(name, arms, strategy, max_people, script=script, **said)
+        warn_if_rounded(strategy, protocol.scale.numbers)
         if strategy.trust_model.private:
             mechanisms.ready(strategy)
         who, home = who_calls(who), Store(url)

@@ -78,7 +78,7 @@ def _draw_means(axes: "Axes", path: "RunPath", shown: list[int], dense: bool) ->
     names = short_names([path.names[arm] for arm in shown])
     for place, (arm, name) in enumerate(zip(shown, names, strict=True)):
         look = arm_look(place)
-        mean = path.means[:, arm]
+        mean = path.scale.shown(path.means[:, arm])
         chosen = arm == path.recommendation
         width = 2.2 if chosen else 1.3
         axes.step(path.samples, mean, where="post", color=look.color, ls=look.pattern, lw=width)
@@ -93,7 +93,7 @@ def _draw_means(axes: "Axes", path: "RunPath", shown: list[int], dense: bool) ->
             words = label(name, "← named" if chosen else "")
             ends.append(End(words, float(mean[-1]), look.color))
     _mean_limits(axes, path, shown)
-    axes.set_ylabel("private mean")
+    axes.set_ylabel("private mean" + (" (less is better)" if path.scale.direction == "min" else ""))
     people_axis(axes)
     if ends:
         note(axes, path.interval_words)
@@ -109,7 +109,7 @@ def _draw_interval(
     """A pale band, or a stroke with ends at each released mean, `beside` those of other
     arms by a share of the axis.
     """
-    low, high = path.low[:, arm], path.high[:, arm]
+    low, high = (path.scale.shown(ends[:, arm]) for ends in (path.low, path.high))
     if dense:
         axes.fill_between(path.samples, low, high, step="post", color=color, alpha=0.1, lw=0)
         return
@@ -122,11 +122,12 @@ def _draw_interval(
 
 
 def _mean_limits(axes: "Axes", path: "RunPath", shown: list[int]) -> None:
-    """Show [0, 1]; the first noisy means may leave the picture."""
+    """Show the range of outcomes; the first noisy means may leave the picture."""
     later = path.means[len(path.samples) // 3 :, shown]
     low = float(np.min(later, initial=1.0, where=~np.isnan(later)))
     high = float(np.max(later, initial=0.0, where=~np.isnan(later)))
-    axes.set_ylim(max(min(0.0, low) - 0.05, -0.6), min(max(1.0, high) + 0.05, 1.6))
+    ends = max(min(0.0, low) - 0.05, -0.6), min(max(1.0, high) + 0.05, 1.6)
+    axes.set_ylim(*sorted(path.scale.shown(end) for end in ends))
 
 
 def _draw_evidence(axes: "Axes", path: "RunPath", shown: list[int], dense: bool) -> None:

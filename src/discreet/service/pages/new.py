@@ -31,7 +31,7 @@ from discreet.trials.protocol import (
     Protocol,
 )
 from discreet.trials.trial import Trial
-from discreet.words import people
+from discreet.words import correctness_words, people
 
 FRAGMENTS = Remembered[str](128)
 PATIENCE = 1.0
@@ -166,7 +166,7 @@ def promised(protocol: Protocol) -> list[tuple[str, str]]:
     assigned = assignment_words(strategy, protocol.dealing)
     found = [
         ("Privacy", privacy_words(strategy.epsilon, strategy.privacy, strategy.gamma)),
-        ("Error rate", strategy.correctness),
+        ("Error rate", correctness_words(strategy.correctness, protocol.scale)),
         ("What the answer means", GUARANTEE.get(protocol.dealing, "")),
         ("Assignment", assigned),
         ("Releases", RELEASE[protocol.release]),

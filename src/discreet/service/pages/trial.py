@@ -37,7 +37,7 @@ from discreet.trials.chain import Event
 from discreet.trials.protocol import BLINDING
 from discreet.trials.status import Status
 from discreet.trials.trial import Trial
-from discreet.words import lead_words
+from discreet.words import correctness_words, lead_words
 
 EVENTS = 20
 """Lines of the record on a page."""
@@ -149,7 +149,7 @@ def _bar(arm: Mapping[str, Any], low: float, high: float) -> Bar | None:
 def _promised(said: Mapping[str, Any], trial: Trial) -> list[tuple[str, str]]:
     return [
         ("Privacy", privacy_words(said["epsilon"], said["privacy"], said["gamma"])),
-        ("Error rate", said["correctness"]),
+        ("Error rate", correctness_words(said["correctness"], trial.protocol.scale)),
         *promises(said),
         ("Missing outcomes", said["missing"]),
         ("Retention", said["retain"]),
