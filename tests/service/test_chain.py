@@ -349,7 +349,7 @@ def test_what_is_no_transcript_is_said_to_be_none(
     texts += [text[:length] for length in range(0, len(text), 97)]
     for one in texts:
         file.write_text(one)
-        with pytest.raises(InvalidInputError, match="no transcript"):
+        with pytest.raises(InvalidInputError, match="not a transcript"):
             read_transcript(file)
     found = checked(script_page, texts)
     assert all(one["problem"].startswith("This is no transcript of a trial: ") for one in found)

@@ -15,7 +15,7 @@ from discreet.cli.options import (
     trials_at,
     url_option,
 )
-from discreet.cli.progress import tell
+from discreet.cli.progress import quiet_warnings, tell
 from discreet.cli.respond import direction_option, outside_option, range_option, read_ends
 from discreet.errors import InvalidInputError
 
@@ -171,16 +171,9 @@ def create(
     named, places = names_in(arms), None if sites is None else names_in(sites)
     if warning := warning_of(strategy, len(named), max_people):
         tell(f"warning: {warning}.")
-    made = trials_at(url).create(
-        url,
-        trial_name,
-        named,
-        strategy,
-        max_people,
-        range=read_ends(ends),
-        sites=places,
-        **settings,
-    )
+    settings |= {"range": read_ends(ends), "sites": places}
+    with quiet_warnings():
+        made = trials_at(url).create(url, trial_name, named, strategy, max_people, **settings)
     if not answer({**_created(made), "recommended": reason, "warning": warning}, as_json):
         _show_created(made, reason)
 

@@ -43,11 +43,16 @@ def terminal() -> "Console":
 
 @contextmanager
 def quiet_warnings() -> Iterator[None]:
-    """Our warnings as one line each."""
+    """Our warnings as one line each; without the one that outcomes are rounded, as a
+    command chooses what they are, or is told it.
+    """
     import warnings
+
+    from discreet.errors import RoundedWarning
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", UserWarning)
+        warnings.simplefilter("ignore", RoundedWarning)
         warnings.showwarning = lambda message, *_: tell(f"warning: {message}")
         yield
 

@@ -229,7 +229,7 @@ def warn_if_rounded(strategy: Strategy, numbers: bool) -> None:
         warnings.warn(
             "the outcomes are numbers, and this strategy rounds each of them to yes or no, which "
             f"is right but takes more people: say {strategy.name.replace('-', '_')}(…, "
-            f'outcomes="{NUMBERS}"), or --outcomes {NUMBERS} on the command line',
+            f'outcomes="{NUMBERS}")',
             RoundedWarning,
             stacklevel=3,
         )

@@ -63,6 +63,8 @@ def draw_means(data: TrialMeans) -> "Figure":
     figure = new_figure(2.8)
     axes = figure.subplots()
     axes.set_xscale("log")
+    if (first := data.people[0]) == data.people[-1]:  # one look has no width
+        axes.set_xlim(first / 2, first * 2)
     released = ~np.isnan(data.means)
     names = short_names([data.names[arm] for arm in data.shown])
     ends = [
