@@ -254,7 +254,7 @@ def test_a_trial_is_stopped_by_hand() -> None:
     words = trial("operate", "dose", "stop", "--reason", "enough", "--yes").stdout
     assert words.startswith("The trial was stopped by an operator.\n")
     assert words.endswith("The trial is over: discreet trial status dose\n")
-    assert "was stopped by hand: INCONCLUSIVE" in trial("status", "dose").stdout
+    assert "was stopped by an operator: INCONCLUSIVE" in trial("status", "dose").stdout
     assert "the trial is over" in trial("operate", "dose", "pause", "--reason", "x", code=2).stderr
 
 

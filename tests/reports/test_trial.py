@@ -148,17 +148,17 @@ def test_the_page_of_a_trial_in_the_field(start: Start) -> None:
     assert "NOT VERIFIED" not in page
     assert "<b>" not in page
     assert "<i>" not in page
-    assert "The trial was stopped by hand without a conclusion." in section(page, "Result")
+    assert "The trial was stopped by an operator without a conclusion." in section(page, "Result")
     sites = section(page, "Flow of people")
-    assert "<td>Leeds</td><td>5</td><td>open</td>" in sites
+    assert "<td>Leeds</td><td>5</td><td>ended</td>" in sites
     assert "<td>&lt;b&gt;Ly&amp;on&lt;/b&gt;</td><td>0</td><td>closed</td>" in sites
     acts = section(page, "Deviations: what operators did")
     assert "a &lt;i&gt;holiday&lt;/i&gt; &amp; more" in acts
     assert all(f"<td>{name}</td>" in acts for name in ("pause", "resume", "close-site", "stop"))
     assert "<td>lower-maximum</td><td>20</td><td>5 people, 5 looks</td>" in acts
-    assert "a maximum only says when to look last" in acts
+    assert "a maximum only says when the last look is" in acts
     promised = section(page, "What holds, and on what it rests")
-    assert "What the answer means" not in promised, "it was stopped by hand"
+    assert "What the answer means" not in promised, "it was stopped by an operator"
     assert "Error rate" not in promised
     assert "Deadline: an outcome counts if it is told within 7 days" in promised
     protocol = section(page, "What was fixed before the first person")
@@ -260,10 +260,10 @@ def test_a_terminal_shows_sites_and_operators(
     assert (
         "- raise-maximum 80 (reason: more [bold]money): the error rate holds at every size" in words
     )
-    assert "- pause (reason: a holiday): nobody is dealt meanwhile" in words
+    assert "- pause (reason: a holiday): nobody is assigned during the pause" in words
     assert "4 of at most 80 people" in words
     assert "What the answer means: the best arm is lost" in words
     assert "within 1 hour of" in words
     trial.operate("stop", "enough")
     show_trial(trial.status())
-    assert "was stopped by hand: INCONCLUSIVE" in capsys.readouterr().out
+    assert "was stopped by an operator: INCONCLUSIVE" in capsys.readouterr().out

@@ -31,9 +31,9 @@ class Visit:
         login = self.client.cookies.get(COOKIE)
         return form_key(login) if login else ""
 
-    def get(self, path: str) -> httpx.Response:
+    def get(self, path: str, **headers: str) -> httpx.Response:
         """A page; where it leads to is not followed."""
-        return self.loop.run_until_complete(self.client.get(path))
+        return self.loop.run_until_complete(self.client.get(path, headers=headers))
 
     def send(self, path: str, **form: str) -> httpx.Response:
         """A form of our own."""

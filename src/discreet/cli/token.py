@@ -72,7 +72,8 @@ def create(
     click.echo(secret)
     click.echo(
         f"Token {made.number}, {made.role}, is shown only now. Anyone who has it can use it. To "
-        f"revoke it: discreet token revoke {made.number}",
+        f"revoke it: discreet token revoke {made.number}. To log in with it, open the address of "
+        "the service in a browser, followed by /login, and paste it there",
         err=True,
     )
 

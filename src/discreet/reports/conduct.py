@@ -68,7 +68,7 @@ def by_hand(status: Said) -> bool:
 
 def end_words(status: Said) -> str:
     """How a trial that is inconclusive has ended."""
-    return "was stopped by hand" if by_hand(status) else "ended at its maximum"
+    return "was stopped by an operator" if by_hand(status) else "ended at its maximum"
 
 
 LOOKS = {
@@ -173,20 +173,31 @@ def site_rows(status: Said) -> list[list[str]]:
     both.
     """
     sites = status.get("sites", ())
-    rows = [
-        [site["name"], str(site["people"]), "closed" if site["closed"] else "open"]
-        for site in sites
-    ]
+    rows = [[site["name"], str(site["people"]), _state(status, site)] for site in sites]
     elsewhere = status["people"] - sum(site["people"] for site in sites)
     return [*rows, ["(not said)", str(elsewhere), "–"]] if rows and elsewhere else rows
+
+
+def _state(status: Said, site: Said) -> str:
+    if site["closed"]:
+        return "closed"
+    return "ended" if status["stopped"] else "open"
 
 
 def act_rows(status: Said) -> list[list[str]]:
     """Action, what it is about, reason, and what it means."""
     return [
-        [act["action"], _about(act["about"]), act["reason"], act["means"]]
+        [act["action"], _about(act["about"]), act["reason"], _means(status, act)]
         for act in status.get("acts", ())
     ]
+
+
+def _means(status: Said, act: Said) -> str:
+    """What an act means; of an end that supports no error rate, that one is not
+    mentioned.
+    """
+    bare = act["action"] == "stop" and status.get("smallest_delta") is None
+    return "the end is inconclusive" if bare else plainly(act["means"])
 
 
 def _about(about: str | int | None) -> str:

@@ -174,7 +174,8 @@ def _result(said: dict[str, Any], course: Course, compared: Compared | None) -> 
     parts: list[Part] = [Bullets(_found(status)), _arms(status, compared)]
     parts += [Bullets(leads)] if leads else []
     if not len(path.people):
-        return [*parts, Text("There was no look at the data yet: nothing can be drawn.")]
+        yet = "" if status["stopped"] else " yet"
+        return [*parts, Text(f"There was no look at the data{yet}: nothing can be drawn.")]
     standing = standing_picture(said)
     drawn = trial_drawings(path, said)
     if "means" not in drawn:

@@ -11,12 +11,12 @@ from discreet.service.api import visitor_of
 from discreet.service.gate import Gate
 from discreet.service.home import Home
 from discreet.service.limits import passage_of
+from discreet.service.pages.frame import OWN_NAMES
 from discreet.service.problems import note_error, problem_of
 from discreet.service.routes import Route, Ways
 
 FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
 """What a proxy adds to a call that it hands on."""
-OWN_NAMES = ("127.0.0.1", "localhost", "::1")
 
 
 def make_app(home: Home) -> Gate:

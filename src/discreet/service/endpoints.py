@@ -264,6 +264,7 @@ def _make_token(call: Call) -> wire.MadeToken:
             f"you are the operator of {call.visitor.token.trial} only: make tokens for that trial"
         )
     call.home.check_there(said.trial)
+    call.home.check_site(said.trial, said.site)
     made = call.home.tokens.make(
         said.name, said.role, call.visitor.who, said.trial, said.site, said.days
     )

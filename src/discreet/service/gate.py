@@ -23,6 +23,7 @@ from discreet.service.limits import (
     TooManyError,
     address_of,
 )
+from discreet.service.pages.frame import missing_page
 from discreet.service.problems import note_error, problem_of
 from discreet.service.routes import Ways
 
@@ -96,7 +97,7 @@ class Gate:
             note_error(error, passage.request)
             if answer.status:
                 raise BrokenOffError from None
-            refused = problem_of(error)
+            refused = missing_page(self._home, scope, error) or problem_of(error)
             if self._home.stopping:
                 refused.headers["Connection"] = "close"
             await refused(scope, body.receive, answer.send)

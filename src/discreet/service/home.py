@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from discreet.errors import InvalidInputError
 from discreet.service.access import NotHereError, Visitor
 from discreet.service.events import Events
 from discreet.service.forecasts import Forecasts
@@ -209,6 +210,17 @@ class Home:
     def listed(self, visitor: Visitor) -> list[Listed]:
         """The trials within a visitor's reach."""
         return [one for one in list_trials(self.url) if visitor.sees(one.name)]
+
+    def check_site(self, name: str | None, site: str | None) -> None:
+        """Refuse a site that a trial with named sites does not have."""
+        if name is None or site is None or self.trial(name).protocol.sites is None:
+            return
+        sites = [one.name for one in self.seen(name).status.sites]
+        if site not in sites:
+            raise InvalidInputError(
+                f"this trial has no site {quoted(site)}; its sites: {', '.join(sites)}. Another "
+                "one can be opened under Operate"
+            )
 
     def published(self, name: str) -> bool:
         """Whether anyone may see what may be published of a trial."""

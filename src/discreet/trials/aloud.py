@@ -7,7 +7,7 @@ they stay as they were first written. Where a status is shown, they may be said 
 from discreet.strategies.parts import BLOCKS, COINS, ORDER, SHUFFLED
 from discreet.trials.conduct import ADD, DROP, LOWER, MEANS, SET_CLOCK
 from discreet.trials.dealing import DEALING, GUARANTEE
-from discreet.trials.protocol import CONTINUOUS, ENROLMENT, PEOPLE, STICKY
+from discreet.trials.protocol import ANONYMOUS, CONTINUOUS, ENROLMENT, PEOPLE, STICKY
 from discreet.trials.protocol import REFUSED as REFUSE
 
 ACTIONS = {
@@ -76,6 +76,10 @@ SAID = {MEANS[action]: words for action, words in ACTIONS.items()} | {
         "people are enrolled while earlier rounds wait for their outcomes. The error rate then "
         "also requires that the pace at which people come does not depend on how people fare whose "
         "outcomes are not released"
+    ),
+    PEOPLE[ANONYMOUS]: (
+        "people may be enrolled without saying who they are; somebody who is named takes part only "
+        "once"
     ),
     PEOPLE[STICKY]: "a person who comes again gets the same assignment again",
     PEOPLE[REFUSE]: "a person who comes again is refused",

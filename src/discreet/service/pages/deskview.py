@@ -171,6 +171,13 @@ def is_yes_no(protocol: Protocol) -> bool:
     return ends and protocol.strategy.outcomes != NUMBERS
 
 
+def outcome_words(protocol: Protocol) -> str:
+    """Which outcomes there are and which are better, as a desk asks for them."""
+    if not is_yes_no(protocol):
+        return protocol.outcome_words
+    return f"yes or no (1 or 0), {'yes' if protocol.direction == 'max' else 'no'} is better"
+
+
 def short_code(id: str) -> str:
     """What people say to each other: the number, and the first signs of the rest."""
     number, _, rest = id.partition("-")

@@ -13,6 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.formparsers import MultiPartException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.types import Scope
 
 from discreet.errors import InvalidInputError, RefusedError
 from discreet.service.access import Visitor
@@ -25,6 +26,8 @@ from discreet.service.tokens import form_key
 from discreet.trials.names import LONGEST_NAME, in_path
 
 COOKIE = "discreet_login"
+OWN_NAMES = ("127.0.0.1", "localhost", "::1")
+"""What a machine calls itself: nobody else can come in by these."""
 TEMPLATES = Path(__file__).parent.parent / "templates"
 ENVIRONMENT = jinja2.Environment(
     loader=jinja2.FileSystemLoader(TEMPLATES),
@@ -33,6 +36,7 @@ ENVIRONMENT = jinja2.Environment(
     lstrip_blocks=True,
     undefined=jinja2.StrictUndefined,
 )
+NOTHING = "there is no page at this address: it may have been cut or mistyped"
 STALE = "this page is too old, or was not made by this service: reload it, and try once more"
 
 
@@ -68,6 +72,8 @@ class Look:
             "form_key": form_key(login) if login else "",
             "once": secrets.token_hex(16),
             "here": self.request.url.path,
+            "host": str(self.request.base_url).rstrip("/"),
+            "only_here": host if (host := self.request.url.hostname) in OWN_NAMES else "",
         }
         text = ENVIRONMENT.get_template(template).render(**known, **context)
         return HTMLResponse(text, status, {"Cache-Control": "no-store"})
@@ -130,6 +136,16 @@ def _served(
             return looking.page("error.html", status, words=words)
 
     return serve
+
+
+def missing_page(home: Home, scope: Scope, error: Exception) -> Response | None:
+    """What a browser shows where nothing is; programs get a problem document."""
+    missing = isinstance(error, HTTPException) and error.status_code == 404
+    request = Request(scope)
+    if not missing or "text/html" not in request.headers.get("accept", ""):
+        return None
+    scope.setdefault("path_params", {})
+    return Look(home, request, Visitor()).page("error.html", 404, words=NOTHING)
 
 
 async def visitor_of(home: Home, request: Request) -> Visitor:

@@ -14,12 +14,14 @@ from discreet.reports.page import fragment
 from discreet.reports.plan import plan_sections
 from discreet.service import planner
 from discreet.service.home import Home
+from discreet.service.pages.deskview import outcome_words
 from discreet.service.pages.draft import DEFAULTS, Draft, read
 from discreet.service.pages.frame import ENVIRONMENT, Look, address, look, send
 from discreet.service.pages.words import privacy_words
 from discreet.service.pictures import without_styles
 from discreet.service.remember import Remembered
 from discreet.service.routes import Route
+from discreet.trials.aloud import plainly
 from discreet.trials.dealing import GUARANTEE, assignment_words
 from discreet.trials.protocol import (
     BLINDING,
@@ -154,6 +156,7 @@ async def _review(looking: Look, draft: Draft, refused: str = "") -> Response:
         422 if refused else 200,
         said=draft.said,
         protocol=protocol,
+        outcomes=outcome_words(protocol),
         promised=promised(protocol),
         warning=warning,
         refused=refused,
@@ -176,7 +179,7 @@ def promised(protocol: Protocol) -> list[tuple[str, str]]:
         ("Missing outcomes", MISSING[protocol.missing]),
         ("Retention", RETAIN[protocol.retain]),
     ]
-    return [(title, words) for title, words in found if words]
+    return [(title, plainly(words)) for title, words in found if words]
 
 
 def _warning(protocol: Protocol) -> str:

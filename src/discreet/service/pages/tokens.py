@@ -57,6 +57,8 @@ def _wanted(looking: Look, trials: list[str]) -> dict[str, str]:
     """
     asked = looking.request.query_params
     said = {field: asked[field] for field in ("name", "role", "trial", "site") if field in asked}
+    if "site" in said:
+        said.setdefault("name", said["site"])
     return {"trial": trials[0], **said} if len(trials) == 1 else said
 
 
@@ -105,6 +107,7 @@ def _made(looking: Look) -> tuple[str, Token]:
         raise InvalidInputError("choose the trial that the site takes part in")
     if role == SITE and site is None:
         raise InvalidInputError("say which site it is for")
+    looking.home.check_site(trial, site if role == SITE else None)
     return looking.home.tokens.make(
         form.get("name", "").strip(),
         role,

@@ -20,6 +20,7 @@ from discreet.service.blinding import blinded
 from discreet.service.home import Home
 from discreet.service.pages import downloads
 from discreet.service.pages.ahead import LABEL, ahead_of
+from discreet.service.pages.deskview import outcome_words
 from discreet.service.pages.flow import flow, flow_key, flow_words
 from discreet.service.pages.frame import Look, address, look
 from discreet.service.pages.tokens import without_token
@@ -73,6 +74,7 @@ def view(
         "operates": not public and visitor.may("operate", name),
         "enrols": not public and visitor.may("ask", name) and not status.stopped,
         "next": _next(home, visitor, said) if not public else None,
+        "admits": _admits(visitor, said) if not public else [],
         "now": said,
         "state": state_words(said),
         "waits": waits_words(said),
@@ -104,6 +106,12 @@ def _next(home: Home, visitor: Visitor, said: Mapping[str, Any]) -> list[str] | 
     return without_token(home, name, [site["name"] for site in said["sites"]])
 
 
+def _admits(visitor: Visitor, said: Mapping[str, Any]) -> list[str]:
+    """Sites that the operator of a trial may make another token for."""
+    lets = visitor.may("tokens", said["name"]) and not said["stopped"]
+    return [site["name"] for site in said["sites"] if not site["closed"]] if lets else []
+
+
 def mark_of(home: Home, status: Status) -> str:
     """What is another one as soon as the page shows something else."""
     counts = f"{status.pending} {status.waiting} {status.past_deadline}"
@@ -131,7 +139,7 @@ def _arms(home: Home, said: Mapping[str, Any], trial: Trial) -> dict[str, Any]:
         "which": shown_words(len(rows)),
         "level": level,
         "intervals": interval_words(said, level) if intervals else "",
-        "outcomes": protocol.outcome_words,
+        "outcomes": outcome_words(protocol),
         "leads": leads,
         "span": span,
         "evident": any(share is not None for share in known),

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from discreet.reports.conduct import flow_words, past_words
+from discreet.reports.conduct import by_hand, flow_words, past_words
 from discreet.trials.chain import Event
 
 Said = Mapping[str, Any]
@@ -92,7 +92,8 @@ def known_words(status: Said, blind: bool) -> list[str]:
             f"The best arm is {best}. This is wrong with probability at most {wrong}.",
             f"{status['people']} people took part.{past_words(status)}",
         ]
-    found = [f"The trial ended without a conclusion, after {status['people']} people."]
+    ended = "An operator ended the trial" if by_hand(status) else "The trial ended"
+    found = [f"{ended} without a conclusion, after {status['people']} people."]
     if best is not None:
         found.append(f"The best arm so far was {best}; this is not a conclusion.")
     if status["smallest_delta"] is not None:
