@@ -4,6 +4,7 @@ terminal.
 
 import math
 from collections.abc import Sequence
+from datetime import date
 
 from discreet.scale import NUMBERS, YES_NO, Scale
 from discreet.trust import TRUSTS
@@ -16,6 +17,8 @@ FLOOR = " (for arms not Bernoulli: the floor of all laws on [0, 1])"
 """What is added where a lower bound may be one."""
 PROVED = "its error rate is proved, and that it stops whenever the best arm is unique"
 """What every recommended strategy has, as programs are told it."""
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+"""Whatever language the machine speaks."""
 PAPER_NAMES = {
     "adap-tt": "AdaP-TT",
     "adap-tt-star": "AdaP-TT*",
@@ -164,6 +167,11 @@ def known(value: float | None, form: str) -> str:
 def price(value: float | None) -> str:
     """How many times the people without privacy, to three figures, or a dash."""
     return "–" if value is None else f"× {value:.3g}"
+
+
+def day_words(day: date | None) -> str:
+    """A day, as plans say it."""
+    return "–" if day is None else f"{day.day} {MONTHS[day.month - 1]} {day.year}"
 
 
 def level(epsilon: float | None) -> str:

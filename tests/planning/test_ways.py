@@ -11,9 +11,9 @@ from discreet import Bernoulli, Delay, InvalidInputError, bet_se, plan, simulate
 from discreet.cli import main
 from discreet.cli.options import Rate
 from discreet.planning.ways import day_after
-from discreet.reports.days import day_words
 from discreet.reports.plan import plan_sections
 from discreet.reports.plan_text import show_plan
+from discreet.words import day_words
 
 ARMS = Bernoulli((0.2, 0.7))
 DAYS: dict[str, Any] = {"accrual": 2, "delay": Delay.exponential(10), "deadline": 30}

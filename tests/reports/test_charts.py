@@ -122,6 +122,40 @@ def test_labels_do_not_overlap() -> None:
     assert all(upper.y0 >= lower.y1 - 3 for lower, upper in pairwise(boxes))
 
 
+def draw_doses(people: list[int], *ends: float) -> Any:
+    """A trial of doses, at each look with these people."""
+    names = tuple(f"{dose} mg" for dose in range(10, 10 + len(ends)))
+    means = np.array([ends] * len(people))
+    about = (None, "private mean", (0.0, 1.0), tuple(range(len(ends))))
+    (axes,) = charts.draw_means(charts.TrialMeans(names, np.array(people), means, *about)).axes
+    return axes
+
+
+def test_no_stroke_before_a_name_reads_as_a_minus_sign() -> None:
+    for ends, tied in (((0.2, 0.8), 0), ((0.5, 0.501, 0.502), 2)):
+        axes = draw_doses([30, 60], *ends)
+        strokes = [
+            line.get_ydata() for line in axes.lines if line.get_transform() is axes.transAxes
+        ]
+        assert len(strokes) == tied, ends
+        assert all(abs(end - begin) > 0.02 for begin, end in strokes)
+
+
+@pytest.mark.parametrize(
+    ("people", "scale", "words"),
+    [
+        ([42], "linear", "people assigned"),
+        ([30, 800], "linear", "people assigned"),
+        ([30, 900], "log", "people assigned, logarithmic"),
+    ],
+)
+def test_a_logarithmic_axis_of_people_says_so(people: list[int], scale: str, words: str) -> None:
+    axes = draw_doses(people, 0.2, 0.8)
+    assert (axes.get_xscale(), axes.get_xlabel()) == (scale, words)
+    low, high = axes.get_xlim()
+    assert sum(low <= tick <= high for tick in axes.get_xticks()) >= 3
+
+
 @pytest.fixture(scope="module")
 def results() -> Results:
     return simulate(ARMS, bet_se(0.1, 1.0), 60, 3)

@@ -19,7 +19,7 @@ LINE = charts.PowerLine("ε = 1", (0.1, 0.2), (0.3, 0.9), (0.2, 0.8), (0.4, 1.0)
 @pytest.mark.parametrize(
     ("start", "label", "axis"),
     [
-        (date(2027, 3, 1), "2038-04-22", "when the trial ends"),
+        (date(2027, 3, 1), "22 Apr 2038", "when the trial ends"),
         (None, "134", "months from the first day"),
         (date(8999, 1, 1), "134", "months from the first day"),
     ],
@@ -39,6 +39,8 @@ def test_power_has_a_line_with_marks_and_one_for_any_answer() -> None:
     (axes,) = figure.axes
     drawn = [np.asarray(line.get_ydata()).tolist() for line in axes.lines[:2]]
     assert drawn == [[0.4, 0.9], [0.3, 0.9]]
+    assert [line.get_marker() for line in axes.lines[:2]] == ["None", "o"]
+    assert axes.lines[0].get_linestyle() == "-"  # a dotted one may be a row of its own
     assert axes.texts[0].get_text() == "planned 0.1"
     for draw in (charts.draw_power, charts.draw_ends):
         with pytest.raises(InvalidInputError, match="nothing to draw"):

@@ -2,17 +2,14 @@
 
 import math
 from collections.abc import Callable
-from datetime import date
 
 from discreet.calendar import MONTH
 from discreet.planning.plan import Plan
 from discreet.planning.ways import Way
 from discreet.reports import charts
 from discreet.reports.page import Part, Picture, Section, Table, Text
-from discreet.words import cut, known, level, people
+from discreet.words import cut, day_words, known, level, people
 
-MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-"""Whatever language the machine speaks."""
 END_HEADS = ["enrolment", "expected end", "10 … 90 %"]
 HEADS = ["ε", "enrolment", "people", "days", "days, 10 … 90 %", "in flight", "looks", "right"]
 
@@ -36,11 +33,6 @@ def end_cells(way: Way) -> list[str]:
     end = way.end or {}
     band = f"{day_words(end.get('q10'))} … {day_words(end.get('q90'))}"
     return [way.enrolment, day_words(end.get("mean")), band]
-
-
-def day_words(day: date | None) -> str:
-    """A day in a table."""
-    return "–" if day is None else f"{day.day} {MONTHS[day.month - 1]} {day.year}"
 
 
 def headline(plan: Plan) -> str:

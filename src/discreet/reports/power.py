@@ -16,6 +16,8 @@ from discreet.words import cut
 
 MOST_LINES = 6
 """Lines in a picture: more are hard to tell apart."""
+SEEN = 0.02
+"""The least difference of two shares that can be seen in the picture."""
 
 
 def power_section(plan: Plan) -> Section:
@@ -48,9 +50,17 @@ def _picture(plan: Plan, curves: list[Curve], planned: float) -> Picture:
         "Share of the trials that end with the right answer, and with any, against the true "
         "difference; numbers below",
         f"Share of the trials that end within {people:,} people with the right answer (marks, "
-        "with 95 % intervals) and with any answer (dotted), against the true difference between "
-        "the best arm and the next.",
+        "with 95 % intervals) and with any answer (thin lines without marks), against the true "
+        f"difference between the best arm and the next.{_alike_words(shown)}",
     )
+
+
+def _alike_words(curves: list[Curve]) -> str:
+    """Why there seems to be one line of each two, where no eye can tell them apart."""
+    wrong = max(point.answered - point.right for _, _, points in curves for point in points)
+    if wrong >= SEEN:
+        return ""
+    return " The two coincide, as hardly any answer is wrong."
 
 
 def _line(curve: Curve, several: bool) -> charts.PowerLine:

@@ -17,6 +17,7 @@ from discreet.reports.charts.style import (
     styled,
     write_title,
 )
+from discreet.words import day_words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -86,7 +87,7 @@ def _fits(start: date, days: float) -> bool:
 
 def _words(days: float, unit: float, start: date | None) -> str:
     if start is not None:
-        return (start + timedelta(math.ceil(days - 1e-9))).isoformat()
+        return day_words(start + timedelta(math.ceil(days - 1e-9)))
     return f"{days / unit:,.3g}"
 
 

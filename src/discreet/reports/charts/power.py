@@ -41,8 +41,8 @@ class PowerLine:
 def draw_power(
     lines: Sequence[PowerLine], planned: float | None = None, title: str = ""
 ) -> "Figure":
-    """A line for right answers, with intervals, and a thin dotted one for any answer;
-    `planned` marks the difference that the plan is about.
+    """A line with marks for right answers, with intervals, and a thin one without marks
+    for any answer; `planned` marks the difference that the plan is about.
     """
     if not lines:
         raise InvalidInputError("there is nothing to draw: give at least one line")
@@ -51,7 +51,7 @@ def draw_power(
     for place, line in enumerate(lines):
         look = arm_look(place)
         axes.vlines(line.gaps, line.low, line.high, color=look.color, lw=0.8, zorder=2)
-        axes.plot(line.gaps, line.answered, color=look.color, ls=":", lw=1.1, zorder=2)
+        axes.plot(line.gaps, line.answered, color=look.color, lw=0.8, zorder=2)
         axes.plot(
             line.gaps,
             line.right,

@@ -62,6 +62,8 @@ LABEL = 78.0
 """Points of the longest line of a label."""
 GAP = 2.0
 """Points between two labels."""
+FAR = 30.0
+"""Times the least from which on numbers of people are drawn on a logarithmic axis."""
 LRM = "\u200e"
 """After a name written from right to left: what follows stays on its right."""
 RC: Any = {
@@ -198,6 +200,9 @@ def label_ends(axes: "Axes", ends: Sequence[End], log: bool) -> None:
     """Names at the right end of the lines, moved apart where they would overlap; the
     picture grows where they need more room than it has. It is drawn last, when the rest
     of the picture has its place.
+
+    A name that was moved is tied to its line; elsewhere a stroke before it would read
+    as a minus sign.
     """
     low, high = axes.get_ylim()
 
@@ -216,10 +221,12 @@ def label_ends(axes: "Axes", ends: Sequence[End], log: bool) -> None:
         look: dict[str, Any] = {"color": end.color, "weight": weight, "linespacing": 1.05}
         texts.append(axes.text(1.04, 0.5, end.label, transform=inside, va="center", **look))
     spots = _spots(axes, texts, [at for at, _ in known])
+    room = axes.get_window_extent().height
     for text, spot, (at, end) in zip(texts, spots, known, strict=True):
         text.set_y(spot)
-        leader: dict[str, Any] = {"color": end.color, "lw": 0.5, "clip_on": False}
-        axes.plot([1.0, 1.033], [at, spot], transform=inside, **leader)
+        if 2 * abs(spot - at) * room > text.get_window_extent().height:
+            leader: dict[str, Any] = {"color": end.color, "lw": 0.5, "clip_on": False}
+            axes.plot([1.0, 1.033], [at, spot], transform=inside, **leader)
 
 
 def _spots(axes: "Axes", texts: "Sequence[Text]", wanted: list[float]) -> list[float]:
@@ -298,6 +305,20 @@ def powers_of_ten(axis: "Axis") -> None:
 
     axis.set_major_locator(LogLocator(numticks=12))
     axis.set_minor_locator(NullLocator())
+
+
+def people_scale(axes: "Axes", least: float, most: float, words: str) -> None:
+    """An axis of people from the least to the most: from 0 on, or logarithmic where
+    they are far apart, which its name then says.
+    """
+    if most < FAR * least:
+        axes.set_xlim(0, 1.03 * most)
+        short_numbers(axes.xaxis)
+        axes.set_xlabel(words)
+    else:
+        axes.set_xscale("log")
+        people_axis(axes)
+        axes.set_xlabel(f"{words}, logarithmic")
 
 
 def people_axis(axes: "Axes") -> None:

@@ -17,7 +17,7 @@ from discreet.reports.charts.style import (
     new_figure,
     note,
     open_frame,
-    people_axis,
+    people_scale,
     styled,
 )
 
@@ -62,9 +62,6 @@ def draw_means(data: TrialMeans) -> "Figure":
     """
     figure = new_figure(2.8)
     axes = figure.subplots()
-    axes.set_xscale("log")
-    if (first := data.people[0]) == data.people[-1]:  # one look has no width
-        axes.set_xlim(first / 2, first * 2)
     released = ~np.isnan(data.means)
     names = short_names([data.names[arm] for arm in data.shown])
     ends = [
@@ -73,10 +70,9 @@ def draw_means(data: TrialMeans) -> "Figure":
         if released[:, arm].any()
     ]
     _mean_limits(axes, data)
-    axes.set_xlabel("people assigned")
     axes.set_ylabel(data.unit)
     open_frame(axes)
-    people_axis(axes)
+    people_scale(axes, data.people[0], data.people[-1], "people assigned")
     note(axes, left_out_words(len(data.shown), len(data.names)))
     label_ends(axes, ends, False)
     return figure
@@ -121,7 +117,6 @@ def draw_evidence(data: TrialEvidence) -> "Figure":
     """A labelled step line for each arm, below the line from which on it is out."""
     figure = new_figure(2.8)
     axes = figure.subplots()
-    axes.set_xscale("log")
     ends = list[End]()
     top = float(np.nanmax(data.shares[:, data.shown], initial=0.0))
     axes.set_ylim(0, min(max(1.2, 1.1 * top), 2.0))
@@ -139,10 +134,9 @@ def draw_evidence(data: TrialEvidence) -> "Figure":
             ends.append(End(label(name, out), float(y[-1]), look.color))
     axes.axhline(1, color=BLACK, lw=0.9, zorder=0)
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
-    axes.set_xlabel("people assigned")
     axes.set_ylabel("evidence against an arm")
     open_frame(axes)
-    people_axis(axes)
+    people_scale(axes, data.people[0], data.people[-1], "people assigned")
     note(axes, "at 100 % an arm is out", left_out_words(len(data.shown), len(data.names)))
     label_ends(axes, ends, False)
     return figure
