@@ -1,6 +1,7 @@
 """Plans with a calendar: waiting beside continuous enrolment, people and days."""
 
 import math
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 from typing import Any
 
@@ -11,6 +12,8 @@ from discreet import Bernoulli, Delay, InvalidInputError, bet_se, plan, simulate
 from discreet.cli import main
 from discreet.cli.options import Rate
 from discreet.planning.ways import day_after
+from discreet.reports.chances import few_right_words, price_words
+from discreet.reports.days import slower_words
 from discreet.reports.plan import plan_sections
 from discreet.reports.plan_text import show_plan
 from discreet.words import day_words
@@ -93,6 +96,23 @@ def test_nothing_without_accrual() -> None:
     assert "ways" not in found.to_dict()
 
 
+def test_what_a_reader_would_stumble_over_is_said() -> None:
+    found = plan(ARMS, 1.0, 0.1, runs=10, **DAYS)
+    bare, row = found.ways[0], found.per_epsilon[0]
+    slow = replace(bare, days=replace(bare.days, mean=9999.0), releases=67.0)
+    words = slower_words(replace(found, ways=(slow, *found.ways[1:])))
+    assert "takes longer here" in words
+    assert "67 looks" in words
+    quick = replace(bare, days=replace(bare.days, mean=1.0))
+    assert not slower_words(replace(found, ways=(quick, *found.ways[1:])))
+    none = replace(row, correct=0.0, unstopped=10)
+    short = replace(found, max_people=9, per_epsilon=(none,))
+    assert few_right_words(short, none).startswith("none of the simulated trials")
+    assert "cut short" in price_words(short)
+    assert not few_right_words(found, row)
+    assert not price_words(found)
+
+
 def test_shown(capsys: pytest.CaptureFixture[str]) -> None:
     show_plan(plan([ARMS, Bernoulli((0.1, 0.9))], 1.0, 0.1, runs=10, **DAYS))
     text = capsys.readouterr().out
@@ -104,7 +124,8 @@ def test_shown(capsys: pytest.CaptureFixture[str]) -> None:
     assert titles == ["The answer", "People and privacy", "People and days", "How to read this"]
     dated = plan(ARMS, 1.0, 0.1, runs=10, start=date(2027, 3, 1), **DAYS)
     (_, _, days, _) = plan_sections(dated)
-    assert [type(part).__name__ for part in days.parts] == ["Text", "Picture", "Table", "Table"]
+    kinds = [type(part).__name__ for part in days.parts]
+    assert kinds == ["Text", "Picture", "Table", "Text", "Table"]
     show_plan(dated)
     text = capsys.readouterr().out
     assert "Enrolment begins on 1 Mar 2027" in text
@@ -115,5 +136,8 @@ def test_shown(capsys: pytest.CaptureFixture[str]) -> None:
     assert day_words(end["mean"]) in text
     assert dated.to_dict()["ways"][3]["end"]["q90"] == f"{end['q90']}"
     assert dated.to_frame()["end_q90"].drop_nulls().to_list()[3] == f"{end['q90']}"
+    answer = str(plan_sections(dated)[0].parts[0])
+    assert f"until {day_words(end['mean'])}" in answer
+    assert "without privacy, waiting enrolment: " in answer
     plain = plan(ARMS, 1.0, 0.1, runs=10, accrual=2, delay=3)
     assert any("may go" in section.title for section in plan_sections(plain))

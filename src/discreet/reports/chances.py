@@ -10,6 +10,8 @@ from discreet.words import level, people
 
 ALL = 0.995
 """Shares from here on are shown as 100 %."""
+FEW_RIGHT = 0.5
+"""Share of right answers below which a plan warns."""
 Curve = tuple[str, str, list[Power]]
 """What a row of the table of power is called (ε, strategy), and its points."""
 
@@ -127,3 +129,22 @@ def cut_words(plan: Plan) -> str:
     if any(row.unstopped and row.lower_bound is not None for row in rows):
         return "; none is shown where the mean is one of trials that were cut short"
     return ""
+
+
+def price_words(plan: Plan) -> str:
+    """What the price is of, where trials are cut short."""
+    rows = (*plan.no_privacy, *plan.per_epsilon)
+    if plan.max_people is None or not any(row.unstopped for row in rows):
+        return ""
+    return ", if no trial was cut short at the maximum"
+
+
+def few_right_words(plan: Plan, row: PlanRow) -> str:
+    """A warning, where a maximum leaves few trials with the right answer."""
+    if plan.max_people is None or row.correct >= FEW_RIGHT:
+        return ""
+    share = "none" if row.correct == 0 else f"only {row.correct:.0%}"
+    return (
+        f"{share} of the simulated trials have the right answer within {plan.max_people:,} people. "
+        "Raise the maximum, allow a larger ε, or look for a larger difference."
+    )

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from discreet.calendar import MONTH
 from discreet.planning.plan import Plan
+from discreet.planning.rows import PlanRow
 from discreet.planning.ways import Way
 from discreet.reports import charts
 from discreet.reports.page import Part, Picture, Section, Table, Text
@@ -40,6 +41,19 @@ def headline(plan: Plan) -> str:
     return "" if plan.calendar is None else f", {plan.calendar.enrolment} enrolment"
 
 
+def end_day_words(plan: Plan, row: PlanRow) -> str:
+    """How long the trials of a row take, for each way to enrol, and when they end."""
+    said = []
+    for way in plan.ways:
+        key = (way.scenario, way.epsilon, way.strategy)
+        if key == (row.scenario, row.epsilon, row.strategy.name) and way.days.mean is not None:
+            end = (way.end or {}).get("mean")
+            until = "" if end is None else f", until {day_words(end)}"
+            said.append(f"{way.enrolment} enrolment {way.days.mean:,.0f} days on average{until}")
+    words = "; ".join(said)
+    return f" {words[:1].upper()}{words[1:]}." if said else ""
+
+
 def calendar_words(plan: Plan) -> str:
     """The calendar of a plan, and how to read what it comes to."""
     calendar = plan.calendar
@@ -70,10 +84,27 @@ def calendar_words(plan: Plan) -> str:
     )
 
 
+def slower_words(plan: Plan) -> str:
+    """Why some trials take longer without privacy than with it, where they do."""
+    waiting = [way for way in plan.ways if way.enrolment == "waiting" and way.days.mean is not None]
+    for bare in (way for way in waiting if way.epsilon is None):
+        for way in reversed([way for way in waiting if way.epsilon is not None]):
+            same = way.scenario == bare.scenario and way.releases < bare.releases
+            if same and (way.days.mean or 0) < (bare.days.mean or 0):
+                return (
+                    "With waiting enrolment a trial without privacy takes longer here, whatever "
+                    f"people it saves: it has {bare.releases:,.0f} looks, not {way.releases:,.0f} "
+                    f"(ε = {way.epsilon:g}), and at each of them nobody is enrolled until the last "
+                    "outcomes are told."
+                )
+    return ""
+
+
 def days_section(plan: Plan) -> Section:
     """People and days of each way to enrol, and when the trial ends."""
     parts: list[Part] = [Text(calendar_words(plan)), _ends_picture(plan)]
     parts.append(_ways_table(plan, HEADS, way_cells, "People and days a trial takes."))
+    parts += [Text(words)] if (words := slower_words(plan)) else []
     if plan.start is not None:
         heads = ["ε", *END_HEADS]
         parts.append(_ways_table(plan, heads, dated_cells, "The day on which a trial ends."))

@@ -11,8 +11,15 @@ from discreet.planning.ranges import TIGHTEST
 from discreet.planning.rows import PlanRow
 from discreet.reports import charts
 from discreet.reports.arms import shown_words
-from discreet.reports.chances import affordable_words, best_words, bound_cell, cut_words
-from discreet.reports.days import days_section, headline
+from discreet.reports.chances import (
+    affordable_words,
+    best_words,
+    bound_cell,
+    cut_words,
+    few_right_words,
+    price_words,
+)
+from discreet.reports.days import days_section, end_day_words, headline
 from discreet.reports.page import Bullets, Part, Picture, Pictures, Section, Table, Text, page
 from discreet.reports.past import past_notes, past_people, past_words, units_of
 from discreet.reports.power import power_section
@@ -74,7 +81,7 @@ def plan_sections(plan: Plan, trial: bool = True) -> list[Section]:
 
 
 def _answer(plan: Plan) -> Section:
-    items = [_answer_words(plan, row) for row in plan.per_epsilon]
+    items = [_answer_words(plan, row) for row in (*plan.per_epsilon, *plan.no_privacy)]
     items += [
         f"Budget, {entry.strategy}: {affordable_words(plan, entry)}." for entry in plan.affordable
     ]
@@ -102,8 +109,11 @@ def _answer_words(plan: Plan, row: PlanRow) -> str:
     elif row.samples.q90 is not None:
         words += f", nine of ten trials end within {people(row.samples.q90)}"
     if row.privacy_cost is not None and row.epsilon is not None:
-        words += f"; {row.privacy_cost:.3g} times as many as without privacy"
-    return f"{words}. Right answers: {row.correct:.1%}."
+        words += f"; {row.privacy_cost:.3g} times as many as without privacy{price_words(plan)}"
+    within = "" if plan.max_people is None else f" within {plan.max_people:,} people"
+    words += f". Right answers{within}: {row.correct:.1%}.{end_day_words(plan, row)}"
+    warning = few_right_words(plan, row)
+    return f"{words} Warning: {warning}" if warning else words
 
 
 def _label(row: PlanRow, several: bool) -> str:
@@ -277,8 +287,8 @@ def _reading(plan: Plan) -> Section:
         f"range.{_end_words(plan)}",
         "Right: trials that end (in time) with the right answer. On best: share of the people who "
         f"get the best arm{near}. Looks: times at which results are released.",
-        "Price: how many times as many people as without privacy; bet-se is compared with bet-se, "
-        "other strategies with ttucb.",
+        f"Price: how many times as many people as without privacy{price_words(plan)}; bet-se is "
+        "compared with bet-se, other strategies with ttucb.",
     ]
     if any(row.comparable_bound is not None for row in rows):
         items.append(

@@ -10,13 +10,22 @@ from discreet.reports.chances import (
     best_words,
     bound_cell,
     cut_words,
+    few_right_words,
     power_curves,
     power_table,
     power_title,
     power_words,
+    price_words,
     sure_words,
 )
-from discreet.reports.days import END_HEADS, calendar_words, end_cells, headline, way_cells
+from discreet.reports.days import (
+    END_HEADS,
+    calendar_words,
+    end_cells,
+    headline,
+    slower_words,
+    way_cells,
+)
 from discreet.reports.past import past_notes, past_people, past_words
 from discreet.reports.terminal import plain_console, say, say_once, show_grid
 from discreet.scale import NUMBERS
@@ -61,6 +70,9 @@ def show_plan(found: Plan) -> None:
         f"{found.runs} simulated trials a row, error rate δ = {found.delta:g}, "
         f"{trusted(found.trust)}. {' '.join(explained)}\n"
     )
+    for row in found.per_epsilon:
+        if warning := few_right_words(found, row):
+            say(f"Warning: {row.strategy.shown}, ε = {level(row.epsilon)}: {warning}\n")
     if found.calendar is not None:
         _show_ways(found)
     _show_power(found)
@@ -92,6 +104,8 @@ def _show_ways(found: Plan) -> None:
         if found.start is not None:
             ends = [[level(way.epsilon), way.strategy, *end_cells(way)] for way in ways]
             show_grid(["ε", "strategy", *END_HEADS], ends, "When it ends", left=["strategy"])
+    if words := slower_words(found):
+        say(words)
     say(f"{calendar_words(found)}\n")
 
 
@@ -139,7 +153,8 @@ def _readings(found: Plan, several: bool) -> dict[str, str]:
         _end_head(found): f"'{hits} {most}': trials that {end} without an answer.",
         "on\nbest": f"'on best': share of the people who get the best arm{near}.",
         "\nlooks": "'looks': times at which results are released.",
-        "\nprice": f"'price': how many times as many people as without privacy{against}.",
+        "\nprice": "'price': how many times as many people as without privacy"
+        f"{against}{price_words(found)}.",
         "at\nleast": f"'at least': what no strategy with this privacy can beat on average{floor}"
         f"{cut_words(found)}.",
     }

@@ -10,6 +10,7 @@ from starlette.responses import HTMLResponse, Response
 from discreet.errors import DiscreetError, InvalidInputError
 from discreet.planning.plan import Plan
 from discreet.planning.reach import out_of_reach
+from discreet.reports.chances import few_right_words, price_words
 from discreet.reports.page import fragment
 from discreet.reports.plan import plan_sections
 from discreet.service import planner
@@ -134,10 +135,13 @@ def plan_words(found: Plan) -> list[str]:
         lines.append(f"A maximum of {people(room)} people leaves room for bad luck.")
     if row.privacy_cost is not None:
         lines.append(
-            f"That is {row.privacy_cost:.3g} times as many people as without privacy: this is "
-            "what privacy costs."
+            f"Privacy costs {row.privacy_cost:.3g} times as many people as without "
+            f"it{price_words(found)}."
         )
-    lines.append(f"{row.correct:.0%} of {row.runs} simulated trials gave the right answer.")
+    if warning := few_right_words(found, row):
+        lines.insert(0, f"Warning: {warning}")
+    else:
+        lines.append(f"{row.correct:.0%} of {row.runs} simulated trials gave the right answer.")
     chosen = [way for way in found.ways if way.epsilon is not None]
     for way in chosen:
         if way.days.mean is not None:
