@@ -21,6 +21,15 @@ RELEASES = ("complete", "clock")
 MOST_DAYS = 1e9
 MONTH = 365.25 / 12
 """Days of a month, on average."""
+SPANS = {"": 1.0, "day": 1.0, "week": 7.0, "month": MONTH}
+
+
+def people_a_day(text: str) -> float:
+    """What 1.5, 10/week or 40/month comes to; a ValueError if it is none of these."""
+    number, _, unit = text.partition("/")
+    if unit.strip() not in SPANS:
+        raise ValueError(unit)
+    return float(number) / SPANS[unit.strip()]
 
 
 class Delay(NamedTuple):

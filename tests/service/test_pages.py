@@ -3,6 +3,7 @@
 import csv
 import html
 import io
+import re
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
@@ -15,6 +16,7 @@ from discreet import Trial, bet_se
 from discreet.reports.trial import trial_pictures
 from discreet.service import planner
 from discreet.service.pages import flow
+from discreet.service.pages.draft import read
 from discreet.service.scripts import script_hash
 from tests.support.visitors import Service, Visit, service
 
@@ -339,6 +341,7 @@ def test_a_trial_is_looked_at_and_started(place: Service) -> None:
         ("outcomes", "colours", "choose one of these"),
         ("sites", "Leeds\nLeeds", "the same name"),
         ("deadline", "soon", "number of days"),
+        ("accrual", "40/year", "10/week or 40/month"),
         ("question", "x" * 501, "one line"),
     ],
 )
@@ -352,6 +355,11 @@ def test_what_is_wrong_is_said_beside_the_field(
         beside = answer.text.partition(f'id="{field}-wrong"')[2].partition("</p>")[0]
         assert words.lower() in html.unescape(beside).lower()
     assert not place.home.store.names()
+
+
+def test_people_may_come_by_the_month() -> None:
+    assert read({"accrual": "7/week"})["accrual"] == 1.0
+    assert 1.3 < read({"accrual": "40/month"})["accrual"] < 1.33
 
 
 def test_numbers_are_in_their_own_units(place: Service) -> None:
@@ -395,6 +403,13 @@ def test_a_plan_answers_in_words_and_pictures(
     assert shown.status_code == 200
     assert "people on average" in shown.text
     assert "leaves room for bad luck" in shown.text
+    assert re.search(r'data-use="\d+" hidden>Use \d+ as the maximum<', shown.text)
+    half = visit.send("/new/plan", **form, accrual="40/month", delay="soon").text
+    assert "<li>Days until an outcome is known: this must be a number of days" in half
+    assert half.endswith(shown.text)
+    review = visit.send("/new", do="review", **{**GOOD, "difference": "60"}).text
+    assert "60 percentage points. The trial is designed for it, with the strategy bet-se." in review
+    assert "people on average" in review
     assert shown.text.count("<svg") == 2
     assert "style=" not in shown.text
     made: list[str] = []

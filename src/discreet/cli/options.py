@@ -206,13 +206,11 @@ class Rate(click.ParamType[float]):
         """The people of a day."""
         if isinstance(value, float):
             return value
-        from discreet.calendar import MONTH
+        from discreet.calendar import people_a_day
 
-        number, _, unit = str(value).partition("/")
         try:
-            days = {"": 1.0, "day": 1.0, "week": 7.0, "month": MONTH}[unit.strip()]
-            return float(number) / days
-        except (KeyError, ValueError):
+            return people_a_day(str(value))
+        except ValueError:
             self.fail(
                 f"{value!r} is not a number of people: give the people per day, such as 1.5, or "
                 "10/week or 40/month.",

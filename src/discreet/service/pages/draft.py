@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from discreet.calendar import people_a_day
 from discreet.errors import InvalidInputError
 from discreet.scale import NUMBERS, YES_NO
 from discreet.service.scripts import script_for
@@ -56,6 +57,30 @@ DEFAULTS: dict[str, str] = {
     "delay": "",
 }
 """Every field of the form, and what it says at first."""
+LABELS: dict[str, str] = {
+    "name": "Name of the trial",
+    "arms": "Arms",
+    "outcomes": "An outcome is",
+    "low": "Smallest outcome",
+    "high": "Largest outcome",
+    "direction": "Which is better",
+    "difference": "Difference worth finding",
+    "base": "About how many in 100 do well today",
+    "delta": "Wrong answers allowed, in 100 trials (δ)",
+    "max_people": "People at most",
+    "trust": "Who may see a person's outcome",
+    "question": "What each person is asked",
+    "epsilon": "How much a person's outcome may change what is seen (ε)",
+    "sites": "Sites",
+    "deadline": "Days until an outcome must be told",
+    "release": "Results are released",
+    "enrolment": "While a round waits for outcomes",
+    "people": "If somebody comes again",
+    "blinding": "Those who enrol people see",
+    "accrual": "People who come in a day, a week or a month",
+    "delay": "Days until an outcome is known",
+}
+"""What each field of the form is called."""
 CHOICES: dict[str, tuple[str, ...]] = {
     "outcomes": (YES_NO, NUMBERS),
     "direction": ("max", "min"),
@@ -71,6 +96,8 @@ FOR_THE_PLAN = (
     *("max_people", "deadline", "release", "enrolment", "accrual", "delay"),
 )
 """What the plan depends on."""
+FOR_DAYS = ("deadline", "release", "enrolment", "accrual", "delay")
+"""What only a plan in days depends on."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +117,11 @@ class Draft:
     def plannable(self) -> bool:
         """Whether a plan can be made."""
         return not any(name in self.wrong for name in FOR_THE_PLAN)
+
+    @property
+    def without_days(self) -> "Draft":
+        """The same, of which nobody has said how people come and answer."""
+        return Draft(self.said, self.wrong, {**self.values, **dict.fromkeys(FOR_DAYS)})
 
     @property
     def key(self) -> tuple[Any, ...]:
@@ -281,6 +313,21 @@ def _choice(name: str) -> Callable[[str], str]:
     return read_choice
 
 
+def _rate(text: str) -> float | None:
+    if not text:
+        return None
+    try:
+        found = people_a_day(text.replace(",", "."))
+    except ValueError:
+        found = math.nan
+    if not 0 < found < 1e6:
+        raise InvalidInputError(
+            "this must be a number of people above 0, such as 1.5, 10/week or 40/month, or be "
+            "left empty"
+        )
+    return found
+
+
 DAYS = "this must be a number of days above 0, such as 14, or be left empty"
 READERS: dict[str, Callable[[str], Any]] = {
     "name": _name,
@@ -297,7 +344,7 @@ READERS: dict[str, Callable[[str], Any]] = {
     "max_people": _most,
     "sites": _sites,
     "deadline": _number(1e-5, 36_600, DAYS, empty=True),
-    "accrual": _number(0, 1e6, "this must be a number above 0, or be left empty", empty=True),
+    "accrual": _rate,
     "delay": _number(-1e-9, 36_600, DAYS, empty=True),
     **{name: _choice(name) for name in CHOICES},
 }

@@ -13,10 +13,11 @@ from discreet.planning.reach import out_of_reach
 from discreet.reports.chances import few_right_words, price_words
 from discreet.reports.page import fragment
 from discreet.reports.plan import plan_sections
+from discreet.scale import YES_NO
 from discreet.service import planner
 from discreet.service.home import Home
 from discreet.service.pages.deskview import outcome_words
-from discreet.service.pages.draft import DEFAULTS, Draft, read
+from discreet.service.pages.draft import DEFAULTS, FOR_DAYS, LABELS, Draft, read
 from discreet.service.pages.frame import ENVIRONMENT, Look, address, look, send
 from discreet.service.pages.words import privacy_words
 from discreet.service.pictures import without_styles
@@ -51,7 +52,8 @@ def _shown(looking: Look, draft: Draft, fresh: bool = False, **more: Any) -> Res
     wrong = {} if fresh else draft.wrong
     known = {"plan": "", "refused": ""} | more
     status = 422 if wrong and not known["plan"] else 200
-    return looking.page("new.html", status, said=draft.said, wrong=wrong, **known)
+    about = {"said": draft.said, "wrong": wrong, "labels": LABELS}
+    return looking.page("new.html", status, **about, **known)
 
 
 async def _sent(looking: Look) -> Response:
@@ -90,32 +92,49 @@ def plan_fragment(draft: Draft) -> str:
     """The plan in words and pictures, as a part of a page."""
     wrong = {name: words for name, words in draft.wrong.items() if name not in LATER}
     template = ENVIRONMENT.get_template("plan.html")
+    known = {"plan": "", "wrong": wrong, "labels": LABELS, "waits": False, "lines": [], "room": 0}
+    if any(name not in FOR_DAYS for name in wrong):
+        return template.render(known)
     if wrong:
-        return template.render(plan="", wrong=wrong, waits=False, lines=[])
+        draft = draft.without_days
     if not planner.ready(PATIENCE, bool(draft.calendar)):
-        return template.render(plan="", wrong={}, waits=True, lines=[])
-    return FRAGMENTS.get(draft.key, lambda: _drawn(draft))
+        return template.render(known | {"wrong": {}, "waits": True})
+    drawn = FRAGMENTS.get(draft.key, lambda: _drawn(draft))
+    return template.render(known | {"days_wrong": True}) + drawn if wrong else drawn
 
 
 def _drawn(draft: Draft) -> str:
     template = ENVIRONMENT.get_template("plan.html")
     try:
-        found = planner.planned(
-            draft.key,
-            len(draft["arms"]),
-            draft.gap,
-            draft.base,
-            epsilons=[draft["epsilon"]],
-            delta=draft["delta"] / 100,
-            trust=draft["trust"],
-            max_people=draft["max_people"],
-            outcomes=draft["outcomes"],
-            **draft.calendar,
-        )
+        found = _planned(draft)
         drawn = without_styles(fragment(plan_sections(found, trial=False)[1:]))
     except DiscreetError as error:
-        return template.render(plan="", wrong={"": str(error)}, waits=False, lines=[])
-    return template.render(plan=Markup(drawn), wrong={}, waits=False, lines=plan_words(found))
+        known = {"plan": "", "wrong": {"": str(error)}, "labels": LABELS, "lines": [], "room": 0}
+        return template.render(known, waits=False)
+    room = room_of(found)
+    known = {"plan": Markup(drawn), "wrong": {}, "lines": plan_words(found), "room": room}
+    return template.render(known, waits=False)
+
+
+def _planned(draft: Draft) -> Plan:
+    return planner.planned(
+        draft.key,
+        len(draft["arms"]),
+        draft.gap,
+        draft.base,
+        epsilons=[draft["epsilon"]],
+        delta=draft["delta"] / 100,
+        trust=draft["trust"],
+        max_people=draft["max_people"],
+        outcomes=draft["outcomes"],
+        **draft.calendar,
+    )
+
+
+def room_of(found: Plan) -> int:
+    """A maximum of people that leaves room for bad luck; 0 if there is one already."""
+    most = found.per_epsilon[0].samples.q90
+    return 0 if found.max_people is not None or most is None else int(float(f"{1.5 * most:.2g}"))
 
 
 def plan_words(found: Plan) -> list[str]:
@@ -130,8 +149,7 @@ def plan_words(found: Plan) -> list[str]:
         )
     elif row.samples.q90 is not None:
         lines.append(f"Nine of ten such trials end within {people(row.samples.q90)} people.")
-    if found.max_people is None and row.samples.q90 is not None:
-        room = float(f"{1.5 * row.samples.q90:.2g}")
+    if room := room_of(found):
         lines.append(f"A maximum of {people(room)} people leaves room for bad luck.")
     if row.privacy_cost is not None:
         lines.append(
@@ -155,16 +173,26 @@ def plan_words(found: Plan) -> list[str]:
 async def _review(looking: Look, draft: Draft, refused: str = "") -> Response:
     protocol = draft.protocol
     warning = await looking.run(_warning, protocol)
+    expected = await looking.run(_expected, draft)
     return looking.page(
         "review.html",
         422 if refused else 200,
         said=draft.said,
         protocol=protocol,
         outcomes=outcome_words(protocol),
+        unit=" percentage points" if draft["outcomes"] == YES_NO else "",
+        expected=expected,
         promised=promised(protocol),
         warning=warning,
         refused=refused,
     )
+
+
+def _expected(draft: Draft) -> list[str]:
+    """How many people such trials take, if plans are quick by now."""
+    if not planner.ready(0.0, bool(draft.calendar)):
+        return []
+    return plan_words(_planned(draft))[:2]
 
 
 def promised(protocol: Protocol) -> list[tuple[str, str]]:

@@ -17,6 +17,7 @@ async function plan() {
     if (mine !== asked) return;
     shown.replaceChildren(...page.body.childNodes);
     news.textContent = shown.querySelector("li, p")?.textContent ?? "";
+    for (const button of shown.querySelectorAll("[data-use]")) button.hidden = false;
     const again = shown.querySelector("[data-again]");
     if (again) soon(1000 * Number(again.dataset.again));
   } catch {
@@ -46,6 +47,13 @@ function fit() {
 form.addEventListener("input", () => {
   fit();
   soon(PAUSE);
+});
+shown.addEventListener("click", (event) => {
+  const most = event.target.dataset?.use;
+  if (!most) return;
+  form.elements.max_people.value = most;
+  form.elements.max_people.focus();
+  soon(0);
 });
 document.getElementById("show-plan").hidden = true;
 fit();
