@@ -350,7 +350,7 @@ def test_data_of_bits_are_bernoulli_arms(name: str) -> None:
 
 
 def test_results_know_their_data(tmp_path: Path) -> None:
-    results = simulate(DATA, discreet.bet_se(0.2, 5), runs=3)
+    results = simulate(DATA, discreet.bet_se(0.2, 5, outcomes="numbers"), runs=3)
     results.save(tmp_path / "runs.parquet")
     loaded = Results.load(tmp_path / "runs.parquet")
     assert Instance.from_dict(loaded.spec["instance"]) == DATA
