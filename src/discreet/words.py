@@ -169,6 +169,19 @@ def price(value: float | None) -> str:
     return "–" if value is None else f"× {value:.3g}"
 
 
+def as_sure(value: float, ends: Sequence[float] | None, sign: str = "") -> str:
+    """A noisy number with as many digits as its interval supports."""
+    if ends is None or not ends[1] > ends[0]:
+        return f"{value:{sign}.4g}"
+    places = max(0, 1 - math.floor(math.log10(ends[1] - ends[0])))
+    return f"{round(value, places) + 0.0:{sign}.{places}f}"
+
+
+def interval_ends(ends: Sequence[float]) -> str:
+    """The ends of an interval."""
+    return f"{as_sure(ends[0], ends)} to {as_sure(ends[1], ends)}"
+
+
 def day_words(day: date | None) -> str:
     """A day, as plans say it."""
     return "–" if day is None else f"{day.day} {MONTHS[day.month - 1]} {day.year}"

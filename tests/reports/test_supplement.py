@@ -72,7 +72,7 @@ def test_differences_from_the_best_and_from_a_control(said: dict[str, Any]) -> N
         assert compared is not None
         (row,) = compared.rows
         low, high = row.interval
-        words = f"{name} {row.difference:+.4g} {low:.4g} to {high:.4g} {_p_value(row.p_value)}"
+        words = f"{name} {row.difference:+.2f} {low:.2f} to {high:.2f} {_p_value(row.p_value)}"
         assert words in page
     with pytest.raises(InvalidInputError, match="one of placebo, new drug; got 'aspirin'"):
         trial_page(said, "aspirin")

@@ -26,6 +26,7 @@ from discreet.strategies.parts import BLOCKS, COINS, SHUFFLED
 from discreet.trials.dealing import GUARANTEE
 from discreet.trials.protocol import CLOCK, COMPLETE, RELEASE
 from discreet.trials.verify import YOUNGER, check_transcript
+from discreet.words import as_sure
 
 EVIL = "<b>Ly&on</b>"
 Start = Callable[..., Trial]
@@ -123,6 +124,27 @@ def test_which_mean_an_interval_covers(kind: str, drifts: bool) -> None:
     words = interval_words({"guarantee": GUARANTEE[kind]}, "0.95")
     assert "the same for all people and does not change over time" in words
     assert ("the answer holds, but the intervals do not" in words) == drifts
+    arms = [{"name": "10 mg", "interval": [0.25, 0.68]}, {"name": "20 mg", "interval": [0.65, 1]}]
+    said = {"guarantee": GUARANTEE[kind], "arms": arms, "recommendation": "20 mg"}
+    assert "Intervals may overlap" in interval_words(said, "0.95")
+    arms[0]["interval"] = [0.25, 0.6]
+    assert "Intervals may overlap" not in interval_words(said, "0.95")
+
+
+@pytest.mark.parametrize(
+    ("value", "ends", "shown"),
+    [
+        (0.4625, (0.2546, 0.6771), "0.46"),
+        (0.4625, (0.4525, 0.4725), "0.463"),
+        (412.3, (381.2, 444.0), "412"),
+        (-0.001, (-0.2, 0.2), "0.00"),
+        (0.4625, None, "0.4625"),
+    ],
+)
+def test_a_noisy_number_has_the_digits_that_its_interval_supports(
+    value: float, ends: tuple[float, float] | None, shown: str
+) -> None:
+    assert as_sure(value, ends) == shown
 
 
 # --- pages ----------------------------------------------------------------------------

@@ -4,6 +4,7 @@ All of it is read off a status in plain types. Those of older transcripts lack n
 which then say nothing.
 """
 
+import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -126,7 +127,42 @@ def interval_words(status: Said, level: str) -> str:
         words += (
             " Where sites differ or outcomes drift, the answer holds, but the intervals do not."
         )
-    return words
+    return f"{words}{_overlap_words(status)}"
+
+
+def _overlap_words(status: Said) -> str:
+    """Why intervals that overlap do not contradict what was found, where they do."""
+    ends = {arm["name"]: arm["interval"] for arm in status.get("arms", ()) if arm["interval"]}
+    best = ends.pop(status.get("recommendation"), None)
+    if best is None or not any(low <= best[1] and best[0] <= high for low, high in ends.values()):
+        return ""
+    return (
+        " Intervals may overlap although an arm was dropped: the rule of the trial compares the "
+        "arms directly with each other, and the interval of each mean alone is wider."
+    )
+
+
+def answer_words(status: Said) -> str:
+    """The answer of a trial that has one, and how sure it is."""
+    named = f"The best arm is {status['recommendation']}."
+    if not status["correctness"].startswith("wrong with"):  # no rate, or one of arms near the best
+        return named
+    wrong = f"{status.get('error_rate') or status['delta']:.3g}"
+    return f"{named} This is wrong with probability at most {wrong}."
+
+
+def privacy_sentence(epsilon: float | None, words: str, gamma: float | None = None) -> str:
+    """What privacy means, in plain words first."""
+    if epsilon is None:
+        return words
+    factor = math.exp(min(epsilon, 100.0))
+    times = f"{factor:.3g}" if factor < 1e6 else "more than a million"
+    beside = "" if gamma is None else f", except for events of probability at most γ = {gamma:g}"
+    return (
+        "whatever one person's outcome was, everything that is shown would have been almost as "
+        f"likely with another outcome: the probability changes by a factor of at most {times} (ε "
+        f"= {epsilon:g}){beside}. In technical terms: {words}"
+    )
 
 
 def arm_notes(status: Said) -> dict[str, str]:

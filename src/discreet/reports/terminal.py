@@ -23,8 +23,10 @@ from discreet.reports.conduct import (
 )
 from discreet.reports.past import past_notes, past_words, units_of
 from discreet.words import (
+    as_sure,
     correctness_words,
     full_people,
+    interval_ends,
     known,
     lead_words,
     listed,
@@ -290,7 +292,13 @@ def _show_arms(found: "Status", said: dict[str, Any]) -> None:
         return
     heads = ["arm", "people", "behind the mean", "private mean"]
     rows = [
-        [arm.name, str(arm.pulls), str(arm.count), known(arm.mean, ".4g")] for arm in found.arms
+        [
+            arm.name,
+            str(arm.pulls),
+            str(arm.count),
+            "–" if arm.mean is None else as_sure(arm.mean, arm.interval),
+        ]
+        for arm in found.arms
     ]
     level = f"{1 - found.delta:.4g}"
     bounded = any(arm.interval for arm in found.arms)
@@ -298,7 +306,7 @@ def _show_arms(found: "Status", said: dict[str, Any]) -> None:
         heads.append(f"{level} interval")
         for row, arm in zip(rows, found.arms, strict=True):
             ends = arm.interval
-            row.append("–" if ends is None else f"{ends[0]:.4g} to {ends[1]:.4g}")
+            row.append("–" if ends is None else interval_ends(ends))
     show_grid(heads, rows, left=["arm"])
     if bounded:
         say(interval_words(said, level))

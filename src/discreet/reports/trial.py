@@ -3,7 +3,7 @@ published. What whoever publishes adds to it (dates, people assessed) is marked 
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,11 +15,13 @@ from discreet.reports.conduct import (
     ACT_WORDS,
     PAUSED,
     act_rows,
+    answer_words,
     arm_notes,
     end_words,
     flow_words,
     interval_words,
     left_words,
+    privacy_sentence,
     promises,
 )
 from discreet.reports.course import Course
@@ -47,7 +49,7 @@ from discreet.trials.record import BROKEN
 from discreet.trials.status import Verification
 from discreet.trials.verify import check_transcript, read_transcript
 from discreet.validate import check_whole
-from discreet.words import correctness_words, lead_words
+from discreet.words import as_sure, correctness_words, interval_ends, lead_words
 
 MADE_OF = "Made of the trial's public transcript, and of nothing else."
 MADE_OF_MORE = (
@@ -190,7 +192,7 @@ def _found(status: dict[str, Any]) -> list[str]:
         stands = PAUSED if status.get("paused") else "goes on"
         return [f"The trial {stands}.", flow_words(status), *left]
     if status["conclusive"]:
-        return [f"The best arm is {status['recommendation']}.", people, *left]
+        return [answer_words(status), people, *left]
     best = status["recommendation"]
     found = [f"The trial {end_words(status)} without a conclusion.", people]
     found.append(
@@ -209,13 +211,13 @@ def _arms(status: dict[str, Any], compared: Compared | None) -> Table:
     )
     rows = []
     for arm in status["arms"]:
-        mean = "–" if arm["mean"] is None else f"{arm['mean']:.4g}"
+        mean = "–" if arm["mean"] is None else as_sure(arm["mean"], arm["interval"])
         rows.append([arm["name"], str(arm["pulls"]), str(arm["count"]), mean])
     if any(arm["interval"] for arm in status["arms"]):
         head.append(f"{_percent(1 - status['delta'])} interval")
         words += f" {interval_words(status, level)}"
         for row, arm in zip(rows, status["arms"], strict=True):
-            row.append("–" if arm["interval"] is None else _range(arm["interval"]))
+            row.append("–" if arm["interval"] is None else interval_ends(arm["interval"]))
     if compared and any(value is not None for value in compared.best):
         head.append('p-value of "is the best"')
         words += (
@@ -229,11 +231,10 @@ def _arms(status: dict[str, Any], compared: Compared | None) -> Table:
         head.append("note")
         for row in rows:
             row.append(notes.get(row[0], ""))
+    mark = "best" if status["conclusive"] else "best so far"
+    for row in rows:
+        row[0] += f" ({mark})" if row[0] == status["recommendation"] else ""
     return Table(head, rows, words)
-
-
-def _range(ends: Sequence[float]) -> str:
-    return f"{ends[0]:.4g} to {ends[1]:.4g}"
 
 
 def _percent(share: float) -> str:
@@ -267,7 +268,12 @@ def _differences(status: dict[str, Any], compared: Compared, said: dict[str, Any
     level = _percent(compared.level)
     head = ("arm", "difference", f"{level} interval", "p-value")
     rows = [
-        [names[row.arm], f"{row.difference:+.4g}", _range(row.interval), _p_value(row.p_value)]
+        [
+            names[row.arm],
+            as_sure(row.difference, row.interval, "+"),
+            interval_ends(row.interval),
+            _p_value(row.p_value),
+        ]
         for row in compared.rows
     ]
     reference = names[compared.reference]
@@ -347,7 +353,8 @@ def _promises(transcript: dict[str, Any], course: Course) -> list[str]:
         if one[level]
     ]
     met = status["conclusive"] or not status["stopped"]
-    found = [f"Privacy: {status['privacy']}."]
+    kept = privacy_sentence(strategy["epsilon"], status["privacy"], strategy["gamma"])
+    found = [f"Privacy: {kept}."]
     rate = correctness_words(status["correctness"], _scale(transcript["protocol"]))
     found += [f"Error rate: {rate}."] if met else []
     found += [f"{title}: {words}." for title, words in promises(status, met)]

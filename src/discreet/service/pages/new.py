@@ -11,6 +11,7 @@ from discreet.errors import DiscreetError, InvalidInputError
 from discreet.planning.plan import Plan
 from discreet.planning.reach import out_of_reach
 from discreet.reports.chances import few_right_words, price_words
+from discreet.reports.conduct import privacy_sentence
 from discreet.reports.page import fragment
 from discreet.reports.plan import plan_sections
 from discreet.scale import YES_NO
@@ -19,7 +20,6 @@ from discreet.service.home import Home
 from discreet.service.pages.deskview import outcome_words
 from discreet.service.pages.draft import DEFAULTS, FOR_DAYS, LABELS, Draft, read
 from discreet.service.pages.frame import ENVIRONMENT, Look, address, look, send
-from discreet.service.pages.words import privacy_words
 from discreet.service.pictures import without_styles
 from discreet.service.remember import Remembered
 from discreet.service.routes import Route
@@ -200,7 +200,7 @@ def promised(protocol: Protocol) -> list[tuple[str, str]]:
     strategy = protocol.strategy
     assigned = assignment_words(strategy, protocol.dealing)
     found = [
-        ("Privacy", privacy_words(strategy.epsilon, strategy.privacy, strategy.gamma)),
+        ("Privacy", privacy_sentence(strategy.epsilon, strategy.privacy, strategy.gamma)),
         ("Error rate", correctness_words(strategy.correctness, protocol.scale)),
         ("What the answer means", GUARANTEE.get(protocol.dealing, "")),
         ("Assignment", assigned),

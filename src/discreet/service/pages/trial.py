@@ -12,6 +12,7 @@ from discreet.reports.conduct import (
     arm_notes,
     interval_words,
     left_words,
+    privacy_sentence,
     promises,
     site_rows,
 )
@@ -28,7 +29,6 @@ from discreet.service.pages.words import (
     event_words,
     evidence_words,
     known_words,
-    privacy_words,
     state_words,
     waits_words,
 )
@@ -38,7 +38,7 @@ from discreet.trials.chain import Event
 from discreet.trials.protocol import BLINDING
 from discreet.trials.status import Status
 from discreet.trials.trial import Trial
-from discreet.words import correctness_words, lead_words
+from discreet.words import as_sure, correctness_words, interval_ends, lead_words
 
 EVENTS = 20
 """Lines of the record on a page."""
@@ -141,6 +141,8 @@ def _arms(home: Home, said: Mapping[str, Any], trial: Trial) -> dict[str, Any]:
         "intervals": interval_words(said, level) if intervals else "",
         "outcomes": outcome_words(protocol),
         "leads": leads,
+        "as_sure": as_sure,
+        "interval_ends": interval_ends,
         "span": span,
         "evident": any(share is not None for share in known),
         "picture": key if said["releases"] else "",
@@ -156,7 +158,7 @@ def _bar(arm: Mapping[str, Any], low: float, high: float) -> Bar | None:
 
 def _promised(said: Mapping[str, Any], trial: Trial) -> list[tuple[str, str]]:
     return [
-        ("Privacy", privacy_words(said["epsilon"], said["privacy"], said["gamma"])),
+        ("Privacy", privacy_sentence(said["epsilon"], said["privacy"], said["gamma"])),
         ("Error rate", correctness_words(said["correctness"], trial.protocol.scale)),
         *promises(said),
         ("Missing outcomes", said["missing"]),

@@ -2,7 +2,6 @@
 plain types.
 """
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -33,20 +32,6 @@ def when(seconds: float | None) -> str:
     if seconds is None:
         return "never"
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
-
-
-def privacy_words(epsilon: float | None, words: str, gamma: float | None = None) -> str:
-    """What privacy means, in plain words first."""
-    if epsilon is None:
-        return words
-    factor = math.exp(min(epsilon, 100.0))
-    times = f"{factor:.3g}" if factor < 1e6 else "more than a million"
-    beside = "" if gamma is None else f", except for events of probability at most γ = {gamma:g}"
-    return (
-        "whatever one person's outcome was, everything that is shown would have been almost as "
-        f"likely with another outcome: the probability changes by a factor of at most {times} (ε "
-        f"= {epsilon:g}){beside}. In technical terms: {words}"
-    )
 
 
 def state_words(status: Said) -> str:
