@@ -10,7 +10,9 @@ from click.testing import CliRunner
 
 from discreet import Bernoulli, Delay, InvalidInputError, bet_se, plan, simulate
 from discreet.cli import main
+from discreet.cli.data import Arms
 from discreet.cli.options import Rate
+from discreet.cli.plan import _read_gap
 from discreet.planning.ways import day_after
 from discreet.reports.chances import few_right_words, price_words
 from discreet.reports.days import slower_words
@@ -81,6 +83,14 @@ def test_what_is_no_calendar(options: list[str], words: str) -> None:
     assert words in result.stderr
     with pytest.raises(InvalidInputError, match="start must be a day"):
         plan(ARMS, 1.0, 0.1, accrual=2, start=datetime(2027, 3, 1))
+
+
+def test_arms_with_a_gap_may_have_names() -> None:
+    known = {"means": None, "benchmark": None, "names": "10 mg, 20 mg"}
+    shapes = _read_gap(2, 0.1, 0.5, Arms(known, None, {})).shapes
+    assert {shape.names for shape in shapes.values()} == {("10 mg", "20 mg")}
+    with pytest.raises(InvalidInputError, match="either --means"):
+        _read_gap(2, 0.1, 0.5, Arms({**known, "means": (0.1, 0.2)}, None, {}))
 
 
 def test_an_end_beyond_the_calendar_is_unknown() -> None:

@@ -132,7 +132,7 @@ def plan(
     if arms is None and gap is None and base is None:
         scenarios = read_arms(known, " or as --arms 5 --gap 0.1 --base 0.5")
     else:
-        scenarios = _read_gap(arms, gap, base, known.any)
+        scenarios = _read_gap(arms, gap, base, known)
     options |= take_calendar(options) | {"start": start and start.date()}
     chosen = None if strategies is None else [name.strip() for name in strategies.split(",")]
     check_report(html, pdf)
@@ -174,16 +174,23 @@ def with_ranges(found: "Plan", arms: Arms) -> "Plan":
 
 
 def _read_gap(
-    arms: int | None, gap: float | None, base: float | None, instance: bool
+    arms: int | None, gap: float | None, base: float | None, known: Arms
 ) -> "GapScenarios":
     """The scenarios that --arms, --gap and --base describe, if no instance is given as
-    well.
+    well; --names are the names of their arms.
     """
+    from discreet.instance import Bernoulli
     from discreet.planning.scenarios import gap_scenarios
 
-    if instance or arms is None or gap is None:
+    names = known.known["names"]
+    unnamed = replace(known, known={**known.known, "names": None})
+    if unnamed.any or arms is None or gap is None:
         raise InvalidInputError(
-            "give either --means, --instance or --data, or else --arms and --gap (and --base), "
-            "without --names"
+            "give either --means, --instance or --data, or else --arms and --gap (and --base)"
         )
-    return gap_scenarios(arms, gap, 0.5 if base is None else base)
+    found = gap_scenarios(arms, gap, 0.5 if base is None else base)
+    if not names:
+        return found
+    called = [name.strip() for name in names.split(",")]
+    shapes = {words: Bernoulli(shape.means, called) for words, shape in found.shapes.items()}
+    return replace(found, shapes=shapes)
