@@ -141,7 +141,7 @@ def test_a_study_from_end_to_end(tmp_path: Path) -> None:
     ):
         assert words in page
     assert "http://" not in page.replace("http://www.w3.org/", "")
-    assert len(found.files) == 2 * 2 * (3 + 2)
+    assert len(found.files) == 3 * 2 * (3 + 2)
     assert all((tmp_path / "new" / name).stat().st_size > 1000 for name in found.files)
     json.dumps(found.to_dict(), allow_nan=False)
 
