@@ -29,6 +29,7 @@ from discreet import (
     ttucb,
 )
 from discreet.reports import charts
+from discreet.reports.charts.style import strategy_styles
 from discreet.simulation.paths import run_path
 
 ARMS = Bernoulli((0.8, 0.5, 0.3), ("A < B", "b & c", "third"))
@@ -79,6 +80,35 @@ def test_samples_by_epsilon() -> None:
     assert medians.curves[0].low == (2500.0, 500.0, 400.0)
     assert medians.switch is None
     assert medians.bound == ()
+
+
+def test_rows_that_differ_in_more_than_epsilon_are_lines_of_their_own() -> None:
+    usual = [{**row, "instance": "mu4", "threshold": "proved"} for row in rows()]
+    table = [*usual, *({**row, "threshold": "empirical"} for row in usual)]
+    for options in ("scale = 1, code = a", "scale = 2, code = a"):
+        own = {"strategy": "mine", "options": options, "correctness": "no guarantee of ours: own"}
+        table += [{**row, **own} for row in usual[:7:3]]
+    data = charts.samples_by_epsilon(table)
+    labels = [curve.label for curve in data.curves]
+    assert {"AdaP-TT (proved)", "AdaP-TT (empirical)", "TTUCB (no privacy, empirical)"} < {*labels}
+    assert labels[-2:] == ["mine (scale = 1, no proof)", "mine (scale = 2, no proof)"]
+    assert all(curve.epsilon == (0.1, 1.0, 10.0) for curve in data.curves)
+    figure = charts.draw_samples_by_epsilon(data)
+    styles = strategy_styles([curve.strategy for curve in data.curves])
+    assert len({(look["color"], look["ls"], look["marker"]) for look in styles}) == len(labels)
+    assert "no guarantee of ours" in written(charts.render(figure).decode())
+    with pytest.raises(InvalidInputError, match="rows are of mu4, mu5"):
+        charts.samples_by_epsilon([*usual, {**usual[0], "instance": "mu5"}])
+    with pytest.raises(InvalidInputError, match="two rows of bet-se have the same"):
+        charts.samples_by_epsilon([*usual, usual[0]])
+
+
+def test_a_strategy_that_is_not_ours_has_a_colour_of_its_own() -> None:
+    table = [{**row, "strategy": name} for row in rows()[:7:3] for name in ("one", "two", "bet-se")]
+    figure = charts.draw_samples_by_epsilon(charts.samples_by_epsilon(table))
+    colours = {line.get_color() for line in figure.axes[0].lines if line.get_zorder() == 3}
+    assert len(colours) == 3
+    assert "#6b6b6b" not in colours
 
 
 def test_the_local_bound_is_the_larger_one() -> None:

@@ -407,7 +407,7 @@ class TestLabel:
         terminal.show_sweep(rows, "folder")
         assert LABEL in capsys.readouterr().out.lower()
         drawn = charts.samples_by_epsilon(rows)
-        assert [LABEL in curve.label for curve in drawn.curves] == [True, False]
+        assert [curve.label for curve in drawn.curves] == ["noisy (no proof)", "bet-se"]
 
     def test_a_picture(self) -> None:
         results = simulate(EASY, UNIFORM, runs=5)
@@ -455,7 +455,7 @@ class TestStudy:
         assert first != second
         run_study(first, tmp_path / "folder")
         with pytest.raises(
-            InvalidInputError, match=r"mine, .*code = \w{8} is new; the strategy mine, .*is gone"
+            InvalidInputError, match=r"another study \(the code of Mine changed \(\w{8} → \w{8}\)\)"
         ):
             run_study(second, tmp_path / "folder")
         other = Study({"easy": EASY}, [versions[0].with_(delta=0.2)], runs=2, max_samples=9)

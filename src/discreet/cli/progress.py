@@ -4,6 +4,7 @@ line.
 
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING
@@ -25,6 +26,8 @@ KERNEL = "JPY_PARENT_PID"
 """Set for whatever a notebook's kernel starts."""
 PATIENCE = 1.0
 """Seconds of work before a bar is shown."""
+INTERVAL = 30.0
+"""Seconds between two lines where nobody watches a bar."""
 
 
 def tell(words: str) -> None:
@@ -115,15 +118,30 @@ def _compiling_told(console: "Console") -> AbstractContextManager[None]:
     return hearing(lambda: console.print(COMPILING))
 
 
+def _lines() -> Callable[["Step"], None]:
+    """How far a study is, in a line every half minute."""
+    last = time.monotonic()
+
+    def show(step: "Step") -> None:
+        nonlocal last
+        if time.monotonic() - last >= INTERVAL:
+            last = time.monotonic()
+            tell(f"{step.done:,} of {step.total:,} runs are done; now {step.cell}")
+
+    return show
+
+
 @contextmanager
-def sweep_bar() -> Iterator[Callable[["Step"], None] | None]:
-    """Two bars, for all cells and for the one at work, if a person is watching."""
+def sweep_bar() -> Iterator[Callable[["Step"], None]]:
+    """Two bars, for all cells and for the one at work, if a person is watching; else a
+    line now and then.
+    """
     from rich.markup import escape
     from rich.progress import Progress as Bars
 
     console = terminal()
     if not console.is_terminal:
-        yield None
+        yield _lines()
         return
     bars = Bars(console=console, transient=True)
     everything: list[TaskID] = []

@@ -258,7 +258,9 @@ class Strategy:
         for part in (self.threshold, self.bonus, self.grid):
             if not isinstance(part, str):
                 raise InvalidInputError(
-                    f"{part.name!r} is a Python function and cannot be saved as data"
+                    f"{part.name!r} is a Python function and cannot be saved as data, which "
+                    "studies and trials need: simulate and plan take it, and a study takes an "
+                    "OwnStrategy"
                 )
         return _said(asdict(self))
 

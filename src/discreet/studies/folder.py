@@ -299,17 +299,27 @@ def _differences(there: dict[str, Any], here: dict[str, Any]) -> Iterator[str]:
         if before != now:
             what = "is new" if before is None else "is gone" if now is None else "has other arms"
             yield f"the instance {name!r} {what}"
-    for strategy in here["strategies"]:
-        if strategy not in there["strategies"]:
-            yield f"the strategy {_words(strategy)} is new"
-    for strategy in there["strategies"]:
-        if strategy not in here["strategies"]:
-            yield f"the strategy {_words(strategy)} is gone"
+    new = [strategy for strategy in here["strategies"] if strategy not in there["strategies"]]
+    gone = [strategy for strategy in there["strategies"] if strategy not in here["strategies"]]
+    changed = [(old, now) for old in gone for now in new if _same_but_code(old, now)]
+    yield from dict.fromkeys(
+        f"the code of {now['class']} changed ({old['code'][:8]} → {now['code'][:8]})"
+        for old, now in changed
+    )
+    for strategies, what in ((new, "new"), (gone, "gone")):
+        for strategy in strategies:
+            if not any(strategy in pair for pair in changed):
+                yield f"the strategy {_words(strategy)} is {what}"
     for key in ("seed", "max_samples", "calendar"):
         if there.get(key) != here.get(key):
             yield f"{key} was {there.get(key)} and is {here.get(key)}"
     if here["runs"] < there["runs"]:
         yield f"runs were {there['runs']} and are {here['runs']}: they may become more, not fewer"
+
+
+def _same_but_code(old: dict[str, Any], now: dict[str, Any]) -> bool:
+    """Whether two strategies of one's own differ in the text of the class alone."""
+    return "class" in old and {**old, "code": now.get("code")} == now
 
 
 def _words(identity: dict[str, Any]) -> str:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 DELTA = 0.01
+"""δ of the paper's experiments."""
 SEED = 1
 GLOBAL = (0.001, 0.005, 0.01, 0.05, *(i / 10 for i in range(1, 11)), 10.0, 100.0, 1000.0)
 LOCAL = (0.01, 0.05, *(i / 10 for i in range(1, 11)), 10.0, 100.0)
@@ -257,7 +258,8 @@ def run_paper(
     studies = scope.studies()
     prepare(folder, studies)
     if say is not None:
-        cells = sum(len(study.cells) for study in studies.values())
+        authors = len(scope.instances) * len(scope.levels.get("global", ()))
+        cells = sum(len(study.cells) for study in studies.values()) + authors
         say(
             f"{cells} cells of {scope.runs} runs: {', '.join(scope.instances)}, δ = {DELTA:g}, in "
             f"{folder}"

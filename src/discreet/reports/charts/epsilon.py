@@ -22,25 +22,33 @@ from discreet.reports.charts.style import (
     open_frame,
     powers_of_ten,
     short_numbers,
-    strategy_style,
+    strategy_styles,
     styled,
+    write_foot,
     write_title,
 )
 from discreet.scale import YES_NO
 from discreet.validate import quoted
-from discreet.words import NO_GUARANTEE, shown_name
+from discreet.words import NO_GUARANTEE, listed, shown_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 SCALES = ("log-log", "log-linear")
+APART = ("threshold", "options", "delta")
+"""Columns of a study's table that tell lines of one strategy apart; other samplings and
+trust are among the options.
+"""
+NO_PROOF = "no proof"
+"""Short for `NO_GUARANTEE`, which stands under the picture."""
+Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Curve:
     """One strategy's samples at each ε; NaN where no run stopped. `unstopped` is a
-    share of the runs.
+    share of the runs; `proved` is False where nothing is guaranteed.
     """
 
     strategy: str
@@ -50,6 +58,7 @@ class Curve:
     low: tuple[float, ...]
     high: tuple[float, ...]
     unstopped: tuple[float, ...]
+    proved: bool = True
 
 
 @dataclass(frozen=True)
@@ -97,7 +106,7 @@ def bound_curve(
 
 
 def samples_by_epsilon(
-    rows: Iterable[Mapping[str, Any]],
+    rows: Iterable[Row],
     instance: Instance | None = None,
     trust: str = "global",
     statistic: str = "mean",
@@ -107,10 +116,12 @@ def samples_by_epsilon(
     """From a study's rows of one instance (strategy, epsilon, runs, unstopped, mean,
     std, median, …).
 
-    A row without an epsilon (no privacy) becomes a level line. `statistic` is `mean`,
-    with a band of one standard deviation, or `median`, with one from the 10 % to the 90
-    % quantile (q10, q90). With an instance its lower bound and the switch of regimes
-    are added; a `bound` computed before is taken as it is.
+    A row without an epsilon (no privacy) becomes a level line. Rows of one strategy
+    that differ in threshold, options or δ become lines of their own.
+
+    `statistic` is `mean`, with a band of one standard deviation, or `median`, with one
+    from the 10 % to the 90 % quantile (q10, q90). With an instance its lower bound and
+    the switch of regimes are added; a `bound` computed before is taken as it is.
     """
     if statistic not in ("mean", "median"):
         raise InvalidInputError(f"statistic must be mean or median; got {quoted(statistic)}")
@@ -118,34 +129,77 @@ def samples_by_epsilon(
     levels = sorted({float(row["epsilon"]) for row in table if row["epsilon"] is not None})
     if not levels:
         raise InvalidInputError("there is nothing to draw: no row has an epsilon")
-    names = dict.fromkeys(str(row["strategy"]) for row in table)
-    curves = tuple(_curve(table, name, levels, statistic) for name in names)
+    _check_instance(table)
+    curves = _curves(table, levels, statistic)
     switch = None
     if instance is not None:
         if instance.outcomes == YES_NO:
             switch = theory.switch_epsilon(instance.as_bernoulli(), trust)
         if bound is None:
-            bound = bound_curve(instance, levels, float(table[0]["delta"]), trust)
+            deltas = [float(row["delta"]) for row in table]
+            bound = bound_curve(instance, levels, max(deltas), trust)
     return EpsilonData(title, statistic, curves, bound or (), switch)
 
 
+def _check_instance(table: Sequence[Row]) -> None:
+    names = list(dict.fromkeys(str(row["instance"]) for row in table if "instance" in row))
+    if len(names) > 1:
+        raise InvalidInputError(
+            f"a picture shows one instance, and these rows are of {listed(names)}: give the rows "
+            "of one, and draw a picture for each"
+        )
+
+
+def _curves(table: Sequence[Row], levels: Sequence[float], statistic: str) -> tuple[Curve, ...]:
+    """A line for all rows that differ in ε alone."""
+    lines: dict[tuple[Any, ...], list[Row]] = {}
+    for row in table:
+        parts = (row["epsilon"] is None, *(row.get(name) for name in APART))
+        lines.setdefault((str(row["strategy"]), *parts), []).append(row)
+    found = []
+    for (name, *_), mine in lines.items():
+        if len({row["epsilon"] for row in mine}) < len(mine):
+            raise InvalidInputError(
+                f"two rows of {name} have the same ε, threshold, options and δ: give the rows of "
+                "one study"
+            )
+        others = [_told(line[0]) for key, line in lines.items() if key[0] == name]
+        found.append(_curve(mine, others, levels, statistic))
+    return tuple(found)
+
+
+def _told(row: Row) -> list[str]:
+    """What may tell a row from others of its strategy."""
+    delta = [f"δ = {row['delta']:g}"] if "delta" in row else []
+    options = str(row.get("options") or "").split(", ")
+    return [str(row.get("threshold") or ""), *delta, *options]
+
+
 def _curve(
-    table: Sequence[Mapping[str, Any]], strategy: str, levels: Sequence[float], statistic: str
+    rows: Sequence[Row], others: Sequence[list[str]], levels: Sequence[float], statistic: str
 ) -> Curve:
-    """The rows of one strategy, ordered by ε."""
-    mine = [row for row in table if row["strategy"] == strategy]
-    if any(row["epsilon"] is None for row in mine):
-        mine = [{**mine[0], "epsilon": level} for level in levels]
-    mine.sort(key=lambda row: float(row["epsilon"]))
-    label = shown_name(strategy) + (" (no privacy)" if strategy.startswith("ttucb") else "")
-    label += (
-        f" ({NO_GUARANTEE})" if str(mine[0].get("correctness")).startswith(NO_GUARANTEE) else ""
-    )
-    columns = zip(*(_spread(row, statistic) for row in mine), strict=True)
-    return Curve(strategy, label, *(tuple(column) for column in columns))
+    """One line, ordered by ε; its label says what not all `others` of the strategy
+    have.
+    """
+    first = rows[0]
+    strategy = str(first["strategy"])
+    proved = not str(first.get("correctness")).startswith(NO_GUARANTEE)
+    free = first.get("trust") == "none" or strategy.startswith("ttucb")
+    apart = [words for words in _told(first) if not all(words in other for other in others)]
+    words = [
+        *(["no privacy"] if free else []),
+        *(each for each in apart if each and each != "trust = none"),
+        *([] if proved else [NO_PROOF]),
+    ]
+    if first["epsilon"] is None:
+        rows = [{**first, "epsilon": level} for level in levels]
+    spreads = sorted((_spread(row, statistic) for row in rows), key=lambda each: each.epsilon)
+    epsilon, middle, low, high, unstopped = zip(*spreads, strict=True)
+    label = shown_name(strategy) + (f" ({', '.join(words)})" if words else "")
+    return Curve(strategy, label, epsilon, middle, low, high, unstopped, proved)
 
 
-def _spread(row: Mapping[str, Any], statistic: str) -> Spread:
+def _spread(row: Row, statistic: str) -> Spread:
     def number(key: str) -> float:
         return math.nan if row[key] is None else float(row[key])
 
@@ -201,10 +255,14 @@ def draw_samples_by_epsilon(
     axes.set(xscale="log", yscale="log" if log else "linear", ylim=(floor, top))
     _epsilon_limits(axes, data)
     ends = _draw_bound(axes, data, floor)
-    ends += [_draw_curve(axes, curve, floor) for curve in data.curves]
+    styles = strategy_styles([curve.strategy for curve in data.curves])
+    for curve, style in zip(data.curves, styles, strict=True):
+        ends.append(_draw_curve(axes, curve, style, floor))
     _samples_axis(axes, data.statistic, log)
     _epsilon_axis(axes)
     write_title(figure, data.title, note)
+    if not all(curve.proved for curve in data.curves):
+        write_foot(figure, f"{NO_PROOF}: {NO_GUARANTEE} that its error rate holds")
     label_ends(axes, ends, log)
     return figure
 
@@ -231,9 +289,8 @@ def _draw_bound(axes: "Axes", data: EpsilonData, floor: float) -> list[End]:
     return [End("lower bound", float(y[-1]), BLACK)]
 
 
-def _draw_curve(axes: "Axes", curve: Curve, floor: float) -> End:
+def _draw_curve(axes: "Axes", curve: Curve, style: dict[str, Any], floor: float) -> End:
     """Draw the band, the line and its marks; where the line ends."""
-    style = strategy_style(curve.strategy)
     color = style["color"]
     marker = style.pop("marker")
     x = np.array(curve.epsilon)

@@ -14,7 +14,7 @@ from discreet.reports.charts.style import (
     label_ends,
     new_figure,
     open_frame,
-    strategy_style,
+    strategy_styles,
     styled,
     write_title,
 )
@@ -68,8 +68,8 @@ def draw_lines(data: Lines) -> "Figure":
     scales = {True: "log", False: "linear"}
     axes.set(xscale=scales[data.log_across], yscale=scales[data.log_up])
     ends = list[End]()
-    for line in data.lines:
-        style = strategy_style(line.strategy)
+    styles = strategy_styles([line.strategy for line in data.lines])
+    for line, style in zip(data.lines, styles, strict=True):
         if line.look is not None:
             look = arm_look(line.look)
             style |= {"color": look.color, "ls": look.pattern, "marker": look.marker}

@@ -11,6 +11,7 @@ import io
 import math
 import threading
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
@@ -47,10 +48,11 @@ STRATEGIES: dict[str, dict[str, Any]] = {
     "ctb-tt": {"color": "#aa4480", "ls": DASH, "marker": "v"},
     "gauss-tt": {"color": "#8a5a00", "ls": DOT, "marker": "P"},
 }
-OTHER: dict[str, Any] = {"color": GREY, "ls": DASH_DOT, "marker": "*"}
 COLORS = (BLACK, BLUE, "#d55e00", "#007a5a", "#aa4480", "#8a5a00", GREY)
 PATTERNS: tuple[Any, ...] = ("-", DASH, DOT, DASH_DOT, FINE)
 MARKERS = ("o", "D", "s", "^", "v", "P", "X")
+OTHER_MARKERS = ("*", "X", "h", "<", ">", "p")
+"""Of strategies that are not ours."""
 WIDTH = 3.6
 """Of every picture, in inches: a column of a journal. On a phone, 350 px wide, the
 smallest type then has 12 px, and no picture needs a layout of its own there.
@@ -161,9 +163,32 @@ def render(figure: "Figure", kind: str = "svg", dpi: int = 160) -> bytes:
 # --- lines ----------------------------------------------------------------------------
 
 
-def strategy_style(strategy: str) -> dict[str, Any]:
-    """Line and marks of a strategy, the same in every picture."""
-    return {"lw": 1.4, "ms": 4.5, **STRATEGIES.get(strategy, OTHER)}
+def strategy_styles(strategies: Sequence[str]) -> list[dict[str, Any]]:
+    """Line and marks of each line of a picture. A strategy of ours has the same in
+    every picture, any other a colour that is left; more lines of one strategy have its
+    colour, with other patterns and marks.
+    """
+    known = {name: STRATEGIES[name] for name in strategies if name in STRATEGIES}
+    taken = {GREY, *(style["color"] for style in known.values())}
+    colors = [color for color in COLORS if color not in taken] or COLORS
+    others = [name for name in dict.fromkeys(strategies) if name not in known]
+    for i, name in enumerate(others):
+        pattern, marker = PATTERNS[(i + 3) % len(PATTERNS)], OTHER_MARKERS[i % len(OTHER_MARKERS)]
+        known[name] = {"color": colors[i % len(colors)], "ls": pattern, "marker": marker}
+    found, lines = list[dict[str, Any]](), Counter[str]()
+    for name in strategies:
+        found.append({"lw": 1.4, "ms": 4.5, **_varied(known[name], lines[name])})
+        lines[name] += 1
+    return found
+
+
+def _varied(style: dict[str, Any], line: int) -> dict[str, Any]:
+    """The style of a strategy's line of that number, the first of which is 0."""
+    if line == 0:
+        return style
+    pattern = PATTERNS[(PATTERNS.index(style["ls"]) + line) % len(PATTERNS)]
+    marks = [marker for marker in MARKERS if marker != style["marker"]]
+    return {**style, "ls": pattern, "marker": marks[(line - 1) % len(marks)]}
 
 
 def arm_look(arm: int) -> Look:
@@ -284,6 +309,14 @@ def write_title(figure: "Figure", *lines: str) -> None:
     words = "\n".join(fold(line, 0.97 * 72 * WIDTH, TITLE) for line in lines if line)
     if words:
         figure.suptitle(words, x=0.01, ha="left", fontsize=TITLE)
+
+
+def write_foot(figure: "Figure", words: str) -> None:
+    """A sentence in grey under the picture, which grows by as much."""
+    folded = fold(words, 0.97 * 72 * WIDTH, TYPE)
+    height = figure.get_size_inches()[1] + (folded.count("\n") + 1) * 1.35 * TYPE / 72
+    figure.set_size_inches(WIDTH, height)
+    figure.supxlabel(folded, x=0.01, ha="left", fontsize=TYPE, color=GREY)
 
 
 # --- axes -----------------------------------------------------------------------------
