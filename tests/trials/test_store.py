@@ -679,7 +679,9 @@ def test_postgresql_locks_one_trial_only(
         session.look()
         other.ask(1)
         same.status()
-        with pytest.raises(StoreError, match="somebody else is using it: try again; nothing was changed"):
+        with pytest.raises(
+            StoreError, match="somebody else is using it: try again; nothing was changed"
+        ):
             same.ask(1)
     assert same.ask(1).assignments
 
