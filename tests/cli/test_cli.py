@@ -250,7 +250,7 @@ class TestSimulate:
             (["--strategy", "ttucb", "--seed", "-1"], "seed must be"),
             (["--strategy", "ttucb", "--threads", "0"], "threads must be"),
             (["--strategy", "ttucb", "--max-samples", "2"], "max_samples must be"),
-            (["--strategy", "ttucb", "--episodes", "global"], "phased estimators"),
+            (["--strategy", "ttucb", "--episodes", "global"], "strategies in phases"),
             (
                 ["--strategy", "ttucb", "--runs", "2", "--out", "/no/such/folder/x.parquet"],
                 "cannot write",

@@ -52,7 +52,7 @@ def test_the_trust_of_the_others_follows_from_the_estimator() -> None:
     [
         ({}, "say how private.*trust='none'"),
         ({"trust": "local"}, "say how private"),
-        ({"trust": "none", "epsilon": 1.0}, "no privacy: leave epsilon out"),
+        ({"trust": "none", "epsilon": 1.0}, r"no privacy here .*: leave epsilon out"),
         ({"trust": "everyone", "epsilon": 1.0}, "trust must be one of global, local, none"),
         ({"trust": "", "epsilon": 1.0}, "trust must be one of"),
         ({"epsilon": -1.0}, "epsilon must be"),
@@ -67,7 +67,7 @@ def test_the_trust_of_the_others_follows_from_the_estimator() -> None:
         ({"epsilon": 1.0, "threshold": "empirical"}, "one threshold, 1/δ"),
         ({"epsilon": 1.0, "sampling": "lucb"}, "by elimination or top-two"),
         ({"epsilon": 1.0, "sampling": "top-two", "beta": 0.3}, "takes no beta"),
-        ({"epsilon": 1.0, "episodes": "global"}, "phased"),
+        ({"epsilon": 1.0, "episodes": "global"}, "strategies in phases"),
         ({"epsilon": 1.0, "gamma": 0.1}, r"gamma in \[1e-15, 0.01\]"),
         ({"epsilon": 1.0, "cost": "private"}, "for the estimator daf"),
     ],

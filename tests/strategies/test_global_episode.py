@@ -105,7 +105,7 @@ def test_every_run_stops(name: str) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"sampling": "uniform"}, "uniform has none"),
+        ({"sampling": "uniform"}, "with uniform every episode"),
         ({"sampling": "lucb"}, "never double"),
         ({"grid": discreet.CustomGrid("x", int)}, "all arms have doubled"),
     ],

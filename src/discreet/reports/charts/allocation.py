@@ -9,6 +9,7 @@ from discreet import theory
 from discreet.errors import InvalidInputError
 from discreet.instance import Instance
 from discreet.reports.arms import arms_shown, left_out_words, short_names
+from discreet.reports.charts.axes import open_frame
 from discreet.reports.charts.style import (
     BLACK,
     BLUE,
@@ -18,7 +19,6 @@ from discreet.reports.charts.style import (
     label_rows,
     new_figure,
     note,
-    open_frame,
     styled,
     write_title,
 )

@@ -8,12 +8,11 @@ import numpy as np
 
 from discreet.arrays import Floats
 from discreet.errors import InvalidInputError
+from discreet.reports.charts.axes import open_frame, people_axis
 from discreet.reports.charts.style import (
     arm_look,
     key,
     new_figure,
-    open_frame,
-    people_axis,
     styled,
     write_title,
 )

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from discreet.calendar import MONTH
 from discreet.errors import InvalidInputError
+from discreet.reports.charts.axes import open_frame
 from discreet.reports.charts.style import (
     BLACK,
     label,
     label_rows,
     new_figure,
-    open_frame,
     styled,
     write_title,
 )

@@ -8,6 +8,7 @@ import numpy as np
 
 from discreet.arrays import Floats
 from discreet.reports.arms import MOST_SHOWN, left_out_words, short_names
+from discreet.reports.charts.axes import open_frame, short_numbers
 from discreet.reports.charts.style import (
     End,
     arm_look,
@@ -15,8 +16,6 @@ from discreet.reports.charts.style import (
     label_ends,
     new_figure,
     note,
-    open_frame,
-    short_numbers,
     styled,
 )
 

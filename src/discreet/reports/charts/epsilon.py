@@ -10,6 +10,7 @@ import numpy as np
 from discreet import theory
 from discreet.errors import InvalidInputError
 from discreet.instance import Instance
+from discreet.reports.charts.axes import open_frame, powers_of_ten, short_numbers
 from discreet.reports.charts.style import (
     BLACK,
     GREY,
@@ -19,9 +20,6 @@ from discreet.reports.charts.style import (
     label_ends,
     label_line,
     new_figure,
-    open_frame,
-    powers_of_ten,
-    short_numbers,
     strategy_styles,
     styled,
     write_foot,

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from discreet.reports.arms import left_out_words, short_names
+from discreet.reports.charts.axes import open_frame
 from discreet.reports.charts.fit import fold
 from discreet.reports.charts.style import (
     BLACK,
@@ -13,7 +14,6 @@ from discreet.reports.charts.style import (
     label_rows,
     new_figure,
     note,
-    open_frame,
     styled,
 )
 

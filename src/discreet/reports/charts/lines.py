@@ -5,15 +5,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from discreet.reports.charts.axes import few_ticks, open_frame
 from discreet.reports.charts.style import (
     BLACK,
     End,
     arm_look,
-    few_ticks,
     label,
     label_ends,
     new_figure,
-    open_frame,
     strategy_styles,
     styled,
     write_title,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from discreet.errors import InvalidInputError
+from discreet.reports.charts.axes import open_frame, people_axis
 from discreet.reports.charts.style import (
     BLACK,
     DASH,
@@ -14,8 +15,6 @@ from discreet.reports.charts.style import (
     label_line,
     label_rows,
     new_figure,
-    open_frame,
-    people_axis,
     styled,
     write_title,
 )

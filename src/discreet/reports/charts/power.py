@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from discreet.errors import InvalidInputError
+from discreet.reports.charts.axes import open_frame
 from discreet.reports.charts.style import (
     DASH,
     GREY,
@@ -14,7 +15,6 @@ from discreet.reports.charts.style import (
     key,
     label_line,
     new_figure,
-    open_frame,
     styled,
     write_title,
 )

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet.reports.arms import arms_shown, left_out_words, short_names
+from discreet.reports.charts.axes import open_frame, people_axis
 from discreet.reports.charts.style import (
     BLACK,
     GREY,
@@ -15,8 +16,6 @@ from discreet.reports.charts.style import (
     label_ends,
     new_figure,
     note,
-    open_frame,
-    people_axis,
     styled,
     write_title,
 )

@@ -1,5 +1,4 @@
-"""How pictures look: settings, colours, lines, labels and axes; no pyplot, no global
-state.
+"""How pictures look: settings, colours, lines and labels; no pyplot, no global state.
 
 Lines differ in pattern, marker and lightness as well as in colour (Okabe and Ito's,
 told apart by colour-blind people) and carry their names where they end, so that a print
@@ -18,7 +17,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
 from discreet.errors import MissingExtraError
 from discreet.reports.charts.fit import any_letters, apart, fold, text_width
-from discreet.words import short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -64,8 +62,6 @@ LABEL = 78.0
 """Points of the longest line of a label."""
 GAP = 2.0
 """Points between two labels."""
-FAR = 30.0
-"""Times the least from which on numbers of people are drawn on a logarithmic axis."""
 LRM = "\u200e"
 """After a name written from right to left: what follows stays on its right."""
 RC: Any = {
@@ -319,63 +315,7 @@ def write_foot(figure: "Figure", words: str) -> None:
     figure.supxlabel(folded, x=0.01, ha="left", fontsize=TYPE, color=GREY)
 
 
-# --- axes -----------------------------------------------------------------------------
-
-
-def open_frame(axes: "Axes", *also: str) -> None:
-    """No frame at the top and the right."""
-    axes.spines[["top", "right", *also]].set_visible(False)
-
-
-def short_numbers(axis: "Axis") -> None:
-    """Ticks as 1k, 1M."""
-    axis.set_major_formatter(lambda value, _: short(value))
-
-
-def powers_of_ten(axis: "Axis") -> None:
-    """Ticks at powers of ten alone."""
-    from matplotlib.ticker import LogLocator, NullLocator
-
-    axis.set_major_locator(LogLocator(numticks=12))
-    axis.set_minor_locator(NullLocator())
-
-
-def people_scale(axes: "Axes", least: float, most: float, words: str) -> None:
-    """An axis of people from the least to the most: from 0 on, or logarithmic where
-    they are far apart, which its name then says.
-    """
-    if most < FAR * least:
-        axes.set_xlim(0, 1.03 * most)
-        short_numbers(axes.xaxis)
-        axes.set_xlabel(words)
-    else:
-        axes.set_xscale("log")
-        people_axis(axes)
-        axes.set_xlabel(f"{words}, logarithmic")
-
-
-def people_axis(axes: "Axes") -> None:
-    """A logarithmic axis of people: ticks at 1, 2, 5 where it spans little, else at
-    powers of ten.
-    """
-    low, high = axes.get_xlim()
-    if high < 2 * low:  # one look: no tick would fall into the picture
-        low, high = low / 2, 2 * high
-        axes.set_xlim(low, high)
-    few_ticks(axes.xaxis, low, high)
-
-
-def few_ticks(axis: "Axis", low: float, high: float) -> None:
-    """Short numbers on a logarithmic axis: at 1, 2, 5 where it spans little, else at
-    powers of ten.
-    """
-    from matplotlib.ticker import LogLocator, NullLocator
-
-    short_numbers(axis)
-    near = high < 300 * low
-    steps = (1.0, 2.0, 5.0) if near else (1.0,)
-    axis.set_major_locator(LogLocator(subs=steps, numticks=20 if near else 7))
-    axis.set_minor_locator(NullLocator())
+# --- ticks ----------------------------------------------------------------------------
 
 
 def spare_ticks(figure: "Figure") -> None:

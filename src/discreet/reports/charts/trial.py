@@ -8,6 +8,7 @@ import numpy as np
 
 from discreet.arrays import Floats, Ints
 from discreet.reports.arms import left_out_words, short_names
+from discreet.reports.charts.axes import open_frame, people_scale
 from discreet.reports.charts.style import (
     BLACK,
     End,
@@ -16,8 +17,6 @@ from discreet.reports.charts.style import (
     label_ends,
     new_figure,
     note,
-    open_frame,
-    people_scale,
     styled,
 )
 

@@ -1,0 +1,68 @@
+"""How axes look: their frame, scale and ticks."""
+
+from typing import TYPE_CHECKING
+
+from discreet.words import short
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+
+FAR = 30.0
+"""Times the least from which on numbers of people are drawn on a logarithmic axis."""
+
+
+def open_frame(axes: "Axes", *also: str) -> None:
+    """No frame at the top and the right."""
+    axes.spines[["top", "right", *also]].set_visible(False)
+
+
+def short_numbers(axis: "Axis") -> None:
+    """Ticks as 1k, 1M."""
+    axis.set_major_formatter(lambda value, _: short(value))
+
+
+def powers_of_ten(axis: "Axis") -> None:
+    """Ticks at powers of ten alone."""
+    from matplotlib.ticker import LogLocator, NullLocator
+
+    axis.set_major_locator(LogLocator(numticks=12))
+    axis.set_minor_locator(NullLocator())
+
+
+def people_scale(axes: "Axes", least: float, most: float, words: str) -> None:
+    """An axis of people from the least to the most: from 0 on, or logarithmic where
+    they are far apart, which its name then says.
+    """
+    if most < FAR * least:
+        axes.set_xlim(0, 1.03 * most)
+        short_numbers(axes.xaxis)
+        axes.set_xlabel(words)
+    else:
+        axes.set_xscale("log")
+        people_axis(axes)
+        axes.set_xlabel(f"{words}, logarithmic")
+
+
+def people_axis(axes: "Axes") -> None:
+    """A logarithmic axis of people: ticks at 1, 2, 5 where it spans little, else at
+    powers of ten.
+    """
+    low, high = axes.get_xlim()
+    if high < 2 * low:  # one look: no tick would fall into the picture
+        low, high = low / 2, 2 * high
+        axes.set_xlim(low, high)
+    few_ticks(axes.xaxis, low, high)
+
+
+def few_ticks(axis: "Axis", low: float, high: float) -> None:
+    """Short numbers on a logarithmic axis: at 1, 2, 5 where it spans little, else at
+    powers of ten.
+    """
+    from matplotlib.ticker import LogLocator, NullLocator
+
+    short_numbers(axis)
+    near = high < 300 * low
+    steps = (1.0, 2.0, 5.0) if near else (1.0,)
+    axis.set_major_locator(LogLocator(subs=steps, numticks=20 if near else 7))
+    axis.set_minor_locator(NullLocator())
