@@ -41,14 +41,19 @@ class Pace(NamedTuple):
     """Seconds of a person: `ask` and `tell`."""
 
 
+def a_person(trial: Trial) -> float:
+    """Seconds of a person."""
+    began = time.perf_counter()
+    for one in trial.ask().assignments:
+        trial.tell(one.id, 1.0)
+    return time.perf_counter() - began
+
+
 def callers_work(trial: Trial, until: float) -> list[float]:
     """Seconds of each person until a moment."""
     took = []
     while time.time() < until:
-        began = time.perf_counter()
-        for one in trial.ask().assignments:
-            trial.tell(one.id, 1.0)
-        took.append(time.perf_counter() - began)
+        took.append(a_person(trial))
     return took
 
 
@@ -58,7 +63,7 @@ def pace(took: list[float]) -> Pace:
 
 def a_process(url: str, start: Any, found: Any) -> None:
     trial = Trial.open(url, NAME)
-    trial.status()
+    a_person(trial)  # what a process loads once is loaded
     start.wait()
     found.put(callers_work(trial, time.time() + SECONDS))
     trial.close()
@@ -80,6 +85,7 @@ def by_processes(url: str, callers: int) -> Pace:
 def by_threads(url: str, callers: int) -> Pace:
     """They share one `Trial`."""
     trial, took = Trial.open(url, NAME), list[float]()
+    a_person(trial)
     until = time.time() + SECONDS
     crowd = [
         threading.Thread(target=lambda: took.extend(callers_work(trial, until)))

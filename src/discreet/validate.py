@@ -138,6 +138,8 @@ def check_arms(arms: int) -> int:
 
 def check_whole(name: str, value: float, least: int, most: int | None = None) -> int:
     """A whole number in a range; 1e6 counts as one."""
+    if type(value) is int and least <= value and (most is None or value <= most):
+        return value
     range_ = f"{least} or more" if most is None else f"from {least} to {most:g}"
     real = isinstance(value, numbers.Real) and not isinstance(value, bool)
     whole = real and (isinstance(value, int) or math.isfinite(value))

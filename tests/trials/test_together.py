@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from discreet import Trial, bet_se, ttucb
 from discreet.errors import DiscreetError, InvalidInputError, StoreError
-from discreet.trials import record, settling
+from discreet.trials import mechanisms, record, settling
 from discreet.trials.desk import Desk
 from discreet.trials.intake import MOST_AT_ONCE
 from discreet.trials.store.database import Store
@@ -263,3 +263,26 @@ def test_no_transaction_is_of_more_people_than_one_call(url: str) -> None:
     ids = {f"1-{number}": 1.0 for number in range(MOST_AT_ONCE + 1)}
     with pytest.raises(InvalidInputError, match="at most 10000 outcomes can be told at once"):
         trial.tell_many(ids)
+
+
+def test_what_draws_noise_is_loaded_before_others_wait(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Loading it takes a tenth of a second, which all who write would wait for."""
+    trial, seen = create(url, strategy=BETS), list[str]()
+    person = trial.ask().assignments[0]
+    session = Store.session
+
+    @contextmanager
+    def noted(store: Store, *about: Any) -> Iterator[Session]:
+        seen.append("write")
+        with session(store, *about) as made:
+            yield made
+
+    monkeypatch.setattr(mechanisms, "load", lambda: seen.append("load"))
+    monkeypatch.setattr(Store, "session", noted)
+    trial.tell(person.id, 1.0)
+    assert seen[:2] == ["load", "write"]
+    seen.clear()
+    trial.ask()
+    assert "load" not in seen

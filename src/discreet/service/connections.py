@@ -21,8 +21,33 @@ ends.
 
 
 def patient(bounds: Bounds) -> type[asyncio.Protocol]:
-    """The protocol of connections with these limits."""
-    return type("Patient", (Patient,), {"bounds": bounds})
+    """The protocol of connections with these limits, of one server."""
+    return type("Patient", (Patient,), {"bounds": bounds, "leaving": Leaving()})
+
+
+class Leaving:
+    """Answers of a server that are whole and not yet written.
+
+    They are written when all that is under way in the event loop has gone on. Calls
+    that shared a commit are so answered together: whoever waits for several of them is
+    woken once, and a write costs half as much if nobody has to be woken.
+    """
+
+    def __init__(self) -> None:
+        self._answers: list[tuple[asyncio.Transport, bytes]] = []
+
+    def add(self, transport: asyncio.Transport, answer: bytes) -> None:
+        """Write an answer soon."""
+        self._answers.append((transport, answer))
+        if len(self._answers) == 1:
+            asyncio.get_running_loop().call_soon(self.write)
+
+    def write(self) -> None:
+        """Write them now: before anything else is written, or closed."""
+        answers, self._answers = self._answers, []
+        for transport, answer in answers:
+            if not transport.is_closing():
+                transport.write(answer)
 
 
 class Cycle(RequestResponseCycle):
@@ -30,6 +55,7 @@ class Cycle(RequestResponseCycle):
 
     begun: dict[str, Any] | None = None
     """The head of an answer whose body is not there yet."""
+    leaving: Leaving
 
     async def send(self, message: Any) -> None:
         """Send a part of the answer."""
@@ -59,9 +85,10 @@ class Cycle(RequestResponseCycle):
         content += (b"\r\n", b"" if bare else body)
         self.response_started = self.response_complete = True
         self.waiting_for_100_continue = False
-        self.transport.write(b"".join(content))
+        self.leaving.add(self.transport, b"".join(content))
         self.message_event.set()
         if not self.keep_alive:
+            self.leaving.write()
             self.transport.close()
         self.on_response()
 
@@ -79,6 +106,7 @@ class Patient(HttpToolsProtocol):
     """
 
     bounds: ClassVar[Bounds]
+    leaving: ClassVar[Leaving]
     waiting: asyncio.TimerHandle | None = None
     unread: asyncio.TimerHandle | None = None
     began = False
@@ -136,6 +164,7 @@ class Patient(HttpToolsProtocol):
                 self.on_response_complete,
             ),
         )
+        self.cycle.leaving = self.leaving
         if before is None or before.response_complete:
             self._start_asgi_task(self.cycle, self.app)
         else:
@@ -157,6 +186,11 @@ class Patient(HttpToolsProtocol):
             self._stop_waiting()
         elif self.waiting is None:
             self._wait()
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer what is no call, after those that were."""
+        self.leaving.write()
+        super().send_400_response(msg)
 
     def _unsupported_upgrade_warning(self) -> None:
         """Whoever wants another protocol is served in this one."""
@@ -208,6 +242,7 @@ class Patient(HttpToolsProtocol):
 
     def shutdown(self) -> None:
         """The service ends: what is under way is answered, then this is closed."""
+        self.leaving.write()
         super().shutdown()
         self._let_go()
 

@@ -139,6 +139,8 @@ def text_line(said: dict[str, Any]) -> str:
 
 
 def _plain(value: Any) -> str:
+    if type(value) in (int, float):
+        return str(value)
     words = " < ".join(reversed(value)) if isinstance(value, list) else str(value)
     if words.isprintable():
         return words

@@ -15,6 +15,7 @@ from discreet.errors import (
     StoreError,
     TamperedError,
 )
+from discreet.trials import mechanisms
 from discreet.trials.chain import Head
 from discreet.trials.desk import Desk, known_ids
 from discreet.trials.enrol import answered_before
@@ -134,11 +135,14 @@ class Kept:
         self._scrub()
 
     def _look_up(self, jobs: Sequence[Job[Any, Any]]) -> None:
-        """Refuse unknown ids before others are kept waiting. (An id that was reissued
-        is unknown, and the request that did it may come again.)
+        """Refuse unknown ids, and load what a release takes, before others are kept
+        waiting. (An id that was reissued is unknown, and the request that did it may
+        come again.)
         """
         if not jobs:
             return
+        if self.protocol.strategy.trust_model.private:
+            mechanisms.load()
         with self._store.lock, self._store.reading(self.protocol.name) as session:
             self._look(session)
             known = known_ids(session, [id for job in jobs for id in job.ids])

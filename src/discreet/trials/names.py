@@ -65,6 +65,8 @@ def shown_plainly(text: str) -> bool:
     """Whether a name has nothing in it that rewrites the line it is shown in: no
     control, line-separating or direction-changing characters, no halves of pairs.
     """
+    if text.isascii():
+        return text.isprintable()
     return not any(unicodedata.category(one) in UNSHOWN and one not in JOINERS for one in text)
 
 

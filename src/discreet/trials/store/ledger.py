@@ -99,7 +99,8 @@ class Ledger:
 
     def answered(self, hash: bytes) -> str | None:
         """The answer that a request has had before."""
-        self.look_up([hash])
+        if hash not in self._answers:
+            self.look_up([hash])
         return self._answers[hash]
 
     def keep_answer(self, hash: bytes, answer: str) -> None:
