@@ -2,6 +2,7 @@
 
 import gc
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,24 @@ CREATE += ["--max-people", "2000"]
 OUTCOME = "0.697"
 
 
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A trial in the usual database, with two outcomes."""
+    made = tmp_path_factory.mktemp("begun")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(made)
+        trial(*CREATE)
+        ask_and_tell()
+    return made
+
+
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A trial in the usual database, with an outcome, and a backup of it."""
-    monkeypatch.chdir(tmp_path)
-    trial(*CREATE)
-    ask_and_tell()
-    return tmp_path
+def folder(begun: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """All its files, for this test alone."""
+    made = tmp_path / "own"
+    shutil.copytree(begun, made)
+    monkeypatch.chdir(made)
+    return made
 
 
 def trial(*words: str, code: int = 0) -> Result:
