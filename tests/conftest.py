@@ -44,8 +44,9 @@ def nothing_left_open() -> Iterator[None]:
     last warnings reach nobody.
 
     What importing all tests has made is set aside until then, or each collection would
-    look through all of it.
+    look through all of it; and collections are rarer than usual.
     """
+    gc.set_threshold(20_000, 20, 10)
     gc.freeze()
     yield
     gc.unfreeze()

@@ -25,6 +25,7 @@ from discreet.studies.paper import (
 )
 from discreet.studies.place import MARKER
 from discreet.studies.run import Step
+from tests.support.pictures import undrawn
 
 TINY = Scope(6, ("mu3",), {"global": (0.5, 1.0), "local": (2.0, 10.0)}, quick=True)
 
@@ -150,6 +151,7 @@ SMALL = Scope(6, ("mu3",), {"global": (1.0, 10.0)})
 
 
 @pytest.mark.slow
+@undrawn()
 def test_an_interrupted_study_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = reproduce(tmp_path / "whole", scope=SMALL).table
     played: list[Any] = []
@@ -178,6 +180,7 @@ def test_an_interrupted_study_goes_on(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.slow
+@undrawn()
 def test_parts_and_runs_are_added(tmp_path: Path) -> None:
     first = reproduce(tmp_path, scope=SMALL).table
     both = Scope(8, ("mu3",), {**SMALL.levels, "local": (10.0,)})
@@ -234,7 +237,8 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert found["cells"] == 18  # the 16 of the studies and the authors' two
     assert Path(found["report"]).exists()
     assert {finding["trust"] for finding in found["findings"]} == {"global"}
-    result = CliRunner().invoke(main, ["reproduce", "--out", str(tmp_path / "a"), "--quick"])
+    with undrawn():
+        result = CliRunner().invoke(main, ["reproduce", "--out", str(tmp_path / "a"), "--quick"])
     assert result.exit_code == 0
     assert "report.html" in result.stdout
     assert "bet-se" in result.stdout

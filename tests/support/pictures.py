@@ -1,8 +1,10 @@
 """Pictures of every kind, with names that are long, wide, foreign and strange."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import date
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
@@ -23,6 +25,17 @@ ODD = (
 )
 LEVELS = (0.01, 0.1, 1.0, 10.0)
 ROWS = 7
+
+
+@contextmanager
+def undrawn() -> Iterator[None]:
+    """Pictures are composed and their files written, each of them with an empty one.
+    For what is about other things than pictures: to draw one as PDF takes most of a
+    second.
+    """
+    empty = b'<svg xmlns="http://www.w3.org/2000/svg"></svg>'
+    with patch.object(charts, "render", lambda _figure, _kind="svg": empty):
+        yield
 
 
 def names(arms: int) -> tuple[str, ...]:

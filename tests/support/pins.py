@@ -43,6 +43,7 @@ from discreet.trials import enrol
 from discreet.trials.protocol import CONTINUOUS
 from discreet.trials.store.session import Session
 from tests.support.clock import Clock
+from tests.support.pictures import undrawn
 
 PINS = Path(__file__).parent.parent / "assets" / "pins"
 PRESETS: dict[str, tuple[Callable[..., Strategy], dict[str, float]]] = {
@@ -204,7 +205,7 @@ def documents(folder: Path) -> dict[str, str]:
     """
     (folder / "study.toml").write_text(STUDY)
     found, keys = {}, np.random.default_rng(7)
-    with patch.object(enrol, "new_key", lambda: keys.bytes(32)):
+    with patch.object(enrol, "new_key", lambda: keys.bytes(32)), undrawn():
         for name, line in COMMANDS.items():
             if name == "trial tell":
                 asked = json.loads(_printed("trial ask", COMMANDS["trial ask"]))
