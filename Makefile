@@ -10,7 +10,8 @@ demo: $(READY)
 	$(BIN)/discreet demo
 
 # A worker a processor and one more, as some tests wait for browsers and servers; kernels are compiled
-# before they start, so that no two of them compile the same.
+# before they start, so that no two of them compile the same, and the tests too: Python may keep what it compiled.
+unexport PYTHONDONTWRITEBYTECODE
 WORKERS := $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 

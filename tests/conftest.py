@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 settings.register_profile("fixed", derandomize=True, deadline=None, max_examples=60, database=None)
 settings.load_profile("fixed")
 
+# Rarer than usual: a worker holds all tests, and would look through them again and again.
+gc.set_threshold(50_000, 20, 10)
+
 # A shell's background job ignores Ctrl-C, and what it starts inherits that: tests send it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -44,9 +47,8 @@ def nothing_left_open() -> Iterator[None]:
     last warnings reach nobody.
 
     What importing all tests has made is set aside until then, or each collection would
-    look through all of it; and collections are rarer than usual.
+    look through all of it.
     """
-    gc.set_threshold(20_000, 20, 10)
     gc.freeze()
     yield
     gc.unfreeze()

@@ -1,5 +1,5 @@
-"""Compiles every kernel into the cache, a process for each family of them: `python -m
-tests.support.warm`.
+"""Compiles every kernel into the cache, a process for each family of them, and the
+tests themselves: `python -m tests.support.warm`.
 
 Workers that start with an empty cache would each compile what they meet first, mostly
 the same. Kernels of a family call the same leaves, which one process compiles once.
@@ -49,9 +49,20 @@ def phased() -> None:
     play(TWO, discreet.adap_tt(5, 0.2, episodes="global"))
 
 
+def tests() -> None:
+    """pytest rewrites every file of tests when it first imports it, which takes most of
+    the time until the first test. Nothing is gained where that is not kept.
+    """
+    if sys.dont_write_bytecode:
+        return
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-qq", "-p", "no:cacheprovider"]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+
+
 FAMILIES: dict[str, Callable[[], None]] = {
     "bets": bets,
     "phased": phased,
+    "tests": tests,
     "streams": lambda: play(TWO, discreet.ttucb(0.2)),
     "epochs": lambda: play(TWO, discreet.dp_se(1, 0.2)),
 }
