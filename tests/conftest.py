@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 settings.register_profile("fixed", derandomize=True, deadline=None, max_examples=60, database=None)
 settings.load_profile("fixed")
 
-# Rarer than usual: a worker holds all tests, and would look through them again and again.
+# Rarer than usual: a worker holds all tests, and would look through them often.
 gc.set_threshold(50_000, 20, 10)
 
-# A shell's background job ignores Ctrl-C, and what it starts inherits that: tests send it.
+# A shell's background job ignores Ctrl-C, which tests send, and its children do too.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
