@@ -188,14 +188,14 @@ CLAIMS = [
     ),
     Claim(
         "docs/planning.md",
-        rf"where 5 % miss the deadline they are {N} to {N}, most",
+        rf"where 5 % miss the deadline it takes {N} to {N} times as many, most",
         lambda: [
             f"{end(field_study.extra(FIELD, 'waiting', 'exponential')):.2f}" for end in (min, max)
         ],
     ),
     Claim(
         "docs/planning.md",
-        r"Waiting took up to (\d+) times the days at the shortest delay and up to (\d+) times at the longest",
+        r"Waiting took up to (\d+) times the days of continuous enrolment at the shortest delay, and up to (\d+) times at the longest",
         lambda: [f"{max(field_study.saved(FIELD, share)):.0f}" for share in (0.1, 2.0)],
     ),
     Claim(
