@@ -33,7 +33,8 @@ def level_options(command: Any) -> Any:
             "--threshold",
             default="proved",
             show_default=True,
-            help="Which threshold: printed (the paper's), proved, or empirical (without a proof).",
+            help="Which threshold ends a trial: the one printed in the paper (printed), one with a "
+            "proof (proved), or one without a proof (empirical).",
         ),
         click.option(
             "--epsilon", type=float, help="How private it is (ε): smaller is more private."
@@ -47,13 +48,14 @@ def level_options(command: Any) -> Any:
         click.option(
             "--gamma",
             type=float,
-            help="The γ of (ε, γ)-privacy, for gauss-tt, and for bet-se and adap-tt with Gaussian "
-            "noise.",
+            help="The small probability (γ) that a weaker privacy leaves out, (ε, γ)-privacy: for "
+            "gauss-tt, and for bet-se and adap-tt with Gaussian noise.",
         ),
         click.option(
             "--rho",
             type=float,
-            help="The ρ of zCDP, instead of --epsilon, for bet-se and adap-tt.",
+            help="How private it is by zero-concentrated differential privacy (the ρ of zCDP), "
+            "instead of --epsilon, for bet-se and adap-tt.",
         ),
         delta_option,
     )
@@ -83,10 +85,15 @@ def design_options(command: Any) -> Any:
             help="The share of the samples that the leading arm gets (β), or ids to adapt it.",
         ),
         click.option(
-            "--s", type=float, help="The s of the bonus b^G (ttucb and the like).  [default: 1.2]"
+            "--s",
+            type=float,
+            help="A parameter (s) of the exploration bonus b^G of ttucb and similar strategies.  "
+            "[default: 1.2]",
         ),
         click.option(
-            "--alpha", type=float, help="The α of the bonus b^G, beside s.  [default: 1.2]"
+            "--alpha",
+            type=float,
+            help="Another parameter (α) of the same bonus.  [default: 1.2]",
         ),
         click.option(
             "--sampling",

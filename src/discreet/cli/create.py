@@ -60,14 +60,14 @@ def field_options(command: Any) -> Any:
         click.option(
             "--dealing",
             help="How people get their arms: bet-se draws each by a coin (coins) or, if you say "
-            "so, in permuted blocks (blocks); other strategies have one way each.  [default: the "
-            "strategy's first]",
+            "so, in permuted blocks (blocks); other strategies have one way each.  [default: "
+            "coins for bet-se]",
         ),
         click.option(
             "--block",
             type=int,
             default=0,
-            help="How many people a block has at least, 50 or more, with --dealing blocks.",
+            help="With --dealing blocks: the least number of people in a block, 50 or more.",
         ),
         click.option(
             "--deadline",
@@ -88,8 +88,8 @@ def field_options(command: Any) -> Any:
             default="anonymous",
             show_default=True,
             help="What happens if somebody comes again: they get the same assignment (sticky), "
-            "are refused (refuse), or need not be recognised, since nobody has to say who "
-            "comes (anonymous).",
+            "are refused (refuse), or go unnoticed unless they are named, since nobody has to say "
+            "who comes (anonymous).",
         ),
         click.option(
             "--blinding",
@@ -146,9 +146,8 @@ def field_options(command: Any) -> Any:
 @click.option(
     "--lease",
     type=Duration(),
-    help="How long after the assignment an outcome counts as missing, in trials without a "
-    "--deadline.  "
-    "[default: never]",
+    help="In trials without a --deadline: how long after the assignment an outcome that has not "
+    "come counts as missing.  [default: never]",
 )
 @url_option
 @answer_options

@@ -275,8 +275,8 @@ def instance_options(command: Any) -> Any:
 gaussian_option = click.option(
     "--gaussian",
     type=float,
-    help="Rewards are normal with this standard deviation σ, not 0 or 1. The means may then be any "
-    "numbers, and nothing is private.",
+    help="Rewards have a normal distribution with this standard deviation (σ), and are not 0 or 1. "
+    "The means may then be any numbers, and nothing is private.",
 )
 
 

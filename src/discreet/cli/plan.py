@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 @click.option(
     "--arms",
     type=int,
-    help="The number of arms, where only --gap and --base are known and not each arm's rate.",
+    help="The number of arms, if you know only --gap and --base and not each arm's rate.",
 )
 @click.option("--gap", type=float, help="How much better the best arm is than the rest, at least.")
 @click.option(
@@ -88,7 +88,8 @@ if TYPE_CHECKING:
 @click.option(
     "--budget",
     type=int,
-    help="Find the smallest ε for which this many people suffice with --probability.",
+    help="How many people you can enrol: the smallest ε (the strongest privacy) is found at which "
+    "that is enough, with the --probability that you want.",
 )
 @click.option(
     "--probability",

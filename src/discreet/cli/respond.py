@@ -31,7 +31,7 @@ outside_option = click.option(
 @click.option(
     "--outcome", type=str, required=True, help="The person's outcome; - reads it from stdin."
 )
-@click.option("--gamma", type=float, help="The γ of gauss-tt's (ε, γ)-privacy.")
+@click.option("--gamma", type=float, help="The γ of the trial's (ε, γ)-privacy, with gauss-tt.")
 @click.option(
     "--middle",
     type=float,

@@ -46,12 +46,12 @@ LEVELS = (0.01, 0.1, 1.0, 10.0)
     type=float,
     default=0.5,
     show_default=True,
-    help="The share of the samples that the best arm gets in the β-times.",
+    help="The share of the samples that the best arm gets (β), in times with a fixed share.",
 )
 @click.option(
     "--sigma",
     type=float,
-    help="The σ of the Gaussian times.  [default: 0.5, or as --gaussian says]",
+    help="The standard deviation (σ) in the Gaussian times.  [default: 0.5, or as --gaussian says]",
 )
 @answer_options
 def bounds(

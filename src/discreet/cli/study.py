@@ -91,8 +91,9 @@ def sweep(
     "name",
     default="samples",
     show_default=True,
-    help="Which study: samples (the paper's experiments), beta (the leader's share, and IDS), "
-    "adaptivity (rounds against the bound), or delta (samples as δ becomes small).",
+    help="Which study: samples (the paper's experiments), beta (how the leader's share β, fixed or "
+    "adapted by IDS, changes the samples), adaptivity (how many rounds there are, compared with "
+    "the paper's bound), or delta (how samples grow as the error rate δ becomes small).",
 )
 @click.option(
     "--runs", type=int, help="How many runs in each cell.  [default: 1000; 100 with --quick]"

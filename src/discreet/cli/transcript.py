@@ -25,7 +25,7 @@ assessed_option = click.option(
     "--assessed",
     type=int,
     metavar="PEOPLE",
-    help="How many people were assessed for eligibility: the record does not know it.",
+    help="How many people were assessed for eligibility, which the record does not know.",
 )
 
 

@@ -65,8 +65,8 @@ for command in (
     "--csv",
     "table",
     type=click.Path(),
-    help="A file with a line id,outcome for each person, and above them titles if you like, of "
-    "which the first must be id; - reads stdin.",
+    help="A file with a line id,outcome for each person. A first line of column titles is allowed "
+    "if it begins with id. - reads stdin.",
 )
 @head_option
 @url_option
