@@ -64,7 +64,7 @@ def test_promises_in_plain_words_first() -> None:
         words.privacy_words(one.privacy) for one in (bet_se(0.05, 1), bet_se(0.05, trust="none"))
     ]
     assert shown == [
-        "every release is noised (1-global DP)",
+        "noise is added to every release (1-global DP)",
         "none, decisions are made from raw outcomes",
     ]
 

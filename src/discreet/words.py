@@ -13,7 +13,7 @@ LONGEST_NAME = 24
 """Characters of an arm's name that are shown where room is scarce."""
 NO_GUARANTEE = "no guarantee of ours"
 """How everything is labelled that only its author can vouch for."""
-FLOOR = " (for arms not Bernoulli: the floor of all laws on [0, 1])"
+FLOOR = " (where outcomes are not yes or no: a bound for all distributions on [0, 1])"
 """What is added where a lower bound may be one."""
 PROVED = "its error rate is proved, and that it stops whenever the best arm is unique"
 """What every recommended strategy has, as programs are told it."""
@@ -58,13 +58,14 @@ def outcomes_words(outcomes: str, bits: Sequence[float] = (), levels_from: float
 def reason_words(reason: str) -> str:
     """Why a strategy is recommended, in sentences."""
     proved = "It is proved that it keeps its error rate, and that it stops if one arm is best"
-    return reason.replace(f"; {PROVED}", f". {proved}")
+    return reason.replace(f"; {PROVED}", f". {proved}").replace("cells measured", "cases measured")
 
 
 def privacy_words(said: str) -> str:
     """What is promised of privacy: in words first, its level after them."""
     level, _, how = said.partition(": ")
-    return f"none, {how}" if level == "none" else f"{how} ({level})"
+    plain = how.replace("every release is noised", "noise is added to every release")
+    return f"none, {how}" if level == "none" else f"{plain} ({level})"
 
 
 def correctness_words(said: str, scale: Scale | None) -> str:

@@ -261,7 +261,7 @@ class TestBounds:
         assert shown.index("The floor") < shown.index("once each outcome is rounded")
         show_bounds(bounds(BETA2.as_bernoulli(), [1.0], 0.01))
         shown = " ".join(capsys.readouterr().out.split())
-        assert "No strategy can need fewer samples" in shown
+        assert "No strategy needs fewer samples" in shown
         assert "floor" not in shown
         assert "bit" not in shown
 

@@ -89,8 +89,8 @@ def one_trial() -> RunPath:
     say(
         f"Now a trial at ε = {EPSILON:g}, simulated. In truth the doses help 35, 50, 70 and 55 % "
         "of patients, but nobody knows that. At each look the mean of every dose still in "
-        "question is released, with noise. '±' is half of a 95 % confidence interval for all "
-        "looks together.\n"
+        "question is released, with noise. '±' is half the width of a 95 % confidence interval for "
+        "all looks together.\n"
     )
     path = run_path(DOSES, recommended(EPSILON, DELTA, hint=GAP).strategy, SEED)
     show_grid(HEAD, looks(path))
@@ -125,8 +125,8 @@ def story(path: RunPath) -> list[str]:
         if gone.any():
             names = " and ".join(name for name, left in zip(path.names, gone, strict=True) if left)
             words.append(
-                f"After {people_now:,.0f} patients: the evidence against {names} is enough: "
-                "dropped."
+                f"After {people_now:,.0f} patients there is enough evidence against {names}, which "
+                "is dropped."
             )
         out = path.evidence[number] >= 1
     answer = (

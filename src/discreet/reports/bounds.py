@@ -57,7 +57,10 @@ def _show_words(found: "Bounds") -> None:
     bits = found.rounded_to_bits
     switch, free = found.switch_epsilon, found.free_epsilon
     cost = f"is free from ε = {free:.4g} on" if free < math.inf else "is never quite free"
-    whose = "No strategy can need fewer samples than these on average: they are T · kl(1−δ, δ)"
+    whose = (
+        "No strategy needs fewer samples than these on average: they are the characteristic "
+        "time T times kl(1−δ, δ)"
+    )
     if bits:
         whose = (
             "Only the floors hold for every strategy. The other numbers are for strategies that "

@@ -99,8 +99,9 @@ def power_words(plan: Plan) -> str:
     runs = min(point.runs for point in plan.power)
     words = (
         "Each column is a true difference between the best arm and the next"
-        f"{_unit_words(plan)}; the strategy stays as planned. At least {runs} simulated trials in "
-        "each cell"
+        f"{_unit_words(plan)}; the strategy stays as planned. 'right' counts trials that end with "
+        f"the right answer, 'any' those with any answer. At least {runs} simulated trials in each "
+        "cell"
     )
     near = f". An arm within {plan.zeta:g} of the best is a right answer" if plan.zeta else ""
     return f"{words}{near}."

@@ -49,7 +49,10 @@ def end_day_words(plan: Plan, row: PlanRow) -> str:
         if key == (row.scenario, row.epsilon, row.strategy.name) and way.days.mean is not None:
             end = (way.end or {}).get("mean")
             until = "" if end is None else f", until {day_words(end)}"
-            said.append(f"{way.enrolment} enrolment {way.days.mean:,.0f} days on average{until}")
+            said.append(
+                f"with {way.enrolment} enrolment it takes {way.days.mean:,.0f} days on "
+                f"average{until}"
+            )
     words = "; ".join(said)
     return f" {words[:1].upper()}{words[1:]}." if said else ""
 
@@ -92,10 +95,10 @@ def slower_words(plan: Plan) -> str:
             same = way.scenario == bare.scenario and way.releases < bare.releases
             if same and (way.days.mean or 0) < (bare.days.mean or 0):
                 return (
-                    "With waiting enrolment a trial without privacy takes longer here, whatever "
-                    f"people it saves: it has {bare.releases:,.0f} looks, not {way.releases:,.0f} "
-                    f"(ε = {way.epsilon:g}), and at each of them nobody is enrolled until the last "
-                    "outcomes are told."
+                    "With waiting enrolment a trial without privacy takes longer here, however "
+                    f"many people it saves: it has {bare.releases:,.0f} looks, not "
+                    f"{way.releases:,.0f} (ε = {way.epsilon:g}), and at each of them nobody "
+                    "is enrolled until the last outcomes are told."
                 )
     return ""
 
@@ -140,10 +143,12 @@ def _ends_picture(plan: Plan) -> Picture:
             for number in (way.days.q10, way.days.mean, way.days.q90)
         )
         rows.append(charts.EndRow(label, low, mean, high, way.enrolment == "continuous"))
+    ahead = any(row.continuous for row in rows)
+    hollow = " Hollow marks on blue: continuous enrolment." if ahead else ""
     return Picture(
         charts.render(charts.draw_ends(rows, plan.start)),
         "When the trial ends, for each way to enrol: on average, and the range of eight of ten "
         "trials; numbers below",
-        "When the trial ends: on average (mark), and the range in which eight of ten trials end. "
-        "Hollow marks on blue: continuous enrolment.",
+        "When the trial ends: on average (mark), and the range in which eight of ten trials end."
+        f"{hollow}",
     )

@@ -54,7 +54,8 @@ MOST_LINES = 6
 def plan_page(plan: Plan) -> str:
     """The whole page, self-contained."""
     lead = (
-        f"At most {plan.delta:g} of the answers wrong (δ), {trusted(plan.trust)}. "
+        f"At most {100 * plan.delta:.4g} % of the answers may be wrong (the error rate δ), with "
+        f"{trusted(plan.trust)}. "
         f"{plan.runs} simulated trials in each row."
     )
     return page("How many people it takes", plan_sections(plan), lead)
@@ -99,17 +100,17 @@ def _answer_words(plan: Plan, row: PlanRow) -> str:
     private = "without privacy" if row.epsilon is None else f"at ε = {row.epsilon:g}"
     words = f"{where}{row.strategy.shown} {private}{headline(plan)}: "
     words += f"{people(row.samples.mean)} people on average"
+    if row.privacy_cost is not None and row.epsilon is not None:
+        words += f", {row.privacy_cost:.3g} times as many as without privacy{price_words(plan)}"
     if row.unstopped_probability >= 0.1:
         most = (
             "do not end"
             if plan.max_people is None
             else f"reach {plan.max_people:,} without an answer"
         )
-        words += f", but {row.unstopped_probability:.0%} of the trials {most}"
+        words += f"; but {row.unstopped_probability:.0%} of the trials {most}"
     elif row.samples.q90 is not None:
-        words += f", nine of ten trials end within {people(row.samples.q90)}"
-    if row.privacy_cost is not None and row.epsilon is not None:
-        words += f"; {row.privacy_cost:.3g} times as many as without privacy{price_words(plan)}"
+        words += f"; nine of ten trials end within {people(row.samples.q90)}"
     within = "" if plan.max_people is None else f" within {plan.max_people:,} people"
     words += f". Right answers{within}: {row.correct:.1%}.{end_day_words(plan, row)}"
     warning = few_right_words(plan, row)
@@ -130,7 +131,7 @@ def _scenario(plan: Plan, name: str, title: str) -> Section:
     rates = f"{mean_words(instance.outcomes).capitalize()}: {shown}{past_people(instance)}"
     facts = [past_words(instance) or rates, *past_notes(instance)]
     described = "arms" in name and past_words(instance) is None
-    about = " ".join(f"{fact}." for fact in ([name, *facts] if described else facts))
+    about = " ".join(f"{fact}." for fact in ([f"Scenario: {name}", *facts] if described else facts))
     about += f" The best: {best_words(plan, name)}." if not instance.unique else ""
     pictures = Pictures([_people_picture(plan, rows, several), _done_picture(plan, rows, several)])
     return Section(title, [Text(about), pictures, _table(plan, rows, several)])
@@ -212,7 +213,7 @@ def _ranges(plan: Plan) -> Section:
         for row in plan.ranges
     ]
     head = ["range", "mean", "median", "10 … 90 %", "right", "times the given one"]
-    caption = f"People a trial takes; {plan.ranges[0].runs} simulated trials a row."
+    caption = f"People a trial takes; {plan.ranges[0].runs} simulated trials in each row."
     title = range_heading(plan.ranges[0].strategy.epsilon)
     tightest = f"{TIGHTEST_WORDS}. " if TIGHTEST in {row.name for row in plan.ranges} else ""
     return Section(title, [Text(f"{tightest}{RANGE_WORDS}."), Table(head, rows, caption)])

@@ -58,7 +58,7 @@ def show_plan(found: Plan) -> None:
     for name, instance in found.scenarios.items():
         more = ", …" if instance.arms > 6 else ""
         means = ", ".join(f"{mean:g}" for mean in instance.means[:6]) + more
-        about = f"{name}\n" if name != means and past_words(instance) is None else ""
+        about = f"Scenario: {name}\n" if name != means and past_words(instance) is None else ""
         best = f"{best_words(found, name)} {'is' if instance.unique else 'are'} best"
         past = past_words(instance)
         rates = f" with {mean_words(instance.outcomes)} {means}{past_people(instance)}"
@@ -67,7 +67,7 @@ def show_plan(found: Plan) -> None:
         heads |= _show_rows(found, [row for row in every if row.scenario == name], several)
     explained = [words for head, words in _readings(found, several).items() if head in heads]
     say(
-        f"{found.runs} simulated trials a row, error rate δ = {found.delta:g}, "
+        f"{found.runs} simulated trials in each row, error rate δ = {found.delta:g}, "
         f"{trusted(found.trust)}. {' '.join(explained)}\n"
     )
     for row in found.per_epsilon:
@@ -113,8 +113,8 @@ def _show_power(found: Plan) -> None:
     """How likely answers are, a row for each privacy level."""
     if found.max_people is None and found.budget is None:
         say(
-            "With --max-people there is also a table of power: how likely an answer is within so "
-            "many people, by the true difference.\n"
+            "With --max-people there is also a table of power: how likely an answer within that "
+            "many people is, for several true differences.\n"
         )
         return
     tables = False
@@ -178,7 +178,7 @@ def _show_ranges(found: Plan) -> None:
     title = f"\n{range_heading(found.ranges[0].strategy.epsilon)}"
     show_grid(["range", "mean", "10 … 90 %", "right", "times"], rows, title, left=["range"])
     tightest = f"{TIGHTEST_WORDS}. " if TIGHTEST in {row.name for row in found.ranges} else ""
-    say(f"{found.ranges[0].runs} simulated trials a row. {tightest}{RANGE_WORDS}.")
+    say(f"{found.ranges[0].runs} simulated trials in each row. {tightest}{RANGE_WORDS}.")
 
 
 def _show_rows(found: Plan, rows: list[PlanRow], several: bool) -> set[str]:
@@ -188,7 +188,10 @@ def _show_rows(found: Plan, rows: list[PlanRow], several: bool) -> set[str]:
         cells = ([*title.split("\n"), *column] for title, column in columns.items())
         if _width(cells) > plain_console().width:
             columns.pop(head, None)
-    title, rows_shown = f"People it takes{headline(found)}", zip(*columns.values(), strict=True)
+    title, rows_shown = (
+        f"How many people it takes{headline(found)}",
+        zip(*columns.values(), strict=True),
+    )
     show_grid(list(columns), list(rows_shown), title, left=["\nstrategy"])
     return set(columns)
 

@@ -207,7 +207,7 @@ def _traced(
         released=shown.released,
         stopped=bool(found.stopped),
         recommendation=int(found.recommendation),
-        interval_words="strokes: the mean, more or less the bonus by which the leader is chosen",
+        interval_words="vertical lines: the mean, plus or minus the bonus that chooses the leader",
         evidence_words="transportation cost as a share of the threshold",
         thinned=thinned,
     )
@@ -283,7 +283,7 @@ def _epochs(instance: Instance, strategy: Strategy, rng: np.random.Generator, ca
         ends = _possible(instance, state.mean - radius, state.mean + radius)
         rows.append(_Row(samples, state.mean.copy(), *ends, share, played))
     words = (
-        "strokes: the mean, more or less the radius",
+        "vertical lines: the mean, plus or minus the radius",
         "gap to the best arm as a share of twice the radius",
     )
     return _by_rounds(
@@ -323,8 +323,9 @@ def _betting(instance: Instance, strategy: Strategy, rng: np.random.Generator, c
         rows.append(_Row(now.samples, released, ends[0].copy(), ends[1].copy(), share, played))
     stopped = now.winner >= 0
     words = (
-        f"strokes: {100 * (1 - strategy.delta):.6g} % confidence intervals, for all looks together",
-        "evidence against each arm; at 1 it is out: log of what bets won, divided by log(1/δ)",
+        f"vertical lines: {100 * (1 - strategy.delta):.6g} % confidence intervals, for all looks "
+        "together",
+        "evidence against each arm: log of what bets won, divided by log(1/δ); at 1 it is out",
     )
     return _by_rounds(
         instance, strategy, rows, stopped, now.winner if stopped else front_runner(book), words

@@ -67,7 +67,7 @@ def draw_distribution(data: Distribution, title: str = "") -> "Figure":
             _draw_line(axes, data, line)
     people_axis(axes)
     axes.yaxis.set_major_formatter(lambda y, _: f"{100 * y:.0f} %")
-    axes.set(xlabel="people (samples)", ylabel="runs that are done")
+    axes.set(xlabel="people (samples)", ylabel="trials that have ended")
     open_frame(axes)
     write_title(figure, title)
     key(figure, axes)
