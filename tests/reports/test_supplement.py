@@ -64,7 +64,7 @@ def test_differences_from_the_best_and_from_a_control(said: dict[str, Any]) -> N
     best = text(section(trial_page(said), "Differences between the arms"))
     assert "compared with new drug, which was found to be the best" in best
     control = text(section(trial_page(said, "placebo"), "Differences between the arms"))
-    assert "compared with placebo, which whoever made this page has named" in control
+    assert "compared with placebo, as chosen by those who made this page" in control
     course = Course(said)
     check_transcript(said, watch=course.watch)
     for name, reference, page in (("placebo", None, best), ("new drug", "placebo", control)):
@@ -154,8 +154,8 @@ def test_a_conclusive_end_has_both(said: dict[str, Any]) -> None:
     page = trial_page(said)
     assert "← best" in page
     quoted = text(section(page, "Sentences to quote"))
-    assert "the probability that the trial lost it is at most 5 %" in quoted
-    assert "told later than 7 days after it, counted as the worst" in quoted
+    assert "the trial lost it (eliminated it, at any look) is at most 5 %" in quoted
+    assert "that was not told within 7 days of the assignment counted as the worst" in quoted
     assert "2-differentially private (ε = 2)" in quoted
     assert "more than 7.39 times as likely" in quoted
 
@@ -167,7 +167,7 @@ def test_the_flow_is_that_of_the_record(said: dict[str, Any]) -> None:
     page = trial_page(said, assessed=1000)
     flow = text(section(page, "Flow of people"))
     people = said["status"]["people"]
-    stated = "1000 people, as whoever publishes this says; it is not in the record"
+    stated = "1000 people, as stated by those who publish this; not in the record"
     assert f"{stated} not assigned: {1000 - people}" in flow
     sites = {"Leeds": [0, 0], "Lyon": [0, 0]}
     for event in said["events"]:
@@ -212,19 +212,20 @@ def test_quotes_say_what_holds_and_nothing_else() -> None:
     assert privacy_quote(about(ttucb(0.1))).startswith("No privacy is promised")
     local = privacy_quote(about(bet_se(0.1, epsilon=1.0, trust="local")))
     assert "randomised before it was sent" in local
-    assert "when an outcome was told" not in local
+    assert "at which an outcome was told" not in local
+    assert "at which an outcome was told" in privacy_quote(about(bet_se(0.1, epsilon=1.0)))
     clock = privacy_quote(about(bet_se(0.1, epsilon=1.0), release="clock"))
-    assert "when an outcome was told" not in clock
+    assert "at which an outcome was told" not in clock
     rare = privacy_quote(about(bet_se(0.1, epsilon=1.0, gamma=1e-6)))
     assert "(1, 1e-06)-differentially private" in rare
-    assert "but for a probability of 1e-06" in rare
+    assert "apart from a probability of 1e-06" in rare
     assert "zero-concentrated" in privacy_quote(about(bet_se(0.1, rho=0.5)))
     empirical = adap_tt(epsilon=1.0, delta=0.1, threshold="empirical")
     assert "No error rate is claimed: no proof." in error_quote(about(empirical))
     near = error_quote(about(bet_se(0.1, epsilon=1.0, zeta=0.05), dealing="coins"))
     assert "more than 0.05 below the best" in near
     pace = error_quote(about(bet_se(0.1, epsilon=1.0), dealing="coins", enrolment="continuous"))
-    assert "how fast people came did not depend" in pace
+    assert "speed at which people came did not depend" in pace
     goes_on = about(ttucb(0.1))
     goes_on["status"]["stopped"] = False
     assert "nothing can be said" in error_quote(goes_on)
@@ -255,9 +256,9 @@ def test_dates_and_control_from_the_command_line(tmp_path: Path) -> None:
     done = CliRunner().invoke(main, [*call, *more])
     assert done.exit_code == 0, done.output
     page = out.read_text()
-    assert "Stated by whoever publishes this page" in section(page, "Dates")
+    assert "Stated by those who publish this page" in section(page, "Dates")
     assert re.search(r"<dt>Created</dt><dd>\d{4}-\d\d-\d\d</dd>", page)
-    assert "of what whoever publishes it has added" in page
+    assert "from additions by those who publish it" in page
     assert "compared with placebo" in page
     plain = trial_page(trial.transcript())
     assert ">Dates</h2>" not in plain

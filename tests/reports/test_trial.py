@@ -100,15 +100,15 @@ def test_by_the_clock_it_is_said_when_and_not_who() -> None:
     flow: dict[str, Any] = {"people": 9, "max_people": 20, "pending": 9, "waiting": 6}
     status = {**flow, "stopped": False, "timing": RELEASE[CLOCK], "next_release": 86_400}
     assert flow_words(status) == (
-        "9 of at most 20 people; 9 outcomes were in no look yet, told or not; 6 of them are "
-        "looked at after 1970-01-02 00:00:00 UTC."
+        "9 of at most 20 people; 9 outcomes, told or not, have not been looked at yet; 6 of them "
+        "are looked at after 1970-01-02 00:00:00 UTC."
     )
-    assert flow_words({**status, "next_release": None}).endswith("told or not.")
+    assert flow_words({**status, "next_release": None}).endswith("have not been looked at yet.")
     complete = {**status, "timing": RELEASE[COMPLETE], "next_release": None}
     assert flow_words(complete).endswith("9 outcomes are not in, the next look waits for 6.")
     assert flow_words({**complete, "pending": 0}).endswith("; all outcomes are in.")
-    assert flow_words({**complete, "people": 0}).startswith("Nobody is in yet")
-    assert flow_words({**status, "stopped": True}).endswith("were in no look, and will not be.")
+    assert flow_words({**complete, "people": 0}).startswith("Nobody has been enrolled yet")
+    assert flow_words({**status, "stopped": True}).endswith("were not looked at, and will not be.")
 
 
 def test_each_arm_dropped_or_added_costs_a_delta() -> None:
@@ -199,7 +199,7 @@ def test_an_end_at_the_maximum_is_no_end_by_hand(start: Start) -> None:
     enrol(trial, 6)
     page = trial_page(trial.transcript())
     assert "The trial ended at its maximum without a conclusion." in page
-    assert "None: the record has no action of an operator." in page
+    assert "None: the record contains no action by an operator." in page
     assert "and whether they are open now" not in page
     assert "<dt>Sites</dt><dd>anywhere</dd>" in page
 

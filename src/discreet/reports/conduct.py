@@ -14,6 +14,7 @@ from discreet.trials.aloud import plainly
 from discreet.trials.conduct import ADD, DROP
 from discreet.trials.dealing import GUARANTEE
 from discreet.trials.protocol import CLOCK, COMPLETE, RELEASE
+from discreet.words import privacy_words
 
 Said = Mapping[str, Any]
 """A status in plain types."""
@@ -39,17 +40,17 @@ def duration_words(seconds: float) -> str:
 def flow_words(status: Said) -> str:
     """How many people there are, whose outcomes are not in, and what is waited for."""
     if not status["people"]:
-        return f"Nobody is in yet, of at most {status['max_people']} people."
+        return f"Nobody has been enrolled yet; at most {status['max_people']} people can be."
     here = f"{status['people']} of at most {status['max_people']} people"
     words = f"{here}; {status['pending']}"
     if status["stopped"] and status["pending"]:
-        return f"{words} outcomes were in no look, and will not be.{past_words(status)}"
+        return f"{words} outcomes were not looked at, and will not be.{past_words(status)}"
     if status.get("timing") != RELEASE[CLOCK]:
         if not status["pending"]:
             return f"{here}; all outcomes are in.{past_words(status)}"
         waits = f", the next look waits for {status['waiting']}" if status["waiting"] else ""
         return f"{words} outcomes are not in{waits}.{past_words(status)}"
-    words += " outcomes were in no look yet, told or not"
+    words += " outcomes, told or not, have not been looked at yet"
     if at := status.get("next_release"):
         moment = datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S")
         words += f"; {status['waiting']} of them are looked at after {moment} UTC"
@@ -59,7 +60,8 @@ def flow_words(status: Said) -> str:
 def past_words(status: Said) -> str:
     """How many deadlines have passed, where there are any."""
     past = status.get("past_deadline")
-    return f" The deadline of {past} people has passed, told or not." if past else ""
+    told = "whether their outcomes were told or not"
+    return f" The deadline of {past} people has passed, {told}." if past else ""
 
 
 def by_hand(status: Said) -> bool:
@@ -161,7 +163,7 @@ def privacy_sentence(epsilon: float | None, words: str, gamma: float | None = No
     return (
         "whatever one person's outcome was, everything that is shown would have been almost as "
         f"likely with another outcome: the probability changes by a factor of at most {times} (ε "
-        f"= {epsilon:g}){beside}. In technical terms: {words}"
+        f"= {epsilon:g}){beside}. In technical terms: {privacy_words(words)}"
     )
 
 

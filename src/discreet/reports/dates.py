@@ -9,7 +9,7 @@ from discreet.reports.course import Course
 from discreet.reports.page import Facts, Part, Text
 from discreet.trials.status import Entry
 
-STATED = "Stated by whoever publishes this page; not in the record, and not checked:"
+STATED = "Stated by those who publish this page; not in the record, and not checked:"
 RECORDED = "By the record, in days of universal time (UTC):"
 MOST_LOOKS = 24
 """Looks whose days are listed."""

@@ -33,7 +33,7 @@ def trial_drawings(path: TrialPath, said: dict[str, Any]) -> dict[str, Picture]:
     if not np.isnan(path.evidence).all():
         shares = charts.TrialEvidence(path.names, path.people, path.evidence, shown)
         words = (
-            "The evidence against each arm at each look, as a share of what puts an arm out; an "
+            "The evidence against each arm at each look, as a share of what eliminates an arm; an "
             "arm has no line while it leads."
         )
         found["evidence"] = Picture(charts.render(charts.draw_evidence(shares)), words, words)

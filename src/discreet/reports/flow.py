@@ -15,12 +15,12 @@ from discreet.strategies.parts import ORDER
 FEW_ARMS = 6
 """Arms that have a box each."""
 NOT_RECORDED = (
-    "Not in the record: people are known to it from their assignment on. Take the number from "
-    "your own list."
+    "Not in the record, which knows of people only from their assignment on. Take the number "
+    "from your own list."
 )
 MISSING_FAILURE = (
-    "How many outcomes are missing is not public: that an outcome is missing may be the outcome. A "
-    "missing one counts as the worst, and is among those looked at."
+    "How many outcomes are missing is not public: that an outcome is missing may itself be the "
+    "outcome. A missing one counts as the worst, and is among those looked at."
 )
 AS_ASSIGNED = "Everybody counts on the arm they were assigned to, whatever was done later."
 LEFT = {
@@ -60,7 +60,7 @@ def _assessed(assessed: int | None, people: int) -> Box:
     if assessed is None:
         return Box("Assessed for eligibility", [NOT_RECORDED])
     lines = [
-        f"{_people(assessed)}, as whoever publishes this says; it is not in the record",
+        f"{_people(assessed)}, as stated by those who publish this; not in the record",
         f"not assigned: {assessed - people}",
     ]
     return Box("Assessed for eligibility", lines)

@@ -10,7 +10,7 @@ from discreet.trials.protocol import BLINDING, CLOCK, COMPLETE, MISSING, PEOPLE
 
 Said = Mapping[str, Any]
 ASSIGNED = {
-    COINS: "by a coin of their own with announced odds, thrown when the person is enrolled",
+    COINS: "a coin for each person, with announced odds, tossed when the person is enrolled",
     BLOCKS: "in permuted blocks of at least {block} people",
     SHUFFLED: "in random order, to places that are fixed up to the next look",
     ORDER: "in the order that the strategy says",
@@ -25,7 +25,7 @@ ENROLMENT = {
     "continuous": "people are enrolled while earlier rounds wait for their outcomes",
 }
 RETAINED = {
-    "until-release": "outcomes are erased as soon as they were used in a look",
+    "until-release": "outcomes are erased as soon as they have been used in a look",
     "forever": "OUTCOMES ARE KEPT, and whoever can read the database can read them",
 }
 
@@ -97,7 +97,7 @@ def _people(protocol: Said) -> list[tuple[str, str]]:
 
 def _outside(status: Said) -> list[tuple[str, str]]:
     """What outcomes outside the range count as, if they are not refused."""
-    return [("Outside of these", status["outside"])] if status.get("outside") else []
+    return [("Outcomes outside that range", status["outside"])] if status.get("outside") else []
 
 
 def _design(strategy: Said) -> list[tuple[str, str]]:

@@ -15,16 +15,18 @@ from discreet.trials.protocol import CLOCK, CONTINUOUS
 Said = Mapping[str, Any]
 ROUNDS = {
     COINS: (
-        "If one arm was at least as good as every other for the people enrolled in each round, the "
-        "probability that the trial lost it is at most {rate}, over the random assignment and the "
-        "added noise, however often the data were looked at and whatever the differences between "
-        "sites and times, as long as nobody knew an assignment before its person was enrolled."
+        "If one arm was at least as good as every other for the people enrolled in each round, "
+        "the probability that the trial lost it (eliminated it, at any look) is at most {rate}, "
+        "over the random assignment and the added noise, however often the data were looked at "
+        "and whatever the differences between sites and times, as long as nobody knew an "
+        "assignment before its person was enrolled."
     ),
     BLOCKS: (
-        "If one arm was at least as good as every other for the people of each permuted block (for "
-        "each person, where outcomes are not yes or no), the probability that the trial lost it is "
-        "at most {rate}, over the random assignment and the added noise, however often the data "
-        "were looked at, as long as nobody guessed an assignment."
+        "If one arm was at least as good as every other for the people of each permuted block "
+        "(for each person, where outcomes are not yes or no), the probability that the trial lost "
+        "it (eliminated it, at any look) is at most {rate}, over the random assignment and the "
+        "added noise, however often the data were looked at, as long as nobody guessed an "
+        "assignment."
     ),
 }
 ONE_MEAN = (
@@ -53,11 +55,11 @@ def privacy_quote(said: Said) -> str:
         "Each person's outcome was randomised before it was sent, so that nobody had to be trusted "
         "with it."
         if model.randomised
-        else "Random noise was added to every number before anything was decided by it or shown."
+        else "Random noise was added to every number before it was shown or used for a decision."
     )
     conditions = "This holds if nobody took part twice"
     if protocol.get("release") != CLOCK and not model.randomised:
-        conditions += ", and if when an outcome was told did not depend on the outcome"
+        conditions += ", and if the time at which an outcome was told did not depend on the outcome"
     acts = [act["action"] for act in status.get("acts", ())]
     restored = f" {RESTORED_WORDS}." if RESTORED in acts else ""
     return (
@@ -82,7 +84,7 @@ def _factor(strategy: Strategy) -> str:
         return ""
     factor = math.exp(min(strategy.epsilon, 100.0))
     times = f"{factor:.3g}" if factor < 1e6 else "more than a million"
-    rare = "" if strategy.gamma is None else f", but for a probability of {strategy.gamma:g}"
+    rare = "" if strategy.gamma is None else f", apart from a probability of {strategy.gamma:g}"
     return (
         f": had that outcome been another one, no result would have been more than {times} times "
         f"as likely, or as unlikely{rare}"
@@ -94,7 +96,7 @@ def error_quote(said: Said) -> str:
     status = said["status"]
     strategy = Strategy.from_dict(said["protocol"]["strategy"])
     if not status["stopped"]:
-        return "The trial goes on: nothing can be said about an answer yet."
+        return "The trial is still running: nothing can be said about an answer yet."
     if not status["conclusive"]:
         return _inconclusive(status)
     named = f"Arm {status['recommendation']} was named by the rule fixed in the protocol."
@@ -116,18 +118,18 @@ def _pace(protocol: Said) -> str:
     if protocol.get("enrolment") != CONTINUOUS:
         return ""
     return (
-        " It is assumed that how fast people came did not depend on outcomes that had not been "
-        "looked at."
+        " It is assumed that the speed at which people came did not depend on outcomes that had "
+        "not been looked at."
     )
 
 
 def _counted(protocol: Said) -> str:
     """What a missing outcome was."""
     seconds = protocol.get("deadline")
-    late = "" if seconds is None else f", or told later than {duration_words(seconds)} after it"
+    within = "" if seconds is None else f" within {duration_words(seconds)} of the assignment"
     if protocol["missing"] == "replace":
         return "People whose outcomes were missing were replaced by others."
-    return f"An outcome that was not told after the assignment{late}, counted as the worst."
+    return f"An outcome that was not told{within} counted as the worst."
 
 
 def _inconclusive(status: Said) -> str:

@@ -30,6 +30,7 @@ from discreet.words import (
     known,
     lead_words,
     listed,
+    privacy_words,
 )
 
 if TYPE_CHECKING:
@@ -95,8 +96,8 @@ def show_simulation(found: dict[str, Any], instance: "Instance", design: str = "
     say(
         f"{found['strategy']} with the {found['threshold']} threshold"
         f"{f' ({design})' if design else ''}, {found['runs']} runs "
-        f"({done}), {found['seconds']:.2f} s\nprivacy: {found['privacy']}\nerror rate: "
-        f"{correctness_words(found['correctness'], units_of(instance))}"
+        f"({done}), {found['seconds']:.2f} s\nprivacy: {privacy_words(found['privacy'])}\n"
+        f"error rate: {correctness_words(found['correctness'], units_of(instance))}"
     )
     if past := past_words(instance):
         say_once([f"data: {past}", *past_notes(instance)])
@@ -271,7 +272,7 @@ def show_trial(found: "Status", protocol: "Protocol | None" = None) -> None:
         say(f"{lead_words(lead.name, lead.over, lead.better_by, lead.people)}.")
     _show_conduct(said)
     rate = correctness_words(found.correctness, None if protocol is None else protocol.scale)
-    say(f"Privacy: {found.privacy}; {found.retain}.\nError rate: {rate}.")
+    say(f"Privacy: {privacy_words(found.privacy)}; {found.retain}.\nError rate: {rate}.")
     for title, words in promises(said):
         say(f"{title}: {words}.")
     if found.outside:
@@ -288,9 +289,9 @@ def _verdict(found: "Status", said: dict[str, Any]) -> str:
 def _show_arms(found: "Status", said: dict[str, Any]) -> None:
     """A row for each arm, and which mean its interval covers."""
     if not found.arms:
-        say("How arms do is shown at the end: staff of this trial are blinded.")
+        say("The staff of this trial are blinded: how the arms are doing is shown only at the end.")
         return
-    heads = ["arm", "people", "behind the mean", "private mean"]
+    heads = ["arm", "people", "outcomes behind the mean", "private mean"]
     rows = [
         [
             arm.name,
@@ -303,7 +304,7 @@ def _show_arms(found: "Status", said: dict[str, Any]) -> None:
     level = f"{1 - found.delta:.4g}"
     bounded = any(arm.interval for arm in found.arms)
     if bounded:
-        heads.append(f"{level} interval")
+        heads.append(f"{100 * (1 - found.delta):.4g} % interval")
         for row, arm in zip(rows, found.arms, strict=True):
             ends = arm.interval
             row.append("–" if ends is None else interval_ends(ends))

@@ -51,15 +51,15 @@ from discreet.trials.verify import check_transcript, read_transcript
 from discreet.validate import check_whole
 from discreet.words import as_sure, correctness_words, interval_ends, lead_words
 
-MADE_OF = "Made of the trial's public transcript, and of nothing else."
+MADE_OF = "Made from the trial's public transcript, and from nothing else."
 MADE_OF_MORE = (
-    "Made of the trial's public transcript, and of what whoever publishes it has added: that is "
-    "marked so, and is no part of the record that can be checked."
+    "Made from the trial's public transcript, and from additions by those who publish it. These "
+    "are marked as such, and are not part of the record that can be checked."
 )
 NOT_VERIFIED = "NOT VERIFIED"
 WARNING = (
-    "This transcript does not hold what it says: it was changed, or is not whole. Nothing below "
-    "can be relied on. What is wrong with it:"
+    "This transcript is not what it claims to be: it was changed, or it is incomplete. Nothing "
+    "below can be relied on. What is wrong with it:"
 )
 BLINDED = (
     "This trial is blinded and has not ended: keep this page from everybody who enrols, treats or "
@@ -221,7 +221,7 @@ def _arms(status: dict[str, Any], compared: Compared | None) -> Table:
     if compared and any(value is not None for value in compared.best):
         head.append('p-value of "is the best"')
         words += (
-            ' The p-value of "is the best" bounds the probability of so much evidence against an '
+            ' The p-value of "is the best" bounds the probability of this much evidence against an '
             "arm if that arm was at least as good as every other for the people of each round; it "
             "holds at every look, and where sites differ or outcomes drift."
         )
@@ -255,7 +255,7 @@ def _p_value(value: float) -> str:
 
 
 WHY = {
-    "control": "All arms are compared with {name}, which whoever made this page has named.",
+    "control": "All arms are compared with {name}, as chosen by those who made this page.",
     "best": "All arms are compared with {name}, which was found to be the best.",
     "ahead": "All arms are compared with {name}, which did best so far and was not found to be "
     "the best.",
@@ -278,7 +278,7 @@ def _differences(status: dict[str, Any], compared: Compared, said: dict[str, Any
     ]
     reference = names[compared.reference]
     better = "above" if said["protocol"]["direction"] == "max" else "below"
-    what = f"Mean of the arm less mean of {reference}: {better} 0 the arm did better."
+    what = f"Mean of the arm minus the mean of {reference}: {better} 0 the arm did better."
     return Section(
         "Differences between the arms",
         [
@@ -299,14 +299,14 @@ def _how_to_read(level: str, arms: int, compared: Compared, status: dict[str, An
         f"{arms * (arms - 1) // 2} pairs of arms and for any number of looks: the probability that "
         "arms with the same mean ever get a p-value of 0.05 or less is at most 0.05.",
         "Both are for arms whose mean is the same for all people and does not change over time, "
-        "and both are made of the noisy numbers that were released.",
+        "and both are computed from the noisy numbers that were released.",
     ]
     if arms == 2:
         lines[1] = lines[1].replace("all 1 pairs of arms and for ", "")
     if status["conclusive"] and any(low <= 0 <= high for low, high in _intervals(compared)):
         lines.append(
             "An interval may contain 0 although the trial was conclusive: the rule of the trial "
-            "compares arms round by round and pays neither for all pairs nor for both directions."
+            "compares arms round by round and is not adjusted for all pairs or for both directions."
         )
     return lines
 
@@ -321,8 +321,8 @@ def _intervals(compared: Compared) -> list[tuple[float, float]]:
 def _protocol(said: dict[str, Any]) -> list[Part]:
     words = (
         "The protocol below was fixed when the trial was created, before anybody was assigned. Its "
-        f"hash (SHA-256) is {said['protocol_hash']}; a published hash shows that nothing in it was "
-        "changed since."
+        f"hash (SHA-256) is {said['protocol_hash']}; published at that time, it shows that "
+        "nothing was changed since."
     )
     return [Text(words), Facts(protocol_facts(said))]
 
@@ -330,7 +330,7 @@ def _protocol(said: dict[str, Any]) -> list[Part]:
 def _deviations(status: dict[str, Any], course: Course) -> list[Part]:
     acts = act_rows(status)
     if not acts:
-        return [Text("None: the record has no action of an operator.")]
+        return [Text("None: the record contains no action by an operator.")]
     moments = [
         f"{moment.people} people, {moment.looks} {'look' if moment.looks == 1 else 'looks'}"
         for moment in course.acts
@@ -338,7 +338,7 @@ def _deviations(status: dict[str, Any], course: Course) -> list[Part]:
     moments += [""] * (len(acts) - len(moments))
     rows = [[*row[:2], moment, *row[2:]] for row, moment in zip(acts, moments, strict=False)]
     head = (*ACT_HEAD[:2], "after", *ACT_HEAD[2:])
-    words = "All of it stands in the record, with its reason, at the place where it was done."
+    words = "Every action is in the record, with its reason, at the point where it was taken."
     return [Table(head, rows, words, ACT_WORDS)]
 
 
@@ -386,7 +386,7 @@ def _record(transcript: dict[str, Any], found: Verification, more: bool) -> list
         f"Head: {transcript['status']['head']}",
     ]
     if found.intact:
-        but = ", but for what is marked as added" if more else ""
+        but = ", except what is marked as added" if more else ""
         lines.append(
             f"Checked when this page was made: all of the above follows from the record{but}."
         )

@@ -40,8 +40,8 @@ ACTIONS = {
     ),
     SET_CLOCK: (
         "the clock that decides deadlines was set back. Deadlines that had passed by the wrong "
-        "clock stay passed, whatever the outcomes; those of people who are in count from now on "
-        "at the latest"
+        "clock stay passed, whatever the outcomes. For everybody else in the trial, the time until "
+        "the deadline is counted from now at the latest"
     ),
 }
 SAID = {MEANS[action]: words for action, words in ACTIONS.items()} | {
@@ -67,10 +67,11 @@ SAID = {MEANS[action]: words for action, words in ACTIONS.items()} | {
     ),
     GUARANTEE[COINS]: (
         "if one arm is at least as good as every other for the people of each round, it is lost "
-        "with probability at most δ, whatever the sites, trends and seasons, and however people "
-        "were selected, as long as nobody knows the next coin. If the order of the arms changes "
-        "over time, less is promised: an arm that is eliminated was worse than its rival for the "
-        "people of at least one round up to then. The claim is about the people who were enrolled"
+        "(eliminated, at any look) with probability at most δ, whatever the sites, trends and "
+        "seasons, and however people were selected, as long as nobody knows the next coin. If the "
+        "order of the arms changes over time, less is promised: an arm that is eliminated was "
+        "worse than its rival for the people of at least one round up to then. The claim is about "
+        "the people who were enrolled"
     ),
     ENROLMENT[CONTINUOUS]: (
         "people are enrolled while earlier rounds wait for their outcomes. The error rate then "
