@@ -312,7 +312,7 @@ def answers(trial: Trial) -> list[list[int]]:
 def test_a_participant_answers(home: Home, base: str, page: "Page") -> None:
     trial = local(home, ctb_tt(1.0, 0.1), question="Did you smoke?")
     page.goto(invited(home, base, trial))
-    said(page, "Whatever your true answer is, it is sent as it is with chance 73.1 %")
+    said(page, "Whatever your true answer is, it is sent as it is with a chance of 73.1 %")
     assert page.url == f"{base}/a"
     page.get_by_role("button", name="Randomise my answer").click()
     said(page, "Choose yes or no first.")
@@ -514,7 +514,7 @@ def test_gaussian_answers_and_links_that_are_over(home: Home, base: str, page: "
     said(page, "Thank you: your answer was taken")
     page.goto("about:blank")
     page.goto(link)
-    said(page, "An answer was taken before")
+    said(page, "An answer was already taken")
     later = invited(home, base, trial)
     trial.operate("stop", "no money")
     page.goto("about:blank")

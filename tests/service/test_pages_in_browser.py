@@ -55,7 +55,7 @@ def test_an_operator_plans_starts_pauses_and_publishes(
         timeout=30_000,
     )
     page.get_by_label("Name of the trial").fill("Dose <1>")
-    page.get_by_label("People at most").fill("800")
+    page.get_by_label("Maximum number of people").fill("800")
     page.get_by_role("button", name="Look at it once more").click()
     assert "Start Dose <1>?" in page.locator("h1").inner_text()
     page.get_by_role("button", name="Start the trial").click()

@@ -74,7 +74,7 @@ def problem_of(error: Exception) -> Response:
     if isinstance(error, RefusedError):
         if error.known:
             return problem("You may not do this", 403, str(error))
-        return problem("Who are you?", 401, str(error), **{"WWW-Authenticate": "Bearer"})
+        return problem("Token needed", 401, str(error), **{"WWW-Authenticate": "Bearer"})
     for kind, status, title in KINDS:
         if isinstance(error, kind):
             headers = {"Retry-After": "1"} if status == 503 else {}
@@ -85,7 +85,7 @@ def problem_of(error: Exception) -> Response:
 def problem_of_address(error: HTTPException) -> Response:
     """What to answer where nothing is, or nothing of this method."""
     if error.status_code == 405:
-        return problem("Not so", 405, WRONG_METHOD, **dict(error.headers or {}))
+        return problem("Wrong method", 405, WRONG_METHOD, **dict(error.headers or {}))
     if error.status_code == 404:
         return problem("Not found", 404, NOTHING)
     return problem("Refused", error.status_code, UNREADABLE)

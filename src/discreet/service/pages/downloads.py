@@ -24,7 +24,7 @@ from discreet.trials.trial import Trial
 
 PICTURES = Remembered[dict[str, str]](64)
 FILES = Remembered[str](16)
-NO_MEANS = "sites see how the arms did when the trial has ended"
+NO_MEANS = "sites see how the arms did only after the trial has ended"
 NOTHING = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 10 1"/>'
 
 

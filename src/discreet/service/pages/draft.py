@@ -67,12 +67,12 @@ LABELS: dict[str, str] = {
     "difference": "Difference worth finding",
     "base": "About how many in 100 do well today",
     "delta": "Wrong answers allowed, in 100 trials (δ)",
-    "max_people": "People at most",
+    "max_people": "Maximum number of people",
     "trust": "Who may see a person's outcome",
     "question": "What each person is asked",
     "epsilon": "How much a person's outcome may change what is seen (ε)",
     "sites": "Sites",
-    "deadline": "Days until an outcome must be told",
+    "deadline": "Deadline: days until an outcome must be told",
     "release": "Results are released",
     "enrolment": "While a round waits for outcomes",
     "people": "If somebody comes again",
@@ -221,7 +221,7 @@ def _together(values: Mapping[str, Any]) -> dict[str, str]:
         if difference >= most:
             found["difference"] = f"the difference must be smaller than {most:g}"
         elif yes_no and values["base"] is not None and not _fits(values["base"], difference):
-            found["base"] = "no rates around this one, between 0 and 100, differ by so much"
+            found["base"] = "with this difference, no rates around this one lie between 0 and 100"
     if values["deadline"] is None:
         for name, word in (("enrolment", CONTINUOUS), ("release", CLOCK)):
             if values[name] == word:

@@ -36,7 +36,7 @@ ENVIRONMENT = jinja2.Environment(
     lstrip_blocks=True,
     undefined=jinja2.StrictUndefined,
 )
-NOTHING = "there is no page at this address: it may have been cut or mistyped"
+NOTHING = "there is no page at this address: it may have been cut off or mistyped"
 STALE = "this page is too old, or was not made by this service: reload it, and try once more"
 
 

@@ -153,7 +153,7 @@ def plan_words(found: Plan) -> list[str]:
         lines.append(f"A maximum of {people(room)} people leaves room for bad luck.")
     if row.privacy_cost is not None:
         lines.append(
-            f"Privacy costs {row.privacy_cost:.3g} times as many people as without "
+            f"With privacy a trial takes {row.privacy_cost:.3g} times as many people as without "
             f"it{price_words(found)}."
         )
     if warning := few_right_words(found, row):
@@ -163,7 +163,9 @@ def plan_words(found: Plan) -> list[str]:
     chosen = [way for way in found.ways if way.epsilon is not None]
     for way in chosen:
         if way.days.mean is not None:
-            lines.append(f"With {way.enrolment} enrolment about {way.days.mean:,.0f} days.")
+            lines.append(
+                f"With {way.enrolment} enrolment it takes about {way.days.mean:,.0f} days."
+            )
     return lines
 
 

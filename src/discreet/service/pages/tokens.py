@@ -36,7 +36,7 @@ def _state(token: Token, now: float) -> str:
     if token.revoked is not None:
         return f"revoked {when(token.revoked)}"
     if token.expires is None:
-        return "valid, with no end"
+        return "valid, never expires"
     return f"{'valid until' if token.valid(now) else 'expired'} {when(token.expires)}"
 
 

@@ -96,7 +96,7 @@ def evidence_words(share: float | None) -> str:
     return "enough: dropped" if share >= 1 else f"{min(max(share, 0.0), 0.99):.0%}"
 
 
-BLIND = "This trial is blinded: sites see how the arms did when the trial has ended."
+BLIND = "This trial is blinded: sites see how the arms did only after the trial has ended."
 
 
 def event_words(event: Event, arms: Sequence[str]) -> str:

@@ -39,7 +39,7 @@ function problemOf({ protocol, heads, total, said, known }) {
   if (total === 0) return "The record has no beginning.";
   if (events === 0) return "The first event is not the one that names the protocol's hash.";
   if (events < total) {
-    return `The record holds up to event ${events}; what stands after it was not written there.`;
+    return `The record holds up to event ${events}; what comes after it was not written there.`;
   }
   if (said !== heads.at(-1)) return "The record does not end where the status says.";
   if (known !== null && !heads.slice(1).includes(known)) {
@@ -77,7 +77,7 @@ function partsOf(said) {
   const shapes = { protocol: Map, events: Array, status: Map };
   const whole = said instanceof Map && said.has("protocol_hash");
   if (!whole || Object.keys(shapes).some((name) => !(said.get(name) instanceof shapes[name]))) {
-    throw new Error("it has not the parts of one.");
+    throw new Error("it does not have the parts of one.");
   }
   const [protocol, events, status] = Object.keys(shapes).map((name) => said.get(name));
   return { protocol, events, protocolHash: said.get("protocol_hash"), head: status.get("head") };

@@ -81,7 +81,7 @@ class Reader {
     this.list("}", () => {
       this.take(SPACE);
       const name = this.string();
-      if (found.has(name)) throw new Error("a name stands there twice.");
+      if (found.has(name)) throw new Error("a name occurs twice.");
       this.take(SPACE);
       if (this.next() !== ":") throw notJson();
       found.set(name, this.value(depth + 1));

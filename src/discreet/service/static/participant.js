@@ -21,8 +21,8 @@ const OTHER_SCRIPT =
 const NAMED = "It is the one that the trial's protocol names.";
 const UNNAMED = "The protocol of this trial names no script.";
 const CLOSED = {
-  late: "The time for this answer has passed. Nothing is asked of you any more; thank you.",
-  ended: "This trial needs no more answers. Nothing is asked of you any more; thank you.",
+  late: "The time for this answer has passed. You do not need to do anything more; thank you.",
+  ended: "This trial needs no more answers. You do not need to do anything more; thank you.",
 };
 
 let asked = null; // the question, as the service put it
@@ -82,22 +82,22 @@ function oddsWords() {
   const levels = levelsOf(asked).sort((a, b) => a - b).map(named);
   const { truth, other } = odds(asked.epsilon, levels.length);
   if (asked.yes_no) {
-    return `Whatever your true answer is, it is sent as it is with chance ${percent(truth)}, and
-      its opposite with chance ${percent(other)}.`;
+    return `Whatever your true answer is, it is sent as it is with a chance of
+      ${percent(truth)}, and its opposite is sent with a chance of ${percent(other)}.`;
   }
   const rest = levels.length > 2 ? "each of the others" : "the other one";
   return `Your number first becomes one of the numbers ${levels.join(", ")}: one next to it,
-    by chance. That one is then sent with chance ${percent(truth)}, and ${rest} with chance
-    ${percent(other)}.`;
+    by chance. That one is then sent with a chance of ${percent(truth)}, and ${rest} with a chance
+    of ${percent(other)}.`;
 }
 
 function meaningOf({ value }) {
   const outcome = outcomeOf(value / unitsOf(asked), asked);
-  if (asked.gamma !== null) return `In words: ${named(outcome)}, your number with chance added.`;
+  if (asked.gamma !== null) return `In words: ${named(outcome)}, your number with noise added.`;
   const levels = levelsOf(asked).length;
   const { other } = odds(asked.epsilon, levels);
-  return `In words: “${named(outcome)}”. From another true answer the same would have come too,
-    with chance ${percent(other)} or more.`;
+  return `In words: “${named(outcome)}”. Another true answer would have given the same,
+    with a chance of ${percent(other)} or more.`;
 }
 
 // --- the page --------------------------------------------------------------------------------
@@ -162,7 +162,7 @@ function showQuestion(left) {
   if (coins) {
     write("recipe", recipe(asked.epsilon));
     const share = percent(odds(asked.epsilon).other);
-    write("coin-odds", `The opposite is then taken with chance ${share}, as by the script.`);
+    write("coin-odds", `The opposite is then taken with a chance of ${share}, as with the script.`);
   }
   write("script-words", asked.script === null ? UNNAMED : NAMED);
   at("own").addEventListener("submit", (event) => handle(event, "fault", randomise));
@@ -260,18 +260,18 @@ function showReceipt(found) {
 
 function titleOf(found) {
   if (found.taken) return "Thank you: your answer was taken";
-  return found.late ? "The time for this answer had passed" : "An answer was taken before";
+  return found.late ? "The time for this answer had passed" : "An answer was already taken";
 }
 
 function receiptWords(found) {
-  if (found.late) return "What came too late is not kept. Nothing more is asked of you.";
+  if (found.late) return "An answer that came too late is not kept. You do not need to do anything more.";
   const before = found.taken ? "" : "This link is for one answer, and nothing was changed now. ";
   if (!found.published) {
     return `${before}This trial publishes sums over many people, never single answers: yours is
-      part of one of them, and cannot be found by itself. The record lists you by your number.`;
+      part of one of them, and cannot be found on its own. The record lists you by your number.`;
   }
   if (found.event) {
-    return `${before}The answer stands in the trial's record, by your number, in the event below.`;
+    return `${before}The answer is in the trial's record, under your number, in the event below.`;
   }
   return `${before}The record takes answers in the order in which people were enrolled: yours will
     be in it, by your number, when those before you have answered.`;
@@ -303,7 +303,7 @@ function countsTable(found) {
 
 /** Below which numbers a tenth, a half and nine tenths of what was sent lay. */
 function spreadTable(found) {
-  const heads = ["True answer", "A tenth below", "Half below", "A tenth above"];
+  const heads = ["True answer", "A tenth were below", "Half were below", "A tenth were above"];
   const rows = found.map(([outcome, sent]) => {
     const sorted = sent.map((one) => outcomeOf(one, asked)).sort((a, b) => a - b);
     return [named(outcome), ...[0.1, 0.5, 0.9].map((part) => named(sorted[part * TRIES]))];

@@ -14,7 +14,7 @@ async function check() {
   button.disabled = true;
   try {
     const answer = await fetch(button.dataset.transcript, { cache: "no-store" });
-    if (!answer.ok) throw new Error("the transcript cannot be had now");
+    if (!answer.ok) throw new Error("the transcript is not available now");
     const { checkChain } = await import("./chain.js");
     const result = checkChain(await answer.text());
     if (result.holds) {
