@@ -245,7 +245,7 @@ def show(data: dict[str, Any]) -> None:
         line = [c["instance"], f"{c['epsilon']:g}", mean_of(c["bet-se"])]
         line += [mean_of(other), str(other["runs"]), ratio_of(c, "ctb-tt")]
         rows.append([*line, number(c["lower_bound"])])
-    table(["instance", "ε", "`bet-se`", "`ctb-tt`", "its runs", "ratio", "bound"], rows)
+    table(["instance", "ε", "`bet-se`", "`ctb-tt`", "runs of `ctb-tt`", "ratio", "bound"], rows)
     rows = []
     for c in data["errors"]:
         more = ", …" if c["arms"] > len(c["means"]) else ""

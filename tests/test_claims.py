@@ -143,7 +143,7 @@ CLAIMS = [
     ),
     Claim(
         "docs/strategies.md",
-        rf"still took fewer samples, {N} to {N} of them, except on (mu\d)",
+        rf"still took fewer samples, {N} to {N} times as many, except on (mu\d)",
         lambda: [
             *ends((ratio for ratio in bets_to_bernoulli().values() if ratio < 1), ".2f"),
             *(name for name, ratio in bets_to_bernoulli().items() if ratio >= 1),
@@ -285,7 +285,7 @@ CLAIMS = [
     ),
     Claim(
         "docs/choosing.md",
-        r"AdaP-TT leaves the picture on the left: (\d+) million at ε = 0.01",
+        r"AdaP-TT leaves the picture on the left, where it takes (\d+) million at ε = 0.01",
         lambda: [f"{cell(CELLS, 'mu2', 0.01)['adap-tt']['median'] / 1e6:.0f}"],
     ),
     Claim(
