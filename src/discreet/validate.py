@@ -54,7 +54,7 @@ def check_path(what: str, path: Any) -> Path:
     except (TypeError, UnicodeError):
         possible = False
     if not possible:
-        raise InvalidInputError(f"give the path of {what}, a text; got {quoted(path)}")
+        raise InvalidInputError(f"give the path of {what}, as text; got {quoted(path)}")
     return Path(path)
 
 
@@ -86,7 +86,8 @@ def check_levels(epsilons: Any) -> list[float]:
     """Several privacy levels."""
     if isinstance(epsilons, str | bytes) or not isinstance(epsilons, Sequence | np.ndarray):
         raise InvalidInputError(
-            f"epsilons must be a list of privacy levels, for one as [1.0]; got {quoted(epsilons)}"
+            "epsilons must be a list of privacy levels, such as [1.0] for one; got "
+            f"{quoted(epsilons)}"
         )
     return [check_epsilon(epsilon) for epsilon in np.array(epsilons, dtype=object).ravel()]
 
@@ -121,7 +122,8 @@ def check_beta(beta: float) -> float:
     """β, the leader's share of the samples."""
     if not 1e-6 <= check_share("beta", beta) <= 1 - 1e-6:
         raise InvalidInputError(
-            f"beta must lie strictly between 0 and 1, by at least 1e-6; got {quoted(beta)}"
+            "beta must lie strictly between 0 and 1, at least 1e-6 away from both; got "
+            f"{quoted(beta)}"
         )
     return float(beta)
 
@@ -146,7 +148,7 @@ def check_whole(name: str, value: float, least: int, most: int | None = None) ->
     if not whole or int(value) != value or value < least or (most is not None and value > most):
         got = quoted(value)
         raise InvalidInputError(
-            f"{name} must be a whole number, {range_}; got {got if len(got) < 40 else 'another'}"
+            f"{name} must be a whole number, {range_}; got {got if len(got) < 40 else 'a long one'}"
         )
     return int(value)
 

@@ -83,7 +83,7 @@ def test_tables_keep_their_numbers_at_any_width(
 
 
 def test_an_error_rate_that_asks_for_nothing() -> None:
-    assert "nothing is needed" in run("bounds", "--means", "0.5,0.4", "--delta", "0.9").stdout
+    assert "no samples are needed" in run("bounds", "--means", "0.5,0.4", "--delta", "0.9").stdout
 
 
 def test_regimes() -> None:

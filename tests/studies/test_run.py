@@ -508,9 +508,9 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("changes", "words"),
         [
-            ({"seed": 6}, "seed was 5 and is 6"),
-            ({"max_samples": 10**9}, "max_samples was None and is 1000000000"),
-            ({"runs": 299}, "runs were 300 and are 299: they may become more"),
+            ({"seed": 6}, "seed was 5 and is now 6"),
+            ({"max_samples": 10**9}, "max_samples was None and is now 1000000000"),
+            ({"runs": 299}, "runs was 300 and is now 299: it may grow"),
             (
                 {"instances": {"easy": EASY, "mu4": discreet.benchmarks.mu5}},
                 "instance 'mu4' has other arms",
@@ -557,10 +557,10 @@ class TestRefusals:
         one, other = blocks(tmp_path)[:2]
         kept = one.read_bytes()
         one.write_bytes(other.read_bytes())
-        self.changed(tmp_path, small(runs=1), "other runs than it should")
+        self.changed(tmp_path, small(runs=1), "does not have the runs that it should have")
         one.write_bytes(b"not Parquet")
         self.changed(
-            tmp_path, small(runs=1), "is not a block of runs, or damaged: move it elsewhere"
+            tmp_path, small(runs=1), "is not a block of runs, or is damaged: move it elsewhere"
         )
         one.write_bytes(kept)
         (tmp_path / "study.json").write_text("{}")
@@ -603,7 +603,7 @@ class TestRefusals:
             run_study(small(), tmp_path, threads=0)
         with (
             ThreadPoolExecutor(1) as pool,
-            pytest.raises(InvalidInputError, match="workers of its own"),
+            pytest.raises(InvalidInputError, match="has its own workers"),
         ):
             run_study(small(), tmp_path, pool, threads=2)
 

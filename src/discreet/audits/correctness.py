@@ -95,7 +95,7 @@ class Correctness(
 
     @property
     def promised(self) -> bool:
-        """Whether what was audited is promised: of the field, by coins alone."""
+        """Whether what was audited is promised; in the field only coins promise it."""
         return not self.field or usual_dealing(self.strategy) == COINS
 
     @property
@@ -116,12 +116,12 @@ class Correctness(
         count = len(self.cases)
         if not self.promised:
             return (
-                f"what happens to {self.strategy.name} in the field is not promised: its proof is "
-                "for outcomes of an arm that are independent with one mean. Bounds are "
+                f"{self.strategy.name} promises nothing in the field: its proof is for outcomes of "
+                "an arm that are independent and have one mean. The bounds are "
                 f"Clopper–Pearson's, one-sided at level 1 − {1 - self.level:g}/{count}"
             )
         counted = (
-            "counted is how often arm 1 of two equally good ones is lost within "
+            "the audit counts how often arm 1 of two equally good ones is lost within "
             f"{self.max_samples} people (a trial that is undecided then has not lost it). "
             if self.field
             else ""

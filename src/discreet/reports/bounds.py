@@ -23,7 +23,9 @@ def show_bounds(found: "Bounds") -> None:
     if not instance.bounded:
         _show_gaussian(found)
         return
-    least = "With an error rate of 1/2 or more nothing is needed: the lower bounds are empty."
+    least = (
+        "With an error rate of 1/2 or more no samples are needed, so the lower bounds say nothing."
+    )
     if found.delta < 0.5:
         laws = " that keeps this error rate for all laws on [0, 1]" if bits else ""
         count = full_people(found.lower_bound if found.floor is None else found.floor)
@@ -56,7 +58,7 @@ def _show_gaussian(found: "Bounds") -> None:
 def _show_words(found: "Bounds") -> None:
     bits = found.rounded_to_bits
     switch, free = found.switch_epsilon, found.free_epsilon
-    cost = f"is free from ε = {free:.4g} on" if free < math.inf else "is never quite free"
+    cost = f"is free at ε = {free:.4g} and above" if free < math.inf else "is never quite free"
     whose = (
         "No strategy needs fewer samples than these on average: they are the characteristic "
         "time T times kl(1−δ, δ)"
@@ -122,6 +124,8 @@ def _show_allocation(found: "Bounds") -> None:
     of = " of such bits" if found.rounded_to_bits else ""
     show_grid(heads, rows, f"How an ideal strategy{of} spreads its samples", left=["\narm"])
     if len(times) > fitting:
-        say(f"(to see {len(times) - fitting} more levels of ε, use a wider window or --json)\n")
+        more = len(times) - fitting
+        levels = "one more level" if more == 1 else f"{more} more levels"
+        say(f"(to see {levels} of ε, use a wider window or --json)\n")
     if len(shown) < instance.arms:
         say(f"(the best {len(shown)} of {instance.arms} arms)\n")

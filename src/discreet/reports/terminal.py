@@ -91,13 +91,13 @@ def show_simulation(found: dict[str, Any], instance: "Instance", design: str = "
     """What a simulation came to, with what the strategy promises; `design` is what else
     was chosen of it.
     """
-    cut_short = "interrupted: only the runs finished so far, which are the shorter ones"
-    done = cut_short if found["interrupted"] else "all done"
+    cut_short = " (interrupted: only the runs finished so far, which are the shorter ones)"
     say(
         f"{found['strategy']} with the {found['threshold']} threshold"
-        f"{f' ({design})' if design else ''}, {found['runs']} runs "
-        f"({done}), {found['seconds']:.2f} s\nprivacy: {privacy_words(found['privacy'])}\n"
-        f"error rate: {correctness_words(found['correctness'], units_of(instance))}"
+        f"{f' ({design})' if design else ''}, {found['runs']} runs in "
+        f"{found['seconds']:.2f} s{cut_short if found['interrupted'] else ''}\nprivacy: "
+        f"{privacy_words(found['privacy'])}\nerror rate: "
+        f"{correctness_words(found['correctness'], units_of(instance))}"
     )
     if past := past_words(instance):
         say_once([f"data: {past}", *past_notes(instance)])
@@ -122,7 +122,7 @@ def _simulation_rows(found: dict[str, Any]) -> list[tuple[str, str]]:
         rows = [
             ("samples, mean ± standard error", f"{found['mean']:,.0f}{error}"),
             ("samples, median", f"{found['median']:,.0f}"),
-            ("samples, 10 % … 90 %", " … ".join(f"{end:,.0f}" for end in ends)),
+            ("samples, 10 % and 90 % quantiles", " … ".join(f"{end:,.0f}" for end in ends)),
             ("releases, mean", f"{found['rounds_mean']:,.1f}"),
             *_day_rows(found),
         ]
@@ -142,7 +142,7 @@ def _day_rows(found: dict[str, Any]) -> list[tuple[str, str]]:
     low, high = (found["days_quantiles"][which] for which in ("0.1", "0.9"))
     return [
         ("days, mean", f"{found['days_mean']:,.0f}"),
-        ("days, 10 % … 90 %", f"{low:,.0f} … {high:,.0f}"),
+        ("days, 10 % and 90 % quantiles", f"{low:,.0f} … {high:,.0f}"),
         ("people in flight at the end, mean", f"{found['in_flight_mean']:,.0f}"),
     ]
 
@@ -176,7 +176,7 @@ def show_sweep(rows: list[dict[str, Any]], out: str) -> None:
     )
     say(
         f"{rows[0]['runs']} runs in each cell; samples are means over the runs that "
-        f"stopped{bound}. Every number: {out}/table.parquet"
+        f"stopped{bound}. All numbers are in {out}/table.parquet"
     )
 
 
@@ -204,15 +204,15 @@ def show_correctness(found: "Correctness") -> None:
     for case in found.cases:
         between = f"{case.low:.2%} … {case.high:.2%}"
         wrong = f"{case.errors} of {case.runs}"
-        rows.append([case.name, wrong, str(case.unstopped), between, case.verdict])
-    heads = ["\ninstance", "\nwrong", "no\nend", "error rate\nbetween", "\nδ is"]
+        verdict = case.verdict if found.promised else "no promise"  # is not cut
+        rows.append([case.name, wrong, str(case.unstopped), between, verdict])
+    heads = ["\ninstance", "\nwrong", "not\nstopped", "error rate\nbetween", "\nδ is"]
     title = f"Wrong answers of {found.strategy.shown}, δ = {found.delta:g}"
     if found.field:
-        heads[1:4] = ["\nlost", "un-\ndecided", "chance\nbetween"]
-        title = (
-            f"Arm 1 of two equally good ones, lost by {found.strategy.shown}, δ = {found.delta:g}"
-        )
-    show_grid(heads, rows, title, left=["\ninstance", "\nδ is"])
+        heads[1:] = ["\nlost", "un-\ndecided", "chance\nbetween", "\nverdict"]
+        loses = f"How often {found.strategy.shown} loses arm 1 of two equally good ones"
+        title = f"{loses}, δ = {found.delta:g}"
+    show_grid(heads, rows, title, left=["\ninstance", heads[-1]])
     say(_sentence(found.rule))
     worst = found.worst
     share = worst.errors / worst.runs
@@ -231,11 +231,19 @@ def show_privacy(found: "PrivacyAudit") -> None:
     for leak in found.leaks:
         numbers = [f"{leak.hits:,}", f"{leak.hits_other:,}", f"{leak.runs:,}", f"{leak.low:.3f}"]
         rows.append([leak.name, *numbers, leak.noise])
-    heads = ["\naudited", "event\nseen", "on the\nother", "\nof", "ε at\nleast", "\nnoise"]
+    heads = [
+        "\naudited",
+        "event on\none input",
+        "on the\nother",
+        "runs\neach",
+        "ε at\nleast",
+        "noise\nby",
+    ]
     title = f"What {found.strategy.name} reveals; it promises ε = {found.epsilon:g}"
-    show_grid(heads, rows, title, left=["\naudited", "\nnoise"])
+    show_grid(heads, rows, title, left=["\naudited", "noise\nby"])
     for leak in found.leaks:
-        say(f"{leak.name}: {leak.neighbours}. Event: {leak.event}. {leak.verdict.capitalize()}.")
+        said = f"{leak.name}. Inputs: {leak.neighbours}. Event: {leak.event}."
+        say(f"{said} {leak.verdict.capitalize()}.")
     for words in found.left_out:
         say(f"Left out: {words}.")
     say(f"\n{_sentence(found.rule)}")

@@ -45,9 +45,7 @@ ONE_BY_ONE = (Beta, Sampled)
 
 
 class MayNotStopWarning(UserWarning):
-    """A strategy was asked for that leaves some runs without an end; they are counted
-    as unstopped.
-    """
+    """Some runs of the chosen strategy may never end; they are counted as unstopped."""
 
 
 def simulate(
@@ -65,15 +63,15 @@ def simulate(
     enrolment: str | None = None,
     release: str | None = None,
 ) -> Results:
-    """Simulate a strategy on an instance. Past data that are numbers and a strategy
-    that rounds them to yes or no without need give a `RoundedWarning`.
+    """Simulate a strategy on an instance. There is a `RoundedWarning` if past data are
+    numbers and the strategy rounds them to yes or no without need.
 
     Phased strategies, dp-se and bet-se go from release to release, so that a run of
     1e12 samples costs little more than one of 1e6. The others simulate every sample,
-    except that ttucb and ctb-tt leap too after two million, equal in law. A run
-    that reaches `max_samples` (1e12; 1e9 for Beta arms and arms given by data, whose
-    rewards are drawn one by one unless they are rounded to bits; 1e7 for strategies of
-    your own and for arms that drift) counts as unstopped.
+    except that ttucb and ctb-tt leap too after two million samples, with results that
+    are equal in law. A run that reaches `max_samples` (1e12; 1e9 for Beta arms and arms
+    given by data, whose rewards are drawn one by one unless they are rounded to bits;
+    1e7 for strategies of your own and for arms that drift) counts as unstopped.
     `progress(done, runs)` is called now and then. Ctrl-C returns the runs done so far.
     With `first_run` the runs of that seed are numbered from there, so that blocks of
     runs put together are one whole simulation; for strategies that leap and dp-se it
@@ -258,8 +256,8 @@ def reasons_not_to_stop(instance: Instance, strategy: Strategy) -> list[str]:
     reasons = []
     if strategy.phased and strategy.sampling == "lucb":
         reasons.append(
-            "LUCB pulls two arms only until one of them is renewed, and an arm with a low mean "
-            "may wait for ever"
+            "LUCB pulls its two arms only until the mean of one is renewed, and an arm with a low "
+            "mean may wait for ever"
         )
     tied = len(set(others)) < len(others) and not strategy.together
     if strategy.part.freezes and strategy.sampling in ("top-two", "eb-tci") and tied:

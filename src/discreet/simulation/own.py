@@ -49,15 +49,15 @@ class Rule(Protocol):
 class OwnStrategy(Strategy):
     """Your class as a strategy: `OwnStrategy("uniform", Uniform, delta=0.05)`.
 
-    A run is `make(arms=…, delta=…, rng=…)`, an object with `ask`, `tell` and
-    `recommendation` (see `Rule`); also with `epsilon` if you say one, with `zeta` if it
-    is not 0, and with your further options. `rng` is the run's numpy Generator, from
-    which rewards are drawn too: draw chance from nothing else, and a seed gives the
-    same numbers again.
+    For each run, `make(arms=…, delta=…, rng=…)` makes an object with `ask`, `tell` and
+    `recommendation` (see `Rule`). It is also given `epsilon` if there is one, `zeta` if
+    it is not 0, and your further options. `rng` is the run's numpy Generator, from
+    which rewards are drawn too: draw all your random numbers from it, so that a seed
+    gives the same numbers again.
 
     `trust` and `epsilon` are what you claim (global: a trusted collector, local:
-    nobody). Nothing here adds the noise or checks it: the class does it itself, on what
-    it is told.
+    nobody). discreet neither adds the noise nor checks it: the class itself adds it to
+    what it is told.
     """
 
     make: Callable[..., Rule]
@@ -114,7 +114,7 @@ class OwnStrategy(Strategy):
             ) from None
 
     def start(self, arms: int, rng: Any) -> Rule:
-        """A run, which has not begun."""
+        """A new run, which has not begun."""
         return self.make(**self._arguments(arms, rng))
 
     def _arguments(self, arms: int, rng: Any) -> dict[str, Any]:
@@ -143,7 +143,7 @@ class OwnStrategy(Strategy):
         return {**levels, **dict(self.options)}
 
     def without_privacy(self) -> None:
-        """Nobody but you knows what the same strategy would be without privacy."""
+        """None: only you know what the same strategy would be without privacy."""
 
     @property
     def part(self) -> parts.Estimator:
@@ -172,12 +172,12 @@ class OwnStrategy(Strategy):
 
     @property
     def correctness(self) -> str:
-        """That nothing is known about the error rate."""
+        """Says that nothing is known about the error rate."""
         return f"{NO_GUARANTEE}: the strategy {self.name!r} is your own"
 
     @property
     def proved(self) -> bool:
-        """Never."""
+        """Never: nothing is guaranteed about a strategy of your own."""
         return False
 
     @property
@@ -187,7 +187,7 @@ class OwnStrategy(Strategy):
 
     @property
     def label(self) -> dict[str, str]:
-        """What a row that shows it says beside its numbers."""
+        """What a table row that shows it says beside its numbers."""
         return {"correctness": self.correctness}
 
     @property
@@ -216,8 +216,8 @@ class OwnStrategy(Strategy):
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What a study's folder knows it by: its levels, its options and the text of
-        the class.
+        """What identifies it in a study's folder: its levels, its options and the text
+        of the class.
         """
         if code_of(self.make) is None:
             raise InvalidInputError(
@@ -243,7 +243,7 @@ def recalled(identity: dict[str, Any]) -> str | None:
 def _check_class(make: object) -> None:
     if not inspect.isclass(make):
         raise InvalidInputError(
-            f"give the class itself; every run makes an object of it; got {quoted(make)}"
+            f"give the class itself, from which every run makes an object; got {quoted(make)}"
         )
     for method in ("ask", "tell"):
         if not callable(getattr(make, method, None)):

@@ -89,10 +89,10 @@ def _theory_of_shares(cells: Cells) -> Finding | None:
             near = abs(float(best.strategy.beta) - float(seen.strategy.beta)) < 0.15
             tally.add(near, 1)
             parts.append(
-                f"{instance}: fewest samples at β = {seen.strategy.beta:g}, least T*_β at "
+                f"{instance}: fewest samples at β = {seen.strategy.beta:g}, smallest T*_β at "
                 f"{best.strategy.beta:g}"
             )
-    claim = "The best share is where T*_β is least, up to a step of the grid (TTUCB)."
+    claim = "The best share is where the time T*_β is smallest, up to one step of the grid (TTUCB)."
     return tally.finding("both", claim, parts)
 
 
@@ -122,7 +122,7 @@ def _below_the_bound(cells: Cells) -> Finding | None:
             tally.add(ratio <= 1, 1)
             ratios.setdefault((cell.strategy.name, cell.strategy.episodes), []).append(ratio)
     parts = [
-        f"{shown_name(name)}, {_words(episodes)}: {span(mine)} of the bound in {len(mine)} cells"
+        f"{shown_name(name)}, {_words(episodes)}: {span(mine)} times the bound in {len(mine)} cells"
         for (name, episodes), mine in ratios.items()
     ]
     if any(cell.row["unstopped"] for cell in cells if cell.strategy.episodes == "global"):
@@ -131,7 +131,8 @@ def _below_the_bound(cells: Cells) -> Finding | None:
             "mean of all runs is infinite"
         )
     claim = (
-        "Rounds are at most the bound at the mean samples: K log2 of them, or log2 for one episode."
+        "Rounds are at most the bound at the mean number of samples: K times its log2, or its log2 "
+        "for one episode."
     )
     return tally.finding("both", claim, parts)
 
@@ -156,7 +157,7 @@ def _every_sample(cells: Cells) -> Finding | None:
             if name in named
         ]
         parts.append(f"{instance}, ε = 1: {', '.join(said)}")
-    claim = "What few rounds cost: samples beside rounds."
+    claim = "What it costs to have few rounds: the samples that come with them."
     return Finding("not in the paper", "both", claim, tuple(parts)) if parts else None
 
 
@@ -241,7 +242,7 @@ def _above_lower(cells: Cells) -> Finding | None:
         f"{shown_name(name)}: {span(mine)} times the lower constant at the smallest δ"
         for name, mine in ratios.items()
     ]
-    claim = "No strategy is below the lower bound, and how far above it each is."
+    claim = "No strategy is below the lower bound; how far above it each one is."
     return tally.finding("both", claim, parts)
 
 
@@ -253,5 +254,8 @@ def _falls(cells: Cells) -> Finding | None:
             first, last = per_log(ordered[0]), per_log(ordered[-1])
             tally.add(last < first, 1)
             parts.append(f"{instance} {shown_name(name)}: from {short(first)} to {short(last)}")
-    claim = "Samples over log(1/δ) fall as δ becomes small: what does not depend on δ is paid once."
+    claim = (
+        "Samples divided by log(1/δ) fall as δ becomes small: what does not depend on δ is "
+        "paid once."
+    )
     return tally.finding("both", claim, parts)

@@ -87,7 +87,7 @@ class StudyFolder:
                     results = Results.load(path)
                     wrong = self._wrong(block, results)
                 except InvalidInputError:
-                    wrong = "is not a block of runs, or damaged"
+                    wrong = "is not a block of runs, or is damaged"
                 if wrong:
                     raise InvalidInputError(
                         f"{named(path)} {wrong}: move it elsewhere to have these runs simulated "
@@ -106,8 +106,8 @@ class StudyFolder:
         for _, first, last in [*_in_order(self.blocks[cell]), Block(cell, target, target)]:
             if first < position and first < target:
                 raise InvalidInputError(
-                    f"{self._place(cell)} contains some runs twice: move the file from {first} "
-                    "on elsewhere"
+                    f"{self._place(cell)} contains some runs twice: move the file that begins "
+                    f"with run {first} elsewhere"
                 )
             while position < min(first, target):
                 end = min(first, target, (position // BLOCK_RUNS + 1) * BLOCK_RUNS)
@@ -205,7 +205,7 @@ class StudyFolder:
         wanted = engine.spec(instance, strategy, cap, block.first, calendar)
         right = _as_json(results.spec) == _as_json(wanted) and results.seed == self.study.seed
         if not right or results.runs != block.last - block.first or results.interrupted:
-            return "has other runs than it should"
+            return "does not have the runs that it should have"
         return ""
 
 
@@ -312,9 +312,9 @@ def _differences(there: dict[str, Any], here: dict[str, Any]) -> Iterator[str]:
                 yield f"the strategy {_words(strategy)} is {what}"
     for key in ("seed", "max_samples", "calendar"):
         if there.get(key) != here.get(key):
-            yield f"{key} was {there.get(key)} and is {here.get(key)}"
+            yield f"{key} was {there.get(key)} and is now {here.get(key)}"
     if here["runs"] < there["runs"]:
-        yield f"runs were {there['runs']} and are {here['runs']}: they may become more, not fewer"
+        yield f"runs was {there['runs']} and is now {here['runs']}: it may grow, but not shrink"
 
 
 def _same_but_code(old: dict[str, Any], now: dict[str, Any]) -> bool:

@@ -54,8 +54,8 @@ def run_study(
     an executor of `concurrent.futures`, Dask's for instance, gets whole blocks.
     Interrupted in any way, it keeps the finished blocks, and the same call goes on from
     there. With more `runs` than before it adds the new ones. The folder must be new,
-    empty, or of this study. The table returned has a column more than the file:
-    `seconds`, the time the blocks took.
+    empty, or of this study. The table that is returned has one column more than the
+    file: `seconds`, the time that the blocks took.
     """
     _check_threads(threads, executor)
     check_progress(progress)
@@ -107,7 +107,8 @@ def dask_executor(address: str, timeout: float = 10) -> Iterator[Executor]:
         except (OSError, ValueError) as error:
             reason = str(error).partition("\n")[0]
             raise InvalidInputError(
-                f"no Dask scheduler answers at {address}: start one, or repair it ({reason})"
+                f"no Dask scheduler answers at {address}: start one, or correct the "
+                f"address ({reason})"
             ) from None
         try:
             if not client.scheduler_info()["workers"]:
@@ -138,7 +139,7 @@ def _check_threads(threads: int | None, executor: Executor | None) -> None:
         raise InvalidInputError(f"threads must be 1 or more; got {quoted(threads)}")
     if executor is not None:
         raise InvalidInputError(
-            "threads are for runs on this machine: an executor has workers of its own"
+            "leave threads out: they are for this machine, and an executor has its own workers"
         )
 
 

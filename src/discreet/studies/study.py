@@ -38,8 +38,8 @@ class Cell:
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """Every instance with every strategy, `runs` times each. Several ε, δ or thresholds
-    are several strategies.
+    """Every instance with every strategy, `runs` times each. For several ε, δ or
+    thresholds, list one strategy for each.
     """
 
     instances: Mapping[str, Instance]
@@ -134,7 +134,7 @@ class Study:
 
     @staticmethod
     def from_toml(path: str | Path) -> "Study":
-        """Read a study file; the docs page "Sweeps" says what may stand in it."""
+        """Read a study file; the docs page "Sweeps" says what it may contain."""
         from discreet.studies.study_file import read_study
 
         return read_study(path)

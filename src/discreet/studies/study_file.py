@@ -63,7 +63,7 @@ KEYS = {"instances", "strategies", "skip_unfit", *NUMBERS, *SHARED}
 
 
 def read_study(path: str | Path) -> Study:
-    """Read a study file; the docs page "Sweeps" says what may stand in it."""
+    """Read a study file; the docs page "Sweeps" says what it may contain."""
     path = check_path("a study file", path)
     try:
         document = tomllib.loads(Path(path).read_text(encoding="utf-8"))
