@@ -47,18 +47,18 @@ class Delay(NamedTuple):
 
     @staticmethod
     def fixed(days: float, never: float = 0.0, failures: float | None = None) -> "Delay":
-        """The same for everybody; for failures another one, if you say so."""
+        """The same delay for everybody; you may give another one for failures."""
         return _delay("fixed", days, never, failures)
 
     @staticmethod
     def exponential(mean: float, never: float = 0.0, failures: float | None = None) -> "Delay":
-        """Exponential with this mean; for failures with another one, if you say so."""
+        """Exponential with this mean; you may give another mean for failures."""
         return _delay("exponential", mean, never, failures)
 
     @staticmethod
     def read(words: object, never: float = 0.0) -> "Delay":
-        """A delay as commands and files say it: `7`, `exponential:7`, or what `to_dict`
-        gives.
+        """Read a delay as commands and files write it: `7`, `exponential:7`, or what
+        `to_dict` gives.
         """
         if isinstance(words, Delay):
             return words

@@ -46,7 +46,7 @@ class Drift(NamedTuple):
 
     @staticmethod
     def step(size: float, at: int) -> "Drift":
-        """None before person number `at`, `size` from that person on."""
+        """No shift before person number `at`, a shift of `size` from that person on."""
         return _drift("step", size, at)
 
     @staticmethod
@@ -56,8 +56,8 @@ class Drift(NamedTuple):
 
     @staticmethod
     def trend(size: float, over: int) -> "Drift":
-        """A straight line from none at person 0 to `size` at person `over`, and level
-        from there on.
+        """A straight line from 0 at person 0 to `size` at person `over`, constant from
+        there on.
         """
         return _drift("trend", size, over)
 

@@ -16,8 +16,8 @@ Warnings (UserWarning) say that what was asked for was done, and what to know of
 
 
 class DiscreetError(Exception):
-    """The root: `except DiscreetError` catches everything discreet raises on
-    purpose.
+    """The base class of all our errors: `except DiscreetError` catches everything that
+    discreet raises on purpose.
     """
 
 
@@ -46,7 +46,7 @@ class TamperedError(StoreError):
 
 
 class RefusedError(DiscreetError):
-    """A caller of a service who may not do what it wants."""
+    """A service refused a caller who may not do what they asked for."""
 
     def __init__(self, words: str, known: bool = True) -> None:
         super().__init__(words)
@@ -56,13 +56,13 @@ class RefusedError(DiscreetError):
 
 class RoundedWarning(UserWarning):
     """Outcomes that are numbers are rounded to yes or no, which takes more people than
-    need be.
+    necessary.
     """
 
 
 class ErasingWarning(UserWarning):
     """Outcomes that a trial erases stay readable in the files of the database for a
-    while, because its user may not tidy up there.
+    while, because the database user lacks the right to clean up there.
     """
 
 

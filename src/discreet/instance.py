@@ -35,8 +35,8 @@ NO_THEORY = (
 
 
 class Instance(ABC):
-    """K arms with a reward law on [0, 1] each, but for `Gaussian`. Means, gaps and the
-    best arm are what the theory needs.
+    """K arms, each with a reward law on [0, 1] (except in `Gaussian`). Means, gaps and
+    the best arm are what the theory needs.
     """
 
     means: tuple[float, ...]
@@ -55,7 +55,7 @@ class Instance(ABC):
         """
 
     def describe(self) -> dict[str, Any]:
-        """Plain types for people: `to_dict`, but for data, which is not written out."""
+        """Plain types for people: as `to_dict`, except that data is not written out."""
         return self.to_dict()
 
     @staticmethod
@@ -148,7 +148,7 @@ class Bernoulli(Instance):
 @dataclass(frozen=True, init=False)
 class Discrete(Instance):
     """Arms on finitely many common values in [0, 1]: arm a pays `values[i]` with
-    `probabilities[a][i]`.
+    probability `probabilities[a][i]`.
     """
 
     values: tuple[float, ...]
@@ -274,7 +274,7 @@ class Drifting(Instance):
         raise InvalidInputError(NO_THEORY)
 
     def as_bernoulli(self) -> Bernoulli:
-        """Refused: arms that drift have no one law."""
+        """Refused: an arm that drifts does not have one law."""
         raise InvalidInputError(NO_THEORY)
 
 

@@ -128,10 +128,10 @@ class NotebookBar:
 
 @contextmanager
 def notebook_bar(title: str) -> Iterator[NotebookBar]:
-    """A bar in the output of a notebook's cell while something takes its time, which is
-    gone when it is done; elsewhere nothing is shown.
+    """A progress bar in the output of a notebook's cell, which disappears when the work
+    is done; outside a notebook nothing is shown.
 
-    `with notebook_bar("planning") as bar: plan(…, progress=bar)`; of studies
+    `with notebook_bar("planning") as bar: plan(…, progress=bar)`; for studies,
     `progress=bar.step`.
     """
     if not isinstance(title, str):

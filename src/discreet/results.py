@@ -34,8 +34,8 @@ DATED = ("days", "in_flight")
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """One entry per run, in the order of the runs. Runs that hit the cap are `stopped
-    == False`, never averaged in.
+    """One entry per run, in the order of the runs. Runs that hit the cap have `stopped
+    == False` and are left out of all averages.
     """
 
     samples: Ints
@@ -137,9 +137,9 @@ class Results:
         }
 
     def to_frame(self) -> "pl.DataFrame":
-        """A polars DataFrame with a row per run and one value a cell: the pulls of the
-        arms are columns `pulls_0`, `pulls_1`, …, as `recommendation` counts them. A
-        strategy without a guarantee says so in every row.
+        """A polars DataFrame with a row per run and one value in each cell: the pulls
+        of the arms are columns `pulls_0`, `pulls_1`, …, numbered as in
+        `recommendation`. A strategy without a guarantee says so in every row.
         """
         import polars as pl
 
@@ -183,7 +183,7 @@ class Results:
         )
 
     def save(self, path: str | Path | IO[bytes]) -> None:
-        """Write a Parquet file; what was simulated stands in its metadata."""
+        """Write a Parquet file, whose metadata say what was simulated."""
         import polars as pl
 
         target = path if hasattr(path, "write") else check_path("a file", path)

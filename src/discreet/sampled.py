@@ -90,11 +90,11 @@ class Sampled(Instance):
         direction: str = "max",
         outside: str = REFUSE,
     ) -> "Sampled":
-        """Arms out of a CSV or Parquet file with a row for each person: the column
+        """Read arms from a CSV or Parquet file with a row for each person: the column
         `arm` names the arm, the column `outcome` has the outcome.
 
-        Arms are in the order of their names, numbers in them by size ("5 mg" before
-        "10 mg"). The other options are those of `Sampled.of`.
+        Arms are in the order of their names; numbers in names are sorted by size ("5
+        mg" before "10 mg"). The other options are those of `Sampled.of`.
         """
         check_outside(outside)
         return Sampled.of(read_outcomes(path, arm, outcome), range, direction, outside)
@@ -106,7 +106,7 @@ class Sampled(Instance):
 
     @property
     def best(self) -> int:
-        """See `Instance.best`; of data a tie has causes of its own."""
+        """See `Instance.best`; in data, ties have their own causes."""
         if self.unique:
             return super().best
         top = max(self.means)
@@ -125,12 +125,12 @@ class Sampled(Instance):
 
     @property
     def width(self) -> float | None:
-        """Of the range of outcomes in their units, if these are known."""
+        """The width of the range of outcomes, in their units, if these are known."""
         return None if self.scale is None else self.scale.high - self.scale.low
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """How many outcomes there are of each arm."""
+        """How many outcomes each arm has."""
         return tuple(len(arm) for arm in self.rewards)
 
     @property
@@ -144,7 +144,7 @@ class Sampled(Instance):
         return {"law": "sampled", "rewards": rewards, "names": list(self.names)}
 
     def describe(self) -> dict[str, Any]:
-        """How many there are of each arm, and their mean."""
+        """How many outcomes each arm has, and their mean; not the data."""
         return {
             "law": "sampled",
             "names": list(self.names),

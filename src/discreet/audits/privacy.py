@@ -85,7 +85,7 @@ class PrivacyAudit(
 
     @property
     def epsilon(self) -> float:
-        """The ε that was promised, or follows from the ρ that was."""
+        """The ε that was promised, or that follows from the promised ρ."""
         return promised(self.strategy)[0]
 
     @property
@@ -151,12 +151,13 @@ def audit_privacy(
     inputs, or a tenth of that where trials are long. `level` is the confidence of the
     whole audit: a mechanism that keeps its ε is accused with probability at most 1 −
     level. `noise` is `mixed` (releases and responses live, by OpenDP; whole trials by
-    numpy with the same law), `opendp` (all live) or `numpy`, for which `seed` is, and
-    for the keys that people are dealt by, the same ones in all runs; Gaussian responses
-    are always live. `parts` are some of `single` (a release or a response), `first` and
-    `later` (transcripts of short trials, for a person of the first or of a later batch)
-    and `stop` (transcripts of trials that raw outcomes would stop or not by one person
-    alone). `rehearsal` is what is audited, if not the mechanisms of this package.
+    numpy with the same law), `opendp` (all live) or `numpy`; Gaussian responses are
+    always live. `seed` is for numpy's noise and for the keys that assign people, which
+    are the same in all runs. `parts` are some of `single` (a release or a response),
+    `first` and `later` (transcripts of short trials, for a person of the first or of a
+    later batch) and `stop` (transcripts of trials in which one person alone decides
+    whether raw outcomes would stop the trial). `rehearsal` is what is audited instead
+    of the mechanisms of this package.
     """
     runs = _check(strategy, runs, level, noise, parts)
     check_progress(progress)

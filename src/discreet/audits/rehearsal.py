@@ -93,11 +93,11 @@ def _drawn(key: bytes, number: int, *weights: int) -> int:
 
 
 class Rehearsal:
-    """A trial of at most so many people that can be run again and again, on any
-    table or on whoever comes.
+    """A trial in memory, of at most `people` people, that can be run again and again:
+    on a table of outcomes, or on people who are made up as they come.
 
-    People are dealt as in a live trial of the strategy unless `dealing` says otherwise;
-    without keys of rounds, in the strategy's own order.
+    Arms are assigned as in a live trial of the strategy unless `dealing` says
+    otherwise; where rounds have no keys, in the strategy's own order.
     """
 
     deadline: float | None = None
@@ -143,11 +143,11 @@ class Rehearsal:
         return _drawn(self.hidden[-1][1], number, *weights) if self.keyed else in_order(weights)
 
     def delay(self, number: int, outcome: float) -> float:
-        """How long after they came a person's outcome is known."""
+        """How long after a person came their outcome is known."""
         return 0.0
 
     def noisy(self, total: int) -> int:
-        """What is released of a sum of outcomes (both in units of what is due)."""
+        """What is released for a sum of outcomes (both in units of what is due)."""
         if not self.strategy.trust_model.noised:
             return total
         grid = self.live.due_grid(self.grid)
@@ -156,7 +156,7 @@ class Rehearsal:
         return self.source.noisy_sum(total, self.epsilon, grid)
 
     def noisy_totals(self, total: Totals) -> Totals:
-        """What is released of what was summed."""
+        """What is released for everything that was summed."""
         if total.near is None:
             return Totals(self.noisy(total.sum))
         noised = self.strategy.trust_model.noised
@@ -176,7 +176,7 @@ class Rehearsal:
         return sum(self.respond(self.outcomes[one]) for one in self.batches.get((arm, phase), []))
 
     def totals(self, arm: int, phase: int) -> Totals:
-        """What is summed of a batch: with closeness, where that is released."""
+        """What is summed for a batch, including closeness where that is released."""
         self.middle = self.live.middle_of(phase)
         if self.live.sums_only:
             return Totals(self.total(arm, phase))
@@ -186,7 +186,7 @@ class Rehearsal:
         return self.live.totals(units)
 
     def decide(self, released: list[float], raw: list[float]) -> None:
-        """Go on with the released sums; the raw ones are there for mistakes only."""
+        """Go on with the released sums; the raw ones are only for planted mistakes."""
         self.live.release(released, *([] if self.near is None else [self.near]))
 
     # --- a trial ----------------------------------------------------------------------
@@ -194,7 +194,7 @@ class Rehearsal:
     def run(
         self, people: Table | Person, site: Callable[[int], str | None] | None = None
     ) -> Transcript:
-        """One trial on these outcomes; every run draws noise of its own. `site` says
+        """Run one trial on these outcomes; every run draws its own noise. `site` says
         where a person, counted from 1, comes from.
         """
         self.begin(people, site)
@@ -205,7 +205,7 @@ class Rehearsal:
     def begin(
         self, people: Table | Person, site: Callable[[int], str | None] | None = None
     ) -> None:
-        """Nobody has come yet."""
+        """Begin again, before the first person."""
         self.live.load(self._start)
         self.people, self.site = people if callable(people) else people.tolist(), site
         self.record = Transcript()
@@ -222,7 +222,7 @@ class Rehearsal:
         """The rounds whose key is not public, and the key."""
 
     def step(self) -> bool:
-        """The next release, or the next person; false if there is neither."""
+        """Make the next release or take the next person; false if there is neither."""
         live = self.live
         if live.dealing.continuous and (due := live.due()) and self._ready(due) <= self.time:
             self._publish(due)
@@ -243,7 +243,7 @@ class Rehearsal:
         return self.deal(self.live.samples + 1, weights)
 
     def end(self) -> Transcript:
-        """What was published; keys that were not revealed are."""
+        """Reveal the keys that are still hidden, and return what was published."""
         self._reveal(math.inf)
         self.record.stopped = self.live.stopped
         self.record.recommendation = self.live.recommendation

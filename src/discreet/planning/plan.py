@@ -52,8 +52,8 @@ class Plan(
     shown="scenario strategy epsilon enrolment samples_median samples_q90 people_median "
     "days_median correct unstopped_probability privacy_cost correctness delta runs max_people",
 ):
-    """What it takes: a row for each scenario, privacy level and strategy, and the one
-    to take.
+    """What a trial takes: a row for each scenario, privacy level and strategy, and the
+    recommended strategy.
     """
 
     scenarios: dict[str, Instance]
@@ -99,7 +99,7 @@ class Plan(
 
     @property
     def floored(self) -> bool:
-        """Whether some arms are not Bernoulli: their lower bound is a floor."""
+        """Whether some arms are not Bernoulli, so that their lower bound is a floor."""
         return any_numbers(self.scenarios)
 
     @property
@@ -109,15 +109,17 @@ class Plan(
 
     @property
     def as_bits(self) -> list[float]:
-        """The ε at which outcomes that are numbers leave people as randomised bits."""
+        """The values of ε at which people send outcomes that are numbers as randomised
+        bits.
+        """
         every = (self.recommended.strategy, *(row.strategy for row in self.per_epsilon))
         found = {each.epsilon for each in every if each.outcomes == NUMBERS and to_bits(each)}
         return sorted(epsilon for epsilon in found if epsilon is not None)
 
     @property
     def clipped(self) -> int | None:
-        """Past outcomes that count as an end of their range; None without data in known
-        units.
+        """How many past outcomes count as an end of their range; None without data in
+        known units.
         """
         data = [arms for arms in self.scenarios.values() if isinstance(arms, Sampled)]
         counts = [arms.clipped for arms in data if arms.scale is not None]
@@ -203,26 +205,31 @@ def plan(
     doing: Doing | None = None,
     power: bool = True,
 ) -> Plan:
-    """How many people it takes to find the best arm, for each privacy level, simulated.
+    """Simulate how many people it takes to find the best arm, for each privacy level.
 
-    `scenarios` is an instance, several, or what `gap_scenarios` returns, of which the
-    hardest is taken and whose gap is the hint of strategies that take one, unless you
-    give another `hint` (0 for none). `strategies` are presets by name, or strategies of
-    your own (planned at each ε and at this δ); without them the recommended one.
-    `trust` says who may see outcomes: the collector (`global`) or nobody (`local`).
-    `outcomes`, what strategies that mind it expect outcomes to be, is `numbers` if
-    those of a scenario are, else `yes-no`, unless you say otherwise. With a `zeta`, a
-    difference too small to matter, any arm so close to the best is a right answer, and
-    arms may tie.
-    Trials end without an answer at `max_people`. With a `budget`, the smallest ε is
-    searched for which that many people lead to the right answer with this
+    `scenarios` is an instance, several, or what `gap_scenarios` returns. Of the last,
+    the hardest is taken, and its gap is the hint for strategies that take one, unless
+    you give another `hint` (0 for none). `strategies` are presets by name, or
+    strategies of your own (planned at each ε and at this δ); without them the
+    recommended one. `trust` says who may see outcomes: the collector (`global`) or
+    nobody (`local`). `outcomes` is what strategies are told to expect, where that
+    matters to them: `numbers` if the outcomes of a scenario are numbers, else `yes-no`,
+    unless you say otherwise. With a `zeta`, a difference too small to matter, any arm
+    so close to the best is a right answer, and arms may tie.
+
+    Trials end without an answer at `max_people`. With a `budget`, the plan also finds
+    the smallest ε at which that many people lead to the right answer with this
     `probability`, in every scenario. With either, `power` says how likely an answer is
     if the true difference is another one, unless you set `power` to False.
-    With an `accrual`, people a day, trials are simulated with the calendar that it and
-    `delay`, `deadline`, `enrolment` and `release` describe, as in `simulate`, and
-    `ways` says what waiting and continuous enrolment take, people and days; with a
-    `start`, the first day of enrolment, also when the trial ends.
-    `progress(done, all)` is called now and then, `doing(words)` with what comes next.
+
+    With an `accrual`, the number of people per day, trials are simulated with the
+    calendar that it and `delay`, `deadline`, `enrolment` and `release` describe, as in
+    `simulate`. `ways` then says how many people and days waiting and continuous
+    enrolment take; with a `start`, the first day of enrolment, also when the trial
+    ends.
+
+    `progress(done, all)` is called now and then, and `doing(words)` with a description
+    of what comes next.
     """
     calendar = calendar_of(accrual, delay, deadline, enrolment, release)
     _check_start(start, calendar)

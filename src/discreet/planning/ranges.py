@@ -27,7 +27,7 @@ LEAST_HINT = 1e-6
 
 @dataclass(frozen=True)
 class RangeCost:
-    """People a trial takes with one range of outcomes."""
+    """How many people a trial takes with one range of outcomes."""
 
     name: str
     """`given`, `twice as wide` (around the same middle, but an end at 0 stays), or
@@ -70,8 +70,9 @@ def plan_ranges(
 
     `outcomes` are past ones in the experimenter's units, by the arms' names, as
     `discreet.past.read_outcomes` reads them; `direction` and `outside` are those of
-    `Sampled.of`. What is clipped needs no range that holds it, so then there is no
-    tightest one. A hint is in units of rewards, so it is rescaled with the range.
+    `Sampled.of`. If outcomes are clipped, the range need not contain them all, so there
+    is then no tightest one. A hint is in units of rewards, so it is rescaled with the
+    range.
     """
     check_strategy(strategy)
     if max_people is not None:

@@ -38,8 +38,8 @@ class OutOfReach:
 
 
 def out_of_reach(strategy: Strategy, arms: int, max_people: int) -> OutOfReach | None:
-    """What says that a trial with this strategy cannot end with an answer within so
-    many people; None if it can.
+    """An `OutOfReach` if a trial with this strategy cannot end with an answer within
+    `max_people`; None if it can.
 
     Up to 20 trials are simulated on the easiest arms there are: the best one always
     does as well as can be, the others as badly as can be, and no outcome is late or
@@ -48,10 +48,11 @@ def out_of_reach(strategy: Strategy, arms: int, max_people: int) -> OutOfReach |
     closer to each other: `plan` says how many.
 
     The trials are played in plain Python, so that nothing has to be compiled, and take
-    about a second at most. What would take longer is not judged (None): more than 200
-    arms, or 28 of a phased strategy or with Top Two sampling; with a strategy that
-    learns from every answer, has β = ids or samples by eb-tci or track-and-stop more
-    than 12 000 people for two arms, 5000 for ten; and one global episode.
+    about a second at most. What would take longer is not judged (the answer is None).
+    That is so for more than 200 arms (28 with a phased strategy or with Top Two
+    sampling); for more than 12 000 people with two arms, or 5000 with ten, if the
+    strategy learns from every answer, has β = ids or samples by eb-tci or
+    track-and-stop; and for one global episode.
     """
     check_strategy(
         strategy

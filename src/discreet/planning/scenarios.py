@@ -21,8 +21,8 @@ class GapScenarios:
     """What "K arms, the best at least `gap` better than the rest, success rates around
     `base`" may mean.
 
-    `shapes` are instances that fit these words, by name. Which is hardest is for
-    `hardest` to say. Strategies that take a hint are planned with the gap for hint.
+    `shapes` are instances that fit these words, by name. `hardest` says which of them
+    is the hardest. Strategies that take a hint are planned with the gap as their hint.
     """
 
     arms: int
@@ -33,14 +33,13 @@ class GapScenarios:
     def hardest(
         self, epsilons: Sequence[float] = (), trust: str = "global"
     ) -> tuple[str, Bernoulli]:
-        """The shape with the largest lower bound: in the geometric mean over no privacy
-        and the privacy levels.
+        """The shape with the largest lower bound, in the geometric mean over no privacy
+        and all the privacy levels.
 
         With the best arm held fixed, all others tied exactly `gap` below it is the
         hardest: raising another arm's mean makes every alternative in which it is best
-        cheaper. Where the two success rates lie is a matter of which reading of
-        "around" is nearest to 1/2, where outcomes tell the least; so the shapes are
-        compared by number.
+        cheaper. Where the two success rates lie depends on how "around" is read, and
+        outcomes tell the least near 1/2; so the shapes are compared numerically.
         """
 
         levels = check_levels(epsilons)

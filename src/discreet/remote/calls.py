@@ -146,7 +146,7 @@ def reissue(far: Far, id: str, request: str | None = None) -> Steps[Assignment]:
 
 
 def unblind(far: Far, id: str, reason: str, request: str | None = None) -> Steps[str]:
-    """The arm of a person, in a trial in which staff see codes, for the record."""
+    """The arm of a person where staff see codes; the record notes it and the reason."""
     wanted, why = one_id(id), plain_name("the reason", reason)
     key = check_request(request)
     _check_ids([wanted])
@@ -156,14 +156,14 @@ def unblind(far: Far, id: str, reason: str, request: str | None = None) -> Steps
 
 
 def open_assignments(far: Far, site: str | None = None) -> Steps[list[OpenAssignment]]:
-    """Whose outcome is not in, in the order of assignment; of one site, or all."""
+    """The assignments whose outcome is not in, in order; of one site, or of all."""
     place = check_place(site)
     query = "" if place is None else f"?site={quote(place, safe='')}"
     return read_list(OpenAssignment, (yield from _get(far, f"/open{query}")))
 
 
 def asked(far: Far, request: str) -> Steps[bool]:
-    """Whether a request of this key has had an answer."""
+    """Whether a request with this key has been answered."""
     key = check_request(request)
     found = plain((yield from _get(far, "/asked", key)))
     return key is not None and bool(_field(found, "asked", bool))
@@ -180,7 +180,7 @@ def operate(
     seen: int | None = None,
     request: str | None = None,
 ) -> Steps[None]:
-    """What an operator does, as `Trial.operate` has it."""
+    """Do what an operator may do, as `Trial.operate` says."""
     act = act_of(action, reason, about)
     acts = None if seen is None else check_whole("seen", seen, least=0)
     key = check_request(request)
@@ -200,8 +200,8 @@ def codes(far: Far) -> Steps[dict[str, str]]:
 
 
 def expire(far: Far) -> Steps[int]:
-    """Give up the assignments whose deadline or lease has passed, and release what the
-    clock says; how many numbers were released.
+    """Give up the assignments whose deadline or lease has passed, and release what is
+    due by the clock. Returns how many numbers were released.
     """
     found = plain((yield from _post(far, "expire", None, None, once=False)))
     return int(_field(found, "releases", int))
@@ -217,8 +217,8 @@ def journal(far: Far, most: int = 1000) -> Steps[list[Entry]]:
 
 
 def status(far: Far) -> Steps[Status]:
-    """The trial as whoever calls may see it: sites of a blinded trial see nothing of
-    arms before the end.
+    """The trial as the caller may see it: sites of a blinded trial see nothing of arms
+    before the end.
     """
     before = far.seen
     found = read(Status, (yield from _get(far, "")))
@@ -239,12 +239,12 @@ def transcript(far: Far) -> Steps[dict[str, Any]]:
 def verify(
     far: Far, head: str | None = None, progress: Progress | None = None
 ) -> Steps[Verification]:
-    """Recompute the chain, and the state from the public record alone: here, of the
-    transcript, so that nobody need trust the service; also that the record goes on from
-    every head that was seen.
+    """Recompute the chain, and the state from the public record alone. This is done
+    here, from the transcript, so that nobody need trust the service. It also checks
+    that the record continues from every head that was seen.
 
-    Whether assignments, keys and counts in the database agree with the record only the
-    service can see: it is asked too, and what it finds begins with "the service says".
+    Only the service can see whether assignments, keys and counts in the database agree
+    with the record, so it is asked too; what it finds begins with "the service says".
     """
     check_progress(progress)
     before = far.seen

@@ -122,13 +122,14 @@ class RemoteTrial(_Remote):
         ca: str | None = None,
         patience: float = PATIENCE,
     ) -> "RemoteTrial":
-        """Come to a trial: by the address of its service and its name, or by its own
+        """Open a trial: by the address of its service and its name, or by its own
         address, such as https://trial.example.org/t/dose. With `head`, as `status` gave
         it, a record older than that is refused.
 
         The token is read from DISCREET_TOKEN, or from the file that DISCREET_TOKEN_FILE
-        names, if none is given. It only ever travels encrypted: http:// is for this
-        machine. `ca` is a file of authorities to trust, in place of the usual ones.
+        names, if none is given. It only ever travels encrypted; http:// is accepted
+        only for this machine. `ca` is a file of certificate authorities to trust, in
+        place of the usual ones.
         """
         _check_nobody(who)
         way, called = way_to_trial(url, name, token, ca, patience)
@@ -183,8 +184,8 @@ class RemoteTrial(_Remote):
 
 
 class AsyncTrial(_Remote):
-    """A trial on another machine, with the methods of `RemoteTrial` to be awaited; any
-    number of tasks may share one.
+    """A trial on another machine, with the methods of `RemoteTrial` as coroutines, to
+    be awaited; any number of tasks may share one.
     """
 
     def __init__(self, far: Far, line: AsyncLine) -> None:
@@ -202,7 +203,7 @@ class AsyncTrial(_Remote):
         ca: str | None = None,
         patience: float = PATIENCE,
     ) -> "AsyncTrial":
-        """Come to a trial, as `RemoteTrial.open` does."""
+        """Open a trial, as `RemoteTrial.open` does."""
         _check_nobody(who)
         way, called = way_to_trial(url, name, token, ca, patience)
         line = AsyncLine(way)

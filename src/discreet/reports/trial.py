@@ -97,11 +97,11 @@ def trial_page(
     """One HTML page, from a transcript or its file: result, differences between the
     arms, flow of people, sentences to quote, protocol, deviations, record.
 
-    Arms are compared with the best one, or with a `control`. The record does not know
-    how many people were `assessed` for eligibility, and knows `dates` (what, and the
-    day) only where it goes by the clock: they stand on the page as stated by whoever
-    publishes it. A transcript that does not hold what it says is shown under NOT
-    VERIFIED, and what is wrong with it.
+    Arms are compared with the best one, or with a `control`. The record does not say
+    how many people were `assessed` for eligibility, and it has `dates` (of what, and
+    the day) only if the trial goes by the clock. If you give them, the page shows them
+    as stated by whoever publishes it. If the transcript does not pass its checks, the
+    page says NOT VERIFIED, and what is wrong.
     """
     return checked_page(transcript, Added(control, assessed, dates or {}))[0]
 

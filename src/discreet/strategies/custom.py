@@ -15,11 +15,13 @@ from discreet.validate import quoted
 
 @dataclass(frozen=True)
 class CustomThreshold:
-    """A stopping threshold of your own, to be compared with W^G.
+    """A stopping threshold of your own, to be compared with the transportation cost
+    W^G.
 
-    Phased estimators: `function(count_best, count_other)` on arrays of counts.
-    Estimators that release every sample: `function(count)` of one arm, nondecreasing,
-    added up for the two arms. There is no guarantee but yours.
+    For phased estimators it is `function(count_best, count_other)` on arrays of counts.
+    For estimators that release every sample it is `function(count)` of one arm's count,
+    nondecreasing; its values for the two arms are added up. discreet guarantees nothing
+    for it: whether the error rate holds is for you to prove.
     """
 
     name: str
@@ -32,8 +34,8 @@ class CustomThreshold:
 
 @dataclass(frozen=True)
 class CustomBonus:
-    """A confidence bonus of your own for the leader: `function(count)` of the arm's
-    count, on arrays.
+    """A confidence bonus of your own, by which the leader is chosen: `function(count)`,
+    where `count` is an array of an arm's counts.
     """
 
     name: str
@@ -46,8 +48,8 @@ class CustomBonus:
 
 @dataclass(frozen=True)
 class CustomGrid:
-    """When a phased estimator renews an arm's mean: `function(phase)` pulls, growing, 1
-    for phase 1.
+    """When a phased estimator renews an arm's mean: `function(phase)` is the number of
+    the arm's pulls when that phase is complete. It must grow, and be 1 for phase 1.
     """
 
     name: str

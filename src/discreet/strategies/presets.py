@@ -57,12 +57,13 @@ RULES = {
 
 def ttucb(delta: float, **parts: Any) -> Strategy:
     """TTUCB without privacy (Jourdan & Degenne 2022): the mean of all samples, a Top
-    Two rule, c^G.
+    Two rule, the threshold c^G.
 
     With `cost="kl"` it uses the transportation cost of Bernoulli rewards in place of
-    the Gaussian one, and c^KL in place of c^G. That is right for all rewards in [0, 1],
-    and takes fewer samples, most of all where means are near 0 or 1. With `sigma`
-    rewards need no bounds: they are σ-sub-Gaussian, such as those of `Gaussian` arms.
+    the Gaussian one, and c^KL in place of c^G. The guarantee then holds for all rewards
+    in [0, 1] too, and it takes fewer samples, most of all where means are near 0 or 1.
+    With `sigma` rewards need no bounds: they must be σ-sub-Gaussian, as those of
+    `Gaussian` arms are.
     """
     return _preset("ttucb", parts, delta=delta)
 
@@ -71,8 +72,8 @@ def ttucb_batched(delta: float, **parts: Any) -> Strategy:
     """TTUCB in batches without privacy: DPA, means renewed when an arm's pulls have
     doubled. `sigma` as in `ttucb`.
 
-    Also with `threshold="printed"` the count in costs and threshold is that behind the
-    mean; the printed algorithm's is larger, and no proof covers it.
+    Even with `threshold="printed"`, costs and threshold use the number of samples
+    behind the mean; the printed algorithm uses a larger number, which no proof covers.
     """
     return _preset("ttucb-batched", parts, delta=delta)
 
@@ -94,10 +95,10 @@ def ctb_tt(epsilon: float, delta: float, **parts: Any) -> Strategy:
 
 def gauss_tt(epsilon: float, gamma: float, delta: float, **parts: Any) -> Strategy:
     """(ε, γ)-local DP: TTUCB on samples with Gaussian noise, calibrated exactly, and
-    with the σ that noise asks for.
+    with the σ that this noise requires.
 
-    So also with `threshold="printed"`: with the paper's noise and σ = 1/2 neither
-    privacy nor error rate would hold.
+    This is so with `threshold="printed"` too: with the paper's noise and σ = 1/2
+    neither the privacy nor the error rate would hold.
     """
     return _preset("gauss-tt", parts, epsilon=epsilon, gamma=gamma, delta=delta)
 
@@ -110,15 +111,15 @@ def adap_tt(
     **parts: Any,
 ) -> Strategy:
     """AdaP-TT, ε-global DP: doubling, forgetting, Laplace noise, the threshold c^{G,ε}
-    (Section 4.3). With `gamma`, or with `rho` and None for epsilon, Gaussian noise and
-    a threshold of its own.
+    (Section 4.3). With `gamma`, or with `rho` and None for epsilon, it uses Gaussian
+    noise and a threshold of its own.
     """
     return _preset("adap-tt", parts, epsilon=epsilon, delta=delta, gamma=gamma, rho=rho)
 
 
 def adap_tt_star(epsilon: float, delta: float, **parts: Any) -> Strategy:
-    """AdaP-TT*, ε-global DP: AdaP-TT with the transport cost that knows of the noise
-    (Section 4.4).
+    """AdaP-TT*, ε-global DP: AdaP-TT with a transport cost that takes the noise into
+    account (Section 4.4).
     """
     return _preset("adap-tt-star", parts, epsilon=epsilon, delta=delta)
 
@@ -147,14 +148,14 @@ def bet_se(
 
     `trust` is global (noisy sums), local (randomised responses) or none (no privacy,
     and no epsilon). With `zeta` > 0 an arm within ζ of the best is good enough, and
-    ties end. `sampling="top-two"` spends each round on the leader and one challenger
-    instead of all arms in question; the stopping rule is the same. `hint` is the
-    difference between the best arm and the next that you expect or want to find. It
-    determines the sizes of batches and stakes and enters no guarantee; if it is wrong,
-    the trial only takes more people.
-    `outcomes="numbers"` uses the variance of outcomes that are not just 0 or 1, at no
-    further ε; the guarantees are the same. `gamma` beside epsilon, or `rho` in place of
-    both, puts Gaussian noise on sums: (ε, γ)-privacy or ρ-zCDP.
+    runs with tied best arms end. `sampling="top-two"` spends each round on the leader
+    and one challenger instead of all arms that are still in; the stopping rule is the
+    same. `hint` is the difference between the best arm and the next that you expect or
+    want to find. It determines the sizes of batches and stakes and enters no guarantee;
+    if it is wrong, the trial only takes more people. `outcomes="numbers"` uses the
+    variance of outcomes that are not just 0 or 1, without spending more ε; the
+    guarantees are the same. `gamma` beside epsilon, or `rho` in place of both, puts
+    Gaussian noise on sums: (ε, γ)-privacy or ρ-zCDP.
     """
     own = {"epsilon": epsilon, "trust": trust, "zeta": zeta, "sampling": sampling}
     own |= {"gamma": gamma, "rho": rho}
@@ -210,7 +211,7 @@ def recommended(
     if not strategy.pure:
         return Recommendation(strategy, f"{strategy.name}: {GAUSSIAN_REASON}; {proofs}")
     if outcomes == NUMBERS and not to_bits(strategy):
-        proofs += "; of outcomes that are numbers it uses the variance, at no further ε"
+        proofs += "; if outcomes are numbers it uses their variance, without spending more ε"
     return Recommendation(strategy, f"{strategy.name}: {reason[trust]}; {proofs}")
 
 

@@ -100,8 +100,8 @@ class Strategy:
         parts.check(self)
 
     def with_(self, **changes: Any) -> "Strategy":
-        """The same strategy with other levels or options; what makes it the strategy it
-        is stays.
+        """The same strategy with other levels or options; the parts that define it
+        stay.
         """
         from discreet.strategies.presets import PARTS
 
@@ -114,7 +114,7 @@ class Strategy:
         return replace(self, **changes)
 
     def without_privacy(self) -> "Strategy | None":
-        """The same strategy without privacy, where its estimator has that; else
+        """The same strategy without privacy, if its estimator can do without; else
         None.
         """
         bare = {"trust": "none", "epsilon": None, "gamma": None, "rho": None}
@@ -132,12 +132,14 @@ class Strategy:
 
     @property
     def pure(self) -> bool:
-        """Whether its privacy, if any, is said by ε alone."""
+        """Whether its privacy, if any, is stated by ε alone."""
         return self.gamma is None and self.rho is None
 
     @property
     def level(self) -> tuple[str, float | None]:
-        """The number that says how private, and its name: what each release states."""
+        """The number that says how private it is, and its name, as each release states
+        them.
+        """
         return ("epsilon", self.epsilon) if self.rho is None else ("rho", self.rho)
 
     @property
@@ -214,18 +216,18 @@ class Strategy:
 
     @property
     def shown_outcomes(self) -> str | None:
-        """What it expects outcomes to be; None where that is no choice."""
+        """What it expects outcomes to be; None where there is no such choice."""
         return self.outcomes if "outcomes" in self.part.options else None
 
     @property
     def shown(self) -> str:
-        """The name for people, with what must be said wherever it stands."""
+        """The name for people, with what must be said wherever it is shown."""
         return self.name
 
     @property
     def label(self) -> dict[str, str]:
-        """What a row of a table says beside its numbers; of a strategy of ours nothing,
-        its threshold tells.
+        """What a table row says beside its numbers: nothing for a strategy of ours,
+        since its threshold says it.
         """
         return {}
 
@@ -236,8 +238,8 @@ class Strategy:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What a study's folder knows it by; no hint and yes-no outcomes are not
-        written, as in folders older than these.
+        """What identifies it in a study's folder; no hint and yes-no outcomes are left
+        out, as in folders from before there were such options.
         """
         known = self.to_dict()
         usual = {key for key, value in YOUNGER.items() if known[key] == value}

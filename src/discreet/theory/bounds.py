@@ -25,12 +25,14 @@ class PrivateBounds:
     """What holds at one privacy level ε. Times and constants multiply log(1/δ); bounds
     are numbers of samples.
 
-    `lower_bound_local` is T*_ℓ's own; as ε-local DP implies ε-global DP, a local
-    strategy also obeys the global bound, and `lower_bound_local_both` is the larger of
-    the two. The costs are ratios to no privacy.
+    `lower_bound_local` follows from the local time T*_ℓ alone; as ε-local DP implies
+    ε-global DP, a local strategy also obeys the global bound, and
+    `lower_bound_local_both` is the larger of the two. The costs say how many times as
+    many samples are needed as without privacy.
 
-    All but the floors are for Bernoulli arms, or for strategies that round each outcome
-    to a bit. The floors, of arms that are not Bernoulli, hold for every strategy.
+    Everything except the floors is for Bernoulli arms, or for strategies that round
+    each outcome to a bit. The floors, which exist for arms that are not Bernoulli, hold
+    for every strategy.
     """
 
     epsilon: float
@@ -73,10 +75,11 @@ class Bounds(
     """The characteristic times of an instance, and its bounds at an error rate δ and
     some privacy levels.
 
-    If the arms are not Bernoulli, `floor` is the lower bound of all strategies that are
-    right for all laws on [0, 1]. Times and other bounds are then those of the arms
-    after each outcome is rounded at random to a bit, `rounded_to_bits`: they hold for
-    strategies that round so, and others may stay below.
+    If the arms are not Bernoulli, `floor` is a lower bound for all strategies that keep
+    their error rate for all laws on [0, 1]. The times and the other bounds are then
+    those of the arms after each outcome is rounded at random to a bit
+    (`rounded_to_bits`): they hold for strategies that round in this way, and others may
+    take fewer samples.
 
     Gaussian arms have no private quantities: no total variation, no switch points, and
     privacy is never free.
@@ -104,13 +107,13 @@ class Bounds(
 
     @property
     def rounded_to_bits(self) -> bool:
-        """Whether all but the floors is about outcomes rounded to bits."""
+        """Whether everything except the floors is about outcomes rounded to bits."""
         return self.floor is not None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types for JSON; an infinite `free_epsilon` (privacy is never free)
-        becomes null. Floors, and that the rest is about bits, are there if the arms are
-        not Bernoulli.
+        becomes null. If the arms are not Bernoulli, there are also the floors, and a
+        note that the rest is about bits.
         """
         fields = dict(vars(self))
         fields["instance"] = self.instance.describe()
@@ -132,10 +135,10 @@ def bounds(
     """All quantities of `theory` for an instance: without privacy, and for each ε of
     `epsilons`.
 
-    β is the leader's share in the β-times, σ the standard deviation of the Gaussian
-    ones (1/2 if left out, that of Gaussian arms their own). Of arms that are not
-    Bernoulli the floor is what holds for every strategy, the rest what holds once each
-    outcome is rounded to a bit. Gaussian arms take no ε.
+    The leader's share in the β-times is `beta` (β). The standard deviation in the
+    Gaussian times is `sigma` (σ): if left out, 1/2, or that of the arms if they are
+    Gaussian. If the arms are not Bernoulli, only the floor holds for every strategy;
+    the rest holds once each outcome is rounded to a bit. Gaussian arms take no ε.
     """
     levels = check_levels(epsilons)
     arms = _arms(instance)

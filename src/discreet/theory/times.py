@@ -27,7 +27,8 @@ LEAST_GAP = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class CharacteristicTime:
-    """T*, and the allocation ω* that attains it, in the instance's own order of arms.
+    """The characteristic time T*, and the allocation ω* that attains it, in the
+    instance's own order of arms.
 
     No strategy can need fewer than T* · kl(1−δ, δ) samples on average.
     """
@@ -40,8 +41,8 @@ class CharacteristicTime:
         return self.value
 
     def scaled(self, factor: float) -> "CharacteristicTime":
-        """The time where every sample tells 1/factor times as much: the same
-        allocation.
+        """The time if every sample told 1/factor times as much; the allocation stays
+        the same.
         """
         if not 0 < real(factor) < math.inf:
             raise InvalidInputError(f"factor must be a positive number; got {quoted(factor)}")

@@ -70,15 +70,15 @@ def backup_trials(
     token: str | None = None,
     ca: str | None = None,
 ) -> tuple[BackedUp, ...]:
-    """Copy all trials at an address, as they are at one moment, into a file of SQLite
+    """Copy all trials at an address, as they are at one moment, into an SQLite file
     that only its owner may read; others may work on them meanwhile.
 
     The file is either complete or not there. It may replace an older backup of the same
-    trials, but no other file. It contains outcomes that are not released, and keeps
-    them when they are: keep it as safe as the database, and delete old backups. `who`
-    is the caller's name for the private journals (None: the user of the database, or of
-    this machine). From a service, https://…, it is downloaded, with an operator's
-    `token` (see `Trial.open`).
+    trials, but no other file. It contains outcomes that are not released, and still
+    contains them after they are: keep it as safe as the database, and delete old
+    backups. `who` is the caller's name for the private journals (None: the user of the
+    database, or of this machine). From a service, https://…, it is downloaded, with an
+    operator's `token` (see `Trial.open`).
     """
     path, caller = _path(file), who_calls(who)
     if is_remote(url):

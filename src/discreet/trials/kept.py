@@ -79,7 +79,7 @@ class Kept:
         return self._store.dialect.files
 
     def asked(self, request: str) -> bool:
-        """Whether a request of this key has had an answer."""
+        """Whether a request with this key has been answered."""
         key = check_request(request)
         with self._reading() as desk:
             return key is not None and answered_before(desk, key)

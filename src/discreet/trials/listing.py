@@ -31,8 +31,8 @@ class Listed:
 
 
 def list_trials(url: str, token: str | None = None, ca: str | None = None) -> list[Listed]:
-    """Every trial at an address, by name; of a service, https://…, those that a `token`
-    is for (see `Trial.open`).
+    """Every trial at an address, by name; at a service, https://…, those for which the
+    `token` is valid (see `Trial.open`).
     """
     if is_remote(url):
         from discreet.remote.whole import fetch_list

@@ -30,15 +30,15 @@ def respond(
     outside: str = REFUSE,
     middle: float | None = None,
 ) -> Response:
-    """Randomise one outcome where the person is: ε-DP, or (ε, γ)-DP with Gaussian noise
-    if gamma is given.
+    """Randomise one outcome before it leaves the person: ε-DP, or (ε, γ)-DP with
+    Gaussian noise if gamma is given.
 
-    An outcome in [0, 1] becomes a bit with that chance, then the bit is flipped with
-    probability 1/(1 + e^ε). With the `middle` level that a trial of numbers announces,
-    it becomes one of the levels 0, middle and 1 in place of a bit, then one of the
-    others with probability 1/(2 + e^ε) each. Call it once for each outcome, and send
-    only what it returns. With `outside="clip"` an outcome outside the range counts as
-    the nearer end, and the response does not say so.
+    An outcome in [0, 1] becomes a bit that is 1 with that probability, then the bit is
+    flipped with probability 1/(1 + e^ε). With the `middle` level that a trial of
+    numbers announces, it becomes one of the levels 0, middle and 1 in place of a bit,
+    then one of the others with probability 1/(2 + e^ε) each. Call it once for each
+    outcome, and send only what it returns. With `outside="clip"` an outcome outside the
+    range counts as the nearer end, and the response does not say so.
     """
     scale = Scale(*ends_of(range), direction)
     reward = scale.reward(outcome, check_outside(outside))

@@ -19,8 +19,8 @@ from discreet.validate import quoted
 
 @dataclass(frozen=True)
 class Response:
-    """An answer that was randomised where the person is: all that a trial with local
-    trust takes.
+    """An answer that was randomised before it left the person; a trial with local trust
+    accepts nothing else.
     """
 
     mechanism: str

@@ -60,8 +60,8 @@ class OpenAssignment:
 
 @dataclass(frozen=True)
 class Batch:
-    """What `ask` gives: `assignments` (maybe none), how many outcomes are `waiting` to
-    come, whether it is over (`stopped`), and in `left` who of those named is not in.
+    """What `ask` gives: `assignments` (maybe none), how many outcomes are `waiting`,
+    whether the trial is over (`stopped`), and who of those named got no place (`left`).
     """
 
     assignments: tuple[Assignment, ...]

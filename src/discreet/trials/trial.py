@@ -222,7 +222,7 @@ class Trial(Kept, Calls):
     def caller(self, who: str, site: str | None = None) -> "Caller":
         """The same trial for another caller, who may be bound to a site: people then
         come from that site, and the caller can see and change no others. Any number of
-        callers share the connections of this trial, and commits.
+        callers share the connections and the commits of this trial.
         """
         name = who_calls(who)
         return Caller(self, self.who if name is None else name, check_place(site))
@@ -258,8 +258,8 @@ class Trial(Kept, Calls):
             return transcript_of(self.protocol, self.protocol_hash, desk.session, status)
 
     def record(self, most: int = 100, before: int | None = None) -> list[Event]:
-        """The last events of the public record, the newest first; with `before` those
-        before that place in it.
+        """The last events of the public record, the newest first; with `before`, those
+        before that position.
         """
         count = check_whole("most", most, least=1, most=10**6)
         place = 2**31 - 1 if before is None else check_whole("before", before, least=1)
@@ -279,9 +279,7 @@ class Trial(Kept, Calls):
             return examine(self.protocol, session, known, progress)
 
     def played_on(self) -> Run:
-        """The run as far as it is public, a copy: whoever wants to know how it may go
-        on can play with it.
-        """
+        """A copy of the run as far as it is public, to try out how it may go on."""
         now = fresh(self.protocol)
         with self._reading():
             state = self._now.dump()

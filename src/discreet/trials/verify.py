@@ -108,11 +108,11 @@ def verify_transcript(
     """Check a published transcript, a file or what `Trial.transcript` returned; it
     needs no database.
 
-    The check: the protocol has its hash, the chain is unbroken, every event is what the
-    strategy would have done, and the status follows from the events. With `head`, as a
-    status gave it, the record must continue from there; only this reveals a record that
-    was rewritten from beginning to end. `progress(done, total)` is called now and then
-    with the number of events done and of all events.
+    It checks that the protocol matches its hash, the chain is unbroken, every event is
+    what the strategy would have done, and the status follows from the events. With
+    `head`, as a status gave it, the record must continue from there; only this reveals
+    a record that was rewritten from beginning to end. `progress(done, total)` is called
+    now and then with the number of events done and of all events.
     """
     with _nothing_collected():
         said = read_transcript(transcript)

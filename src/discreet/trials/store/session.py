@@ -216,7 +216,7 @@ class Session:
         return [Assigned(*row) for row in self.run(_late, now=now)]
 
     def open_assignments(self, site: str | None) -> list[Assigned]:
-        """Whose outcome is not in, in the order of assignment; of one site, or all."""
+        """The assignments whose outcome is not in, in order; of one site, or of all."""
         here = _is_open if site is None else _is_open.where(assignments.c.site == site)
         return [Assigned(*row) for row in self.run(here.order_by(assignments.c.number))]
 
