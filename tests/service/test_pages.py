@@ -342,6 +342,7 @@ def test_a_trial_is_looked_at_and_started(place: Service) -> None:
         ("sites", "Leeds\nLeeds", "the same name"),
         ("deadline", "soon", "number of days"),
         ("accrual", "40/year", "10/week or 40/month"),
+        ("start", "soon", "a day, such as 2027-03-01"),
         ("question", "x" * 501, "one line"),
     ],
 )
@@ -420,6 +421,38 @@ def test_a_plan_answers_in_words_and_pictures(
     assert "people on average" in plain
     assert 'value="60"' in plain
     assert 'id="name-wrong"' not in plain
+
+
+def test_a_plan_knows_the_arms_the_day_and_the_power(
+    place: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(planner, "ready", lambda _seconds, _days: True)
+    visit = place.visit("operator")
+    form = {**GOOD, "difference": "60", "max_people": "40"}
+    shown = visit.send("/new/plan", **form).text
+    assert "Success rates: one 0.8, two 0.2." in shown
+    assert "In these simulations one is best" in shown
+    power = (
+        r"Power: at the difference worth finding, (\d+)% of such trials end within 40 people with"
+    )
+    right = re.search(power, shown)
+    answered = re.search(r"simulated trials\), and (\d+)% with any answer\.", shown)
+    assert right is not None
+    assert answered is not None
+    assert 0 < int(right[1]) <= int(answered[1]) < 100
+    assert "How likely an answer is" in shown
+    early = visit.send("/new/plan", **{**form, "start": "2027-03-01"}).text
+    assert "First day of enrolment: to say when the trial ends, say also how many people" in early
+    assert "people on average" in early
+    days = {**form, "accrual": "40/month", "delay": "7"}
+    assert "it is expected to end on" not in visit.send("/new/plan", **days).text
+    made: list[str] = []
+    monkeypatch.setattr(planner, "plan", lambda *_, **__: made.append(""))
+    dated = visit.send("/new/plan", **{**days, "start": "2027-03-01", "arms": "old\nyoung"}).text
+    assert "Success rates: old 0.8, young 0.2." in dated
+    band = r"\d+ \w+ 2027 \(eight of ten such trials: \d+ \w+ 2027 … \d+ \w+ 2027\)"
+    assert re.search(rf"if it begins on 1 Mar 2027, it is expected to end on {band}", dated)
+    assert not made
 
 
 def test_a_plan_that_cannot_be_made_yet_is_said(

@@ -4,14 +4,19 @@ plan made once, and the simulations compiled before anybody waits for them.
 
 import threading
 import warnings
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
+from datetime import date
 from typing import Any
 
+from discreet.instance import Bernoulli
 from discreet.planning.plan import Plan, plan
 from discreet.planning.scenarios import gap_scenarios
 from discreet.service.remember import Remembered
 
 RUNS = 100
+MOST_ARMS = 10
+"""Arms up to which power is simulated at other differences too."""
 AT_ONCE = 2
 """Plans that are made at the same time; whoever wants another waits."""
 _plans = Remembered[Plan](128)
@@ -57,12 +62,28 @@ def _compile() -> None:
         _dated.set()
 
 
-def planned(key: Hashable, arms: int, gap: float, base: float, **settings: Any) -> Plan:
-    """The plan for a difference worth finding; the same settings have the same key."""
+def planned(
+    key: Hashable,
+    names: Sequence[str],
+    gap: float,
+    base: float,
+    start: date | None = None,
+    **settings: Any,
+) -> Plan:
+    """The plan for a difference worth finding. The same settings have the same key;
+    what the arms are called and when it starts need no other simulations.
+    """
+    arms = len(names)
 
     def make() -> Plan:
         with _turn, warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return plan(gap_scenarios(arms, gap, base), runs=RUNS, power=False, **settings)
+            scenarios = gap_scenarios(arms, gap, base)
+            return plan(scenarios, runs=RUNS, power=arms <= MOST_ARMS, **settings)
 
-    return _plans.get(key, make)
+    made = _plans.get((arms, key), make)
+    cases = {
+        words: Bernoulli(scenario.means, list(names)) for words, scenario in made.scenarios.items()
+    }
+    ways = tuple(replace(way, start=start) for way in made.ways)
+    return replace(made, scenarios=cases, ways=ways, start=start)

@@ -5,6 +5,7 @@ field, and the protocol that it comes to.
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import date
 from typing import Any
 
 from discreet.calendar import people_a_day
@@ -55,6 +56,7 @@ DEFAULTS: dict[str, str] = {
     "blinding": UNBLINDED,
     "accrual": "",
     "delay": "",
+    "start": "",
 }
 """Every field of the form, and what it says at first."""
 LABELS: dict[str, str] = {
@@ -79,6 +81,7 @@ LABELS: dict[str, str] = {
     "blinding": "Those who enrol people see",
     "accrual": "People who come in a day, a week or a month",
     "delay": "Days until an outcome is known",
+    "start": "First day of enrolment",
 }
 """What each field of the form is called."""
 CHOICES: dict[str, tuple[str, ...]] = {
@@ -93,11 +96,15 @@ CHOICES: dict[str, tuple[str, ...]] = {
 NEEDS_DEADLINE = "this needs a deadline: say after how many days an outcome no longer counts"
 FOR_THE_PLAN = (
     *("arms", "outcomes", "low", "high", "difference", "base", "trust", "epsilon", "delta"),
-    *("max_people", "deadline", "release", "enrolment", "accrual", "delay"),
+    *("max_people", "deadline", "release", "enrolment", "accrual", "delay", "start"),
 )
 """What the plan depends on."""
-FOR_DAYS = ("deadline", "release", "enrolment", "accrual", "delay")
+FOR_DAYS = ("deadline", "release", "enrolment", "accrual", "delay", "start")
 """What only a plan in days depends on."""
+NOT_SIMULATED = ("arms", "start")
+"""Of what a plan depends on: what needs no other simulations, but for the number of
+arms.
+"""
 
 
 @dataclass(frozen=True)
@@ -126,8 +133,12 @@ class Draft:
     @property
     def key(self) -> tuple[Any, ...]:
         """What a plan depends on."""
-        fields = [name for name in FOR_THE_PLAN if name != "arms"]
-        return (len(self["arms"]), *(self.values[name] for name in fields))
+        return (tuple(self["arms"]), self["start"], *self.simulated)
+
+    @property
+    def simulated(self) -> tuple[Any, ...]:
+        """What the simulations of a plan depend on, beside the number of arms."""
+        return tuple(self.values[name] for name in FOR_THE_PLAN if name not in NOT_SIMULATED)
 
     @property
     def gap(self) -> float:
@@ -228,6 +239,8 @@ def _together(values: Mapping[str, Any]) -> dict[str, str]:
                 found[name] = NEEDS_DEADLINE
     elif (values["delay"] or 0) > values["deadline"]:
         found["delay"] = "all outcomes would come after the deadline"
+    if values["start"] is not None and values["accrual"] is None:
+        found["start"] = "to say when the trial ends, say also how many people come"
     arms, most_people = values["arms"], values["max_people"]
     if arms is not None and most_people is not None and most_people < len(arms):
         found["max_people"] = f"it takes at least {len(arms)} people, one for each arm"
@@ -328,6 +341,15 @@ def _rate(text: str) -> float | None:
     return found
 
 
+def _day(text: str) -> date | None:
+    try:
+        return date.fromisoformat(text) if text else None
+    except ValueError:
+        raise InvalidInputError(
+            "this must be a day, such as 2027-03-01, or be left empty"
+        ) from None
+
+
 DAYS = "this must be a number of days above 0, such as 14, or be left empty"
 READERS: dict[str, Callable[[str], Any]] = {
     "name": _name,
@@ -346,5 +368,6 @@ READERS: dict[str, Callable[[str], Any]] = {
     "deadline": _number(1e-5, 36_600, DAYS, empty=True),
     "accrual": _rate,
     "delay": _number(-1e-9, 36_600, DAYS, empty=True),
+    "start": _day,
     **{name: _choice(name) for name in CHOICES},
 }

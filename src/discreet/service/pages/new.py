@@ -10,8 +10,11 @@ from starlette.responses import HTMLResponse, Response
 from discreet.errors import DiscreetError, InvalidInputError
 from discreet.planning.plan import Plan
 from discreet.planning.reach import out_of_reach
-from discreet.reports.chances import few_right_words, price_words
+from discreet.planning.rows import PlanRow
+from discreet.planning.ways import Way
+from discreet.reports.chances import best_words, few_right_words, price_words
 from discreet.reports.conduct import privacy_sentence
+from discreet.reports.days import end_cells
 from discreet.reports.page import fragment
 from discreet.reports.plan import plan_sections
 from discreet.scale import YES_NO
@@ -35,7 +38,7 @@ from discreet.trials.protocol import (
     Protocol,
 )
 from discreet.trials.trial import Trial
-from discreet.words import correctness_words, people
+from discreet.words import correctness_words, day_words, people
 
 FRAGMENTS = Remembered[str](128)
 PATIENCE = 1.0
@@ -118,10 +121,11 @@ def _drawn(draft: Draft) -> str:
 
 def _planned(draft: Draft) -> Plan:
     return planner.planned(
-        draft.key,
-        len(draft["arms"]),
+        draft.simulated,
+        draft["arms"],
         draft.gap,
         draft.base,
+        start=draft["start"],
         epsilons=[draft["epsilon"]],
         delta=draft["delta"] / 100,
         trust=draft["trust"],
@@ -158,15 +162,38 @@ def plan_words(found: Plan) -> list[str]:
         )
     if warning := few_right_words(found, row):
         lines.insert(0, f"Warning: {warning}")
-    else:
-        lines.append(f"{row.correct:.0%} of {row.runs} simulated trials gave the right answer.")
-    chosen = [way for way in found.ways if way.epsilon is not None]
-    for way in chosen:
-        if way.days.mean is not None:
-            lines.append(
-                f"With {way.enrolment} enrolment it takes about {way.days.mean:,.0f} days."
-            )
-    return lines
+    lines.append(_chance_words(found, row))
+    lines += [_end_words(way) for way in found.ways if way.epsilon is not None]
+    best = best_words(found, row.scenario)
+    lines.append(f"In these simulations {best} is best; what it takes hardly depends on which is.")
+    return [line for line in lines if line]
+
+
+def _chance_words(found: Plan, row: PlanRow) -> str:
+    """How likely an answer is, at the difference worth finding."""
+    low, high = row.correct_interval
+    sure = f"95 % interval: {low:.0%} to {high:.0%}, from {row.runs} simulated trials"
+    if found.max_people is None:
+        return f"{row.correct:.0%} of such trials give the right answer ({sure})."
+    return (
+        f"Power: at the difference worth finding, {row.correct:.0%} of such trials end within "
+        f"{found.max_people:,} people with the right answer ({sure}), and "
+        f"{1 - row.unstopped_probability:.0%} with any answer."
+    )
+
+
+def _end_words(way: Way) -> str:
+    """How long a trial takes, and when it ends, if its first day is known."""
+    if way.days.mean is None:
+        return ""
+    words = f"With {way.enrolment} enrolment it takes about {way.days.mean:,.0f} days"
+    if way.start is None:
+        return f"{words}."
+    _, expected, band = end_cells(way)
+    return (
+        f"{words}: if it begins on {day_words(way.start)}, it is expected to end on {expected} "
+        f"(eight of ten such trials: {band})."
+    )
 
 
 # --- the last look --------------------------------------------------------------------
