@@ -106,6 +106,26 @@ def test_what_makes_no_sense_is_refused(words: list[str], says: str, tmp_path: A
         assert tokens.doors.all() == []
 
 
+def test_a_site_that_the_trial_does_not_have_is_refused(url: str) -> None:
+    sites = ["Leeds", "Lyon"]
+    made = Trial.create(url, "dose", ["a", "b"], bet_se(0.1, 1.0), max_people=50, sites=sites)
+    words = ("create", "x", "--role=site", "--trial=dose", f"--url={url}")
+    says = "this trial has no site 'Lion'; its sites: Leeds, Lyon. Another one can be opened"
+    result = run(*words, "--site=Lion")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert says in result.stderr
+    with serving(url) as service:
+        address, said = f"{service.base_url}/api/v1/tokens", {"name": "x", "role": "site"}
+        body = {**said, "trial": "dose", "site": "Lion"}
+        answer = httpx.post(address, json=body, headers=service.headers)
+        assert answer.status_code == 422
+        assert says in answer.json()["detail"]
+    made.operate("open-site", "They want to take part.", "Lion")
+    made.close()
+    for site in (*sites, "Lion"):
+        assert done(*words, f"--site={site}")["token"]["site"] == site
+
+
 def test_there_is_no_token_to_revoke(place: str) -> None:
     result = run("revoke", "7", place)
     assert result.exit_code == 2

@@ -66,6 +66,8 @@ def create(
                 f"there is no trial {quoted(trial)} in {store.called}: discreet trial list shows "
                 "the trials there"
             )
+        if role == "site" and trial is not None and site is not None:
+            _check_site(url, trial, site)
         secret, made = tokens.make(name, role, store.user, trial, site, days)
     if answer({"secret": secret, "token": asdict(made)}, as_json):
         return
@@ -76,6 +78,18 @@ def create(
         "the service in a browser, followed by /login, and paste it there",
         err=True,
     )
+
+
+def _check_site(url: str, trial: str, site: str) -> None:
+    """Refuse a site that the trial does not have, as the service's page does."""
+    from discreet.service.tokens import check_site
+    from discreet.trials.trial import Trial
+
+    place = Trial.open(url, trial)
+    try:
+        check_site(place.protocol, place.status(), site)
+    finally:
+        place.close()
 
 
 @token.command("list")

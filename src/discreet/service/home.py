@@ -13,14 +13,13 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from discreet.errors import InvalidInputError
 from discreet.service.access import NotHereError, Visitor
 from discreet.service.events import Events
 from discreet.service.forecasts import Forecasts
 from discreet.service.limits import Bounds, Limits
 from discreet.service.metrics import Metrics
 from discreet.service.remember import Remembered
-from discreet.service.tokens import Tokens
+from discreet.service.tokens import Tokens, check_site
 from discreet.trials.calls import Caller, Steps
 from discreet.trials.chain import Event
 from discreet.trials.listing import Listed, list_trials
@@ -213,14 +212,8 @@ class Home:
 
     def check_site(self, name: str | None, site: str | None) -> None:
         """Refuse a site that a trial with named sites does not have."""
-        if name is None or site is None or self.trial(name).protocol.sites is None:
-            return
-        sites = [one.name for one in self.seen(name).status.sites]
-        if site not in sites:
-            raise InvalidInputError(
-                f"this trial has no site {quoted(site)}; its sites: {', '.join(sites)}. Another "
-                "one can be opened under Operate"
-            )
+        if name is not None and site is not None:
+            check_site(self.trial(name).protocol, self.seen(name).status, site)
 
     def published(self, name: str) -> bool:
         """Whether anyone may see what may be published of a trial."""

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 from discreet.errors import InvalidInputError
 from discreet.service.access import OPERATOR, PARTICIPANT, ROLES, SITE
 from discreet.trials.names import LONGEST_NAME, check_place, plain_name, writable
+from discreet.trials.protocol import Protocol
+from discreet.trials.status import Status
 from discreet.trials.store.doors import Doors, Token
 from discreet.validate import quoted
 
@@ -159,6 +161,18 @@ class Tokens:
                 return
             self._noted[number] = now
         self.doors.touch(number)
+
+
+def check_site(protocol: Protocol, status: Status, site: str | None) -> None:
+    """Refuse a site that a trial with named sites does not have."""
+    if site is None or protocol.sites is None:
+        return
+    sites = [one.name for one in status.sites]
+    if site not in sites:
+        raise InvalidInputError(
+            f"this trial has no site {quoted(site)}; its sites: {', '.join(sites)}. Another one "
+            "can be opened under Operate, or with discreet trial operate"
+        )
 
 
 def _days(days: Any) -> float:
