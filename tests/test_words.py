@@ -1,12 +1,19 @@
 """Numbers and phrases for people."""
 
 import math
+import re
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 import discreet
 from discreet import bet_se, words
+from discreet.reports.plan import plan_page
+from discreet.reports.plan_text import show_plan
+from discreet.reports.trial import trial_page
 from discreet.scale import Scale
+from discreet.service.pages.words import event_words, known_words
 from discreet.trials.aloud import SAID, plainly
 from discreet.trials.conduct import MEANS
 
@@ -34,6 +41,34 @@ def test_people(count: float, sentence: str, picture: str, full: str) -> None:
     assert words.people(count) == sentence
     assert words.short_people(count) == picture
     assert words.full_people(count) == full
+
+
+def test_one_is_not_many(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert words.counted(1, "look") == "1 look"
+    assert words.counted(0, "look") == "0 looks"
+    assert words.counted("1", "person", "people") == "1 person"
+    assert words.counted("1,000", "person", "people") == "1,000 people"
+    arms = discreet.Bernoulli([0.9, 0.1])
+    days: dict[str, Any] = {"accrual": 1.0, "delay": 1.0, "deadline": 1.0}
+    plan = discreet.plan(arms, 1.0, 0.1, runs=1, max_people=400, **days)
+    show_plan(plan)
+    url = f"sqlite:///{tmp_path}/trials.db"
+    settings: dict[str, Any] = {"max_people": 50, "sites": ["Leeds"], "deadline": 86_400.0}
+    trial = discreet.Trial.create(url, "dose", ["a", "b"], bet_se(0.1, 1.0), **settings)
+    trial.ask(1, site="Leeds")
+    before = known_words(trial.status().to_dict(), False)
+    trial.operate("stop", "Nobody comes.")
+    said, record = trial.transcript(), trial.record(99)
+    trial.close()
+    status = said["status"]
+    shown = [capsys.readouterr().out, plan_page(plan), trial_page(said)]
+    shown += [*before, *known_words(status, False), plan.calendar.words if plan.calendar else ""]
+    shown += [event_words(event, ["a", "b"]) for event in record]
+    told = re.sub(r"<[^>]*>", "\n", "\n".join(shown))
+    for one in ("1 person comes a day", "1 outcome is not in", "after 1 person.", "1 simulated"):
+        assert one in told
+    many = "people|persons|outcomes|looks|days|runs|trials|simulated trials|numbers|sites|events"
+    assert re.findall(rf"(?<![\d.,:–-])1 (?:{many})\b", told) == []
 
 
 def test_what_is_unknown() -> None:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from discreet.errors import InvalidInputError
 from discreet.validate import is_word, quoted
+from discreet.words import counted
 
 FIXED, EXPONENTIAL = 0, 1
 KINDS = {"fixed": FIXED, "exponential": EXPONENTIAL}
@@ -96,7 +97,7 @@ class Delay(NamedTuple):
     @property
     def words(self) -> str:
         """In words for people."""
-        days = f"{self.days:g} days"
+        days = counted(f"{self.days:g}", "day")
         words = days if self.kind == FIXED else f"{days} on average, at random (exponential)"
         if self.failures != self.days:
             words += f", {self.failures:g} for failures"
@@ -170,11 +171,12 @@ class Calendar(NamedTuple):
     @property
     def words(self) -> str:
         """In words for people."""
-        last = "" if self.last is None else f", deadline {self.last:g} days"
+        last = "" if self.last is None else f", deadline {counted(f'{self.last:g}', 'day')}"
         when = " on the clock" if self.clock else ""
         return (
-            f"{self.accrual:g} people a day, outcomes after {self.delay.words}{last}, "
-            f"{self.enrolment} enrolment, released{when or ' when complete'}"
+            f"{counted(f'{self.accrual:g}', 'person', 'people')} a day, outcomes after "
+            f"{self.delay.words}{last}, {self.enrolment} enrolment, released"
+            f"{when or ' when complete'}"
         )
 
 
@@ -208,8 +210,9 @@ def _check_deadline(delay: Delay, deadline: float, enrolment: str, release: str)
     if deadline < math.inf:
         if delay.kind == FIXED and min(delay.days, delay.failures) > deadline:
             raise InvalidInputError(
-                f"every outcome would come after the deadline of {deadline:g} days and count as "
-                "the worst one: choose a longer deadline"
+                "every outcome would come after the deadline of "
+                f"{counted(f'{deadline:g}', 'day')} and count as the worst one: choose a longer "
+                "deadline"
             )
         return
     needs = {

@@ -111,9 +111,10 @@ class Sampled(Instance):
             return super().best
         top = max(self.means)
         tied = [name for name, mean in zip(self.names, self.means, strict=True) if mean == top]
+        lie, count = ("lies", "counts") if self.clipped == 1 else ("lie", "count")
         cause = (
-            f"{self.clipped} of {len(self.flat)} outcomes lie outside the range and count as the "
-            "nearer end, which can make arms look alike: give a wider range; or "
+            f"{self.clipped} of {len(self.flat)} outcomes {lie} outside the range and {count} as "
+            "the nearer end, which can make arms look alike: give a wider range; or "
             if self.clipped
             else ""
         )

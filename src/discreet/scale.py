@@ -78,9 +78,9 @@ class Scale:
             finite = outcomes[np.isfinite(outcomes)]
             wider = f", such as {_pair(finite)}," if len(finite) == len(outcomes) else ""
             raise InvalidInputError(
-                f"{beyond} of {len(outcomes)} outcomes lie outside the range {self.low:.12g} to "
-                f"{self.high:.12g}: give a wider range{wider} or let them count as the nearer "
-                f"end with {CLIP_WORDS}"
+                f"{beyond} of {len(outcomes)} outcomes {'lies' if beyond == 1 else 'lie'} outside "
+                f"the range {self.low:.12g} to {self.high:.12g}: give a wider range{wider} or "
+                f"let them count as the nearer end with {CLIP_WORDS}"
             )
         within = np.clip(outcomes, self.low, self.high)
         share = np.clip((within - self.low) / (self.high - self.low), 0.0, 1.0)

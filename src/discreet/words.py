@@ -115,8 +115,15 @@ def lead_words(name: str, over: Sequence[str], better_by: float, people: int) ->
     others = over[0] if len(over) == 1 else f"the best of {', '.join(over)}"
     return (
         f"Released in place of means: {name} did {how} than {others} by {abs(better_by):.4g} on "
-        f"average, with noise, over about {people} people each"
+        f"average, with noise, over about {counted(people, 'person', 'people')} each"
     )
+
+
+def counted(count: int | str, one: str, many: str = "") -> str:
+    """So many of something: 1 look, 2 looks; `many` where an s does not make it. A
+    count that is shown in a way of its own comes as text.
+    """
+    return f"{count} {one if str(count) == '1' else many or f'{one}s'}"
 
 
 def short(number: float) -> str:

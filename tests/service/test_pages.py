@@ -263,7 +263,7 @@ def test_the_next_step_is_said(place: Service) -> None:
     place.home.changed("made here")
     ended = visit.get("/t/made%20here").text
     assert "/t/made%20here/publish" in ended
-    assert "An operator ended the trial without a conclusion, after 1 people." in ended
+    assert "An operator ended the trial without a conclusion, after 1 person." in ended
     assert "The end is inconclusive.</td>" in ended
     assert '<td data-label="Now">ended</td>' in ended
     place.home.doors.publish("made here", "a test")

@@ -14,6 +14,7 @@ from discreet.cli.options import answer, answer_options, opened, typed_url, url_
 from discreet.cli.tables import reading
 from discreet.cli.transcript import head_option
 from discreet.errors import InvalidInputError
+from discreet.words import counted
 
 if TYPE_CHECKING:
     from discreet.trials.protocol import Protocol
@@ -188,7 +189,7 @@ def _next_words(batch: "Batch", asked: int, protocol: "Protocol") -> str:
             "The trial is paused: nobody is assigned until an operator resumes it, with discreet "
             f"trial operate {name} resume --reason …"
         )
-    outcomes = f"{batch.waiting} outcome{'' if batch.waiting == 1 else 's'}"
+    outcomes = counted(batch.waiting, "outcome")
     if protocol.enrolment == "continuous":
         if not batch.assignments:
             return f"The trial has reached its maximum number of people, and waits for {outcomes}."
@@ -200,9 +201,9 @@ def _next_words(batch: "Batch", asked: int, protocol: "Protocol") -> str:
         )
     if batch.waiting and protocol.timed:
         return (
-            f"The round is full. Its {batch.waiting} outcomes are released by the clock, when "
-            "the deadline of the last person has passed: ask again then, or give discreet trial "
-            f"expire {name}"
+            f"The round is full. Its {counted(batch.waiting, 'outcome is', 'outcomes are')} "
+            "released by the clock, when the deadline of the last person has passed: ask again "
+            f"then, or give discreet trial expire {name}"
         )
     nobody = "" if batch.assignments else "Nobody was assigned. "
     waits = f"{nobody}Waiting for {outcomes} before anyone else is assigned."

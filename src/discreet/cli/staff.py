@@ -16,6 +16,7 @@ from discreet.cli.options import (
     url_option,
 )
 from discreet.cli.transcript import head_option
+from discreet.words import counted
 
 
 @click.command("open")
@@ -132,7 +133,7 @@ def journal(name: str, most: int, head: str | None, url: str, as_json: bool) -> 
     if answer({"journal": rows}, as_json, rows, Entry._fields):
         return
     for one in found:
-        people = f"{one.people} people" if one.people != 1 else "1 person"
+        people = counted(one.people, "person", "people")
         words = [moment(one.at), one.who, *([one.site] if one.site else []), one.call, people]
         click.echo("  ".join(words))
 

@@ -12,6 +12,7 @@ from discreet.cli.progress import quiet_warnings, sweep_bar, tell
 from discreet.cli.reports import check_report, pdf_option, write_report
 from discreet.errors import InvalidInputError
 from discreet.version import __version__
+from discreet.words import counted
 
 
 @click.command()
@@ -158,5 +159,6 @@ def reproduce(
         for words in finding.evidence:
             click.echo(f"    {words}")
     click.echo(
-        f"\n{found.folder / 'report.html'}  ({len(found.table)} cells, {found.seconds:.0f} s)"
+        f"\n{found.folder / 'report.html'}  ({counted(len(found.table), 'cell')}, "
+        f"{found.seconds:.0f} s)"
     )

@@ -7,6 +7,7 @@ import click
 from discreet.cli.options import answer, answer_options, json_option, show_json
 from discreet.cli.progress import progress_bar
 from discreet.cli.reports import check_report, pdf_option, write_report
+from discreet.words import counted
 
 if TYPE_CHECKING:
     from discreet.trials.status import Verification
@@ -81,7 +82,7 @@ def show_verification(found: "Verification", as_json: bool) -> None:
     rows = [{**said, "problem": each} for each in (problems or (None,))]
     shown = answer({**said, "problems": problems}, as_json, rows)
     if found.intact and not shown:
-        click.echo(f"Intact: {found.events} events, head {found.head}")
+        click.echo(f"Intact: {counted(found.events, 'event')}, head {found.head}")
     end_with(found, as_json)
 
 

@@ -6,7 +6,7 @@ from discreet.planning.budget import MOST_EPSILON, Affordable
 from discreet.planning.plan import Plan
 from discreet.planning.power import Power
 from discreet.planning.rows import PlanRow
-from discreet.words import level, people
+from discreet.words import counted, level, people
 
 ALL = 0.995
 """Shares from here on are shown as 100 %."""
@@ -100,8 +100,8 @@ def power_words(plan: Plan) -> str:
     words = (
         "Each column is a true difference between the best arm and the next"
         f"{_unit_words(plan)}; the strategy stays as planned. 'right' counts trials that end with "
-        f"the right answer, 'any' those with any answer. At least {runs} simulated trials in each "
-        "cell"
+        f"the right answer, 'any' those with any answer. At least "
+        f"{counted(runs, 'simulated trial')} in each cell"
     )
     near = f". An arm within {plan.zeta:g} of the best is a right answer" if plan.zeta else ""
     return f"{words}{near}."

@@ -14,7 +14,7 @@ from discreet.trials.aloud import plainly
 from discreet.trials.conduct import ADD, DROP
 from discreet.trials.dealing import GUARANTEE
 from discreet.trials.protocol import CLOCK, COMPLETE, RELEASE
-from discreet.words import privacy_words
+from discreet.words import counted, privacy_words
 
 Said = Mapping[str, Any]
 """A status in plain types."""
@@ -33,8 +33,8 @@ def duration_words(seconds: float) -> str:
     for unit, size in UNITS.items():
         count, rest = divmod(seconds, size)
         if count and not rest:
-            return f"{count:.0f} {unit if count > 1 else unit[:-1]}"
-    return f"{seconds:g} {'second' if seconds == 1 else 'seconds'}"
+            return counted(f"{count:.0f}", unit[:-1])
+    return counted(f"{seconds:g}", "second")
 
 
 def flow_words(status: Said) -> str:
@@ -42,26 +42,31 @@ def flow_words(status: Said) -> str:
     if not status["people"]:
         return f"Nobody has been enrolled yet; at most {status['max_people']} people can be."
     here = f"{status['people']} of at most {status['max_people']} people"
-    words = f"{here}; {status['pending']}"
     if status["stopped"] and status["pending"]:
-        return f"{words} outcomes were not looked at, and will not be.{past_words(status)}"
+        left = counted(status["pending"], "outcome was", "outcomes were")
+        return f"{here}; {left} not looked at, and will not be.{past_words(status)}"
     if status.get("timing") != RELEASE[CLOCK]:
         if not status["pending"]:
             return f"{here}; all outcomes are in.{past_words(status)}"
         waits = f", the next look waits for {status['waiting']}" if status["waiting"] else ""
-        return f"{words} outcomes are not in{waits}.{past_words(status)}"
-    words += " outcomes, told or not, have not been looked at yet"
+        out = counted(status["pending"], "outcome is", "outcomes are")
+        return f"{here}; {out} not in{waits}.{past_words(status)}"
+    left = counted(status["pending"], "outcome, told or not, has", "outcomes, told or not, have")
+    words = f"{here}; {left} not been looked at yet"
     if at := status.get("next_release"):
         moment = datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S")
-        words += f"; {status['waiting']} of them are looked at after {moment} UTC"
+        looked = counted(status["waiting"], "of them is", "of them are")
+        words += f"; {looked} looked at after {moment} UTC"
     return f"{words}.{past_words(status)}"
 
 
 def past_words(status: Said) -> str:
     """How many deadlines have passed, where there are any."""
     past = status.get("past_deadline")
-    told = "whether their outcomes were told or not"
-    return f" The deadline of {past} people has passed, {told}." if past else ""
+    if not past:
+        return ""
+    whose = counted(past, "person", "people")
+    return f" The deadline of {whose} has passed, whether their outcomes were told or not."
 
 
 def by_hand(status: Said) -> bool:

@@ -9,7 +9,7 @@ from discreet.planning.rows import PlanRow
 from discreet.planning.ways import Way
 from discreet.reports import charts
 from discreet.reports.page import Part, Picture, Section, Table, Text
-from discreet.words import cut, day_words, known, level, people
+from discreet.words import counted, cut, day_words, known, level, people
 
 END_HEADS = ["enrolment", "expected end", "10 … 90 %"]
 HEADS = ["ε", "enrolment", "people", "days", "days, 10 … 90 %", "in flight", "looks", "right"]
@@ -49,10 +49,8 @@ def end_day_words(plan: Plan, row: PlanRow) -> str:
         if key == (row.scenario, row.epsilon, row.strategy.name) and way.days.mean is not None:
             end = (way.end or {}).get("mean")
             until = "" if end is None else f", until {day_words(end)}"
-            said.append(
-                f"with {way.enrolment} enrolment it takes {way.days.mean:,.0f} days on "
-                f"average{until}"
-            )
+            days = counted(f"{way.days.mean:,.0f}", "day")
+            said.append(f"with {way.enrolment} enrolment it takes {days} on average{until}")
     words = "; ".join(said)
     return f" {words[:1].upper()}{words[1:]}." if said else ""
 
@@ -64,11 +62,9 @@ def calendar_words(plan: Plan) -> str:
         return ""
     last = "" if calendar.last is None else f" (those after {calendar.last:g} count as the worst)"
     month = f"{calendar.accrual * MONTH:,.3g} a month"
+    coming = counted(f"{calendar.accrual:.3g}", "person comes", "people come")
     begin = "" if plan.start is None else f"Enrolment begins on {day_words(plan.start)}. "
-    words = (
-        f"{begin}{calendar.accrual:.3g} people come a day ({month}); outcomes are told after "
-        f"{calendar.delay.words}{last}"
-    )
+    words = f"{begin}{coming} a day ({month}); outcomes are told after {calendar.delay.words}{last}"
     if calendar.lost:
         words += (
             f"; {calendar.lost:.1%} of the successes are late or never told, and count as the "
@@ -96,8 +92,8 @@ def slower_words(plan: Plan) -> str:
             if same and (way.days.mean or 0) < (bare.days.mean or 0):
                 return (
                     "With waiting enrolment a trial without privacy takes longer here, however "
-                    f"many people it saves: it has {bare.releases:,.0f} looks, not "
-                    f"{way.releases:,.0f} (ε = {way.epsilon:g}), and at each of them nobody "
+                    f"many people it saves: it has {counted(f'{bare.releases:,.0f}', 'look')}, "
+                    f"not {way.releases:,.0f} (ε = {way.epsilon:g}), and at each of them nobody "
                     "is enrolled until the last outcomes are told."
                 )
     return ""

@@ -11,6 +11,7 @@ from discreet.reports.conduct import DROPPED, SITE_HEAD, arm_notes, past_words, 
 from discreet.reports.course import Course
 from discreet.reports.page import Box, Flow, Table
 from discreet.strategies.parts import ORDER
+from discreet.words import counted
 
 FEW_ARMS = 6
 """Arms that have a box each."""
@@ -70,7 +71,7 @@ def _assigned(said: dict[str, Any], course: Course) -> Box:
     dealing, sites = said["protocol"].get("dealing"), {*course.sites} - {None}
     lines = [_people(said["status"]["people"])]
     if sites:
-        lines.append(f"from {len(sites)} {'site' if len(sites) == 1 else 'sites'}")
+        lines.append(f"from {counted(len(sites), 'site')}")
     if course.replacing:
         lines.append(f"{course.replacing} of them in place of somebody whose outcome is missing")
     return Box("Assigned" if dealing == ORDER else "Assigned at random", lines)
@@ -94,9 +95,9 @@ def _arms(
             for arm, (name, count) in enumerate(zip(names, each, strict=True))
         ]
     least, most = min(each), max(each)
-    people = f"{least}" if least == most else f"{least} to {most}"
+    people = counted(f"{least}" if least == most else f"{least} to {most}", "person", "people")
     lines = _lines(assigned.total(), used.total(), "not looked at")
-    return [Box(f"{len(names)} arms", [f"{people} people each: see the table", *lines])]
+    return [Box(f"{len(names)} arms", [f"{people} each: see the table", *lines])]
 
 
 def _lines(assigned: int, used: int, left: str) -> list[str]:
@@ -140,4 +141,4 @@ def _table(
 
 
 def _people(count: int) -> str:
-    return "1 person" if count == 1 else f"{count} people"
+    return counted(count, "person", "people")

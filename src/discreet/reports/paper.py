@@ -46,7 +46,7 @@ from discreet.studies.run import OnStep
 from discreet.studies.verdicts import Finding
 from discreet.trust import TRUSTS
 from discreet.version import __version__
-from discreet.words import short, shown_name, trusted
+from discreet.words import counted, short, shown_name, trusted
 
 if TYPE_CHECKING:
     import polars as pl
@@ -138,7 +138,8 @@ def write_report(
             sections.append(_instance_section(table, instance, trust, folder, files))
     sections.append(_method(scope))
     kind = "A quick look, not the study: " if scope.quick else ""
-    lead = f"{kind}{len(rows)} cells of {scope.runs} runs, δ = {DELTA:g}, seed {SEED}."
+    size = f"{counted(len(rows), 'cell')} of {counted(scope.runs, 'run')}"
+    lead = f"{kind}{size}, δ = {DELTA:g}, seed {SEED}."
     write(folder / "report.html", page(TITLE, sections, lead))
     return tuple(files)
 
@@ -169,8 +170,8 @@ def _summary(scope: Scope, findings: Sequence[Finding]) -> Section:
         parts.append(
             Text(
                 f"This is the quick version: {', '.join(scope.instances)} only, few ε, "
-                f"{scope.runs} runs in a cell. It is good for a first look; run the whole study "
-                "before you quote a number."
+                f"{counted(scope.runs, 'run')} in a cell. It is good for a first look; run the "
+                "whole study before you quote a number."
             )
         )
     titles = {"global": "A trusted collector (global DP)", "local": "Nobody trusted (local DP)"}

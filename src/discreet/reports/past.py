@@ -7,7 +7,7 @@ import math
 from discreet.instance import Instance
 from discreet.sampled import Sampled
 from discreet.scale import Scale
-from discreet.words import listed
+from discreet.words import counted, listed
 
 FEW = 5
 """Past outcomes of an arm below which a plan hardly knows it."""
@@ -40,7 +40,7 @@ def past_people(arms: Instance) -> str:
     if not isinstance(arms, Sampled):
         return ""
     if len(set(arms.counts)) == 1:
-        return f" ({arms.counts[0]} people each)"
+        return f" ({counted(arms.counts[0], 'person', 'people')} each)"
     return f" ({listed([str(count) for count in arms.counts])} people)"
 
 
@@ -51,9 +51,10 @@ def past_notes(arms: Instance) -> list[str]:
     notes = []
     if arms.clipped:
         every = len(arms.flat)
+        lie, count_as = ("lies", "counts") if arms.clipped == 1 else ("lie", "count")
         notes.append(
-            f"{arms.clipped} of {every} past outcomes ({arms.clipped / every:.1%}) lie outside the "
-            "range and count as the nearer end"
+            f"{arms.clipped} of {every} past outcomes ({arms.clipped / every:.1%}) {lie} outside "
+            f"the range and {count_as} as the nearer end"
         )
     few = [name for name, count in zip(arms.names, arms.counts, strict=True) if count < FEW]
     if few:

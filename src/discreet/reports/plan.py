@@ -31,6 +31,7 @@ from discreet.words import (
     FLOOR,
     RANGE_WORDS,
     TIGHTEST_WORDS,
+    counted,
     hint_words,
     known,
     level,
@@ -56,7 +57,7 @@ def plan_page(plan: Plan) -> str:
     lead = (
         f"At most {100 * plan.delta:.4g} % of the answers may be wrong (the error rate δ), with "
         f"{trusted(plan.trust)}. "
-        f"{plan.runs} simulated trials in each row."
+        f"{counted(plan.runs, 'simulated trial')} in each row."
     )
     return page("How many people it takes", plan_sections(plan), lead)
 
@@ -213,7 +214,8 @@ def _ranges(plan: Plan) -> Section:
         for row in plan.ranges
     ]
     head = ["range", "mean", "median", "10 … 90 %", "right", "times the given one"]
-    caption = f"People a trial takes; {plan.ranges[0].runs} simulated trials in each row."
+    runs = counted(plan.ranges[0].runs, "simulated trial")
+    caption = f"People a trial takes; {runs} in each row."
     title = range_heading(plan.ranges[0].strategy.epsilon)
     tightest = f"{TIGHTEST_WORDS}. " if TIGHTEST in {row.name for row in plan.ranges} else ""
     return Section(title, [Text(f"{tightest}{RANGE_WORDS}."), Table(head, rows, caption)])
@@ -254,7 +256,8 @@ def _allocation_picture(results: Results) -> Picture:
 
 def path_words(path: RunPath) -> str:
     """One simulated trial in a sentence."""
-    looks = "every sample is a release" if path.thinned else f"{len(path.samples)} interim looks"
+    looks = counted(len(path.samples), "interim look")
+    looks = "every sample is a release" if path.thinned else looks
     end = f"names {path.names[path.recommendation]}" if path.stopped else "ends without an answer"
     count = people(path.samples[-1])
     return (

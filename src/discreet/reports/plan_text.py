@@ -34,6 +34,7 @@ from discreet.words import (
     FLOOR,
     RANGE_WORDS,
     TIGHTEST_WORDS,
+    counted,
     hint_words,
     known,
     level,
@@ -67,7 +68,7 @@ def show_plan(found: Plan) -> None:
         heads |= _show_rows(found, [row for row in every if row.scenario == name], several)
     explained = [words for head, words in _readings(found, several).items() if head in heads]
     say(
-        f"{found.runs} simulated trials in each row, error rate δ = {found.delta:g}, "
+        f"{counted(found.runs, 'simulated trial')} in each row, error rate δ = {found.delta:g}, "
         f"{trusted(found.trust)}. {' '.join(explained)}\n"
     )
     for row in found.per_epsilon:
@@ -178,7 +179,8 @@ def _show_ranges(found: Plan) -> None:
     title = f"\n{range_heading(found.ranges[0].strategy.epsilon)}"
     show_grid(["range", "mean", "10 … 90 %", "right", "times"], rows, title, left=["range"])
     tightest = f"{TIGHTEST_WORDS}. " if TIGHTEST in {row.name for row in found.ranges} else ""
-    say(f"{found.ranges[0].runs} simulated trials in each row. {tightest}{RANGE_WORDS}.")
+    runs = counted(found.ranges[0].runs, "simulated trial")
+    say(f"{runs} in each row. {tightest}{RANGE_WORDS}.")
 
 
 def _show_rows(found: Plan, rows: list[PlanRow], several: bool) -> set[str]:

@@ -28,7 +28,7 @@ from discreet.studies.questions import EPSILON, Asked, Measured, ask, per_log, r
 from discreet.studies.run import OnStep
 from discreet.studies.verdicts import Finding
 from discreet.version import __version__
-from discreet.words import short, shown_name
+from discreet.words import counted, short, shown_name
 
 if TYPE_CHECKING:
     import polars as pl
@@ -114,7 +114,8 @@ def write_answer(
         parts: list[Part] = [Text(f"Means {means}."), Pictures(pictures), _table(name, mine)]
         sections.append(Section(instance, parts))
     kind = "A quick look, not the study: " if asked.quick else ""
-    lead = f"{kind}{len(cells)} cells of {asked.runs} runs, seed {SEED}. {LEADS[name]}"
+    size = f"{counted(len(cells), 'cell')} of {counted(asked.runs, 'run')}"
+    lead = f"{kind}{size}, seed {SEED}. {LEADS[name]}"
     write(folder / "report.html", page(asked.question.title, sections, lead))
     return tuple(files)
 

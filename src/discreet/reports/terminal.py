@@ -25,6 +25,7 @@ from discreet.reports.past import past_notes, past_words, units_of
 from discreet.words import (
     as_sure,
     correctness_words,
+    counted,
     full_people,
     interval_ends,
     known,
@@ -94,7 +95,7 @@ def show_simulation(found: dict[str, Any], instance: "Instance", design: str = "
     cut_short = " (interrupted: only the runs finished so far, which are the shorter ones)"
     say(
         f"{found['strategy']} with the {found['threshold']} threshold"
-        f"{f' ({design})' if design else ''}, {found['runs']} runs in "
+        f"{f' ({design})' if design else ''}, {counted(found['runs'], 'run')} in "
         f"{found['seconds']:.2f} s{cut_short if found['interrupted'] else ''}\nprivacy: "
         f"{privacy_words(found['privacy'])}\nerror rate: "
         f"{correctness_words(found['correctness'], units_of(instance))}"
@@ -175,7 +176,7 @@ def show_sweep(rows: list[dict[str, Any]], out: str) -> None:
         else ""
     )
     say(
-        f"{rows[0]['runs']} runs in each cell; samples are means over the runs that "
+        f"{counted(rows[0]['runs'], 'run')} in each cell; samples are means over the runs that "
         f"stopped{bound}. All numbers are in {out}/table.parquet"
     )
 

@@ -49,7 +49,7 @@ from discreet.trials.record import BROKEN
 from discreet.trials.status import Verification
 from discreet.trials.verify import check_transcript, read_transcript
 from discreet.validate import check_whole
-from discreet.words import as_sure, correctness_words, interval_ends, lead_words
+from discreet.words import as_sure, correctness_words, counted, interval_ends, lead_words
 
 MADE_OF = "Made from the trial's public transcript, and from nothing else."
 MADE_OF_MORE = (
@@ -332,7 +332,7 @@ def _deviations(status: dict[str, Any], course: Course) -> list[Part]:
     if not acts:
         return [Text("None: the record contains no action by an operator.")]
     moments = [
-        f"{moment.people} people, {moment.looks} {'look' if moment.looks == 1 else 'looks'}"
+        f"{counted(moment.people, 'person', 'people')}, {counted(moment.looks, 'look')}"
         for moment in course.acts
     ]
     moments += [""] * (len(acts) - len(moments))
@@ -361,10 +361,10 @@ def _promises(transcript: dict[str, Any], course: Course) -> list[str]:
     if spent and strategy[level]:
         beside = "" if strategy["gamma"] is None else f", γ = {strategy['gamma']:g}"
         found.append(
-            f"Looks: {course.looks}, which released {status['releases']} numbers, each of at most "
-            f"{sign} = {max(spent):.6g}{beside}; each person is in one of them, so the whole "
-            f"transcript has {sign} = {strategy[level]:g}{beside}. A person who took part k times "
-            f"has k times that.{_restored(status)}"
+            f"Looks: {course.looks}, which released {counted(status['releases'], 'number')}, each "
+            f"of at most {sign} = {max(spent):.6g}{beside}; each person is in one of them, so "
+            f"the whole transcript has {sign} = {strategy[level]:g}{beside}. A person who took "
+            f"part k times has k times that.{_restored(status)}"
         )
     return found
 

@@ -30,6 +30,7 @@ from discreet.theory import thresholds
 from discreet.trust import TRUSTS
 from discreet.validate import quoted
 from discreet.version import __version__
+from discreet.words import counted
 
 if TYPE_CHECKING:
     import polars as pl
@@ -239,7 +240,7 @@ def in_words(seconds: float) -> str:
     for size, unit in ((86400, "days"), (3600, "hours"), (60, "minutes")):
         if seconds >= 1.5 * size:
             return f"about {seconds / size:.2g} {unit}"
-    return f"about {max(1, round(seconds))} seconds"
+    return f"about {counted(max(1, round(seconds)), 'second')}"
 
 
 # --- the study ------------------------------------------------------------------------
@@ -261,8 +262,8 @@ def run_paper(
         authors = len(scope.instances) * len(scope.levels.get("global", ()))
         cells = sum(len(study.cells) for study in studies.values()) + authors
         say(
-            f"{cells} cells of {scope.runs} runs: {', '.join(scope.instances)}, δ = {DELTA:g}, in "
-            f"{folder}"
+            f"{counted(cells, 'cell')} of {counted(scope.runs, 'run')}: "
+            f"{', '.join(scope.instances)}, δ = {DELTA:g}, in {folder}"
         )
     table = _simulate(folder, scope, studies, progress, say)
     write_table(folder, table)

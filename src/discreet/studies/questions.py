@@ -20,6 +20,7 @@ from discreet.studies.place import prepare, run_part, write_table
 from discreet.studies.run import OnStep
 from discreet.studies.study import Study
 from discreet.validate import quoted
+from discreet.words import counted
 
 if TYPE_CHECKING:
     import polars as pl
@@ -158,7 +159,7 @@ def run_question(
     prepare(folder, studies, asked.question.name)
     if say is not None:
         cells = sum(len(study.cells) for study in studies.values())
-        say(f"{cells} cells of {asked.runs} runs, in {folder}")
+        say(f"{counted(cells, 'cell')} of {counted(asked.runs, 'run')}, in {folder}")
     tables = {part: run_part(folder, studies, part, progress) for part in studies}
     found = [cell for part, table in tables.items() for cell in _measured(studies[part], table)]
     whole = pl.concat(tables.values())

@@ -16,7 +16,7 @@ from discreet.service.home import Home
 from discreet.service.remember import Remembered
 from discreet.trials.status import Status
 from discreet.trials.trial import Trial
-from discreet.words import people
+from discreet.words import counted, people
 
 DAY = 86_400.0
 SOON = 3600.0
@@ -86,8 +86,8 @@ def _told(found: Forecast, status: Status, pace: float | None) -> Ahead:
         when = f"about {first}" if first == last else f"{first} to {last}"
         brief += f" ({when})"
         lines.append(
-            f"At the pace so far, {pace * DAY:.2g} people a day, {_between(low, high)} will have "
-            f"come by {when}; their outcomes come later."
+            f"At the pace so far, {counted(f'{pace * DAY:.2g}', 'person', 'people')} a day, "
+            f"{_between(low, high)} will have come by {when}; their outcomes come later."
         )
     return Ahead(tuple(lines), brief, True)
 

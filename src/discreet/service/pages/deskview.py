@@ -13,6 +13,7 @@ from discreet.trials.people import ANSWERED
 from discreet.trials.protocol import ANONYMOUS, Protocol
 from discreet.trials.status import Batch, OpenAssignment, Status
 from discreet.trials.trial import Trial
+from discreet.words import counted
 
 MOST_ROWS = 200
 """People who are waited for that one page lists."""
@@ -211,7 +212,7 @@ def span(seconds: float) -> str:
     for size, word in ((86_400, "day"), (3600, "hour"), (60, "minute")):
         if seconds >= 2 * size or (size == 60 and seconds >= size):
             count = round(seconds / size)
-            return f"{count} {word}" if count == 1 else f"{count} {word}s"
+            return counted(count, word)
     return "less than a minute"
 
 

@@ -24,6 +24,7 @@ from discreet.service.problems import note_error, words_of
 from discreet.service.routes import Route
 from discreet.service.tokens import form_key
 from discreet.trials.names import LONGEST_NAME, in_path
+from discreet.words import counted
 
 COOKIE = "discreet_login"
 OWN_NAMES = ("127.0.0.1", "localhost", "::1")
@@ -46,6 +47,7 @@ def address(*parts: str) -> str:
 
 
 ENVIRONMENT.globals["address"] = address
+ENVIRONMENT.globals["counted"] = counted
 
 
 class Look:

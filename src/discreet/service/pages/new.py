@@ -38,7 +38,7 @@ from discreet.trials.protocol import (
     Protocol,
 )
 from discreet.trials.trial import Trial
-from discreet.words import correctness_words, day_words, people
+from discreet.words import correctness_words, counted, day_words, people
 
 FRAGMENTS = Remembered[str](128)
 PATIENCE = 1.0
@@ -186,7 +186,9 @@ def _end_words(way: Way) -> str:
     """How long a trial takes, and when it ends, if its first day is known."""
     if way.days.mean is None:
         return ""
-    words = f"With {way.enrolment} enrolment it takes about {way.days.mean:,.0f} days"
+    words = (
+        f"With {way.enrolment} enrolment it takes about {counted(f'{way.days.mean:,.0f}', 'day')}"
+    )
     if way.start is None:
         return f"{words}."
     _, expected, band = end_cells(way)

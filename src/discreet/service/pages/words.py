@@ -8,6 +8,7 @@ from typing import Any
 
 from discreet.reports.conduct import by_hand, flow_words, past_words
 from discreet.trials.chain import Event
+from discreet.words import counted
 
 Said = Mapping[str, Any]
 FEW_ARMS = 12
@@ -55,7 +56,11 @@ def waits_words(status: Said) -> str:
 
 
 def _outcomes(count: int) -> str:
-    return "one outcome" if count == 1 else f"{count} outcomes"
+    return "one outcome" if count == 1 else counted(count, "outcome")
+
+
+def _of_people(count: int) -> str:
+    return counted(count, "person", "people")
 
 
 def known_words(status: Said, blind: bool) -> list[str]:
@@ -75,10 +80,10 @@ def known_words(status: Said, blind: bool) -> list[str]:
         wrong = f"{status['error_rate'] or status['delta']:.3g}"
         return [
             f"The best arm is {best}. This is wrong with probability at most {wrong}.",
-            f"{status['people']} people took part.{past_words(status)}",
+            f"{_of_people(status['people'])} took part.{past_words(status)}",
         ]
     ended = "An operator ended the trial" if by_hand(status) else "The trial ended"
-    found = [f"{ended} without a conclusion, after {status['people']} people."]
+    found = [f"{ended} without a conclusion, after {_of_people(status['people'])}."]
     if best is not None:
         found.append(f"The best arm so far was {best}; this is not a conclusion.")
     if status["smallest_delta"] is not None:
@@ -106,7 +111,7 @@ def event_words(event: Event, arms: Sequence[str]) -> str:
 
 
 def _opened(says: Said, _: Sequence[str]) -> str:
-    return f"Round {says['round']} was opened for {says['people']} people, with a sealed key."
+    return f"Round {says['round']} was opened for {_of_people(says['people'])}, with a sealed key."
 
 
 def _operator(says: Said, _: Sequence[str]) -> str:
@@ -137,7 +142,7 @@ def _people(says: Said, arms: Sequence[str]) -> str:
 
 def _released(says: Said, arms: Sequence[str]) -> str:
     batches = [
-        f"{_arm(arms, one['arm'])} {_sum(one, says)} over {one['count']} people"
+        f"{_arm(arms, one['arm'])} {_sum(one, says)} over {_of_people(one['count'])}"
         for one in says["releases"][:FEW_ARMS]
     ]
     more = len(says["releases"]) - len(batches)

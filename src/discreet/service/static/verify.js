@@ -18,7 +18,7 @@ async function check() {
     const { checkChain } = await import("./chain.js");
     const result = checkChain(await answer.text());
     if (result.holds) {
-      say(`The record holds: the protocol has its hash, and all ${result.total} events are as they were written, each tied to those before it.`, true);
+      say(`The record holds: the protocol has its hash, and ${result.total === 1 ? "its one event is as it was written" : `all ${result.total} events are as they were written, each tied to those before it`}.`, true);
       say(`Head: ${result.head}`, true);
     } else {
       say(`The record does not hold. ${result.problem}`, false);
