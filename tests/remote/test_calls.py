@@ -7,6 +7,7 @@ sends an outcome unchecked, `verify` that believes the service.
 
 import asyncio
 import inspect
+import warnings
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from discreet import (
     AsyncTrial,
     InvalidInputError,
     RemoteTrial,
+    RoundedWarning,
     TamperedError,
     Trial,
     adap_tt_star,
@@ -63,6 +65,29 @@ def test_every_method_of_a_trial_is_there(kind: type) -> None:
             shown = [(one.name, one.default) for one in theirs[skip:] if one.name != "patience"]
             assert shown == [(one.name, one.default) for one in mine[skip:]], name
             assert there[name].__doc__
+
+
+def test_who_starts_a_trial_is_warned_and_not_the_server(far: Far) -> None:
+    settings: dict[str, Any] = {"range": (0.0, 10.0), "max_people": 50}
+
+    async def later() -> None:
+        made = await AsyncTrial.create(far.base, "later", ARMS, BETS, **settings)
+        await made.close()
+
+    def start(kind: Any, name: str) -> None:
+        kind.create(far.base, name, ARMS, BETS, **settings).close()
+
+    for way in (lambda: start(Trial, "a"), lambda: start(RemoteTrial, "b")):
+        with pytest.warns(RoundedWarning, match=r'bet_se\(…, outcomes="numbers"\)') as caught:
+            way()
+        assert [one.filename for one in caught] == [__file__]
+    with pytest.warns(RoundedWarning) as caught:
+        asyncio.run(later())
+    assert [one.filename for one in caught] == [__file__]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        numbers = bet_se(0.05, 1.0, outcomes="numbers")
+        Trial.create(far.base, "numbers", ARMS, numbers, **settings).close()
 
 
 def test_calls_do_the_same(far: Far) -> None:

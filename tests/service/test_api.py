@@ -1,5 +1,6 @@
 """The API in front of a store."""
 
+import warnings
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
@@ -61,6 +62,17 @@ def new_trial(client: httpx.Client, name: str = "dose", **more: Any) -> Any:
     answer = client.post("/trials", json={**said, **more})
     assert answer.status_code == 200, answer.text
     return answer.json()
+
+
+def test_who_starts_a_trial_is_told_what_the_library_would_warn_of(client: httpx.Client) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        made = new_trial(client, range=[0, 10])
+        assert new_trial(client, "plain")["warnings"] == []
+    (warned,) = made["warnings"]
+    assert warned["kind"] == "RoundedWarning"
+    assert 'bet_se(…, outcomes="numbers")' in warned["words"]
+    assert "warnings" not in client.get("/trials/dose").json()
 
 
 def test_an_operator_is_known_and_nobody_else(service: Service) -> None:

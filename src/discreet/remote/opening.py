@@ -2,13 +2,16 @@
 of them; as steps.
 """
 
+import inspect
 import unicodedata
-from typing import Any
+import warnings
+from typing import Any, NamedTuple
 
+from discreet import errors
 from discreet.errors import InvalidInputError, TamperedError
 from discreet.remote.address import Way
 from discreet.remote.calls import Far
-from discreet.remote.reading import UnreadableError, plain, read_list
+from discreet.remote.reading import UnreadableError, made, plain, read_list
 from discreet.remote.steps import Asked, Service, Steps, called
 from discreet.trials.chain import Head, check_goes_on
 from discreet.trials.listing import Listed
@@ -54,11 +57,35 @@ def _opened(service: Service, name: str, known: Head | None) -> Steps[Far]:
     return Far(service, path, protocol, said["protocol_hash"], found, *about)
 
 
-def created(way: Way, settings: dict[str, Any]) -> Steps[Far]:
-    """Start a trial, or go on with one of this name and these settings."""
+class Warned(NamedTuple):
+    """A warning of the service's library, and what it says."""
+
+    kind: str
+    words: str
+
+
+def created(way: Way, settings: dict[str, Any]) -> Steps[tuple[Far, list[Warned]]]:
+    """Start a trial, or go on with one of this name and these settings; and what the
+    service warns of.
+    """
     asked = Asked("POST", TRIALS, settings, once=False)
-    yield from called(Service(way), asked)
-    return (yield from opened(way, settings["name"]))
+    said = plain((yield from called(Service(way), asked)))
+    warned = said.get("warnings", []) if isinstance(said, dict) else []  # older ones have none
+    told = [made(Warned, one) for one in warned] if isinstance(warned, list) else []
+    return (yield from opened(way, settings["name"])), told
+
+
+def warn_here(warned: list[Warned]) -> None:
+    """Warn as the library does where a trial is kept: by the same class, and at the
+    line that called the library.
+    """
+    frame, level = inspect.currentframe(), 1
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("discreet."):
+        frame, level = frame.f_back, level + 1
+    for one in warned:
+        kind = getattr(errors, one.kind, UserWarning)
+        known = isinstance(kind, type) and issubclass(kind, Warning)
+        warnings.warn(one.words, kind if known else UserWarning, stacklevel=level)
 
 
 def listed(way: Way) -> Steps[list[Listed]]:

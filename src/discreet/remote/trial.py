@@ -9,7 +9,7 @@ from discreet.remote import calls
 from discreet.remote.address import PATIENCE, TRIAL, way_to_trial
 from discreet.remote.calls import Far
 from discreet.remote.lines import AsyncLine, Line
-from discreet.remote.opening import created, opened
+from discreet.remote.opening import created, opened, warn_here
 from discreet.remote.steps import Steps
 from discreet.strategies.strategy import Strategy
 from discreet.trials.draft import new_protocol
@@ -155,7 +155,9 @@ class RemoteTrial(_Remote):
         said = _settings(name, arms, strategy, max_people, settings)
         way, _ = way_to_trial(url, said["name"], token, ca, patience)
         line = Line(way)
-        return cls(line.run(created(way, said)), line)
+        far, warned = line.run(created(way, said))
+        warn_here(warned)
+        return cls(far, line)
 
     def close(self) -> None:
         """Close the connections. Nothing is lost without it; the next call opens new
@@ -226,7 +228,9 @@ class AsyncTrial(_Remote):
         said = _settings(name, arms, strategy, max_people, settings)
         way, _ = way_to_trial(url, said["name"], token, ca, patience)
         line = AsyncLine(way)
-        return cls(await line.run(created(way, said)), line)
+        far, warned = await line.run(created(way, said))
+        warn_here(warned)
+        return cls(far, line)
 
     async def __aenter__(self) -> "AsyncTrial":
         """For `async with`, which closes it."""

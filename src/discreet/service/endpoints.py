@@ -17,9 +17,7 @@ from discreet.service.access import NotHereError, Visitor
 from discreet.service.blinding import shown
 from discreet.service.home import Home
 from discreet.service.invitations import invite, link_path
-from discreet.service.scripts import script_for
-from discreet.strategies.presets import levels_of, preset_of
-from discreet.strategies.strategy import Strategy
+from discreet.service.starting import start_trial, strategy_of
 from discreet.trials.backup import backup_trials
 from discreet.trials.calls import Caller, Steps
 from discreet.trials.listing import Listed
@@ -27,7 +25,6 @@ from discreet.trials.outcomes import Response
 from discreet.trials.status import Assignment, Batch, OpenAssignment, Status, Told
 from discreet.trials.store.doors import Token
 from discreet.trials.trial import Trial
-from discreet.validate import quoted
 
 PREFIX = "/api/v1"
 
@@ -96,30 +93,11 @@ def _list(call: Call) -> list[Listed]:
     return call.home.listed(call.visitor)
 
 
-def strategy_of(said: dict[str, Any]) -> Strategy:
-    """A strategy by all its parts, or by its preset and what that takes."""
-    if "estimator" in said:
-        return Strategy.from_dict(said)
-    given = dict(said)
-    name = given.pop("name", None)
-    preset = preset_of(name)
-    for key in levels_of(str(name), given.get("trust")):
-        if given.get(key) is None:
-            raise InvalidInputError(f"{name} is private: say how private, with {key}")
-    try:
-        return preset(**given)
-    except TypeError:
-        known = ", ".join(sorted(map(quoted, given)))
-        raise InvalidInputError(f"{name} does not take one of these: {known}") from None
-
-
-def _create(call: Call) -> Status:
+def _create(call: Call) -> wire.Started:
     said = msgspec.structs.asdict(call.body)
-    strategy = strategy_of(said.pop("strategy"))
-    said |= {"script": script_for(strategy), "who": call.visitor.who}
-    made = Trial.create(call.home.url, strategy=strategy, **said)
-    made.close()
-    return call.home.trial(made.protocol.name).status()
+    started = start_trial(call.home, call.visitor.who, strategy_of(said.pop("strategy")), said)
+    status = call.home.trial(started.name).status()
+    return wire.Started(**vars(status), warnings=started.warnings)
 
 
 def _status(call: Call) -> Status | msgspec.Raw:
@@ -287,7 +265,7 @@ def _reaches(visitor: Visitor, token: Token) -> bool:
 T = "/trials/{name}"
 ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint("GET", "/trials", "list", _list, list[Listed], says="Every trial, and its state."),
-    Endpoint("POST", "/trials", "create", _create, Status, wire.NewTrial, "Start a trial."),
+    Endpoint("POST", "/trials", "create", _create, wire.Started, wire.NewTrial, "Start a trial."),
     Endpoint("GET", T, "status", _status, Status, says="The trial as anyone may see it."),
     Endpoint(
         *("GET", f"{T}/events", "events", _events, str),

@@ -2,10 +2,12 @@
 the library gives (`trials.status`), field by field.
 """
 
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
+from discreet.trials.status import Status
 from discreet.trials.store.doors import Token
 
 
@@ -138,6 +140,20 @@ class Asked(msgspec.Struct):
     """Whether there was a request of a key."""
 
     asked: bool
+
+
+class Warned(msgspec.Struct):
+    """A warning of the library, such as `RoundedWarning`, and what it says."""
+
+    kind: str
+    words: str
+
+
+@dataclass(frozen=True)
+class Started(Status):
+    """A trial that was started, and what its operator should know of it."""
+
+    warnings: tuple[Warned, ...] = ()
 
 
 class MadeToken(msgspec.Struct):

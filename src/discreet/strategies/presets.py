@@ -221,19 +221,24 @@ def expecting(strategy: Strategy, outcomes: str) -> Strategy:
     return strategy.with_(outcomes=outcomes) if choice else strategy
 
 
-def warn_if_rounded(strategy: Strategy, numbers: bool) -> None:
-    """Tell the caller's caller that outcomes that are numbers will be rounded to yes or
-    no, if they need not be.
+def rounded_words(strategy: Strategy, numbers: bool) -> str:
+    """That outcomes that are numbers will be rounded to yes or no, if they need not be;
+    else empty.
     """
     better = expecting(strategy, NUMBERS)
-    if numbers and better != strategy and not to_bits(better):
-        warnings.warn(
-            "the outcomes are numbers, and this strategy rounds each of them to yes or no, which "
-            f"is right but takes more people: say {strategy.name.replace('-', '_')}(…, "
-            f'outcomes="{NUMBERS}")',
-            RoundedWarning,
-            stacklevel=3,
-        )
+    if not numbers or better == strategy or to_bits(better):
+        return ""
+    return (
+        "the outcomes are numbers, and this strategy rounds each of them to yes or no, which "
+        f"is right but takes more people: say {strategy.name.replace('-', '_')}(…, "
+        f'outcomes="{NUMBERS}")'
+    )
+
+
+def warn_if_rounded(strategy: Strategy, numbers: bool) -> None:
+    """Tell the caller's caller so."""
+    if words := rounded_words(strategy, numbers):
+        warnings.warn(words, RoundedWarning, stacklevel=3)
 
 
 def told(strategy: Strategy, sigma: float) -> Strategy:

@@ -53,6 +53,13 @@ from discreet.trials.store.looking import latest
 from discreet.validate import check_whole
 
 
+def start(url: str, protocol: Protocol, who: str | None, usual: bool) -> None:
+    """Start a trial for somebody who is not at this machine: what `Trial.create` would
+    warn of, the caller tells them.
+    """
+    Trial._start(url, protocol, who, usual).close()
+
+
 def far_away() -> "type[Trial]":
     """The class of trials at a service, which has the methods of `Trial`: a test
     compares them.
@@ -132,22 +139,27 @@ class Trial(Kept, Calls):
         said |= dict(question=question)
         if is_remote(url):
             said |= dict(who=who, token=token, ca=ca)
-            far = far_away().create(url, name, arms, strategy, max_people, **said)
-            warn_if_rounded(strategy, far.protocol.scale.numbers)
-            return far
+            return far_away().create(url, name, arms, strategy, max_people, **said)
         protocol = new_protocol(name, arms, strategy, max_people, script=script, **said)
         warn_if_rounded(strategy, protocol.scale.numbers)
-        if strategy.trust_model.private:
-            mechanisms.ready(strategy)
+        return cls._start(url, protocol, who, dealing is None)
+
+    @classmethod
+    def _start(cls, url: str, protocol: Protocol, who: str | None, usual: bool) -> "Trial":
+        """Start the trial of a protocol, or continue it; `usual` if its arms are
+        assigned in the strategy's usual way because nobody chose one.
+        """
+        if protocol.strategy.trust_model.private:
+            mechanisms.ready(protocol.strategy)
         who, home = who_calls(who), Store(url)
         enter(home, protocol, who or home.user)
         trial = cls._open(home, protocol.name, None, who)
-        if dealing is None and not trial.protocol.dealing:
+        if usual and not trial.protocol.dealing:
             protocol = replace(protocol, dealing="")  # begun before it was written down
         if differences := trial.protocol.differences(protocol):
             raise InvalidInputError(
-                f"there is a trial {name!r} with other settings: {'; '.join(differences)}. "
-                "Continue it as it is, or choose another name"
+                f"there is a trial {protocol.name!r} with other settings: "
+                f"{'; '.join(differences)}. Continue it as it is, or choose another name"
             )
         return trial
 

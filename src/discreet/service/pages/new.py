@@ -26,6 +26,8 @@ from discreet.service.pages.frame import ENVIRONMENT, Look, address, look, send
 from discreet.service.pictures import without_styles
 from discreet.service.remember import Remembered
 from discreet.service.routes import Route
+from discreet.service.starting import start_trial
+from discreet.strategies.presets import rounded_words
 from discreet.trials.aloud import plainly
 from discreet.trials.dealing import GUARANTEE, assignment_words
 from discreet.trials.protocol import (
@@ -37,7 +39,6 @@ from discreet.trials.protocol import (
     RETAIN,
     Protocol,
 )
-from discreet.trials.trial import Trial
 from discreet.words import correctness_words, counted, day_words, people
 
 FRAGMENTS = Remembered[str](128)
@@ -246,10 +247,13 @@ def promised(protocol: Protocol) -> list[tuple[str, str]]:
 
 
 def _warning(protocol: Protocol) -> str:
-    """That the trial would end without an answer, if that can be said."""
+    """That the trial would end without an answer, if that can be said; else that it
+    would round outcomes for no reason.
+    """
     found = out_of_reach(protocol.strategy, len(protocol.arms), protocol.max_people)
     if found is None:
-        return ""
+        rounded = rounded_words(protocol.strategy, protocol.scale.numbers)
+        return rounded and f"{rounded[:1].upper()}{rounded[1:]}."
     takes = "more people than that" if found.people is None else f"about {found.people:,} people"
     return (
         "Even if one arm did as well as possible and the others as badly as possible, the trial "
@@ -267,15 +271,8 @@ async def _create(looking: Look, draft: Draft) -> Response:
 
 
 def _made(looking: Look, draft: Draft) -> None:
-    made = Trial.create(
-        looking.home.url,
-        draft["name"],
-        draft["arms"],
-        draft.strategy,
-        who=looking.visitor.who,
-        **draft.settings,
-    )
-    made.close()
+    said = {"name": draft["name"], "arms": draft["arms"], **draft.settings}
+    start_trial(looking.home, looking.visitor.who, draft.strategy, said)
 
 
 def routes(home: Home) -> list[Route]:
