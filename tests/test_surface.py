@@ -89,6 +89,38 @@ def test_public_names() -> None:
         _ = discreet.nothing
 
 
+BLOCKED = """
+import sys
+for library in {missing!r}:
+    sys.modules[library] = None
+from discreet import *
+assert "bet_se" in globals() and "plan" in globals() and "verify_transcript" in globals()
+import discreet
+for name in {names!r}:
+    try:
+        getattr(discreet, name)
+    except discreet.errors.MissingExtraError as error:
+        assert "pip install" in str(error), error
+    else:
+        raise AssertionError(name)
+    assert name not in globals() and name in dir(discreet)
+"""
+
+
+@pytest.mark.parametrize(
+    ("missing", "names"),
+    [
+        (["httpx"], ["AsyncTrial", "RemoteTrial"]),
+        (["sqlalchemy"], ["Trial", "backup_trials"]),
+        (["httpx", "sqlalchemy", "opendp", "matplotlib", "distributed"], ["Trial", "RemoteTrial"]),
+    ],
+)
+def test_everything_can_be_imported_without_extras(missing: list[str], names: list[str]) -> None:
+    code = BLOCKED.format(missing=missing, names=names)
+    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 ROOMS = sorted(str(path.relative_to(SOURCE).with_suffix("")) for path in SOURCE.rglob("*.py"))
 
 

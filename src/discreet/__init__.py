@@ -9,7 +9,7 @@ The public names are those imported below, `discreet.theory` with
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from discreet.lazy import homes
+from discreet.lazy import at_hand, homes
 from discreet.version import __version__
 
 if (
@@ -98,7 +98,7 @@ if (
     from discreet.trials.verify import verify_transcript as verify_transcript
 
 _HOMES = homes(__spec__)
-__all__ = ["__version__", *sorted(_HOMES)]  # noqa: PLE0604
+__all__ = ["__version__", *at_hand(_HOMES)]  # noqa: PLE0604
 
 
 def __getattr__(name: str) -> Any:
@@ -113,4 +113,4 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     """The public names."""
-    return sorted(__all__)
+    return sorted(["__version__", *_HOMES])

@@ -3,8 +3,17 @@ where they are listed.
 """
 
 import ast
+from collections.abc import Mapping
 from importlib.abc import InspectLoader
 from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
+
+NEEDS = {
+    "discreet.remote.trial": "httpx",
+    "discreet.trials.backup": "sqlalchemy",
+    "discreet.trials.trial": "sqlalchemy",
+}
+"""Homes of public names that cannot be imported without a library of an extra."""
 
 
 def homes(spec: ModuleSpec | None) -> dict[str, str]:
@@ -18,6 +27,14 @@ def homes(spec: ModuleSpec | None) -> dict[str, str]:
                 if isinstance(line, ast.ImportFrom):
                     found |= {alias.name: str(line.module) for alias in line.names}
     return found
+
+
+def at_hand(homes: Mapping[str, str]) -> list[str]:
+    """The names that need no library that is not installed: `import *` imports them
+    all, and whoever asks for another one by name is told what to install.
+    """
+    missing = {library for library in set(NEEDS.values()) if find_spec(library) is None}
+    return sorted(name for name, home in homes.items() if NEEDS.get(home) not in missing)
 
 
 def _source(spec: ModuleSpec | None) -> str:
