@@ -13,7 +13,14 @@ LONGEST_NAME = 24
 """Characters of an arm's name that are shown where room is scarce."""
 NO_GUARANTEE = "no guarantee of ours"
 """How everything is labelled that only its author can vouch for."""
-FLOOR = " (where outcomes are not yes or no: a bound for all distributions on [0, 1])"
+NO_PROOF = "no proof"
+"""The same in tables and keys, where room is scarce."""
+NO_PROOF_WORDS = f"{NO_PROOF}: {NO_GUARANTEE} that its error rate holds"
+"""What stands under them."""
+FLOOR = (
+    " (where outcomes are more than yes or no: no strategy whose error rate holds however they are "
+    "spread over their range)"
+)
 """What is added where a lower bound may be one."""
 PROVED = "its error rate is proved, and that it stops whenever the best arm is unique"
 """What every recommended strategy has, as programs are told it."""

@@ -464,12 +464,11 @@ class TestThePage:
         assert "Where the people go" not in html  # the ideal spread is one of bits
         monkeypatch.setattr("discreet.reports.plan.LONGEST_WAY", 3)
         assert "may go" not in plan_page(found)
-        assert html.count("not yes or no: a bound for all distributions on [0, 1]") == 2
+        assert html.count("no strategy whose error rate holds however they are spread") == 2
         show_plan(found)
         shown = " ".join(capsys.readouterr().out.split())
-        assert (
-            "(where outcomes are not yes or no: a bound for all distributions on [0, 1])." in shown
-        )
+        assert "(where outcomes are more than yes or no: no strategy whose error rate" in shown
+        assert "laws on" not in shown + html
         assert html.count("<svg") == 3
 
     def test_that_cannot_be_written_is_refused_before_the_work(

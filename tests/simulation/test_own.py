@@ -8,6 +8,7 @@ import json
 import math
 import multiprocessing
 import pickle
+import re
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -381,7 +382,11 @@ class TestLabel:
         shown = " ".join(capsys.readouterr().out.split())
         for name in ("noisy", "uniform"):
             assert f"{LABEL}: the strategy '{name}' is your own" in shown.lower()
-        assert f"noisy ({LABEL})" in plan_page(found)
+        page = plan_page(found)
+        assert f"noisy ({LABEL})" in page.partition("<table")[0]
+        assert "<td>noisy (no proof)</td>" in page
+        assert all(LABEL not in table for table in re.findall("<table.*?</table>", page, re.S))
+        assert f"No proof: {LABEL} that its error rate holds." in page
 
     def test_an_audit(self, capsys: pytest.CaptureFixture[str]) -> None:
         found = discreet.audit_correctness(
@@ -411,7 +416,10 @@ class TestLabel:
 
     def test_a_picture(self) -> None:
         results = simulate(EASY, UNIFORM, runs=5)
-        assert charts.distribution({"mine": results}).labels == (f"mine ({LABEL})",)
+        drawn = charts.distribution({"mine": results})
+        assert drawn.labels == ("mine (no proof)",)
+        foot = charts.draw_distribution(drawn).get_supxlabel()
+        assert " ".join(foot.split()).startswith(f"no proof: {LABEL}")
         assert charts.render(charts.draw_allocation(charts.allocation(results)))
 
 

@@ -254,7 +254,10 @@ class TestBounds:
     def test_say_to_people_what_holds_for_whom(self, capsys: pytest.CaptureFixture[str]) -> None:
         show_bounds(bounds(BETA2, [1.0], 0.01))
         shown = " ".join(capsys.readouterr().out.split())
-        assert "keeps this error rate for all laws on [0, 1] needs at least 91 samples" in shown
+        assert (
+            "keeps this error rate however rewards are spread over [0, 1] needs at least 91"
+            in shown
+        )
         assert "(3,593 without privacy)" in shown
         assert "no strategy" not in shown
         assert "Only the floors hold for every strategy" in shown

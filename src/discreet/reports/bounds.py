@@ -27,7 +27,7 @@ def show_bounds(found: "Bounds") -> None:
         "With an error rate of 1/2 or more no samples are needed, so the lower bounds say nothing."
     )
     if found.delta < 0.5:
-        laws = " that keeps this error rate for all laws on [0, 1]" if bits else ""
+        laws = " that keeps this error rate however rewards are spread over [0, 1]" if bits else ""
         count = full_people(found.lower_bound if found.floor is None else found.floor)
         least = f"Without privacy every strategy{laws} needs at least {count} samples on average."
     best = instance.names[instance.best]

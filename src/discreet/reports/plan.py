@@ -29,6 +29,9 @@ from discreet.simulation.paths import RunPath, run_path
 from discreet.strategies.units import LEVELS_FROM, to_bits
 from discreet.words import (
     FLOOR,
+    NO_GUARANTEE,
+    NO_PROOF,
+    NO_PROOF_WORDS,
     RANGE_WORDS,
     TIGHTEST_WORDS,
     counted,
@@ -120,7 +123,12 @@ def _answer_words(plan: Plan, row: PlanRow) -> str:
 
 def _label(row: PlanRow, several: bool) -> str:
     private = "no privacy" if row.epsilon is None else f"ε = {row.epsilon:g}"
-    return f"{private}, {row.strategy.shown}" if several else private
+    return f"{private}, {_marked(row)}" if several else private
+
+
+def _marked(row: PlanRow) -> str:
+    """The strategy of a row where room is scarce."""
+    return row.strategy.shown.replace(NO_GUARANTEE, NO_PROOF)
 
 
 def _scenario(plan: Plan, name: str, title: str) -> Section:
@@ -188,7 +196,7 @@ def _cells(row: PlanRow, several: bool, capped: bool, bounded: bool) -> list[str
     low, high = row.correct_interval
     return [
         level(row.epsilon),
-        *([row.strategy.shown] if several else []),
+        *([_marked(row)] if several else []),
         people(samples.mean),
         people(samples.median),
         f"{people(samples.q10)} … {people(samples.q90)}",
@@ -299,6 +307,8 @@ def _reading(plan: Plan) -> Section:
             "At least: what no strategy with this privacy and error rate can beat on average"
             f"{FLOOR if plan.floored else ''}{cut_words(plan)}."
         )
+    if any(NO_GUARANTEE in row.strategy.shown for row in rows):
+        items.append(f"{NO_PROOF_WORDS[:1].upper()}{NO_PROOF_WORDS[1:]}.")
     items += [
         "A plan holds for its scenarios: true success rates nearer to each other take more people.",
         f"Simulated with seed {plan.seed}, the same for all rows; the same command gives the same "

@@ -14,10 +14,14 @@ from discreet.reports.charts.style import (
     key,
     new_figure,
     styled,
+    write_foot,
     write_title,
 )
 from discreet.results import Results
-from discreet.words import NO_GUARANTEE
+from discreet.words import NO_GUARANTEE, NO_PROOF, NO_PROOF_WORDS
+
+MARK = f"({NO_PROOF})"
+"""What a line in the key ends with that is not proved; a sentence below says it."""
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -49,9 +53,9 @@ def distribution(results: Mapping[str, Results]) -> Distribution:
 
 
 def _label(name: str, results: Results) -> str:
-    """What was said, and where a part is your own that we guarantee nothing."""
-    own = (results.correctness or "").startswith(NO_GUARANTEE) and NO_GUARANTEE not in name
-    return f"{name} ({NO_GUARANTEE})" if own else name
+    """What was said, and where a part is your own that nothing is proved."""
+    own = (results.correctness or "").startswith(NO_GUARANTEE) and MARK not in name
+    return f"{name} {MARK}" if own else name
 
 
 @styled
@@ -70,6 +74,8 @@ def draw_distribution(data: Distribution, title: str = "") -> "Figure":
     axes.set(xlabel="people (samples)", ylabel="trials that have ended")
     open_frame(axes)
     write_title(figure, title)
+    if any(MARK in label for label in data.labels):
+        write_foot(figure, NO_PROOF_WORDS)
     key(figure, axes)
     return figure
 

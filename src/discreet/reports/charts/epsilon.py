@@ -27,7 +27,7 @@ from discreet.reports.charts.style import (
 )
 from discreet.scale import YES_NO
 from discreet.validate import quoted
-from discreet.words import NO_GUARANTEE, listed, shown_name
+from discreet.words import NO_GUARANTEE, NO_PROOF, NO_PROOF_WORDS, listed, shown_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,8 +38,6 @@ APART = ("threshold", "options", "delta")
 """Columns of a study's table that tell lines of one strategy apart; other samplings and
 trust are among the options.
 """
-NO_PROOF = "no proof"
-"""Short for `NO_GUARANTEE`, which stands under the picture."""
 Row = Mapping[str, Any]
 
 
@@ -260,7 +258,7 @@ def draw_samples_by_epsilon(
     _epsilon_axis(axes)
     write_title(figure, data.title, note)
     if not all(curve.proved for curve in data.curves):
-        write_foot(figure, f"{NO_PROOF}: {NO_GUARANTEE} that its error rate holds")
+        write_foot(figure, NO_PROOF_WORDS)
     label_ends(axes, ends, log)
     return figure
 
