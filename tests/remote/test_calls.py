@@ -77,9 +77,9 @@ def test_who_starts_a_trial_is_warned_and_not_the_server(far: Far) -> None:
     def start(kind: Any, name: str) -> None:
         kind.create(far.base, name, ARMS, BETS, **settings).close()
 
-    for way in (lambda: start(Trial, "a"), lambda: start(RemoteTrial, "b")):
+    for kind in (Trial, RemoteTrial):
         with pytest.warns(RoundedWarning, match=r'bet_se\(…, outcomes="numbers"\)') as caught:
-            way()
+            start(kind, kind.__name__)
         assert [one.filename for one in caught] == [__file__]
     with pytest.warns(RoundedWarning) as caught:
         asyncio.run(later())

@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import date
 from typing import Any
 
-from discreet.instance import Bernoulli
+from discreet.instance import Bernoulli, Instance
 from discreet.planning.plan import Plan, plan
 from discreet.planning.scenarios import gap_scenarios
 from discreet.service.remember import Remembered
@@ -82,7 +82,7 @@ def planned(
             return plan(scenarios, runs=RUNS, power=arms <= MOST_ARMS, **settings)
 
     made = _plans.get((arms, key), make)
-    cases = {
+    cases: dict[str, Instance] = {
         words: Bernoulli(scenario.means, list(names)) for words, scenario in made.scenarios.items()
     }
     ways = tuple(replace(way, start=start) for way in made.ways)
