@@ -48,8 +48,8 @@ def level_options(command: Any) -> Any:
         click.option(
             "--gamma",
             type=float,
-            help="The small probability (γ) that a weaker privacy leaves out, (ε, γ)-privacy: for "
-            "gauss-tt, and for bet-se and adap-tt with Gaussian noise.",
+            help="For (ε, γ)-privacy, which is weaker: the small probability γ that it leaves out. "
+            "For gauss-tt, and for bet-se and adap-tt with Gaussian noise.",
         ),
         click.option(
             "--rho",

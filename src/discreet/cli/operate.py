@@ -114,8 +114,8 @@ def _about(action: str, about: str | None) -> str | int | None:
 @url_option
 @answer_options
 def expire(name: str, head: str | None, url: str, as_json: bool) -> None:
-    """Give up outcomes past their deadline, and make releases that are due. Outcomes
-    past their lease are given up too. Run this from a timer, such as cron.
+    """Give up late outcomes, and make the releases that are due. An outcome is late
+    once its deadline, or its lease, has passed. Run this from a timer, such as cron.
     """
     place = opened(url, name, head)
     released, found = place.expire(), place.status()

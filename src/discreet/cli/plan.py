@@ -123,8 +123,8 @@ def plan(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Show how many people a trial will take, what privacy costs, and how much privacy
-    a budget affords.
+    """Show how many people a trial takes, and what privacy costs. With a --budget, it
+    also shows how much privacy that affords.
     """
     from discreet.planning.plan import plan as compute
 
