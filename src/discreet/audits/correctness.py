@@ -15,6 +15,7 @@ from discreet.audits.field import fields, play_field
 from discreet.errors import InvalidInputError
 from discreet.frames import Tabular
 from discreet.instance import Bernoulli, Drifting, Instance
+from discreet.results import Results
 from discreet.simulation.engine import simulate
 from discreet.statistics import bonferroni, one_sided
 from discreet.strategies.parts import COINS
@@ -192,23 +193,14 @@ def audit_correctness(
             "with zeta a near tie has no wrong answer: give instances with gaps just above zeta"
         )
     if field is not False:
-        if field is not True:
-            raise InvalidInputError(f"field must be True or False; got {quoted(field)}")
-        if instances is not None:
-            raise InvalidInputError("the field has instances of its own: leave yours out")
-        if strategy.part.own:
-            raise InvalidInputError("a strategy of your own is simulated only: leave field out")
+        _check_field(field, instances, strategy)
         return _audit_field(strategy, runs, seed, level, allowed, max_samples, progress)
     family: Mapping[str, Instance] = hard_instances() if instances is None else instances
     if not isinstance(family, Mapping) or not family:
         raise InvalidInputError(
             "give at least one instance, or leave instances out for the hard ones"
         )
-    drifts = any(isinstance(instance, Drifting) for instance in family.values())
-    stream = strategy.part.each_answer or drifts
-    cap = (
-        max_samples if max_samples is not None else (MAX_SAMPLES_STREAM if stream else MAX_SAMPLES)
-    )
+    cap = _cap_of(strategy, family) if max_samples is None else max_samples
     tail = bonferroni(level, len(family))
     cases: list[Case] = []
     for name, instance in family.items():
@@ -221,12 +213,35 @@ def audit_correctness(
         results = simulate(instance, strategy, runs, seed, cap, progress=tell)
         if results.interrupted:
             raise KeyboardInterrupt
-        low = one_sided(results.errors, runs, tail)[0]
-        high = one_sided(results.errors + results.unstopped, runs, tail)[1]
-        verdict = "violated" if low > allowed else "held" if high <= allowed else "open"
-        means = tuple(np.array(instance.means).tolist())
-        cases.append(Case(name, means, runs, results.errors, results.unstopped, low, high, verdict))
+        cases.append(_case(name, instance, results, tail, allowed))
     return Correctness(strategy, allowed, level, tuple(cases), seed, int(cap))
+
+
+def _check_field(field: object, instances: object, strategy: Strategy) -> None:
+    if field is not True:
+        raise InvalidInputError(f"field must be True or False; got {quoted(field)}")
+    if instances is not None:
+        raise InvalidInputError("the field has instances of its own: leave yours out")
+    if strategy.part.own:
+        raise InvalidInputError("a strategy of your own is simulated only: leave field out")
+
+
+def _cap_of(strategy: Strategy, family: Mapping[str, Instance]) -> int:
+    """Where runs end, unless the caller says it: sooner where each sample is
+    simulated.
+    """
+    drifts = any(isinstance(instance, Drifting) for instance in family.values())
+    return MAX_SAMPLES_STREAM if strategy.part.each_answer or drifts else MAX_SAMPLES
+
+
+def _case(name: str, instance: Instance, results: Results, tail: float, allowed: float) -> Case:
+    """What the runs on one instance say."""
+    runs, errors, unstopped = results.runs, results.errors, results.unstopped
+    low = one_sided(errors, runs, tail)[0]
+    high = one_sided(errors + unstopped, runs, tail)[1]
+    verdict = "violated" if low > allowed else "held" if high <= allowed else "open"
+    means = tuple(np.array(instance.means).tolist())
+    return Case(name, means, runs, errors, unstopped, low, high, verdict)
 
 
 def _audit_field(

@@ -238,9 +238,7 @@ def plan(
     _check_words(trust, probability)
     check_zeta(zeta)
     cases = named_scenarios(scenarios, levels, trust, ties=zeta > 0)
-    arms = max(instance.arms for instance in cases.values())
-    _check_people("max_people", max_people, arms)
-    _check_people("budget", budget, arms)
+    _check_people(cases, max_people=max_people, budget=budget)
     if hint is None:
         hint = scenarios.gap if isinstance(scenarios, GapScenarios) else 0.0
     if outcomes is None:
@@ -249,12 +247,11 @@ def plan(
     within = (max_people or budget) if power else None
     asked = Asked(cases, levels, max_people, budget, probability, within, start)
     simulations = Simulations(runs, seed, progress, calendar, doing)
-    take = recommended(levels[0], delta, trust, hint, outcomes)
     return Plan(
         scenarios=cases,
         delta=delta,
         trust=trust,
-        recommended=replace(take, strategy=take.strategy.with_(zeta=design.zeta)),
+        recommended=_to_take(levels[0], design),
         runs=runs,
         seed=seed,
         max_people=max_people,
@@ -265,6 +262,12 @@ def plan(
         start=start,
         **_simulated(simulations, asked, design, strategies_of(strategies, design)),
     )
+
+
+def _to_take(level: float, design: Design) -> Recommendation:
+    """The strategy to take at an ε."""
+    take = recommended(level, design.delta, design.trust, design.hint, design.outcomes)
+    return replace(take, strategy=take.strategy.with_(zeta=design.zeta))
 
 
 class Asked(NamedTuple):
@@ -375,10 +378,12 @@ def _levels(epsilons: float | Sequence[float]) -> list[float]:
     return levels
 
 
-def _check_people(what: str, number: int | None, arms: int) -> None:
-    whole = isinstance(number, int | np.integer) and not isinstance(number, bool)
-    if number is not None and not (whole and arms <= number <= MAX_SAMPLES):
-        raise InvalidInputError(
-            f"{what} must be a whole number from {arms} (one person for each arm) to "
-            f"{MAX_SAMPLES:g}; got {quoted(number)}"
-        )
+def _check_people(cases: Mapping[str, Instance], **numbers: int | None) -> None:
+    arms = max(instance.arms for instance in cases.values())
+    for what, number in numbers.items():
+        whole = isinstance(number, int | np.integer) and not isinstance(number, bool)
+        if number is not None and not (whole and arms <= number <= MAX_SAMPLES):
+            raise InvalidInputError(
+                f"{what} must be a whole number from {arms} (one person for each arm) to "
+                f"{MAX_SAMPLES:g}; got {quoted(number)}"
+            )
