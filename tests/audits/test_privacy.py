@@ -184,9 +184,9 @@ MISTAKES = {
     "raw means in the stopping rule": (QUICK, RawStop, "raw means"),
     "an unnoised first sample": (ADAPTIVE, BareFirst, "an unnoised first"),
     "an unnoised first answer": (ctb_tt(1.0, 0.1), BareFirstAnswers, "an unnoised first"),
-    "good news late": (bet_se(0.1, 1.0), GoodNewsLate, "good news late"),
-    "good news late, shuffled": (ADAPTIVE, GoodNewsLate, "good news late"),
-    "a key of outcomes": (bet_se(0.1, 1.0), KeyOfOutcomes, "a key made of outcomes"),
+    "good news late": (bet_se(0.1, 1.0), GoodNewsLate, "good news comes late"),
+    "good news late, shuffled": (ADAPTIVE, GoodNewsLate, "good news comes late"),
+    "a key of outcomes": (bet_se(0.1, 1.0), KeyOfOutcomes, "a key computed from outcomes"),
 }
 """Each with the beginning of its row in the docs, where part, runs and the bound that
 is found are said.

@@ -68,11 +68,11 @@ class TooTrue(Rehearsal):
 
 
 MISTAKES: dict[str, tuple[Strategy, type[Rehearsal], list[str]]] = {
-    "closeness of 1 at the centre": (PAIRS, TooTall, HALVES),
+    "closeness released as 1 at the centre": (PAIRS, TooTall, HALVES),
     "closeness without noise": (PAIRS, BareCloseness, HALVES),
     "closeness with the noise of 2ε": (PAIRS, Twice, HALVES),
     "the same noise on sum and closeness": (PAIRS, Repeated, HALVES),
-    "levels as if ε = 2 were 2.5": (LEVELS, TooTrue, HALVES),
+    "responses on three levels": (LEVELS, TooTrue, HALVES),
 }
 """Each with the beginning of its row in the docs, and the neighbours that give it
 away.
