@@ -99,7 +99,7 @@ def test_the_time_of_the_local_study() -> None:
     assert long / short == pytest.approx(100, rel=0.01)
     assert [in_words(s) for s in (0.1, 80, 100, 7200, 1e6)] == [
         *(
-            "about 1 seconds",
+            "about 1 second",
             "about 80 seconds",
             "about 1.7 minutes",
             "about 2 hours",
