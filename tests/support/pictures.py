@@ -132,7 +132,8 @@ def draw_rows(arms: int) -> Any:
         charts.ForestRow(name, 0.1 * place - 0.4, (0.1 * place - 0.7, 0.1 * place), place == 1)
         for place, name in enumerate(names(arms)[:MOST_SHOWN])
     )
-    return charts.draw_forest(charts.Forest(rows, "difference from " + rows[0].name, (-1, 1), arms))
+    about = ("difference from", (-1.0, 1.0), arms, False, rows[-1].name)
+    return charts.draw_forest(charts.Forest(rows, *about))
 
 
 MANY: dict[str, Callable[[int], Any]] = {

@@ -85,12 +85,12 @@ def compared_picture(said: dict[str, Any], compared: Compared) -> list[Picture]:
     )
     reach = protocol["high"] - protocol["low"]
     better = "right" if upwards else "left"
-    unit = f"difference from {cut(names[compared.reference])}"
     words = (
         f"The differences from {names[compared.reference]} with their intervals; to the {better} "
         f"of the line an arm did better.{_left_out(len(compared.rows))}"
     )
-    data = charts.Forest(rows, unit, (-reach, reach), len(ordered), True)
+    span, other = (-reach, reach), cut(names[compared.reference])
+    data = charts.Forest(rows, "difference from", span, len(ordered), True, other)
     return [Picture(charts.render(charts.draw_forest(data)), words, words)]
 
 

@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-KEY = "share of the samples:\n● mean of the runs, ◇ ideal"
+KEY = """share of the samples: ● mean of the runs,
+bar: eight of ten runs, ◇ ideal;
+in brackets: the true mean of the arm"""
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,7 @@ def draw_allocation(data: Allocation, title: str = "") -> "Figure":
     names = short_names([data.names[arm] for arm in shown])
     labels = [label(name, f"({data.means[arm]:g})") for name, arm in zip(names, shown, strict=True)]
     rows, height = label_rows(labels)
-    figure = new_figure(0.95 + height)
+    figure = new_figure(1.25 + height)
     axes = figure.add_subplot()
     share, low, high, ideal = (
         np.array(part)[shown] for part in (data.share, data.low, data.high, data.ideal)

@@ -1,5 +1,6 @@
 """How axes look: their frame, scale and ticks."""
 
+import math
 from typing import TYPE_CHECKING
 
 from discreet.words import short
@@ -10,6 +11,12 @@ if TYPE_CHECKING:
 
 FAR = 30.0
 """Times the least from which on numbers of people are drawn on a logarithmic axis."""
+NEAR, NEARER = (1.0, 2.0, 5.0), (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0)
+"""Ticks of a logarithmic axis that spans little, and very little."""
+FEWEST = 3
+"""Ticks from which the scale of an axis can be read."""
+LOGARITHMIC = ", logarithmic"
+"""What the name of such an axis ends with."""
 
 
 def open_frame(axes: "Axes", *also: str) -> None:
@@ -41,7 +48,7 @@ def people_scale(axes: "Axes", least: float, most: float, words: str) -> None:
     else:
         axes.set_xscale("log")
         people_axis(axes)
-        axes.set_xlabel(f"{words}, logarithmic")
+        axes.set_xlabel(f"{words}{LOGARITHMIC}")
 
 
 def people_axis(axes: "Axes") -> None:
@@ -55,14 +62,22 @@ def people_axis(axes: "Axes") -> None:
     few_ticks(axes.xaxis, low, high)
 
 
+def _ticks(low: float, high: float) -> list[float]:
+    """Ticks at 1, 2, 5 around what an axis spans."""
+    tens = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    return [step * 10.0**ten for ten in tens for step in NEAR]
+
+
 def few_ticks(axis: "Axis", low: float, high: float) -> None:
-    """Short numbers on a logarithmic axis: at 1, 2, 5 where it spans little, else at
-    powers of ten.
+    """Short numbers on a logarithmic axis: at 1, 2, 5 where it spans little, at more
+    where it spans so little that hardly one of these is on it, else at powers of ten.
     """
     from matplotlib.ticker import LogLocator, NullLocator
 
     short_numbers(axis)
     near = high < 300 * low
-    steps = (1.0, 2.0, 5.0) if near else (1.0,)
+    steps = NEAR if near else (1.0,)
+    if near and sum(low <= tick <= high for tick in _ticks(low, high)) < FEWEST:
+        steps = NEARER
     axis.set_major_locator(LogLocator(subs=steps, numticks=20 if near else 7))
     axis.set_minor_locator(NullLocator())

@@ -8,7 +8,7 @@ import numpy as np
 
 from discreet.arrays import Floats
 from discreet.errors import InvalidInputError
-from discreet.reports.charts.axes import open_frame, people_axis
+from discreet.reports.charts.axes import LOGARITHMIC, open_frame, people_axis
 from discreet.reports.charts.style import (
     arm_look,
     key,
@@ -71,7 +71,7 @@ def draw_distribution(data: Distribution, title: str = "") -> "Figure":
             _draw_line(axes, data, line)
     people_axis(axes)
     axes.yaxis.set_major_formatter(lambda y, _: f"{100 * y:.0f} %")
-    axes.set(xlabel="people (samples)", ylabel="trials that have ended")
+    axes.set(xlabel=f"people (samples){LOGARITHMIC}", ylabel="trials that have ended")
     open_frame(axes)
     write_title(figure, title)
     if any(MARK in label for label in data.labels):

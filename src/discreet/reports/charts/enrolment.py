@@ -1,6 +1,6 @@
 """People of a trial as they came, by site."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 EVERYBODY = "all"
 """What the line of all people is called."""
 NOWHERE = "no site"
+DWARFED = 4.0
+"""Times the largest site from which on all people are drawn above the sites."""
+ABOVE, LINE = 1.1, 0.19
+"""Inches of that picture, and of a line of a label."""
 POINTS = 400
 """Of the picture; of more calls some are left out."""
 
@@ -82,26 +86,49 @@ def enrolment(arrivals: Iterable[Arrival]) -> Enrolment | None:
 
 @styled
 def draw_enrolment(data: Enrolment) -> "Figure":
-    """A labelled step line for each site, and where times are known one for all."""
-    figure = new_figure(2.8)
-    axes = figure.subplots()
+    """A labelled step line for each site, and where times are known one for all; above
+    the others where these are so small beside it that all would look level.
+    """
+    lines = list(range(len(data.names)))
+    if data.dated and _dwarfed(data):
+        names = zip(short_names(data.names[:-1]), data.people[-1], strict=False)
+        words = "\n".join(label(name, f"({people:,.0f})") for name, people in names)
+        heights = ABOVE, max(2.2, LINE * (words.count("\n") + 1))
+        figure = new_figure(sum(heights) + 0.6)
+        above, axes = figure.subplots(2, 1, sharex=True, height_ratios=heights)
+        label_ends(above, _draw_lines(above, data, lines[-1:]), False)
+        ends = _draw_lines(axes, data, lines[:-1])
+    else:
+        figure = new_figure(2.8)
+        above = axes = figure.subplots()
+        ends = _draw_lines(axes, data, lines)
+    _time_axis(axes, data)
+    drawn = len(data.names) - data.dated
+    note(above, left_out_words(drawn, max(drawn, data.sites if drawn else 0), "sites"))
+    label_ends(axes, ends, False)
+    return figure
+
+
+def _dwarfed(data: Enrolment) -> bool:
+    """Whether the line of all leaves no room for those of the sites."""
+    return len(data.names) > 1 and data.people[-1, -1] > DWARFED * data.people[-1, :-1].max()
+
+
+def _draw_lines(axes: "Axes", data: Enrolment, lines: Sequence[int]) -> list[End]:
+    """Some of the lines, and where they end."""
     x = data.at.astype("datetime64[s]") if data.dated else data.at
-    ends = list[End]()
-    for line, name in enumerate(short_names(data.names)):
+    names, ends = short_names(data.names), list[End]()
+    for line in lines:
         look, y = arm_look(line), data.people[:, line]
         whole = data.dated and line == len(data.names) - 1
         axes.step(x, y, where="post", color=look.color, ls=look.pattern, lw=2.2 if whole else 1.4)
         axes.plot(x[-1:], y[-1:], ls="", marker=look.marker, ms=4, color=look.color)
-        ends.append(End(label(name, f"({y[-1]:,.0f})"), float(y[-1]), look.color))
-    axes.set_ylim(0, 1.05 * float(data.people.max()))
+        ends.append(End(label(names[line], f"({y[-1]:,.0f})"), float(y[-1]), look.color))
+    axes.set_ylim(0, 1.05 * float(data.people[:, lines].max()))
     axes.set_ylabel("people assigned")
     short_numbers(axes.yaxis)
-    _time_axis(axes, data)
     open_frame(axes)
-    drawn = len(data.names) - data.dated
-    note(axes, left_out_words(drawn, max(drawn, data.sites if drawn else 0), "sites"))
-    label_ends(axes, ends, False)
-    return figure
+    return ends
 
 
 def _time_axis(axes: "Axes", data: Enrolment) -> None:

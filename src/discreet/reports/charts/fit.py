@@ -1,9 +1,15 @@
 """What room words take: their width, lines that fit, and places that do not overlap."""
 
 import functools
+import unicodedata
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+
+LRM = "\u200e"
+"""After a name written from right to left: what follows stays on its right."""
+TURNED, BACK = "\u202b", "\u202c"
+"""Around words that are read from right to left, up to their last sign."""
 
 
 @contextmanager
@@ -45,6 +51,23 @@ def fold(words: str, width: float, size: float) -> str:
                 lines.append("")
             lines[-1] += sign
     return "\n".join(lines).lstrip("\n")
+
+
+def from_right(words: str) -> bool:
+    """Whether words are written from right to left, which their first letter tells."""
+    kinds = map(unicodedata.bidirectional, words)
+    return next((kind != "L" for kind in kinds if kind in ("L", "R", "AL")), False)
+
+
+def turned(name: str, lines: Sequence[str]) -> list[str]:
+    """The lines of a name, each in the direction of the name: what ends a line of one
+    that is written from right to left (three dots, a bracket) stands on its left, and
+    what follows the name on its right.
+    """
+    if from_right(name):
+        return [f"{LRM}{TURNED}{line}{BACK}{LRM}" for line in lines]
+    mixed = any(unicodedata.bidirectional(sign) in ("R", "AL") for sign in name)
+    return [*lines[:-1], lines[-1] + LRM] if mixed else [*lines]
 
 
 def apart(wanted: Sequence[float], heights: Sequence[float]) -> list[float]:

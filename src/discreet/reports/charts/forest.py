@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from discreet.reports.arms import left_out_words, short_names
 from discreet.reports.charts.axes import open_frame
-from discreet.reports.charts.fit import fold
+from discreet.reports.charts.fit import fold, from_right, turned
 from discreet.reports.charts.style import (
     BLACK,
     GREY,
@@ -49,6 +49,8 @@ class Forest:
     """How many there are, with those that are left out."""
     zero: bool = False
     """Whether a line stands at no difference."""
+    other: str = ""
+    """The name that the axis ends with: of the arm that others are compared with."""
 
 
 @styled
@@ -58,7 +60,7 @@ def draw_forest(data: Forest) -> "Figure":
     """
     labels = [label(name) for name in short_names([row.name for row in data.rows])]
     places, height = label_rows(labels)
-    unit = fold(data.unit, UNIT, TYPE)
+    unit = _unit(data)
     figure = new_figure(0.7 + 0.2 * (unit.count("\n") + 1) + height)
     axes = figure.add_subplot()
     if data.zero:
@@ -73,8 +75,17 @@ def draw_forest(data: Forest) -> "Figure":
     axes.tick_params(axis="y", length=0)
     axes.set_xlabel(unit)
     open_frame(axes, "left")
-    note(axes, left_out_words(len(data.rows), data.count))
+    what = "differences" if data.zero else "arms"
+    note(axes, left_out_words(len(data.rows), data.count, what))
     return figure
+
+
+def _unit(data: Forest) -> str:
+    """What the axis is; a name written from right to left has lines of its own."""
+    if not from_right(data.other):
+        return fold(f"{data.unit} {data.other}", UNIT, TYPE)
+    name = turned(data.other, fold(data.other, UNIT, TYPE).split("\n"))
+    return "\n".join([fold(data.unit, UNIT, TYPE), *name])
 
 
 def _draw_row(axes: "Axes", place: float, row: ForestRow, span: tuple[float, float]) -> None:

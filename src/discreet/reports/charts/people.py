@@ -3,10 +3,10 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from discreet.errors import InvalidInputError
-from discreet.reports.charts.axes import open_frame, people_axis
+from discreet.reports.charts.axes import LOGARITHMIC, open_frame, people_axis
 from discreet.reports.charts.style import (
     BLACK,
     DASH,
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 
 BOUND = ", ◇ lower bound"
+GROUND: Any = {"fc": "white", "ec": "none", "pad": 0.6}
+"""Of a number that the line of the maximum may go through."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ def draw_people(rows: Sequence[PeopleRow], title: str = "", limit: float | None 
     axes.tick_params(axis="y", length=0)
     people_axis(axes)
     bound = BOUND if any(math.isfinite(row.bound) for row in rows) else ""
-    words = f"people: ● median{bound};\neight of ten trials end within the bar"
+    words = f"people{LOGARITHMIC}: ● median{bound};\neight of ten trials end within the bar"
     figure.supxlabel(words, fontsize=TYPE)
     open_frame(axes, "left")
     write_title(figure, title)
@@ -86,4 +88,5 @@ def _label(axes: "Axes", people: float, row: float) -> None:
             textcoords="offset points",
             ha="center",
             va="center",
+            bbox=GROUND,
         )

@@ -69,7 +69,7 @@ def draw_power(
     axes.set_ylim(-0.03, 1.04)
     axes.set_xlim(left=0)
     axes.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0", "25 %", "50 %", "75 %", "100 %"])
-    axes.set(xlabel="true difference, best arm to next", ylabel="trials")
+    axes.set(xlabel="true difference, best arm to next", ylabel="right answers (thin line: any)")
     open_frame(axes)
     write_title(figure, title)
     key(figure, axes)

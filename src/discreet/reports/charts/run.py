@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet.reports.arms import arms_shown, left_out_words, short_names
-from discreet.reports.charts.axes import open_frame, people_axis
+from discreet.reports.charts.axes import LOGARITHMIC, open_frame, people_axis
+from discreet.reports.charts.fit import turned
 from discreet.reports.charts.style import (
     BLACK,
     GREY,
@@ -31,6 +32,8 @@ MANY_LOOKS = 50
 """Looks from which intervals are drawn as bands, not one by one."""
 ROW, LINE = 0.17, 0.16
 """Inches of an arm's row of releases, and of a line of a label."""
+FEW_STROKES = 6
+"""Arms whose intervals can be told apart at every look."""
 PALENESS = 0.6
 """Of intervals, which are many."""
 DODGE = 0.02
@@ -82,7 +85,7 @@ def _draw_means(axes: "Axes", path: "RunPath", shown: list[int], dense: bool) ->
         width = 2.2 if chosen else 1.3
         axes.step(path.samples, mean, where="post", color=look.color, ls=look.pattern, lw=width)
         beside = min(DODGE, 0.12 / len(shown)) * (place - (len(shown) - 1) / 2)
-        _draw_interval(axes, path, arm, look.color, dense, beside)
+        _draw_interval(axes, path, arm, look.color, (dense, len(shown) > FEW_STROKES), beside)
         if not path.thinned:
             fresh = path.released[:, arm]
             x = path.samples[fresh]
@@ -95,7 +98,7 @@ def _draw_means(axes: "Axes", path: "RunPath", shown: list[int], dense: bool) ->
     axes.set_ylabel("private mean" + (" (less is better)" if path.scale.direction == "min" else ""))
     people_axis(axes)
     if ends:
-        note(axes, path.interval_words)
+        note(axes, _interval_words(path, shown, dense))
         label_ends(axes, ends, False)
     else:
         words = "no means: only differences\nbetween arms were released"
@@ -103,21 +106,31 @@ def _draw_means(axes: "Axes", path: "RunPath", shown: list[int], dense: bool) ->
 
 
 def _draw_interval(
-    axes: "Axes", path: "RunPath", arm: int, color: str, dense: bool, beside: float
+    axes: "Axes", path: "RunPath", arm: int, color: str, much: tuple[bool, bool], beside: float
 ) -> None:
     """A pale band, or a stroke with ends at each released mean, `beside` those of other
-    arms by a share of the axis.
+    arms by a share of the axis; with `much` to show of looks a band, of arms the last
+    stroke.
     """
+    dense, crowded = much
     low, high = (path.scale.shown(ends[:, arm]) for ends in (path.low, path.high))
-    if dense:
+    if dense and not crowded:
         axes.fill_between(path.samples, low, high, step="post", color=color, alpha=0.1, lw=0)
         return
-    fresh = path.released[:, arm]
+    fresh = np.flatnonzero(path.released[:, arm])
+    fresh = fresh[-1:] if crowded else fresh
     span = max(2.0, float(path.samples[-1] / path.samples[0]))
     x = path.samples[fresh] * span**beside
     axes.vlines(x, low[fresh], high[fresh], color=color, lw=0.6, alpha=PALENESS)
     for end in (low, high):
         axes.plot(x, end[fresh], ls="", marker="_", ms=4, mew=0.6, color=color, alpha=PALENESS)
+
+
+def _interval_words(path: "RunPath", shown: list[int], dense: bool) -> str:
+    """What the intervals are, and which of them are drawn."""
+    if len(shown) > FEW_STROKES:
+        return f"{path.interval_words}; each arm's last"
+    return path.interval_words.replace("strokes:", "bands:") if dense else path.interval_words
 
 
 def _mean_limits(axes: "Axes", path: "RunPath", shown: list[int]) -> None:
@@ -158,11 +171,12 @@ def _draw_releases(axes: "Axes", path: "RunPath", shown: list[int]) -> None:
             fresh = path.released[:, arm]
             row = np.full(fresh.sum(), place)
             axes.plot(path.samples[fresh], row, ls="", marker="|", ms=8, color=color)
-    names = short_names([path.names[arm] for arm in shown], SHORT)
+    short = short_names([path.names[arm] for arm in shown], SHORT)
+    names = [turned(name, [name])[0] for name in short]
     axes.yaxis.tick_right()
     axes.set_yticks(range(len(shown)), names)
     axes.set_ylim(len(shown) - 0.4, -0.6)
     axes.tick_params(axis="y", length=0)
     words = "every sample is a release" if path.thinned else f"looks: {len(path.samples)}"
     note(axes, words)
-    axes.set_xlabel("people (samples)", fontsize=TYPE)
+    axes.set_xlabel(f"people (samples){LOGARITHMIC}", fontsize=TYPE)

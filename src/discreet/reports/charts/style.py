@@ -9,14 +9,13 @@ import functools
 import io
 import math
 import threading
-import unicodedata
 from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
 from discreet.errors import MissingExtraError
-from discreet.reports.charts.fit import any_letters, apart, fold, text_width
+from discreet.reports.charts.fit import any_letters, apart, fold, text_width, turned
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -62,8 +61,10 @@ LABEL = 78.0
 """Points of the longest line of a label."""
 GAP = 2.0
 """Points between two labels."""
-LRM = "\u200e"
-"""After a name written from right to left: what follows stays on its right."""
+BESIDE, TIED = 1.04, 1.1
+"""Where names stand beside the axes, as a share of their width: near to the ends of
+their lines, or with room for what ties them to these.
+"""
 RC: Any = {
     "svg.fonttype": "none",
     "pdf.fonttype": 42,
@@ -201,9 +202,7 @@ def arm_look(arm: int) -> Look:
 
 def label(name: str, more: str = "") -> str:
     """A short name in lines that are short enough for a label, and `more` after it."""
-    lines = fold(name, LABEL, TYPE).split("\n")
-    if any(unicodedata.bidirectional(sign) in ("R", "AL") for sign in name):
-        lines[-1] += LRM
+    lines = turned(name, fold(name, LABEL, TYPE).split("\n"))
     if more and text_width(f"{lines[-1]} {more}", TYPE) <= LABEL:
         return "\n".join(lines) + f" {more}"
     return "\n".join([*lines, *([more] if more else [])])
@@ -239,15 +238,19 @@ def label_ends(axes: "Axes", ends: Sequence[End], log: bool) -> None:
     texts = []
     for _, end in known:
         weight = "bold" if end.label == "bet-se" else "normal"
-        look: dict[str, Any] = {"color": end.color, "weight": weight, "linespacing": 1.05}
-        texts.append(axes.text(1.04, 0.5, end.label, transform=inside, va="center", **look))
+        look: dict[str, Any] = {"color": end.color, "weight": weight}
+        texts.append(axes.text(BESIDE, 0.5, end.label, transform=inside, va="center", **look))
     spots = _spots(axes, texts, [at for at, _ in known])
     room = axes.get_window_extent().height
-    for text, spot, (at, end) in zip(texts, spots, known, strict=True):
-        text.set_y(spot)
-        if 2 * abs(spot - at) * room > text.get_window_extent().height:
+    moved = [
+        2 * abs(spot - at) * room > text.get_window_extent().height
+        for text, spot, (at, _) in zip(texts, spots, known, strict=True)
+    ]
+    for text, spot, tied, (at, end) in zip(texts, spots, moved, known, strict=True):
+        text.set_position((TIED if any(moved) else BESIDE, spot))
+        if tied:
             leader: dict[str, Any] = {"color": end.color, "lw": 0.5, "clip_on": False}
-            axes.plot([1.0, 1.033], [at, spot], transform=inside, **leader)
+            axes.plot([1.01, TIED - 0.02], [at, spot], transform=inside, **leader)
 
 
 def _spots(axes: "Axes", texts: "Sequence[Text]", wanted: list[float]) -> list[float]:
@@ -273,10 +276,17 @@ def key(figure: "Figure", axes: "Axes") -> None:
     """
     lines, names = axes.get_legend_handles_labels()
     if names:
-        folded = [fold(name, 72 * WIDTH - 60, TYPE) for name in names]
-        rows = sum(name.count("\n") + 1 for name in folded)
-        figure.set_size_inches(WIDTH, figure.get_size_inches()[1] + rows * 1.35 * TYPE / 72)
-        figure.legend(lines, folded, loc="outside lower left", frameon=False, handlelength=3.5)
+        folded = [
+            "\n".join(turned(name, fold(name, 72 * WIDTH - 60, TYPE).split("\n"))) for name in names
+        ]
+        below: Any = {"loc": "outside lower left", "frameon": False, "handlelength": 3.5}
+        height, rows = figure.get_size_inches()[1], "\n".join(folded).count("\n") + 1
+        figure.set_size_inches(WIDTH, height + rows * 2 * TYPE / 72)
+        drawn = figure.legend(lines, folded, **below)
+        settle(figure)
+        with any_letters():
+            more = drawn.get_window_extent().height / figure.dpi
+        figure.set_size_inches(WIDTH, height + more)
 
 
 def label_line(axes: "Axes", x: float, words: str, color: str = BLACK) -> None:
@@ -319,7 +329,9 @@ def write_foot(figure: "Figure", words: str) -> None:
 
 
 def spare_ticks(figure: "Figure") -> None:
-    """Leave out every other tick until no label reaches into its neighbour."""
+    """Leave out every other tick until no label reaches into its neighbour; the one at
+    no difference stays.
+    """
     from matplotlib.ticker import FixedLocator
 
     for _ in range(6):
@@ -330,7 +342,8 @@ def spare_ticks(figure: "Figure") -> None:
         for axis in crowded:
             low, high = sorted(axis.get_view_interval())
             inside = [tick for tick in axis.get_majorticklocs() if low <= tick <= high]
-            axis.set_major_locator(FixedLocator(inside[::2]))
+            zero = next((i for i, tick in enumerate(inside) if abs(tick) < 1e-9 * (high - low)), 0)
+            axis.set_major_locator(FixedLocator(inside[zero % 2 :: 2]))
 
 
 def _overprinted(axis: "Axis") -> bool:

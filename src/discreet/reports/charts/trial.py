@@ -132,7 +132,7 @@ def draw_evidence(data: TrialEvidence) -> "Figure":
             out = "(out)" if y[-1] >= 1 else ""
             ends.append(End(label(name, out), float(y[-1]), look.color))
     axes.axhline(1, color=BLACK, lw=0.9, zorder=0)
-    axes.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+    axes.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.0f} %")
     axes.set_ylabel("evidence against an arm")
     open_frame(axes)
     people_scale(axes, data.people[0], data.people[-1], "people assigned")
