@@ -3,6 +3,7 @@ terminal.
 """
 
 import math
+import unicodedata
 from collections.abc import Sequence
 from datetime import date
 
@@ -26,6 +27,8 @@ PROVED = "its error rate is proved, and that it stops whenever the best arm is u
 """What every recommended strategy has, as programs are told it."""
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 """Whatever language the machine speaks."""
+LRM = "\u200e"
+"""After a name written from right to left: what follows stays on its right."""
 PAPER_NAMES = {
     "adap-tt": "AdaP-TT",
     "adap-tt-star": "AdaP-TT*",
@@ -225,6 +228,18 @@ def cut(name: str, longest: int = LONGEST_NAME) -> str:
         return name
     end = (longest - 1) // 3
     return f"{name[: longest - 2 - end].rstrip()}… {name[-end:].lstrip()}"
+
+
+def from_right(sign: str) -> bool:
+    """Whether a letter belongs to a script that is written from right to left."""
+    return unicodedata.bidirectional(sign) in ("R", "AL")
+
+
+def closed(name: str) -> str:
+    """A name in a sentence. What follows it, a number or the next name of a list, stays
+    on its right also where the name is written from right to left.
+    """
+    return f"{name}{LRM}" if any(map(from_right, name)) else name
 
 
 def listed(items: Sequence[str], most: int = 12) -> str:

@@ -3,15 +3,19 @@ to be wrong when every picture was looked at with two to a hundred arms.
 """
 
 import math
+from datetime import date
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
 
+from discreet import Bernoulli, plan
 from discreet.reports import charts
-from discreet.reports.charts.fit import BACK, LRM, TURNED
+from discreet.reports.charts.fit import BACK, TURNED
 from discreet.reports.charts.style import label, settle
+from discreet.reports.plan import plan_page
+from discreet.words import LRM, closed
 from tests.support.pictures import FEW, MANY, draw_done, draw_trial, path
 
 HEBREW = "תרופה חדשה במינון כפול פעמיים ביום (שני)"
@@ -47,6 +51,13 @@ def test_lines_of_a_name_from_the_right_go_from_the_right() -> None:
     assert not lines[-1].endswith(BACK)
     assert label("tea") == "tea"
     assert label("tea (תה)") == f"tea (תה){LRM}", "from the left, as it begins"
+
+
+def test_a_number_after_such_a_name_stays_with_it() -> None:
+    assert closed("tea") == "tea"
+    assert closed("תרופה 2") == f"תרופה 2{LRM}"
+    arms = Bernoulli((0.9, 0.1), ("תרופה 1", "תרופה 2"))
+    assert f"תרופה 1{LRM} 0.9" in plan_page(plan(arms, 1.0, 0.1, runs=20))
 
 
 def drawn_words(figure: Any) -> list[str]:
@@ -105,6 +116,7 @@ def test_axes_of_people_say_that_they_are_logarithmic() -> None:
     assert spread.axes[0].get_xlabel() == "people (samples), logarithmic"
     bars = charts.draw_people([charts.PeopleRow("ε = 1", 100, 200, 900, 50)], limit=800)
     assert bars.get_supxlabel().startswith("people, logarithmic: ● median")
+    assert FEW["draw_lines"](2).axes[0].get_ylabel() == "people, logarithmic"
 
 
 @pytest.mark.parametrize(("first", "last"), [(58, 174), (31, 63), (20, 9000), (300, 800)])
@@ -118,7 +130,7 @@ def test_a_run_of_few_looks_has_ticks(first: float, last: float) -> None:
 
 @pytest.mark.parametrize(("arms", "each"), [(5, True), (30, False)])
 def test_intervals_of_many_arms_are_drawn_once(arms: int, each: bool) -> None:
-    figure = charts.draw_path(path(arms))
+    figure: Any = charts.draw_path(path(arms))
     strokes = [len(one.get_segments()) for one in figure.axes[0].collections]
     assert max(strokes) == (len(path(arms).samples) if each else 1)
     words = figure.axes[0].get_title("left").replace("\n", " ")
@@ -155,3 +167,37 @@ def test_what_marks_and_numbers_are_is_said() -> None:
     evidence = draw_trial(2, False).axes[0]
     evidence.figure.draw_without_rendering()
     assert evidence.get_yticklabels()[0].get_text() == "0 %"
+
+
+def test_a_simulation_of_which_no_run_is_done_is_in_the_key() -> None:
+    done = np.array([100.0, 200.0])
+    data = charts.Distribution(("ε = 1", "ε = 0.1"), (done, done[:0]), (2, 2))
+    figure = charts.draw_distribution(data)
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == [
+        "ε = 1",
+        "ε = 0.1: no run is done",
+    ]
+
+
+def test_evidence_is_marked_where_it_changed() -> None:
+    shares = np.array([[0.1, np.nan], [1.0, np.nan], [1.0, np.nan], [1.0, np.nan]])
+    data = charts.TrialEvidence(("a", "b"), np.array([10, 20, 30, 40]), shares, (0, 1))
+    axes: Any = charts.draw_evidence(data).axes[0]
+    (marks,) = [
+        line for line in axes.lines if line.get_marker() == "o" and line.get_linestyle() == "None"
+    ]
+    assert [*marks.get_xdata()] == [10, 20]
+    run = path(3)
+    run.evidence[4:, 0] = run.evidence[4, 0]
+    lines = charts.draw_path(run).axes[1].lines
+    assert lines[0].get_markevery() == [0, 1, 2, 3, 4]
+
+
+def test_days_near_the_first_stand_inside_the_picture() -> None:
+    rows = [charts.EndRow("ε = 0.1, continuous", 100.0, 160.0, 500.0)]
+    rows += [charts.EndRow("ε = 1, continuous", 50.0, at, 120.0) for at in (60.0, 85.0, 98.0)]
+    figure = charts.draw_ends(rows, date(2027, 3, 1))
+    (axes,) = figure.axes
+    settle(figure)
+    left = axes.get_window_extent().x0
+    assert all(text.get_window_extent().x0 >= left - 0.5 for text in axes.texts)

@@ -10,6 +10,7 @@ from click.testing import CliRunner
 from discreet.cli import main
 from discreet.errors import DiscreetError
 from discreet.reports import charts
+from discreet.reports import page as pages
 from discreet.reports.browser import write_pdf
 from discreet.reports.page import Bullets, Part, Picture, Pictures, Section, Table, Text, page
 from tests.support.pictures import MANY, names
@@ -46,6 +47,31 @@ def test_a_report_fits_on_a_phone_and_on_paper(report: str, page: Any) -> None:
     page.set_viewport_size({"width": PAPER, "height": 1000})
     page.emulate_media(media="print")
     assert page.evaluate(CUT) == 0
+
+
+TOO_WIDE = """() => [...document.querySelectorAll('.scroll')]
+  .filter(e => e.scrollWidth > e.clientWidth + 1).map(e => [e.scrollWidth, e.innerText])"""
+"""Tables that have to be moved sideways."""
+
+
+def test_tables_of_a_trial_fit_on_a_phone(page: Any) -> None:
+    """All arms with intervals and p-values, and what operators did."""
+    head = ["arm", "people", "outcomes behind the mean", "private mean", "90 % interval"]
+    row = ["1234", "1234", "-0.68", "-0.68 to 0.88", "> 0.99"]
+    long = "nobody is assigned during the pause, and deadlines keep running as before"
+    acts = [["lower-maximum", "2000", "1119 people, 12 looks", long, long]]
+    tables = [
+        Table([*head, 'p-value of "is the best"'], [[name, *row] for name in names(9)]),
+        Table(["action", "about", "after", "reason", "what it means"], acts),
+        Table(["ε", "enrolment", "days"], [["0.1", "waiting", "1,823 … 3,755"]]),
+    ]
+    page.set_viewport_size({"width": PHONE, "height": 800})
+    page.set_content(pages.page("t", [Section("s", tables)]))
+    assert page.evaluate(TOO_WIDE) == []
+    assert page.evaluate(SMALLEST) >= 12
+    page.emulate_media(media="print")
+    sizes = "() => [...document.querySelectorAll('table')].map(e => getComputedStyle(e).fontSize)"
+    assert page.evaluate(sizes)[1] == page.evaluate(sizes)[2], "words are broken, not made small"
 
 
 def test_a_report_is_printed(report: str, tmp_path: Path, browser: object) -> None:

@@ -2,12 +2,14 @@
 
 import math
 from datetime import date
+from typing import Any
 
 import numpy as np
 import pytest
 
-from discreet import InvalidInputError
+from discreet import Bernoulli, InvalidInputError, plan
 from discreet.reports import charts
+from discreet.reports.plan import plan_page
 
 ROWS = [
     charts.EndRow("no privacy, waiting", 2470, 4070, 5259),
@@ -45,3 +47,19 @@ def test_power_has_a_line_with_marks_and_one_for_any_answer() -> None:
     for draw in (charts.draw_power, charts.draw_ends):
         with pytest.raises(InvalidInputError, match="nothing to draw"):
             draw([])
+
+
+def test_what_a_plan_says_of_its_pictures() -> None:
+    """No word of marks that are not there; and of several strategies, whose lines are
+    drawn.
+    """
+    arms = Bernoulli((0.9, 0.2))
+    about: dict[str, Any] = {"runs": 20, "max_people": 60, "accrual": 5.0, "delay": 3.0}
+    found = plan(arms, 1.0, 0.1, ["bet-se", "dp-se"], **about)
+    said = plan_page(found)
+    assert "When the trial ends: on average" in said
+    assert "Hollow marks on blue" not in said
+    likely = said.split("How likely an answer is</h2>")[1].split("</figure>")[0]
+    assert ">ε = 1, bet-se</text>" in likely
+    both = plan(arms, 1.0, 0.1, enrolment="continuous", deadline=9.0, **about)
+    assert "end. Hollow marks on blue: continuous enrolment." in plan_page(both)

@@ -78,6 +78,12 @@ def test_differences_from_the_best_and_from_a_control(said: dict[str, Any]) -> N
         trial_page(said, "aspirin")
 
 
+def test_pictures_of_the_result_stand_side_by_side(said: dict[str, Any]) -> None:
+    """Where there is room: on paper they would fill a page each."""
+    (group,) = re.findall(r'<div class="figures">(.*?)</div>', trial_page(said), re.DOTALL)
+    assert group.count("<figure>") == 3
+
+
 @pytest.mark.parametrize(("span", "sign"), [((0.0, 100.0), 100), ((-1.0, 1.0), 2)])
 def test_differences_are_in_the_units_of_outcomes(
     tmp_path: Path, span: tuple[float, float], sign: int

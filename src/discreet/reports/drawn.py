@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from discreet.reports import charts
-from discreet.reports.arms import MOST_SHOWN, arms_shown
+from discreet.reports.arms import MOST_SHOWN, arms_shown, shown_words
 from discreet.reports.compared import Compared
 from discreet.reports.course import TrialPath
 from discreet.reports.page import Picture
@@ -29,12 +29,13 @@ def trial_drawings(path: TrialPath, said: dict[str, Any]) -> dict[str, Picture]:
         )
         if len(path.names) <= charts.FEW_BANDS and not np.isnan(path.low).all():
             words += " Bands: the intervals of the table above."
+        words += shown_words(len(path.names))
         found["means"] = Picture(charts.render(charts.draw_means(data)), words, words)
     if not np.isnan(path.evidence).all():
         shares = charts.TrialEvidence(path.names, path.people, path.evidence, shown)
         words = (
             "The evidence against each arm at each look, as a share of what eliminates an arm; an "
-            "arm has no line while it leads."
+            f"arm has no line while it leads.{shown_words(len(path.names))}"
         )
         found["evidence"] = Picture(charts.render(charts.draw_evidence(shares)), words, words)
     return found

@@ -46,12 +46,14 @@ border-bottom:1px solid #e6e6e6;max-width:52rem}
 .level{display:flex;flex-wrap:wrap;justify-content:center;gap:.5rem}
 .box{border:1px solid var(--ink);border-radius:3px;padding:.4rem .6rem;font-size:.85rem;
 max-width:28rem;min-width:min(100%,10rem);overflow-wrap:anywhere}
-@media(max-width:36rem){.facts div{grid-template-columns:1fr}.box{flex:1 1 100%}}
+@media(max-width:36rem){.facts div{grid-template-columns:1fr}.box{flex:1 1 100%}
+table{font-size:.75rem}th,td{padding:.18rem;white-space:normal}
+th.words,td.words{min-width:5rem}table.names td:first-child{min-width:4.5rem;max-width:30vw}}
 footer{margin-top:3rem;color:var(--soft);font-size:.85rem}
 @media print{body{font-size:10pt;max-width:none;padding:0}
 figure,tr,h3,dt,li,caption,blockquote,.flow,.facts div{break-inside:avoid}
 h2,h3,h2+p,caption,thead{break-after:avoid}
-.figures{grid-template-columns:1fr 1fr}figure{margin:0 0 .6rem}
+.figures{grid-template-columns:1fr 1fr}figure{margin:.5rem 0 .6rem}
 .scroll{overflow:visible}nav{display:none}
 table{font-size:8.5pt}table.wide{font-size:6.5pt}th,td{padding:.1rem .3rem}
 figure svg{width:auto;max-width:100%;max-height:8.5in}a{color:inherit;text-decoration:none}}
@@ -60,6 +62,8 @@ WIDE = 90
 """Characters in a row from which a table is printed small, to fit on paper."""
 LONG = 60
 """Characters in a cell from which its column is words, which are broken into lines."""
+BROKEN = 25
+"""Characters of such a column that are wide enough for its lines on paper."""
 FIRST = 36
 """Characters of the first column, which is broken into lines too."""
 SHORT = 12
@@ -69,6 +73,8 @@ SCROLLS = '<div class="scroll" tabindex="0" role="group" aria-label="Table">'
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 FROM_THE_RIGHT = re.compile(r"([\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefe][^,;:()]*)(?=[,;:()])")
 """A name written from right to left, up to where a list or a sentence goes on."""
+STAYS = "\u00a0"
+"""A space at which no line is broken."""
 LEFT_TO_RIGHT = "\u200e"
 """Keeps what follows such a name on its right: the next name, a number in brackets."""
 ACTIVE = {"script", "foreignobject", "iframe", "object", "embed", "image", "a"}
@@ -300,7 +306,10 @@ def _table(table: Table) -> str:
     head = _row(table.head, words, "th", ' scope="col"')
     rows = "".join(f"{_row(row, words, 'td')}\n" for row in table.rows)
     caption = f"<caption>{_text(table.caption)}</caption>" if table.caption else ""
-    taken = min(widths[0], FIRST) + sum(min(width, LONG) for width in widths[1:])
+    rest = zip(widths[1:], words[1:], strict=True)
+    taken = min(widths[0], FIRST) + sum(
+        min(width, BROKEN) if long else width for width, long in rest
+    )
     names = widths[0] > SHORT
     kind = " ".join(["wide"] * (taken > WIDE) + ["names"] * names)
     classes = f' class="{kind}"' if kind else ""
@@ -311,8 +320,13 @@ def _table(table: Table) -> str:
 def _row(cells: Sequence[str], words: Sequence[bool], tag: str, more: str = "") -> str:
     """A row of a table; cells of columns of words are marked."""
     marked = [f' class="words"{more}' if long else more for long in words]
-    pairs = zip(cells, marked, strict=True)
+    pairs = zip(map(_together, cells), marked, strict=True)
     return "<tr>" + "".join(f"<{tag}{mark}>{_text(cell)}</{tag}>" for cell, mark in pairs) + "</tr>"
+
+
+def _together(cell: str) -> str:
+    """A cell whose lines, where it has to be broken, begin with numbers."""
+    return cell.replace(" …", f"{STAYS}…").replace("× ", f"×{STAYS}")
 
 
 def _picture(picture: Picture, counter: _Counter) -> str:

@@ -7,7 +7,7 @@ import math
 from discreet.instance import Instance
 from discreet.sampled import Sampled
 from discreet.scale import Scale
-from discreet.words import counted, listed
+from discreet.words import closed, counted, listed
 
 FEW = 5
 """Past outcomes of an arm below which a plan hardly knows it."""
@@ -22,7 +22,7 @@ def past_words(arms: Instance) -> str | None:
         return None
     means = zip(arms.names, arms.means, strict=True)
     return (
-        f"{listed([f'{name} {_shown(mean, scale)}' for name, mean in means])} on average"
+        f"{listed([f'{closed(name)} {_shown(mean, scale)}' for name, mean in means])} on average"
         f"{past_people(arms)}, range {scale.low:.12g} to {scale.high:.12g}, "
         f"{'more' if scale.direction == 'max' else 'less'} is better"
     )

@@ -34,6 +34,7 @@ from discreet.words import (
     NO_PROOF_WORDS,
     RANGE_WORDS,
     TIGHTEST_WORDS,
+    closed,
     counted,
     hint_words,
     known,
@@ -136,7 +137,7 @@ def _scenario(plan: Plan, name: str, title: str) -> Section:
     rows = [row for row in (*plan.no_privacy, *plan.per_epsilon) if row.scenario == name]
     several = len({row.strategy.name for row in rows}) > 1
     arms = zip(instance.names, instance.means, strict=True)
-    shown = listed([f"{arm} {mean:g}" for arm, mean in arms])
+    shown = listed([f"{closed(arm)} {mean:g}" for arm, mean in arms])
     rates = f"{mean_words(instance.outcomes).capitalize()}: {shown}{past_people(instance)}"
     facts = [past_words(instance) or rates, *past_notes(instance)]
     described = "arms" in name and past_words(instance) is None

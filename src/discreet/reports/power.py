@@ -42,7 +42,7 @@ def _picture(plan: Plan, curves: list[Curve], planned: float) -> Picture:
     """Of several strategies the first one, and no privacy."""
     first = plan.per_epsilon[0].strategy.name
     shown = [one for one in curves if one[0] == "none" or one[1] == first][:MOST_LINES]
-    several = len({strategy for _, strategy, _ in shown}) > 1
+    several = len({strategy for _, strategy, _ in curves}) > 1
     lines = [_line(one, several) for one in shown]
     people = plan.power[0].people
     return Picture(

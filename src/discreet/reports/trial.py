@@ -34,6 +34,7 @@ from discreet.reports.page import (
     Heading,
     Part,
     Picture,
+    Pictures,
     Quote,
     Section,
     Table,
@@ -182,7 +183,8 @@ def _result(said: dict[str, Any], course: Course, compared: Compared | None) -> 
     drawn = trial_drawings(path, said)
     if "means" not in drawn:
         parts.append(Text("No mean was released that could be drawn: see above."))
-    return [*parts, *([standing] if standing else []), *drawn.values()]
+    pictures = [*([standing] if standing else []), *drawn.values()]
+    return [*parts, *([Pictures(pictures)] if pictures else [])]
 
 
 def _found(status: dict[str, Any]) -> list[str]:

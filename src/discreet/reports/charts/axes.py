@@ -1,6 +1,7 @@
 """How axes look: their frame, scale and ticks."""
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from discreet.words import short
@@ -11,8 +12,12 @@ if TYPE_CHECKING:
 
 FAR = 30.0
 """Times the least from which on numbers of people are drawn on a logarithmic axis."""
-NEAR, NEARER = (1.0, 2.0, 5.0), (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0)
-"""Ticks of a logarithmic axis that spans little, and very little."""
+NEAR = (
+    (1.0, 2.0, 5.0),
+    (1.0, 1.5, 2.0, 3.0, 5.0, 7.0),
+    (1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0),
+)
+"""Ticks of a logarithmic axis that spans little: as few as its scale can be read by."""
 FEWEST = 3
 """Ticks from which the scale of an axis can be read."""
 LOGARITHMIC = ", logarithmic"
@@ -62,10 +67,10 @@ def people_axis(axes: "Axes") -> None:
     few_ticks(axes.xaxis, low, high)
 
 
-def _ticks(low: float, high: float) -> list[float]:
-    """Ticks at 1, 2, 5 around what an axis spans."""
+def _count(steps: Sequence[float], low: float, high: float) -> int:
+    """How many ticks at such steps are on an axis."""
     tens = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    return [step * 10.0**ten for ten in tens for step in NEAR]
+    return sum(low <= step * 10.0**ten <= high for ten in tens for step in steps)
 
 
 def few_ticks(axis: "Axis", low: float, high: float) -> None:
@@ -76,8 +81,7 @@ def few_ticks(axis: "Axis", low: float, high: float) -> None:
 
     short_numbers(axis)
     near = high < 300 * low
-    steps = NEAR if near else (1.0,)
-    if near and sum(low <= tick <= high for tick in _ticks(low, high)) < FEWEST:
-        steps = NEARER
+    enough = (steps for steps in NEAR if _count(steps, low, high) >= FEWEST)
+    steps = next(enough, NEAR[-1]) if near else (1.0,)
     axis.set_major_locator(LogLocator(subs=steps, numticks=20 if near else 7))
     axis.set_minor_locator(NullLocator())

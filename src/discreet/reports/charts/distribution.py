@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+NONE_DONE = "no run is done"
+"""In place of a line."""
+
+
 @dataclass(frozen=True, eq=False)
 class Distribution:
     """For each of some simulations the samples of the runs that stopped, in order, and
@@ -69,6 +73,8 @@ def draw_distribution(data: Distribution, title: str = "") -> "Figure":
     for line, samples in enumerate(data.samples):
         if len(samples):
             _draw_line(axes, data, line)
+        else:
+            axes.plot([], [], lw=0, label=f"{data.labels[line]}: {NONE_DONE}")
     people_axis(axes)
     axes.yaxis.set_major_formatter(lambda y, _: f"{100 * y:.0f} %")
     axes.set(xlabel=f"people (samples){LOGARITHMIC}", ylabel="trials that have ended")

@@ -63,7 +63,7 @@ def draw_ends(rows: Sequence[EndRow], start: date | None = None, title: str = ""
         face = "white" if row.continuous else BLACK
         axes.plot([mean], [place], ls="", marker="o", mfc=face, mec=BLACK, ms=6)
         if math.isfinite(mean):
-            side = "left" if row.mean < 0.15 * longest else "center"
+            side = "left" if row.mean < 0.2 * longest else "center"
             axes.annotate(
                 _words(row.mean, unit, begin),
                 (mean, place),

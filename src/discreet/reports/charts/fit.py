@@ -6,8 +6,8 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-LRM = "\u200e"
-"""After a name written from right to left: what follows stays on its right."""
+from discreet.words import LRM, from_right
+
 TURNED, BACK = "\u202b", "\u202c"
 """Around words that are read from right to left, up to their last sign."""
 
@@ -53,10 +53,10 @@ def fold(words: str, width: float, size: float) -> str:
     return "\n".join(lines).lstrip("\n")
 
 
-def from_right(words: str) -> bool:
+def starts_right(words: str) -> bool:
     """Whether words are written from right to left, which their first letter tells."""
-    kinds = map(unicodedata.bidirectional, words)
-    return next((kind != "L" for kind in kinds if kind in ("L", "R", "AL")), False)
+    letters = (sign for sign in words if unicodedata.bidirectional(sign) in ("L", "R", "AL"))
+    return from_right(next(letters, " "))
 
 
 def turned(name: str, lines: Sequence[str]) -> list[str]:
@@ -64,9 +64,9 @@ def turned(name: str, lines: Sequence[str]) -> list[str]:
     that is written from right to left (three dots, a bracket) stands on its left, and
     what follows the name on its right.
     """
-    if from_right(name):
+    if starts_right(name):
         return [f"{LRM}{TURNED}{line}{BACK}{LRM}" for line in lines]
-    mixed = any(unicodedata.bidirectional(sign) in ("R", "AL") for sign in name)
+    mixed = any(map(from_right, name))
     return [*lines[:-1], lines[-1] + LRM] if mixed else [*lines]
 
 

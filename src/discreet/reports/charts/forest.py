@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from discreet.reports.arms import left_out_words, short_names
 from discreet.reports.charts.axes import open_frame
-from discreet.reports.charts.fit import fold, from_right, turned
+from discreet.reports.charts.fit import fold, starts_right, turned
 from discreet.reports.charts.style import (
     BLACK,
     GREY,
@@ -82,7 +82,7 @@ def draw_forest(data: Forest) -> "Figure":
 
 def _unit(data: Forest) -> str:
     """What the axis is; a name written from right to left has lines of its own."""
-    if not from_right(data.other):
+    if not starts_right(data.other):
         return fold(f"{data.unit} {data.other}", UNIT, TYPE)
     name = turned(data.other, fold(data.other, UNIT, TYPE).split("\n"))
     return "\n".join([fold(data.unit, UNIT, TYPE), *name])

@@ -5,9 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from discreet.reports.charts.axes import few_ticks, open_frame
+from discreet.reports.charts.axes import LOGARITHMIC, few_ticks, open_frame
+from discreet.reports.charts.fit import fold
 from discreet.reports.charts.style import (
     BLACK,
+    TYPE,
     End,
     arm_look,
     label,
@@ -20,6 +22,10 @@ from discreet.reports.charts.style import (
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+
+UP, ACROSS = 150.0, 180.0
+"""Points of the longest lines beside the axes."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +87,8 @@ def draw_lines(data: Lines) -> "Figure":
     for level in data.levels:
         axes.axhline(level.value, color=BLACK, lw=0.9, zorder=2)
         ends.append(End(label(level.label), level.value, BLACK))
-    axes.set(xlabel=data.across, ylabel=data.up)
+    up = f"{data.up}{LOGARITHMIC if data.log_up else ''}"
+    axes.set(xlabel=fold(data.across, ACROSS, TYPE), ylabel=fold(up, UP, TYPE))
     if data.log_up:
         low, high = axes.get_ylim()
         axes.set_ylim(low, max(high, 2.5 * low))

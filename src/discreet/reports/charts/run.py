@@ -1,6 +1,6 @@
 """The way of one run: what the outside world sees of it."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -148,7 +148,10 @@ def _draw_evidence(axes: "Axes", path: "RunPath", shown: list[int], dense: bool)
         look = arm_look(place)
         line = {"color": look.color, "ls": look.pattern, "marker": "" if dense else look.marker}
         width = 2.2 if arm == path.recommendation else 1.3
-        axes.step(path.samples, path.evidence[:, arm], where="post", **line, lw=width, ms=3)
+        share = path.evidence[:, arm]
+        fresh = np.flatnonzero(np.append(True, np.diff(share) != 0)).tolist()
+        look_of: Any = {**line, "lw": width, "ms": 3, "markevery": fresh}
+        axes.step(path.samples, share, where="post", **look_of)
     axes.axhline(1, color=BLACK, lw=0.9)
     beside = ("axes fraction", "data")
     axes.annotate("threshold", (1.035, 1), xycoords=beside, va="center", annotation_clip=False)

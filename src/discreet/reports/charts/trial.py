@@ -123,7 +123,7 @@ def draw_evidence(data: TrialEvidence) -> "Figure":
     for place, (arm, name) in enumerate(zip(data.shown, names, strict=True)):
         look, y = arm_look(place), data.shares[:, arm]
         axes.step(data.people, y, where="post", color=look.color, ls=look.pattern, lw=1.5)
-        fresh = np.isfinite(y)
+        fresh = np.isfinite(y) & np.append(True, np.diff(y) != 0)
         if 0 < fresh.sum() <= MANY_RELEASES:
             axes.plot(
                 data.people[fresh], y[fresh], ls="", marker=look.marker, ms=4, color=look.color
