@@ -8,7 +8,7 @@ from typing import Any
 
 from discreet.reports.conduct import by_hand, flow_words, past_words
 from discreet.trials.chain import Event
-from discreet.words import counted
+from discreet.words import closed, counted
 
 Said = Mapping[str, Any]
 FEW_ARMS = 12
@@ -124,7 +124,7 @@ def _stopped(says: Said, _: Sequence[str]) -> str:
 
 
 def _assigned(says: Said, arms: Sequence[str]) -> str:
-    site = f" at {says['site']}" if says.get("site") else ""
+    site = f" at {closed(says['site'])}" if says.get("site") else ""
     return f"{_people(says, arms)}{site}{_at(says)}."
 
 
@@ -160,7 +160,7 @@ def _sum(one: Said, says: Said) -> str:
 
 def _arm(arms: Sequence[str], place: Any) -> str:
     known = isinstance(place, int) and 0 <= place < len(arms)
-    return arms[place] if known else "?"
+    return closed(arms[place]) if known else "?"
 
 
 EVENTS: dict[str, Callable[[Said, Sequence[str]], str]] = {
