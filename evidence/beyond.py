@@ -11,12 +11,26 @@ import math
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from discreet import Strategy, adap_tt, benchmarks, bet_se, simulate
+from discreet.reports import charts
+from discreet.reports.charts.axes import open_frame
+from discreet.reports.charts.style import (
+    BLACK,
+    End,
+    arm_look,
+    label_ends,
+    new_figure,
+    styled,
+)
 from evidence.editions import figures
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 HERE = Path(__file__).parent
 DATA, PICTURE = HERE / "beyond.json", HERE.parent / "docs" / "_static" / "beyond.svg"
@@ -33,6 +47,9 @@ WAYS: dict[str, Callable[[float], dict[str, float | None]]] = {
 """Laplace noise; Gaussian noise with the same ε and a γ; Gaussian noise with the ρ that
 every ε-private release has.
 """
+LOOKS = {"gamma": (2, "same ε,\nγ = 10⁻⁶"), "rho": (1, "ρ = ε²/2")}
+"""How each way is drawn, and called."""
+UP = "people, for each one\nwith Laplace noise"
 PRESETS: dict[str, Callable[..., Strategy]] = {"bet-se": bet_se, "adap-tt": adap_tt}
 
 
@@ -147,46 +164,45 @@ def show(data: dict[str, Any]) -> None:
 
 def draw(data: dict[str, Any], picture: Path = PICTURE) -> None:
     """People for each one that Laplace noise takes, against ε and against δ."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
+    picture.write_bytes(charts.render(_two_panels(data), picture.suffix[1:]))
 
-    mpl.rcParams.update({"svg.fonttype": "path", "svg.hashsalt": "discreet", "font.size": 10})
-    figure = Figure(figsize=(9.2, 4.4), layout="constrained")
-    left, right = figure.subplots(1, 2, sharey=True)
-    panels: list[tuple[Any, str, str, tuple[float, ...]]] = [
-        (left, "epsilons", "epsilon", EPSILONS),
-        (right, "deltas", "delta", DELTAS),
-    ]
-    styles = {"gamma": ("#d55e00", "o"), "rho": ("#0072b2", "D")}
-    for axes, part, key, levels in panels:
-        axes.axhline(1.0, color="#000000", lw=1.0)
-        for way, (color, marker) in styles.items():
-            found = [ratios(data, way, part=part, strategy="bet-se", **{key: at}) for at in levels]
-            axes.fill_between(
-                levels,
-                [min(one) for one in found],
-                [max(one) for one in found],
-                color=color,
-                alpha=0.15,
-                lw=0,
-            )
-            axes.plot(levels, [middle(one) for one in found], color=color, marker=marker, lw=2)
-        axes.set(xscale="log", yscale="log", ylim=(0.2, 4))
-        axes.set_yticks([0.25, 0.5, 1, 2, 4], ["¼", "½", "1", "2", "4"])
-        axes.minorticks_off()
-        axes.spines[["top", "right"]].set_visible(False)
-    words = {"gamma": "same ε, γ = 10⁻⁶", "rho": "ρ = ε²/2"}
-    for way, at in (("gamma", 0.05), ("rho", 0.05)):
-        height = middle(ratios(data, way, part="epsilons", strategy="bet-se", epsilon=at))
-        up = 1.24 if way == "gamma" else 0.74
-        left.annotate(words[way], (at, height * up), color=styles[way][0], ha="center")
-    left.annotate("Laplace noise", (0.001, 1.03), va="bottom")
-    left.set(xlabel="ε (δ = 0.01)", ylabel="people, for each one with Laplace noise")
-    left.set_xticks([0.001, 0.01, 0.1, 1, 10, 100], ["0.001", "0.01", "0.1", "1", "10", "100"])
-    right.set(xlabel=f"δ, the error rate (ε = {DELTA_EPSILON:g})")
-    right.invert_xaxis()
-    right.set_xticks([1e-2, 1e-16, 1e-32, 1e-64], ["10⁻²", "10⁻¹⁶", "10⁻³²", "10⁻⁶⁴"])
-    figure.savefig(picture, metadata={"Date": None} if picture.suffix == ".svg" else None)
+
+@styled
+def _two_panels(data: dict[str, Any]) -> "Figure":
+    figure = new_figure(5.6)
+    upper, lower = figure.subplots(2, 1)
+    upper.set(xlabel=f"ε, logarithmic (δ = {DELTA:g})", ylabel=UP)
+    upper_ends = _draw_ways(upper, data, "epsilons", "epsilon", EPSILONS)
+    upper.set_xticks([0.001, 0.01, 0.1, 1, 10, 100], ["0.001", "0.01", "0.1", "1", "10", "100"])
+    across = f"δ, the error rate, logarithmic (ε = {DELTA_EPSILON:g})"
+    lower.set(xlabel=across, ylabel=UP)
+    lower_ends = _draw_ways(lower, data, "deltas", "delta", DELTAS)
+    lower.invert_xaxis()
+    lower.set_xticks([1e-2, 1e-16, 1e-32, 1e-64], ["10⁻²", "10⁻¹⁶", "10⁻³²", "10⁻⁶⁴"])
+    for axes, ends in ((upper, upper_ends), (lower, lower_ends)):
+        label_ends(axes, ends, True)
+    return figure
+
+
+def _draw_ways(
+    axes: "Axes", data: dict[str, Any], part: str, key: str, levels: tuple[float, ...]
+) -> list[End]:
+    """Both kinds of Gaussian noise, and where their lines end."""
+    axes.axhline(1.0, color=BLACK, lw=0.9)
+    ends = [End("Laplace noise", 1.0, BLACK)]
+    for way, (place, words) in LOOKS.items():
+        look = arm_look(place)
+        found = [ratios(data, way, part=part, strategy="bet-se", **{key: at}) for at in levels]
+        bands = [min(one) for one in found], [max(one) for one in found]
+        axes.fill_between(levels, *bands, color=look.color, alpha=0.15, lw=0)
+        middles = [middle(one) for one in found]
+        axes.plot(levels, middles, color=look.color, marker=look.marker, ms=4.5, lw=1.7)
+        ends.append(End(words, middles[-1], look.color))
+    axes.set(xscale="log", yscale="log", ylim=(0.2, 4))
+    axes.set_yticks([0.25, 0.5, 1, 2, 4], ["¼", "½", "1", "2", "4"])
+    axes.minorticks_off()
+    open_frame(axes)
+    return ends
 
 
 def main() -> None:

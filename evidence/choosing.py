@@ -19,6 +19,8 @@ import numpy as np
 
 from discreet import benchmarks, bounds
 from discreet.instance import Bernoulli
+from discreet.reports import charts
+from discreet.reports.charts.style import GREY, TYPE
 from discreet.simulation.engine import simulate
 from discreet.strategies.presets import (
     adap_tt,
@@ -270,59 +272,26 @@ def ratio_of(cell: dict[str, Any], other: str) -> str:
 
 
 def draw(data: dict[str, Any], name: str = "mu2", picture: Path = PICTURE) -> None:
-    """Samples against ε for all strategies on one instance; lines differ in pattern and
-    are labelled where they end.
+    """Samples against ε for all strategies on one instance: medians of those whose runs
+    may not stop, means of the others.
     """
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
-    mpl.rcParams.update({"svg.fonttype": "path", "svg.hashsalt": "discreet", "font.size": 10})
     cells = [c for c in data["cells"] if c["instance"] == name]
     free = next(c for c in data["none"] if c["instance"] == name)
-    x = [c["epsilon"] for c in cells]
-    lines: list[tuple[str, list[float], dict[str, Any]]] = [
-        (
-            "AdaP-TT",
-            [c["adap-tt"]["median"] or math.nan for c in cells],
-            {"ls": (0, (1, 1.5)), "marker": "s"},
-        ),
-        (
-            "AdaP-TT*",
-            [c["adap-tt-star"]["median"] or math.nan for c in cells],
-            {"ls": (0, (5, 2)), "marker": "D"},
-        ),
-        ("DP-SE", [c["dp-se"]["mean"] for c in cells], {"ls": (0, (6, 2, 1, 2)), "marker": "^"}),
-        ("TTUCB (no privacy)", [free["ttucb"]["mean"]] * len(x), {"ls": (0, (1, 3))}),
-        (
-            "bet-se",
-            [c["bet-se"]["mean"] for c in cells],
-            {"lw": 2.8, "marker": "o", "color": "black"},
-        ),
-        ("lower bound", [c["lower_bound"] for c in cells], {"lw": 1.0, "color": "black"}),
+    x = tuple(c["epsilon"] for c in cells)
+    lines: list[tuple[str, str, list[float]]] = [
+        ("adap-tt", "AdaP-TT", [c["adap-tt"]["median"] or math.nan for c in cells]),
+        ("adap-tt-star", "AdaP-TT*", [c["adap-tt-star"]["median"] or math.nan for c in cells]),
+        ("dp-se", "DP-SE", [c["dp-se"]["mean"] for c in cells]),
+        ("ttucb", "TTUCB (no privacy)", [free["ttucb"]["mean"]] * len(x)),
+        ("bet-se", "bet-se", [c["bet-se"]["mean"] for c in cells]),
     ]
-    figure = Figure(figsize=(7.2, 4.6), layout="constrained")
-    axes = figure.add_subplot()
-    for label, values, style in lines:
-        axes.plot(x, values, **{"lw": 1.4, "ms": 4.5, "color": "0.35", **style})
-        axes.annotate(
-            label,
-            (x[-1], values[-1]),
-            xytext=(8, 0),
-            textcoords="offset points",
-            va="center",
-            weight="bold" if label == "bet-se" else "normal",
-        )
-    axes.fill_between(x, [c["lower_bound"] for c in cells], 1.0, color="0.9", lw=0)
-    axes.text(1.5e-3, 8e3, "impossible", color="0.3")
-    axes.set(xscale="log", yscale="log", xlim=(7e-4, 1.5e5), ylim=(3e3, 1e8))
-    axes.set_xticks(
-        [1e-3, 1e-2, 1e-1, 1, 10, 100, 1000], ["0.001", "0.01", "0.1", "1", "10", "100", "1000"]
-    )
-    axes.set(xlabel="ε (stronger privacy to the left)", ylabel="people needed")
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.spines["bottom"].set_bounds(x[0], x[-1])
-    axes.minorticks_off()
-    figure.savefig(picture, metadata={"Date": None} if picture.suffix == ".svg" else None)
+    bare = (math.nan,) * len(x), (math.nan,) * len(x), (0.0,) * len(x)
+    curves = tuple(charts.Curve(key, words, x, tuple(y), *bare) for key, words, y in lines)
+    bound = tuple((c["epsilon"], c["lower_bound"]) for c in cells)
+    shown = charts.EpsilonData("", "mean or median", curves, bound, None)
+    figure = charts.draw_samples_by_epsilon(shown, limits=(3e3, 1e8))
+    figure.axes[0].text(1.3e-3, 3.7e3, "impossible", color=GREY, fontsize=TYPE)
+    picture.write_bytes(charts.render(figure, picture.suffix[1:]))
 
 
 def main() -> None:

@@ -11,13 +11,27 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import NormalDist
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from discreet import Bernoulli, Beta, Discrete, Sampled, bet_se, simulate, theory
 from discreet.instance import Instance
+from discreet.reports import charts
+from discreet.reports.charts.axes import open_frame
+from discreet.reports.charts.style import (
+    DASH,
+    End,
+    arm_look,
+    label,
+    label_ends,
+    new_figure,
+    styled,
+)
 from evidence.editions import figures
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 HERE = Path(__file__).parent
 DATA, PICTURE = HERE / "numbers.json", HERE.parent / "docs" / "_static" / "numbers.svg"
@@ -29,6 +43,8 @@ RANGE_EPSILONS = (0.1, 1.0, 5.0)
 SPREADS = (0.0125, 0.025, 0.05, 0.1, 0.2, 0.3, 0.4)
 SPREAD_EPSILONS = (0.1, 1.0, None)
 WAYS = ("yes-no", "numbers")
+LOOKS: Any = (("yes-no", "bits", DASH, 1.0), ("numbers", "numbers", "-", 1.8))
+"""Each way: its words, and its line."""
 TARGETS: dict[str, tuple[float, ...]] = {
     "beta2": (5222, 1339, 930, 464, 397),
     "beta4": (17181, 4132, 2798, 1372, 1126),
@@ -271,35 +287,31 @@ def against(data: dict[str, Any]) -> list[tuple[float, str, float | None]]:
 
 def draw(data: dict[str, Any], picture: Path = PICTURE) -> None:
     """People against the standard deviation of outcomes, both ways, for three ε."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
+    picture.write_bytes(charts.render(_both_ways(data), picture.suffix[1:]))
 
-    mpl.rcParams.update({"svg.fonttype": "path", "svg.hashsalt": "discreet", "font.size": 10})
-    figure = Figure(figsize=(7.2, 4.6), layout="constrained")
+
+@styled
+def _both_ways(data: dict[str, Any]) -> "Figure":
+    figure = new_figure(3.6)
     axes = figure.add_subplot()
-    styles = {0.1: ("#000000", "o"), 1.0: ("#0072b2", "D"), None: ("#d55e00", "s")}
-    for epsilon, (color, marker) in styles.items():
-        cells = cells_of(data, "spreads", epsilon=epsilon)
-        for way, line in (("yes-no", (0, (4, 2))), ("numbers", "-")):
-            means = [cell[way]["mean"] for cell in cells]
-            look: Any = {"ls": line, "lw": 1.2 if way == "yes-no" else 2.2, "ms": 4.5}
-            look["zorder"] = 2 if way == "yes-no" else 3
-            axes.plot(SPREADS, means, color=color, marker=marker, **look)
+    ends = list[End]()
+    for place, epsilon in enumerate(SPREAD_EPSILONS):
+        look = arm_look(place)
         name = "no privacy" if epsilon is None else f"ε = {epsilon:g}"
-        for place, way, words in ((0, "numbers", "numbers"), (-1, "yes-no", "bits")):
-            spot = (SPREADS[place], cells[place][way]["mean"])
-            up = 5 if place and epsilon == 1 else -5 if place and epsilon is None else 0
-            room: Any = {"xytext": (8 if place else -8, up), "textcoords": "offset points"}
-            side: Any = "right" if place == 0 else "left"
-            axes.annotate(f"{name}, {words}", spot, va="center", ha=side, color=color, **room)
-    axes.set(xscale="log", yscale="log", xlim=(0.0023, 1.5))
-    axes.set_xticks(SPREADS, ["0.0125", "0.025", "0.05", "0.1", "0.2", "", "0.4"])
-    axes.set_yticks([300, 1000, 3000, 10000], ["300", "1 000", "3 000", "10 000"])
-    axes.set(xlabel="standard deviation of the outcomes", ylabel="people needed")
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.spines["bottom"].set_bounds(SPREADS[0], SPREADS[-1])
+        cells = cells_of(data, "spreads", epsilon=epsilon)
+        for way, words, line, width in LOOKS:
+            means = [cell[way]["mean"] for cell in cells]
+            drawn: Any = {"color": look.color, "marker": look.marker, "ms": 4, "ls": line}
+            axes.plot(SPREADS, means, lw=width, **drawn)
+            ends.append(End(label(f"{name}, {words}"), means[-1], look.color))
+    axes.set(xscale="log", yscale="log", ylabel="people needed, logarithmic")
+    axes.set_xlabel("standard deviation of the outcomes,\nlogarithmic")
+    axes.set_xticks(SPREADS, [f"{spread:g}" for spread in SPREADS])
+    axes.set_yticks([300, 1000, 3000, 10000], ["300", "1k", "3k", "10k"])
     axes.minorticks_off()
-    figure.savefig(picture, metadata={"Date": None} if picture.suffix == ".svg" else None)
+    open_frame(axes)
+    label_ends(axes, ends, True)
+    return figure
 
 
 def main() -> None:
