@@ -23,9 +23,11 @@ SMALLEST = """() => Math.min(...[...document.querySelectorAll('body *')]
   .map(e => parseFloat(getComputedStyle(e).fontSize)
     * (e.getScreenCTM ? Math.hypot(e.getScreenCTM().a, e.getScreenCTM().b) : 1)))"""
 """The smallest type of a page as it is shown, in px."""
-CUT = """() => [...document.querySelectorAll('figure, tr')]
+CUT = """() => [...document.querySelectorAll('figure, tr, section > p')]
   .filter(e => getComputedStyle(e).breakInside !== 'avoid' || e.offsetHeight > 900).length"""
-"""Pictures and rows that a page break may cut, or that no page of paper can hold."""
+"""Pictures, rows and paragraphs that a page break may cut, or that no page of paper can
+hold.
+"""
 
 
 @pytest.fixture(scope="module")

@@ -51,7 +51,7 @@ table{font-size:.75rem}th,td{padding:.18rem;white-space:normal}
 th.words,td.words{min-width:5rem}table.names td:first-child{min-width:4.5rem;max-width:30vw}}
 footer{margin-top:3rem;color:var(--soft);font-size:.85rem}
 @media print{body{font-size:10pt;max-width:none;padding:0}
-figure,tr,h3,dt,li,caption,blockquote,.flow,.facts div{break-inside:avoid}
+figure,tr,h3,p,dt,li,caption,blockquote,.flow,.facts div{break-inside:avoid}
 h2,h3,h2+p,caption,thead{break-after:avoid}
 .figures{grid-template-columns:1fr 1fr}figure{margin:.5rem 0 .6rem}
 .scroll{overflow:visible}nav{display:none}
