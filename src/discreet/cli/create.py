@@ -88,8 +88,8 @@ def field_options(command: Any) -> Any:
             default="anonymous",
             show_default=True,
             help="What happens if somebody comes again: they get the same assignment (sticky), "
-            "are refused (refuse), or go unnoticed unless they are named, since nobody has to say "
-            "who comes (anonymous).",
+            "are refused (refuse), or are refused only if they are named, which nobody has to be "
+            "(anonymous).",
         ),
         click.option(
             "--blinding",
@@ -102,8 +102,8 @@ def field_options(command: Any) -> Any:
             "--enrolment",
             default="waiting",
             show_default=True,
-            help="While a full round waits for its outcomes, waiting enrols nobody and continuous "
-            "goes on enrolling (bet-se with a --deadline).",
+            help="Whether people are enrolled while a full round waits for its outcomes: no "
+            "(waiting), or yes (continuous; for bet-se with a --deadline).",
         ),
     )
 
@@ -146,8 +146,8 @@ def field_options(command: Any) -> Any:
 @click.option(
     "--lease",
     type=Duration(),
-    help="In trials without a --deadline: how long after the assignment an outcome that has not "
-    "come counts as missing.  [default: never]",
+    help="In trials without a --deadline: an outcome that has not come this long after the "
+    "assignment counts as missing.  [default: never]",
 )
 @url_option
 @answer_options

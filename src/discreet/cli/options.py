@@ -249,8 +249,8 @@ def calendar_options(command: Any) -> Any:
         ),
         click.option(
             "--enrolment",
-            help="While a round waits for its outcomes, waiting enrols nobody and continuous goes "
-            "on enrolling (bet-se with a --deadline).  [default: waiting]",
+            help="Whether people are enrolled while a full round waits for its outcomes: no "
+            "(waiting), or yes (continuous; for bet-se with a --deadline).  [default: waiting]",
         ),
         click.option(
             "--release",

@@ -88,8 +88,8 @@ if TYPE_CHECKING:
 @click.option(
     "--budget",
     type=int,
-    help="How many people you can enrol: the smallest ε (the strongest privacy) is found at which "
-    "that is enough, with the --probability that you want.",
+    help="How many people you can enrol. The plan then also shows the smallest ε (the strongest "
+    "privacy) at which they are enough, with the --probability that you want.",
 )
 @click.option(
     "--probability",
