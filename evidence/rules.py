@@ -78,7 +78,8 @@ def wrong(data: dict[str, Any]) -> tuple[int, int]:
 def shown(figure: dict[str, Any], runs: int) -> str:
     """Thousands of samples, and the share of runs that hit the cap."""
     left = f" ({figure['unstopped'] / runs:.0%} unstopped)" if figure["unstopped"] else ""
-    return f"{figure['mean'] / 1000:.3g}{left}"
+    thousands = float(f"{figure['mean'] / 1000:.3g}")
+    return f"{thousands:g}{left}"
 
 
 def table(data: dict[str, Any], way: str) -> list[str]:
