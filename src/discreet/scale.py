@@ -182,3 +182,13 @@ def _round_step(most: float) -> float:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, numbers.Real) and not isinstance(value, bool)
+
+
+def is_yes_no(low: float, high: float, outcomes: str | None) -> bool:
+    """Whether outcomes of this range and kind are entered as yes or no."""
+    return (low, high) == (Scale().low, Scale().high) and outcomes != NUMBERS
+
+
+def yes_no_words(direction: str) -> str:
+    """Which outcomes there are then, and which are better."""
+    return f"yes or no (1 or 0), {'yes' if direction == 'max' else 'no'} is better"

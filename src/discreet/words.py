@@ -103,6 +103,16 @@ TIGHTEST_WORDS = (
 """What is said where there is such a row."""
 
 
+def range_cut_words(most: int | None) -> str:
+    """What is said under a table of ranges where a maximum ends trials."""
+    if most is None:
+        return ""
+    return (
+        f" Trials end at {most:,} people at the latest, so the ranges differ by less than they "
+        "would without a maximum."
+    )
+
+
 def range_heading(epsilon: float | None) -> str:
     """The title of a table of ranges."""
     private = "without privacy" if epsilon is None else f"at ε = {epsilon:g}"

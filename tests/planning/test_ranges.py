@@ -104,6 +104,10 @@ def test_a_plan_with_ranges() -> None:
     html = plan_page(found)
     assert "What the range of outcomes costs, at ε = 1" in html
     assert "0 to 200 (twice as wide)" in html
+    assert "without a maximum" not in html
+    assert "differ by less than they would without a maximum" in plan_page(
+        replace(found, max_people=60)
+    )
     rows = found.to_dict()["ranges"]
     assert [row["name"] for row in rows] == ["given", "twice as wide", "tightest round one"]
     assert rows[0]["samples"]["mean"] == found.ranges[0].samples.mean

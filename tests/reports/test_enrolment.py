@@ -39,3 +39,17 @@ def test_many_calls_and_sites_make_a_small_picture() -> None:
     drawn = charts.render(draw_enrolment(found))
     assert b"all (5,000)" in drawn
     assert b"time (UTC)" in drawn
+
+
+def test_beside_a_time_axis_stands_a_day_and_no_hour() -> None:
+    """An hour there looks like the end of the axis."""
+    noon = 1_795_000_000.0
+    for seconds in (90.0, 600.0, 7200.0):
+        found = enrolment([Arrival(noon, "a", 2), Arrival(noon + seconds, "a", 3)])
+        assert found is not None
+        figure = draw_enrolment(found)
+        figure.canvas.draw()
+        axes = figure.axes[-1]
+        assert axes.xaxis.get_offset_text().get_text() == "2026-11-18"
+        times = [label.get_text() for label in axes.get_xticklabels()]
+        assert all(":" in time for time in times), times

@@ -199,7 +199,7 @@ def test_how_many_are_missing_is_not_in_it(tmp_path: Path, monkeypatch: pytest.M
         trial = played(folder, 40, told)
         flow = section(trial_page(trial.transcript()), "Flow of people")
         pages.append(flow)
-        assert "How many outcomes are missing is not public" in flow
+        assert "How many outcomes were declared missing is not public" in flow
         assert "not looked at yet: " in text(flow)
     assert pages[0] == pages[1]
 

@@ -226,6 +226,17 @@ def test_what_is_waited_for_is_said(home: Home, base: str) -> None:
     assert "Enrol the next person" not in over
 
 
+def test_at_the_maximum_nobody_is_kept_waiting_for_a_place(home: Home, base: str) -> None:
+    trial = start(home, max_people=2)
+    desk = staff(home, base)
+    before = desk.get(DESK).text
+    trial.ask(2)
+    for page in (desk.get(DESK).text, desk.send(f"{DESK}/enrol", before).text):
+        assert "The maximum of 2 people is reached: nobody else can be enrolled." in page
+        assert "Enrol the next person" not in page
+        assert "must come in before" not in page
+
+
 def test_the_table_says_since_when_and_until_when(home: Home, base: str) -> None:
     start(home, deadline=3 * 86400.0)
     desk = staff(home, base)

@@ -280,11 +280,19 @@ def test_files(tmp_path: Path) -> None:
             verify_transcript(odd)
 
 
+def test_a_page_says_what_of_it_the_record_does_not(tmp_path: Path) -> None:
+    trial = Trial.create(f"sqlite:///{tmp_path}/t.db", "dose", ARMS, bet_se(0.1, 1.0), 500)
+    trial.ask(3)
+    page = trial_page(trial.transcript())
+    assert "except how many outcomes are not in, of which the record says nothing." in page
+    assert "yes or no (1 or 0), yes is better" in page
+
+
 def test_a_page_says_at_the_top_whether_it_is_verified(tmp_path: Path) -> None:
     transcript = published(tmp_path, *CASES["conclusive"])
     page = trial_page(transcript)
     assert "NOT VERIFIED" not in page
-    assert "all of the above follows from the record" in page
+    assert "all of the above follows from the record." in page
     path = tmp_path / "transcript.json"
     path.write_text(json.dumps(transcript))
     assert trial_page(path) == page

@@ -76,7 +76,8 @@ class Arms:
         if arm is None or outcome is None:
             raise InvalidInputError(
                 "--data needs the names of two columns: --arm, with the arm of each person, and "
-                "--outcome"
+                "--outcome. Each line of the file is one outcome: turn a table that has a column "
+                "for each arm into such lines first"
             )
         return read_outcomes(str(self.file), arm, outcome)
 

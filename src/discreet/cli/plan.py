@@ -1,6 +1,7 @@
 """`discreet plan`."""
 
 from dataclasses import replace
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -22,11 +23,26 @@ from discreet.cli.reports import check_report, pdf_option, write_report
 from discreet.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from discreet.instance import Instance
     from discreet.planning.plan import Plan
     from discreet.planning.scenarios import GapScenarios
+
+
+class Day(click.ParamType[date]):
+    """A day, such as 2027-03-01."""
+
+    name = "DAY"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> date:
+        """The day."""
+        try:
+            return date.fromisoformat(str(value))
+        except ValueError:
+            self.fail(
+                f"{value!r} is not a day: write year, month and day, such as 2027-03-01.",
+                param,
+                ctx,
+            )
 
 
 @click.command()
@@ -76,7 +92,7 @@ if TYPE_CHECKING:
 @calendar_options
 @click.option(
     "--start",
-    type=click.DateTime(["%Y-%m-%d"]),
+    type=Day(),
     help="The first day of enrolment, such as 2027-03-01; with it and --accrual, the day on which "
     "the trial ends is shown.",
 )
@@ -117,7 +133,7 @@ def plan(
     base: float | None,
     epsilon: tuple[float, ...],
     strategies: str | None,
-    start: "datetime | None",
+    start: date | None,
     html: str | None,
     pdf: str | None,
     as_json: bool,
@@ -134,7 +150,7 @@ def plan(
         scenarios = read_arms(known, " or as --arms 5 --gap 0.1 --base 0.5")
     else:
         scenarios = _read_gap(arms, gap, base, known)
-    options |= take_calendar(options) | {"start": start and start.date()}
+    options |= take_calendar(options) | {"start": start}
     chosen = None if strategies is None else [name.strip() for name in strategies.split(",")]
     check_report(html, pdf)
     with quiet_warnings(), simulation_bar("simulating trials") as bar:

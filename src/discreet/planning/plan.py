@@ -359,7 +359,8 @@ def _check_start(start: object, calendar: Calendar | None) -> None:
         )
     if calendar is None:
         raise InvalidInputError(
-            "start is the first day of enrolment: say also accrual, the people who come in a day"
+            "start is the first day of enrolment: say also accrual, the people who come in a day "
+            "(on the command line --accrual 40/month, for instance)"
         )
 
 

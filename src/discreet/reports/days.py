@@ -61,7 +61,7 @@ def calendar_words(plan: Plan) -> str:
     if calendar is None:
         return ""
     last = "" if calendar.last is None else f" (those after {calendar.last:g} count as the worst)"
-    month = f"{calendar.accrual * MONTH:,.3g} a month"
+    month = f"{calendar.accrual * MONTH:,.4g} a month"
     coming = counted(f"{calendar.accrual:.3g}", "person comes", "people come")
     begin = "" if plan.start is None else f"Enrolment begins on {day_words(plan.start)}. "
     words = f"{begin}{coming} a day ({month}); outcomes are told after {calendar.delay.words}{last}"
@@ -77,6 +77,11 @@ def calendar_words(plan: Plan) -> str:
     )
     if any(way.enrolment == "continuous" for way in plan.ways):
         words += " 'Continuous': everybody who comes is assigned."
+    else:
+        words += (
+            " With continuous enrolment, which bet-se offers where outcomes have a deadline, "
+            "nobody is turned away, and the trial may end sooner."
+        )
     return (
         f"{words} 'In flight': people who are assigned, but whose outcomes are not released, "
         "when the trial ends."

@@ -20,8 +20,8 @@ NOT_RECORDED = (
     "from your own list."
 )
 MISSING_FAILURE = (
-    "How many outcomes are missing is not public: that an outcome is missing may itself be the "
-    "outcome. A missing one counts as the worst, and is among those looked at."
+    "How many outcomes were declared missing is not public: that an outcome is missing may itself "
+    "be the outcome. A missing one counts as the worst, and is among those looked at."
 )
 AS_ASSIGNED = "Everybody counts on the arm they were assigned to, whatever was done later."
 LEFT = {

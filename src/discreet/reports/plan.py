@@ -44,6 +44,7 @@ from discreet.words import (
     outcomes_words,
     people,
     price,
+    range_cut_words,
     range_heading,
     range_name,
     reason_words,
@@ -224,7 +225,7 @@ def _ranges(plan: Plan) -> Section:
     ]
     head = ["range", "mean", "median", "10 … 90 %", "right", "times the given one"]
     runs = counted(plan.ranges[0].runs, "simulated trial")
-    caption = f"People a trial takes; {runs} in each row."
+    caption = f"People a trial takes; {runs} in each row.{range_cut_words(plan.max_people)}"
     title = range_heading(plan.ranges[0].strategy.epsilon)
     tightest = f"{TIGHTEST_WORDS}. " if TIGHTEST in {row.name for row in plan.ranges} else ""
     return Section(title, [Text(f"{tightest}{RANGE_WORDS}."), Table(head, rows, caption)])

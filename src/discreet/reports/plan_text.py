@@ -42,6 +42,7 @@ from discreet.words import (
     outcomes_words,
     people,
     price,
+    range_cut_words,
     range_heading,
     range_name,
     reason_words,
@@ -180,7 +181,7 @@ def _show_ranges(found: Plan) -> None:
     show_grid(["range", "mean", "10 … 90 %", "right", "times"], rows, title, left=["range"])
     tightest = f"{TIGHTEST_WORDS}. " if TIGHTEST in {row.name for row in found.ranges} else ""
     runs = counted(found.ranges[0].runs, "simulated trial")
-    say(f"{runs} in each row. {tightest}{RANGE_WORDS}.")
+    say(f"{runs} in each row.{range_cut_words(found.max_people)} {tightest}{RANGE_WORDS}.")
 
 
 def _show_rows(found: Plan, rows: list[PlanRow], several: bool) -> set[str]:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from discreet.reports.conduct import duration_words
+from discreet.scale import is_yes_no, yes_no_words
 from discreet.strategies.parts import BLOCKS, COINS, ORDER, SHUFFLED
 from discreet.strategies.strategy import Strategy
 from discreet.trials.protocol import BLINDING, CLOCK, COMPLETE, MISSING, PEOPLE
@@ -53,6 +54,9 @@ def protocol_facts(said: Said) -> list[tuple[str, str]]:
 
 
 def _outcomes(protocol: Said) -> str:
+    outcomes = Strategy.from_dict(protocol["strategy"]).outcomes
+    if is_yes_no(protocol["low"], protocol["high"], outcomes):
+        return yes_no_words(protocol["direction"])
     better = "more is better" if protocol["direction"] == "max" else "less is better"
     return f"{protocol['low']:g} to {protocol['high']:g}, {better}"
 

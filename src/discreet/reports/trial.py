@@ -388,7 +388,10 @@ def _record(transcript: dict[str, Any], found: Verification, more: bool) -> list
         f"Head: {transcript['status']['head']}",
     ]
     if found.intact:
-        but = ", except what is marked as added" if more else ""
+        beside = ["what is marked as added"] if more else []
+        if transcript["status"]["pending"]:
+            beside.append("how many outcomes are not in, of which the record says nothing")
+        but = f", except {' and '.join(beside)}" if beside else ""
         lines.append(
             f"Checked when this page was made: all of the above follows from the record{but}."
         )

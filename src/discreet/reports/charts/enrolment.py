@@ -144,5 +144,8 @@ def _time_axis(axes: "Axes", data: Enrolment) -> None:
         axes.set_xlim(low - least, high + least)
     locator = AutoDateLocator(minticks=3, maxticks=6)  # type: ignore[no-untyped-call]
     axes.xaxis.set_major_locator(locator)
-    axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
+    told = ConciseDateFormatter(locator)  # type: ignore[no-untyped-call]
+    told.formats[-1] = "%H:%M:%S"
+    told.offset_formats[3:] = ["%Y-%m-%d"] * 3  # a day, never an hour that looks like an end
+    axes.xaxis.set_major_formatter(told)
     axes.set_xlabel("time (UTC)", loc="left")  # on the right is which month or day

@@ -3,8 +3,9 @@
 import time
 from typing import NamedTuple
 
+from discreet import scale
 from discreet.errors import InvalidInputError
-from discreet.scale import CLIP, NUMBERS, Scale
+from discreet.scale import CLIP
 from discreet.service.pages.frame import ENVIRONMENT
 from discreet.service.pages.qr import qr_picture
 from discreet.trials.calls import Caller
@@ -168,15 +169,14 @@ def person_view(face: Face, number: int) -> PersonView:
 
 def is_yes_no(protocol: Protocol) -> bool:
     """Whether an outcome is entered as yes or no."""
-    ends = (protocol.low, protocol.high) == (Scale().low, Scale().high)
-    return ends and protocol.strategy.outcomes != NUMBERS
+    return scale.is_yes_no(protocol.low, protocol.high, protocol.strategy.outcomes)
 
 
 def outcome_words(protocol: Protocol) -> str:
     """Which outcomes there are and which are better, as a desk asks for them."""
     if not is_yes_no(protocol):
         return protocol.outcome_words
-    return f"yes or no (1 or 0), {'yes' if protocol.direction == 'max' else 'no'} is better"
+    return scale.yes_no_words(protocol.direction)
 
 
 def short_code(id: str) -> str:
@@ -221,6 +221,11 @@ def _shut(status: Status, site_closed: bool) -> str:
         return "The trial is over: nobody can be enrolled any more."
     if status.paused:
         return "The trial is paused: nobody is enrolled until an operator resumes it."
+    if status.people >= status.max_people:
+        return (
+            f"The maximum of {counted(status.max_people, 'person', 'people')} is reached: nobody "
+            "else can be enrolled. Outcomes that are not in yet can still be told."
+        )
     return "This site is closed: nobody is enrolled here." if site_closed else ""
 
 
