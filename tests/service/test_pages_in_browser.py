@@ -49,7 +49,7 @@ def test_an_operator_plans_starts_pauses_and_publishes(
     before = plan.locator(".answer li").first.inner_text()
     assert plan.locator("svg").count() >= 2
     page.set_viewport_size({"width": 1200, "height": 800})
-    page.get_by_label("People at most").fill("800")
+    page.get_by_label("Maximum number of people").fill("800")
     plan.get_by_text("Power: at the difference").wait_for(timeout=30_000)
     cut = "all => all.map(e => e.scrollWidth - e.clientWidth)"
     assert set(plan.locator(".scroll").evaluate_all(cut)) == {0}

@@ -315,12 +315,14 @@ class Kept:
 
     # --- what was erased --------------------------------------------------------------
 
-    def _tidy_up(self, row: Row) -> None:
-        """When the trial is opened: do what others left, or say who must."""
+    def _tidy_up(self, row: Row, frames: int) -> None:
+        """When the trial is opened: do what others left, or say who must, to the caller
+        so many frames up.
+        """
         if self._erasing is not None or (self.protocol.erases and not _over(row)):
             rights = self._store.rights()
             if rights.erases and not rights.scrubs:
-                warnings.warn(READABLE, ErasingWarning, stacklevel=4)
+                warnings.warn(READABLE, ErasingWarning, stacklevel=frames)
         self._scrub()
 
     def _scrub(self) -> None:

@@ -153,7 +153,7 @@ class Trial(Kept, Calls):
             mechanisms.ready(protocol.strategy)
         who, home = who_calls(who), Store(url)
         enter(home, protocol, who or home.user)
-        trial = cls._open(home, protocol.name, None, who)
+        trial = cls._open(home, protocol.name, None, who, frames=5)
         if usual and not trial.protocol.dealing:
             protocol = replace(protocol, dealing="")  # begun before it was written down
         if differences := trial.protocol.differences(protocol):
@@ -198,7 +198,9 @@ class Trial(Kept, Calls):
         return cls._open(home, name, head, who)
 
     @classmethod
-    def _open(cls, home: Store, name: str, head: str | None, who: str | None) -> "Trial":
+    def _open(
+        cls, home: Store, name: str, head: str | None, who: str | None, frames: int = 4
+    ) -> "Trial":
         with home.reading(name) as session:
             row = session.look()
             if row is None:
@@ -212,7 +214,7 @@ class Trial(Kept, Calls):
                 check_head(session, Head.parse(head))
             trial._see(Head(row.seq, row.head))
             trial._erasing = row.erasing
-        trial._tidy_up(row)
+        trial._tidy_up(row, frames)
         return trial
 
     def __repr__(self) -> str:
