@@ -73,7 +73,7 @@ def test_people_of_a_day_a_week_or_a_month(accrual: str, a_day: float) -> None:
     [
         (["--accrual", "2/year"], "is not a number of people"),
         (["--accrual", "x/week"], "is not a number of people"),
-        (["--start", "tomorrow"], "does not match the format"),
+        (["--start", "tomorrow"], "is not a day"),
         (["--start", "2027-03-01"], "say also accrual"),
     ],
 )
