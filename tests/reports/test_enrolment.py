@@ -50,6 +50,6 @@ def test_beside_a_time_axis_stands_a_day_and_no_hour() -> None:
         figure = draw_enrolment(found)
         figure.canvas.draw()
         axes = figure.axes[-1]
-        assert axes.xaxis.get_offset_text().get_text() == "2026-11-18"
+        assert axes.xaxis.get_offset_text().get_text() == "2026-Nov-18"
         times = [label.get_text() for label in axes.get_xticklabels()]
         assert all(":" in time for time in times), times

@@ -146,6 +146,6 @@ def _time_axis(axes: "Axes", data: Enrolment) -> None:
     axes.xaxis.set_major_locator(locator)
     told = ConciseDateFormatter(locator)  # type: ignore[no-untyped-call]
     told.formats[-1] = "%H:%M:%S"
-    told.offset_formats[3:] = ["%Y-%m-%d"] * 3  # a day, never an hour that looks like an end
+    told.offset_formats[3:] = ["%Y-%b-%d"] * 3  # a day, never an hour that looks like an end
     axes.xaxis.set_major_formatter(told)
     axes.set_xlabel("time (UTC)", loc="left")  # on the right is which month or day
