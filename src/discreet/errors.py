@@ -14,6 +14,9 @@ method did not reach its tolerance; please report it with the input
 Warnings (UserWarning) say that what was asked for was done, and what to know of it.
 """
 
+import inspect
+import warnings
+
 
 class DiscreetError(Exception):
     """The base class of all our errors: `except DiscreetError` catches everything that
@@ -68,3 +71,11 @@ class ErasingWarning(UserWarning):
 
 class ReadableFileWarning(UserWarning):
     """The file in which trials are kept is open to other users of the machine."""
+
+
+def warn_caller(words: str, kind: type[Warning]) -> None:
+    """Warn at the line that called discreet, however deep in it this is."""
+    frame, level = inspect.currentframe(), 1
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("discreet."):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(words, kind, stacklevel=level)

@@ -184,9 +184,9 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 
-def is_yes_no(low: float, high: float, outcomes: str | None) -> bool:
+def is_yes_no(scale: Scale, outcomes: str | None) -> bool:
     """Whether outcomes of this range and kind are entered as yes or no."""
-    return (low, high) == (Scale().low, Scale().high) and outcomes != NUMBERS
+    return not scale.numbers and outcomes != NUMBERS
 
 
 def yes_no_words(direction: str) -> str:

@@ -2,9 +2,7 @@
 of them; as steps.
 """
 
-import inspect
 import unicodedata
-import warnings
 from typing import Any, NamedTuple
 
 from discreet import errors
@@ -76,16 +74,11 @@ def created(way: Way, settings: dict[str, Any]) -> Steps[tuple[Far, list[Warned]
 
 
 def warn_here(warned: list[Warned]) -> None:
-    """Warn as the library does where a trial is kept: by the same class, and at the
-    line that called the library.
-    """
-    frame, level = inspect.currentframe(), 1
-    while frame is not None and frame.f_globals.get("__name__", "").startswith("discreet."):
-        frame, level = frame.f_back, level + 1
+    """Warn as the library does where a trial is kept, by the same class."""
     for one in warned:
         kind = getattr(errors, one.kind, UserWarning)
         known = isinstance(kind, type) and issubclass(kind, Warning)
-        warnings.warn(one.words, kind if known else UserWarning, stacklevel=level)
+        errors.warn_caller(one.words, kind if known else UserWarning)
 
 
 def listed(way: Way) -> Steps[list[Listed]]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from discreet.reports.conduct import duration_words
-from discreet.scale import is_yes_no, yes_no_words
+from discreet.scale import Scale, is_yes_no, yes_no_words
 from discreet.strategies.parts import BLOCKS, COINS, ORDER, SHUFFLED
 from discreet.strategies.strategy import Strategy
 from discreet.trials.protocol import BLINDING, CLOCK, COMPLETE, MISSING, PEOPLE
@@ -53,9 +53,14 @@ def protocol_facts(said: Said) -> list[tuple[str, str]]:
     ]
 
 
+def scale_of(protocol: Said) -> Scale:
+    """How outcomes become rewards, and back."""
+    return Scale(protocol["low"], protocol["high"], protocol["direction"])
+
+
 def _outcomes(protocol: Said) -> str:
     outcomes = Strategy.from_dict(protocol["strategy"]).outcomes
-    if is_yes_no(protocol["low"], protocol["high"], outcomes):
+    if is_yes_no(scale_of(protocol), outcomes):
         return yes_no_words(protocol["direction"])
     better = "more is better" if protocol["direction"] == "max" else "less is better"
     return f"{protocol['low']:g} to {protocol['high']:g}, {better}"

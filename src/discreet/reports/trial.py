@@ -41,9 +41,8 @@ from discreet.reports.page import (
     Text,
     page,
 )
-from discreet.reports.protocol import protocol_facts
+from discreet.reports.protocol import protocol_facts, scale_of
 from discreet.reports.quotes import quotes
-from discreet.scale import Scale
 from discreet.trials.conduct import RESTORED, RESTORED_WORDS
 from discreet.trials.protocol import CODES
 from discreet.trials.record import BROKEN
@@ -357,7 +356,7 @@ def _promises(transcript: dict[str, Any], course: Course) -> list[str]:
     met = status["conclusive"] or not status["stopped"]
     kept = privacy_sentence(strategy["epsilon"], status["privacy"], strategy["gamma"])
     found = [f"Privacy: {kept}."]
-    rate = correctness_words(status["correctness"], _scale(transcript["protocol"]))
+    rate = correctness_words(status["correctness"], scale_of(transcript["protocol"]))
     found += [f"Error rate: {rate}."] if met else []
     found += [f"{title}: {words}." for title, words in promises(status, met)]
     if spent and strategy[level]:
@@ -369,10 +368,6 @@ def _promises(transcript: dict[str, Any], course: Course) -> list[str]:
             f"part k times has k times that.{_restored(status)}"
         )
     return found
-
-
-def _scale(protocol: dict[str, Any]) -> Scale:
-    return Scale(protocol["low"], protocol["high"], protocol["direction"])
 
 
 def _restored(status: dict[str, Any]) -> str:

@@ -30,7 +30,7 @@ class Leaving:
 
     They are written when all that is under way in the event loop has gone on. Calls
     that shared a commit are so answered together: whoever waits for several of them is
-    woken once, and a write costs half as much if nobody has to be woken.
+    woken once, and not by each.
     """
 
     def __init__(self) -> None:

@@ -2,12 +2,11 @@
 `adap_tt_star(epsilon=1, delta=0.05)`.
 """
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from discreet.errors import InvalidInputError, RoundedWarning
+from discreet.errors import InvalidInputError, RoundedWarning, warn_caller
 from discreet.strategies.parts import ESTIMATORS, NUMBERS, YES_NO
 from discreet.strategies.strategy import OPTIONS, Strategy
 from discreet.strategies.units import to_bits
@@ -236,9 +235,9 @@ def rounded_words(strategy: Strategy, numbers: bool) -> str:
 
 
 def warn_if_rounded(strategy: Strategy, numbers: bool) -> None:
-    """Tell the caller's caller so."""
+    """Warn whoever called so."""
     if words := rounded_words(strategy, numbers):
-        warnings.warn(words, RoundedWarning, stacklevel=3)
+        warn_caller(words, RoundedWarning)
 
 
 def told(strategy: Strategy, sigma: float) -> Strategy:

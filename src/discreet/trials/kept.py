@@ -1,7 +1,6 @@
 """A trial as it is kept: its state in step with the database, in transactions."""
 
 import json
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -14,6 +13,7 @@ from discreet.errors import (
     InvalidInputError,
     StoreError,
     TamperedError,
+    warn_caller,
 )
 from discreet.trials import mechanisms
 from discreet.trials.chain import Head
@@ -315,14 +315,12 @@ class Kept:
 
     # --- what was erased --------------------------------------------------------------
 
-    def _tidy_up(self, row: Row, frames: int) -> None:
-        """When the trial is opened: do what others left, or say who must, to the caller
-        so many frames up.
-        """
+    def _tidy_up(self, row: Row) -> None:
+        """When the trial is opened: do what others left, or say who must."""
         if self._erasing is not None or (self.protocol.erases and not _over(row)):
             rights = self._store.rights()
             if rights.erases and not rights.scrubs:
-                warnings.warn(READABLE, ErasingWarning, stacklevel=frames)
+                warn_caller(READABLE, ErasingWarning)
         self._scrub()
 
     def _scrub(self) -> None:

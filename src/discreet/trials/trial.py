@@ -153,7 +153,7 @@ class Trial(Kept, Calls):
             mechanisms.ready(protocol.strategy)
         who, home = who_calls(who), Store(url)
         enter(home, protocol, who or home.user)
-        trial = cls._open(home, protocol.name, None, who, frames=5)
+        trial = cls._open(home, protocol.name, None, who)
         if usual and not trial.protocol.dealing:
             protocol = replace(protocol, dealing="")  # begun before it was written down
         if differences := trial.protocol.differences(protocol):
@@ -198,9 +198,7 @@ class Trial(Kept, Calls):
         return cls._open(home, name, head, who)
 
     @classmethod
-    def _open(
-        cls, home: Store, name: str, head: str | None, who: str | None, frames: int = 4
-    ) -> "Trial":
+    def _open(cls, home: Store, name: str, head: str | None, who: str | None) -> "Trial":
         with home.reading(name) as session:
             row = session.look()
             if row is None:
@@ -214,7 +212,7 @@ class Trial(Kept, Calls):
                 check_head(session, Head.parse(head))
             trial._see(Head(row.seq, row.head))
             trial._erasing = row.erasing
-        trial._tidy_up(row, frames)
+        trial._tidy_up(row)
         return trial
 
     def __repr__(self) -> str:

@@ -169,7 +169,7 @@ def person_view(face: Face, number: int) -> PersonView:
 
 def is_yes_no(protocol: Protocol) -> bool:
     """Whether an outcome is entered as yes or no."""
-    return scale.is_yes_no(protocol.low, protocol.high, protocol.strategy.outcomes)
+    return scale.is_yes_no(protocol.scale, protocol.strategy.outcomes)
 
 
 def outcome_words(protocol: Protocol) -> str:

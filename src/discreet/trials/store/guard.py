@@ -4,11 +4,10 @@ import os
 import shlex
 import sqlite3
 import stat
-import warnings
 from contextlib import suppress
 from typing import Any
 
-from discreet.errors import ReadableFileWarning
+from discreet.errors import ReadableFileWarning, warn_caller
 from discreet.trials.store.opening import BUSY_SECONDS
 
 PATIENCE = 0.2
@@ -52,9 +51,8 @@ def warn_if_readable(path: str) -> None:
         return
     with suppress(OSError):
         if stat.S_IMODE(os.stat(path).st_mode) & 0o077:
-            warnings.warn(
+            warn_caller(
                 f"{path} can be read by other users of this machine, and it contains outcomes "
                 f"that are not released: chmod 600 {shlex.quote(path)}",
                 ReadableFileWarning,
-                stacklevel=4,
             )
