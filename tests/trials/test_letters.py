@@ -23,7 +23,7 @@ import pytest
 
 from discreet import Trial, backup_trials, bet_se, restore_trials
 from discreet.errors import DiscreetError, InvalidInputError, TamperedError
-from discreet.trials import neighbours
+from discreet.trials import jobs, neighbours
 from discreet.trials.store import letters, places
 from discreet.trials.store.letters import Letters, Taken
 from tests.support.postgres import Server
@@ -185,7 +185,7 @@ def test_without_keys_it_would_be_done_again(
 ) -> None:
     """The planted mistake: each time another key."""
     dies_before_it_replies(monkeypatch)
-    jobs_of = neighbours.jobs_of
+    jobs_of = jobs.jobs_of
 
     def other_keys(wanted: Any) -> Any:
         jobs = jobs_of(wanted)
@@ -340,7 +340,7 @@ def test_other_trials_and_larger_calls_wait_for_themselves(place: str, memory: P
     third.join()
     assert [len(batch.assignments) for batch in found] == [1, 1]
     assert other.status().people == 1
-    trial, many = opened(place), neighbours.MOST_PEOPLE + 1
+    trial, many = opened(place), jobs.MOST_PEOPLE + 1
     assert trial.status().people == 3
     with at_work(place):
         large = threading.Thread(target=lambda: trial.ask(many, site="Lyon"))

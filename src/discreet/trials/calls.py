@@ -10,7 +10,7 @@ from discreet.errors import InvalidInputError
 from discreet.trials.again import Request
 from discreet.trials.conduct import SET_CLOCK
 from discreet.trials.desk import Desk, Outcomes
-from discreet.trials.enrol import ask, assignment_of, open_assignments, open_round
+from discreet.trials.enrol import assignment_of, open_assignments
 from discreet.trials.intake import (
     act_of,
     check_amends,
@@ -25,13 +25,14 @@ from discreet.trials.intake import (
     wanted_of,
 )
 from discreet.trials.interrupts import Later
+from discreet.trials.jobs import ask_job, expire_job, open_job, tell_job, tell_request
 from discreet.trials.kept import Kept
 from discreet.trials.names import check_place, plain_name
 from discreet.trials.outcomes import Response
 from discreet.trials.people import Asked, asked_of, person_of
 from discreet.trials.protocol import MOST_PEOPLE, Protocol
 from discreet.trials.status import Assignment, Batch, OpenAssignment, Told
-from discreet.trials.together import Job, Work
+from discreet.trials.together import Job
 from discreet.validate import check_whole
 
 Found = TypeVar("Found")
@@ -106,14 +107,12 @@ class Calls(ABC):
         """The same, step by step, for whoever waits for many callers at once."""
         wanted = wanted_of(n, people, self._place(site), person, request, self.who)
         if self.protocol.until is not None:
-            yield Job(_once(lambda desk: desk.expire(False)), None, "expire", "expire")
+            yield expire_job()
         while True:
-            batch: Batch | None = yield Job(
-                ask, wanted, wanted.alike, "ask", people=wanted.how_many
-            )
+            batch: Batch | None = yield ask_job(wanted)
             if batch is not None:
                 return batch
-            yield Job(_once(open_round), None, "open", "open")
+            yield open_job()
 
     def tell(self, id: str, outcome: float, request: str | None = None) -> Told:
         """Tell one outcome. Telling it again changes nothing and looks the same,
@@ -223,10 +222,9 @@ class Calls(ABC):
     def _taking(self, outcomes: Outcomes, request: str | None) -> Steps[Told]:
         if not outcomes.units:
             return Told(0)
-        ids = tuple(outcomes.units)
-        once = self._request(request, "tell", *ids)
-        about: dict[str, Any] = {"ids": ids, "site": self.site, "request": once}
-        told: Told = yield Job(Desk.take_in, outcomes, "tell", "tell", people=len(ids), **about)
+        key = check_request(request)
+        once = None if key is None else tell_request(key, outcomes.units)
+        told: Told = yield tell_job(outcomes, self.site, once)
         return told
 
     def open_assignments(self, site: str | None = None) -> list[OpenAssignment]:
@@ -313,11 +311,6 @@ class Calls(ABC):
         raise InvalidInputError(
             f"you call for {self.site}: leave the site out. Nothing was changed"
         )
-
-
-def _once(work: Callable[[Desk], Any]) -> Work[None, Any]:
-    """Done once for all who want it."""
-    return lambda desk, callers: [work(desk)] * len(callers)
 
 
 class Caller(Calls):

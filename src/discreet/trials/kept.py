@@ -29,7 +29,7 @@ from discreet.trials.store.database import Store
 from discreet.trials.store.ledger import Ledger
 from discreet.trials.store.schema import Assigned, Row
 from discreet.trials.store.session import Session
-from discreet.trials.together import Call, Job, Start, Together, again, grouped, run_alike
+from discreet.trials.together import Call, Job, Start, Together, again, do_all, grouped, run_alike
 
 Found = TypeVar("Found")
 READABLE = (
@@ -116,6 +116,23 @@ class Kept:
         and `call` is called from such a thread when the job is done.
         """
         self._together.put(job, self._serve, start, call)
+
+    def do_now(self, jobs: list[Job[Any, Any]]) -> None:
+        """Do jobs of several callers by ourselves; of each, `error` says what is
+        wrong.
+        """
+        do_all(jobs, self._serve)
+
+    def hear(self, head: Head) -> None:
+        """Keep in mind a head that another process has written for us, unless somebody
+        looks at this moment, who may look at what was there before it.
+        """
+        if self._store.lock.acquire(blocking=False):
+            try:
+                if head.seq > self._seen.seq:
+                    self._see(head)
+            finally:
+                self._store.lock.release()
 
     @contextmanager
     def _reading(self) -> Iterator[Desk]:

@@ -1,25 +1,20 @@
 """What callers in other processes want who wait for their turn: jobs as letters, and
 letters as jobs. Whoever has the turn does them with the own ones.
 
-A job that leaves its process has a key, as a request has: whoever does it keeps the
-answer under the key, in the same transaction. If that one dies before it has replied,
-the caller does the job again, under the key: it is done once. A letter also has the
-head of the record that its writer has seen: whoever has an older copy of the file open
-does nothing for somebody who would refuse it.
+If whoever has taken a letter dies before it has replied, the caller does the jobs again
+under their keys: they are done once. A letter also has the head of the record that its
+writer has seen: whoever has an older copy of the file open does nothing for somebody
+who would refuse it.
 """
 
 import hashlib
 import json
-import secrets
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from discreet.errors import DiscreetError
-from discreet.trials.again import Request
 from discreet.trials.chain import Head
-from discreet.trials.desk import Desk, Outcomes
-from discreet.trials.enrol import ask
-from discreet.trials.intake import Wanted, wanted_of
+from discreet.trials.jobs import ASK, MOST_PEOPLE, TELL, claim, jobs_of, plain
 from discreet.trials.status import Assignment, Batch, Told
 from discreet.trials.store.letters import DONE, WAITING
 from discreet.trials.store.turns import Note, Turn
@@ -27,9 +22,6 @@ from discreet.trials.together import Job
 
 EDITION = 2
 """Of what letters say; others are not read."""
-MOST_PEOPLE = 32
-"""Of one letter: whoever has the turn is not held up long."""
-ASK, TELL = "ask", "tell"
 
 
 def note_of(trial: str, jobs: Sequence[Job[Any, Any]], seen: Head) -> Note:
@@ -55,10 +47,7 @@ def done_by_others(turn: Turn | None, jobs: Sequence[Job[Any, Any]]) -> Head | N
             job.done = True
         return Head(*said["head"])
     for job in jobs:
-        if job.key and job.kind == ASK:
-            job.item = job.item._replace(request=job.key)
-        elif job.key:
-            job.request = _request(job.key, job.ids)
+        claim(job)
     return None
 
 
@@ -105,7 +94,7 @@ class Neighbours:
 
 
 def _written(jobs: Sequence[Job[Any, Any]], seen: Head) -> bytes:
-    return json.dumps({"head": seen, "jobs": [_plain(job) for job in jobs]}).encode()
+    return json.dumps({"head": seen, "jobs": [plain(job) for job in jobs]}).encode()
 
 
 def _read_letter(text: bytes) -> list[tuple[Head, list[Job[Any, Any]]]]:
@@ -117,40 +106,3 @@ def _read_letter(text: bytes) -> list[tuple[Head, list[Job[Any, Any]]]]:
         return [(Head(*said["head"]), jobs_of(said["jobs"]))]
     except (ValueError, TypeError, LookupError, DiscreetError):
         return []
-
-
-def _plain(job: Job[Any, Any]) -> dict[str, Any]:
-    """A job in a letter; it has a key from here on, unless the caller gave it one."""
-    item, key = job.item, secrets.token_hex(16)
-    said: dict[str, Any] = {"kind": job.kind, "who": item.who}
-    if job.kind == ASK:
-        asked: Wanted = item
-        job.key = "" if asked.request else key
-        said |= {"n": asked.how_many, "people": asked.people, "site": asked.site}
-        return said | {"key": asked.request or key}
-    told: Outcomes = item
-    job.key = "" if job.request else key
-    said |= {"units": told.units, "middles": told.middles}
-    return said | {"key": job.request.key if job.request else key}
-
-
-def jobs_of(wanted: Sequence[dict[str, Any]]) -> list[Job[Any, Any]]:
-    """The jobs of a letter."""
-    return [_asking(said) if said["kind"] == ASK else _telling(said) for said in wanted]
-
-
-def _asking(said: dict[str, Any]) -> Job[Any, Any]:
-    people = said["people"]
-    wanted = wanted_of(said["n"], people, said["site"], None, said["key"], said["who"])
-    return Job(ask, wanted, wanted.alike, ASK, people=wanted.how_many)
-
-
-def _telling(said: dict[str, Any]) -> Job[Any, Any]:
-    ids = tuple(said["units"])
-    told = Outcomes(said["units"], said["middles"], said["who"])
-    request = _request(said["key"], ids)
-    return Job(Desk.take_in, told, TELL, TELL, ids=ids, people=len(ids), request=request)
-
-
-def _request(key: str, ids: Sequence[str]) -> Request:
-    return Request(key, TELL, tuple(ids))

@@ -103,6 +103,18 @@ Serve = Callable[[list[Job[Any, Any]]], None]
 """What does the jobs of several callers."""
 
 
+def do_all(jobs: list[Job[Any, Any]], serve: Serve) -> None:
+    """Do the jobs of several callers; whatever goes wrong is each one's error whose job
+    is not done.
+    """
+    try:
+        serve(jobs)
+    except BaseException as error:
+        for one in jobs:
+            if not one.done:
+                one.fail(error)
+
+
 def run_alike(desk: Desk, jobs: Sequence[Job[Any, Any]]) -> None:
     """Do jobs that are alike, at once; of those that were done before, find the
     answer.
@@ -234,11 +246,7 @@ class Together:
         jobs = self._gather()
         began = time.monotonic()
         try:
-            serve(jobs)
-        except BaseException as error:
-            for one in jobs:
-                if not one.done:
-                    one.fail(error)
+            do_all(jobs, serve)
         finally:
             self._hand_on(jobs, time.monotonic() - began, stays)
 

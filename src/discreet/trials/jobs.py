@@ -1,0 +1,108 @@
+"""Jobs that another process can do for its caller: made, written down, and read there.
+
+A job that leaves its process has a key, as a request has: whoever does it keeps the
+answer under the key, in the same transaction. If it is not known whether it was done,
+since that process has died, the caller does it again under the key: it is done once.
+"""
+
+import secrets
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from discreet.trials.again import Request
+from discreet.trials.desk import Desk, Outcomes
+from discreet.trials.enrol import ask, open_round
+from discreet.trials.intake import Wanted, wanted_of
+from discreet.trials.status import Batch, Told
+from discreet.trials.together import Job, Work
+
+ASK, TELL, EXPIRE, OPEN = "ask", "tell", "expire", "open"
+MOST_PEOPLE = 32
+"""Of what another process does: nobody there is held up long."""
+
+
+def ask_job(wanted: Wanted) -> Job[Wanted, Batch | None]:
+    """Let people in; None comes of it if a round must be opened first."""
+    return Job(ask, wanted, wanted.alike, ASK, people=wanted.how_many)
+
+
+def tell_job(told: Outcomes, site: str | None, request: Request | None) -> Job[Outcomes, Told]:
+    """Take in outcomes."""
+    ids = tuple(told.units)
+    about: dict[str, Any] = {"ids": ids, "site": site, "request": request}
+    return Job(Desk.take_in, told, TELL, TELL, people=len(ids), **about)
+
+
+def expire_job() -> Job[None, int]:
+    """Give up what is late. Whoever does it again finds nothing left to do."""
+    return Job(_once(lambda desk: desk.expire(False)), None, EXPIRE, EXPIRE)
+
+
+def open_job() -> Job[None, None]:
+    """Open a round. Whoever does it again finds it open."""
+    return Job(_once(open_round), None, OPEN, OPEN)
+
+
+def _once(work: Callable[[Desk], Any]) -> Work[None, Any]:
+    """Done once for all who want it."""
+    return lambda desk, callers: [work(desk)] * len(callers)
+
+
+def tell_request(key: str, ids: Iterable[str]) -> Request:
+    """What a caller who tells outcomes wants to be done once."""
+    return Request(key, TELL, tuple(ids))
+
+
+def may_leave(job: Job[Any, Any]) -> bool:
+    """Whether another process can do a job."""
+    return job.kind in (ASK, TELL, EXPIRE, OPEN) and job.people <= MOST_PEOPLE
+
+
+def plain(job: Job[Any, Any]) -> dict[str, Any]:
+    """A job as it is written down; it has a key from here on, unless the caller gave it
+    one or it may be done twice.
+    """
+    about: dict[str, Any]
+    if job.kind == ASK:
+        asked: Wanted = job.item
+        own = asked.request
+        about = {"n": asked.how_many, "people": asked.people, "site": asked.site}
+    elif job.kind == TELL:
+        told: Outcomes = job.item
+        own = None if job.request is None else job.request.key
+        about = {"units": told.units, "middles": told.middles}
+    else:
+        return {"kind": job.kind}
+    job.key = "" if own else secrets.token_hex(16)
+    return {"kind": job.kind, "who": job.item.who, "key": own or job.key, **about}
+
+
+def claim(job: Job[Any, Any]) -> None:
+    """Make a request of a job that another process may have done."""
+    if job.key and job.kind == ASK:
+        job.item = job.item._replace(request=job.key)
+    elif job.key:
+        job.request = tell_request(job.key, job.ids)
+
+
+def jobs_of(written: Sequence[dict[str, Any]]) -> list[Job[Any, Any]]:
+    """Jobs that were written down."""
+    return [_READ[said["kind"]](said) for said in written]
+
+
+def _asking(said: dict[str, Any]) -> Job[Any, Any]:
+    about = (said["n"], said["people"], said["site"], None, said["key"], said["who"])
+    return ask_job(wanted_of(*about))
+
+
+def _telling(said: dict[str, Any]) -> Job[Any, Any]:
+    told = Outcomes(said["units"], said["middles"], said["who"])
+    return tell_job(told, None, tell_request(said["key"], told.units))
+
+
+_READ: dict[str, Callable[[dict[str, Any]], Job[Any, Any]]] = {
+    ASK: _asking,
+    TELL: _telling,
+    EXPIRE: lambda _: expire_job(),
+    OPEN: lambda _: open_job(),
+}
