@@ -1,5 +1,6 @@
 """A disk that takes longer to flush: every commit waits before it. Run as a module with
-the seconds and a command of `discreet`, it is the command on such a disk.
+the seconds and a command of `discreet`, it is the command on such a disk; its clerk
+works on the same disk.
 """
 
 import sys
@@ -10,7 +11,10 @@ from typing import Any
 from unittest.mock import patch
 
 from discreet.cli import main
+from discreet.service import clerk, clerking
 from discreet.trials.store.database import Store
+
+CLERK = "clerk"
 
 
 @contextmanager
@@ -27,5 +31,11 @@ def slow_disk(seconds: float) -> Iterator[None]:
 
 
 if __name__ == "__main__":
-    with slow_disk(float(sys.argv.pop(1))):
-        main(prog_name="discreet")
+    seconds = sys.argv.pop(1)
+    with slow_disk(float(seconds)):
+        if sys.argv[1] == CLERK:
+            sys.argv.pop(1)
+            clerking.main()
+        else:
+            clerk.COMMAND = ("-m", "benchmarks.slow_disk", seconds, CLERK)
+            main(prog_name="discreet")

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from discreet.service.access import NotHereError, Visitor
+from discreet.service.clerk import CROWD, Clerk
 from discreet.service.events import Events
 from discreet.service.forecasts import Forecasts
 from discreet.service.limits import Bounds, Limits
@@ -22,10 +23,12 @@ from discreet.service.remember import Remembered
 from discreet.service.tokens import Tokens, check_site
 from discreet.trials.calls import Caller, Steps
 from discreet.trials.chain import Event
+from discreet.trials.kept import Kept
 from discreet.trials.listing import Listed, list_trials
 from discreet.trials.store.database import Store
 from discreet.trials.store.doors import Doors, Token
 from discreet.trials.store.guard import Untold
+from discreet.trials.together import Job
 from discreet.trials.trial import Trial
 from discreet.validate import quoted
 
@@ -118,6 +121,12 @@ class Home:
         self._alarm: Alarm | None = None
         self._looking: dict[str, asyncio.Future[Token | None]] = {}
         """Secrets whose tokens are being looked up."""
+        self._callers = 0
+        """Who wait for jobs at this moment."""
+        self._clerk = Clerk(str(url), self._put) if self.store.dialect.files else None
+        if self._clerk is not None:
+            clerk = self._clerk
+            self.metrics.watch_process("discreet_clerk", lambda: clerk.process)
         self.events = Events(self)
         self.forecasts = Forecasts()
 
@@ -143,19 +152,31 @@ class Home:
         """Have jobs of a caller done, one after the other, with those of all callers
         who came at the same time: no thread waits for each of them.
         """
-        loop = asyncio.get_running_loop()
-        if self._alarm is None:
-            self._alarm = Alarm(loop)
+        loop, clerk = asyncio.get_running_loop(), self._clerk
+        self._callers += 1
         try:
+            if clerk is not None and self._callers >= CROWD:
+                await clerk.hire()
             job = next(steps)
             while True:
                 done = loop.create_future()
-                trial.put(job, self._threads.submit, partial(self._alarm.wake, done))
+                if clerk is not None and clerk.takes(job):
+                    clerk.put(trial, job, done)
+                else:
+                    self._put(trial, job, done)
                 await done
                 job = steps.send(job.found())
         except StopIteration as end:
             found: Found = end.value
             return found
+        finally:
+            self._callers -= 1
+
+    def _put(self, trial: Kept, job: Job[Any, Any], done: "asyncio.Future[None]") -> None:
+        """Have a job done in a thread of this process."""
+        if self._alarm is None:
+            self._alarm = Alarm(done.get_loop())
+        trial.put(job, self._threads.submit, partial(self._alarm.wake, done))
 
     def stop(self) -> None:
         """Refuse what comes from now on, and end the streams."""
@@ -165,6 +186,8 @@ class Home:
     def close(self) -> None:
         """Let what is under way end, and close all connections."""
         self.forecasts.close()
+        if self._clerk is not None:
+            self._clerk.close()
         self._threads.shutdown()
         for trial in self._trials.values():
             trial.close()

@@ -1,0 +1,181 @@
+"""A service's clerk (`clerking`), as the service sees it: hired when many call at once,
+handed their jobs, and let go with the service. Whatever it leaves undone, the service
+does.
+"""
+
+import asyncio
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+import msgspec
+
+from discreet.service import logs
+from discreet.service.clerking import HERE, Messages, Said, Wish, framed
+from discreet.trials.jobs import claim, may_leave, plain
+from discreet.trials.kept import Kept
+from discreet.trials.together import Job
+
+CROWD = 8
+"""Calls that wait for the store at once, for which a clerk is hired: it takes as much
+memory as the service, and a desk or two do not need it.
+"""
+PAUSE = 10.0
+"""Seconds between two hirings."""
+PATIENCE = 5.0
+"""Seconds within which a clerk that nobody needs any more has gone."""
+COMMAND: tuple[str, ...] = ("-P", "-m", "discreet.service.clerking")
+"""What Python is started with, and the number of the line; -P: nothing is imported from
+where the service happens to be started.
+"""
+
+Back = Callable[[Kept, Job[Any, Any], "asyncio.Future[None]"], None]
+"""What has a job done that a clerk did not do."""
+
+
+class _Handed(NamedTuple):
+    """A job in the hands of the clerk."""
+
+    trial: Kept
+    job: Job[Any, Any]
+    done: "asyncio.Future[None]"
+
+
+class Clerk(asyncio.Protocol):
+    """A clerk, or the place for one. Used in the thread of the event loop alone, except
+    for `close`.
+    """
+
+    def __init__(self, url: str, back: Back) -> None:
+        self._url = url
+        self._back = back
+        self._process: subprocess.Popen[bytes] | None = None
+        self._line: socket.socket | None = None
+        self._transport: asyncio.Transport | None = None
+        self._here = False
+        self._closed = False
+        self._after = 0.0
+        """When the next one may be hired."""
+        self._numbers = 0
+        self._handed: dict[int, _Handed] = {}
+        self._leaving: list[Wish] = []
+        """What is handed on when all that is under way in the event loop has gone
+        on.
+        """
+        self._messages = Messages()
+        self._read = msgspec.msgpack.Decoder(Said)
+
+    @property
+    def process(self) -> int:
+        """Of which number, for who measures it; -1 if there is none."""
+        return -1 if self._process is None else self._process.pid
+
+    async def hire(self) -> None:
+        """Start one, unless there is one, or there was one a moment ago."""
+        if self._process or self._closed or time.monotonic() < self._after or os.name != "posix":
+            return
+        self._after = time.monotonic() + PAUSE
+        self._line, theirs = socket.socketpair()
+        try:
+            with theirs:
+                self._process = _started(theirs.fileno())
+        except OSError:
+            self._line.close()
+            logs.note("no clerk can be started")
+        else:
+            loop = asyncio.get_running_loop()
+            await loop.create_unix_connection(lambda: self, sock=self._line)
+
+    def takes(self, job: Job[Any, Any]) -> bool:
+        """Whether a job can be handed on."""
+        return self._here and may_leave(job)
+
+    def put(self, trial: Kept, job: Job[Any, Any], done: "asyncio.Future[None]") -> None:
+        """Hand on a job, whose maker waits for `done`."""
+        self._numbers += 1
+        self._handed[self._numbers] = _Handed(trial, job, done)
+        name = trial.protocol.name
+        self._leaving.append(Wish(self._numbers, name, trial.seen, job.site, plain(job)))
+        if len(self._leaving) == 1:
+            asyncio.get_running_loop().call_soon(self._hand_on)
+
+    def _hand_on(self) -> None:
+        leaving, self._leaving = self._leaving, []
+        if self._transport is not None:
+            self._transport.write(framed(msgspec.msgpack.encode(leaving)))
+
+    # --- the line ---------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """There is a line to it."""
+        self._transport, self._messages = transport, Messages()
+        transport.write(framed(self._url.encode()))
+
+    def data_received(self, data: bytes) -> None:
+        """It says that it is here, or what came of jobs."""
+        for message in self._messages.add(data):
+            if message == HERE:
+                self._here = True
+            else:
+                self._answer(self._read.decode(message))
+
+    def _answer(self, said: Said) -> None:
+        for number, answer in said.done.items():
+            trial, job, done = self._handed.pop(number)
+            trial.hear(said.head)
+            job.finish(None if answer == b"null" else msgspec.Raw(answer))
+            if not done.done():
+                done.set_result(None)
+        for number in said.refused:
+            self._do_ourselves(self._handed.pop(number))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """It is gone: what it had in hand is done here, under the keys of the jobs."""
+        self._here, self._transport = False, None
+        self._let_go(0.0)
+        handed, self._handed, self._leaving = self._handed, {}, []
+        if self._closed:
+            return
+        logs.note("the clerk has gone", jobs=len(handed))
+        for one in handed.values():
+            self._do_ourselves(one)
+
+    def _do_ourselves(self, one: _Handed) -> None:
+        claim(one.job)
+        self._back(one.trial, one.job, one.done)
+
+    # --- its end ----------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Hang up, and wait until it has gone."""
+        self._closed = True
+        if self._line is not None:
+            with suppress(OSError):
+                self._line.shutdown(socket.SHUT_RDWR)
+        self._let_go(PATIENCE)
+
+    def _let_go(self, seconds: float) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        try:
+            process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _started(line: int) -> subprocess.Popen[bytes]:
+    """A process with a line to us. Ctrl-C is not for it, but for the service."""
+    return subprocess.Popen(
+        [sys.executable, *COMMAND, str(line)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        pass_fds=[line],
+        start_new_session=True,
+    )
