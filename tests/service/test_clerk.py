@@ -54,7 +54,7 @@ import asyncio, sys
 from discreet.service.home import Home
 home = Home(sys.argv[1])
 async def stay():
-    await home._clerk.hire()
+    await home._clerk.hire(1000)
     while not home._clerk._here:
         await asyncio.sleep(0.01)
     print(home._clerk.process, flush=True)
@@ -190,7 +190,7 @@ async def hired(home: Home) -> None:
     place, deadline = home._clerk, time.monotonic() + SOON
     assert place is not None
     while not place._here:
-        await place.hire()
+        await place.hire(CROWD)
         await asyncio.sleep(0.01)
         assert time.monotonic() < deadline
 

@@ -75,9 +75,11 @@ class Clerk(asyncio.Protocol):
         """Of which number, for who measures it; -1 if there is none."""
         return -1 if self._process is None else self._process.pid
 
-    async def hire(self) -> None:
-        """Start one, unless there is one, or there was one a moment ago."""
-        if self._process or self._closed or time.monotonic() < self._after or os.name != "posix":
+    async def hire(self, callers: int) -> None:
+        """Start one for so many callers, unless there is one, or was a moment ago."""
+        if callers < CROWD or self._process or self._closed or os.name != "posix":
+            return
+        if time.monotonic() < self._after:
             return
         self._after = time.monotonic() + PAUSE
         self._line, theirs = socket.socketpair()

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from discreet.service.access import NotHereError, Visitor
-from discreet.service.clerk import CROWD, Clerk
+from discreet.service.clerk import Clerk
 from discreet.service.events import Events
 from discreet.service.forecasts import Forecasts
 from discreet.service.limits import Bounds, Limits
@@ -155,8 +155,8 @@ class Home:
         loop, clerk = asyncio.get_running_loop(), self._clerk
         self._callers += 1
         try:
-            if clerk is not None and self._callers >= CROWD:
-                await clerk.hire()
+            if clerk is not None:
+                await clerk.hire(self._callers)
             job = next(steps)
             while True:
                 done = loop.create_future()
