@@ -1,9 +1,10 @@
 """The service under load: 64 clients that ask and tell single people over HTTP, beside
-one direct caller of the same store at equal durability. The service should get through
-at least 10 times as much, with a p99 of at most 20 medians; two servers on one
-PostgreSQL should not be slower than one; its memory should not grow with the calls; 500
-viewers of a trial should cost one computation a change; and every plan of a new trial
-should be there within a second or two.
+one direct caller of the same store at equal durability, without and with the request
+keys that the clients send. The service should get through at least 10 times as much,
+with a p99 of at most 20 medians; two servers on one PostgreSQL should not be slower
+than one; its memory should not grow with the calls; 500 viewers of a trial should cost
+one computation a change; and every plan of a new trial should be there within a second
+or two.
 """
 
 import multiprocessing
@@ -38,12 +39,18 @@ from discreet.service.pages.new import plan_fragment
 from discreet.trials.trial import Trial
 
 SECONDS = 6.0
+WARM = 4.0
+"""Seconds of calls before the clock starts: until a clerk is there, and what the first
+release needs is loaded.
+"""
 CLIENTS = 64
 VIEWERS = 500
 FLUSH = 0.002
 """Seconds that every commit takes longer in a second look at SQLite, of the direct
 caller and of the service alike: as on a disk that takes so long to flush.
 """
+WHOSE = ("", "discreet_clerk_")
+"""What numbers begin with that a service says of itself, and of its clerk."""
 ARMS = ("red", "green", "blue")
 
 
@@ -128,22 +135,28 @@ def measured(port: int, what: str) -> float:
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
         text = answer.read().decode()
     found = re.search(rf"^{what} (\S+)", text, re.MULTILINE)
-    return float(found[1]) if found else float("nan")
+    return float(found[1]) if found else 0.0
 
 
 class Used(NamedTuple):
-    """What servers have used until now."""
+    """What servers and their clerks have used until now."""
 
     cpu: float
     """Seconds of the processor, of all of them."""
     memory: float
-    """MB of the first."""
+    """MB of the first server."""
+    clerk: float
+    """MB of its clerk; 0 if it has none."""
 
 
 def used(ports: list[int]) -> Used:
     """What servers on these ports have used."""
-    cpu = sum(measured(port, "process_cpu_seconds_total") for port in ports)
-    return Used(cpu, measured(ports[0], "process_resident_memory_bytes") / 1e6)
+    both = product(ports, WHOSE)
+    cpu = sum(measured(port, f"{whose}process_cpu_seconds_total") for port, whose in both)
+    memory, clerk = (
+        measured(ports[0], f"{whose}process_resident_memory_bytes") / 1e6 for whose in WHOSE
+    )
+    return Used(cpu, memory, clerk)
 
 
 def compare(name: str, url: str, port: int, servers: int, wait: float = 0.0) -> None:
@@ -162,12 +175,12 @@ def compare(name: str, url: str, port: int, servers: int, wait: float = 0.0) -> 
         ports: list[int] = []
         for place in range(servers):
             ports.append(stack.enter_context(served(url, port + place, wait)))
-            by_service(ports, secret, 1.0)  # loads what the first release needs
+            by_service(ports, secret, WARM)
             before = used(ports)
             found = by_service(ports, secret)
             after = used(ports)
             many = f"{len(ports)} server{'s' if len(ports) > 1 else ''}"
-            rate = f"{found.rate:8.0f} ({found.rate / one:4.1f} x)"
+            rate = f"{found.rate:8.0f} ({found.rate / one:4.1f} x, {found.rate / keyed:4.1f} x)"
             pace = f"{1e3 * found.median:8.1f} ms, p99 {found.p99 / found.median:4.1f} medians"
             print(f"{name:12}{CLIENTS} clients, {many:10}{rate}{pace}")
             cpu = 1e6 * (after.cpu - before.cpu) / found.calls
@@ -175,6 +188,8 @@ def compare(name: str, url: str, port: int, servers: int, wait: float = 0.0) -> 
             print(f"{name:12}  processor a call    {cpu:8.0f} µs, and of the clients {own:.0f} µs")
             grown = f"{after.memory - before.memory:+.1f} MB after {found.calls} calls"
             print(f"{name:12}  memory of the first {before.memory:8.0f} MB, {grown}")
+            grown = f"{after.clerk - before.clerk:+.1f} MB"
+            print(f"{name:12}  … and of its clerk  {before.clerk:8.0f} MB, {grown}")
 
 
 class Viewer:
