@@ -11,6 +11,10 @@ from discreet.words import closed, counted, listed
 
 FEW = 5
 """Past outcomes of an arm below which a plan hardly knows it."""
+NOT_PRIVATE = (
+    "these averages and counts are those of the data, without noise: they are not private, and "
+    "neither is what is simulated from the data"
+)
 
 
 def past_words(arms: Instance) -> str | None:
@@ -48,7 +52,7 @@ def past_notes(arms: Instance) -> list[str]:
     """What else to know of data, in sentences."""
     if not isinstance(arms, Sampled):
         return []
-    notes = []
+    notes = [NOT_PRIVATE]
     if arms.clipped:
         every = len(arms.flat)
         lie, count_as = ("lies", "counts") if arms.clipped == 1 else ("lie", "count")
