@@ -187,7 +187,8 @@ class Kept:
         in_groups: Callable[[Sequence[Job[Any, Any]]], list[list[Job[Any, Any]]]],
     ) -> None:
         """Do groups of jobs that are alike, and what others want who wait, up to one
-        that draws.
+        that draws. Those who come meanwhile share the commit too, once: so processes
+        that call again at once come into step, and do not alternate.
 
         Whatever was drawn ends its transaction: if something that may fail came after
         it, it could be drawn again.
@@ -201,19 +202,13 @@ class Kept:
                     return
                 with self._store.session(self.protocol.name, turn) as session:
                     self._catch_up(session)
-                    self._seq, ledger, drew = -1, Ledger(session), False
+                    self._seq, ledger = -1, Ledger(session)
                     here = partial(self._store.same_place, session)
                     neighbours = Neighbours(turn, here, partial(self._holds, session))
-                    groups = in_groups([*jobs, *neighbours.jobs])
-                    do = self._alone if len(groups) == 1 else self._try
-                    while groups and not drew:
-                        group = groups.pop(0)
-                        tried += group
-                        if (found := do(session, ledger, group)) is None:
-                            groups = [[job] for job in group] + groups
-                            del tried[-len(group) :]
-                        else:
-                            drew = found
+                    groups = in_groups([*jobs, *neighbours.want()])
+                    one, several = (partial(do, session, ledger) for do in (self._alone, self._try))
+                    if not _do_all(groups, one if len(groups) == 1 else several, tried):
+                        _do_all(grouped(neighbours.want()), several, tried)
                     row = session.look_again()
                     neighbours.tell_them(tried, Head(row.seq, row.head))
                 self._seq = row.seq
@@ -352,6 +347,24 @@ class Kept:
                 Ledger(session).erased(through)
         if self._erasing == through:
             self._erasing = None
+
+
+def _do_all(
+    groups: list[list[Job[Any, Any]]],
+    do: Callable[[list[Job[Any, Any]]], bool | None],
+    tried: list[Job[Any, Any]],
+) -> bool:
+    """Do groups up to one that draws, noting which were tried; whether one drew."""
+    drew = False
+    while groups and not drew:
+        group = groups.pop(0)
+        tried += group
+        if (found := do(group)) is None:
+            groups = [[job] for job in group] + groups
+            del tried[-len(group) :]
+        else:
+            drew = found
+    return drew
 
 
 def _at_once(jobs: list[Job[Any, Any]]) -> list[Job[Any, Any]]:

@@ -16,7 +16,7 @@ from discreet.errors import DiscreetError
 from discreet.trials.chain import Head
 from discreet.trials.jobs import ASK, MOST_PEOPLE, TELL, claim, jobs_of, plain
 from discreet.trials.status import Assignment, Batch, Told
-from discreet.trials.store.letters import DONE, WAITING
+from discreet.trials.store.letters import DONE, WAITING, Taken
 from discreet.trials.store.turns import Note, Turn
 from discreet.trials.together import Job
 
@@ -68,19 +68,20 @@ class Neighbours:
     def __init__(
         self, turn: Turn | None, here: Callable[[], bool], holds: Callable[[Head], bool]
     ) -> None:
-        self._turn = turn
-        letters = [] if turn is None else turn.take_letters(here)
-        self._letters = [
-            (letter, jobs)
-            for letter in letters
-            for head, jobs in _read_letter(letter.text)
-            if holds(head)
-        ]
+        self._turn, self._here, self._holds = turn, here, holds
+        self._letters = list[tuple[Taken, list[Job[Any, Any]]]]()
 
-    @property
-    def jobs(self) -> list[Job[Any, Any]]:
-        """What they want."""
-        return [job for _, jobs in self._letters for job in jobs]
+    def want(self) -> list[Job[Any, Any]]:
+        """What those want who have come since the last time."""
+        taken = [] if self._turn is None else self._turn.take_letters(self._here)
+        came = [
+            (letter, jobs)
+            for letter in taken
+            for head, jobs in _read_letter(letter.text)
+            if self._holds(head)
+        ]
+        self._letters += came
+        return [job for _, jobs in came for job in jobs]
 
     def tell_them(self, tried: Sequence[Job[Any, Any]], head: Head) -> None:
         """Whose jobs are all done hears so when they are on disk; the others do theirs

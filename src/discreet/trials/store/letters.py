@@ -111,11 +111,11 @@ class Letters:
             os.mkdir(folder, 0o700)
         return _post(stem, text) if is_our_own(folder) else None
 
-    def take(self, start: str) -> list[Taken]:
+    def take(self, start: str, most: int = MOST) -> list[Taken]:
         """The letters of a kind that others have written, once."""
         found = list[Taken]()
         for stem in _waiting(self._folder()):
-            if start in stem and len(found) < MOST:
+            if start in stem and len(found) < most:
                 with suppress(OSError):
                     os.rename(stem + WAITING, stem + TAKEN)
                     with open(stem + TAKEN, "rb") as file:

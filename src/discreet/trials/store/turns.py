@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
-from discreet.trials.store.letters import PATIENCE, WAITING, Letter, Letters, Taken
+from discreet.trials.store.letters import MOST, PATIENCE, WAITING, Letter, Letters, Taken
 
 try:
     import fcntl
@@ -38,11 +38,13 @@ class Turn:
 
     def take_letters(self, here: Callable[[], bool]) -> list[Taken]:
         """What others want who wait for their turn, if we write `here`, where they
-        would.
+        would: those who have come since the last time, up to so many in a turn.
         """
-        if self._start and self._letters.anybody(self._start) and here():
-            self._taken = self._letters.take(self._start)
-        return self._taken
+        if not (self._start and self._letters.anybody(self._start) and here()):
+            return []
+        taken = self._letters.take(self._start, MOST - len(self._taken))
+        self._taken += taken
+        return taken
 
     def reply(self, letter: Taken, answer: bytes) -> None:
         """What a letter wants is done when the turn ends well."""

@@ -1,0 +1,264 @@
+"""Who comes while another's transaction is under way has what it wants done in it: two
+servers on one database share their commits, and do not alternate.
+
+Two `Trial`s of one database stand for two processes: neither knows the other.
+"""
+
+import select
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from discreet import Trial, bet_se
+from discreet.errors import DiscreetError, InvalidInputError, StoreError
+from discreet.trials import neighbours
+from discreet.trials.chain import Head
+from discreet.trials.desk import Desk
+from discreet.trials.kept import Kept
+from discreet.trials.store import letters, turns
+from discreet.trials.store.database import Store
+from discreet.trials.store.letters import Letter, Letters, Taken
+from discreet.trials.store.session import Session
+from discreet.trials.store.turns import Turn
+from tests.support.stores import create
+
+Call = Callable[[Trial], Any]
+
+
+@pytest.fixture
+def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where letters are."""
+    folder = tmp_path / "memory"
+    folder.mkdir()
+    monkeypatch.setattr(letters, "MEMORY", str(folder))
+    return folder
+
+
+def opened(url: str) -> Trial:
+    return Trial.open(url, "colours")
+
+
+def ask(trial: Trial) -> Any:
+    return trial.ask(site="Leeds")
+
+
+def tell(id: str, trial: Trial) -> Any:
+    return trial.tell(id, 1)
+
+
+def written(memory: Path) -> int:
+    """How many letters wait."""
+    return sum(path.suffix == letters.WAITING for path in memory.glob("*/*"))
+
+
+@contextmanager
+def before_its_first_step(trial: Trial, work: Callable[[], None]) -> Iterator[list[str]]:
+    """Something happens when a trial's transaction has begun to do what it was for;
+    what all do from then on: steps, events of the record, commits.
+    """
+    seen: list[str] = []
+    step, append, commit = Kept._step, Session.append, Store._commit
+
+    def stepped(kept: Kept, *about: Any) -> bool:
+        if kept is trial and not seen:
+            work()
+        seen.append("step")
+        return step(kept, *about)
+
+    def appended(session: Session, kind: str, body: dict[str, Any]) -> None:
+        seen.append(kind)
+        append(session, kind, body)
+
+    def committed(store: Store, connection: Any) -> None:
+        seen.append("commit")
+        commit(store, connection)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Kept, "_step", stepped)
+        patch.setattr(Session, "append", appended)
+        patch.setattr(Store, "_commit", committed)
+        yield seen
+
+
+def with_latecomers(
+    url: str, memory: Path, first: Call, calls: Sequence[Call]
+) -> tuple[list[str], list[Any]]:
+    """Others call when the first one's transaction has begun: what was done, and what
+    came of all the calls.
+    """
+    trials = [opened(url) for _ in (first, *calls)]
+    found: list[Any] = [None] * len(trials)
+
+    def do(one: int) -> None:
+        try:
+            found[one] = (first, *calls)[one](trials[one])
+        except DiscreetError as error:
+            found[one] = error
+
+    threads = [threading.Thread(target=do, args=(one,)) for one in range(1, len(trials))]
+
+    def come() -> None:
+        deadline = time.monotonic() + 30
+        for number, thread in enumerate(threads, 1):
+            thread.start()
+            while written(memory) < number:
+                assert time.monotonic() < deadline
+                time.sleep(0.002)
+
+    with before_its_first_step(trials[0], come) as seen:
+        do(0)
+        for thread in threads:
+            thread.join()
+    for trial in trials:
+        trial.close()
+    return seen, found
+
+
+@pytest.fixture
+def place(url: str, memory: Path) -> str:
+    """The address of a trial with sites."""
+    create(url, strategy=bet_se(0.1, 1.0), sites=["Leeds", "Lyon"]).close()
+    with closing(opened(url)) as trial:
+        ask(trial)
+    return url
+
+
+def test_who_comes_meanwhile_shares_the_commit(place: str, memory: Path) -> None:
+    seen, found = with_latecomers(place, memory, ask, [ask, ask])
+    assert seen == ["step", "assigned", "step", "assigned", "commit"]
+    ids = [batch.assignments[0].id for batch in found]
+    assert len(set(ids)) == 3
+    seen, told = with_latecomers(
+        place, memory, partial(tell, ids[0]), [partial(tell, id) for id in [*ids[1:], ids[0]]]
+    )
+    assert seen.count("commit") == 1
+    assert [one.new for one in told] == [1, 1, 1, 0]
+    trial = opened(place)
+    assert trial.status().people == 4
+    assert trial.verify().intact
+    assert not written(memory)
+
+
+def test_a_latecomer_who_is_refused_takes_nothing_back(place: str, memory: Path) -> None:
+    calls: list[Call] = [ask, lambda trial: trial.ask(site="Oslo"), ask]
+    seen, found = with_latecomers(place, memory, ask, calls)
+    assert isinstance(found[2], InvalidInputError)
+    assert "one of Leeds, Lyon" in str(found[2])
+    assert len({found[one].assignments[0].id for one in (0, 1, 3)}) == 3
+    assert seen.count("commit") == 1
+    trial = opened(place)
+    assert trial.status().people == 4
+    assert trial.verify().intact
+
+
+def test_what_a_commit_that_failed_was_to_do_for_latecomers_they_do_themselves(
+    place: str, memory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit, failed = Store._commit, list[bool]()
+
+    def fail_once(store: Store, connection: Any) -> None:
+        if not failed:
+            failed.append(True)
+            raise StoreError("the disk is full")
+        commit(store, connection)
+
+    monkeypatch.setattr(Store, "_commit", fail_once)
+    _, found = with_latecomers(place, memory, ask, [ask, ask])
+    assert str(found[0]) == "the disk is full"
+    assert len({batch.assignments[0].id for batch in found[1:]}) == 2
+    assert opened(place).status().people == 3
+
+
+def test_who_dies_before_it_replies_has_done_it_once(
+    place: str, memory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Taken, "answer", lambda *_: None)
+    _, found = with_latecomers(place, memory, ask, [ask, ask])
+    assert len({batch.assignments[0].id for batch in found}) == 3
+    assert opened(place).status().people == 4
+
+
+def completed(url: str, memory: Path) -> list[str]:
+    """Of a call that completes a round while another tells, what happened from what was
+    drawn to its commit.
+    """
+    trial, people = create(url, strategy=bet_se(0.1, 5.0)), list[str]()
+    while batch := trial.ask(50).assignments:
+        people += [one.id for one in batch]
+    trial.tell_many(dict.fromkeys(people[:-1], 1))
+    trial.close()
+    last, again = partial(tell, people[-1]), partial(tell, people[0])
+    seen, found = with_latecomers(url, memory, last, [again])
+    assert [told.new for told in found] == [1, 0]
+    assert opened(url).verify().intact
+    drawn = seen[seen.index("released") :]
+    return drawn[: drawn.index("commit")]
+
+
+def test_nothing_of_latecomers_follows_a_draw(url: str, memory: Path) -> None:
+    assert "step" not in completed(url, memory)
+
+
+def test_what_follows_a_draw_is_found(
+    url: str, memory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The planted mistake: nobody says that something was drawn."""
+    monkeypatch.setattr(Desk, "drew", property(lambda _: False, lambda *_: None), raising=False)
+    assert "step" in completed(url, memory)
+
+
+def test_a_latecomer_who_knows_another_record_is_left_to_itself(
+    tmp_path: Path, memory: Path
+) -> None:
+    file = str(tmp_path / "t.db")
+    create(f"sqlite:///{file}", strategy=bet_se(0.1, 1.0)).close()
+    trial, posted = opened(f"sqlite:///{file}"), list[Any]()
+    trial.ask()
+    said = {"kind": "ask", "who": "x", "n": 1, "people": None, "site": None, "key": "k"}
+    other = trial.seen._replace(hash="0" * 64)
+
+    def come() -> None:
+        for head in (other, Head(trial.seen.seq + 1, "0" * 64), trial.seen):
+            text = neighbours._written(neighbours.jobs_of([said]), head)
+            note = neighbours.note_of("colours", neighbours.jobs_of([said]), head)
+            posted.append(Letters(file).post(note.start, text))
+
+    with before_its_first_step(trial, come):
+        trial.ask()
+    assert [letter.take_back()[0] for letter in posted] == [
+        letters.TAKEN,
+        letters.TAKEN,
+        letters.DONE,
+    ]
+    assert trial.status().people == 3
+
+
+def has_rung(letter: Letter | None) -> bool:
+    bell = select.poll()
+    bell.register(letter.bell if letter else -1, select.POLLIN)
+    return bool(bell.poll(0))
+
+
+def test_no_turn_is_of_more_letters_because_some_came_late(
+    tmp_path: Path, memory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(turns, "MOST", 3)
+    (tmp_path / "t.db").touch()
+    box = Letters(str(tmp_path / "t.db"))
+    turn, posted = Turn(box, "x"), [box.post("x", b"1"), box.post("x", b"2")]
+    assert [one.text for one in turn.take_letters(lambda: True)] == [b"1", b"2"]
+    posted += [box.post("x", b"3"), box.post("x", b"4")]
+    assert [one.text for one in turn.take_letters(lambda: True)] == [b"3"]
+    assert not turn.take_letters(lambda: True)
+    turn._end(well=False)
+    assert [has_rung(letter) for letter in posted] == [True, True, True, False]
+    assert [letter.take_back()[0] for letter in posted if letter] == [
+        *[letters.TAKEN] * 3,
+        letters.WAITING,
+    ]
