@@ -97,9 +97,9 @@ class TestPlan:
         text = said(*PLAN, *data, *RANGE)
         assert (
             "2 arms: 5 mg 32.5, 10 mg 85 on average (2, 3 people), range 0 to 100, more is better; "
-            "10 mg is best These averages and counts are those of the data, without noise: they are "
-            "not private, and neither is what is simulated from the data. 5 mg, 10 mg have fewer "
-            "than 5 past outcomes"
+            "10 mg is best These averages and counts are those of the data, without noise: they "
+            "are not private, and neither is what is simulated from the data. 5 mg, 10 mg have "
+            "fewer than 5 past outcomes"
         ) in text
         assert "'looks': times" in text
         assert "'no end'" not in text

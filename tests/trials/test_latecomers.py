@@ -20,6 +20,7 @@ from discreet.errors import DiscreetError, InvalidInputError, StoreError
 from discreet.trials import neighbours
 from discreet.trials.chain import Head
 from discreet.trials.desk import Desk
+from discreet.trials.jobs import jobs_of
 from discreet.trials.kept import Kept
 from discreet.trials.store import letters, turns
 from discreet.trials.store.database import Store
@@ -225,8 +226,8 @@ def test_a_latecomer_who_knows_another_record_is_left_to_itself(
 
     def come() -> None:
         for head in (other, Head(trial.seen.seq + 1, "0" * 64), trial.seen):
-            text = neighbours._written(neighbours.jobs_of([said]), head)
-            note = neighbours.note_of("colours", neighbours.jobs_of([said]), head)
+            text = neighbours._written(jobs_of([said]), head)
+            note = neighbours.note_of("colours", jobs_of([said]), head)
             posted.append(Letters(file).post(note.start, text))
 
     with before_its_first_step(trial, come):
