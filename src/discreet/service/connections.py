@@ -224,6 +224,8 @@ class Patient(HttpToolsProtocol):
         left = self.heard + self.timeout_keep_alive - self.loop.time()
         if not self.cycle.response_complete:
             return
+        if self.unread is not None:  # the last answer is under way, and is looked after
+            left = self.timeout_keep_alive
         if left > 0:
             self._ring_in(left)
             return
