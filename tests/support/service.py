@@ -3,7 +3,7 @@
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -12,8 +12,10 @@ from discreet.service.home import Home
 from discreet.service.limits import Bounds
 from discreet.service.serve import Place, Server, make_server
 
-PATIENCE = 30.0
-"""Seconds within which it must have started, and ended."""
+PATIENCE = 60.0
+"""Seconds within which it must have started, and ended, and whatever is waited for
+must have happened.
+"""
 
 
 class Service(NamedTuple):
@@ -37,16 +39,26 @@ class Service(NamedTuple):
 
 
 @contextmanager
-def serving(url: str, bounds: Bounds | None = None) -> Iterator[Service]:
+def serving(url: str, bounds: Bounds | None = None, loop: str | None = None) -> Iterator[Service]:
     """A service of the trials at an address, until the block ends; without limits on
-    the rate of calls, unless some are given.
+    the rate of calls, unless some are given; in the usual event loop, or in one that is
+    named.
     """
     bounds = Bounds(rate=1e6, stranger_rate=1e6) if bounds is None else bounds
     home = Home(url, bounds=bounds)
     secret = home.tokens.make("the tests' operator", OPERATOR, "a test")[0]
     server = make_server(home, Place(port=0, bounds=bounds))
+    server.config.loop = loop or server.config.loop
     with running(server) as base_url:
         yield Service(base_url, secret, home, server)
+
+
+def wait_for(condition: Callable[[], Any]) -> None:
+    """Until it is so, however busy the machine is."""
+    until = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < until, "it does not come to that"
+        time.sleep(0.005)
 
 
 @contextmanager
