@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from httpx._config import DEFAULT_TIMEOUT_CONFIG
 from hypothesis import settings
 
 from tests.support import browser as browsers
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
 # The same examples in every run: a failure is never a matter of luck.
 settings.register_profile("fixed", derandomize=True, deadline=None, max_examples=60, database=None)
 settings.load_profile("fixed")
+
+# A call waits for its answer however busy the machine is; the default is 5 seconds.
+for wait in ("connect", "read", "write", "pool"):
+    setattr(DEFAULT_TIMEOUT_CONFIG, wait, 60.0)
 
 # Rarer than usual: a worker holds all tests, and would look through them often.
 gc.set_threshold(50_000, 20, 10)
