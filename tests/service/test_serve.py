@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -33,7 +33,7 @@ from discreet.service.serve import (
     make_server,
     open_door,
 )
-from tests.support.service import Service, running, serving
+from tests.support.service import Service, running, serving, wait_for
 
 ASSETS = Path(__file__).parent.parent / "assets"
 SOON = 60.0
@@ -57,17 +57,21 @@ def served(folder: Path, *words: str) -> Iterator[tuple[Process, str, str]]:
         said += process.stdout.readline() if "once" in said else ""
         found = re.search(r"https?://[\w.\[\]:-]+", said.partition(" at ")[2])
         assert found, said + (folder / "log").read_text()
-        until = time.monotonic() + SOON
-        while time.monotonic() < until:
-            with suppress(httpx.TransportError):
-                httpx.get(f"{found[0]}/healthz", verify=False)
-                break
-            time.sleep(0.05)
+        wait_for(lambda: not is_shut(found[0]))
         yield process, found[0], said
     finally:
         process.kill()
         process.wait()
         process.stdout.close()
+
+
+def is_shut(address: str) -> bool:
+    """Whether nobody is let in any more; a service that ends refuses before it is."""
+    try:
+        httpx.get(f"{address}/healthz", verify=False)
+    except httpx.TransportError as error:
+        return isinstance(error, httpx.ConnectError)
+    return False
 
 
 def ended(process: Process, sign: int = signal.SIGTERM) -> int:
@@ -126,9 +130,11 @@ def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
         with socket.create_connection((host, int(port))) as connection:
             head = f"Authorization: Bearer {found[1]}\r\nContent-Length: 9\r\n\r\n"
             connection.sendall(f"POST /api/v1/trials HTTP/1.1\r\nHost: h\r\n{head}".encode())
-            time.sleep(0.5)
+            both = "discreet_requests_under_way 2.0"
+            wait_for(lambda: both in httpx.get(f"{address}/metrics").text)
             process.send_signal(signal.SIGTERM)
-            time.sleep(1.0)
+            wait_for(lambda: is_shut(address))
+            time.sleep(0.5)
             assert process.poll() is None, "it waits for what is under way"
             assert ended(process) == 128 + signal.SIGTERM
 
@@ -230,9 +236,7 @@ def test_what_is_under_way_is_answered_and_the_rest_refused(
         assert refused.headers["connection"] == "close"
         assert refused.headers["content-type"] == "application/problem+json"
     service.server.end()
-    time.sleep(0.5)
-    with pytest.raises(httpx.ConnectError):
-        httpx.get(address, headers=service.headers)
+    wait_for(lambda: is_shut(service.base_url))
     go.set()
     thread.join(SOON)
     assert [one.status_code for one in answers] == [200]
@@ -317,18 +321,16 @@ def test_logs_hold_no_outcome_identity_token_or_query(
     with caplog.at_level("INFO"), httpx.Client(base_url=service.base_url) as client:
         client.headers.update(service.headers)
         path = "/api/v1/trials/dose"
-        said = {"person": "Ann Smith 7351", "n": 1}
-        client.post(f"{path}/ask", json=said, headers={"Idempotency-Key": "key-7351"})
-        client.post(f"{path}/tell", json={"outcomes": {"x": 0.7351}})
-        client.post(f"{path}/tell", content=b'{"outcomes": {"x": "7351"')
-        client.get(f"{path}/open?site=7351")
-        client.get("/api/v1/trials/7351")
-        client.get("/7351", headers={"Cookie": "discreet_login=7351"})
-        client.post("/login", data={"token": "discreet_7351"})
-        deadline = time.monotonic() + 30  # a call is noted when its answer has gone
-        while [one.getMessage() for one in caplog.records].count("call") < 7:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        said = {"person": "Ann Smith 7313177", "n": 1}
+        client.post(f"{path}/ask", json=said, headers={"Idempotency-Key": "key-7313177"})
+        client.post(f"{path}/tell", json={"outcomes": {"x": 0.7313177}})
+        client.post(f"{path}/tell", content=b'{"outcomes": {"x": "7313177"')
+        client.get(f"{path}/open?site=7313177")
+        client.get("/api/v1/trials/7313177")
+        client.get("/7313177", headers={"Cookie": "discreet_login=7313177"})
+        client.post("/login", data={"token": "discreet_7313177"})
+        # a call is noted when its answer has gone
+        wait_for(lambda: [one.getMessage() for one in caplog.records].count("call") == 7)
     ours = [one for one in caplog.records if not one.name.startswith("http")]
     lines = [logs.json_line(logs.fields(one)) for one in ours]
     texts = [logs.text_line(logs.fields(one)) for one in ours]
@@ -337,7 +339,7 @@ def test_logs_hold_no_outcome_identity_token_or_query(
     assert {"time", "level", "method", "route", "status", "ms", "token", "request"} <= set(calls[0])
     assert {call["route"] for call in calls} >= {"/api/v1/trials/{name}/tell", "-"}
     for line in lines + texts:
-        assert "7351" not in line
+        assert "7313177" not in line
         assert service.secret not in line
 
 
