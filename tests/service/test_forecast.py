@@ -1,7 +1,6 @@
 """Who may know how a trial may go on, and from what it follows."""
 
 import re
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,19 +8,27 @@ from typing import Any
 import pytest
 
 from discreet import Trial, bet_se
-from discreet.planning.forecast import forecast
+from discreet.planning.forecast import Forecast, forecast
 from discreet.service import forecasts, planner
 from discreet.service.access import Visitor
 from discreet.service.pages import ahead
 from discreet.service.remember import Remembered
+from discreet.strategies.run import Run
+from tests.support.service import PATIENCE, wait_for
 from tests.support.visitors import Service, service
 
 TAKES = "simulated continuations"
 
 
+def patient(run: Run, seed: int) -> Forecast | None:
+    """A forecast with time enough, however busy the machine is."""
+    return forecast(run, seed, PATIENCE)
+
+
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
     monkeypatch.setattr(planner, "warm", lambda: None)
+    monkeypatch.setattr(forecasts, "forecast", patient)
     with service(tmp_path) as made:
         yield made
 
@@ -39,12 +46,14 @@ def released(place: Service, name: str, **settings: Any) -> Trial:
 def forecast_on(place: Service, path: str, role: str, trial: str, wanted: str = TAKES) -> str:
     """A page, once its forecast is there."""
     visit = place.visit(role, trial, "Leeds" if role == "site" else None)
-    for _ in range(200):
-        text = visit.get(path).text
-        if wanted in text:
-            return text
-        time.sleep(0.05)
-    raise AssertionError("no forecast came")
+    seen = list[str]()
+
+    def is_there() -> bool:
+        seen[:] = [visit.get(path).text]
+        return wanted in seen[0]
+
+    wait_for(is_there)
+    return seen[0]
 
 
 def test_it_is_shown_with_its_label_to_those_who_see_results(place: Service) -> None:
@@ -107,11 +116,10 @@ def test_it_follows_from_the_public_record_alone(place: Service) -> None:
 
 def test_it_is_made_once_for_a_release(place: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     made = list[int]()
-    real = forecast
 
     def counted(run: Any, seed: int) -> Any:
         made.append(seed)
-        return real(run, seed)
+        return patient(run, seed)
 
     monkeypatch.setattr(forecasts, "forecast", counted)
     trial = released(place, "dose")

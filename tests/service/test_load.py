@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from discreet import Trial, bet_se
+from discreet.service import tokens
 from discreet.service.connections import _line
 from discreet.service.home import Home
 from discreet.trials.store.doors import Token
@@ -22,7 +23,10 @@ from discreet.trials.together import Job, Together
 from tests.support.service import serving
 
 
-def test_a_token_is_looked_up_once_for_all_who_call_with_it(tmp_path: Path) -> None:
+def test_a_token_is_looked_up_once_for_all_who_call_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tokens, "REMEMBERED", 3600.0)
     home, looks = Home(f"sqlite:///{tmp_path}/trials.db"), list[bytes]()
     secret, made = home.tokens.make("load", "operator", "a test")
     by_hash = home.doors.by_hash
