@@ -5,7 +5,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from itertools import pairwise
+from itertools import count, pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ import sqlalchemy as sa
 
 from discreet import Trial, bet_se, ttucb
 from discreet.errors import DiscreetError, InvalidInputError, StoreError
-from discreet.trials import mechanisms, record, settling
+from discreet.trials import mechanisms, record, settling, together
 from discreet.trials.desk import Desk
 from discreet.trials.intake import MOST_AT_ONCE
 from discreet.trials.store.database import Store
@@ -26,7 +27,8 @@ Call = Callable[[], Any]
 
 def at_once(trial: Trial, calls: list[Call]) -> list[Any]:
     """What comes of calls of which one is at work and the others wait in line: the
-    first is served by itself, the rest together.
+    first is served by itself, the rest together. It has left the line before another
+    one comes.
     """
     found: list[Any] = [None] * len(calls)
 
@@ -40,11 +42,18 @@ def at_once(trial: Trial, calls: list[Call]) -> list[Any]:
     with trial._store.lock:
         for place, thread in enumerate(threads):
             thread.start()
-            while len(trial._together._jobs) < place or not trial._together._busy:
-                time.sleep(0.001)
+            wait_until_in_line(trial, place)
     for thread in threads:
         thread.join()
     return found
+
+
+def wait_until_in_line(trial: Trial, many: int) -> None:
+    """Until somebody is at work, and so many wait."""
+    line, deadline = trial._together, time.monotonic() + 60
+    while not line._busy or len(line._jobs) != many:
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
 
 
 @contextmanager
@@ -78,10 +87,14 @@ def test_those_who_wait_share_a_commit(url: str) -> None:
     assert trial.verify().intact
 
 
-def test_a_crowd_is_waited_for(url: str) -> None:
+def test_a_crowd_is_waited_for(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those who had their answer and call again at once are served together again:
-    whoever leads waits for them.
+    whoever leads waits for them, as long as the last transaction took. Here each takes
+    a minute, by the clock that the line looks at.
     """
+    minutes = count()
+    clock = SimpleNamespace(monotonic=lambda: 60.0 * next(minutes))
+    monkeypatch.setattr(together, "time", clock)
     trial = create(url, strategy=bet_se(0.1, 1.0))
     trial.ask()
     batches: list[set[str]] = []
@@ -89,7 +102,6 @@ def test_a_crowd_is_waited_for(url: str) -> None:
 
     def noted(jobs: list[Any]) -> None:
         batches.append({job.kind for job in jobs})
-        time.sleep(0.2)  # as a slow disk does
         serve(jobs)
 
     trial._serve = noted  # type: ignore[method-assign]
