@@ -116,16 +116,16 @@ def test_a_million_people_are_looked_ahead_quickly(episodes: str) -> None:
     run = shuffled(adap_tt(epsilon=0.1, delta=0.05, episodes=episodes), cap=10**9, arms=5)
     longest, slowest = 0, 0.0
     for _ in range(400):
-        begun = time.perf_counter()
+        begun = time.thread_time()
         opening = run.open()
-        slowest = max(slowest, time.perf_counter() - begun)
+        slowest = max(slowest, time.thread_time() - begun)
         longest = max(longest, opening.people)
         run.samples, run.left[:] = run.inner.samples, 0
         run.release([size * (0.5 + 1e-4 * arm) for arm, _, size in run.due()])
         if longest > 10**6:
             break
     assert longest > 10**6
-    assert slowest < 2  # 10 ms where nobody else computes
+    assert slowest < 2  # of the processor's time; 0.01 is usual
 
 
 # --- the same decisions ---------------------------------------------------------------
