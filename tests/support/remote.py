@@ -15,7 +15,7 @@ from discreet.service.access import OPERATOR
 from discreet.service.app import make_app
 from discreet.service.home import Home
 
-PATIENCE = 30.0
+PATIENCE = 60.0
 """Seconds within which it must have started, and ended."""
 LOST, BUSY, CUT, LIMITED = "lost", "busy", "cut", "limited"
 """What can happen to a request: it is done and its answer is lost, it is answered with
@@ -31,7 +31,11 @@ class Far:
         self.url = url
         self.tls = tls
         """The files of its certificate and of the key."""
-        self.port = 0
+        self._place = socket.socket()
+        """Nobody else gets its port while it is stopped; nobody is let in there."""
+        self._place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._place.bind(("127.0.0.1", 0))
+        self.port: int = self._place.getsockname()[1]
         self.fate: Callable[[str], str | None] = lambda _path: None
         """What happens to a request for a path."""
         self.calls: list[tuple[str, str, str | None]] = []
@@ -59,7 +63,6 @@ class Far:
 
     def start(self) -> None:
         door = socket.create_server(("127.0.0.1", self.port))
-        self.port = door.getsockname()[1]
         app: Any = self._unreliable(make_app(Home(self.url)))
         files = self.tls or (None, None)
         tls: Any = dict(zip(("ssl_certfile", "ssl_keyfile"), files, strict=True))
@@ -82,6 +85,11 @@ class Far:
             self._server.should_exit = True
             self._thread.join(PATIENCE)
             assert not self._thread.is_alive(), "the service does not end"
+
+    def close(self) -> None:
+        """It does not start again."""
+        self.stop()
+        self._place.close()
 
     def _unreliable(self, app: Any) -> Any:
         async def served(scope: Any, receive: Any, send: Any) -> None:
@@ -138,7 +146,7 @@ def far_away(url: str, tls: tuple[str, str] | None = None) -> Iterator[Far]:
     try:
         yield made
     finally:
-        made.stop()
+        made.close()
 
 
 def now_and_then(fate: str, times: int = 1) -> Callable[[str], str | None]:
