@@ -1,6 +1,7 @@
 """The browser of the tests: what goes wrong in a page unseen fails a test."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -26,22 +27,28 @@ UNSEEN = "() => { setTimeout(() => { throw new Error('unseen'); }); }"
 def test_what_goes_wrong_in_a_page_is_seen(browser: Started, scripts: str, code: str) -> None:
     words = "unseen" if code == UNSEEN else "Content Security Policy"
     with pytest.raises(AssertionError, match=words):
-        titled_after(browser, scripts, code)
+        go_wrong(browser, scripts, code, "pageerror" if code == UNSEEN else "console")
 
 
-def titled_after(browser: Started, scripts: str, code: str) -> str:
-    """The title of a page in which this was run."""
+def go_wrong(browser: Started, scripts: str, code: str, event: Any) -> None:
+    """Run this in a page until the browser has told that something went wrong."""
     with browser.page() as page:
         page.goto(scripts)
-        page.evaluate(code)
-        page.wait_for_timeout(50)
+        with page.expect_event(event):
+            page.evaluate(code)
+
+
+def title(browser: Started, scripts: str) -> str:
+    """The title of a page."""
+    with browser.page() as page:
+        page.goto(scripts)
         return page.title()
 
 
 def test_other_tests_can_run_loops_of_their_own(browser: Started, scripts: str) -> None:
-    assert titled_after(browser, scripts, "() => {}") == "empty"
+    assert title(browser, scripts) == "empty"
     assert asyncio.run(asyncio.sleep(0, "done")) == "done"
-    assert titled_after(browser, scripts, "() => {}") == "empty"
+    assert title(browser, scripts) == "empty"
 
 
 def test_a_missing_browser_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -92,7 +92,7 @@ def test_a_page_shows_what_changes_and_keeps_what_is_under_way(
     made.operate("pause", "Snow on the roads.")
     made.close()
     page.evaluate(LOOK_NOW)
-    page.locator("#news").get_by_text("Changed just now: paused").wait_for(timeout=10_000)
+    page.locator("#news").get_by_text("Changed just now: paused").wait_for()
     assert page.locator(".badge").first.inner_text() == "paused"
     assert page.locator("#record + p ~ table").get_by_text("Snow on the roads.").count() == 1
     assert page.evaluate("document.activeElement.id") == "verify"
