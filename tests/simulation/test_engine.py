@@ -252,7 +252,7 @@ class TestInterruption:
         try:
             assert process.stdout.readline() == "ready\n"
             process.send_signal(signal.SIGINT)
-            out, _ = process.communicate(timeout=30)
+            out, _ = process.communicate(timeout=120)
         finally:
             process.kill()
             process.wait()

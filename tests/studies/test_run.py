@@ -459,20 +459,20 @@ class TestResumption:
         process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
-        until = time.monotonic() + 60
+        until = time.monotonic() + 120
         while not (out / "runs").exists() or len(blocks(out)) < 3:
             assert process.poll() is None, process.communicate()
             assert time.monotonic() < until
             time.sleep(0.01)
         time.sleep(0.2)
         process.send_signal(how)
-        stdout, stderr = process.communicate(timeout=30)
+        stdout, stderr = process.communicate(timeout=120)
         assert process.returncode == (1 if how == signal.SIGINT else -signal.SIGKILL)
         assert stdout == ""
         assert not (out / "table.parquet").exists()
         if how == signal.SIGINT:
-            assert stderr.count("\n") == 1
-            assert "interrupted; finished work is kept" in stderr
+            (line,) = [one for one in stderr.splitlines() if "runs are done" not in one]
+            assert "interrupted; finished work is kept" in line
         before = {path: path.read_bytes() for path in blocks(out)}
         quick = Study({"easy": discreet.Bernoulli((0.9, 0.1))}, [discreet.bet_se(0.1, 1)], 600)
         (out / ".x.parquet.tmp").write_bytes(b"half")
@@ -799,8 +799,8 @@ def scheduler(tmp_path: Path) -> Iterator[tuple[str, list["subprocess.Popen[str]
     ]
     processes = [subprocess.Popen(command, text=True, **quiet)]  # type: ignore[call-overload]
     try:
-        until = time.monotonic() + 30
-        while not place.exists() or not place.read_text():
+        until = time.monotonic() + 120
+        while not place.exists() or not place.read_text().rstrip().endswith("}"):
             assert time.monotonic() < until
             time.sleep(0.05)
         address = json.loads(place.read_text())["address"]
