@@ -438,12 +438,14 @@ class TestResumption:
     @pytest.mark.slow
     @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
     def test_killed(self, tmp_path: Path, how: signal.Signals) -> None:
-        """The first blocks are quick; what comes after takes long enough to be killed
-        in.
+        """The first blocks are quick; what comes after takes a second a cell, in all
+        long enough to be killed in.
         """
         text = (
             'runs = 600\ndelta = 0.1\n[instances]\neasy = [0.9, 0.1]\n[[strategies]]\npreset = "bet-se"\nepsilon = 1\n'
-            '[[strategies]]\npreset = "ctb-tt"\nepsilon = 0.03\n'
+        ) + "".join(
+            f'[[strategies]]\npreset = "ctb-tt"\nepsilon = {0.03 - place / 10_000:g}\n'
+            for place in range(30)
         )
         (tmp_path / "study.toml").write_text(text)
         out = tmp_path / "out"
