@@ -11,6 +11,7 @@ import pytest
 from httpx._config import DEFAULT_TIMEOUT_CONFIG
 from hypothesis import settings
 
+from discreet.trials.store import vacuum
 from tests.support import browser as browsers
 from tests.support import postgres as postgres_server
 from tests.support.clock import Clock
@@ -70,7 +71,8 @@ def postgres() -> Iterator[postgres_server.Server]:
             "no PostgreSQL server is installed, and there must be one"
         )
         pytest.skip("no PostgreSQL server is installed")
-    with postgres_server.server() as made:
+    with postgres_server.server() as made, pytest.MonkeyPatch.context() as patch:
+        patch.setitem(vacuum.FOR_NOW, "statement_timeout", "60s")  # however busy it is
         yield made
 
 

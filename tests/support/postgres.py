@@ -37,7 +37,8 @@ def programs() -> Path | None:
 
 class Server:
     """A server that listens on a socket in its own folder. It refuses to be root, so
-    root becomes `postgres`.
+    root becomes `postgres`. It does not vacuum by itself: what is erased is gone when
+    nobody looks at it any more, and nobody knows when it would look.
     """
 
     def __init__(self, folder: Path, fsync: bool) -> None:
@@ -88,7 +89,7 @@ class Server:
     def start(self) -> None:
         settings = (
             f"-c listen_addresses= -c unix_socket_directories={self.folder} -c max_connections=60"
-            " -c max_prepared_transactions=2"
+            " -c max_prepared_transactions=2 -c autovacuum=off"
         )
         settings += "" if self.fsync else " -c fsync=off"
         self.run(

@@ -8,9 +8,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
+import sqlalchemy as sa
 
 from discreet import dp_se
 from discreet.trials.store import schema, vacuum
@@ -158,12 +160,21 @@ def test_the_server_keeps_no_statistics_of_outcomes(
 
 
 def test_what_takes_too_long_rests(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The settings of the connection are then what they were."""
+    """The settings of the connection are then what they were. The server would sleep
+    in place of what takes long.
+    """
     trial = create(url)
     last, _ = nearly_released(trial)
-    monkeypatch.setitem(vacuum.FOR_NOW, "statement_timeout", "1ms")
+
+    def slowly(_connection: Any, _cursor: Any, text: str, about: Any, *_: Any) -> Any:
+        return "SELECT pg_sleep(60)" if text.startswith("VACUUM") else text, about
+
+    engine = trial._store.engine
+    sa.event.listen(engine, "before_cursor_execute", slowly, retval=True)
+    monkeypatch.setitem(vacuum.FOR_NOW, "statement_timeout", "1s")
     trial.tell(last, 1.0)
-    monkeypatch.setitem(vacuum.FOR_NOW, "statement_timeout", "10s")
+    sa.event.remove(engine, "before_cursor_execute", slowly)
+    monkeypatch.setitem(vacuum.FOR_NOW, "statement_timeout", "60s")
     trial.expire()
     assert trial.status().erasing
     with trial._store.reading("colours") as found:
