@@ -52,7 +52,7 @@ def base(home: Home) -> Iterator[str]:
 def another(browser: Started) -> Iterator["Page"]:
     """A page on whose console the browser may complain of lost connections."""
     with browser.at_work():
-        context = browser.browser.new_context()
+        context = browser.context()
         try:
             yield context.new_page()
         finally:

@@ -50,14 +50,13 @@ def test_an_operator_plans_starts_pauses_and_publishes(
     assert plan.locator("svg").count() >= 2
     page.set_viewport_size({"width": 1200, "height": 800})
     page.get_by_label("Maximum number of people").fill("800")
-    plan.get_by_text("Power: at the difference").wait_for(timeout=30_000)
+    plan.get_by_text("Power: at the difference").wait_for()
     cut = "all => all.map(e => e.scrollWidth - e.clientWidth)"
     assert set(plan.locator(".scroll").evaluate_all(cut)) == {0}
     page.get_by_label("Difference worth finding").fill("30")
     page.wait_for_function(
         "before => ![...document.querySelectorAll('.answer li')].some(e => e.innerText === before)",
         arg=before,
-        timeout=30_000,
     )
     page.get_by_label("Name of the trial").fill("Dose <1>")
     page.get_by_label("Maximum number of people").fill("800")

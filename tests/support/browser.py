@@ -18,10 +18,12 @@ from typing import TYPE_CHECKING, Any
 import discreet.service
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, BrowserContext, Page
 
 REQUIRED = "DISCREET_REQUIRE_BROWSER"
 """If this is set in the environment, a missing browser is an error."""
+PATIENCE = 120_000
+"""Milliseconds within which whatever a test waits for must be there."""
 STATIC = Path(discreet.service.__file__).parent / "static"
 POLICY = "default-src 'none'; script-src 'self'; connect-src 'self'"
 """No script in a page itself, and none from elsewhere."""
@@ -58,6 +60,12 @@ class Started:
         finally:
             asyncio._set_running_loop(before)
 
+    def context(self) -> "BrowserContext":
+        """What shares nothing with others, and waits however busy the machine is."""
+        made = self.browser.new_context()
+        made.set_default_timeout(PATIENCE)
+        return made
+
     @contextmanager
     def page(self) -> Iterator["Page"]:
         """A page that shares nothing with others. Whatever it writes to the console
@@ -65,7 +73,7 @@ class Started:
         """
         troubles: list[str] = []
         with self.at_work():
-            context = self.browser.new_context()
+            context = self.context()
             try:
                 made = context.new_page()
                 made.on("pageerror", lambda error: troubles.append(str(error)))
