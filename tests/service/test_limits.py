@@ -36,6 +36,12 @@ def connections(service: Service) -> list[Any]:
     return list(service.server.server_state.connections)
 
 
+def is_gone_in_an_hour(service: Service) -> bool:
+    """Whether nobody is connected any more when that time has passed."""
+    turn(service.server, HOUR)
+    return not connections(service)
+
+
 def test_an_allowance_fills_up_again() -> None:
     now = [100.0]
     buckets = Buckets(2.0, 2.0, lambda: now[0])
@@ -167,7 +173,7 @@ def test_a_body_that_does_not_come_is_given_up(tmp_path: Path) -> None:
     with limited(tmp_path, patience=HOUR, whole=9 * HOUR) as service:
         with connected(service) as connection:
             connection.sendall(head_of(service, 100) + b"{")
-            wait_for(lambda: turn(service.server, HOUR) or not connections(service))
+            wait_for(lambda: is_gone_in_an_hour(service))
             found = everything(connection)
         assert b"408 Request Timeout" in found
         assert b"connection: close" in found.lower()
@@ -255,7 +261,7 @@ def test_an_answer_that_is_not_read_is_given_up(
         wait_for(lambda: any(one.unread for one in connections(service)))
         (one,), read = connections(service), 0
         if not reads:
-            wait_for(lambda: turn(service.server, HOUR) or not connections(service))
+            wait_for(lambda: is_gone_in_an_hour(service))
             return
         for _ in range(3):
             left = one.transport.get_write_buffer_size()

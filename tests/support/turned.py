@@ -39,7 +39,7 @@ class Turned(uvloop.Loop):
         """What its clock says."""
         return super().time() + self.ahead
 
-    def call_later(
+    def call_later(  # type: ignore[override]
         self, delay: float, callback: Callable[..., Any], *args: Any, context: Context | None = None
     ) -> Any:
         """Also what others of the loop's methods do later comes by here."""
