@@ -237,6 +237,7 @@ def test_what_is_under_way_is_answered_and_the_rest_refused(
         assert refused.headers["content-type"] == "application/problem+json"
     service.server.end()
     wait_for(lambda: is_shut(service.base_url))
+    time.sleep(0.5)  # in which a service that does not wait would break it off
     go.set()
     thread.join(SOON)
     assert [one.status_code for one in answers] == [200]
