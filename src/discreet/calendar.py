@@ -33,6 +33,17 @@ def people_a_day(text: str) -> float:
     return float(number) / SPANS[unit.strip()]
 
 
+def rate_words(text: str) -> str:
+    """How `people_a_day` reads such a text, in words, with another unit beside it."""
+    number, _, unit = text.partition("/")
+    coming = counted(f"{float(number):,g}", "person", "people")
+    if (unit := unit.strip() or "day") == "day":
+        other = f"{people_a_day(text) * MONTH:,.3g} a month"
+    else:
+        other = f"{people_a_day(text):,.3g} a day"
+    return f"{coming} a {unit}, which is about {other}"
+
+
 class Delay(NamedTuple):
     """Days from a person's assignment until the outcome is told; make one with
     `Delay.fixed` or `Delay.exponential`.

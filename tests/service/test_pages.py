@@ -407,7 +407,7 @@ def test_a_plan_answers_in_words_and_pictures(
     assert re.search(r'data-use="\d+" hidden>Use \d+ as the maximum<', shown.text)
     half = visit.send("/new/plan", **form, accrual="40/month", delay="soon").text
     assert "<li>Days until an outcome is known: this must be a number of days" in half
-    assert half.endswith(shown.text)
+    assert half.partition("<p hidden")[0].endswith(shown.text.partition("<p hidden")[0])
     review = visit.send("/new", do="review", **{**GOOD, "difference": "60"}).text
     assert "60 percentage points. The trial is designed for it, with the strategy bet-se." in review
     assert "people on average" in review
@@ -453,6 +453,57 @@ def test_a_plan_knows_the_arms_the_day_and_the_power(
     band = r"\d+ \w+ 2027 \(eight of ten such trials: \d+ \w+ 2027 … \d+ \w+ 2027\)"
     assert re.search(rf"if it begins on 1 Mar 2027, it is expected to end on {band}", dated)
     assert not made
+
+
+@pytest.mark.parametrize(
+    ("typed", "words"),
+    [
+        ("12", "12 people a day, which is about 365 a month"),
+        ("1", "1 person a day, which is about 30.4 a month"),
+        ("1,5/day", "1.5 people a day, which is about 45.7 a month"),
+        ("10 / week", "10 people a week, which is about 1.43 a day"),
+        ("2000/month", "2,000 people a month, which is about 65.7 a day"),
+    ],
+)
+def test_it_is_said_how_the_pace_was_read(place: Service, typed: str, words: str) -> None:
+    visit = place.visit("operator")
+    answer = visit.send("/new/plan", **{**GOOD, "accrual": typed, "arms": "one", "name": ""}).text
+    assert f'data-wrong="name arms" data-read="Read as {words}."' in answer
+    again = visit.send("/new", do="back", **{**GOOD, "accrual": typed}).text
+    assert f'<p class="hint read" id="accrual-read" role="status">Read as {words}.</p>' in again
+    for unread in ("", "soon"):
+        assert 'data-read=""' in visit.send("/new/plan", **{**GOOD, "accrual": unread}).text
+
+
+def test_the_last_look_says_when_the_trial_is_planned(
+    place: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    visit = place.visit("operator")
+    form = {**GOOD, "difference": "60", "accrual": "40/month", "delay": "7"}
+    dated = {**form, "start": "2027-03-01"}
+    monkeypatch.setattr(planner, "ready", lambda _seconds, _days: False)
+    assert (
+        "Planned to begin on 1 Mar 2027. Only the plan"
+        in visit.send("/new", do="review", **dated).text
+    )
+    monkeypatch.setattr(planner, "ready", lambda _seconds, _days: True)
+    assert "Planned to" not in visit.send("/new", do="review", **form).text
+    ends = {}
+    for enrolment in ("waiting", "continuous"):
+        said = {**dated, "deadline": "14", "enrolment": enrolment}
+        plan, review = visit.send("/new/plan", **said), visit.send("/new", do="review", **said)
+        way = plan.text.partition(f"With {enrolment} enrolment")[2]
+        band = re.search(r"eight of ten such trials: ([^)]*) … ([^)]*)\)", way)
+        assert band is not None
+        ends[enrolment] = f"between {band[1]} and {band[2]}"
+        assert (
+            f"Planned to begin on 1 Mar 2027, planned to end {ends[enrolment]}: eight of ten "
+            "simulated trials did, with 40 people a month, which is about 1.31 a day. Only the "
+            "plan uses this: it is not stored"
+        ) in review.text
+    assert len(set(ends.values())) == 2
+    assert visit.send("/new", do="create", **dated).status_code == 303
+    assert "2027" not in place.home.trial("made here").protocol.text
 
 
 def test_a_plan_that_cannot_be_made_yet_is_said(

@@ -9,6 +9,7 @@ from urllib.parse import quote
 import pytest
 
 from discreet import Trial
+from discreet.service import planner
 from tests.support.live import serving
 from tests.support.visitors import Service, service
 
@@ -78,6 +79,63 @@ def test_an_operator_plans_starts_pauses_and_publishes(
     page.goto(f"{address}/p/{quote('Dose <1>', safe='')}")
     assert "Snow on the roads." in page.locator("main").inner_text()
     assert page.get_by_role("link", name="Operate").count() == 0
+
+
+def test_a_note_goes_with_what_it_is_about(
+    place: Service, address: str, page: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(planner, "warm", lambda: None)
+    monkeypatch.setattr(planner, "ready", lambda _seconds, _days: False)
+    log_in(place, page, address)
+    page.goto(f"{address}/new")
+    page.evaluate("document.getElementById('days').open = true")
+    page.locator("#arms").fill("one")
+    page.get_by_label("First day of enrolment").fill("2027-03-01")
+    page.get_by_label("by the clock").check()
+    # The console would note that the form was refused, and fail the test.
+    page.route("**/new", lambda route: route.fulfill(response=route.fetch(), status=200))
+    page.get_by_role("button", name="Look at it once more").click()
+    page.locator("#name-wrong").wait_for()
+    notes = {name: page.locator(f"#{name}-wrong") for name in ("name", "arms", "release", "start")}
+    fields = {name: page.locator(f"#{name}") for name in ("name", "arms", "start")}
+    fields["release"] = page.locator("#field-release")
+    at_top = page.locator("#some-wrong")
+
+    def seen() -> set[str]:
+        """Which notes there are, for eyes and for screen readers alike."""
+        for name, note in notes.items():
+            about = (fields[name].get_attribute("aria-describedby") or "").split()
+            assert note.is_visible() == (f"{name}-wrong" in about)
+            if name != "release":
+                assert note.is_visible() == (fields[name].get_attribute("aria-invalid") == "true")
+        found = {name for name, note in notes.items() if note.is_visible()}
+        assert at_top.is_visible() == bool(found) or page.locator("#max_people-wrong").is_visible()
+        return found
+
+    assert seen() == {"name", "arms", "release", "start"}
+    assert page.evaluate("document.activeElement.id") == "name"
+    fields["arms"].fill("one\ntwo")
+    assert seen() == {"name", "release", "start"}
+    fields["name"].fill(" ")
+    assert "name" in seen()
+    fields["name"].fill("dose")
+    assert "name" not in seen()
+    fields["name"].fill("")
+    assert "name" in seen()
+    fields["name"].fill("dose")
+    page.get_by_label("People who come in a day").fill("12")  # the day needs it
+    page.locator("#accrual-read").get_by_text("Read as 12 people a day").wait_for()
+    notes["start"].wait_for(state="hidden")
+    assert seen() == {"release"}
+    page.get_by_label("People who come in a day").fill("")
+    notes["start"].wait_for()
+    assert page.locator("#accrual-read").inner_text() == ""
+    fields["start"].fill("")
+    page.get_by_label("as soon as a round is complete").check()
+    assert seen() == set()
+    assert at_top.is_visible()
+    page.get_by_label("Maximum number of people").fill("500")
+    assert not at_top.is_visible()
 
 
 def test_a_page_shows_what_changes_and_keeps_what_is_under_way(

@@ -83,7 +83,7 @@ LABELS: dict[str, str] = {
     "delay": "Days until an outcome is known",
     "start": "First day of enrolment",
 }
-"""What each field of the form is called."""
+"""What each field of the form is called, from the first to the last."""
 CHOICES: dict[str, tuple[str, ...]] = {
     "outcomes": (YES_NO, NUMBERS),
     "direction": ("max", "min"),
@@ -217,7 +217,7 @@ def read(form: Mapping[str, str]) -> Draft:
             wrong[name], values[name] = str(error), None
     for name, words in _together(values).items():
         wrong.setdefault(name, words)
-    return Draft(said, wrong, values)
+    return Draft(said, {name: wrong[name] for name in LABELS if name in wrong}, values)
 
 
 def _together(values: Mapping[str, Any]) -> dict[str, str]:

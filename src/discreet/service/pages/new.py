@@ -7,6 +7,7 @@ from typing import Any
 from markupsafe import Markup
 from starlette.responses import HTMLResponse, Response
 
+from discreet.calendar import rate_words
 from discreet.errors import DiscreetError, InvalidInputError
 from discreet.planning.plan import Plan
 from discreet.planning.reach import out_of_reach
@@ -56,7 +57,7 @@ def _shown(looking: Look, draft: Draft, fresh: bool = False, **more: Any) -> Res
     wrong = {} if fresh else draft.wrong
     known = {"plan": "", "refused": ""} | more
     status = 422 if wrong and not known["plan"] else 200
-    about = {"said": draft.said, "wrong": wrong, "labels": LABELS}
+    about = {"said": draft.said, "wrong": wrong, "labels": LABELS, "read": read_words(draft)}
     return looking.page("new.html", status, **about, **known)
 
 
@@ -88,8 +89,20 @@ LATER = ("name", "max_people")
 
 async def _plan(looking: Look) -> Response:
     planner.warm()
-    text = await looking.run(plan_fragment, read(looking.form))
+    draft = read(looking.form)
+    text = await looking.run(plan_fragment, draft)
+    beside = ENVIRONMENT.get_template("beside.html")
+    text += beside.render(wrong=draft.wrong, read=read_words(draft))
     return HTMLResponse(text, headers={"Cache-Control": "no-store"})
+
+
+def read_words(draft: Draft) -> str:
+    """How the pace of enrolment was read, if one was typed that can be."""
+    return "" if draft["accrual"] is None else f"Read as {_pace_words(draft)}."
+
+
+def _pace_words(draft: Draft) -> str:
+    return rate_words(draft.said["accrual"].strip().replace(",", "."))
 
 
 def plan_fragment(draft: Draft) -> str:
@@ -205,7 +218,7 @@ def _end_words(way: Way) -> str:
 async def _review(looking: Look, draft: Draft, refused: str = "") -> Response:
     protocol = draft.protocol
     warning = await looking.run(_warning, protocol)
-    expected = await looking.run(_expected, draft)
+    found = await looking.run(_foreseen, draft)
     return looking.page(
         "review.html",
         422 if refused else 200,
@@ -213,18 +226,34 @@ async def _review(looking: Look, draft: Draft, refused: str = "") -> Response:
         protocol=protocol,
         outcomes=outcome_words(protocol),
         unit=" percentage points" if draft["outcomes"] == YES_NO else "",
-        expected=expected,
+        expected=[] if found is None else plan_words(found)[:2],
+        when=when_words(draft, found),
         promised=promised(protocol),
         warning=warning,
         refused=refused,
     )
 
 
-def _expected(draft: Draft) -> list[str]:
-    """How many people such trials take, if plans are quick by now."""
-    if not planner.ready(0.0, bool(draft.calendar)):
-        return []
-    return plan_words(_planned(draft))[:2]
+def _foreseen(draft: Draft) -> Plan | None:
+    """The plan of the trial, if plans are quick by now."""
+    return _planned(draft) if planner.ready(0.0, bool(draft.calendar)) else None
+
+
+def when_words(draft: Draft, found: Plan | None) -> str:
+    """When the trial is planned to begin and to end; empty if nobody has said."""
+    if draft["start"] is None:
+        return ""
+    begin = f"Planned to begin on {day_words(draft['start'])}"
+    for way in () if found is None else found.ways:
+        if way.epsilon is None or way.enrolment != draft["enrolment"] or way.end is None:
+            continue
+        first, last = way.end["q10"], way.end["q90"]
+        if first is not None and last is not None:
+            return (
+                f"{begin}, planned to end between {day_words(first)} and {day_words(last)}: eight "
+                f"of ten simulated trials did, with {_pace_words(draft)}."
+            )
+    return f"{begin}."
 
 
 def promised(protocol: Protocol) -> list[tuple[str, str]]:
