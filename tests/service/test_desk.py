@@ -296,6 +296,7 @@ def test_an_answer_under_local_trust_is_invited_not_told(home: Home, base: str) 
     link = desk.send(f"{DESK}/invite", page, days="2")
     assert re.search(rf"{base}/a#discreet_[\w-]{{43}}", link.text)
     assert "valid for 2 days" in link.text
+    assert "opened on this machine only" in link.text
     assert desk.send(f"{DESK}/answer", page, response="rr/1.0/1").status_code == 200
     assert trial.status().pending == 0
     after = desk.send(f"{DESK}/invite", page, days="2")

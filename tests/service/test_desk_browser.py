@@ -34,6 +34,12 @@ if TYPE_CHECKING:
 DESK = "/t/dose/desk"
 STAFF = Visitor(Token(1, "op", OPERATOR, None, None, None, 0.0, "test", None, None, None))
 ENROL = "Enrol the next person"
+TOO_LOW = """() => [...document.querySelectorAll("a, button, input, select, summary")]
+  .map((one) => (one.matches("[type=radio], [type=checkbox]") ? one.closest("label") : one))
+  .filter((one) => one.checkVisibility() && !one.matches(".skip"))
+  .filter((one) => one.getBoundingClientRect().height < 44)
+  .map((one) => one.outerHTML)"""
+"""What is too low for a finger."""
 UNFOLD = "document.querySelectorAll('details').forEach((one) => (one.open = true))"
 
 
@@ -285,10 +291,34 @@ def test_nothing_is_wider_than_a_phone(home: Home, base: str, browser: Started) 
         log_in(home, base, page)
         for path in (DESK, f"{DESK}/1"):
             page.goto(base + path)
-            page.evaluate(
-                "document.querySelectorAll('details').forEach((one) => (one.open = true))"
-            )
+            page.evaluate(UNFOLD)
             assert page.evaluate("document.documentElement.scrollWidth") <= 390, path
+
+
+@pytest.mark.parametrize("strategy", [bet_se(0.05, 1.0), ctb_tt(1.0, 0.1)], ids=["told", "local"])
+def test_whatever_a_desk_has_can_be_touched(
+    home: Home, base: str, browser: Started, strategy: Strategy
+) -> None:
+    """Also where names are long, and the numbers of people too."""
+    site = "a hospital with a long name, and with wards that have one too"
+    trial = Trial.create(home.url, "dose", ["a", "b"], strategy, 5000, sites=[site, "Lyon"])
+    trial.ask(3, site=site)
+    with another(browser) as page:
+        page.set_viewport_size({"width": 390, "height": 844})
+        log_in(home, base, page, site)
+        for path in (DESK, f"{DESK}/1"):
+            page.goto(base + path)
+            page.evaluate(UNFOLD)
+            assert page.evaluate(TOO_LOW) == [], path
+            assert page.get_by_role("button", name="Log out").bounding_box()["height"] < 60
+        page.goto(base + DESK)
+        row = page.locator(".waited tbody tr").first
+        row.locator("th").evaluate("one => one.textContent = '123456'")
+        boxes = [row.locator(part).bounding_box() for part in ("th", "td >> nth=0", "a")]
+        ends = [(box["x"], box["x"] + box["width"]) for box in boxes]
+        assert ends[0][1] <= ends[1][0]
+        assert ends[1][1] <= ends[2][0]
+        assert row.locator("th").evaluate("one => one.scrollWidth - one.clientWidth") <= 0
 
 
 # --- the participant ------------------------------------------------------------------

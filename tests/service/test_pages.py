@@ -167,7 +167,8 @@ def test_a_blinded_site_sees_no_arm_before_the_end(place: Service) -> None:
         assert site.get(f"/t/blind/{picture}.svg").status_code == 403
     operator = place.visit("operator")
     assert "list of codes" in operator.get("/t/blind/operate").text
-    assert "third" in operator.send("/t/blind/codes").text
+    listed = re.findall(r'<th scope="row">(\w+)</th>', operator.send("/t/blind/codes").text)
+    assert listed == ["usual", "new", "third"]
     assert "codes" in operator.get("/t/blind/journal").text
     made = Trial.open(place.url, "blind")
     made.operate("stop", "enough")

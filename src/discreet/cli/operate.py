@@ -94,7 +94,7 @@ def _confirm(status: "Status", action: str, about: str | None, yes: bool) -> Non
         raise InvalidInputError(
             f"{what} cannot be undone: add --yes if this is what you want. Nothing was done"
         )
-    words = f"{status.name}: {status.people} of at most {status.max_people} people."
+    words = f"{status.name}: {status.people:,} of at most {status.max_people:,} people."
     click.echo(f"{words} What it means: {plainly(MEANS[action])}.", err=True)
     if not click.confirm(f"{what} cannot be undone. Do it?", err=True):
         raise InvalidInputError("Nothing was done")

@@ -40,22 +40,23 @@ def duration_words(seconds: float) -> str:
 def flow_words(status: Said) -> str:
     """How many people there are, whose outcomes are not in, and what is waited for."""
     if not status["people"]:
-        return f"Nobody has been enrolled yet; at most {status['max_people']} people can be."
-    here = f"{status['people']} of at most {status['max_people']} people"
+        return f"Nobody has been enrolled yet; at most {status['max_people']:,} people can be."
+    here = f"{status['people']:,} of at most {status['max_people']:,} people"
+    pending = f"{status['pending']:,}"
     if status["stopped"] and status["pending"]:
-        left = counted(status["pending"], "outcome was", "outcomes were")
+        left = counted(pending, "outcome was", "outcomes were")
         return f"{here}; {left} not looked at, and will not be.{past_words(status)}"
     if status.get("timing") != RELEASE[CLOCK]:
         if not status["pending"]:
             return f"{here}; all outcomes are in.{past_words(status)}"
-        waits = f", the next look waits for {status['waiting']}" if status["waiting"] else ""
-        out = counted(status["pending"], "outcome is", "outcomes are")
+        waits = f", the next look waits for {status['waiting']:,}" if status["waiting"] else ""
+        out = counted(pending, "outcome is", "outcomes are")
         return f"{here}; {out} not in{waits}.{past_words(status)}"
-    left = counted(status["pending"], "outcome, told or not, has", "outcomes, told or not, have")
+    left = counted(pending, "outcome, told or not, has", "outcomes, told or not, have")
     words = f"{here}; {left} not been looked at yet"
     if at := status.get("next_release"):
         moment = datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S")
-        looked = counted(status["waiting"], "of them is", "of them are")
+        looked = counted(f"{status['waiting']:,}", "of them is", "of them are")
         words += f"; {looked} looked at after {moment} UTC"
     return f"{words}.{past_words(status)}"
 
@@ -65,7 +66,7 @@ def past_words(status: Said) -> str:
     past = status.get("past_deadline")
     if not past:
         return ""
-    whose = counted(past, "person", "people")
+    whose = counted(f"{past:,}", "person", "people")
     return f" The deadline of {whose} has passed, whether their outcomes were told or not."
 
 

@@ -45,7 +45,7 @@ def protocol_facts(said: Said) -> list[tuple[str, str]]:
         ("Strategy", f"{strategy['name']}, threshold {strategy['threshold']}"),
         *_levels(strategy),
         *_design(strategy),
-        ("At most", f"{protocol['max_people']} people"),
+        ("At most", f"{protocol['max_people']:,} people"),
         *_field(protocol, Strategy.from_dict(strategy).part.each_answer),
         *_people(protocol),
         ("Storage", RETAINED[protocol["retain"]]),

@@ -187,7 +187,7 @@ def _result(said: dict[str, Any], course: Course, compared: Compared | None) -> 
 
 
 def _found(status: dict[str, Any]) -> list[str]:
-    people = f"{status['people']} of at most {status['max_people']} people took part."
+    people = f"{status['people']:,} of at most {status['max_people']:,} people took part."
     left = [words] if (words := left_words(status)) else []
     if not status["stopped"]:
         stands = PAUSED if status.get("paused") else "goes on"

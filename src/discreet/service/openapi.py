@@ -150,7 +150,7 @@ def docs_page(described: dict[str, Any]) -> str:
             "Calls",
             [
                 Table(
-                    ["call", "what", "takes", "gives", "for"],
+                    ["", "call", "what", "takes", "gives", "for"],
                     rows,
                     words=["what", "takes", "gives", "for"],
                 )
@@ -169,7 +169,8 @@ def docs_page(described: dict[str, Any]) -> str:
     ]
     for name, schema in sorted(described["components"]["schemas"].items()):
         sections.append(Section(name, _fields(schema)))
-    return page("The API of discreet", sections, "Everything a trial can do, over HTTP.")
+    text = page("The API of discreet", sections, "Everything a trial can do, over HTTP.")
+    return text.replace("</style>", "th,td{text-align:left}</style>", 1)  # no cell is a number
 
 
 def _example() -> str:
@@ -183,8 +184,8 @@ def _row(row: Endpoint) -> list[str]:
     said = "".join(f" ?{name}= {words}" for name, words in row.query)
     takes = "–" if row.takes is None else row.takes.__name__
     gives = _shown(row.gives) if _structured(row.gives) else row.media
-    call = f"{row.method} {PREFIX}{row.path}"
-    return [call, f"{row.says}{said}", takes, gives, ", ".join(roles_of(row))]
+    told = [f"{row.says}{said}", takes, gives, ", ".join(roles_of(row))]
+    return [row.method, f"{PREFIX}{row.path}", *told]
 
 
 def _shown(type: Any) -> str:

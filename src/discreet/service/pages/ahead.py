@@ -57,7 +57,7 @@ def ahead_of(home: Home, trial: Trial, status: Status, visitor: Visitor) -> Ahea
     seed = int(trial.protocol_hash[:8], 16) + status.releases
     seen = home.forecasts.see(name, key, seed, trial.played_on)
     if seen is None:
-        return Ahead((SOON_THERE,), "…")
+        return Ahead((SOON_THERE,), "being simulated")
     if seen.found is None:
         return Ahead((f"No forecast: {seen.reason}.",), "–")
     pace = None if status.paused else pace_of(home, trial, visitor)

@@ -222,9 +222,10 @@ def _shut(status: Status, site_closed: bool) -> str:
     if status.paused:
         return "The trial is paused: nobody is enrolled until an operator resumes it."
     if status.people >= status.max_people:
+        most = counted(f"{status.max_people:,}", "person", "people")
         return (
-            f"The maximum of {counted(status.max_people, 'person', 'people')} is reached: nobody "
-            "else can be enrolled. Outcomes that are not in yet can still be told."
+            f"The maximum of {most} is reached: nobody else can be enrolled. Outcomes that are not "
+            "in yet can still be told."
         )
     return "This site is closed: nobody is enrolled here." if site_closed else ""
 

@@ -30,7 +30,7 @@ def flow_words(trial: Trial, status: Status, visitor: Visitor, follows: bool) ->
     """What the picture shows to a visitor, who may follow the record; empty if there is
     none.
     """
-    if not status.people or not follows:
+    if status.people < 2 or not follows:
         return ""
     if trial.protocol.timed:
         return TIMED

@@ -2,6 +2,7 @@
 send, and errors in words.
 """
 
+import re
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 import jinja2
+from markupsafe import Markup, escape
 from starlette.exceptions import HTTPException
 from starlette.formparsers import MultiPartException
 from starlette.requests import Request
@@ -37,6 +39,7 @@ ENVIRONMENT = jinja2.Environment(
     lstrip_blocks=True,
     undefined=jinja2.StrictUndefined,
 )
+DAY = re.compile(r"\d{4}-\d\d-\d\d")
 NOTHING = "there is no page at this address: it may have been cut off or mistyped"
 STALE = "this page is too old, or was not made by this service: reload it, and try once more"
 
@@ -48,6 +51,15 @@ def address(*parts: str) -> str:
 
 ENVIRONMENT.globals["address"] = address
 ENVIRONMENT.globals["counted"] = counted
+ENVIRONMENT.filters["grouped"] = "{:,}".format
+
+
+def dated(words: str) -> Markup:
+    """Words in which no day is broken into lines at its hyphens."""
+    return Markup(DAY.sub(r'<span class="unbroken">\g<0></span>', str(escape(words))))
+
+
+ENVIRONMENT.filters["dated"] = dated
 
 
 class Look:

@@ -14,7 +14,7 @@ from discreet.planning.reach import out_of_reach
 from discreet.planning.rows import PlanRow
 from discreet.planning.ways import Way
 from discreet.reports.chances import best_words, few_right_words, price_words
-from discreet.reports.conduct import privacy_sentence
+from discreet.reports.conduct import LOOKS, privacy_sentence
 from discreet.reports.days import end_cells
 from discreet.reports.page import fragment
 from discreet.reports.plan import plan_sections
@@ -265,7 +265,7 @@ def promised(protocol: Protocol) -> list[tuple[str, str]]:
         ("Error rate", correctness_words(strategy.correctness, protocol.scale)),
         ("What the answer means", GUARANTEE.get(protocol.dealing, "")),
         ("Assignment", assigned),
-        ("Releases", RELEASE[protocol.release]),
+        ("Looks", LOOKS[RELEASE[protocol.release]]),
         ("Enrolment", ENROLMENT[protocol.enrolment]),
         ("If somebody comes again", PEOPLE[protocol.people]),
         ("Blinding", BLINDING[protocol.blinding]),

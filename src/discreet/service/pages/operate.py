@@ -166,7 +166,8 @@ async def _codes(looking: Look) -> Response:
     """The list for whoever packs what people get; the journal notes who has looked."""
     caller = await looking.run(looking.home.caller, looking.name, looking.visitor)
     found: dict[str, str] = await looking.run(caller.codes)
-    arms = sorted(set(found.values()))
+    seen = await looking.run(looking.home.seen, looking.name)
+    arms = [arm.name for arm in seen.status.arms]
     rows = [(arm, sorted(code for code in found if found[code] == arm)) for arm in arms]
     return looking.page("codes.html", name=looking.name, rows=rows)
 

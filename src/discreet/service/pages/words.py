@@ -56,11 +56,11 @@ def waits_words(status: Said) -> str:
 
 
 def _outcomes(count: int) -> str:
-    return "one outcome" if count == 1 else counted(count, "outcome")
+    return "one outcome" if count == 1 else counted(f"{count:,}", "outcome")
 
 
 def _of_people(count: int) -> str:
-    return counted(count, "person", "people")
+    return counted(f"{count:,}", "person", "people")
 
 
 def known_words(status: Said, blind: bool) -> list[str]:
@@ -142,7 +142,7 @@ def _people(says: Said, arms: Sequence[str]) -> str:
 
 def _released(says: Said, arms: Sequence[str]) -> str:
     batches = [
-        f"{_arm(arms, one['arm'])} {_sum(one, says)} over {_of_people(one['count'])}"
+        f"{_arm(arms, one['arm'])}: {_sum(one, says)} over {_of_people(one['count'])}"
         for one in says["releases"][:FEW_ARMS]
     ]
     more = len(says["releases"]) - len(batches)

@@ -20,7 +20,8 @@ async function plan() {
     if (mine !== asked) return;
     beside(page.querySelector("[data-wrong]"));
     shown.replaceChildren(...page.body.childNodes);
-    news.textContent = shown.querySelector("li, p")?.textContent ?? "";
+    const line = shown.querySelector(".answer li") ?? shown.querySelector("p");
+    news.textContent = line?.dataset.brief ?? line?.textContent ?? "";
     for (const button of shown.querySelectorAll("[data-use]")) button.hidden = false;
     const again = shown.querySelector("[data-again]");
     if (again) soon(1000 * Number(again.dataset.again));

@@ -70,7 +70,7 @@ function named(outcome) {
 
 function percent(share) {
   const plain = share > 0.001 && share < 0.999;
-  return `${Number(plain ? (100 * share).toFixed(1) : (100 * share).toPrecision(6))} %`;
+  return `${Number(plain ? (100 * share).toFixed(1) : (100 * share).toPrecision(6))}\u00a0%`;
 }
 
 function oddsWords() {
@@ -86,8 +86,9 @@ function oddsWords() {
       ${percent(truth)}, and its opposite is sent with a chance of ${percent(other)}.`;
   }
   const rest = levels.length > 2 ? "each of the others" : "the other one";
-  return `Your number first becomes one of the numbers ${levels.join(", ")}: one next to it,
-    by chance. That one is then sent with a chance of ${percent(truth)}, and ${rest} with a chance
+  const [last, ...others] = levels.reverse();
+  return `Your number first becomes one of ${others.reverse().join(", ")} and ${last}: one next to
+    it, by chance. That one is then sent with a chance of ${percent(truth)}, and ${rest} with a chance
     of ${percent(other)}.`;
 }
 
@@ -205,7 +206,13 @@ function takeCoin() {
 
 /** The true answer, as it stands in the form. */
 function truth() {
-  return asked.yes_no ? chosen("truth") : readNumber(at("figure").value);
+  if (asked.yes_no) return chosen("truth");
+  const number = readNumber(at("figure").value);
+  const { low, high } = asked;
+  if (asked.outside !== "clip" && !(low <= number && number <= high)) {
+    throw new Error(`Type a number from ${low} to ${high}.`);
+  }
+  return number;
 }
 
 function chosen(name) {
