@@ -150,7 +150,7 @@ def docs_page(described: dict[str, Any]) -> str:
             "Calls",
             [
                 Table(
-                    ["", "call", "what", "takes", "gives", "for"],
+                    ["method", "path", "what", "takes", "gives", "for"],
                     rows,
                     words=["what", "takes", "gives", "for"],
                 )
