@@ -1,5 +1,6 @@
-"""Who comes while another's transaction is under way has what it wants done in it: two
-servers on one database share their commits, and do not alternate.
+"""Who comes while another's transaction is under way has what it wants done in it, and
+whoever has the turn waits for those who came a moment ago: two servers on one database
+share their commits, and do not alternate.
 
 Two `Trial`s of one database stand for two processes: neither knows the other.
 """
@@ -17,7 +18,7 @@ import pytest
 
 from discreet import Trial, bet_se
 from discreet.errors import DiscreetError, InvalidInputError, StoreError
-from discreet.trials import neighbours
+from discreet.trials import neighbours, together
 from discreet.trials.chain import Head
 from discreet.trials.desk import Desk
 from discreet.trials.jobs import jobs_of
@@ -263,3 +264,64 @@ def test_no_turn_is_of_more_letters_because_some_came_late(
         *[letters.TAKEN] * 3,
         letters.WAITING,
     ]
+
+
+# --- who is waited for ----------------------------------------------------------------
+
+
+def test_who_came_a_moment_ago_is_waited_for(
+    place: str, memory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Then all want it at the same time, and it is done in one step."""
+    monkeypatch.setattr(turns, "PATIENCE", 30.0)
+    first, second = opened(place), opened(place)
+    first._company._others, first._company._patience = 1, 30.0
+    begun, wait = threading.Event(), Letters.wait_for
+
+    def noted(box: Letters, *about: Any) -> int:
+        begun.set()
+        return wait(box, *about)
+
+    monkeypatch.setattr(Letters, "wait_for", noted)
+    with before_its_first_step(first, lambda: None) as seen:
+        waits = threading.Thread(target=ask, args=(first,))
+        waits.start()
+        begun.wait()
+        ask(second)
+        waits.join()
+    assert seen == ["step", "assigned", "commit"]
+    assert first._company._others == second._company._others == 1
+    assert first.status().people == 3
+
+
+def test_nobody_is_waited_for_long_or_again_and_again(
+    place: str, memory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trial, waited = opened(place), list[tuple[int, float]]()
+
+    def wait_for(_box: Letters, number: int, seconds: float) -> int:
+        if number:
+            waited.append((number, seconds))
+        return 0
+
+    monkeypatch.setattr(Letters, "wait_for", wait_for)
+    ask(trial)
+    assert waited == [], "nobody was here"
+    for _ in range(together.LEADS_WITHOUT + 2):
+        trial._company._others, trial._company._patience = 5, 60.0
+        ask(trial)
+    assert waited == [(5, letters.PATIENCE)] * 2
+    assert trial._company._others == 0, "nobody came"
+
+
+def test_letters_are_waited_for_until_they_are_here(tmp_path: Path, memory: Path) -> None:
+    (tmp_path / "t.db").touch()
+    box = Letters(str(tmp_path / "t.db"))
+    assert box.wait_for(1, 0.0) == 0
+    began = time.monotonic()
+    assert box.wait_for(1, 0.02) == 0
+    assert time.monotonic() - began >= 0.02
+    letter = box.post("x", b"")
+    assert letter is not None
+    assert box.wait_for(1, 60.0) == 1
+    letter.take_back()

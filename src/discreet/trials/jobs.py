@@ -17,7 +17,7 @@ from discreet.trials.status import Batch, Told
 from discreet.trials.together import Job, Work
 
 ASK, TELL, EXPIRE, OPEN = "ask", "tell", "expire", "open"
-MOST_PEOPLE = 32
+MOST_PEOPLE = 64
 """Of what another process does: nobody there is held up long."""
 
 

@@ -1,6 +1,7 @@
 """A trial as it is kept: its state in step with the database, in transactions."""
 
 import json
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -21,7 +22,7 @@ from discreet.trials.desk import Desk, known_ids
 from discreet.trials.enrol import answered_before
 from discreet.trials.entry import check_head
 from discreet.trials.intake import MOST_AT_ONCE, check_request, unknown_id
-from discreet.trials.neighbours import Neighbours, done_by_others, note_of
+from discreet.trials.neighbours import Company, Neighbours, done_by_others, note_of
 from discreet.trials.protocol import Protocol
 from discreet.trials.record import BROKEN, fresh
 from discreet.trials.status import Aside
@@ -59,6 +60,7 @@ class Kept:
         """Who calls, for the journal."""
         self._store = home
         self._together = Together()
+        self._company = Company()
         self._now = fresh(protocol)
         self._seq = -1
         """Events behind the state we have; none that counts while a transaction is
@@ -199,7 +201,10 @@ class Kept:
             with self._store.lock, self._store.turn(note) as turn:
                 if head := done_by_others(turn, jobs):
                     self._see(head)
+                    self._company.join()
                     return
+                self._company.gather(turn)
+                began = time.monotonic()
                 with self._store.session(self.protocol.name, turn) as session:
                     self._catch_up(session)
                     self._seq, ledger = -1, Ledger(session)
@@ -211,6 +216,7 @@ class Kept:
                         _do_all(grouped(neighbours.want()), several, tried)
                     row = session.look_again()
                     neighbours.tell_them(tried, Head(row.seq, row.head))
+                self._company.part(turn, time.monotonic() - began)
                 self._seq = row.seq
                 self._see(Head(row.seq, row.head))
                 self._erasing = row.erasing

@@ -18,7 +18,7 @@ from discreet.trials.jobs import ASK, MOST_PEOPLE, TELL, claim, jobs_of, plain
 from discreet.trials.status import Assignment, Batch, Told
 from discreet.trials.store.letters import DONE, WAITING, Taken
 from discreet.trials.store.turns import Note, Turn
-from discreet.trials.together import Job
+from discreet.trials.together import LEADS_WITHOUT, Job
 
 EDITION = 2
 """Of what letters say; others are not read."""
@@ -60,6 +60,42 @@ def _read_answer(said: dict[str, Any] | None) -> Batch | Told | None:
         return Told(**{**said, **lists})
     people = tuple(Assignment(**one) for one in said["assignments"])
     return Batch(**{**said, **lists, "assignments": people})
+
+
+class Company:
+    """How many others wrote in one transaction with us a moment ago.
+
+    They often come again at once, as callers in one process do (see `Together`), a
+    little after us or before. So whoever has the turn waits for as many, for as long as
+    the last transaction took at the most: what is wanted by all of them at the same
+    time costs little more than what one wants.
+    """
+
+    def __init__(self) -> None:
+        self._others = 0
+        self._patience = 0.0
+        """Seconds that our last transaction took."""
+        self._without = 0
+        """How many turns are not to wait, since one has waited in vain."""
+
+    def join(self) -> None:
+        """Somebody has done with its own what we want."""
+        self._others = max(self._others, 1)
+
+    def gather(self, turn: Turn | None) -> None:
+        """Wait for the others, if they came a moment ago."""
+        if self._without:
+            self._without -= 1
+        elif turn is not None and self._others:
+            here = turn.wait_for_letters(0, 0.0)
+            came = turn.wait_for_letters(self._others, self._patience) - here
+            if 2 * came < self._others - here:
+                self._without = LEADS_WITHOUT
+
+    def part(self, turn: Turn | None, seconds: float) -> None:
+        """A transaction is on disk that took so long."""
+        self._others = 0 if turn is None else turn.taken
+        self._patience = seconds
 
 
 class Neighbours:

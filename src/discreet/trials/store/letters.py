@@ -33,6 +33,8 @@ PATIENCE = 0.05
 """Seconds after which one looks whether the bell was forgotten: who should have rung it
 may have died.
 """
+STEP = 0.0005
+"""Seconds after which one who waits for letters looks again."""
 
 
 class Taken(NamedTuple):
@@ -125,6 +127,21 @@ class Letters:
     def anybody(self, start: str) -> bool:
         """Whether there is a letter of a kind."""
         return any(start in stem for stem in _waiting(self._folder()))
+
+    def wait_for(self, number: int, seconds: float) -> int:
+        """Wait until so many letters are here, of whatever kind; how many there are."""
+        until = time.monotonic() + seconds
+        while (here := self._count()) < number and time.monotonic() < until:
+            time.sleep(STEP)
+        return here
+
+    def _count(self) -> int:
+        folder = self._folder()
+        try:
+            names = os.listdir(folder) if folder and is_our_own(folder) else []
+        except OSError:
+            return 0
+        return sum(name.endswith(WAITING) for name in names)
 
     def ring_first(self) -> None:
         """Tell the first one who waits that nobody has the turn."""

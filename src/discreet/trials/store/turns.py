@@ -46,6 +46,15 @@ class Turn:
         self._taken += taken
         return taken
 
+    def wait_for_letters(self, number: int, seconds: float) -> int:
+        """Until so many wait, but not for long, since all of them wait for us."""
+        return self._letters.wait_for(number, min(seconds, PATIENCE)) if self._start else 0
+
+    @property
+    def taken(self) -> int:
+        """How many letters were taken in this turn."""
+        return len(self._taken)
+
     def reply(self, letter: Taken, answer: bytes) -> None:
         """What a letter wants is done when the turn ends well."""
         self._answers[letter] = answer
