@@ -1,6 +1,6 @@
 """Who comes while another's transaction is under way has what it wants done in it, and
-whoever has the turn waits for those who came a moment ago: two servers on one database
-share their commits, and do not alternate.
+whoever has the turn waits for those who came a moment ago: two servers on one
+PostgreSQL share their commits, and do not alternate.
 
 Two `Trial`s of one database stand for two processes: neither knows the other.
 """
@@ -28,6 +28,7 @@ from discreet.trials.store.database import Store
 from discreet.trials.store.letters import Letter, Letters, Taken
 from discreet.trials.store.session import Session
 from discreet.trials.store.turns import Turn
+from tests.support.postgres import Server
 from tests.support.stores import create
 
 Call = Callable[[Trial], Any]
@@ -89,12 +90,13 @@ def before_its_first_step(trial: Trial, work: Callable[[], None]) -> Iterator[li
 
 
 def with_latecomers(
-    url: str, memory: Path, first: Call, calls: Sequence[Call]
+    url: str, memory: Path, first: Call, calls: Sequence[Call], on_server: bool = True
 ) -> tuple[list[str], list[Any]]:
     """Others call when the first one's transaction has begun: what was done, and what
-    came of all the calls.
+    came of all the calls. A file of SQLite is used as a server is.
     """
     trials = [opened(url) for _ in (first, *calls)]
+    trials[0]._company.on_server = on_server
     found: list[Any] = [None] * len(trials)
 
     def do(one: int) -> None:
@@ -122,13 +124,16 @@ def with_latecomers(
     return seen, found
 
 
-@pytest.fixture
-def place(url: str, memory: Path) -> str:
-    """The address of a trial with sites."""
-    create(url, strategy=bet_se(0.1, 1.0), sites=["Leeds", "Lyon"]).close()
-    with closing(opened(url)) as trial:
+def with_one_person(url: str) -> str:
+    with closing(create(url, strategy=bet_se(0.1, 1.0), sites=["Leeds", "Lyon"])) as trial:
         ask(trial)
     return url
+
+
+@pytest.fixture
+def place(url: str, memory: Path) -> str:
+    """The address of a trial with one person."""
+    return with_one_person(url)
 
 
 def test_who_comes_meanwhile_shares_the_commit(place: str, memory: Path) -> None:
@@ -145,6 +150,15 @@ def test_who_comes_meanwhile_shares_the_commit(place: str, memory: Path) -> None
     assert trial.status().people == 4
     assert trial.verify().intact
     assert not written(memory)
+
+
+def test_who_writes_a_file_prepares_while_another_writes(tmp_path: Path, memory: Path) -> None:
+    url = with_one_person(f"sqlite:///{tmp_path}/t.db")
+    with closing(opened(url)) as trial:
+        on_server = trial._company.on_server
+    seen, found = with_latecomers(url, memory, ask, [ask, ask], on_server)
+    assert seen == ["step", "assigned", "commit"] * 2
+    assert len({batch.assignments[0].id for batch in found}) == 3
 
 
 def test_a_latecomer_who_is_refused_takes_nothing_back(place: str, memory: Path) -> None:
@@ -221,6 +235,7 @@ def test_a_latecomer_who_knows_another_record_is_left_to_itself(
     file = str(tmp_path / "t.db")
     create(f"sqlite:///{file}", strategy=bet_se(0.1, 1.0)).close()
     trial, posted = opened(f"sqlite:///{file}"), list[Any]()
+    trial._company.on_server = True
     trial.ask()
     said = {"kind": "ask", "who": "x", "n": 1, "people": None, "site": None, "key": "k"}
     other = trial.seen._replace(hash="0" * 64)
@@ -269,12 +284,18 @@ def test_no_turn_is_of_more_letters_because_some_came_late(
 # --- who is waited for ----------------------------------------------------------------
 
 
+@pytest.fixture
+def server(postgres: Server, memory: Path) -> str:
+    """The address of such a trial on a server."""
+    return with_one_person(postgres.new_url())
+
+
 def test_who_came_a_moment_ago_is_waited_for(
-    place: str, memory: Path, monkeypatch: pytest.MonkeyPatch
+    server: str, memory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Then all want it at the same time, and it is done in one step."""
     monkeypatch.setattr(turns, "PATIENCE", 30.0)
-    first, second = opened(place), opened(place)
+    first, second = opened(server), opened(server)
     first._company._others, first._company._patience = 1, 30.0
     begun, wait = threading.Event(), Letters.wait_for
 
@@ -295,9 +316,9 @@ def test_who_came_a_moment_ago_is_waited_for(
 
 
 def test_nobody_is_waited_for_long_or_again_and_again(
-    place: str, memory: Path, monkeypatch: pytest.MonkeyPatch
+    server: str, memory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    trial, waited = opened(place), list[tuple[int, float]]()
+    trial, waited = opened(server), list[tuple[int, float]]()
 
     def wait_for(_box: Letters, number: int, seconds: float) -> int:
         if number:
@@ -312,6 +333,16 @@ def test_nobody_is_waited_for_long_or_again_and_again(
         ask(trial)
     assert waited == [(5, letters.PATIENCE)] * 2
     assert trial._company._others == 0, "nobody came"
+
+
+def test_nobody_is_waited_for_who_writes_a_file(
+    tmp_path: Path, memory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those who write its other trials would wait too."""
+    monkeypatch.delattr(Letters, "wait_for")
+    trial = opened(with_one_person(f"sqlite:///{tmp_path}/t.db"))
+    trial._company._others, trial._company._patience = 5, 60.0
+    assert ask(trial).assignments
 
 
 def test_letters_are_waited_for_until_they_are_here(tmp_path: Path, memory: Path) -> None:

@@ -60,7 +60,7 @@ class Kept:
         """Who calls, for the journal."""
         self._store = home
         self._together = Together()
-        self._company = Company()
+        self._company = Company(home.dialect.locks_rows)
         self._now = fresh(protocol)
         self._seq = -1
         """Events behind the state we have; none that counts while a transaction is
@@ -189,8 +189,8 @@ class Kept:
         in_groups: Callable[[Sequence[Job[Any, Any]]], list[list[Job[Any, Any]]]],
     ) -> None:
         """Do groups of jobs that are alike, and what others want who wait, up to one
-        that draws. Those who come meanwhile share the commit too, once: so processes
-        that call again at once come into step, and do not alternate.
+        that draws. On a server those who come meanwhile share the commit too, once: so
+        processes that call again at once come into step, and do not alternate.
 
         Whatever was drawn ends its transaction: if something that may fail came after
         it, it could be drawn again.
@@ -212,7 +212,8 @@ class Kept:
                     neighbours = Neighbours(turn, here, partial(self._holds, session))
                     groups = in_groups([*jobs, *neighbours.want()])
                     one, several = (partial(do, session, ledger) for do in (self._alone, self._try))
-                    if not _do_all(groups, one if len(groups) == 1 else several, tried):
+                    drew = _do_all(groups, one if len(groups) == 1 else several, tried)
+                    if self._company.on_server and not drew:
                         _do_all(grouped(neighbours.want()), several, tried)
                     row = session.look_again()
                     neighbours.tell_them(tried, Head(row.seq, row.head))

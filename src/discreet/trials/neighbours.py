@@ -68,10 +68,15 @@ class Company:
     They often come again at once, as callers in one process do (see `Together`), a
     little after us or before. So whoever has the turn waits for as many, for as long as
     the last transaction took at the most: what is wanted by all of them at the same
-    time costs little more than what one wants.
+    time costs little more than what one wants, on a server.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, on_server: bool) -> None:
+        self.on_server = on_server
+        """In a file of SQLite a transaction takes so little that two processes are
+        quicker if one prepares while the other writes; and those would be held up who
+        write its other trials.
+        """
         self._others = 0
         self._patience = 0.0
         """Seconds that our last transaction took."""
@@ -86,7 +91,7 @@ class Company:
         """Wait for the others, if they came a moment ago."""
         if self._without:
             self._without -= 1
-        elif turn is not None and self._others:
+        elif turn is not None and self.on_server and self._others:
             here = turn.wait_for_letters(0, 0.0)
             came = turn.wait_for_letters(self._others, self._patience) - here
             if 2 * came < self._others - here:
