@@ -9,7 +9,9 @@ import asyncio
 import socket
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,13 +42,46 @@ def test_a_token_is_looked_up_once_for_all_who_call_with_it(
 
     async def calls() -> list[Token | None]:
         found = await asyncio.gather(*(home.token_of(secret) for _ in range(20)))
-        assert not home._looking
+        assert not home._under_way
         return [*found, await home.token_of(secret), await home.token_of("another")]
 
     found = asyncio.run(calls())
     home.close()
     assert found == [made] * 21 + [None]
     assert len(looks) == 2
+
+
+def test_a_trial_is_opened_once_for_all_who_call_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, opens, closes = f"sqlite:///{tmp_path}/trials.db", list[Trial](), list[Trial]()
+    Trial.create(url, "dose", ["a", "b"], bet_se(0.1, 1.0), max_people=50).close()
+    home, all_here, open_it, close = Home(url), threading.Barrier(4), Trial.open, Trial.close
+
+    def opened(*about: Any, **more: Any) -> Trial:
+        opens.append(open_it(*about, **more))
+        return opens[-1]
+
+    def closed(trial: Trial) -> None:
+        closes.append(trial)
+        close(trial)
+
+    monkeypatch.setattr(Trial, "open", opened)
+    monkeypatch.setattr(Trial, "close", closed)
+
+    async def calls() -> list[Trial]:
+        return await asyncio.gather(*(home.trial_of("dose") for _ in range(20)))
+
+    found = asyncio.run(calls())
+    assert (len(set(map(id, found))), len(opens), closes) == (1, 1, [])
+    home._trials.clear()
+    monkeypatch.setattr(home, "check_there", lambda _: all_here.wait(30))
+    with ThreadPoolExecutor(4) as threads:
+        kept = set(threads.map(home.trial, ["dose"] * 4))
+    assert len(opens) == 5
+    assert set(closes) == set(opens[1:]) - kept
+    found[0].close()
+    home.close()
 
 
 def test_one_thread_leads_for_callers_who_do_not_wait() -> None:

@@ -139,9 +139,7 @@ async def done_with_others(
     callers: no thread waits for each of them.
     """
     home = call.home
-    trial = home.opened(call.name)
-    if trial is None:
-        trial = await home.run(home.trial, call.name)
+    trial = await home.trial_of(call.name)
     if known not in (None, str(trial.seen)):
         await home.run(trial.check_known, known)
     found = await home.follow(trial, endpoint.work(call))

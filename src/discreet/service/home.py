@@ -119,8 +119,10 @@ class Home:
         self._trials: dict[str, Trial] = {}
         self._seen = Remembered[Seen](KEPT, FRESH)
         self._alarm: Alarm | None = None
-        self._looking: dict[str, asyncio.Future[Token | None]] = {}
-        """Secrets whose tokens are being looked up."""
+        self._under_way: dict[tuple[str, str], asyncio.Future[Any]] = {}
+        """What is done once for all who want it at the same moment: tokens that are
+        looked up, by their secrets, and trials that are opened.
+        """
         self._callers = 0
         """Who wait for jobs at this moment."""
         self._clerk = Clerk(str(url), self._put) if self.store.dialect.files else None
@@ -141,12 +143,21 @@ class Home:
         found = self.tokens.remembered(secret)
         if found is not None:
             return found
-        looking = self._looking.get(secret)
-        if looking is None:
-            looking = asyncio.ensure_future(self.run(self.tokens.find, secret))
-            looking.add_done_callback(lambda _: self._looking.pop(secret, None))
-            self._looking[secret] = looking
-        return await asyncio.shield(looking)
+        return await self._shared("token", self.tokens.find, secret)
+
+    async def trial_of(self, name: str) -> Trial:
+        """The trial of a name, opened once for all who want it at the same moment."""
+        found = self.opened(name)
+        return await self._shared("trial", self.trial, name) if found is None else found
+
+    async def _shared(self, what: str, work: Callable[[str], Found], about: str) -> Found:
+        found = self._under_way.get((what, about))
+        if found is None:
+            found = asyncio.ensure_future(self.run(work, about))
+            found.add_done_callback(lambda _: self._under_way.pop((what, about), None))
+            self._under_way[what, about] = found
+        shared: Found = await asyncio.shield(found)
+        return shared
 
     async def follow(self, trial: Trial, steps: Steps[Found]) -> Found:
         """Have jobs of a caller done, one after the other, with those of all callers
@@ -205,7 +216,7 @@ class Home:
             kept = self._trials.setdefault(name, found)
             spare = list(self._trials)[:-MOST_OPEN]
             gone = [self._trials.pop(one) for one in spare]
-        for one in gone:
+        for one in gone if kept is found else [found, *gone]:
             one.close()
         return kept
 
