@@ -2,8 +2,9 @@
 hear does not depend on it, nor on its death.
 
 Seen to fail with: a job that is done again without its key, a site that is not handed
-on, a head that is not looked at, a clerk that a signal to the service ends, one that
-stays when the service was killed, one that is hired for a single caller.
+on, a head that is not looked at, a clerk that hangs for ever, one that a signal to the
+service ends, one that stays when the service was killed, one that is hired for a single
+caller.
 """
 
 import asyncio
@@ -33,7 +34,7 @@ from discreet.service.clerking import Clerking, Messages, Wish, framed
 from discreet.service.home import Home
 from discreet.trials.chain import Head
 from discreet.trials.jobs import plain
-from discreet.trials.status import Told
+from discreet.trials.status import Batch, Told
 from tests.support.service import Service, serving
 
 SOON = 60.0
@@ -219,6 +220,23 @@ def test_one_that_is_killed_is_not_missed(tmp_path: Path, monkeypatch: pytest.Mo
         assert len(set(ids)) == len(ids)
         assert service.home.trial("dose").status().people == people + len(ids)
         assert service.home.trial("dose").verify().intact
+
+
+def test_one_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clerk, "SILENCE", 1.0)
+    home = Home(new_trial(tmp_path))
+    trial = home.trial("dose")
+    caller = trial.caller("a nurse", None)
+
+    async def calls() -> Batch:
+        await hired(home)
+        assert home._clerk is not None
+        os.kill(home._clerk.process, signal.SIGSTOP)
+        return await asyncio.wait_for(home.follow(trial, caller.asking()), SOON)
+
+    assert len(asyncio.run(calls()).assignments) == 1
+    assert trial.status().people == 1
+    home.close()
 
 
 def test_signals_to_the_service_do_not_end_it(tmp_path: Path) -> None:

@@ -29,6 +29,10 @@ PAUSE = 10.0
 """Seconds between two hirings."""
 PATIENCE = 5.0
 """Seconds within which a clerk that nobody needs any more has gone."""
+SILENCE = 60.0
+"""Seconds after which a clerk with work that says nothing is given up: it waits for
+other writers no longer than half of that.
+"""
 COMMAND: tuple[str, ...] = ("-P", "-m", "discreet.service.clerking")
 """What Python is started with, and the number of the line; -P: nothing is imported from
 where the service happens to be started.
@@ -61,6 +65,9 @@ class Clerk(asyncio.Protocol):
         self._closed = False
         self._after = 0.0
         """When the next one may be hired."""
+        self._heard = 0.0
+        """When it said something last, or got work."""
+        self._watching: asyncio.TimerHandle | None = None
         self._numbers = 0
         self._handed: dict[int, _Handed] = {}
         self._leaving: list[Wish] = []
@@ -99,6 +106,10 @@ class Clerk(asyncio.Protocol):
 
     def put(self, trial: Kept, job: Job[Any, Any], done: "asyncio.Future[None]") -> None:
         """Hand on a job, whose maker waits for `done`."""
+        if not self._handed:
+            self._heard = time.monotonic()
+        if self._watching is None:
+            self._watch(SILENCE)
         self._numbers += 1
         self._handed[self._numbers] = _Handed(trial, job, done)
         name = trial.protocol.name
@@ -111,6 +122,21 @@ class Clerk(asyncio.Protocol):
         if self._transport is not None:
             self._transport.write(framed(msgspec.msgpack.encode(leaving)))
 
+    def _watch(self, seconds: float) -> None:
+        self._watching = asyncio.get_running_loop().call_later(seconds, self._look)
+
+    def _look(self) -> None:
+        """Whether it works; one that hangs is killed, and its work is done here."""
+        self._watching = None
+        left = self._heard + SILENCE - time.monotonic()
+        if not self._handed or self._process is None:
+            return
+        if left > 0:
+            self._watch(left)
+        else:
+            logs.note("the clerk hangs")
+            self._process.kill()
+
     # --- the line ---------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -120,6 +146,7 @@ class Clerk(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """It says that it is here, or what came of jobs."""
+        self._heard = time.monotonic()
         for message in self._messages.add(data):
             if message == HERE:
                 self._here = True
