@@ -19,6 +19,7 @@ from discreet.trials.desk import Desk
 from discreet.trials.intake import MOST_AT_ONCE
 from discreet.trials.store.database import Store
 from discreet.trials.store.session import Session
+from discreet.trials.together import Job
 from tests.support.stores import create
 
 BETS = bet_se(0.1, 5.0)
@@ -115,6 +116,21 @@ def test_a_crowd_is_waited_for(url: str, monkeypatch: pytest.MonkeyPatch) -> Non
     assert batches[:3] == [{"ask"}, {"ask"}, {"tell"}]
     assert len(batches) == 5
     assert trial.verify().intact
+
+
+def test_a_crowd_is_not_waited_for_as_long_as_for_a_store_in_use() -> None:
+    line = together.Together()
+    job, crowd = (Job[None, int](lambda desk, _: [1], None) for _ in range(2))
+    line._hand_on([crowd] * 8, 30.0, stays=False)
+
+    def serve(jobs: list[Job[Any, Any]]) -> None:
+        for one in jobs:
+            one.finish(1)
+            one.done = True
+
+    began = time.monotonic()
+    assert line.do(job, serve) == 1
+    assert time.monotonic() - began < 15
 
 
 def test_one_who_is_refused_holds_nobody_up(url: str) -> None:

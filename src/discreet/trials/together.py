@@ -152,6 +152,10 @@ left.
 
 LEADS_WITHOUT = 10
 """How many who lead take what there is, after one has waited in vain."""
+MOST_PATIENCE = 1.0
+"""Seconds for which one who leads waits for others at the most: a transaction that
+waited for a store in use may have taken a minute.
+"""
 
 
 class Together:
@@ -179,7 +183,7 @@ class Together:
         self._came = threading.Event()
         """Somebody waits."""
         self._patience = 0.0
-        """Seconds that the last transaction took."""
+        """Seconds that the last transaction took, if it was no longer than usual."""
         self._without = 0
         """How many are to lead without waiting for more."""
 
@@ -275,6 +279,6 @@ class Together:
             next_one = [] if stays else self._jobs[:1]
             self._busy = stays or bool(next_one)
             self._crowd = len(jobs) + len(self._jobs)
-            self._patience = took
+            self._patience = min(took, MOST_PATIENCE)
         for one in jobs + next_one:
             one.call()
