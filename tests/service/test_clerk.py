@@ -4,10 +4,12 @@ hear does not depend on it, nor on its death.
 Seen to fail with: a job that is done again without its key, a site that is not handed
 on, a head that is not looked at, a clerk that hangs for ever, one that a signal to the
 service ends, one that stays when the service was killed, one that is hired for a single
-caller.
+caller, a call that fails as no line can be had, warnings of a clerk, last words that
+nobody hears, jobs that one after the other wait for a store that cannot be used.
 """
 
 import asyncio
+import errno
 import os
 import signal
 import socket
@@ -17,7 +19,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -28,13 +30,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet import Trial, bet_se
+from discreet.errors import StoreError
 from discreet.service import clerk
 from discreet.service.clerk import CROWD
 from discreet.service.clerking import Clerking, Messages, Wish, framed
 from discreet.service.home import Home
 from discreet.trials.chain import Head
-from discreet.trials.jobs import plain
+from discreet.trials.jobs import expire_job, plain
+from discreet.trials.kept import Kept
 from discreet.trials.status import Batch, Told
+from discreet.trials.together import Job
 from tests.support.service import Service, serving
 
 SOON = 60.0
@@ -50,6 +55,16 @@ sys.argv = sys.argv[-2:]
 clerking.main()
 """
 """A clerk that dies when what it does is on disk, before it says so."""
+FAILS = """
+import sys
+from discreet.service import clerking
+def fails(self, wishes):
+    raise ValueError("an outcome")
+clerking.Clerking._do = fails
+sys.argv = sys.argv[-2:]
+clerking.main()
+"""
+"""A clerk that ends with an error."""
 STAYS = """
 import asyncio, sys
 from discreet.service.home import Home
@@ -239,6 +254,64 @@ def test_one_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     home.close()
 
 
+def test_a_call_is_served_where_none_can_be_had(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full() -> None:
+        raise OSError(errno.EMFILE, "too many open files")
+
+    home = Home(new_trial(tmp_path))
+    trial = home.trial("dose")
+    caller = trial.caller("a nurse", None)
+
+    async def call() -> Batch:
+        monkeypatch.setattr(socket, "socketpair", full)
+        monkeypatch.setattr(clerk, "CROWD", 1)
+        return await home.follow(trial, caller.asking())
+
+    assert len(asyncio.run(call()).assignments) == 1
+    assert home._clerk is not None
+    assert home._clerk.process == -1
+    home.close()
+
+
+def test_it_leaves_warnings_to_the_service(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    home = Home(new_trial(tmp_path))
+    trial = home.trial("dose")
+    (tmp_path / "trials.db").chmod(0o644)  # of which whoever opens it warns
+
+    async def call() -> None:
+        await hired(home)
+        await home.follow(trial, trial.caller("a nurse", None).asking())
+        home.close()
+        while home._clerk is not None and home._clerk._transport is not None:
+            await asyncio.sleep(0.01)
+
+    asyncio.run(call())
+    assert capfd.readouterr().err == ""
+
+
+def test_of_its_error_the_kind_is_heard(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(clerk, "COMMAND", ("-P", "-c", FAILS, "clerk"))
+    monkeypatch.setattr(clerk, "PAUSE", 0.0)
+    home = Home(new_trial(tmp_path))
+    trial = home.trial("dose")
+
+    async def calls() -> None:
+        for _ in range(4):
+            await hired(home)
+            await home.follow(trial, trial.caller("a nurse", None).asking())
+
+    asyncio.run(calls())
+    home.close()
+    said = capfd.readouterr().err.splitlines()
+    assert said == ["the clerk ended with a ValueError"] * 4
+
+
 def test_signals_to_the_service_do_not_end_it(tmp_path: Path) -> None:
     with with_clerk(new_trial(tmp_path)) as service:
         place = service.home._clerk
@@ -280,6 +353,30 @@ def test_with_an_older_record_it_does_nothing(tmp_path: Path) -> None:
         for one in work._trials.values():
             one.close()
         trial.close()
+
+
+def test_it_hands_all_back_while_the_store_cannot_be_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def locked(trial: Kept, jobs: list[Job[Any, Any]]) -> None:
+        for job in jobs:
+            job.fail(StoreError("somebody else is using it"))
+
+    monkeypatch.setattr(Kept, "do_now", locked)
+    ours, theirs = socket.socketpair()
+    with ours, theirs, closing(Trial.open(new_trial(tmp_path), "dose")) as trial:
+        work = Clerking(theirs)
+        work._url = f"sqlite:///{tmp_path}/trials.db"
+        here, came = (
+            Wish(number, "dose", trial.seen, None, plain(job))
+            for number, job in enumerate((expire_job(), next(trial.asking())), 1)
+        )
+        work._waiting = [here]
+        ours.send(framed(msgspec.msgpack.encode([came])))
+        said = work._do(work._next())
+        assert (said.done, said.refused, work._waiting) == ({}, [1, 2], [])
+        for one in work._trials.values():
+            one.close()
 
 
 def test_a_head_is_kept_in_mind_only_while_nobody_looks(tmp_path: Path) -> None:

@@ -89,12 +89,9 @@ class Clerk(asyncio.Protocol):
         if time.monotonic() < self._after:
             return
         self._after = time.monotonic() + PAUSE
-        self._line, theirs = socket.socketpair()
         try:
-            with theirs:
-                self._process = _started(theirs.fileno())
+            self._line, self._process = _started()
         except OSError:
-            self._line.close()
             logs.note("no clerk can be started")
         else:
             loop = asyncio.get_running_loop()
@@ -199,12 +196,21 @@ class Clerk(asyncio.Protocol):
             process.wait()
 
 
-def _started(line: int) -> subprocess.Popen[bytes]:
-    """A process with a line to us. Ctrl-C is not for it, but for the service."""
-    return subprocess.Popen(
-        [sys.executable, *COMMAND, str(line)],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        pass_fds=[line],
-        start_new_session=True,
-    )
+def _started() -> tuple[socket.socket, subprocess.Popen[bytes]]:
+    """A line, and a process at its other end. Ctrl-C is not for it, but for the
+    service.
+    """
+    ours, theirs = socket.socketpair()
+    with theirs:
+        try:
+            process = subprocess.Popen(
+                [sys.executable, *COMMAND, str(theirs.fileno())],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,
+            )
+        except OSError:
+            ours.close()
+            raise
+    return ours, process

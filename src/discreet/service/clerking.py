@@ -13,11 +13,13 @@ import gc
 import signal
 import socket
 import sys
+import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
-from discreet.errors import DiscreetError
+from discreet.errors import DiscreetError, StoreError
 from discreet.trials import mechanisms
 from discreet.trials.chain import Head
 from discreet.trials.jobs import jobs_of
@@ -112,11 +114,12 @@ class Clerking:
         for trial in self._trials.values():
             trial.close()
 
-    def _hear(self) -> bool:
+    def _hear(self, waits: bool = True) -> bool:
         """Take what has come, or wait for something; whether anybody is there."""
         while True:
+            at_once = self._waiting or not waits
             try:
-                piece = self._line.recv(READ, socket.MSG_DONTWAIT if self._waiting else 0)
+                piece = self._line.recv(READ, socket.MSG_DONTWAIT if at_once else 0)
             except BlockingIOError:
                 return True
             if not piece:
@@ -140,8 +143,9 @@ class Clerking:
             trial = self._trial(wishes[0].trial)
             for head in {one.head for one in wishes}:
                 trial.check_known(str(head))
-        except DiscreetError:
-            return Said(Head(0, ""), {}, [one.number for one in wishes])
+        except DiscreetError as error:
+            refused = [one.number for one in wishes]
+            return Said(Head(0, ""), {}, refused + self._handed_back([error]))
         trial.do_now(jobs)
         done, refused = dict[int, bytes](), list[int]()
         for job, one in zip(jobs, wishes, strict=True):
@@ -149,7 +153,17 @@ class Clerking:
                 done[one.number] = msgspec.json.encode(job.found())
             else:
                 refused.append(one.number)
-        return Said(trial.seen, done, refused)
+        return Said(trial.seen, done, refused + self._handed_back([job.error for job in jobs]))
+
+    def _handed_back(self, errors: Sequence[BaseException | None]) -> list[int]:
+        """If the store cannot be used, all that wait for us: one after the other they
+        would find it out, and the service then once more.
+        """
+        if not any(isinstance(error, StoreError) for error in errors):
+            return []
+        self._hear(waits=False)
+        waiting, self._waiting = self._waiting, []
+        return [one.number for one in waiting]
 
     def _trial(self, name: str) -> Trial:
         found = self._trials.pop(name, None) or Trial.open(self._url, name)
@@ -166,17 +180,19 @@ def main() -> None:
     """
     for ends in (signal.SIGINT, signal.SIGTERM):
         signal.signal(ends, signal.SIG_IGN)
+    warnings.simplefilter("ignore")  # the service has said them, without where its code is
     mechanisms.load()
     gc.collect()
     gc.freeze()
     gc.set_threshold(GARBAGE)
-    try:
-        with socket.socket(fileno=int(sys.argv[1])) as line:
+    with socket.socket(fileno=int(sys.argv[1])) as line:
+        try:
             Clerking(line).work()
-    except ConnectionError:
-        pass  # the service was killed
-    except Exception as error:
-        sys.exit(f"the clerk ended with a {type(error).__name__}")
+        except ConnectionError:
+            pass  # the service was killed
+        except Exception as error:  # said before the line ends, since the service kills us then
+            print(f"the clerk ended with a {type(error).__name__}", file=sys.stderr, flush=True)
+            sys.exit(1)
 
 
 if __name__ == "__main__":
