@@ -29,9 +29,9 @@ PAUSE = 10.0
 """Seconds between two hirings."""
 PATIENCE = 5.0
 """Seconds within which a clerk that nobody needs any more has gone."""
-SILENCE = 60.0
-"""Seconds after which a clerk with work that says nothing is given up: it waits for
-other writers no longer than half of that.
+SILENCE = 90.0
+"""Seconds after which a clerk with work that says nothing is given up: it waits half a
+minute for its turn, and half a minute for the database, at the most.
 """
 COMMAND: tuple[str, ...] = ("-P", "-m", "discreet.service.clerking")
 """What Python is started with, and the number of the line; -P: nothing is imported from
