@@ -225,7 +225,7 @@ def test_one_that_is_killed_is_not_missed(tmp_path: Path, monkeypatch: pytest.Mo
 
         killer = threading.Thread(target=kill)
         killer.start()
-        deadline, answers = time.monotonic() + 4, list[httpx.Response]()
+        deadline, answers = time.monotonic() + 2, list[httpx.Response]()
         while time.monotonic() < deadline:
             answers += crowd(lambda _: post(service, "ask", {}))
         ends.set()

@@ -34,15 +34,6 @@ from tests.support.stores import create
 Call = Callable[[Trial], Any]
 
 
-@pytest.fixture
-def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where letters are."""
-    folder = tmp_path / "memory"
-    folder.mkdir()
-    monkeypatch.setattr(letters, "MEMORY", str(folder))
-    return folder
-
-
 def opened(url: str) -> Trial:
     return Trial.open(url, "colours")
 

@@ -32,15 +32,6 @@ from tests.support.stores import create
 Call = Callable[[Trial], Any]
 
 
-@pytest.fixture
-def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where letters are."""
-    folder = tmp_path / "memory"
-    folder.mkdir()
-    monkeypatch.setattr(letters, "MEMORY", str(folder))
-    return folder
-
-
 def with_one_person(url: str) -> str:
     with closing(create(url, strategy=bet_se(0.1, 1.0), sites=["Leeds", "Lyon"])) as trial:
         trial.ask(site="Leeds")
