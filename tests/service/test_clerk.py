@@ -35,6 +35,7 @@ from discreet.service import clerk
 from discreet.service.clerk import CROWD
 from discreet.service.clerking import Clerking, Messages, Wish, framed
 from discreet.service.home import Home
+from discreet.trials.calls import Caller
 from discreet.trials.chain import Head
 from discreet.trials.jobs import expire_job, plain
 from discreet.trials.kept import Kept
@@ -183,9 +184,7 @@ def test_what_it_did_before_it_died_is_not_done_again(
 ) -> None:
     monkeypatch.setattr(clerk, "COMMAND", ("-P", "-c", DIES, "clerk"))
     monkeypatch.setattr(clerk, "PAUSE", 0.0)
-    home = Home(new_trial(tmp_path))
-    trial = home.trial("dose")
-    caller = trial.caller("a nurse", None)
+    home, trial, caller = at_home(tmp_path)
 
     async def calls() -> Told:
         await hired(home)
@@ -199,6 +198,13 @@ def test_what_it_did_before_it_died_is_not_done_again(
     assert [one.call for one in trial.journal()] == ["tell", "ask", "create"]
     assert trial.verify().intact
     home.close()
+
+
+def at_home(folder: Path) -> tuple[Home, Trial, Caller]:
+    """What a service has at hand of a new trial, and somebody who calls it."""
+    home = Home(new_trial(folder))
+    trial = home.trial("dose")
+    return home, trial, trial.caller("a nurse", None)
 
 
 async def hired(home: Home) -> None:
@@ -239,9 +245,7 @@ def test_one_that_is_killed_is_not_missed(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_one_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clerk, "SILENCE", 1.0)
-    home = Home(new_trial(tmp_path))
-    trial = home.trial("dose")
-    caller = trial.caller("a nurse", None)
+    home, trial, caller = at_home(tmp_path)
 
     async def calls() -> Batch:
         await hired(home)
@@ -260,9 +264,7 @@ def test_a_call_is_served_where_none_can_be_had(
     def full() -> None:
         raise OSError(errno.EMFILE, "too many open files")
 
-    home = Home(new_trial(tmp_path))
-    trial = home.trial("dose")
-    caller = trial.caller("a nurse", None)
+    home, trial, caller = at_home(tmp_path)
 
     async def call() -> Batch:
         monkeypatch.setattr(socket, "socketpair", full)

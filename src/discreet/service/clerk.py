@@ -22,8 +22,8 @@ from discreet.trials.kept import Kept
 from discreet.trials.together import Job
 
 CROWD = 8
-"""Calls that wait for the store at once, for which a clerk is hired: it takes as much
-memory as the service, and a desk or two do not need it.
+"""Calls that wait for the store at once, for which a clerk is hired: it takes nearly
+as much memory as the service, and a desk or two do not need it.
 """
 PAUSE = 10.0
 """Seconds between two hirings."""
@@ -151,9 +151,10 @@ class Clerk(asyncio.Protocol):
                 self._answer(self._read.decode(message))
 
     def _answer(self, said: Said) -> None:
-        for number, answer in said.done.items():
-            trial, job, done = self._handed.pop(number)
-            trial.hear(said.head)
+        handed = [(self._handed.pop(number), answer) for number, answer in said.done.items()]
+        if handed:
+            handed[0][0].trial.hear(said.head)  # they are all of one trial
+        for (_, job, done), answer in handed:
             job.finish(None if answer == b"null" else msgspec.Raw(answer))
             if not done.done():
                 done.set_result(None)

@@ -9,7 +9,6 @@ job has a key from when it is handed on: if the clerk dies, the service does the
 itself under the key, and it is done once.
 """
 
-import gc
 import signal
 import socket
 import sys
@@ -20,15 +19,13 @@ from typing import Any
 import msgspec
 
 from discreet.errors import DiscreetError, StoreError
-from discreet.trials import mechanisms
+from discreet.service.pace import settle_down
 from discreet.trials.chain import Head
 from discreet.trials.jobs import jobs_of
 from discreet.trials.trial import Trial
 
 MOST_OPEN = 64
 """Trials that are kept open: each has connections of its own."""
-GARBAGE = 20_000
-"""New objects after which garbage is looked for: some hundred calls."""
 READ = 1 << 20
 LENGTH = 4
 """Bytes before a message that say how long it is."""
@@ -181,10 +178,7 @@ def main() -> None:
     for ends in (signal.SIGINT, signal.SIGTERM):
         signal.signal(ends, signal.SIG_IGN)
     warnings.simplefilter("ignore")  # the service has said them, without where its code is
-    mechanisms.load()
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(GARBAGE)
+    settle_down()
     with socket.socket(fileno=int(sys.argv[1])) as line:
         try:
             Clerking(line).work()

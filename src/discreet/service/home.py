@@ -15,6 +15,7 @@ import msgspec
 
 from discreet.service.access import NotHereError, Visitor
 from discreet.service.clerk import Clerk
+from discreet.service.clerking import MOST_OPEN
 from discreet.service.events import Events
 from discreet.service.forecasts import Forecasts
 from discreet.service.limits import Bounds, Limits
@@ -41,8 +42,6 @@ FRESH = 1.0
 """Seconds for which a status is: so long does a change that was made by another server
 take to be seen.
 """
-MOST_OPEN = 64
-"""Trials that are kept open: each has connections of its own."""
 
 
 class Alarm:

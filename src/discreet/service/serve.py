@@ -3,12 +3,10 @@ stop.
 """
 
 import errno
-import gc
 import ipaddress
 import os
 import socket
 import ssl
-import sys
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -22,15 +20,7 @@ from discreet.service.app import make_app
 from discreet.service.connections import patient
 from discreet.service.home import Home
 from discreet.service.limits import Bounds
-from discreet.trials import mechanisms
-
-SWITCH = 0.0005
-"""Seconds after which a thread that computes lets others: whoever leads a commit waits
-for the database a dozen times, and each time anew behind the event loop.
-"""
-
-GARBAGE = 20_000
-"""New objects after which garbage is looked for: some hundred calls."""
+from discreet.service.pace import settle_down
 
 HOST, PORT = "127.0.0.1", 8642
 IN_THE_CLEAR = (
@@ -166,18 +156,6 @@ def serve(url: str, place: Place, say: Callable[[str], None], warn: Callable[[st
         server.run([door])
     if not server.started:
         raise DiscreetError("the service could not start: the reason is in its log, above")
-
-
-def settle_down() -> None:
-    """Let calls be served at an even pace: threads take turns often, what releases
-    need is loaded, and what was loaded is not looked through for garbage with every few
-    calls.
-    """
-    mechanisms.load()
-    sys.setswitchinterval(SWITCH)
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(GARBAGE)
 
 
 def welcome(home: Home, place: Place, say: Callable[[str], None]) -> None:

@@ -212,9 +212,9 @@ class Kept:
                     neighbours = Neighbours(turn, here, partial(self._holds, session))
                     groups = in_groups([*jobs, *neighbours.want()])
                     one, several = (partial(do, session, ledger) for do in (self._alone, self._try))
-                    drew = _do_all(groups, one if len(groups) == 1 else several, tried)
+                    drew = _do_until_drawn(groups, one if len(groups) == 1 else several, tried)
                     if self._company.on_server and not drew:
-                        _do_all(grouped(neighbours.want()), several, tried)
+                        _do_until_drawn(grouped(neighbours.want()), several, tried)
                     row = session.look_again()
                     neighbours.tell_them(tried, Head(row.seq, row.head))
                 self._company.part(turn, time.monotonic() - began)
@@ -356,7 +356,7 @@ class Kept:
             self._erasing = None
 
 
-def _do_all(
+def _do_until_drawn(
     groups: list[list[Job[Any, Any]]],
     do: Callable[[list[Job[Any, Any]]], bool | None],
     tried: list[Job[Any, Any]],
