@@ -12,7 +12,7 @@ from typing import Any
 from discreet.trials.again import Request
 from discreet.trials.desk import Desk, Outcomes
 from discreet.trials.enrol import ask, open_round
-from discreet.trials.intake import Wanted, wanted_of
+from discreet.trials.intake import Wanted, identifiers
 from discreet.trials.status import Batch, Told
 from discreet.trials.together import Job, Work
 
@@ -91,8 +91,10 @@ def jobs_of(written: Sequence[dict[str, Any]]) -> list[Job[Any, Any]]:
 
 
 def _asking(said: dict[str, Any]) -> Job[Any, Any]:
-    about = (said["n"], said["people"], said["site"], None, said["key"], said["who"])
-    return ask_job(wanted_of(*about))
+    people = said["people"]
+    called = None if people is None else tuple(people)
+    names = None if people is None else tuple(identifiers(people))
+    return ask_job(Wanted(said["n"], called, names, said["site"], said["key"], said["who"]))
 
 
 def _telling(said: dict[str, Any]) -> Job[Any, Any]:

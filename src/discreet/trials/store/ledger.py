@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from discreet.errors import StoreError
 from discreet.trials.status import Entry
-from discreet.trials.store.many import kinds, pieces
+from discreet.trials.store.many import Listed, pieces
 from discreet.trials.store.schema import erasing, journal, keys, people, requests
 from discreet.trials.store.session import Session, at
 
@@ -21,10 +21,10 @@ BACKWARDS = 60.0
 
 
 _key = sa.select(keys.c.key).where(at(keys))
-_hashed = sa.select(people.c.hash, people.c.number).where(at(people))
-_numbers = kinds(lambda among: _hashed.where(among(people.c.hash, "hashes")))
-_answered = sa.select(requests.c.hash, requests.c.answer).where(at(requests))
-_requests = kinds(lambda among: _answered.where(among(requests.c.hash, "hashes")))
+_hashed = sa.select(people.c.hash, people.c.number)
+_numbers = Listed(lambda among: _hashed.where(among(people.c.hash)))
+_answered = sa.select(requests.c.hash, requests.c.answer)
+_requests = Listed(lambda among: _answered.where(among(requests.c.hash)))
 _entries = sa.select(*(journal.c[name] for name in Entry._fields)).where(at(journal))
 _newest_first = _entries.order_by(journal.c.entry.desc()).limit(sa.bindparam("most"))
 _last = (
@@ -82,7 +82,7 @@ class Ledger:
         """The numbers of those of them who took part before."""
         found: dict[bytes, int | None] = {}
         for some in pieces(hashes):
-            rows = self.session.run_list(_numbers, "hashes", some)
+            rows = self.session.run_list(_numbers, some).all()
             found |= {bytes(value): number for value, number in rows}
         return found
 
@@ -93,7 +93,7 @@ class Ledger:
     def look_up(self, hashes: Sequence[bytes]) -> None:
         """Look many requests up at once, for `answered`."""
         for some in pieces([hash for hash in hashes if hash not in self._answers]):
-            rows = self.session.run_list(_requests, "hashes", some)
+            rows = self.session.run_list(_requests, some).all()
             found = {bytes(hash): text for hash, text in rows}
             self._answers |= {hash: found.get(hash) for hash in some}
 

@@ -22,6 +22,10 @@ BUSY_SECONDS = 30.0
 """How long to wait for others who write."""
 LOG = "-wal"
 """What the name of the log has more than the database's."""
+LOG_PAGES = 4000
+"""After which the log is put into the file, 16 MB: every request key touches another
+page, and one that was touched several times is then written to the file once.
+"""
 KEEPER = "discreet_keeper"
 """The name of the same file, opened once more to be read only: nobody closes the file
 as the last one before it, and it may not delete anything itself.
@@ -127,7 +131,8 @@ class Opening:
         """
         connection.isolation_level = None
         wait = f"busy_timeout = {BUSY_SECONDS * 1000:.0f}"
-        for pragma in (wait, "synchronous = FULL", "secure_delete = ON"):
+        often = f"wal_autocheckpoint = {LOG_PAGES}"
+        for pragma in (wait, "synchronous = FULL", "secure_delete = ON", often):
             connection.execute(f"PRAGMA {pragma}").fetchall()
         if keeps:
             connection.execute(f"ATTACH DATABASE ? AS {KEEPER}", (f"{_uri(self.path)}?mode=ro",))

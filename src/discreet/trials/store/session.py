@@ -13,7 +13,7 @@ from discreet.errors import StoreError
 from discreet.trials.chain import Event, link
 from discreet.trials.protocol import canonical
 from discreet.trials.store import schema
-from discreet.trials.store.many import DriverRows, Kinds, evened, insert_columns, kinds, pieces
+from discreet.trials.store.many import DriverRows, Listed, insert_columns, pieces
 from discreet.trials.store.schema import (
     OPEN,
     Assigned,
@@ -54,13 +54,14 @@ _driver_rows = {table: DriverRows(table) for table in _insert_columns}
 _save = trials.update().where(at(trials))
 _events = sa.select(*_columns(events, Event)).where(at(events)).order_by(events.c.seq)
 _hash_at = sa.select(events.c.hash).where(at(events, "seq"))
-_assigned = sa.select(*_columns(assignments, Assigned)).where(at(assignments))
+_anyone = sa.select(*_columns(assignments, Assigned))
+_assigned = _anyone.where(at(assignments))
 _assigned_one = _assigned.where(assignments.c.number == sa.bindparam("number"))
-_assigned_many = kinds(lambda among: _assigned.where(among(assignments.c.number, "numbers")))
+_assigned_many = Listed(lambda among: _anyone.where(among(assignments.c.number)))
 _late = _assigned.where(waiting, assignments.c.deadline < sa.bindparam("now"))
-_mark = kinds(
-    lambda among: assignments.update().where(
-        at(assignments), among(assignments.c.number, "numbers")
+_mark = Listed(
+    lambda among: (
+        assignments.update().values(state=sa.bindparam("new")).where(among(assignments.c.number))
     )
 )
 _batches = sa.select(*_columns(batches, Batched)).where(at(batches))
@@ -206,9 +207,8 @@ class Session:
             return {row[0]: Assigned(*row) for row in self.run(_assigned_one, number=numbers[0])}
         found: dict[int, Assigned] = {}
         for some in pieces(numbers):
-            found |= {
-                row[0]: Assigned(*row) for row in self.run_list(_assigned_many, "numbers", some)
-            }
+            rows = self.run_list(_assigned_many, some).all()
+            found |= {row[0]: Assigned(*row) for row in rows}
         return found
 
     def late(self, now: float) -> list[Assigned]:
@@ -235,7 +235,7 @@ class Session:
     def mark(self, rows: Sequence[Assigned], state: int) -> None:
         """Give assignments a state."""
         for some in pieces([row.number for row in rows]):
-            self.run_list(_mark, "numbers", some, state=state)
+            self.run_list(_mark, some, new=state)
 
     def batches(self) -> dict[tuple[int, int], Batched]:
         """The counts of all batches that are not released, by (arm, phase)."""
@@ -365,10 +365,14 @@ class Session:
         """A statement about this trial."""
         return self.connection.execute(statement, {"at_trial": self.look_again().trial, **values})
 
-    def run_list(self, statement: Kinds, name: str, listed: Sequence[Any], **values: Any) -> Any:
+    def run_list(self, statement: Listed, listed: Sequence[Any], **values: Any) -> Any:
         """A statement about the rows of a list."""
-        some = evened(listed) if self.kind == "sqlite" else listed
-        return self.run(statement[self.kind], **{name: some}, **values)
+        trial = self.look_again().trial
+        if self.kind == "sqlite":
+            about = {"at_trial": trial, **values}
+            return self.connection.exec_driver_sql(*statement.driver(about, listed))
+        about = {"trials": [trial] * len(listed), "listed": listed, **values}
+        return self.connection.execute(statement.statement, about)
 
     def _rows(self, statement: sa.Executable) -> Iterator[Any]:
         """Many rows, fetched by the thousand: one by one they take twice the time."""

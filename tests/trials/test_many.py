@@ -1,0 +1,78 @@
+"""Statements about rows of a list: each row is found by the index, however many rows a
+trial has, and there are few statements.
+
+Seen to fail with: a list that is compared with a truth value (SQLite), a trial that is
+said by itself, a list whose length is said (PostgreSQL, which has not counted the rows
+yet), a list as long as it is.
+"""
+
+import re
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from discreet import Trial, bet_se
+from discreet.trials.store.database import Store
+from discreet.trials.store.ledger import _numbers, _requests
+from discreet.trials.store.many import Listed, evened
+from discreet.trials.store.schema import assignments, people, requests
+from discreet.trials.store.session import Session, _assigned_many, _mark
+
+ROWS = 20_000
+TABLES = (assignments, people, requests)
+
+
+def made(table: sa.Table, number: int) -> dict[str, Any]:
+    """A row of a table."""
+    values = {"number": number, "hash": number.to_bytes(32, "little"), "answer": "x" * 80}
+    values |= {"token": "x" * 16, "arm": 0, "phase": 1, "state": 0}
+    return {one.name: values.get(one.name) for one in table.c if one.name != "trial"}
+
+
+def plan(session: Session, listed: Listed, values: list[Any], **about: Any) -> str:
+    """How a database finds the rows of a list."""
+    words = "EXPLAIN QUERY PLAN" if session.kind == "sqlite" else "EXPLAIN"
+    found = list[str]()
+
+    @sa.event.listens_for(session.connection.engine, "before_cursor_execute", retval=True)
+    def explain(*call: Any) -> tuple[str, Any]:
+        return f"{words} {call[2]}", call[3]
+
+    try:
+        for row in session.run_list(listed, values, **about).all():
+            found.append(str(row[-1]))
+    finally:
+        sa.event.remove(session.connection.engine, "before_cursor_execute", explain)
+    return "\n".join(found)
+
+
+def test_rows_of_a_list_are_found_by_the_index(url: str) -> None:
+    Trial.create(url, "dose", ["a", "b"], bet_se(0.1, 1.0), max_people=50).close()
+    store = Store(url)
+    with store.lock, store.session("dose") as session:
+        session.look()
+        for table in TABLES:
+            session.insert(table, [made(table, number) for number in range(1, ROWS + 1)])
+        numbers = list(range(0, ROWS, ROWS // 64))
+        hashes = [number.to_bytes(32, "little") for number in numbers]
+        plans = [
+            plan(session, _assigned_many, numbers),
+            plan(session, _mark, numbers, new=1),
+            plan(session, _numbers, hashes),
+            plan(session, _requests, hashes),
+        ]
+    store.close()
+    for one in plans:
+        if store.dialect.files:
+            assert [line.count("=?") for line in one.split("\n")] == [2], one
+        else:
+            assert re.findall(r"(\w+) Scan.* on discreet", one) == ["Index"], one
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 64, 65, 10_000])
+def test_lists_have_few_lengths(size: int) -> None:
+    found = evened(range(size))
+    assert found[:size] == list(range(size))
+    assert set(found[size:]) <= {size - 1}
+    assert len(found) == 2 ** (size - 1).bit_length()
