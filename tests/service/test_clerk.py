@@ -33,7 +33,7 @@ from discreet import Trial, bet_se
 from discreet.errors import StoreError
 from discreet.service import clerk
 from discreet.service.clerk import CROWD
-from discreet.service.clerking import Clerking, Messages, Wish, framed
+from discreet.service.clerking import FEW, Clerking, Messages, Wish, framed
 from discreet.service.home import Home
 from discreet.trials.calls import Caller
 from discreet.trials.chain import Head
@@ -379,6 +379,30 @@ def test_it_hands_all_back_while_the_store_cannot_be_used(
         assert (said.done, said.refused, work._waiting) == ({}, [1, 2], [])
         for one in work._trials.values():
             one.close()
+
+
+def test_it_takes_half_of_a_crowd_at_once() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        work = Clerking(theirs)
+
+        def taken(*came: str) -> list[int]:
+            first = len(took) + len(work._waiting)
+            work._waiting += [
+                Wish(number, "dose", Head(0, ""), None, {"kind": kind})
+                for number, kind in enumerate(came, first)
+            ]
+            took.extend(found := [one.number for one in work._next()])
+            return found
+
+        took: list[int] = []
+        assert taken(*["ask"] * FEW) == list(range(FEW))  # a few are not parted
+        assert taken(*["tell"] * (4 * FEW)) == list(range(FEW, FEW + 40))  # of 80 half
+        assert taken(*["ask"] * 40) == list(range(FEW + 40, 5 * FEW))  # one kind at a time
+        assert taken() == list(range(5 * FEW, 5 * FEW + 40))
+        for _ in range(1000):  # the crowd has gone, and another one is there
+            taken(*["ask"] * 2)
+        assert len(taken(*["ask"] * (3 * FEW - 2))) == 3 * FEW / 2
 
 
 def test_a_head_is_kept_in_mind_only_while_nobody_looks(tmp_path: Path) -> None:

@@ -1,8 +1,8 @@
-"""What many calls at once share: a look at their token, a thread that leads, a
-statement for lists of about one length; and answers that leave in one piece.
+"""What many calls at once share: a look at their token, a thread that leads; and
+answers that leave in one piece.
 
-Seen to fail with: a look for each call, a thread for each transaction, a list as long
-as it is, an answer to HEAD with a body or refused without one, a header in two lines.
+Seen to fail with: a look for each call, a thread for each transaction, an answer to
+HEAD with a body or refused without one, a header in two lines.
 """
 
 import asyncio
@@ -20,7 +20,6 @@ from discreet.service import tokens
 from discreet.service.connections import _line
 from discreet.service.home import Home
 from discreet.trials.store.doors import Token
-from discreet.trials.store.many import evened
 from discreet.trials.together import Job, Together
 from tests.support.service import serving
 
@@ -110,14 +109,6 @@ def test_one_thread_leads_for_callers_who_do_not_wait() -> None:
     put()
     assert done.acquire(timeout=30)
     assert len(started) == 2
-
-
-@pytest.mark.parametrize("size", [1, 2, 3, 64, 65, 10_000])
-def test_lists_have_few_lengths(size: int) -> None:
-    found = evened(range(size))
-    assert found[:size] == list(range(size))
-    assert set(found[size:]) <= {size - 1}
-    assert len(found) == 2 ** (size - 1).bit_length()
 
 
 def test_answers_leave_whole_and_in_order(tmp_path: Path) -> None:

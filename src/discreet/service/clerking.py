@@ -3,12 +3,13 @@ that does their jobs in the store while the service reads and writes calls. (Pyt
 computes in one thread of a process at a time.)
 
 It hears of jobs on a line, a pair of sockets that only the two of them have, and says
-on it what came of them. All that wait of one trial and one kind share a transaction.
-What is refused it leaves to the service, which does it again and hears what is wrong. A
-job has a key from when it is handed on: if the clerk dies, the service does the job
-itself under the key, and it is done once.
+on it what came of them. Those that wait of one trial and one kind share a transaction,
+up to half of the crowd. What is refused it leaves to the service, which does it again
+and hears what is wrong. A job has a key from when it is handed on: if the clerk dies,
+the service does the job itself under the key, and it is done once.
 """
 
+import math
 import signal
 import socket
 import sys
@@ -31,6 +32,10 @@ LENGTH = 4
 """Bytes before a message that say how long it is."""
 HERE = b""
 """What a clerk says first."""
+FEW = 16
+"""Jobs that are not parted: what a transaction takes by itself is as much."""
+FADES = 0.995
+"""What is left of a crowd that has gone, after each transaction."""
 
 
 class Wish(msgspec.Struct, array_like=True):
@@ -93,6 +98,12 @@ class Clerking:
         self._line = line
         self._messages = Messages()
         self._waiting: list[Wish] = []
+        self._before = 0
+        """Jobs of the last transaction."""
+        self._crowd = 0.0
+        """How many callers there are, about: those whose jobs were done last, and those
+        who wait. Some of them are counted twice.
+        """
         self._trials: dict[str, Trial] = {}
         self._read = msgspec.msgpack.Decoder(list[Wish])
         self._url = ""
@@ -125,10 +136,16 @@ class Clerking:
                 self._waiting += self._read.decode(message)
 
     def _next(self) -> list[Wish]:
-        """Those that are done with the first one."""
-        together = self._waiting[0].together
-        found = [one for one in self._waiting if one.together == together]
-        self._waiting = [one for one in self._waiting if one.together != together]
+        """Those that are done with the first one: half of the crowd at the most, so
+        that the service answers and hears the other half while we write.
+        """
+        together, rest = self._waiting[0].together, list[Wish]()
+        self._crowd = max(self._before + len(self._waiting), FADES * self._crowd)
+        found, room = list[Wish](), max(FEW, math.ceil(self._crowd / 2))
+        for one in self._waiting:
+            fits = one.together == together and len(found) < room
+            (found if fits else rest).append(one)
+        self._waiting, self._before = rest, len(found)
         return found
 
     def _do(self, wishes: list[Wish]) -> Said:

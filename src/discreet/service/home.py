@@ -38,6 +38,8 @@ THREADS = 128
 """Calls that wait for the disk at once; those that wait together share a commit."""
 KEPT = 256
 """Trials, and parts of them, that are kept while they are fresh."""
+FORMS = 1000
+"""Forms of new tokens that are remembered."""
 FRESH = 1.0
 """Seconds for which a status is: so long does a change that was made by another server
 take to be seen.
@@ -128,6 +130,10 @@ class Home:
         if self._clerk is not None:
             clerk = self._clerk
             self.metrics.watch_process("discreet_clerk", lambda: clerk.process)
+        self.made = Remembered[Token](FORMS)
+        """The tokens of the last forms, by their keys: a page that is loaded again
+        sends its form again. No secret is among them.
+        """
         self.events = Events(self)
         self.forecasts = Forecasts()
 
@@ -225,8 +231,10 @@ class Home:
             return self._trials.get(name)
 
     def caller(self, name: str, visitor: Visitor) -> Caller:
-        """A trial, for whoever calls: bound to the site of its token."""
-        return self.trial(name).caller(visitor.who, visitor.site)
+        """A trial, for whoever calls: bound to the site of its token, which was checked
+        when the token was made.
+        """
+        return Caller(self.trial(name), visitor.who, visitor.site)
 
     def seen(self, name: str) -> "Seen":
         """A trial as it is now, computed once for all who look within a second and

@@ -132,19 +132,18 @@ def json_line(said: dict[str, Any]) -> str:
 
 def text_line(said: dict[str, Any]) -> str:
     """A line for people."""
-    said = dict(said)
-    head = f"{said.pop('time')} {said.pop('level'):7} {_plain(said.pop('what'))}"
-    tail = " ".join(f"{key}={_plain(value)}" for key, value in said.items())
-    return f"{head} {tail}".rstrip()
+    time, level, what, *about = said.items()
+    words = [f"{time[1]} {level[1]:7} {what[1]}"]
+    words += [f"{key}={_told(one)}" if type(one) is list else f"{key}={one}" for key, one in about]
+    line = " ".join(words)
+    if line.isprintable():
+        return line
+    return "".join(letter if letter.isprintable() else "?" for letter in line)
 
 
-def _plain(value: Any) -> str:
-    if type(value) in (int, float):
-        return str(value)
-    words = " < ".join(reversed(value)) if isinstance(value, list) else str(value)
-    if words.isprintable():
-        return words
-    return "".join(letter if letter.isprintable() else "?" for letter in words)
+def _told(frames: list[str]) -> str:
+    """What led to an error, the last of it first."""
+    return " < ".join(reversed(frames))
 
 
 def start_logs(kind: str) -> None:

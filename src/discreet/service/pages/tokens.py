@@ -9,7 +9,7 @@ from starlette.responses import Response
 from discreet.errors import InvalidInputError
 from discreet.service.access import OPERATOR, SITE, VIEWER, NotHereError, Visitor
 from discreet.service.home import Home
-from discreet.service.pages.frame import Look, address, look, send
+from discreet.service.pages.frame import Look, address, look, once_of, send
 from discreet.service.pages.qr import qr_picture
 from discreet.service.pages.words import when
 from discreet.service.routes import Route
@@ -21,6 +21,12 @@ ROLES = {
     OPERATOR: "Operator: may do everything",
 }
 """Roles that are given by hand; participants get theirs from a site."""
+DAYS = "90"
+"""After which a token expires, unless the form says otherwise."""
+ALREADY = (
+    "This token was made already, and its secret is shown only once. If it was not kept, revoke "
+    "it and make another one."
+)
 SAY_DAYS = "give the number of days, such as 90, or leave it empty"
 
 
@@ -46,17 +52,19 @@ async def _shown(looking: Look, status: int = 200, **more: Any) -> Response:
     trials = [one.name for one in await looking.run(home.listed, looking.visitor)]
     now = await looking.run(home.doors.now)
     rows = [(one, _state(one, now), when(one.used), one.valid(now)) for one in tokens]
-    known = {"wrong": "", "made": None, "link": "", "secret": "", "picture": ""} | more
+    empty = dict.fromkeys(("wrong", "already", "link", "secret", "picture"), "")
+    known: dict[str, Any] = {**empty, "made": None, **more}
     known["said"] = looking.form or _wanted(looking, trials)
     return looking.page("tokens.html", status, rows=rows, trials=trials, roles=ROLES, **known)
 
 
 def _wanted(looking: Look, trials: list[str]) -> dict[str, str]:
-    """What the form says at first: what a link wanted, and the trial if there is but
-    one.
+    """What the form says at first: what a link wanted, the trial if there is but one,
+    and that the token expires.
     """
     asked = looking.request.query_params
-    said = {field: asked[field] for field in ("name", "role", "trial", "site") if field in asked}
+    fields = ("name", "role", "trial", "site")
+    said = {"days": DAYS, **{field: asked[field] for field in fields if field in asked}}
     if "site" in said:
         said.setdefault("name", said["site"])
     return {"trial": trials[0], **said} if len(trials) == 1 else said
@@ -78,8 +86,10 @@ async def _make(looking: Look) -> Response:
         secret, made = await looking.run(_made, looking)
     except InvalidInputError as error:
         return await _shown(looking, 422, wrong=str(error))
-    link = f"{looking.request.url.scheme}://{looking.request.url.netloc}{_way_in(made)}#{secret}"
     looking.form = {}
+    if secret is None:
+        return await _shown(looking, already=ALREADY)
+    link = f"{looking.request.url.scheme}://{looking.request.url.netloc}{_way_in(made)}#{secret}"
     return await _shown(looking, made=made, secret=secret, link=link, picture=qr_picture(link))
 
 
@@ -90,12 +100,32 @@ def _way_in(made: Token) -> str:
     return f"/login?to={quote(address('t', made.trial, 'desk'), safe='')}"
 
 
-def _made(looking: Look) -> tuple[str, Token]:
+def _made(looking: Look) -> tuple[str | None, Token]:
+    """The token that a form asks for, and its secret, unless it was made already."""
+    wanted = _asked_for(looking)
+    new: list[str] = []
+
+    def make() -> Token:
+        secret, made = looking.home.tokens.make(*wanted)
+        new.append(secret)
+        return made
+
+    once = once_of(looking.form, looking.visitor)
+    made = make() if once is None else looking.home.made.get((once, *wanted), make)
+    return (new[0] if new else None), made
+
+
+Wanted = tuple[str, str, str, str | None, str | None, float | None]
+"""Name, role, who makes it, trial, site, days."""
+
+
+def _asked_for(looking: Look) -> Wanted:
     form, mine = looking.form, looking.visitor.token
-    role, trial = form.get("role", ""), form.get("trial", "") or None
+    name, role = form.get("name", "").strip(), form.get("role", "")
+    trial = form.get("trial", "") or None
     if role not in ROLES:
         raise InvalidInputError("choose what the token lets its holder do")
-    if not form.get("name", "").strip():
+    if not name:
         raise InvalidInputError("say who it is for: the journal uses this name for its holder")
     if mine is not None and mine.trial not in (None, trial):
         raise InvalidInputError(
@@ -107,15 +137,10 @@ def _made(looking: Look) -> tuple[str, Token]:
         raise InvalidInputError("choose the trial that the site takes part in")
     if role == SITE and site is None:
         raise InvalidInputError("say which site it is for")
-    looking.home.check_site(trial, site if role == SITE else None)
-    return looking.home.tokens.make(
-        form.get("name", "").strip(),
-        role,
-        looking.visitor.who,
-        trial,
-        site if role == SITE else None,
-        _days(form.get("days", "").strip()),
-    )
+    its_site = site if role == SITE else None
+    looking.home.check_site(trial, its_site)
+    days = _days(form.get("days", "").strip())
+    return name, role, looking.visitor.who, trial, its_site, days
 
 
 def _days(text: str) -> float | None:
