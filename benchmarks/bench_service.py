@@ -38,7 +38,11 @@ from discreet.service.pages.frame import COOKIE
 from discreet.service.pages.new import plan_fragment
 from discreet.trials.trial import Trial
 
-SECONDS = 6.0
+SECONDS = 2.0
+ROUNDS = 5
+"""In each of which all are measured, one after the other, for so many seconds: a
+machine that others use is now quicker, now slower.
+"""
 WARM = 4.0
 """Seconds of calls before the clock starts: until a clerk is there, and what the first
 release needs is loaded.
@@ -159,6 +163,30 @@ def used(ports: list[int]) -> Used:
     return Used(cpu, memory, clerk)
 
 
+class Round(NamedTuple):
+    """What was measured at about the same time."""
+
+    direct: float
+    keyed: float
+    """People a second of one direct caller, without and with keys."""
+    services: list[Pace]
+    """With one server, with two, …"""
+    cpu: list[float]
+    """Microseconds of the processor that servers and clerks took for a call."""
+
+
+def one_round(url: str, ports: list[int], secret: str, wait: float) -> Round:
+    """A direct caller, then a service with one server, with two, …"""
+    with slow_disk(wait):
+        direct_ones = [direct(url, keys) for keys in (False, True)]
+    services, cpu = list[Pace](), list[float]()
+    for many in range(1, len(ports) + 1):
+        before = used(ports[:many]).cpu
+        services.append(by_service(ports[:many], secret))
+        cpu.append(1e6 * (used(ports[:many]).cpu - before) / services[-1].calls)
+    return Round(direct_ones[0], direct_ones[1], services, cpu)
+
+
 def compare(name: str, url: str, port: int, servers: int, wait: float = 0.0) -> None:
     """A trial whose rounds are long: what is measured is coming and telling."""
     strategy = bet_se(delta=1e-9, epsilon=0.02)
@@ -166,30 +194,46 @@ def compare(name: str, url: str, port: int, servers: int, wait: float = 0.0) -> 
     home = Home(url)
     secret = home.tokens.make("load", "operator", "bench")[0]
     home.close()
-    with slow_disk(wait):
-        one = direct(url, keys=False)
-        keyed = direct(url, keys=True)
-    print(f"{name:12}one direct caller       {one:8.0f} people a second")
-    print(f"{name:12}  … with request keys   {keyed:8.0f}")
     with ExitStack() as stack:
         ports: list[int] = []
         for place in range(servers):
             ports.append(stack.enter_context(served(url, port + place, wait)))
             by_service(ports, secret, WARM)
-            before = used(ports)
-            found = by_service(ports, secret)
-            after = used(ports)
-            many = f"{len(ports)} server{'s' if len(ports) > 1 else ''}"
-            rate = f"{found.rate:8.0f} ({found.rate / one:4.1f} x, {found.rate / keyed:4.1f} x)"
-            pace = f"{1e3 * found.median:8.1f} ms, p99 {found.p99 / found.median:4.1f} medians"
-            print(f"{name:12}{CLIENTS} clients, {many:10}{rate}{pace}")
-            cpu = 1e6 * (after.cpu - before.cpu) / found.calls
-            own = 1e6 * found.cpu / found.calls
-            print(f"{name:12}  processor a call    {cpu:8.0f} µs, and of the clients {own:.0f} µs")
-            grown = f"{after.memory - before.memory:+.1f} MB after {found.calls} calls"
-            print(f"{name:12}  memory of the first {before.memory:8.0f} MB, {grown}")
-            grown = f"{after.clerk - before.clerk:+.1f} MB"
-            print(f"{name:12}  … and of its clerk  {before.clerk:8.0f} MB, {grown}")
+        before = used(ports)
+        rounds = [one_round(url, ports, secret, wait) for _ in range(ROUNDS)]
+        after = used(ports)
+    tell(name, rounds)
+    calls = sum(one.calls for round in rounds for one in round.services)
+    for whose, then, now in (
+        ("memory of the first", before.memory, after.memory),
+        ("… and of its clerk", before.clerk, after.clerk),
+    ):
+        print(f"{name:12}  {whose:20}{then:8.0f} MB, {now - then:+.1f} MB after {calls} calls")
+
+
+def tell(name: str, rounds: list[Round]) -> None:
+    """Medians of the rounds, and of the ratios within each."""
+    middle = statistics.median
+    print(f"{name:12}one direct caller       {middle(one.direct for one in rounds):8.0f} people/s")
+    print(f"{name:12}  … with request keys   {middle(one.keyed for one in rounds):8.0f}")
+    for place in range(len(rounds[0].services)):
+        paces = [one.services[place] for one in rounds]
+        rate = middle(one.rate for one in paces)
+        times = [pace.rate / one.direct for pace, one in zip(paces, rounds, strict=True)]
+        keyed = middle(pace.rate / one.keyed for pace, one in zip(paces, rounds, strict=True))
+        first = middle(one.services[place].rate / one.services[0].rate for one in rounds)
+        tail = middle(one.p99 / one.median for one in paces)
+        many = f"{place + 1} server{'s' if place else ''}"
+        spread = f"{min(times):.1f} to {max(times):.1f}"
+        print(
+            f"{name:12}{CLIENTS} clients, {many:10}{rate:8.0f}, {middle(times):4.1f} x ({spread}), "
+            f"with keys {keyed:4.1f} x{f', {first:.2f} of one server' if place else ''}"
+        )
+        print(
+            f"{name:12}  a call takes        {1e3 * middle(one.median for one in paces):8.1f} ms, "
+            f"p99 {tail:.1f} medians; processor {middle(one.cpu[place] for one in rounds):.0f} µs, "
+            f"and of the clients {1e6 * middle(one.cpu / one.calls for one in paces):.0f} µs"
+        )
 
 
 class Viewer:
