@@ -9,8 +9,10 @@ import pytest
 
 import discreet
 from discreet import bet_se, words
+from discreet.reports.conduct import privacy_sentence
 from discreet.reports.plan import plan_page
 from discreet.reports.plan_text import show_plan
+from discreet.reports.quotes import quotes
 from discreet.reports.trial import trial_page
 from discreet.scale import Scale
 from discreet.service.pages.words import event_words, known_words
@@ -102,6 +104,82 @@ def test_promises_in_plain_words_first() -> None:
         "noise is added to every release (1-global DP)",
         "none, decisions are made from raw outcomes",
     ]
+
+
+LIKELY = "whatever one person's outcome was, everything that is shown would have been "
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "said"),
+    [
+        (
+            0.1,
+            f"{LIKELY}almost as likely with another outcome: the probability changes by a factor "
+            "of at most 1.11 (ε = 0.1). ",
+        ),
+        (
+            0.5,
+            f"{LIKELY}at most 1.65 times as likely or as unlikely with another outcome (ε = 0.5). ",
+        ),
+        (
+            4.0,
+            f"{LIKELY}at most 54.6 times as likely or as unlikely with another outcome (ε = 4). ",
+        ),
+        (
+            8.0,
+            f"{LIKELY}at most about 2,980 times as likely or as unlikely with another outcome "
+            "(ε = 8). ",
+        ),
+        (
+            20.0,
+            "whatever one person's outcome was, what is shown may have been more than a million "
+            "times as likely or as unlikely with another outcome, so that hardly anything is "
+            "protected (ε = 20). ",
+        ),
+    ],
+)
+def test_privacy_is_said_truly_at_every_level(epsilon: float, said: str) -> None:
+    """What differs by a large factor is not almost as likely, and no bound is "at most
+    more than".
+    """
+    assert privacy_sentence(epsilon, "1-global DP: x").startswith(f"{said}In technical terms: ")
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "times"),
+    [
+        (0.001, "1.01"),
+        (0.2, "1.23"),
+        (0.5, "1.65"),
+        (4.0, "54.6"),
+        (6.9, "993"),
+        (6.9075, "about 1,000"),
+        (7.0, "about 1,100"),
+        (13.0, "about 442,000"),
+        (13.9, ""),
+        (1e9, ""),
+    ],
+)
+def test_how_many_times_as_likely(epsilon: float, times: str) -> None:
+    assert words.times_as_likely(epsilon) == times
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "said"),
+    [
+        (0.5, "no result would have been more than 1.65 times as likely, or as unlikely."),
+        (8.0, "no result would have been more than about 2,980 times as likely, or as unlikely."),
+        (
+            20.0,
+            "a result may have been more than a million times as likely, or as unlikely, so "
+            "that hardly anything is protected.",
+        ),
+    ],
+)
+def test_a_quote_says_privacy_truly_at_every_level(epsilon: float, said: str) -> None:
+    protocol = {"strategy": bet_se(0.1, epsilon).to_dict()}
+    quoted = dict(quotes({"status": {"stopped": False}, "protocol": protocol}))
+    assert f": had that outcome been another one, {said}" in " ".join(quoted.values())
 
 
 def test_what_records_keep_is_shown_in_plain_words() -> None:

@@ -187,6 +187,20 @@ def ratio(value: float) -> str:
     return f"× {value:.2f}" if value < 100 else f"× {value:,.0f}"
 
 
+def times_as_likely(epsilon: float) -> str:
+    """How many times as likely one outcome makes what another one would: e^ε, never
+    rounded down below a thousand, then "about 2,980"; empty where it exceeds a million,
+    as a bound that large protects hardly anything.
+    """
+    factor = math.exp(min(epsilon, 100.0))
+    if factor > 1e6:
+        return ""
+    unit = 10.0 ** (math.floor(math.log10(factor)) - 2)
+    if factor > 999:
+        return f"about {round(factor / unit) * unit:,.0f}"
+    return f"{math.ceil(factor / unit) * unit:.3g}"
+
+
 def known(value: float | None, form: str) -> str:
     """A number in that format, or a dash."""
     return "–" if value is None else format(value, form)
@@ -250,6 +264,11 @@ def closed(name: str) -> str:
     on its right also where the name is written from right to left.
     """
     return f"{name}{LRM}" if any(map(from_right, name)) else name
+
+
+def joined(names: Sequence[str]) -> str:
+    """Names in a sentence: a, b and c."""
+    return " and ".join(part for part in (", ".join(names[:-1]), *names[-1:]) if part)
 
 
 def listed(items: Sequence[str], most: int = 12) -> str:

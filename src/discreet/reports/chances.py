@@ -6,7 +6,7 @@ from discreet.planning.budget import MOST_EPSILON, Affordable
 from discreet.planning.plan import Plan
 from discreet.planning.power import Power
 from discreet.planning.rows import PlanRow
-from discreet.words import counted, level, people
+from discreet.words import counted, joined, level, people
 
 ALL = 0.995
 """Shares from here on are shown as 100 %."""
@@ -115,7 +115,7 @@ def best_words(plan: Plan, scenario: str) -> str:
     ]
     if len(best) > 4:
         return f"{len(best)} arms alike"
-    return " and ".join(part for part in (", ".join(best[:-1]), best[-1]) if part)
+    return joined(best)
 
 
 def bound_cell(row: PlanRow) -> str:

@@ -14,7 +14,7 @@ from discreet.trials.aloud import plainly
 from discreet.trials.conduct import ADD, DROP
 from discreet.trials.dealing import GUARANTEE
 from discreet.trials.protocol import CLOCK, COMPLETE, RELEASE
-from discreet.words import counted, privacy_words
+from discreet.words import closed, counted, joined, privacy_words, times_as_likely
 
 Said = Mapping[str, Any]
 """A status in plain types."""
@@ -26,6 +26,12 @@ ACT_HEAD = ("action", "about", "reason", "what it means")
 ACT_WORDS = ("reason", "what it means")
 """The columns of these that are words."""
 SITE_HEAD = ("site", "people", "now")
+FEW_ARMS = 12
+"""Arms that are named one by one in a sentence."""
+ALMOST = 1.5
+"""Up to this factor something is almost as likely."""
+SAME = 1e-12
+"""By so much, as a share, two means differ that only arithmetic made unlike."""
 
 
 def duration_words(seconds: float) -> str:
@@ -150,6 +156,58 @@ def _overlap_words(status: Said) -> str:
     )
 
 
+def level_words(status: Said) -> str:
+    """The arms that lead together, with the same released mean; empty if one leads, if
+    the trial found the best, or if nothing was released. Every page that says which arm
+    does best asks here first.
+    """
+    best = status["recommendation"]
+    means = {arm["name"]: arm["mean"] for arm in status["arms"]}
+    most = means.get(best)
+    if most is None or status["conclusive"]:
+        return ""
+    apart = _apart(best, status)
+    level = [
+        name
+        for name, mean in means.items()
+        if mean is not None and math.isclose(mean, most, rel_tol=SAME) and name not in apart
+    ]
+    if len(level) < 2:
+        return ""
+    return f"{len(level)} arms" if len(level) > FEW_ARMS else joined([closed(a) for a in level])
+
+
+def _apart(best: str, status: Said) -> set[str]:
+    """Arms that are behind whatever their mean is: dropped by hand, or by a difference
+    that was released in place of means.
+    """
+    apart = {name for name, note in arm_notes(status).items() if DROPPED in note}
+    for lead in status.get("leads", ()):
+        between = {lead["name"], *lead["over"]}
+        if lead["better_by"] and best in between:
+            apart |= between - {best}
+    return apart
+
+
+def best_mark(status: Said) -> str:
+    """What stands beside the name of the arm that leads; nothing where arms are
+    level.
+    """
+    if status["conclusive"]:
+        return "best"
+    return "" if level_words(status) else "best so far"
+
+
+def ahead_words(status: Said) -> str:
+    """Who was ahead when a trial ended without an answer."""
+    if status["recommendation"] is None:
+        return "There was no look at the data."
+    if level := level_words(status):
+        return f"In the end {level} were level. No arm was found to be the best."
+    best = status["recommendation"]
+    return f"The arm that did best so far was {best}. It was not found to be the best."
+
+
 def answer_words(status: Said) -> str:
     """The answer of a trial that has one, and how sure it is."""
     named = f"The best arm is {status['recommendation']}."
@@ -163,13 +221,27 @@ def privacy_sentence(epsilon: float | None, words: str, gamma: float | None = No
     """What privacy means, in plain words first."""
     if epsilon is None:
         return words
-    factor = math.exp(min(epsilon, 100.0))
-    times = f"{factor:.3g}" if factor < 1e6 else "more than a million"
     beside = "" if gamma is None else f", except for events of probability at most γ = {gamma:g}"
     return (
-        "whatever one person's outcome was, everything that is shown would have been almost as "
-        f"likely with another outcome: the probability changes by a factor of at most {times} (ε "
-        f"= {epsilon:g}){beside}. In technical terms: {privacy_words(words)}"
+        f"whatever one person's outcome was, {_likely_words(epsilon)} (ε = {epsilon:g}){beside}. "
+        f"In technical terms: {privacy_words(words)}"
+    )
+
+
+def _likely_words(epsilon: float) -> str:
+    """How much another outcome may change what is shown, true at every level."""
+    times = times_as_likely(epsilon)
+    if not times:
+        return (
+            "what is shown may have been more than a million times as likely or as unlikely with "
+            "another outcome, so that hardly anything is protected"
+        )
+    shown = "everything that is shown would have been"
+    if epsilon > math.log(ALMOST):
+        return f"{shown} at most {times} times as likely or as unlikely with another outcome"
+    return (
+        f"{shown} almost as likely with another outcome: the probability changes by a factor of at "
+        f"most {times}"
     )
 
 

@@ -313,7 +313,7 @@ def _reading(plan: Plan) -> Section:
         items.append(f"{NO_PROOF_WORDS[:1].upper()}{NO_PROOF_WORDS[1:]}.")
     items += [
         "A plan holds for its scenarios: true success rates nearer to each other take more people.",
-        f"Simulated with seed {plan.seed}, the same for all rows; the same command gives the same "
-        "numbers.",
+        f"Simulated with seed {plan.seed}, the same for all rows; the same plan again gives the "
+        "same numbers.",
     ]
     return Section("How to read this", [Bullets(items)])

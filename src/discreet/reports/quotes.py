@@ -2,15 +2,15 @@
 conditions.
 """
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
-from discreet.reports.conduct import duration_words
+from discreet.reports.conduct import duration_words, level_words
 from discreet.strategies.parts import BLOCKS, COINS
 from discreet.strategies.strategy import Strategy
 from discreet.trials.conduct import RESTORED, RESTORED_WORDS
 from discreet.trials.protocol import CLOCK, CONTINUOUS
+from discreet.words import times_as_likely
 
 Said = Mapping[str, Any]
 ROUNDS = {
@@ -82,12 +82,17 @@ def _factor(strategy: Strategy) -> str:
     """What that means, where one number says it."""
     if strategy.rho is not None or strategy.epsilon is None:
         return ""
-    factor = math.exp(min(strategy.epsilon, 100.0))
-    times = f"{factor:.3g}" if factor < 1e6 else "more than a million"
+    another = ": had that outcome been another one,"
+    times = times_as_likely(strategy.epsilon)
+    if not times:
+        return (
+            f"{another} a result may have been more than a million times as likely, or as "
+            "unlikely, so that hardly anything is protected"
+        )
     rare = "" if strategy.gamma is None else f", apart from a probability of {strategy.gamma:g}"
     return (
-        f": had that outcome been another one, no result would have been more than {times} times "
-        f"as likely, or as unlikely{rare}"
+        f"{another} no result would have been more than {times} times as likely, or as "
+        f"unlikely{rare}"
     )
 
 
@@ -133,9 +138,10 @@ def _counted(protocol: Said) -> str:
 
 
 def _inconclusive(status: Said) -> str:
+    lead = "arms that were level" if level_words(status) else "arm that did best so far"
     words = (
         "The trial ended without a conclusion. No arm was found to be the best, and the error rate "
-        "of the protocol does not apply to the arm that did best so far."
+        f"of the protocol does not apply to the {lead}."
     )
     if status["smallest_delta"] is None:
         return words

@@ -18,6 +18,7 @@ from discreet.reports.conduct import (
     flow_words,
     interval_words,
     left_words,
+    level_words,
     promises,
     site_rows,
 )
@@ -268,7 +269,8 @@ def show_trial(found: "Status", protocol: "Protocol | None" = None) -> None:
     say(f"{found.name} ({found.strategy}) {_verdict(found, said)}.")
     if found.recommendation is not None:
         words = "The best arm is" if found.conclusive else "The best arm so far is"
-        say(f"{words} {found.recommendation}.")
+        level = level_words(said)
+        say(f"{level} are level so far." if level else f"{words} {found.recommendation}.")
     if left := left_words(said):
         say(left)
     if found.smallest_delta is not None:

@@ -9,18 +9,21 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from discreet.errors import InvalidInputError
-from discreet.reports.compared import Compared, check_control, compare
+from discreet.reports.compared import AHEAD, Compared, check_control, compare
 from discreet.reports.conduct import (
     ACT_HEAD,
     ACT_WORDS,
     PAUSED,
     act_rows,
+    ahead_words,
     answer_words,
     arm_notes,
+    best_mark,
     end_words,
     flow_words,
     interval_words,
     left_words,
+    level_words,
     privacy_sentence,
     promises,
 )
@@ -194,14 +197,12 @@ def _found(status: dict[str, Any]) -> list[str]:
         return [f"The trial {stands}.", flow_words(status), *left]
     if status["conclusive"]:
         return [answer_words(status), people, *left]
-    best = status["recommendation"]
-    found = [f"The trial {end_words(status)} without a conclusion.", people]
-    found.append(
-        "There was no look at the data."
-        if best is None
-        else f"The arm that did best so far was {best}. It was not found to be the best."
-    )
-    return [*found, *left]
+    return [
+        f"The trial {end_words(status)} without a conclusion.",
+        people,
+        ahead_words(status),
+        *left,
+    ]
 
 
 def _arms(status: dict[str, Any], compared: Compared | None) -> Table:
@@ -232,9 +233,9 @@ def _arms(status: dict[str, Any], compared: Compared | None) -> Table:
         head.append("note")
         for row in rows:
             row.append(notes.get(row[0], ""))
-    mark = "best" if status["conclusive"] else "best so far"
+    mark = best_mark(status)
     for row in rows:
-        row[0] += f" ({mark})" if row[0] == status["recommendation"] else ""
+        row[0] += f" ({mark})" if mark and row[0] == status["recommendation"] else ""
     return Table(head, rows, words)
 
 
@@ -260,6 +261,8 @@ WHY = {
     "best": "All arms are compared with {name}, which was found to be the best.",
     "ahead": "All arms are compared with {name}, which did best so far and was not found to be "
     "the best.",
+    "level": "All arms are compared with {name}, which was level with another arm and was not "
+    "found to be the best.",
 }
 
 
@@ -278,12 +281,13 @@ def _differences(status: dict[str, Any], compared: Compared, said: dict[str, Any
         for row in compared.rows
     ]
     reference = names[compared.reference]
+    why = "level" if compared.why == AHEAD and level_words(status) else compared.why
     better = "above" if said["protocol"]["direction"] == "max" else "below"
     what = f"Mean of the arm minus the mean of {reference}: {better} 0 the arm did better."
     return Section(
         "Differences between the arms",
         [
-            Text(WHY[compared.why].format(name=reference)),
+            Text(WHY[why].format(name=reference)),
             Table(head, rows, what),
             *compared_picture(said, compared),
             Bullets(_how_to_read(level, len(names), compared, status)),

@@ -10,6 +10,7 @@ from discreet.reports.arms import shown_words
 from discreet.reports.conduct import (
     act_rows,
     arm_notes,
+    best_mark,
     interval_words,
     left_words,
     privacy_sentence,
@@ -136,6 +137,7 @@ def _arms(home: Home, said: Mapping[str, Any], trial: Trial) -> dict[str, Any]:
     ]
     return {
         "arms": rows,
+        "best_mark": best_mark(said),
         "which": shown_words(len(rows)),
         "level": level,
         "intervals": interval_words(said, level) if intervals else "",

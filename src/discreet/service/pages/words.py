@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from discreet.reports.conduct import by_hand, flow_words, past_words
+from discreet.reports.conduct import by_hand, flow_words, level_words, past_words
 from discreet.trials.chain import Event
 from discreet.words import closed, counted
 
@@ -67,15 +67,9 @@ def known_words(status: Said, blind: bool) -> list[str]:
     """What is known so far, in sentences."""
     if blind:
         return [flow_words(status), BLIND]
-    best = status["recommendation"]
+    best, level = status["recommendation"], level_words(status)
     if not status["stopped"]:
-        lead = (
-            "Nothing has been released yet, so nobody knows anything about the arms."
-            if best is None
-            else f"So far {best} is doing best. This is not a conclusion: the trial goes on until "
-            "it can tell."
-        )
-        return [lead, flow_words(status)]
+        return [_lead_words(best, level), flow_words(status)]
     if status["conclusive"]:
         wrong = f"{status['error_rate'] or status['delta']:.3g}"
         return [
@@ -85,13 +79,22 @@ def known_words(status: Said, blind: bool) -> list[str]:
     ended = "An operator ended the trial" if by_hand(status) else "The trial ended"
     found = [f"{ended} without a conclusion, after {_of_people(status['people'])}."]
     if best is not None:
-        found.append(f"The best arm so far was {best}; this is not a conclusion.")
+        lead = f"In the end {level} were level" if level else f"The best arm so far was {best}"
+        found.append(f"{lead}; this is not a conclusion.")
     if status["smallest_delta"] is not None:
         found.append(
             "The releases would have been enough at an error rate of "
             f"{status['smallest_delta']:.3g} (δ)."
         )
     return found
+
+
+def _lead_words(best: str | None, level: str) -> str:
+    """Who is ahead while a trial runs."""
+    if best is None:
+        return "Nothing has been released yet, so nobody knows anything about the arms."
+    lead = f"{level} are level" if level else f"{best} is doing best"
+    return f"So far {lead}. This is not a conclusion: the trial goes on until it can tell."
 
 
 def evidence_words(share: float | None) -> str:

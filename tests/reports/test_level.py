@@ -1,0 +1,116 @@
+"""Arms that have the same released mean are called level: no page, report or terminal
+says that one of them leads.
+"""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from discreet import Trial, bet_se, trial_page
+from discreet.reports.conduct import best_mark, level_words
+from discreet.reports.terminal import show_trial
+from discreet.service.home import Home
+from discreet.service.pages.words import known_words
+from discreet.trials.conduct import ADD, DROP
+from tests.support.keys import seeded_keys
+from tests.support.served import Visit, behind
+
+LEADS = ("doing best", "best so far", "best arm so far", "did best so far")
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(f"sqlite:///{tmp_path}/t.db")
+
+
+@pytest.fixture
+def tied(home: Home, monkeypatch: pytest.MonkeyPatch) -> Trial:
+    """A trial in which everybody is well: without noise, all means are equal. Coins
+    could give the first eight people one arm.
+    """
+    seeded_keys(monkeypatch)
+    settings: dict[str, Any] = {"strategy": bet_se(0.001, trust="none"), "sites": ["Leeds"]}
+    arms = ["usual care", "new care"]
+    trial = Trial.create(home.url, "dose", arms, max_people=400, **settings)
+    while not trial.status().releases:
+        trial.tell_many({one.id: 1.0 for one in trial.ask(20, site="Leeds").assignments})
+    return trial
+
+
+def stand(*means: float | None, best: str | None = "a", **more: Any) -> dict[str, Any]:
+    arms = [{"name": name, "mean": mean} for name, mean in zip("abcd", means, strict=False)]
+    return {"arms": arms, "recommendation": best, "conclusive": False, "stopped": False} | more
+
+
+def lead(better_by: float) -> dict[str, Any]:
+    return {"name": "a", "over": ["b"], "better_by": better_by, "people": 9}
+
+
+def act(action: str) -> dict[str, Any]:
+    return {"action": action, "about": "b", "reason": "why", "means": "so"}
+
+
+@pytest.mark.parametrize(
+    ("status", "level", "mark"),
+    [
+        (stand(0.5, 0.4), "", "best so far"),
+        (stand(0.5, 0.5), "a and b", ""),
+        (stand(0.5, 0.5, 0.5, 0.1), "a, b and c", ""),
+        (stand(0.5, 0.4, 0.5, best="c"), "a and c", ""),
+        (stand(0.5, 0.5, conclusive=True, stopped=True), "", "best"),
+        (stand(None, None, best=None), "", "best so far"),
+        (stand(None, None), "", "best so far"),
+        (stand(0.1 + 0.2, 0.3), "a and b", ""),
+        (stand(0.5, 0.5, acts=[act(DROP)]), "", "best so far"),
+        (stand(0.5, 0.5, acts=[act(ADD)]), "a and b", ""),
+        (stand(0.5, 0.5, leads=[lead(0.1)]), "", "best so far"),
+        (stand(0.5, 0.5, leads=[lead(0.0)]), "a and b", ""),
+    ],
+)
+def test_which_arms_are_level(status: dict[str, Any], level: str, mark: str) -> None:
+    """Not an arm that was dropped, nor one that a released difference puts behind."""
+    assert level_words(status) == level
+    assert best_mark(status) == mark
+
+
+def test_many_level_arms_are_counted() -> None:
+    arms = [{"name": f"dose {number}", "mean": 0.5} for number in range(30)]
+    assert level_words(stand(best="dose 0") | {"arms": arms}) == "30 arms"
+
+
+def test_names_from_right_to_left_keep_their_place() -> None:
+    arms = [{"name": name, "mean": 0.5} for name in ("דוד", "b")]
+    assert level_words(stand(best="b") | {"arms": arms}) == "דוד\u200e and b"
+
+
+def test_a_page_says_that_arms_are_level(home: Home, tied: Trial) -> None:
+    """For the operator, for a site, and for anyone."""
+    home.doors.publish("dose", "a test")
+    with behind(home) as base:
+        operator = home.tokens.make("operator", "operator", "test")[0]
+        site = home.tokens.make("site", "site", "test", "dose", "Leeds")[0]
+        pages = [Visit(base, secret).get("/t/dose").text for secret in (operator, site)]
+        pages.append(Visit(base, operator).get("/p/dose").text)
+    for page in pages:
+        assert "So far usual care and new care are level. This is not a conclusion" in page
+        assert "badge good" not in page
+        assert not any(words in page for words in LEADS)
+
+
+def test_an_end_without_a_lead(tied: Trial, capsys: pytest.CaptureFixture[str]) -> None:
+    show_trial(tied.status())
+    assert "usual care and new care are level so far." in capsys.readouterr().out
+    tied.operate("stop", "Nobody comes.")
+    said = tied.transcript()
+    told = " ".join(known_words(said["status"], False))
+    assert "In the end usual care and new care were level; this is not a conclusion." in told
+    page = trial_page(said)
+    assert "usual care and new care were level. No arm was found to be the best." in page
+    assert re.search("compared with (usual|new) care, which was level with another arm", page)
+    assert "does not apply to the arms that were level" in page
+    show_trial(tied.status())
+    shown = capsys.readouterr().out
+    assert "usual care and new care are level so far." in shown
+    assert not any(words in place for words in LEADS for place in (told, page, shown))
