@@ -335,8 +335,9 @@ def test_without_a_token(far: Far, monkeypatch: pytest.MonkeyPatch) -> None:
         Trial.open(far.base, "other", token=far.token("viewer", trial="colours"))
     with pytest.raises(InvalidInputError, match="there is no trial 'other' here"):
         Trial.open(far.base, "other")
-    with pytest.raises(RefusedError, match="needs a token"):
+    with pytest.raises(RefusedError, match="unknown here, was revoked, or has expired") as wrong:
         Trial.open(trial.place, token="discreet_wrong")
+    assert not wrong.value.known
     monkeypatch.delenv("DISCREET_TOKEN")
     with pytest.raises(RefusedError, match="DISCREET_TOKEN") as found:
         Trial.open(trial.place)

@@ -109,7 +109,7 @@ def test_errors_are_one_line(far: Far, monkeypatch: pytest.MonkeyPatch) -> None:
         assert result.stderr.startswith("discreet: ")
         assert result.stderr.count("\n") == 1
     monkeypatch.setenv("DISCREET_TOKEN", "wrong")
-    assert "needs a token" in trial(far, "status", "dose", code=1).stderr
+    assert "was revoked, or has expired" in trial(far, "status", "dose", code=1).stderr
     monkeypatch.delenv("DISCREET_TOKEN")
     assert "DISCREET_TOKEN" in trial(far, "status", "dose", code=1).stderr
     plain = trial(far, "status", "dose", code=2, url="http://trial.example.org")

@@ -226,6 +226,25 @@ def test_what_is_waited_for_is_said(home: Home, base: str) -> None:
     assert "Enrol the next person" not in over
 
 
+def test_outcomes_of_another_site_are_said_to_be_awaited_elsewhere(home: Home, base: str) -> None:
+    """Not where, nor whose; and nothing where this site awaits one of them itself."""
+    trial = start(home, sites=["Leeds", "Lyon"])
+    leeds, lyon, operator = staff(home, base, "Leeds"), staff(home, base, "Lyon"), staff(home, base)
+    asked = trial.ask(200, site="Leeds").assignments
+    full = enrol(lyon).text
+    assert "can be enrolled. They are awaited elsewhere, not at this site.</p>" in full
+    assert "No outcome is awaited at Lyon." in full
+    assert "Leeds" not in full
+    assert "They are awaited elsewhere" in enrol(operator, site="Lyon").text
+    for page in (enrol(leeds), enrol(operator, site="Leeds"), lyon.get(DESK)):
+        assert page.status_code == 200
+        assert "awaited elsewhere" not in page.text
+    trial.tell_many({one.id: 1.0 for one in asked[1:]})
+    one = enrol(lyon).text
+    assert "One outcome must come in before the next person can be enrolled. It is awaited" in one
+    assert "awaited elsewhere" not in enrol(leeds).text
+
+
 def test_at_the_maximum_nobody_is_kept_waiting_for_a_place(home: Home, base: str) -> None:
     trial = start(home, max_people=2)
     desk = staff(home, base)
@@ -249,10 +268,16 @@ def test_people_are_found_by_number_code_and_id(home: Home, base: str) -> None:
     desk = staff(home, base)
     id = id_in(enrol(desk).text)
     page = desk.get(DESK).text
-    for typed in ("1", f" {short_code(id)} ", id):
+    short = short_code(id)
+    for typed in ("1", f" {short} ", short.upper(), short.replace("-", " "), id):
         assert str(desk.send(f"{DESK}/find", page, code=typed).url).endswith("/desk/1")
     for typed in ("2", "0", "-1", "Ada", "9" * 30):
         assert desk.send(f"{DESK}/find", page, code=typed).status_code == 422
+    another = f"{short[:-1]}{'0' if short[-1] != '0' else '1'}"
+    for typed in (another, short[:-1], f"0{short}", f"{short}ffff", f"{id}0", "1-"):
+        refused = desk.send(f"{DESK}/find", page, code=typed)
+        assert refused.status_code == 422, typed
+        assert "another id: compare what you typed" in refused.text
 
 
 def test_forms_need_the_key_of_the_login(home: Home, base: str) -> None:

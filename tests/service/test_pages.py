@@ -17,7 +17,9 @@ from discreet.reports.trial import trial_pictures
 from discreet.service import planner
 from discreet.service.pages import flow
 from discreet.service.pages.draft import read
+from discreet.service.pages.journal import Row, grouped
 from discreet.service.scripts import script_hash
+from discreet.trials.status import Entry
 from tests.support.visitors import Service, Visit, service
 
 OPERATOR, OTHER, VIEWER, SITE, ANYONE = "operator", "other", "viewer", "site", "anyone"
@@ -234,6 +236,101 @@ def test_a_token_is_shown_once_and_ends(running: Service) -> None:
     assert visit.send(f"/tokens/{found.number}/revoke").status_code == 303
     assert running.home.tokens.find(secret) is None
     assert "revoked" in visit.get("/tokens").text
+
+
+def test_a_form_that_comes_again_makes_no_second_token(running: Service) -> None:
+    visit = running.visit("operator")
+    form = {**visit.hidden("/tokens"), "name": "Ada", "role": "viewer", "trial": "dose"}
+    wrong = visit.send("/tokens", **{**form, "days": "soon"})
+    assert 'role="alert"' in wrong.text
+    first = visit.send("/tokens", **form)  # what was refused has not used up the form
+    secret = first.text.partition('id="secret" readonly value="')[2].partition('"')[0]
+    made = len(running.home.doors.all())
+    for _ in range(2):
+        again = visit.send("/tokens", **form)
+        assert again.status_code == 200
+        assert (
+            "This token was made already, and its secret is shown only once. If it was not kept, "
+            "revoke it and make another one." in again.text
+        )
+        assert secret not in again.text
+        assert 'id="secret"' not in again.text
+        assert len(running.home.doors.all()) == made
+    visit.send("/tokens", **{**form, "name": "Bob"})  # back to the form, for somebody else
+    visit.send("/tokens", **{**form, **visit.hidden("/tokens")})
+    names = [one.name for one in running.home.doors.all()]
+    assert (names.count("Ada"), names.count("Bob")) == (2, 1)
+
+
+def test_a_token_expires_unless_somebody_wants_it_otherwise(running: Service) -> None:
+    visit = running.visit("operator")
+    offered = 'id="days" name="days" inputmode="decimal" value="90"'
+    assert offered in visit.get("/tokens").text
+    assert offered in visit.get("/tokens?role=site&trial=dose&site=Leeds").text
+    wrong = visit.send("/tokens", name="x", role="site", trial="dose", days="")
+    assert 'id="days" name="days" inputmode="decimal" value=""' in wrong.text
+    made = visit.send("/tokens", name="for ever", role="viewer", days="")
+    assert offered in made.text
+    assert [one.expires for one in running.home.doors.all() if one.name == "for ever"] == [None]
+
+
+def rows_of(text: str) -> list[list[str]]:
+    """The cells of the rows of a table, as text."""
+    body = text.partition("<tbody>")[2].partition("</tbody>")[0]
+    cells = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in body.split("</tr>")]
+    return [[re.sub("<[^>]+>", "", cell) for cell in row] for row in cells if row]
+
+
+def test_calls_that_are_alike_share_a_row_of_the_journal(running: Service) -> None:
+    trial, nurse = running.home.trial("dose"), running.visit("site", "dose", "Leeds")
+    for _ in range(600):
+        trial.open_assignments("Leeds")
+    for _ in range(3):
+        trial.ask(2, site="Leeds")
+    trial.ask(1, site="Lyon")
+    nurse.get("/t/dose/desk")
+    shown = running.visit("operator").get("/t/dose/journal").text
+    rows = rows_of(shown)
+    assert [row[2:5] for row in rows[:5]] == [
+        ["Leeds", "open", "10"],
+        ["Lyon", "ask", "1"],
+        ["Leeds", "ask, 3 times", "6"],
+        ["Leeds", "open, 600 times", "4"],
+        ["–", "tell", "8"],
+    ]
+    assert rows[0][1] == "a site"
+    assert len(trial.journal()) > 600
+
+
+def test_a_row_of_the_journal_says_from_when_to_when() -> None:
+    def entry(at: float, people: int, call: str = "open", who: str = "Ada") -> Entry:
+        return Entry(0, at, who, "Leeds", call, people)
+
+    noon = 1_800_000_000.0
+    newest_first = [entry(noon, 3), entry(noon - 60, 7), entry(noon - 86_400, 5)]
+    days = "2027-01-14 08:00 to 2027-01-15 08:00 UTC"
+    assert grouped([*newest_first, entry(noon - 86_401, 5, who="Bob")], 9) == [
+        Row(days, "Ada", "Leeds", "open, 3 times", "3 to 7"),
+        Row("2027-01-14 07:59 UTC", "Bob", "Leeds", "open", "5"),
+    ]
+    assert grouped(newest_first[:2], 9)[0].at == "2027-01-15 07:59 to 08:00 UTC"
+    tells = [entry(noon + 5, 2, "tell"), entry(noon, 1, "tell")]
+    assert grouped(tells, 9) == [Row("2027-01-15 08:00 UTC", "Ada", "Leeds", "tell, 2 times", "3")]
+    assert len(grouped([*newest_first, *tells], 1)) == 1
+    assert grouped([], 9) == []
+
+
+def test_the_journal_says_what_it_does_not_have(running: Service) -> None:
+    visit = running.visit("operator")
+    before = len(running.home.trial("dose").journal())
+    visit.send("/t/dose/publish", published="yes")
+    visit.send("/tokens", name="Ada", role="viewer", trial="dose")
+    made = next(one for one in running.home.doors.all() if one.name == "Ada")
+    assert visit.send(f"/tokens/{made.number}/revoke").status_code == 303
+    assert running.home.published("dose")
+    assert len(running.home.trial("dose").journal()) == before
+    shown = visit.get("/t/dose/journal").text
+    assert "Publishing a trial, and making or revoking a token, are not calls of the trial" in shown
 
 
 def test_the_next_step_is_said(place: Service) -> None:

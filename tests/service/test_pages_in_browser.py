@@ -155,6 +155,54 @@ def test_a_page_shows_what_changes_and_keeps_what_is_under_way(
     assert page.evaluate("document.activeElement.id") == "verify"
 
 
+def test_a_new_token_that_is_reloaded_is_not_made_again(
+    place: Service, address: str, page: Any
+) -> None:
+    place.trial("dose")
+    log_in(place, page, address)
+    page.goto(f"{address}/tokens")
+    page.get_by_label("Who it is for").fill("Ada")
+    page.get_by_label("What it lets its holder do").select_option("viewer")
+    page.get_by_role("button", name="Make the token").click()
+    secret = page.locator("#secret").input_value()
+    page.reload()
+    assert [one.name for one in place.home.doors.all()].count("Ada") == 1
+    assert "This token was made already" in page.get_by_role("alert").inner_text()
+    assert secret not in page.content()
+
+
+def test_the_head_of_a_page_follows_the_state_of_the_trial(
+    place: Service, address: str, page: Any
+) -> None:
+    place.trial("dose")
+    log_in(place, page, address)
+    page.goto(f"{address}/t/dose")
+    loads: list[str] = []
+    page.on("framenavigated", lambda frame: loads.append(frame.url))
+    enrol = page.get_by_role("link", name="Enrol people and tell outcomes")
+    publish = page.get_by_role("link", name="publish it")
+    assert (enrol.count(), publish.count()) == (1, 0)
+    page.locator("#verify").click()
+    page.locator("#verified").get_by_text("The record holds").wait_for()
+    page.get_by_role("link", name="Operate").focus()
+    made = Trial.open(place.url, "dose")
+    made.operate("stop", "No money.")
+    made.close()
+    page.evaluate(LOOK_NOW)
+    page.locator("#news").get_by_text("Changed just now: ended without an answer").wait_for()
+    assert (enrol.count(), publish.count()) == (0, 1)
+    assert page.evaluate("document.activeElement.textContent") == "Operate"
+    assert "The record holds" in page.locator("#verified").inner_text()
+    assert page.locator("h1").all_inner_texts() == ["dose"]
+    publish.evaluate("link => { link.dataset.same = 'yes'; }")
+    page.evaluate("document.getElementById('live').dataset.mark = 'another'")
+    page.evaluate("document.getElementById('news').textContent = ''")
+    page.evaluate(LOOK_NOW)
+    page.locator("#news").get_by_text("Changed just now").wait_for()
+    assert publish.get_attribute("data-same") == "yes"  # nothing new: left alone
+    assert loads == []
+
+
 def test_the_chain_is_checked_in_the_browser(place: Service, address: str, page: Any) -> None:
     place.trial("dose")
     place.home.doors.publish("dose", "a test")

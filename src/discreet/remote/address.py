@@ -59,7 +59,10 @@ def way_to_trial(
     base, there = address_of(url)
     name = there if name is None else name
     if not writable(name):
-        raise InvalidInputError("name must be a text, the name of a trial")
+        raise InvalidInputError(
+            "say which trial: by its name, or in the address, such as "
+            "https://trial.example.org/t/dose"
+        )
     if there is not None and there != name:
         raise InvalidInputError(
             f"the address is for the trial {quoted(there)}, not for {quoted(name)}: leave one of "

@@ -47,6 +47,7 @@ PUBLIC = frozenset({"status", "protocol", "transcript", "report", "verify", "eve
 """What anyone may do with a trial that was published."""
 WHOLE = frozenset({"create", "backup", "plan"})
 """What is not about one trial: for operators of all of them."""
+WRONG = "this token is unknown here, was revoked, or has expired: ask an operator for another one"
 
 
 class NotHereError(InvalidInputError):
@@ -58,6 +59,8 @@ class Visitor:
     """Whoever makes a call, by the token it has; None: anyone."""
 
     token: Token | None = None
+    wrong: bool = False
+    """Whether it has sent one that does not work."""
 
     @property
     def role(self) -> str:
@@ -93,7 +96,8 @@ class Visitor:
         if self.may(action, trial, published):
             return
         if self.token is None:
-            raise RefusedError("this needs a token: log in, or send it as a bearer token", False)
+            needed = "this needs a token: log in, or send it as a bearer token"
+            raise RefusedError(WRONG if self.wrong else needed, False)
         if trial is not None and not self.sees(trial):
             raise RefusedError("this token is not for this trial", True)
         raise RefusedError(f"a token of the role {self.role} does not let you do this", True)

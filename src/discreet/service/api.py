@@ -49,11 +49,11 @@ def header_of(request: Request, name: str) -> str | None:
 async def visitor_of(home: Home, request: Request) -> Visitor:
     """Whoever calls, by its bearer token; a wrong one is as good as none."""
     kind, _, said = (header_of(request, "authorization") or "").partition(" ")
-    token, secret = None, said.strip()
-    if kind.lower() == "bearer" and secret:
+    token, secret = None, said.strip() if kind.lower() == "bearer" else ""
+    if secret:
         token = await home.token_of(secret)
     home.limits.admit(request.scope, token)
-    return Visitor(token)
+    return Visitor(token, wrong=bool(secret) and token is None)
 
 
 def request_key(request: Request, visitor: Visitor) -> str | None:

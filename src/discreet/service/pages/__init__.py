@@ -10,6 +10,7 @@ from discreet.service import scripts
 from discreet.service.home import Home
 from discreet.service.pages import (
     desk,
+    journal,
     login,
     new,
     operate,
@@ -30,6 +31,7 @@ def routes(home: Home) -> list[Route]:
         return await files.get_response(request.path_params["file"], request.scope)
 
     found = [Route("/static/{file}", static)]
-    for part in (login, trials, trial, operate, tokens, new, public, desk, participant):
+    parts = (login, trials, trial, operate, journal, tokens, new, public, desk, participant)
+    for part in parts:
         found += part.routes(home)
     return found

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from discreet.errors import InvalidInputError
 from discreet.service.access import NotHereError, Visitor
 from discreet.service.invitations import DAYS, invite, link_path
-from discreet.service.pages.deskview import SAID, Face, desk_view, person_view, waited_for
+from discreet.service.pages.deskview import SAID, Face, desk_view, person_view, short_code
 from discreet.service.pages.frame import Look, Work, address, look, once_of, send
 from discreet.service.pages.qr import qr_picture
 from discreet.service.routes import Route
@@ -23,7 +23,7 @@ from discreet.trials.calls import Caller
 from discreet.trials.enrol import ASKED_ANOTHER
 from discreet.trials.intake import number_of
 from discreet.trials.outcomes import Response as Randomised
-from discreet.trials.status import Told
+from discreet.trials.status import Batch, Told
 
 NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[-+]?[0-9]+)?", re.IGNORECASE)
 TYPE_A_NUMBER = (
@@ -82,15 +82,15 @@ def _enrolled_before(looking: Look, asked: str) -> int | None:
 
 
 async def _show_desk(
-    looking: Look, status: int = 200, wrong: str = "", waits: str = ""
+    looking: Look, status: int = 200, wrong: str = "", full: Batch | None = None
 ) -> Response:
     query = looking.request.query_params
-    said = SAID.get(query.get("said", ""), "") if not (wrong or waits) else ""
+    said = SAID.get(query.get("said", ""), "") if not (wrong or full) else ""
     about = query.get("person", "")
-    view = await looking.run(lambda: desk_view(_face(looking)))
+    view = await looking.run(lambda: desk_view(_face(looking), full))
     who = f"Person {about}: " if said and about.isascii() and about.isdigit() else ""
     return looking.page(
-        "desk.html", status, view=view, wrong=wrong, waits=waits or view.waits, said=who + said
+        "desk.html", status, view=view, wrong=wrong, waits=view.waits, said=who + said
     )
 
 
@@ -128,8 +128,7 @@ async def _enrol(looking: Look) -> Response:
     except InvalidInputError as error:
         return await _show_desk(looking, 422, wrong=_of_one(str(error)))
     if not batch.assignments:
-        status = await looking.run(looking.home.trial(looking.name).status)
-        return await _show_desk(looking, waits=waited_for(batch, status))
+        return await _show_desk(looking, full=batch)
     return _to_person(looking, number_of(batch.assignments[0].id), "enrolled")
 
 
@@ -144,12 +143,19 @@ def _of_one(words: str) -> str:
 
 
 async def _find(looking: Look) -> Response:
-    """Whoever types a short code, or only its number, or the whole id."""
-    number = number_of(looking.form.get("code", "").strip())
+    """Whoever types a number, or an id, short or whole: what stands after its number
+    must be right, or a slip would open another person.
+    """
+    typed = "-".join(looking.form.get("code", "").lower().split())
+    number = number_of(typed)
     try:
         if number < 1:
-            raise InvalidInputError("type a person's number, or the code that begins with it")
-        await looking.run(_caller(looking).person, number)
+            raise InvalidInputError("type a person's number, such as 12, or id, such as 12-5f2c")
+        id = (await looking.run(_caller(looking).person, number)).id
+        if "-" in typed and typed not in (id, short_code(id)):
+            raise InvalidInputError(
+                f"person {number} has another id: compare what you typed with the notes"
+            )
     except InvalidInputError as error:
         return await _show_desk(looking, 422, wrong=str(error))
     return _to_person(looking, number)

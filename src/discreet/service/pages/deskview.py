@@ -109,8 +109,10 @@ class PersonView(NamedTuple):
     """Whether an outcome was told or is noted as missing; which, nobody is told."""
 
 
-def desk_view(face: Face) -> DeskView:
-    """The desk of a site."""
+def desk_view(face: Face, full: Batch | None = None) -> DeskView:
+    """The desk of a site, after an attempt to enrol somebody where there was no place,
+    if there was one.
+    """
     status, protocol = face.trial.status(), face.trial.protocol
     bound = face.caller.site is not None
     names = tuple(site.name for site in status.sites)
@@ -128,7 +130,7 @@ def desk_view(face: Face) -> DeskView:
         any_site=protocol.sites is None,
         named=protocol.people != ANONYMOUS,
         open=not shut,
-        waits=shut,
+        waits=shut or waited_for(full, status, face.place is not None and not found),
         local=protocol.strategy.trust_model.randomised,
         blind=protocol.blind,
         rows=rows,
@@ -185,24 +187,25 @@ def short_code(id: str) -> str:
     return f"{number}-{rest[:4]}"
 
 
-def waited_for(batch: Batch, status: Status) -> str:
-    """Why nobody was enrolled, in plain words."""
-    if shut := _shut(status, False):
-        return shut
+def waited_for(batch: Batch | None, status: Status, elsewhere: bool) -> str:
+    """Why nobody was enrolled, in plain words, and whether no outcome that the round
+    waits for is one of this site.
+    """
+    if batch is None:
+        return ""
     if status.next_release is not None:
         ahead = span(status.next_release - time.time())
         return (
             f"This round is full. It is released by the clock, in {ahead}; after that the next "
             "person can be enrolled."
         )
-    if batch.waiting == 1:
-        return (
-            "This round is full. One outcome must come in before the next person can be enrolled."
-        )
     if batch.waiting:
+        one = batch.waiting == 1
+        what, they = ("One outcome", "It is") if one else (f"{batch.waiting} outcomes", "They are")
+        where = f" {they} awaited elsewhere, not at this site." if elsewhere else ""
         return (
-            f"This round is full. {batch.waiting} outcomes must come in before the next person "
-            "can be enrolled."
+            f"This round is full. {what} must come in before the next person can be enrolled."
+            f"{where}"
         )
     return "No place is free now: as many people are enrolled as the protocol allows."
 

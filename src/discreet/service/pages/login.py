@@ -2,13 +2,11 @@
 
 from starlette.responses import Response
 
-from discreet.service.access import PARTICIPANT
+from discreet.service.access import PARTICIPANT, WRONG
 from discreet.service.home import Home
 from discreet.service.pages.frame import COOKIE, Look, look, send
 from discreet.service.routes import Route
 from discreet.service.tokens import LOGIN
-
-WRONG = "this token is unknown here, was revoked, or has expired: ask an operator for another one"
 
 
 async def _show(looking: Look) -> Response:

@@ -1,5 +1,5 @@
 """What an operator does to a trial: each action on a page that says what it means
-before it is done; publishing; the journal.
+before it is done; publishing; the list of codes.
 """
 
 from typing import Any
@@ -10,7 +10,7 @@ from discreet.errors import InvalidInputError
 from discreet.service.access import NotHereError
 from discreet.service.home import Home
 from discreet.service.pages.frame import Look, address, look, once_of, send
-from discreet.service.pages.words import SHOWN, when
+from discreet.service.pages.words import SHOWN
 from discreet.service.routes import Route
 from discreet.trials.aloud import plainly
 from discreet.trials.conduct import FOR_GOOD, LONGEST_REASON, MEANS
@@ -26,7 +26,6 @@ ABOUT = {
 }
 """What an action is about, and how that is asked for."""
 TAKES_BACK = {"pause": "resume", "close-site": "open-site", "raise-maximum": "lower-maximum"}
-MOST_ENTRIES = 500
 
 
 def offers(trial: Trial) -> dict[str, Any]:
@@ -134,7 +133,7 @@ def _whole(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 12 else None
 
 
-# --- publishing and the journal -------------------------------------------------------
+# --- publishing and the codes ---------------------------------------------------------
 
 
 async def _ask_publish(looking: Look) -> Response:
@@ -155,13 +154,6 @@ async def _publish(looking: Look) -> Response:
     return looking.go(address("t", name))
 
 
-async def _journal(looking: Look) -> Response:
-    trial = await looking.run(looking.home.trial, looking.name)
-    entries = await looking.run(trial.journal, MOST_ENTRIES)
-    rows = [(entry, when(entry.at)) for entry in entries]
-    return looking.page("journal.html", name=looking.name, rows=rows, most=MOST_ENTRIES)
-
-
 async def _codes(looking: Look) -> Response:
     """The list for whoever packs what people get; the journal notes who has looked."""
     caller = await looking.run(looking.home.caller, looking.name, looking.visitor)
@@ -180,6 +172,5 @@ def routes(home: Home) -> list[Route]:
         send(home, "/t/{name}/operate/{action}", "operate", _act),
         look(home, "/t/{name}/publish", "publish", _ask_publish),
         send(home, "/t/{name}/publish", "publish", _publish),
-        look(home, "/t/{name}/journal", "journal", _journal),
         send(home, "/t/{name}/codes", "operate", _codes),
     ]

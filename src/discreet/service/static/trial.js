@@ -35,6 +35,7 @@ async function look() {
       if (fresh) {
         const words = fresh.dataset.words;
         keep(live, fresh);
+        renewHead(page);
         renew("record", page);
         news.textContent = `Changed just now: ${words}.`;
       }
@@ -48,6 +49,17 @@ async function look() {
   } finally {
     waits = false;
   }
+}
+
+/** Puts in what can be done now, if that is something else than before. */
+function renewHead(page) {
+  const [old, fresh] = [document, page].map((one) => one.getElementById("head"));
+  if (!old || !fresh || old.textContent === fresh.textContent) return;
+  const focused = old.contains(document.activeElement) && document.activeElement.href;
+  old.replaceChildren(...fresh.childNodes);
+  if (!focused) return;
+  const same = [...old.querySelectorAll("a")].find((link) => link.href === focused);
+  same?.focus({ preventScroll: true });
 }
 
 /** Puts in new lines of the record, and leaves buttons and what they have found. */

@@ -1,0 +1,76 @@
+"""The journal of a trial: who did what, and when. Calls that are alike and follow one
+another share a row, or looks at a desk would hide everything else.
+"""
+
+from collections.abc import Iterable
+from itertools import groupby, islice
+from typing import NamedTuple
+
+from starlette.responses import Response
+
+from discreet.service.home import Home
+from discreet.service.pages.frame import Look, look
+from discreet.service.pages.words import when
+from discreet.service.routes import Route
+from discreet.trials.status import Entry
+
+MOST_CALLS = 10_000
+"""So many of the last calls are read."""
+MOST_ROWS = 500
+ADDED = ("ask", "tell")
+"""Calls whose people are others each time, and add up."""
+DAY = len("2027-03-01")
+MINUTE = len("2027-03-01 08:00")
+
+
+class Row(NamedTuple):
+    """Calls that are alike, in words."""
+
+    at: str
+    who: str
+    site: str
+    call: str
+    people: str
+
+
+def grouped(entries: Iterable[Entry], most: int) -> list[Row]:
+    """The first rows of a journal whose newest call is the first."""
+    alike = groupby(entries, lambda one: (one.who, one.site, one.call))
+    return [_row(list(calls)) for _, calls in islice(alike, most)]
+
+
+def _row(calls: list[Entry]) -> Row:
+    last, first = calls[0], calls[-1]
+    often = f", {len(calls):,} times" if len(calls) > 1 else ""
+    at = _span(when(first.at), when(last.at))
+    return Row(at, last.who, last.site or "–", f"{last.call}{often}", _people(calls))
+
+
+def _span(first: str, last: str) -> str:
+    """From when to when; the day is said once if it is the same."""
+    if first == last:
+        return last
+    same_day = first[:DAY] == last[:DAY]
+    return f"{first[:MINUTE]} to {last[DAY + 1 :] if same_day else last}"
+
+
+def _people(calls: list[Entry]) -> str:
+    counts = [one.people for one in calls]
+    if calls[0].call in ADDED:
+        return f"{sum(counts):,}"
+    least, most = min(counts), max(counts)
+    return f"{most:,}" if least == most else f"{least:,} to {most:,}"
+
+
+async def _journal(looking: Look) -> Response:
+    trial = await looking.run(looking.home.trial, looking.name)
+    entries = await looking.run(trial.journal, MOST_CALLS)
+    rows = grouped(entries, MOST_ROWS)
+    return looking.page(
+        "journal.html", name=looking.name, rows=rows, most=MOST_ROWS, calls=MOST_CALLS
+    )
+
+
+def routes(home: Home) -> list[Route]:
+    """The page of a trial's journal."""
+    return [look(home, "/t/{name}/journal", "journal", _journal)]
