@@ -19,6 +19,7 @@ from discreet.service.endpoints import ENDPOINTS, PREFIX, Call, Endpoint, done
 from discreet.service.headers import JSON, REPORT_POLICY
 from discreet.service.home import Home
 from discreet.service.limits import passage_of
+from discreet.service.once import Once
 from discreet.service.problems import note_error, problem_of
 from discreet.service.routes import Route
 from discreet.trials.names import LONGEST_NAME
@@ -46,30 +47,48 @@ def header_of(request: Request, name: str) -> str | None:
     return None if found is None else found.decode("latin-1")
 
 
+def bearer_of(request: Request) -> str:
+    """The secret that a caller sends, or an empty one."""
+    kind, _, said = (header_of(request, "authorization") or "").partition(" ")
+    return said.strip() if kind.lower() == "bearer" else ""
+
+
 async def visitor_of(home: Home, request: Request) -> Visitor:
     """Whoever calls, by its bearer token; a wrong one is as good as none."""
-    kind, _, said = (header_of(request, "authorization") or "").partition(" ")
-    token, secret = None, said.strip() if kind.lower() == "bearer" else ""
-    if secret:
-        token = await home.token_of(secret)
+    secret = bearer_of(request)
+    token = await home.token_of(secret) if secret else None
     home.limits.admit(request.scope, token)
     return Visitor(token, wrong=bool(secret) and token is None)
+
+
+def key_of(request: Request) -> str | None:
+    """The caller's own key of a request."""
+    key = header_of(request, KEY)
+    if key is not None and (not key.strip() or len(key) > LONGEST_NAME):
+        raise InvalidInputError(
+            f"the Idempotency-Key must be a text of your own, of at most {LONGEST_NAME} "
+            "characters, a different one for each request"
+        )
+    return key
 
 
 def request_key(request: Request, visitor: Visitor) -> str | None:
     """The store's key of a request: the caller's own, apart from those of callers from
     elsewhere.
     """
-    key = header_of(request, KEY)
+    key = key_of(request)
     if key is None:
         return None
-    if not key.strip() or len(key) > LONGEST_NAME:
-        raise InvalidInputError(
-            f"the Idempotency-Key must be a text of your own, of at most {LONGEST_NAME} "
-            "characters, a different one for each request"
-        )
     scope = f"{visitor.role}\n{visitor.site or ''}\n{key}"
     return hashlib.sha256(scope.encode()).hexdigest()
+
+
+def once_of(request: Request) -> Once | None:
+    """The same of a request that makes a token: its key belongs to the one token that
+    it comes with.
+    """
+    key = key_of(request)
+    return None if key is None else Once.of(bearer_of(request), key)
 
 
 def decoded(decoder: msgspec.json.Decoder[wire.In], body: bytes) -> wire.In:
@@ -114,6 +133,7 @@ def served(home: Home, endpoint: Endpoint) -> Callable[[Request], Awaitable[Resp
                 query_of(request, endpoint),
                 request_key(request, visitor),
                 header_of(request, "last-event-id") or "",
+                once_of(request) if endpoint.secret else None,
             )
             known = header_of(request, HEAD)
             if endpoint.shared:

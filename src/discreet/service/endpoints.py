@@ -17,7 +17,9 @@ from discreet.service.access import NotHereError, Visitor
 from discreet.service.blinding import shown
 from discreet.service.home import Home
 from discreet.service.invitations import invite, link_path
+from discreet.service.once import Once
 from discreet.service.starting import start_trial, strategy_of
+from discreet.service.tokens import Wish
 from discreet.trials.backup import backup_trials
 from discreet.trials.calls import Caller, Steps
 from discreet.trials.listing import Listed
@@ -44,6 +46,8 @@ class Call(NamedTuple):
     """The key under which it is done once."""
     after: str = ""
     """The last event that whoever wants a stream of them has had."""
+    once: Once | None = None
+    """The same key, for what makes a token."""
 
     @property
     def trial(self) -> Trial:
@@ -71,6 +75,8 @@ class Endpoint(NamedTuple):
     """What may be said after the path, and what it means."""
     shared: bool = False
     """Whether its work is jobs that share a commit with those of other callers."""
+    secret: bool = False
+    """Whether it makes a token, whose secret whoever repeats the call gets again."""
 
 
 def done(endpoint: Endpoint, call: Call, known: str | None) -> tuple[Any, str | None]:
@@ -173,8 +179,9 @@ def _unblind(call: Call) -> wire.Unblinded:
 
 
 def _invite(call: Call) -> wire.Invited:
-    made = invite(call.home, call.visitor, call.name, call.body.id, call.body.days)
-    return wire.Invited(link_path(made[0]), made[1])
+    said: wire.Invite = call.body
+    made = invite(call.home, call.visitor, call.name, said.id, said.days, call.once)
+    return wire.Invited(link_path(made.secret), made.token)
 
 
 def _open(call: Call) -> list[OpenAssignment]:
@@ -243,10 +250,9 @@ def _make_token(call: Call) -> wire.MadeToken:
         )
     call.home.check_there(said.trial)
     call.home.check_site(said.trial, said.site)
-    made = call.home.tokens.make(
-        said.name, said.role, call.visitor.who, said.trial, said.site, said.days
-    )
-    return wire.MadeToken(*made)
+    wish = Wish(said.name, said.role, call.visitor.who, said.trial, said.site, said.days)
+    made = call.home.tokens.make_once(wish, call.once)
+    return wire.MadeToken(made.secret, made.token)
 
 
 def _revoke(call: Call) -> wire.Done:
@@ -310,6 +316,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         *("POST", f"{T}/invite", "invite", _invite, wire.Invited, wire.Invite),
         "A link with which one person answers once, in a trial with local trust.",
+        secret=True,
     ),
     Endpoint(
         *("GET", f"{T}/open", "open", _open, list[OpenAssignment]),
@@ -368,7 +375,9 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     ),
     Endpoint("GET", "/tokens", "tokens", _tokens, list[Token], says="Tokens, without secrets."),
     Endpoint(
-        "POST", "/tokens", "tokens", _make_token, wire.MadeToken, wire.NewToken, "Make a token."
+        *("POST", "/tokens", "tokens", _make_token, wire.MadeToken, wire.NewToken),
+        "Make a token.",
+        secret=True,
     ),
     Endpoint(
         "POST", "/tokens/{about}/revoke", "tokens", _revoke, wire.Done, says="Revoke a token."

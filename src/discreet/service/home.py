@@ -38,8 +38,6 @@ THREADS = 128
 """Calls that wait for the disk at once; those that wait together share a commit."""
 KEPT = 256
 """Trials, and parts of them, that are kept while they are fresh."""
-FORMS = 1000
-"""Forms of new tokens that are remembered."""
 FRESH = 1.0
 """Seconds for which a status is: so long does a change that was made by another server
 take to be seen.
@@ -130,10 +128,6 @@ class Home:
         if self._clerk is not None:
             clerk = self._clerk
             self.metrics.watch_process("discreet_clerk", lambda: clerk.process)
-        self.made = Remembered[Token](FORMS)
-        """The tokens of the last forms, by their keys: a page that is loaded again
-        sends its form again. No secret is among them.
-        """
         self.events = Events(self)
         self.forecasts = Forecasts()
 

@@ -24,10 +24,9 @@ REF = "#/components/schemas/{name}"
 DESCRIPTION = (
     "Trials as a service. Send a token as `Authorization: Bearer …`; what anyone may see of a "
     "published trial needs none. Outcomes go in and never come out. If the answer to a POST is "
-    "lost, repeat it with the same `Idempotency-Key`: it is done only once. (Making a token or "
-    "a link is the exception: its secret is stored nowhere, so repeating makes a second one; "
-    "revoke one of them.) Names in paths are percent-encoded, including slashes; a name that is "
-    "`.` or `..` gets a `=` in front."
+    "lost, repeat it with the same `Idempotency-Key`: it is done only once. (For a token or a "
+    "link the key counts for a day, for the token that it was sent with.) Names in paths are "
+    "percent-encoded, including slashes; a name that is `.` or `..` gets a `=` in front."
 )
 PATH = {
     "name": "The name of the trial, percent-encoded.",

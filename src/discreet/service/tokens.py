@@ -1,7 +1,8 @@
-"""Tokens: made, shown once, found again by their hash, and logins of browsers made of
+"""Tokens: made, shown, found again by their hash, and logins of browsers made of
 them.
 """
 
+import base64
 import hashlib
 import hmac
 import secrets
@@ -11,6 +12,8 @@ from typing import Any, NamedTuple
 
 from discreet.errors import InvalidInputError
 from discreet.service.access import OPERATOR, PARTICIPANT, ROLES, SITE
+from discreet.service.once import Once
+from discreet.trials.again import ANOTHER
 from discreet.trials.names import LONGEST_NAME, check_place, plain_name, writable
 from discreet.trials.protocol import Protocol
 from discreet.trials.status import Status
@@ -28,11 +31,20 @@ USED = 60.0
 """Seconds after which the last use of a token is noted again."""
 LOGIN = 12 * 3600.0
 """Seconds for which a browser stays logged in."""
+GONE = (
+    "what this request made has been revoked or has expired since then: for another one, make a "
+    "new request. Nothing was changed"
+)
+
+
+def secret_of(bits: bytes) -> str:
+    """A token, of its bits."""
+    return PREFIX + base64.urlsafe_b64encode(bits).rstrip(b"=").decode()
 
 
 def new_secret() -> str:
     """A token: 256 random bits."""
-    return PREFIX + secrets.token_urlsafe(BYTES)
+    return secret_of(secrets.token_bytes(BYTES))
 
 
 def hash_of(secret: str) -> bytes:
@@ -45,6 +57,27 @@ def form_key(login: str) -> str:
     one: it follows from the login, and does not tell it.
     """
     return hmac.digest(login.encode(errors="replace"), b"forms", "sha256").hex()
+
+
+class Wish(NamedTuple):
+    """A token that somebody wants."""
+
+    name: str
+    role: str
+    made_by: str
+    trial: str | None = None
+    site: str | None = None
+    days: float | None = None
+    person: str | None = None
+
+
+class Made(NamedTuple):
+    """A token that was made."""
+
+    secret: str
+    token: Token
+    new: bool
+    """Whether it was made just now, and not when this was asked for before."""
 
 
 class _Found(NamedTuple):
@@ -72,28 +105,35 @@ class Tokens:
         person: str | None = None,
     ) -> tuple[str, Token]:
         """A new token, and its secret, which is shown now and never again."""
-        called = plain_name("the name of a token", name)
-        if not writable(called) or len(called) > LONGEST_NAME:
-            raise InvalidInputError(f"name must be a text of 1 to {LONGEST_NAME} characters")
-        if role not in ROLES:
-            raise InvalidInputError(f"role must be one of {', '.join(ROLES)}; got {quoted(role)}")
-        if (site is not None) != (role == SITE) and role != PARTICIPANT:
-            raise InvalidInputError(
-                "a token of the role site must name a site, and no other token may"
-            )
-        if role in (SITE, PARTICIPANT) and trial is None:
-            raise InvalidInputError(f"a token of the role {role} must name a trial")
-        if (person is not None) != (role == PARTICIPANT):
-            raise InvalidInputError(
-                "a token of the role participant is for one assignment, and no other token is: "
-                "invite the person"
-            )
-        expires = None if days is None else self.doors.now() + 86_400 * _days(days)
-        secret = new_secret()
-        bare = Token(
-            0, called, role, trial, check_place(site), person, 0, made_by, expires, None, None
-        )
-        return secret, self.doors.add(hash_of(secret), bare)
+        made = self.make_once(Wish(name, role, made_by, trial, site, days, person))
+        return made.secret, made.token
+
+    def make_once(self, wish: Wish, once: Once | None = None) -> Made:
+        """A token, and its secret; the same, for a day, for a request that is made
+        again.
+        """
+        wish = _checked(wish)
+        bare = self._bare(wish)
+        if once is None:
+            secret = new_secret()
+            return Made(secret, self.doors.add(hash_of(secret), bare), True)
+
+        def hash_with(salt: bytes) -> bytes:
+            return hash_of(secret_of(once.secret(salt)))
+
+        said = once.said(wish)
+        kept = self.doors.add_once(once.hash, said, hash_with, bare)
+        if kept.said != said:
+            raise InvalidInputError(ANOTHER)
+        if not kept.new and not kept.token.valid(self.doors.now()):
+            raise InvalidInputError(GONE)
+        return Made(secret_of(once.secret(kept.salt)), kept.token, kept.new)
+
+    def _bare(self, wish: Wish) -> Token:
+        """The token before it has a number."""
+        name, role, made_by, trial, site, days, person = wish
+        expires = None if days is None else self.doors.now() + 86_400 * days
+        return Token(0, name, role, trial, site, person, 0, made_by, expires, None, None)
 
     def first(self) -> str | None:
         """An operator's token for a service that has none that works; else nothing."""
@@ -161,6 +201,26 @@ class Tokens:
                 return
             self._noted[number] = now
         self.doors.touch(number)
+
+
+def _checked(wish: Wish) -> Wish:
+    """A wish as it is kept; refuses what makes no sense."""
+    called, role, person = plain_name("the name of a token", wish.name), wish.role, wish.person
+    if not writable(called) or len(called) > LONGEST_NAME:
+        raise InvalidInputError(f"name must be a text of 1 to {LONGEST_NAME} characters")
+    if role not in ROLES:
+        raise InvalidInputError(f"role must be one of {', '.join(ROLES)}; got {quoted(role)}")
+    if (wish.site is not None) != (role == SITE) and role != PARTICIPANT:
+        raise InvalidInputError("a token of the role site must name a site, and no other token may")
+    if role in (SITE, PARTICIPANT) and wish.trial is None:
+        raise InvalidInputError(f"a token of the role {role} must name a trial")
+    if (person is not None) != (role == PARTICIPANT):
+        raise InvalidInputError(
+            "a token of the role participant is for one assignment, and no other token is: "
+            "invite the person"
+        )
+    days = None if wish.days is None else _days(wish.days)
+    return wish._replace(name=called, site=check_place(wish.site), days=days)
 
 
 def check_site(protocol: Protocol, status: Status, site: str | None) -> None:

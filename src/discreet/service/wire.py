@@ -91,7 +91,7 @@ class Invite(In):
 
 
 class Invited(msgspec.Struct):
-    """An invitation: the link is shown here, and never again."""
+    """An invitation: the link is shown here, and to whoever repeats the request."""
 
     link: str
     """A path of this service. What stands behind the # is a secret."""
@@ -157,7 +157,9 @@ class Started(Status):
 
 
 class MadeToken(msgspec.Struct):
-    """A token that was made: the secret is shown here, and never again."""
+    """A token that was made: the secret is shown here, and to whoever repeats the
+    request.
+    """
 
     secret: str
     token: Token

@@ -15,7 +15,7 @@ from discreet.errors import InvalidInputError
 from discreet.service.access import NotHereError, Visitor
 from discreet.service.invitations import DAYS, invite, link_path
 from discreet.service.pages.deskview import SAID, Face, desk_view, person_view, short_code
-from discreet.service.pages.frame import Look, Work, address, look, once_of, send
+from discreet.service.pages.frame import Look, Work, address, look, making_once, once_of, send
 from discreet.service.pages.qr import qr_picture
 from discreet.service.routes import Route
 from discreet.trials.again import ANOTHER
@@ -161,6 +161,11 @@ async def _find(looking: Look) -> Response:
     return _to_person(looking, number)
 
 
+def _pressed(error: InvalidInputError) -> str:
+    """What is said of a request, of the page that it came from."""
+    return PRESSED_BEFORE if str(error) == ANOTHER else str(error)
+
+
 def _about_one(work: Callable[[Look, Caller, str], str], at_desk: frozenset[str]) -> Work:
     """A form about one person: what was done is said on a page that can be loaded
     again, what was refused on the page of that person.
@@ -171,8 +176,7 @@ def _about_one(work: Callable[[Look, Caller, str], str], at_desk: frozenset[str]
         try:
             said = await looking.run(lambda: work(looking, _caller(looking), id))
         except InvalidInputError as error:
-            words = PRESSED_BEFORE if str(error) == ANOTHER else str(error)
-            return await _show_person(looking, number_of(id), 422, wrong=words)
+            return await _show_person(looking, number_of(id), 422, wrong=_pressed(error))
         if said in at_desk:
             extra = _site_words(looking)
             return looking.go(f"{_desk_path(looking)}?said={said}&person={number_of(id)}{extra}")
@@ -230,14 +234,17 @@ async def _unblind(looking: Look) -> Response:
 
 
 async def _invite(looking: Look) -> Response:
-    """The link is on this one answer, and nowhere kept."""
-    id, visitor = looking.form.get("id", ""), looking.visitor
+    """The link is on this answer alone, and nowhere kept; a form that is sent again
+    gets the same one, since its first answer may have been lost.
+    """
+    id, once = looking.form.get("id", ""), making_once(looking)
     try:
         days = _days(looking.form.get("days", ""))
-        made = await looking.run(invite, looking.home, visitor, looking.name, id, days)
+        about = (looking.home, looking.visitor, looking.name, id, days, once)
+        made = await looking.run(invite, *about)
     except InvalidInputError as error:
-        return await _show_person(looking, number_of(id), 422, wrong=str(error))
-    link = str(looking.request.base_url).rstrip("/") + link_path(made[0])
+        return await _show_person(looking, number_of(id), 422, wrong=_pressed(error))
+    link = str(looking.request.base_url).rstrip("/") + link_path(made.secret)
     picture = qr_picture(link)
     return await _show_person(looking, number_of(id), link=link, link_picture=picture, days=days)
 

@@ -22,6 +22,7 @@ from discreet.service.access import Visitor
 from discreet.service.api import check
 from discreet.service.home import Home
 from discreet.service.limits import TooManyError, passage_of
+from discreet.service.once import Once
 from discreet.service.problems import note_error, words_of
 from discreet.service.routes import Route
 from discreet.service.tokens import form_key
@@ -120,6 +121,16 @@ def once_of(form: Mapping[str, str], visitor: Visitor) -> str | None:
     if not key or len(key) > LONGEST_NAME:
         return None
     return f"{visitor.role} {visitor.site or ''} {key}"[:LONGEST_NAME]
+
+
+def making_once(looking: Look, *about: str | float | None) -> Once | None:
+    """The same of a form that makes a token: its key belongs to the one login that it
+    comes with. If it says something else of what it is about, it is another form.
+    """
+    key, login = looking.form.get("once", ""), looking.request.cookies.get(COOKIE, "")
+    if not key or not login:
+        return None
+    return Once.of(login, repr((looking.request.url.path, key, *about)))
 
 
 def _served(

@@ -9,10 +9,11 @@ from starlette.responses import Response
 from discreet.errors import InvalidInputError
 from discreet.service.access import OPERATOR, SITE, VIEWER, NotHereError, Visitor
 from discreet.service.home import Home
-from discreet.service.pages.frame import Look, address, look, once_of, send
+from discreet.service.pages.frame import Look, address, look, making_once, send
 from discreet.service.pages.qr import qr_picture
 from discreet.service.pages.words import when
 from discreet.service.routes import Route
+from discreet.service.tokens import Made, Wish
 from discreet.trials.store.doors import Token
 
 ROLES = {
@@ -83,11 +84,11 @@ async def _tokens(looking: Look) -> Response:
 
 async def _make(looking: Look) -> Response:
     try:
-        secret, made = await looking.run(_made, looking)
+        secret, made, new = await looking.run(_made, looking)
     except InvalidInputError as error:
         return await _shown(looking, 422, wrong=str(error))
     looking.form = {}
-    if secret is None:
+    if not new:
         return await _shown(looking, already=ALREADY)
     link = f"{looking.request.url.scheme}://{looking.request.url.netloc}{_way_in(made)}#{secret}"
     return await _shown(looking, made=made, secret=secret, link=link, picture=qr_picture(link))
@@ -100,26 +101,13 @@ def _way_in(made: Token) -> str:
     return f"/login?to={quote(address('t', made.trial, 'desk'), safe='')}"
 
 
-def _made(looking: Look) -> tuple[str | None, Token]:
-    """The token that a form asks for, and its secret, unless it was made already."""
-    wanted = _asked_for(looking)
-    new: list[str] = []
-
-    def make() -> Token:
-        secret, made = looking.home.tokens.make(*wanted)
-        new.append(secret)
-        return made
-
-    once = once_of(looking.form, looking.visitor)
-    made = make() if once is None else looking.home.made.get((once, *wanted), make)
-    return (new[0] if new else None), made
+def _made(looking: Look) -> Made:
+    """The token that a form asks for; one that asks for another is another form."""
+    wish = _asked_for(looking)
+    return looking.home.tokens.make_once(wish, making_once(looking, *wish))
 
 
-Wanted = tuple[str, str, str, str | None, str | None, float | None]
-"""Name, role, who makes it, trial, site, days."""
-
-
-def _asked_for(looking: Look) -> Wanted:
+def _asked_for(looking: Look) -> Wish:
     form, mine = looking.form, looking.visitor.token
     name, role = form.get("name", "").strip(), form.get("role", "")
     trial = form.get("trial", "") or None
@@ -140,7 +128,7 @@ def _asked_for(looking: Look) -> Wanted:
     its_site = site if role == SITE else None
     looking.home.check_site(trial, its_site)
     days = _days(form.get("days", "").strip())
-    return name, role, looking.visitor.who, trial, its_site, days
+    return Wish(name, role, looking.visitor.who, trial, its_site, days)
 
 
 def _days(text: str) -> float | None:

@@ -1,17 +1,26 @@
-"""Who may come in where trials are a service: tokens, the logins of browsers, and the
-trials that were published. Of a secret only its SHA-256 is kept.
+"""Who may come in where trials are a service: tokens, the requests that made them, the
+logins of browsers, and the trials that were published. Of a secret only its SHA-256 is
+kept.
 """
 
+import secrets
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
+from typing import NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy import Column, Float, Integer, LargeBinary, MetaData, String, Table
 
 from discreet.trials.store.database import Store
 
+DAY = 86_400.0
+"""Seconds for which a request that made a token is known, and its secret can be drawn
+again.
+"""
+SALT = 32
+"""Bytes."""
 metadata = MetaData()
 tokens = Table(
     "discreet_tokens",
@@ -35,6 +44,14 @@ logins = Table(
     Column("hash", LargeBinary(32), primary_key=True),
     Column("token", Integer, nullable=False),
     Column("expires", Float, nullable=False),
+)
+once = Table(
+    "discreet_once",
+    metadata,
+    Column("hash", LargeBinary(32), primary_key=True),
+    Column("salt", LargeBinary(SALT), nullable=False),
+    Column("said", LargeBinary(32), nullable=False),
+    Column("made", Float, nullable=False),
 )
 published = Table(
     "discreet_published",
@@ -70,6 +87,17 @@ class Token:
         return self.revoked is None and (self.expires is None or now < self.expires)
 
 
+class Kept(NamedTuple):
+    """What is kept of a request that made a token."""
+
+    salt: bytes
+    said: bytes
+    """What it asked for."""
+    token: Token
+    new: bool
+    """Whether it was made just now."""
+
+
 _columns = [tokens.c[field.name] for field in fields(Token)]
 _by_hash = sa.select(*_columns).where(tokens.c.hash == sa.bindparam("hash"))
 _by_login = (
@@ -77,6 +105,12 @@ _by_login = (
     .join(logins, logins.c.token == tokens.c.number)
     .where(logins.c.hash == sa.bindparam("hash"), logins.c.expires > sa.bindparam("now"))
 )
+_request = sa.select(once.c.salt, once.c.said).where(once.c.hash == sa.bindparam("hash"))
+_begin = sa.text(
+    f"INSERT INTO {once.name} (hash, salt, said, made) VALUES (:hash, :salt, :said, :made) "
+    "ON CONFLICT DO NOTHING"
+)
+"""Of two at the same time, on whatever servers, the second waits for the first."""
 
 
 class Doors:
@@ -97,11 +131,28 @@ class Doors:
     def add(self, hash: bytes, made: Token) -> Token:
         """Keep a token, under a number of its own and the time of the database."""
         with self.store.transaction() as connection:
-            row = {field.name: getattr(made, field.name) for field in fields(Token)}
-            row |= {"hash": hash, "number": None, "made": self._now(connection)}
-            del row["number"]
-            connection.execute(tokens.insert(), row)
-            return Token(*connection.execute(_by_hash, {"hash": hash}).one())
+            now = self._now(connection)
+            _forget(connection, now)
+            return _add(connection, hash, made, now)
+
+    def add_once(
+        self, request: bytes, said: bytes, hash_of: Callable[[bytes], bytes], made: Token
+    ) -> Kept:
+        """Keep the token of a request under the hash that follows from a new salt; or,
+        if the request is known by its own hash, give what was kept then.
+        """
+        with self.store.transaction() as connection:
+            now = self._now(connection)
+            _forget(connection, now)
+            salt = secrets.token_bytes(SALT)
+            row = {"hash": request, "salt": salt, "said": said, "made": now}
+            connection.execute(_begin, row)
+            known = connection.execute(_request, {"hash": request}).one()
+            hash = hash_of(known.salt)
+            if known.salt == salt:
+                return Kept(salt, said, _add(connection, hash, made, now), True)
+            found = Token(*connection.execute(_by_hash, {"hash": hash}).one())
+            return Kept(known.salt, known.said, found, False)
 
     def by_hash(self, hash: bytes) -> Token | None:
         """The token of a secret, valid or not."""
@@ -143,10 +194,11 @@ class Doors:
     # --- logins -----------------------------------------------------------------------
 
     def log_in(self, hash: bytes, token: int, seconds: float) -> None:
-        """Keep the login of a browser for a while, and forget those that are over."""
+        """Keep the login of a browser for a while, and forget what is over."""
         with self.store.transaction() as connection:
             now = self._now(connection)
             connection.execute(logins.delete().where(logins.c.expires < now))
+            _forget(connection, now)
             row = {"hash": hash, "token": token, "expires": now + seconds}
             connection.execute(logins.insert(), row)
 
@@ -192,3 +244,16 @@ class Doors:
     def _now(self, connection: sa.Connection) -> float:
         clock = self.store.dialect.clock
         return time.time() if clock is None else float(connection.execute(clock).scalar_one())
+
+
+def _forget(connection: sa.Connection, now: float) -> None:
+    """Delete the salts of requests that are over: nobody draws those secrets again."""
+    connection.execute(once.delete().where(once.c.made <= now - DAY))
+
+
+def _add(connection: sa.Connection, hash: bytes, made: Token, now: float) -> Token:
+    row = {field.name: getattr(made, field.name) for field in fields(Token)}
+    row |= {"hash": hash, "made": now}
+    del row["number"]
+    connection.execute(tokens.insert(), row)
+    return Token(*connection.execute(_by_hash, {"hash": hash}).one())
