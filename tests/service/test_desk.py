@@ -56,6 +56,21 @@ def people(trial: Trial) -> int:
     return trial.status().people
 
 
+@pytest.mark.parametrize("length", [120, 180, 195])
+def test_a_site_with_a_long_name_enrols_one_person_after_the_other(
+    home: Home, base: str, length: int
+) -> None:
+    """Its name leaves the key of each form whole."""
+    site = "L" * length
+    trial = start(home, sites=[site, "Lyon"])
+    desk = staff(home, base, site)
+    for number in (1, 2):
+        page = desk.get(DESK).text
+        first, again = (desk.send(f"{DESK}/enrol", page) for _ in range(2))
+        assert first.url == again.url
+        assert people(trial) == number
+
+
 def test_a_form_that_is_sent_again_enrols_once(home: Home, base: str) -> None:
     trial = start(home)
     desk = staff(home, base)

@@ -59,7 +59,7 @@ def _caller(looking: Look) -> Caller:
 def _key(looking: Look, kind: str) -> str | None:
     """Under which a form is done once; apart from those of other kinds."""
     key = once_of(looking.form, looking.visitor)
-    return None if key is None else f"{key} {kind}"[-200:]
+    return None if key is None else f"{key} {kind}"
 
 
 async def _desk(looking: Look) -> Response:

@@ -2,6 +2,7 @@
 send, and errors in words.
 """
 
+import hashlib
 import re
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
@@ -41,6 +42,8 @@ ENVIRONMENT = jinja2.Environment(
     undefined=jinja2.StrictUndefined,
 )
 DAY = re.compile(r"\d{4}-\d\d-\d\d")
+LONGEST_KEY = 150
+"""Of a form, as it is; there is room behind it for what is done with it."""
 NOTHING = "there is no page at this address: it may have been cut off or mistyped"
 STALE = "this page is too old, or was not made by this service: reload it, and try once more"
 
@@ -120,7 +123,10 @@ def once_of(form: Mapping[str, str], visitor: Visitor) -> str | None:
     key = form.get("once", "")
     if not key or len(key) > LONGEST_NAME:
         return None
-    return f"{visitor.role} {visitor.site or ''} {key}"[:LONGEST_NAME]
+    whole = f"{visitor.role} {visitor.site or ''} {key}"
+    if len(whole) <= LONGEST_KEY:
+        return whole
+    return hashlib.sha256(whole.encode(errors="replace")).hexdigest()
 
 
 def making_once(looking: Look, *about: str | float | None) -> Once | None:
