@@ -296,7 +296,7 @@ def test_calls_that_are_alike_share_a_row_of_the_journal(running: Service) -> No
         ["Lyon", "ask", "1"],
         ["Leeds", "ask, 3 times", "6"],
         ["Leeds", "open, 600 times", "4"],
-        ["–", "tell", "8"],
+        ["Leeds", "token create 1", "0"],
     ]
     assert rows[0][1] == "a site"
     assert len(trial.journal()) > 600
@@ -318,19 +318,6 @@ def test_a_row_of_the_journal_says_from_when_to_when() -> None:
     assert grouped(tells, 9) == [Row("2027-01-15 08:00 UTC", "Ada", "Leeds", "tell, 2 times", "3")]
     assert len(grouped([*newest_first, *tells], 1)) == 1
     assert grouped([], 9) == []
-
-
-def test_the_journal_says_what_it_does_not_have(running: Service) -> None:
-    visit = running.visit("operator")
-    before = len(running.home.trial("dose").journal())
-    visit.send("/t/dose/publish", published="yes")
-    visit.send("/tokens", name="Ada", role="viewer", trial="dose")
-    made = next(one for one in running.home.doors.all() if one.name == "Ada")
-    assert visit.send(f"/tokens/{made.number}/revoke").status_code == 303
-    assert running.home.published("dose")
-    assert len(running.home.trial("dose").journal()) == before
-    shown = visit.get("/t/dose/journal").text
-    assert "Publishing a trial, and making or revoking a token, are not calls of the trial" in shown
 
 
 def test_the_next_step_is_said(place: Service) -> None:

@@ -35,7 +35,7 @@ def test_links_of_participants_are_one_row_a_trial(place: Service) -> None:
     made = [link(place, person) for person in range(1, 38)]
     link(place, 1, "second")
     for one in made[:30]:
-        place.home.tokens.revoke(one.number)
+        place.home.tokens.revoke(one.number, "a test")
     for one in made[30:34]:
         place.home.doors.touch(one.number)
     visit = place.visit("operator")
@@ -62,7 +62,7 @@ def test_of_very_many_tokens_a_page_shows_some_and_says_so(
     tokens = place.home.tokens
     old = tokens.make("Ada", "viewer", "a test")[1]
     for number in range(12):
-        tokens.revoke(tokens.make(f"Bob {number}", "viewer", "a test")[1].number)
+        tokens.revoke(tokens.make(f"Bob {number}", "viewer", "a test")[1].number, "a test")
     visit = place.visit("operator")
     page = visit.get("/tokens").text
     assert len(named(page)) == 10

@@ -150,7 +150,7 @@ async def _publish(looking: Look) -> Response:
     if looking.form.get("published") == "yes":
         await looking.run(home.doors.publish, name, looking.visitor.who)
     else:
-        await looking.run(home.doors.unpublish, name)
+        await looking.run(home.doors.unpublish, name, looking.visitor.who)
     return looking.go(address("t", name))
 
 

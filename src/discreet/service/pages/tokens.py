@@ -171,7 +171,7 @@ async def _ask_revoke(looking: Look) -> Response:
 
 async def _revoke(looking: Look) -> Response:
     token = await looking.run(_found, looking)
-    await looking.run(looking.home.tokens.revoke, token.number)
+    await looking.run(looking.home.tokens.revoke, token.number, looking.visitor.who)
     return looking.go(_listed_at(token))
 
 
