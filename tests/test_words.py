@@ -171,7 +171,7 @@ def test_how_many_times_as_likely(epsilon: float, times: str) -> None:
         (8.0, "no result would have been more than about 2,980 times as likely, or as unlikely."),
         (
             20.0,
-            "a result may have been more than a million times as likely, or as unlikely, so "
+            "a result may have been more than a million times as likely or as unlikely, so "
             "that hardly anything is protected.",
         ),
     ],

@@ -201,6 +201,14 @@ def times_as_likely(epsilon: float) -> str:
     return f"{math.ceil(factor / unit) * unit:.3g}"
 
 
+def unprotected_words(what: str, otherwise: str = "") -> str:
+    """What is said where `times_as_likely` says nothing."""
+    return (
+        f"{what} may have been more than a million times as likely or as unlikely{otherwise}, so "
+        "that hardly anything is protected"
+    )
+
+
 def known(value: float | None, form: str) -> str:
     """A number in that format, or a dash."""
     return "–" if value is None else format(value, form)

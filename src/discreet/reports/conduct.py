@@ -14,7 +14,14 @@ from discreet.trials.aloud import plainly
 from discreet.trials.conduct import ADD, DROP
 from discreet.trials.dealing import GUARANTEE
 from discreet.trials.protocol import CLOCK, COMPLETE, RELEASE
-from discreet.words import closed, counted, joined, privacy_words, times_as_likely
+from discreet.words import (
+    closed,
+    counted,
+    joined,
+    privacy_words,
+    times_as_likely,
+    unprotected_words,
+)
 
 Said = Mapping[str, Any]
 """A status in plain types."""
@@ -232,10 +239,7 @@ def _likely_words(epsilon: float) -> str:
     """How much another outcome may change what is shown, true at every level."""
     times = times_as_likely(epsilon)
     if not times:
-        return (
-            "what is shown may have been more than a million times as likely or as unlikely with "
-            "another outcome, so that hardly anything is protected"
-        )
+        return unprotected_words("what is shown", " with another outcome")
     shown = "everything that is shown would have been"
     if epsilon > math.log(ALMOST):
         return f"{shown} at most {times} times as likely or as unlikely with another outcome"

@@ -14,6 +14,8 @@ from discreet.reports.conduct import (
     PAUSED,
     SITE_HEAD,
     act_rows,
+    ahead_words,
+    answer_words,
     end_words,
     flow_words,
     interval_words,
@@ -267,10 +269,12 @@ def show_trial(found: "Status", protocol: "Protocol | None" = None) -> None:
     """
     said = found.to_dict()
     say(f"{found.name} ({found.strategy}) {_verdict(found, said)}.")
-    if found.recommendation is not None:
-        words = "The best arm is" if found.conclusive else "The best arm so far is"
+    if found.stopped:
+        say(answer_words(said) if found.conclusive else ahead_words(said))
+    elif found.recommendation is not None:
         level = level_words(said)
-        say(f"{level} are level so far." if level else f"{words} {found.recommendation}.")
+        best = f"The best arm so far is {found.recommendation}."
+        say(f"{level} are level so far." if level else best)
     if left := left_words(said):
         say(left)
     if found.smallest_delta is not None:

@@ -6,7 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from discreet.reports.conduct import by_hand, flow_words, level_words, past_words
+from discreet.reports.conduct import (
+    ahead_words,
+    answer_words,
+    by_hand,
+    flow_words,
+    level_words,
+    past_words,
+)
 from discreet.trials.chain import Event
 from discreet.words import closed, counted
 
@@ -67,20 +74,14 @@ def known_words(status: Said, blind: bool) -> list[str]:
     """What is known so far, in sentences."""
     if blind:
         return [flow_words(status), BLIND]
-    best, level = status["recommendation"], level_words(status)
     if not status["stopped"]:
-        return [_lead_words(best, level), flow_words(status)]
+        return [_lead_words(status), flow_words(status)]
     if status["conclusive"]:
-        wrong = f"{status['error_rate'] or status['delta']:.3g}"
-        return [
-            f"The best arm is {best}. This is wrong with probability at most {wrong}.",
-            f"{_of_people(status['people'])} took part.{past_words(status)}",
-        ]
+        took_part = f"{_of_people(status['people'])} took part.{past_words(status)}"
+        return [answer_words(status), took_part]
     ended = "An operator ended the trial" if by_hand(status) else "The trial ended"
-    found = [f"{ended} without a conclusion, after {_of_people(status['people'])}."]
-    if best is not None:
-        lead = f"In the end {level} were level" if level else f"The best arm so far was {best}"
-        found.append(f"{lead}; this is not a conclusion.")
+    after = f"{ended} without a conclusion, after {_of_people(status['people'])}."
+    found = [after, ahead_words(status)]
     if status["smallest_delta"] is not None:
         found.append(
             "The releases would have been enough at an error rate of "
@@ -89,8 +90,9 @@ def known_words(status: Said, blind: bool) -> list[str]:
     return found
 
 
-def _lead_words(best: str | None, level: str) -> str:
+def _lead_words(status: Said) -> str:
     """Who is ahead while a trial runs."""
+    best, level = status["recommendation"], level_words(status)
     if best is None:
         return "Nothing has been released yet, so nobody knows anything about the arms."
     lead = f"{level} are level" if level else f"{best} is doing best"
