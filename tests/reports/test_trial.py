@@ -176,8 +176,9 @@ def test_the_page_of_a_trial_in_the_field(start: Start) -> None:
     assert "<td>&lt;b&gt;Ly&amp;on&lt;/b&gt;</td><td>0</td><td>closed</td>" in sites
     acts = section(page, "Deviations: what operators did")
     assert "a &lt;i&gt;holiday&lt;/i&gt; &amp; more" in acts
-    assert all(f"<td>{name}</td>" in acts for name in ("pause", "resume", "close-site", "stop"))
-    assert "<td>lower-maximum</td><td>20</td><td>5 people, 5 looks</td>" in acts
+    names = ("Pause", "Resume", "Close a site", "Stop for good")
+    assert all(f"<td>{name}</td>" in acts for name in names)
+    assert "<td>Lower the maximum</td><td>20</td><td>5 people, 5 looks</td>" in acts
     assert "a maximum only says when the last look is" in acts
     promised = section(page, "What holds, and on what it rests")
     assert "What the answer means" not in promised, "it was stopped by an operator"

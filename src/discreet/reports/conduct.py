@@ -5,12 +5,12 @@ which then say nothing.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 from discreet.strategies.parts import BLOCKS, COINS
-from discreet.trials.aloud import plainly
+from discreet.trials.aloud import act_name, plainly
 from discreet.trials.conduct import ADD, DROP
 from discreet.trials.dealing import GUARANTEE
 from discreet.trials.protocol import CLOCK, COMPLETE, RELEASE
@@ -304,10 +304,12 @@ def _state(status: Said, site: Said) -> str:
     return "ended" if status["stopped"] else "open"
 
 
-def act_rows(status: Said) -> list[list[str]]:
-    """Action, what it is about, reason, and what it means."""
+def act_rows(status: Said, named: Callable[[str], str] = act_name) -> list[list[str]]:
+    """Action, what it is about, reason, and what it means; actions as pages call them,
+    unless they are to be named in another way.
+    """
     return [
-        [act["action"], _about(act["about"]), act["reason"], _means(status, act)]
+        [named(act["action"]), _about(act["about"]), act["reason"], _means(status, act)]
         for act in status.get("acts", ())
     ]
 

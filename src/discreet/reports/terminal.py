@@ -332,7 +332,7 @@ def _show_conduct(said: dict[str, Any]) -> None:
     """Where people came from, and what operators did."""
     if sites := site_rows(said):
         show_grid(SITE_HEAD, sites, left=["site", "now"])
-    if acts := act_rows(said):
+    if acts := act_rows(said, named=str):
         say("What operators did:")
     for action, about, reason, means in acts:
         what = action if about == "–" else f"{action} {about}"

@@ -14,25 +14,13 @@ from discreet.reports.conduct import (
     level_words,
     past_words,
 )
+from discreet.trials.aloud import act_phrase
 from discreet.trials.chain import Event
 from discreet.words import closed, counted
 
 Said = Mapping[str, Any]
 FEW_ARMS = 12
 """Arms that are named one by one in a line of the record."""
-SHOWN = {
-    "pause": "Pause",
-    "resume": "Resume",
-    "stop": "Stop for good",
-    "raise-maximum": "Raise the maximum",
-    "lower-maximum": "Lower the maximum",
-    "close-site": "Close a site",
-    "open-site": "Open a site",
-    "drop-arm": "Drop an arm",
-    "add-arm": "Add an arm",
-    "set-clock": "Set the clock back",
-}
-"""An operator's actions, as their buttons say them."""
 
 
 def when(seconds: float | None) -> str:
@@ -121,7 +109,7 @@ def _opened(says: Said, _: Sequence[str]) -> str:
 
 def _operator(says: Said, _: Sequence[str]) -> str:
     about = f" ({says['about']})" if says.get("about") is not None else ""
-    return f"Operator: {says['action']}{about}. Reason: {says['reason']}"
+    return f"Operator: {act_phrase(says['action'])}{about}. Reason: {says['reason']}"
 
 
 def _stopped(says: Said, _: Sequence[str]) -> str:
