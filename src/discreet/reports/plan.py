@@ -15,6 +15,7 @@ from discreet.reports.chances import (
     affordable_words,
     best_words,
     bound_cell,
+    cheap_words,
     cut_words,
     few_right_words,
     price_words,
@@ -304,6 +305,7 @@ def _reading(plan: Plan) -> Section:
         f"Price: how many times as many people as without privacy{price_words(plan)}; bet-se is "
         "compared with bet-se, other strategies with ttucb.",
     ]
+    items += [words] if (words := cheap_words(plan.per_epsilon)) else []
     if any(row.comparable_bound is not None for row in rows):
         items.append(
             "At least: what no strategy with this privacy and error rate can beat on average"
