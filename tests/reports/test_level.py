@@ -144,3 +144,18 @@ def test_after_the_end_a_terminal_says_what_a_page_says(
     show_trial(ended)
     assert said in " ".join(capsys.readouterr().out.split())
     assert said in " ".join(known_words(ended.to_dict(), False))
+
+
+def test_an_interval_is_said_in_per_cent(
+    home: Home, tied: Trial, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with behind(home) as base:
+        operator = home.tokens.make("operator", "operator", "test")[0]
+        page = Visit(base, operator).get("/t/dose").text
+    show_trial(tied.status())
+    shown = " ".join(capsys.readouterr().out.split())
+    report = trial_page(tied.transcript())
+    assert all("99.9 % interval" in place for place in (page, report))
+    for place in (page, shown, report):
+        assert "With a probability of at least 99.9 %, the interval of an arm" in place
+        assert "0.999" not in place

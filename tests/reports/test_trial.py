@@ -121,7 +121,8 @@ def test_each_arm_dropped_or_added_costs_a_delta() -> None:
 
 @pytest.mark.parametrize(("kind", "drifts"), [(COINS, True), (BLOCKS, True), (SHUFFLED, False)])
 def test_which_mean_an_interval_covers(kind: str, drifts: bool) -> None:
-    words = interval_words({"guarantee": GUARANTEE[kind]}, "0.95")
+    words = interval_words({"guarantee": GUARANTEE[kind]}, "95 %")
+    assert words.startswith("With a probability of at least 95 %, the interval")
     assert "the same for all people and does not change over time" in words
     assert ("the answer holds, but the intervals do not" in words) == drifts
     arms = [{"name": "10 mg", "interval": [0.25, 0.68]}, {"name": "20 mg", "interval": [0.65, 1]}]

@@ -141,8 +141,9 @@ def deadline_words(seconds: float) -> str:
 def interval_words(status: Said, level: str) -> str:
     """Which mean an interval covers."""
     words = (
-        f"With probability {level}, the interval of an arm contains its true mean at every look, "
-        "provided that this mean is the same for all people and does not change over time."
+        f"With a probability of at least {level}, the interval of an arm contains its true mean at "
+        "every look, provided that this mean is the same for all people and does not change over "
+        "time."
     )
     if status.get("guarantee") in (GUARANTEE[COINS], GUARANTEE[BLOCKS]):
         words += (

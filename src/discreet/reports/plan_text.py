@@ -64,7 +64,8 @@ def show_plan(found: Plan) -> None:
         about = f"Scenario: {name}\n" if name != means and past_words(instance) is None else ""
         best = f"{best_words(found, name)} {'is' if instance.unique else 'are'} best"
         past = past_words(instance)
-        rates = f" with {mean_words(instance.outcomes)} {means}{past_people(instance)}"
+        called = mean_words(instance.outcomes, instance.bounded)
+        rates = f" with {called} {means}{past_people(instance)}"
         say(f"{about}{instance.arms} arms{rates if past is None else f': {past}'}; {best}")
         say_once(past_notes(instance))
         heads |= _show_rows(found, [row for row in every if row.scenario == name], several)

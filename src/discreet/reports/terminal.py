@@ -34,6 +34,7 @@ from discreet.words import (
     known,
     lead_words,
     listed,
+    percent,
     privacy_words,
 )
 
@@ -316,10 +317,10 @@ def _show_arms(found: "Status", said: dict[str, Any]) -> None:
         ]
         for arm in found.arms
     ]
-    level = f"{1 - found.delta:.4g}"
+    level = percent(1 - found.delta)
     bounded = any(arm.interval for arm in found.arms)
     if bounded:
-        heads.append(f"{100 * (1 - found.delta):.4g} % interval")
+        heads.append(f"{level} interval")
         for row, arm in zip(rows, found.arms, strict=True):
             ends = arm.interval
             row.append("–" if ends is None else interval_ends(ends))

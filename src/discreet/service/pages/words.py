@@ -140,7 +140,8 @@ def _released(says: Said, arms: Sequence[str]) -> str:
     ]
     more = len(says["releases"]) - len(batches)
     words = "; ".join(batches) + (f"; and {more} more" if more else "")
-    return f"Released, with noise, as sums of rewards: {words}{_at(says)}."
+    how = "as sums of outcomes on a scale from 0 (worst) to 1 (best)"
+    return f"Released, with noise, {how}: {words}{_at(says)}."
 
 
 def _at(says: Said) -> str:
