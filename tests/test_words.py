@@ -1,5 +1,6 @@
 """Numbers and phrases for people."""
 
+import json
 import math
 import re
 from pathlib import Path
@@ -9,15 +10,18 @@ import pytest
 
 import discreet
 from discreet import bet_se, words
-from discreet.reports.conduct import privacy_sentence
+from discreet.reports.conduct import act_rows, privacy_sentence
 from discreet.reports.plan import plan_page
 from discreet.reports.plan_text import show_plan
 from discreet.reports.quotes import quotes
 from discreet.reports.trial import trial_page
 from discreet.scale import Scale
+from discreet.service.pages.journal import grouped
 from discreet.service.pages.words import event_words, known_words
 from discreet.trials.aloud import SAID, plainly
-from discreet.trials.conduct import MEANS
+from discreet.trials.chain import Event
+from discreet.trials.conduct import MEANS, RECORDED
+from discreet.trials.status import Entry
 
 
 @pytest.mark.parametrize(
@@ -171,7 +175,7 @@ def test_how_many_times_as_likely(epsilon: float, times: str) -> None:
         (8.0, "no result would have been more than about 2,980 times as likely, or as unlikely."),
         (
             20.0,
-            "a result may have been more than a million times as likely, or as unlikely, so "
+            "a result may have been more than a million times as likely or as unlikely, so "
             "that hardly anything is protected.",
         ),
     ],
@@ -197,3 +201,21 @@ def test_an_error_rate_is_about_outcomes_where_their_range_is_known() -> None:
     scale = Scale(0, 400, "min")
     assert "for outcomes in the range 0 to 400 and" in words.correctness_words(said, scale)
     assert words.correctness_words(near, scale).endswith("0 to 1 for the range 0 to 400)")
+
+
+def test_what_operators_do_is_said_in_plain_words_on_pages() -> None:
+    """Records, programs and commands keep the words of commands."""
+    for action in RECORDED:
+        says = {"action": action, "about": "Lyon", "reason": "Nobody comes."}
+        act = {"action": action, "about": "Lyon", "reason": "why", "means": "so"}
+        line = event_words(Event(0, "operator", json.dumps(says), ""), ["a"])
+        (row,) = act_rows({"acts": [act]})
+        (call,) = grouped([Entry(1, 0.0, "Ada", None, f"operate {action}", 0)], 9)
+        plain = row[0]
+        assert plain[:1].isupper()
+        assert "-" not in plain
+        assert line == f"Operator: {plain[:1].lower()}{plain[1:]} (Lyon). Reason: Nobody comes."
+        assert call.call == f"operate: {plain[:1].lower()}{plain[1:]}"
+    assert (
+        act_rows({"acts": [{**act, "action": "of-another-version"}]})[0][0] == "of-another-version"
+    )

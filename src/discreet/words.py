@@ -124,9 +124,11 @@ def range_name(name: str, low: float, high: float) -> str:
     return f"{low:.12g} to {high:.12g} ({name})"
 
 
-def mean_words(outcomes: str) -> str:
-    """What the means of such outcomes are called."""
-    return "success rates" if outcomes == YES_NO else "mean rewards"
+def mean_words(outcomes: str, bounded: bool = True) -> str:
+    """What the means of such outcomes are called, before they are listed."""
+    if outcomes == YES_NO:
+        return "success rates"
+    return "mean outcomes on a scale from 0 to 1:" if bounded else "mean outcomes"
 
 
 def lead_words(name: str, over: Sequence[str], better_by: float, people: int) -> str:
@@ -199,6 +201,19 @@ def times_as_likely(epsilon: float) -> str:
     if factor > 999:
         return f"about {round(factor / unit) * unit:,.0f}"
     return f"{math.ceil(factor / unit) * unit:.3g}"
+
+
+def unprotected_words(what: str, otherwise: str = "") -> str:
+    """What is said where `times_as_likely` says nothing."""
+    return (
+        f"{what} may have been more than a million times as likely or as unlikely{otherwise}, so "
+        "that hardly anything is protected"
+    )
+
+
+def percent(share: float) -> str:
+    """A level of confidence: 0.999 is 99.9 %."""
+    return f"{100 * share:.4g} %"
 
 
 def known(value: float | None, form: str) -> str:

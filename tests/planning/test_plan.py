@@ -460,7 +460,12 @@ class TestThePage:
         found = plan(Beta([2, 5], [2, 2]), [1.0], 0.1, runs=20)
         html = plan_page(found)
         assert "How a trial at ε = 1 may go" in html
-        assert "Its means are rewards" in html
+        assert "Its means are outcomes on a scale from 0 to 1, and 1 is the better end" in html
+        assert "Mean outcomes on a scale from 0 to 1: " in html
+        show_plan(found)
+        shown = " ".join(capsys.readouterr().out.split())
+        assert "2 arms with mean outcomes on a scale from 0 to 1: 0.5, 0.714286;" in shown
+        assert "reward" not in shown + html
         assert "Where the people go" not in html  # the ideal spread is one of bits
         monkeypatch.setattr("discreet.reports.plan.LONGEST_WAY", 3)
         assert "may go" not in plan_page(found)

@@ -14,10 +14,11 @@ from discreet.cli.data import Arms
 from discreet.cli.options import Rate
 from discreet.cli.plan import _read_gap
 from discreet.planning.ways import day_after
-from discreet.reports.chances import few_right_words, price_words
+from discreet.reports.chances import cheap_words, few_right_words, price_words
 from discreet.reports.days import slower_words
 from discreet.reports.plan import plan_sections
 from discreet.reports.plan_text import show_plan
+from discreet.service.pages.new import plan_words
 from discreet.words import day_words
 
 ARMS = Bernoulli((0.2, 0.7))
@@ -151,3 +152,35 @@ def test_shown(capsys: pytest.CaptureFixture[str]) -> None:
     assert "without privacy, waiting enrolment: " in answer
     plain = plan(ARMS, 1.0, 0.1, runs=10, accrual=2, delay=3)
     assert any("may go" in section.title for section in plan_sections(plain))
+
+
+def test_a_price_below_1_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    """Other rounds and bets, or another strategy, may save more people than hardly any
+    noise costs.
+    """
+    both = ["bet-se", "dp-se"]
+    found = plan(Bernoulli((0.95, 0.05)), 50.0, 0.05, runs=100, seed=1, strategies=both)
+    bets, other = sorted(found.per_epsilon, key=lambda row: row.strategy.name)
+    assert (bets.privacy_cost or 9) < 0.9
+    other = replace(other, privacy_cost=0.5)
+    not_saved = "A price below 1 does not mean that privacy saves people."
+    rounds = "bet-se has other rounds and other bets with noise than without"
+    another = "is compared with another strategy, ttucb"
+    for rows, said, unsaid in (
+        ((bets,), rounds, another),
+        ((other,), another, rounds),
+        ((bets, other), rounds, "nothing"),
+        ((bets, other), another, "nothing"),
+    ):
+        shown = replace(found, per_epsilon=rows)
+        words = cheap_words(rows)
+        assert words.startswith(not_saved)
+        assert said in words
+        assert unsaid not in words
+        page = str([section.parts for section in plan_sections(shown)])
+        assert words in page
+        show_plan(shown)
+        assert words in " ".join(capsys.readouterr().out.split())
+        assert words in plan_words(shown)
+    for price in (None, 1.0, 0.9999, 2.0):
+        assert not cheap_words([replace(bets, privacy_cost=price)])

@@ -13,6 +13,7 @@ from discreet.reports import charts
 from discreet.reports.arms import MOST_SHOWN, arms_shown, left_out_words, short_names
 from discreet.reports.charts.fit import any_letters
 from discreet.reports.charts.style import TYPE, WIDTH, new_figure
+from discreet.words import LONGEST_NAME
 from tests.support.pictures import FEW, MANY, ODD
 
 
@@ -93,5 +94,15 @@ def test_which_arms_matter() -> None:
 
 
 def test_names_that_are_cut_stay_apart() -> None:
-    found = short_names([ODD[0], ODD[1], "tea"])
-    assert found == ["1: Amoxicillin… rmacist", "2: Amoxicillin… rmacist", "tea"]
+    """By the part in which they differ; by a number only if that is not enough."""
+    sessions = [f"Cognitive therapy, {count} sessions at the clinic" for count in (8, 16)]
+    found = short_names([*sessions, "tea", ODD[0], ODD[1]])
+    assert found[:3] == ["Cogniti… 8 sessions at …", "Cogniti… 16 sessions at…", "tea"]
+    assert len(set(found)) == 5
+    assert all(len(name) <= LONGEST_NAME for name in found)
+    twins = ["a very long name of an arm, the one"] * 2
+    assert short_names(twins) == ["1: a very long… the one", "2: a very long… the one"]
+    within = "x" * 40
+    assert len(set(short_names([f"{within}{n}{within}" for n in range(3)]))) == 3
+    number = [f"1: {twins[0]}"[:24], *twins]
+    assert len(set(short_names(number))) == 3

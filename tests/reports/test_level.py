@@ -3,6 +3,7 @@ says that one of them leads.
 """
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -105,12 +106,56 @@ def test_an_end_without_a_lead(tied: Trial, capsys: pytest.CaptureFixture[str]) 
     tied.operate("stop", "Nobody comes.")
     said = tied.transcript()
     told = " ".join(known_words(said["status"], False))
-    assert "In the end usual care and new care were level; this is not a conclusion." in told
+    ended = "In the end usual care and new care were level. No arm was found to be the best."
+    assert ended in told
     page = trial_page(said)
-    assert "usual care and new care were level. No arm was found to be the best." in page
+    assert ended in page
     assert re.search("compared with (usual|new) care, which was level with another arm", page)
     assert "does not apply to the arms that were level" in page
     show_trial(tied.status())
     shown = capsys.readouterr().out
-    assert "usual care and new care are level so far." in shown
+    assert ended in " ".join(shown.split())
+    assert "so far" not in shown
     assert not any(words in place for words in LEADS for place in (told, page, shown))
+
+
+@pytest.mark.parametrize(
+    ("best", "conclusive", "said"),
+    [
+        ("a", True, "The best arm is a. This is wrong with probability at most 0.001."),
+        ("a", False, "The arm that did best so far was a. It was not found to be the best."),
+        (None, False, "There was no look at the data."),
+    ],
+)
+def test_after_the_end_a_terminal_says_what_a_page_says(
+    tied: Trial,
+    capsys: pytest.CaptureFixture[str],
+    best: str | None,
+    conclusive: bool,
+    said: str,
+) -> None:
+    arms = tuple(
+        replace(arm, name=name, mean=mean)
+        for arm, name, mean in zip(tied.status().arms, "ab", (0.7, 0.2), strict=True)
+    )
+    ended = replace(
+        tied.status(), stopped=True, conclusive=conclusive, recommendation=best, arms=arms
+    )
+    show_trial(ended)
+    assert said in " ".join(capsys.readouterr().out.split())
+    assert said in " ".join(known_words(ended.to_dict(), False))
+
+
+def test_an_interval_is_said_in_per_cent(
+    home: Home, tied: Trial, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with behind(home) as base:
+        operator = home.tokens.make("operator", "operator", "test")[0]
+        page = Visit(base, operator).get("/t/dose").text
+    show_trial(tied.status())
+    shown = " ".join(capsys.readouterr().out.split())
+    report = trial_page(tied.transcript())
+    assert all("99.9 % interval" in place for place in (page, report))
+    for place in (page, shown, report):
+        assert "With a probability of at least 99.9 %, the interval of an arm" in place
+        assert "0.999" not in place

@@ -121,7 +121,8 @@ def test_each_arm_dropped_or_added_costs_a_delta() -> None:
 
 @pytest.mark.parametrize(("kind", "drifts"), [(COINS, True), (BLOCKS, True), (SHUFFLED, False)])
 def test_which_mean_an_interval_covers(kind: str, drifts: bool) -> None:
-    words = interval_words({"guarantee": GUARANTEE[kind]}, "0.95")
+    words = interval_words({"guarantee": GUARANTEE[kind]}, "95 %")
+    assert words.startswith("With a probability of at least 95 %, the interval")
     assert "the same for all people and does not change over time" in words
     assert ("the answer holds, but the intervals do not" in words) == drifts
     arms = [{"name": "10 mg", "interval": [0.25, 0.68]}, {"name": "20 mg", "interval": [0.65, 1]}]
@@ -176,8 +177,9 @@ def test_the_page_of_a_trial_in_the_field(start: Start) -> None:
     assert "<td>&lt;b&gt;Ly&amp;on&lt;/b&gt;</td><td>0</td><td>closed</td>" in sites
     acts = section(page, "Deviations: what operators did")
     assert "a &lt;i&gt;holiday&lt;/i&gt; &amp; more" in acts
-    assert all(f"<td>{name}</td>" in acts for name in ("pause", "resume", "close-site", "stop"))
-    assert "<td>lower-maximum</td><td>20</td><td>5 people, 5 looks</td>" in acts
+    names = ("Pause", "Resume", "Close a site", "Stop for good")
+    assert all(f"<td>{name}</td>" in acts for name in names)
+    assert "<td>Lower the maximum</td><td>20</td><td>5 people, 5 looks</td>" in acts
     assert "a maximum only says when the last look is" in acts
     promised = section(page, "What holds, and on what it rests")
     assert "What the answer means" not in promised, "it was stopped by an operator"

@@ -108,7 +108,7 @@ def test_streams_are_for_those_who_may(service: Service) -> None:
     service.home.doors.publish("dose", "a test")
     with listening(service, None) as lines:
         assert event(lines)[1]["people"] == 0
-        service.home.doors.unpublish("dose")
+        service.home.doors.unpublish("dose", "a test")
         assert next(lines, None) is None
 
 
@@ -117,7 +117,7 @@ def test_a_revoked_token_hears_no_more(service: Service) -> None:
     with listening(service, secret) as lines, listening(service, service.secret) as others:
         event(lines)
         event(others)
-        service.home.doors.revoke(token.number)
+        service.home.doors.revoke(token.number, "a test")
         assert next(lines, None) is None
         ask(service)
         assert event(others)[1]["people"] == 1

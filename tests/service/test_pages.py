@@ -13,10 +13,12 @@ from urllib.parse import quote
 import pytest
 
 from discreet import Trial, bet_se
+from discreet.errors import StoreError
 from discreet.reports.trial import trial_pictures
 from discreet.service import planner
 from discreet.service.pages import flow
 from discreet.service.pages.draft import read
+from discreet.service.pages.frame import COOKIE
 from discreet.service.pages.journal import Row, grouped
 from discreet.service.scripts import script_hash
 from discreet.trials.status import Entry
@@ -296,7 +298,7 @@ def test_calls_that_are_alike_share_a_row_of_the_journal(running: Service) -> No
         ["Lyon", "ask", "1"],
         ["Leeds", "ask, 3 times", "6"],
         ["Leeds", "open, 600 times", "4"],
-        ["–", "tell", "8"],
+        ["Leeds", "token create 1", "0"],
     ]
     assert rows[0][1] == "a site"
     assert len(trial.journal()) > 600
@@ -318,19 +320,6 @@ def test_a_row_of_the_journal_says_from_when_to_when() -> None:
     assert grouped(tells, 9) == [Row("2027-01-15 08:00 UTC", "Ada", "Leeds", "tell, 2 times", "3")]
     assert len(grouped([*newest_first, *tells], 1)) == 1
     assert grouped([], 9) == []
-
-
-def test_the_journal_says_what_it_does_not_have(running: Service) -> None:
-    visit = running.visit("operator")
-    before = len(running.home.trial("dose").journal())
-    visit.send("/t/dose/publish", published="yes")
-    visit.send("/tokens", name="Ada", role="viewer", trial="dose")
-    made = next(one for one in running.home.doors.all() if one.name == "Ada")
-    assert visit.send(f"/tokens/{made.number}/revoke").status_code == 303
-    assert running.home.published("dose")
-    assert len(running.home.trial("dose").journal()) == before
-    shown = visit.get("/t/dose/journal").text
-    assert "Publishing a trial, and making or revoking a token, are not calls of the trial" in shown
 
 
 def test_the_next_step_is_said(place: Service) -> None:
@@ -763,3 +752,38 @@ def test_the_record_is_paged_from_its_end(running: Service) -> None:
     assert "The trial began" in older
     assert "Older events" not in older
     assert visit.get("/t/dose?before=x").status_code == 200
+
+
+def test_a_wrong_address_has_the_head_of_every_page(running: Service) -> None:
+    """Who is logged in sees that; who is not is shown the way in, and nothing else."""
+    lost = running.visit("operator").get("/no/such/page", Accept="text/html")
+    assert lost.status_code == 404
+    assert '<a href="/tokens">Tokens</a>' in lost.text
+    assert "a operator (operator)" in lost.text
+    assert "Log out" in lost.text
+    assert 'href="/login"' not in lost.text
+    site = running.visit("site", "dose", "Leeds").get("/no/such/page", Accept="text/html").text
+    assert "a site (site, Leeds)" in site
+    assert "/tokens" not in site
+    stranger, stale = running.visit(), running.visit()
+    stale.client.cookies.set(COOKIE, "made up")
+    for visit in (stranger, stale):
+        for path in ("/no/such/page", "/p/dose"):
+            page = visit.get(path, Accept="text/html")
+            assert page.status_code == 404
+            assert '<a href="/login">Log in</a>' in page.text
+            assert not any(words in page.text for words in ("Log out", "All trials", "/tokens"))
+
+
+def test_a_wrong_address_is_answered_without_the_database(
+    running: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    visit = running.visit("operator")
+
+    def fail(_: str) -> None:
+        raise StoreError("the database cannot be used now")
+
+    monkeypatch.setattr(running.home.tokens, "find_login", fail)
+    page = visit.get("/no/such/page", Accept="text/html")
+    assert page.status_code == 404
+    assert "There is no page at this address" in page.text

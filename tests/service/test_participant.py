@@ -167,7 +167,7 @@ def test_an_expired_or_revoked_link_is_of_no_use(home: Home, base: str) -> None:
     trial = start(home)
     id = trial.ask().assignments[0].id
     secret, token, _ = invite(home, STAFF, "habits", id, 1.0)
-    home.tokens.revoke(token.number)
+    home.tokens.revoke(token.number, "a test")
     assert call(base, "question", secret).status_code == 401
     brief = invited(home, id, 1e-9)
     assert call(base, "question", brief).status_code == 401

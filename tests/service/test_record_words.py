@@ -18,5 +18,6 @@ def test_numbers_stay_with_names_that_are_written_from_right_to_left() -> None:
     )
     released = {"unit": 1.0, "releases": [{"arm": 1, "sum": 7, "count": 9}]}
     assert event_words(Event(2, "released", json.dumps(released), ""), ARMS) == (
-        f"Released, with noise, as sums of rewards: תרופה 2{LRM}: 7 over 9 people."
+        f"Released, with noise, as sums of outcomes on a scale from 0 (worst) to 1 (best): "
+        f"תרופה 2{LRM}: 7 over 9 people."
     )

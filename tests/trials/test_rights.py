@@ -254,7 +254,7 @@ def test_a_service_has_a_role_of_its_own_and_tokens_nobody_else_sees(
         assert home.tokens.find_login(home.tokens.log_in(made)) is not None
         home.doors.publish("colours", "a test")
         assert home.published("colours")
-        assert home.tokens.revoke(made.number)
+        assert home.tokens.revoke(made.number, "a test")
         home.trial("colours").ask(1)
     for role in ("site", "viewer"):
         with pytest.raises(psycopg.errors.InsufficientPrivilege):

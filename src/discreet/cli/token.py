@@ -128,7 +128,7 @@ def _until(expires: float | None, revoked: float | None, valid: bool) -> str:
 def revoke(number: int, url: str, as_json: bool) -> None:
     """Revoke a token, and log out everybody who logged in with it."""
     with _tokens(url) as tokens:
-        if not tokens.revoke(number):
+        if not tokens.revoke(number, tokens.doors.store.user):
             raise InvalidInputError(
                 f"there is no token {number}: discreet token list shows all tokens"
             )

@@ -6,10 +6,12 @@ import math
 from collections.abc import Sequence
 
 from discreet.arrays import Flags, Floats
-from discreet.words import cut
+from discreet.words import LONGEST_NAME, cut
 
 MOST_SHOWN = 12
 """Lines, rows or names of arms that people can still tell apart."""
+AWAY = "… "
+"""In the place of what a name has lost."""
 
 
 def arms_shown(
@@ -49,11 +51,32 @@ def shown_words(count: int) -> str:
 
 
 def short_names(names: Sequence[str], longest: int | None = None) -> list[str]:
-    """Names that are not too long; those that would look the same begin with their
-    number.
+    """Names that are not too long; those that would look the same show where they
+    differ, or begin with their number if that is not enough.
     """
-    short = [cut(name) if longest is None else cut(name, longest) for name in names]
-    return [
-        one if short.count(one) == 1 else cut(f"{number}: {name}", len(one))
-        for number, (one, name) in enumerate(zip(short, names, strict=True), 1)
+    room = LONGEST_NAME if longest is None else longest
+    short = [cut(name, room) for name in names]
+    apart = [
+        one if short.count(one) == 1 else _apart(name, _alike(one, short, names), room)
+        for one, name in zip(short, names, strict=True)
     ]
+    return [
+        one if apart.count(one) == 1 else cut(f"{number}: {name}", room)
+        for number, (one, name) in enumerate(zip(apart, names, strict=True), 1)
+    ]
+
+
+def _alike(one: str, short: Sequence[str], names: Sequence[str]) -> list[str]:
+    """The names that are cut to the same text."""
+    return [name for text, name in zip(short, names, strict=True) if text == one]
+
+
+def _apart(name: str, alike: Sequence[str], room: int) -> str:
+    """The beginning of a name, and its words from where it differs from others."""
+    letters = enumerate(zip(*alike, strict=False))
+    same = next((place for place, each in letters if len({*each}) > 1), min(map(len, alike)))
+    word = name.rfind(" ", 0, same) + 1
+    head = name[: room // 3 - 1].rstrip()
+    rest = name[word if same - word < room // 3 else same :]
+    left = room - len(head) - len(AWAY)
+    return f"{head}{AWAY}{rest if len(rest) <= left else f'{rest[: left - 1]}…'}"

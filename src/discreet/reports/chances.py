@@ -2,6 +2,8 @@
 people, and the privacy that they afford.
 """
 
+from collections.abc import Sequence
+
 from discreet.planning.budget import MOST_EPSILON, Affordable
 from discreet.planning.plan import Plan
 from discreet.planning.power import Power
@@ -138,6 +140,26 @@ def price_words(plan: Plan) -> str:
     if plan.max_people is None or not any(row.unstopped for row in rows):
         return ""
     return ", if no trial was cut short at the maximum"
+
+
+def cheap_words(rows: Sequence[PlanRow]) -> str:
+    """Why privacy seems to save people, where the price that is shown is below 1."""
+    shown = [row for row in rows if row.privacy_cost is not None and row.epsilon is not None]
+    cheap = [row.strategy for row in shown if float(f"{row.privacy_cost:.3g}") < 1]
+    if not cheap:
+        return ""
+    same = {one.shown for one in cheap if one.without_privacy() is not None}
+    others = {one.shown for one in cheap} - same
+    why = [f"{joined(sorted(same))} has other rounds and other bets with noise than without"]
+    why = why if same else []
+    if others:
+        are = "is" if len(others) == 1 else "are"
+        why.append(f"{joined(sorted(others))} {are} compared with another strategy, ttucb")
+    return (
+        "A price below 1 does not mean that privacy saves people. The noise costs so little here "
+        f"that other differences weigh more: {', '.join(why)}, and averages of simulated trials "
+        "differ by chance."
+    )
 
 
 def few_right_words(plan: Plan, row: PlanRow) -> str:

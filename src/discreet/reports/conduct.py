@@ -5,16 +5,23 @@ which then say nothing.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 from discreet.strategies.parts import BLOCKS, COINS
-from discreet.trials.aloud import plainly
+from discreet.trials.aloud import act_name, plainly
 from discreet.trials.conduct import ADD, DROP
 from discreet.trials.dealing import GUARANTEE
 from discreet.trials.protocol import CLOCK, COMPLETE, RELEASE
-from discreet.words import closed, counted, joined, privacy_words, times_as_likely
+from discreet.words import (
+    closed,
+    counted,
+    joined,
+    privacy_words,
+    times_as_likely,
+    unprotected_words,
+)
 
 Said = Mapping[str, Any]
 """A status in plain types."""
@@ -134,8 +141,9 @@ def deadline_words(seconds: float) -> str:
 def interval_words(status: Said, level: str) -> str:
     """Which mean an interval covers."""
     words = (
-        f"With probability {level}, the interval of an arm contains its true mean at every look, "
-        "provided that this mean is the same for all people and does not change over time."
+        f"With a probability of at least {level}, the interval of an arm contains its true mean at "
+        "every look, provided that this mean is the same for all people and does not change over "
+        "time."
     )
     if status.get("guarantee") in (GUARANTEE[COINS], GUARANTEE[BLOCKS]):
         words += (
@@ -232,10 +240,7 @@ def _likely_words(epsilon: float) -> str:
     """How much another outcome may change what is shown, true at every level."""
     times = times_as_likely(epsilon)
     if not times:
-        return (
-            "what is shown may have been more than a million times as likely or as unlikely with "
-            "another outcome, so that hardly anything is protected"
-        )
+        return unprotected_words("what is shown", " with another outcome")
     shown = "everything that is shown would have been"
     if epsilon > math.log(ALMOST):
         return f"{shown} at most {times} times as likely or as unlikely with another outcome"
@@ -300,10 +305,12 @@ def _state(status: Said, site: Said) -> str:
     return "ended" if status["stopped"] else "open"
 
 
-def act_rows(status: Said) -> list[list[str]]:
-    """Action, what it is about, reason, and what it means."""
+def act_rows(status: Said, named: Callable[[str], str] = act_name) -> list[list[str]]:
+    """Action, what it is about, reason, and what it means; actions as pages call them,
+    unless they are to be named in another way.
+    """
     return [
-        [act["action"], _about(act["about"]), act["reason"], _means(status, act)]
+        [named(act["action"]), _about(act["about"]), act["reason"], _means(status, act)]
         for act in status.get("acts", ())
     ]
 

@@ -5,7 +5,7 @@ go.
 import math
 
 from discreet.errors import InvalidInputError
-from discreet.instance import Bernoulli
+from discreet.instance import Bernoulli, Instance
 from discreet.planning.plan import Plan
 from discreet.planning.ranges import TIGHTEST
 from discreet.planning.rows import PlanRow
@@ -15,6 +15,7 @@ from discreet.reports.chances import (
     affordable_words,
     best_words,
     bound_cell,
+    cheap_words,
     cut_words,
     few_right_words,
     price_words,
@@ -51,6 +52,11 @@ from discreet.words import (
     trusted,
 )
 
+SCALED = (
+    "Its means are outcomes on a scale from 0 to 1, and 1 is the better end of the range of "
+    "outcomes."
+)
+"""Of data whose units are not known."""
 LONGEST_WAY = 1_000_000
 """People of a trial that is drawn, where their outcomes are drawn one by one."""
 MOST_LINES = 6
@@ -133,13 +139,17 @@ def _marked(row: PlanRow) -> str:
     return row.strategy.shown.replace(NO_GUARANTEE, NO_PROOF)
 
 
+def _means_head(instance: Instance) -> str:
+    return mean_words(instance.outcomes, instance.bounded).removesuffix(":").capitalize()
+
+
 def _scenario(plan: Plan, name: str, title: str) -> Section:
     instance = plan.scenarios[name]
     rows = [row for row in (*plan.no_privacy, *plan.per_epsilon) if row.scenario == name]
     several = len({row.strategy.name for row in rows}) > 1
     arms = zip(instance.names, instance.means, strict=True)
     shown = listed([f"{closed(arm)} {mean:g}" for arm, mean in arms])
-    rates = f"{mean_words(instance.outcomes).capitalize()}: {shown}{past_people(instance)}"
+    rates = f"{_means_head(instance)}: {shown}{past_people(instance)}"
     facts = [past_words(instance) or rates, *past_notes(instance)]
     described = "arms" in name and past_words(instance) is None
     about = " ".join(f"{fact}." for fact in ([f"Scenario: {name}", *facts] if described else facts))
@@ -247,7 +257,7 @@ def one_trial(plan: Plan) -> Section | None:
         return None
     parts: list[Part] = [Text(path_words(path)), path_picture(path)]
     if not bits and units_of(instance) is None:
-        parts.insert(1, Text("Its means are rewards: 0 to 1 for the range, 1 for its better end."))
+        parts.insert(1, Text(SCALED))
     if epsilon == plan.affordable_epsilon:
         parts.insert(0, Text(f"This ε is what a budget of {plan.budget:,} people affords."))
     if bits and chosen.results.stopped.any() and instance.unique:
@@ -304,6 +314,7 @@ def _reading(plan: Plan) -> Section:
         f"Price: how many times as many people as without privacy{price_words(plan)}; bet-se is "
         "compared with bet-se, other strategies with ttucb.",
     ]
+    items += [words] if (words := cheap_words(plan.per_epsilon)) else []
     if any(row.comparable_bound is not None for row in rows):
         items.append(
             "At least: what no strategy with this privacy and error rate can beat on average"

@@ -9,6 +9,7 @@ from discreet.reports.chances import (
     affordable_words,
     best_words,
     bound_cell,
+    cheap_words,
     cut_words,
     few_right_words,
     power_curves,
@@ -63,7 +64,8 @@ def show_plan(found: Plan) -> None:
         about = f"Scenario: {name}\n" if name != means and past_words(instance) is None else ""
         best = f"{best_words(found, name)} {'is' if instance.unique else 'are'} best"
         past = past_words(instance)
-        rates = f" with {mean_words(instance.outcomes)} {means}{past_people(instance)}"
+        called = mean_words(instance.outcomes, instance.bounded)
+        rates = f" with {called} {means}{past_people(instance)}"
         say(f"{about}{instance.arms} arms{rates if past is None else f': {past}'}; {best}")
         say_once(past_notes(instance))
         heads |= _show_rows(found, [row for row in every if row.scenario == name], several)
@@ -144,6 +146,7 @@ def _readings(found: Plan, several: bool) -> dict[str, str]:
     """What the heads of a table mean."""
     against = " (bet-se compared with bet-se, others with ttucb)" if several else ""
     floor = FLOOR if found.floored else ""
+    cheap = f" {words}" if (words := cheap_words(found.per_epsilon)) else ""
     near = f", or one within {found.zeta:g} of it" if found.zeta else ""
     cut = "" if found.max_people is None else ", of trials that end at the maximum too"
     hits, _, most = _end_head(found).partition("\n")
@@ -156,7 +159,7 @@ def _readings(found: Plan, several: bool) -> dict[str, str]:
         "on\nbest": f"'on best': share of the people who get the best arm{near}.",
         "\nlooks": "'looks': times at which results are released.",
         "\nprice": "'price': how many times as many people as without privacy"
-        f"{against}{price_words(found)}.",
+        f"{against}{price_words(found)}.{cheap}",
         "at\nleast": f"'at least': what no strategy with this privacy can beat on average{floor}"
         f"{cut_words(found)}.",
     }

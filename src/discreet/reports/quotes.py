@@ -10,7 +10,7 @@ from discreet.strategies.parts import BLOCKS, COINS
 from discreet.strategies.strategy import Strategy
 from discreet.trials.conduct import RESTORED, RESTORED_WORDS
 from discreet.trials.protocol import CLOCK, CONTINUOUS
-from discreet.words import times_as_likely
+from discreet.words import times_as_likely, unprotected_words
 
 Said = Mapping[str, Any]
 ROUNDS = {
@@ -85,10 +85,7 @@ def _factor(strategy: Strategy) -> str:
     another = ": had that outcome been another one,"
     times = times_as_likely(strategy.epsilon)
     if not times:
-        return (
-            f"{another} a result may have been more than a million times as likely, or as "
-            "unlikely, so that hardly anything is protected"
-        )
+        return unprotected_words(f"{another} a result")
     rare = "" if strategy.gamma is None else f", apart from a probability of {strategy.gamma:g}"
     return (
         f"{another} no result would have been more than {times} times as likely, or as "

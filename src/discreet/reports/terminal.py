@@ -14,6 +14,8 @@ from discreet.reports.conduct import (
     PAUSED,
     SITE_HEAD,
     act_rows,
+    ahead_words,
+    answer_words,
     end_words,
     flow_words,
     interval_words,
@@ -32,6 +34,7 @@ from discreet.words import (
     known,
     lead_words,
     listed,
+    percent,
     privacy_words,
 )
 
@@ -267,10 +270,12 @@ def show_trial(found: "Status", protocol: "Protocol | None" = None) -> None:
     """
     said = found.to_dict()
     say(f"{found.name} ({found.strategy}) {_verdict(found, said)}.")
-    if found.recommendation is not None:
-        words = "The best arm is" if found.conclusive else "The best arm so far is"
+    if found.stopped:
+        say(answer_words(said) if found.conclusive else ahead_words(said))
+    elif found.recommendation is not None:
         level = level_words(said)
-        say(f"{level} are level so far." if level else f"{words} {found.recommendation}.")
+        best = f"The best arm so far is {found.recommendation}."
+        say(f"{level} are level so far." if level else best)
     if left := left_words(said):
         say(left)
     if found.smallest_delta is not None:
@@ -312,10 +317,10 @@ def _show_arms(found: "Status", said: dict[str, Any]) -> None:
         ]
         for arm in found.arms
     ]
-    level = f"{1 - found.delta:.4g}"
+    level = percent(1 - found.delta)
     bounded = any(arm.interval for arm in found.arms)
     if bounded:
-        heads.append(f"{100 * (1 - found.delta):.4g} % interval")
+        heads.append(f"{level} interval")
         for row, arm in zip(rows, found.arms, strict=True):
             ends = arm.interval
             row.append("–" if ends is None else interval_ends(ends))
@@ -328,7 +333,7 @@ def _show_conduct(said: dict[str, Any]) -> None:
     """Where people came from, and what operators did."""
     if sites := site_rows(said):
         show_grid(SITE_HEAD, sites, left=["site", "now"])
-    if acts := act_rows(said):
+    if acts := act_rows(said, named=str):
         say("What operators did:")
     for action, about, reason, means in acts:
         what = action if about == "–" else f"{action} {about}"

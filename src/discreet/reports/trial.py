@@ -52,7 +52,14 @@ from discreet.trials.record import BROKEN
 from discreet.trials.status import Verification
 from discreet.trials.verify import check_transcript, read_transcript
 from discreet.validate import check_whole
-from discreet.words import as_sure, correctness_words, counted, interval_ends, lead_words
+from discreet.words import (
+    as_sure,
+    correctness_words,
+    counted,
+    interval_ends,
+    lead_words,
+    percent,
+)
 
 MADE_OF = "Made from the trial's public transcript, and from nothing else."
 MADE_OF_MORE = (
@@ -206,7 +213,7 @@ def _found(status: dict[str, Any]) -> list[str]:
 
 
 def _arms(status: dict[str, Any], compared: Compared | None) -> Table:
-    level = f"{1 - status['delta']:.4g}"
+    level = percent(1 - status["delta"])
     head, words = (
         ["arm", "people", "outcomes behind the mean", "private mean"],
         "Private means carry noise.",
@@ -216,7 +223,7 @@ def _arms(status: dict[str, Any], compared: Compared | None) -> Table:
         mean = "–" if arm["mean"] is None else as_sure(arm["mean"], arm["interval"])
         rows.append([arm["name"], str(arm["pulls"]), str(arm["count"]), mean])
     if any(arm["interval"] for arm in status["arms"]):
-        head.append(f"{_percent(1 - status['delta'])} interval")
+        head.append(f"{level} interval")
         words += f" {interval_words(status, level)}"
         for row, arm in zip(rows, status["arms"], strict=True):
             row.append("–" if arm["interval"] is None else interval_ends(arm["interval"]))
@@ -237,10 +244,6 @@ def _arms(status: dict[str, Any], compared: Compared | None) -> Table:
     for row in rows:
         row[0] += f" ({mark})" if mark and row[0] == status["recommendation"] else ""
     return Table(head, rows, words)
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.4g} %"
 
 
 def _p_value(value: float) -> str:
@@ -269,7 +272,7 @@ WHY = {
 def _differences(status: dict[str, Any], compared: Compared, said: dict[str, Any]) -> Section:
     """Each arm against one of them, with what a reader has to know of it."""
     names = [arm["name"] for arm in status["arms"]]
-    level = _percent(compared.level)
+    level = percent(compared.level)
     head = ("arm", "difference", f"{level} interval", "p-value")
     rows = [
         [

@@ -223,7 +223,7 @@ def _publish(call: Call) -> wire.Published:
 
 
 def _unpublish(call: Call) -> wire.Published:
-    call.home.doors.unpublish(call.name)
+    call.home.doors.unpublish(call.name, call.visitor.who)
     return wire.Published(False)
 
 
@@ -260,7 +260,7 @@ def _revoke(call: Call) -> wire.Done:
     known = {one.number: one for one in call.home.doors.all()}
     if number not in known or not _reaches(call.visitor, known[number]):
         raise NotHereError("there is no token of this number")
-    call.home.tokens.revoke(number)
+    call.home.tokens.revoke(number, call.visitor.who)
     return wire.Done()
 
 

@@ -97,7 +97,7 @@ class Gate:
             note_error(error, passage.request)
             if answer.status:
                 raise BrokenOffError from None
-            refused = missing_page(self._home, scope, error) or problem_of(error)
+            refused = await missing_page(self._home, scope, error) or problem_of(error)
             if self._home.stopping:
                 refused.headers["Connection"] = "close"
             await refused(scope, body.receive, answer.send)

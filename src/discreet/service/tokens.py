@@ -157,9 +157,9 @@ class Tokens:
         """The same of the login of a browser."""
         return self._find(hash_of(login), self.doors.by_login)
 
-    def revoke(self, number: int) -> bool:
+    def revoke(self, number: int, by: str) -> bool:
         """Make a token of no use; false if there is none of this number."""
-        found = self.doors.revoke(number)
+        found = self.doors.revoke(number, by)
         with self._lock:
             self._known.clear()
         return found

@@ -5,11 +5,38 @@ they stay as they were first written. Where a status is shown, they may be said 
 """
 
 from discreet.strategies.parts import BLOCKS, COINS, ORDER, SHUFFLED
-from discreet.trials.conduct import ADD, DROP, LOWER, MEANS, SET_CLOCK
+from discreet.trials.conduct import (
+    ADD,
+    DROP,
+    LOWER,
+    MEANS,
+    RAISE,
+    RESTORED,
+    SET_CLOCK,
+    UNBLIND,
+)
 from discreet.trials.dealing import DEALING, GUARANTEE
 from discreet.trials.protocol import ANONYMOUS, CONTINUOUS, ENROLMENT, PEOPLE, STICKY
 from discreet.trials.protocol import REFUSED as REFUSE
 
+NAMED = {
+    "pause": "Pause",
+    "resume": "Resume",
+    "stop": "Stop for good",
+    RAISE: "Raise the maximum",
+    LOWER: "Lower the maximum",
+    "close-site": "Close a site",
+    "open-site": "Open a site",
+    DROP: "Drop an arm",
+    ADD: "Add an arm",
+    SET_CLOCK: "Set the clock back",
+    UNBLIND: "Reveal the arm of a person",
+    "maximum": "Change the maximum",
+    RESTORED: "Restore the record from a backup",
+}
+"""What operators do, as pages say it, in the order in which it is offered; commands,
+records and programs have words of their own for it.
+"""
 ACTIONS = {
     LOWER: "the error rate holds at every size at once: a maximum only says when the last look is",
     "pause": (
@@ -86,6 +113,17 @@ SAID = {MEANS[action]: words for action, words in ACTIONS.items()} | {
     PEOPLE[REFUSE]: "a person who comes again is refused",
 }
 """A sentence of a status, and how it is shown."""
+
+
+def act_name(action: str) -> str:
+    """An operator's action, as a page calls it."""
+    return NAMED.get(action, action)
+
+
+def act_phrase(action: str) -> str:
+    """The same within a sentence."""
+    name = act_name(action)
+    return f"{name[:1].lower()}{name[1:]}"
 
 
 def plainly(words: str) -> str:

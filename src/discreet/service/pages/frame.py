@@ -24,7 +24,7 @@ from discreet.service.api import check
 from discreet.service.home import Home
 from discreet.service.limits import TooManyError, passage_of
 from discreet.service.once import Once
-from discreet.service.problems import note_error, words_of
+from discreet.service.problems import note_error, problem_of, words_of
 from discreet.service.routes import Route
 from discreet.service.tokens import form_key
 from discreet.trials.names import LONGEST_NAME, in_path
@@ -169,14 +169,23 @@ def _served(
     return serve
 
 
-def missing_page(home: Home, scope: Scope, error: Exception) -> Response | None:
-    """What a browser shows where nothing is; programs get a problem document."""
+async def missing_page(home: Home, scope: Scope, error: Exception) -> Response | None:
+    """What a browser shows where nothing is; programs get a problem document. If nobody
+    can say now who looks, the page is that of a stranger.
+    """
     missing = isinstance(error, HTTPException) and error.status_code == 404
     request = Request(scope)
     if not missing or "text/html" not in request.headers.get("accept", ""):
         return None
     scope.setdefault("path_params", {})
-    return Look(home, request, Visitor()).page("error.html", 404, words=NOTHING)
+    looking = Look(home, request, Visitor())
+    try:
+        looking.visitor = await visitor_of(home, request)
+    except TooManyError as refused:
+        return problem_of(refused)
+    except Exception as trouble:
+        note_error(trouble, passage_of(scope).request)
+    return looking.page("error.html", 404, words=NOTHING)
 
 
 async def visitor_of(home: Home, request: Request) -> Visitor:

@@ -12,6 +12,7 @@ from discreet.service.home import Home
 from discreet.service.pages.frame import Look, look
 from discreet.service.pages.words import when
 from discreet.service.routes import Route
+from discreet.trials.aloud import act_phrase
 from discreet.trials.status import Entry
 
 MOST_CALLS = 10_000
@@ -19,6 +20,8 @@ MOST_CALLS = 10_000
 MOST_ROWS = 500
 ADDED = ("ask", "tell")
 """Calls whose people are others each time, and add up."""
+OPERATE = "operate "
+"""What the call of an operator begins with, before its action."""
 DAY = len("2027-03-01")
 MINUTE = len("2027-03-01 08:00")
 
@@ -43,7 +46,13 @@ def _row(calls: list[Entry]) -> Row:
     last, first = calls[0], calls[-1]
     often = f", {len(calls):,} times" if len(calls) > 1 else ""
     at = _span(when(first.at), when(last.at))
-    return Row(at, last.who, last.site or "–", f"{last.call}{often}", _people(calls))
+    return Row(at, last.who, last.site or "–", f"{_called(last.call)}{often}", _people(calls))
+
+
+def _called(call: str) -> str:
+    """A call, an operator's action in plain words."""
+    of_operator = call.startswith(OPERATE)
+    return f"operate: {act_phrase(call.removeprefix(OPERATE))}" if of_operator else call
 
 
 def _span(first: str, last: str) -> str:

@@ -13,7 +13,7 @@ from discreet.planning.plan import Plan
 from discreet.planning.reach import out_of_reach
 from discreet.planning.rows import PlanRow
 from discreet.planning.ways import Way
-from discreet.reports.chances import best_words, few_right_words, price_words
+from discreet.reports.chances import best_words, cheap_words, few_right_words, price_words
 from discreet.reports.conduct import LOOKS, privacy_sentence
 from discreet.reports.days import end_cells
 from discreet.reports.page import fragment
@@ -174,6 +174,7 @@ def plan_words(found: Plan) -> list[str]:
             f"With privacy a trial takes {row.privacy_cost:.3g} times as many people as without "
             f"it{price_words(found)}."
         )
+        lines.append(cheap_words(found.per_epsilon))
     if warning := few_right_words(found, row):
         lines.insert(0, f"Warning: {warning}")
     lines.append(_chance_words(found, row))

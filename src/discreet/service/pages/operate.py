@@ -10,12 +10,13 @@ from discreet.errors import InvalidInputError
 from discreet.service.access import NotHereError
 from discreet.service.home import Home
 from discreet.service.pages.frame import Look, address, look, once_of, send
-from discreet.service.pages.words import SHOWN
 from discreet.service.routes import Route
-from discreet.trials.aloud import plainly
+from discreet.trials.aloud import NAMED, plainly
 from discreet.trials.conduct import FOR_GOOD, LONGEST_REASON, MEANS
 from discreet.trials.trial import Trial
 
+SHOWN = {action: name for action, name in NAMED.items() if action in MEANS}
+"""What an operator may do, as buttons say it."""
 ABOUT = {
     "raise-maximum": ("The new maximum of people", "number"),
     "lower-maximum": ("The new maximum of people", "number"),
@@ -60,7 +61,7 @@ async def _operate(looking: Look) -> Response:
 
 async def _confirm(looking: Look) -> Response:
     action = str(looking.request.path_params.get("action", ""))
-    if action not in MEANS or action not in SHOWN:
+    if action not in SHOWN:
         raise NotHereError("there is no such action")
     return await _asked(looking, action)
 
@@ -93,7 +94,7 @@ async def _asked(looking: Look, action: str, wrong: str = "") -> Response:
 
 async def _act(looking: Look) -> Response:
     action = str(looking.request.path_params.get("action", ""))
-    if action not in MEANS or action not in SHOWN:
+    if action not in SHOWN:
         raise NotHereError("there is no such action")
     try:
         await looking.run(_done, looking, action)
@@ -150,7 +151,7 @@ async def _publish(looking: Look) -> Response:
     if looking.form.get("published") == "yes":
         await looking.run(home.doors.publish, name, looking.visitor.who)
     else:
-        await looking.run(home.doors.unpublish, name)
+        await looking.run(home.doors.unpublish, name, looking.visitor.who)
     return looking.go(address("t", name))
 
 

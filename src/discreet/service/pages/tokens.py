@@ -7,9 +7,17 @@ from urllib.parse import quote
 from starlette.responses import Response
 
 from discreet.errors import InvalidInputError
-from discreet.service.access import OPERATOR, SITE, VIEWER, NotHereError, Visitor
+from discreet.service.access import OPERATOR, PARTICIPANT, SITE, VIEWER, NotHereError, Visitor
 from discreet.service.home import Home
 from discreet.service.pages.frame import Look, address, look, making_once, send
+from discreet.service.pages.held import (
+    by_hand,
+    folded,
+    links_of,
+    links_path,
+    part_of,
+    start_of,
+)
 from discreet.service.pages.qr import qr_picture
 from discreet.service.pages.words import when
 from discreet.service.routes import Route
@@ -39,24 +47,26 @@ def reachable(home: Home, visitor: Visitor) -> list[Token]:
     return [one for one in home.doors.all() if mine.trial in (None, one.trial)]
 
 
-def _state(token: Token, now: float) -> str:
-    if token.revoked is not None:
-        return f"revoked {when(token.revoked)}"
-    if token.expires is None:
-        return "valid, never expires"
-    return f"{'valid until' if token.valid(now) else 'expired'} {when(token.expires)}"
-
-
 async def _shown(looking: Look, status: int = 200, **more: Any) -> Response:
-    home = looking.home
+    home, start = looking.home, start_of(looking.request.query_params.get("from", ""))
     tokens = await looking.run(reachable, home, looking.visitor)
     trials = [one.name for one in await looking.run(home.listed, looking.visitor)]
     now = await looking.run(home.doors.now)
-    rows = [(one, _state(one, now), when(one.used), one.valid(now)) for one in tokens]
     empty = dict.fromkeys(("wrong", "already", "link", "secret", "picture"), "")
     known: dict[str, Any] = {**empty, "made": None, **more}
     known["said"] = looking.form or _wanted(looking, trials)
-    return looking.page("tokens.html", status, rows=rows, trials=trials, roles=ROLES, **known)
+    known |= {"part": part_of(by_hand(tokens), now, start), "folded": folded(tokens, now)}
+    return looking.page("tokens.html", status, trials=trials, roles=ROLES, **known)
+
+
+async def _links(looking: Look, trial: str) -> Response:
+    """The links for participants of a trial, so that one of them can be revoked."""
+    found = links_of(await looking.run(reachable, looking.home, looking.visitor), trial)
+    if not found:
+        raise NotHereError("there are no links for participants of such a trial")
+    start = start_of(looking.request.query_params.get("from", ""))
+    part = part_of(found, await looking.run(looking.home.doors.now), start, trial)
+    return looking.page("links.html", trial=trial, part=part)
 
 
 def _wanted(looking: Look, trials: list[str]) -> dict[str, str]:
@@ -79,7 +89,8 @@ def without_token(home: Home, trial: str, sites: Iterable[str]) -> list[str]:
 
 
 async def _tokens(looking: Look) -> Response:
-    return await _shown(looking)
+    trial = looking.request.query_params.get("links")
+    return await (_shown(looking) if trial is None else _links(looking, trial))
 
 
 async def _make(looking: Look) -> Response:
@@ -142,13 +153,18 @@ async def _ask_revoke(looking: Look) -> Response:
     token = await looking.run(_found, looking)
     mine = looking.visitor.token
     own = mine is not None and mine.number == token.number
-    return looking.page("revoke.html", token=token, used=when(token.used), own=own)
+    used, back = when(token.used), _listed_at(token)
+    return looking.page("revoke.html", token=token, used=used, own=own, back=back)
 
 
 async def _revoke(looking: Look) -> Response:
     token = await looking.run(_found, looking)
-    await looking.run(looking.home.tokens.revoke, token.number)
-    return looking.go("/tokens")
+    await looking.run(looking.home.tokens.revoke, token.number, looking.visitor.who)
+    return looking.go(_listed_at(token))
+
+
+def _listed_at(token: Token) -> str:
+    return links_path(token.trial) if token.role == PARTICIPANT else "/tokens"
 
 
 def _found(looking: Look) -> Token:

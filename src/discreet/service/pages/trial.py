@@ -39,7 +39,7 @@ from discreet.trials.chain import Event
 from discreet.trials.protocol import BLINDING
 from discreet.trials.status import Status
 from discreet.trials.trial import Trial
-from discreet.words import as_sure, correctness_words, interval_ends, lead_words
+from discreet.words import as_sure, correctness_words, interval_ends, lead_words, percent
 
 EVENTS = 20
 """Lines of the record on a page."""
@@ -124,7 +124,7 @@ def _arms(home: Home, said: Mapping[str, Any], trial: Trial) -> dict[str, Any]:
     protocol, notes = trial.protocol, arm_notes(said)
     key = downloads.picture_key(said)
     known = EVIDENCE.get((home.url, said["name"], key), lambda: trial.played_on().evidence())
-    level = f"{1 - said['delta']:.4g}"
+    level = percent(1 - said["delta"])
     span = (protocol.low, protocol.high)
     rows = [
         (arm, _bar(arm, *span), notes.get(arm["name"], ""), evidence_words(share))

@@ -6,26 +6,21 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from discreet.reports.conduct import by_hand, flow_words, level_words, past_words
+from discreet.reports.conduct import (
+    ahead_words,
+    answer_words,
+    by_hand,
+    flow_words,
+    level_words,
+    past_words,
+)
+from discreet.trials.aloud import act_phrase
 from discreet.trials.chain import Event
 from discreet.words import closed, counted
 
 Said = Mapping[str, Any]
 FEW_ARMS = 12
 """Arms that are named one by one in a line of the record."""
-SHOWN = {
-    "pause": "Pause",
-    "resume": "Resume",
-    "stop": "Stop for good",
-    "raise-maximum": "Raise the maximum",
-    "lower-maximum": "Lower the maximum",
-    "close-site": "Close a site",
-    "open-site": "Open a site",
-    "drop-arm": "Drop an arm",
-    "add-arm": "Add an arm",
-    "set-clock": "Set the clock back",
-}
-"""An operator's actions, as their buttons say them."""
 
 
 def when(seconds: float | None) -> str:
@@ -67,20 +62,14 @@ def known_words(status: Said, blind: bool) -> list[str]:
     """What is known so far, in sentences."""
     if blind:
         return [flow_words(status), BLIND]
-    best, level = status["recommendation"], level_words(status)
     if not status["stopped"]:
-        return [_lead_words(best, level), flow_words(status)]
+        return [_lead_words(status), flow_words(status)]
     if status["conclusive"]:
-        wrong = f"{status['error_rate'] or status['delta']:.3g}"
-        return [
-            f"The best arm is {best}. This is wrong with probability at most {wrong}.",
-            f"{_of_people(status['people'])} took part.{past_words(status)}",
-        ]
+        took_part = f"{_of_people(status['people'])} took part.{past_words(status)}"
+        return [answer_words(status), took_part]
     ended = "An operator ended the trial" if by_hand(status) else "The trial ended"
-    found = [f"{ended} without a conclusion, after {_of_people(status['people'])}."]
-    if best is not None:
-        lead = f"In the end {level} were level" if level else f"The best arm so far was {best}"
-        found.append(f"{lead}; this is not a conclusion.")
+    after = f"{ended} without a conclusion, after {_of_people(status['people'])}."
+    found = [after, ahead_words(status)]
     if status["smallest_delta"] is not None:
         found.append(
             "The releases would have been enough at an error rate of "
@@ -89,8 +78,9 @@ def known_words(status: Said, blind: bool) -> list[str]:
     return found
 
 
-def _lead_words(best: str | None, level: str) -> str:
+def _lead_words(status: Said) -> str:
     """Who is ahead while a trial runs."""
+    best, level = status["recommendation"], level_words(status)
     if best is None:
         return "Nothing has been released yet, so nobody knows anything about the arms."
     lead = f"{level} are level" if level else f"{best} is doing best"
@@ -119,7 +109,7 @@ def _opened(says: Said, _: Sequence[str]) -> str:
 
 def _operator(says: Said, _: Sequence[str]) -> str:
     about = f" ({says['about']})" if says.get("about") is not None else ""
-    return f"Operator: {says['action']}{about}. Reason: {says['reason']}"
+    return f"Operator: {act_phrase(says['action'])}{about}. Reason: {says['reason']}"
 
 
 def _stopped(says: Said, _: Sequence[str]) -> str:
@@ -150,7 +140,8 @@ def _released(says: Said, arms: Sequence[str]) -> str:
     ]
     more = len(says["releases"]) - len(batches)
     words = "; ".join(batches) + (f"; and {more} more" if more else "")
-    return f"Released, with noise, as sums of rewards: {words}{_at(says)}."
+    how = "as sums of outcomes on a scale from 0 (worst) to 1 (best)"
+    return f"Released, with noise, {how}: {words}{_at(says)}."
 
 
 def _at(says: Said) -> str:

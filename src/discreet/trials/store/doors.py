@@ -14,6 +14,8 @@ import sqlalchemy as sa
 from sqlalchemy import Column, Float, Integer, LargeBinary, MetaData, String, Table
 
 from discreet.trials.store.database import Store
+from discreet.trials.store.ledger import Ledger
+from discreet.trials.store.session import Session
 
 DAY = 86_400.0
 """Seconds for which a request that made a token is known, and its secret can be drawn
@@ -114,7 +116,10 @@ _begin = sa.text(
 
 
 class Doors:
-    """The tokens, logins and published trials of one database."""
+    """The tokens, logins and published trials of one database. What is done for one
+    trial is noted in its journal, in the same transaction: one is never without the
+    other.
+    """
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -133,7 +138,7 @@ class Doors:
         with self.store.transaction() as connection:
             now = self._now(connection)
             _forget(connection, now)
-            return _add(connection, hash, made, now)
+            return self._added(connection, hash, made, now)
 
     def add_once(
         self, request: bytes, said: bytes, hash_of: Callable[[bytes], bytes], made: Token
@@ -150,7 +155,7 @@ class Doors:
             known = connection.execute(_request, {"hash": request}).one()
             hash = hash_of(known.salt)
             if known.salt == salt:
-                return Kept(salt, said, _add(connection, hash, made, now), True)
+                return Kept(salt, said, self._added(connection, hash, made, now), True)
             found = Token(*connection.execute(_by_hash, {"hash": hash}).one())
             return Kept(known.salt, known.said, found, False)
 
@@ -174,14 +179,16 @@ class Doors:
             found = [Token(*row) for row in connection.execute(wanted)]
         return {token.number for token in found if token.valid(now)}
 
-    def revoke(self, number: int) -> bool:
+    def revoke(self, number: int, by: str) -> bool:
         """Make a token and its logins of no use from now on; false if there is none."""
         here = tokens.c.number == number
         with self.store.transaction() as connection:
             now = self._now(connection)
-            found = connection.execute(sa.select(tokens.c.number).where(here)).one_or_none()
-            fresh = here & tokens.c.revoked.is_(None)
-            connection.execute(tokens.update().where(fresh).values(revoked=now))
+            found = connection.execute(sa.select(*_columns).where(here)).one_or_none()
+            fresh = tokens.update().where(here & tokens.c.revoked.is_(None))
+            if connection.execute(fresh.values(revoked=now)).rowcount and found is not None:
+                token = Token(*found)
+                self._note(connection, token.trial, by, f"token revoke {number}", token.site)
             connection.execute(logins.delete().where(logins.c.token == number))
             return found is not None
 
@@ -222,11 +229,14 @@ class Doors:
             connection.execute(published.delete().where(published.c.trial == trial))
             row = {"trial": trial, "since": self._now(connection), "by": by}
             connection.execute(published.insert(), row)
+            self._note(connection, trial, by, "publish")
 
-    def unpublish(self, trial: str) -> None:
+    def unpublish(self, trial: str, by: str) -> None:
         """Nobody sees it any more but those who may."""
         with self.store.transaction() as connection:
-            connection.execute(published.delete().where(published.c.trial == trial))
+            gone = published.delete().where(published.c.trial == trial)
+            if connection.execute(gone).rowcount:
+                self._note(connection, trial, by, "unpublish")
 
     def published(self) -> dict[str, float]:
         """The trials that anyone may see, and since when."""
@@ -235,6 +245,42 @@ class Doors:
             return {trial: since for trial, since in connection.execute(found)}
 
     # --- how --------------------------------------------------------------------------
+
+    def _added(self, connection: sa.Connection, hash: bytes, made: Token, now: float) -> Token:
+        row = {field.name: getattr(made, field.name) for field in fields(Token)}
+        row |= {"hash": hash, "made": now}
+        del row["number"]
+        connection.execute(tokens.insert(), row)
+        token = Token(*connection.execute(_by_hash, {"hash": hash}).one())
+        self._note_made(connection, token)
+        return token
+
+    def _note_made(self, connection: sa.Connection, token: Token) -> None:
+        """That a token was made, or a person invited."""
+        about = (connection, token.trial, token.made_by)
+        if token.person is not None:
+            self._note(*about, "invite", token.site, people=1)
+        else:
+            self._note(*about, f"token create {token.number}", token.site)
+
+    def _note(
+        self,
+        connection: sa.Connection,
+        trial: str | None,
+        who: str,
+        call: str,
+        site: str | None = None,
+        people: int = 0,
+    ) -> None:
+        """Into the journal of the trial that it is for; what is for all is in none."""
+        if trial is None:
+            return
+        dialect = self.store.dialect
+        session = Session(connection, trial, dialect.locks_rows, dialect.clock)
+        if session.look() is not None:
+            ledger = Ledger(session)
+            ledger.note(who, call, people, site)
+            ledger.write()
 
     @contextmanager
     def _reading(self) -> Iterator[sa.Connection]:
@@ -249,11 +295,3 @@ class Doors:
 def _forget(connection: sa.Connection, now: float) -> None:
     """Delete the salts of requests that are over: nobody draws those secrets again."""
     connection.execute(once.delete().where(once.c.made <= now - DAY))
-
-
-def _add(connection: sa.Connection, hash: bytes, made: Token, now: float) -> Token:
-    row = {field.name: getattr(made, field.name) for field in fields(Token)}
-    row |= {"hash": hash, "made": now}
-    del row["number"]
-    connection.execute(tokens.insert(), row)
-    return Token(*connection.execute(_by_hash, {"hash": hash}).one())
