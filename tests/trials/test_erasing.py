@@ -127,6 +127,7 @@ def test_what_somebody_may_still_see_is_not_gone(url: str, what: str) -> None:
 def test_nobody_waits_for_a_lock(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the settings say about warnings, and however long writers wait."""
     monkeypatch.setattr(dialects, "BUSY_SECONDS", 600.0)
+    monkeypatch.setitem(vacuum.FOR_NOW, "statement_timeout", "600s")
     trial = create(f"{url}%20-cclient_min_messages%3Derror")
     last, rows = nearly_released(trial)
     lock = f"LOCK TABLE {schema.sealed.name} IN SHARE UPDATE EXCLUSIVE MODE"
