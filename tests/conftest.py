@@ -13,6 +13,7 @@ from hypothesis import settings
 
 from discreet.trials.store import vacuum
 from tests.support import browser as browsers
+from tests.support import chance as same_chance
 from tests.support import postgres as postgres_server
 from tests.support.clock import Clock
 
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 # The same examples in every run: a failure is never a matter of luck.
 settings.register_profile("fixed", derandomize=True, deadline=None, max_examples=60, database=None)
 settings.load_profile("fixed")
+
+# The same keys and noise too.
+same_chance.install()
 
 # A call waits for its answer however busy the machine is; the default is 5 seconds.
 for wait in ("connect", "read", "write", "pool"):
@@ -45,6 +49,25 @@ if (
 ):
     os.environ["TMPDIR"] = str(MEMORY)
     tempfile.tempdir = None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """A test's chance comes from its name, before any of its fixtures."""
+    real = item.get_closest_marker("real_chance") is not None
+    same_chance.chance.begin(None if real else item.nodeid)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(
+    fixturedef: pytest.FixtureDef[object], request: pytest.FixtureRequest
+) -> Iterator[None]:
+    """What tests share is made in the same way whichever of them comes first."""
+    if fixturedef.scope == "function":
+        return (yield)
+    param = getattr(request, "param_index", 0)
+    with same_chance.chance.within(f"{fixturedef.baseid} {fixturedef.argname} {param}"):
+        return (yield)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -160,7 +160,7 @@ def test_a_token_that_is_of_no_use_any_more_is_not_given_again(
 ) -> None:
     mine, other = Once.of("discreet_mine", KEY), Once.of("discreet_mine", "leeds-2")
     made = home.tokens.make_once(WISH, mine)
-    home.tokens.revoke(made.token.number)
+    home.tokens.revoke(made.token.number, "a test")
     home.tokens.make_once(WISH._replace(days=0.5), other)
     turned(DAY / 2)
     for wish, request in ((WISH, mine), (WISH._replace(days=0.5), other)):

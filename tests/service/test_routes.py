@@ -78,7 +78,7 @@ def test_an_alarm_wakes_everybody_and_calls_the_loop_seldom() -> None:
         thread.join()
         late = loop.create_future()
         loop.call_later(0.01, alarm.wake, late)
-        await asyncio.wait_for(asyncio.gather(*waiting, late, return_exceptions=True), 20)
+        await asyncio.wait_for(asyncio.gather(*waiting, late, return_exceptions=True), 60)
 
     asyncio.run(wait())
     assert len(calls) == 2

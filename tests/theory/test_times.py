@@ -180,10 +180,10 @@ class TestProperties:
 
     @given(instances(), epsilons, st.randoms(use_true_random=False))
     def test_order_of_arms_does_not_matter(
-        self, instance: Bernoulli, epsilon: float, random: Any
+        self, instance: Bernoulli, epsilon: float, rng: Any
     ) -> None:
         order = list(range(instance.arms))
-        random.shuffle(order)
+        rng.shuffle(order)
         shuffled = Bernoulli([instance.means[a] for a in order])
         for name, compute in TIMES.items():
             here, there = compute(instance, epsilon), compute(shuffled, epsilon)

@@ -184,7 +184,7 @@ def test_forking_while_two_databases_are_at_work(tmp_path: Path) -> None:
     if child == 0:
         os._exit(0)
     os.waitpid(child, 0)
-    thread.join(20)
+    thread.join(60)
     assert not thread.is_alive()
 
 

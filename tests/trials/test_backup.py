@@ -33,6 +33,7 @@ from discreet.trials.backup import LEFT, NEW, REPLACED
 from discreet.trials.conduct import RECORDED, RESTORED
 from discreet.trials.store import schema
 from discreet.trials.store.whole import Whole
+from tests.support.service import wait_for
 from tests.support.stores import OUTCOME, UNITS, create, damage, database, run
 
 BATCHES = ttucb_batched(delta=1e-9)
@@ -160,8 +161,9 @@ def test_only_its_owner_can_read_it_and_nothing_is_left_beside(url: str, tmp_pat
 
 def test_a_backup_of_one_moment_while_others_write(url: str, tmp_path: Path) -> None:
     """Each process works on two trials; between two looks there is something new."""
-    for name in ("colours", "shapes"):
-        create(url, name, strategy=BATCHES, max_people=5000).close()
+    names = ("colours", "shapes")
+    for name in names:
+        create(url, name, strategy=BATCHES, max_people=10**6).close()
     stop = tmp_path / "stop"
     children = [_write_on(url, stop) for _ in range(3)]
     heads: list[set[str]] = []
@@ -172,11 +174,12 @@ def test_a_backup_of_one_moment_while_others_write(url: str, tmp_path: Path) -> 
             for one in found:
                 with opened(here(tmp_path, f"backup {turn}.db"), one.name) as trial:
                     assert trial.verify(one.head).problems == ()
+            wait_for(lambda: not heads[-1] & {head_of(url, name) for name in names})
     finally:
         stop.touch()
         assert [os.waitpid(child, 0)[1] for child in children] == [0] * 3
-    assert len(set.union(*heads)) > 4, "the others were writing meanwhile"
-    for name in ("colours", "shapes"):
+    assert len(set.union(*heads)) == 8, "the others were writing meanwhile"
+    for name in names:
         with opened(url, name) as trial:
             assert trial.verify().intact
 

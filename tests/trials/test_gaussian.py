@@ -62,7 +62,9 @@ def test_noise_that_does_not_keep_the_promise_is_refused_before_anyone_comes(
             Trial.create(f"sqlite:///{tmp_path}/t.db", "x", ["a", "b"], strategy, 100)
 
 
+@pytest.mark.real_chance
 def test_the_law_of_live_noise() -> None:
+    """False alarm 1e-9."""
     sigma, draws = 1.3, 3000
     found = [mechanisms.gaussian_totals(Totals(7), sigma, 1).sum - 7 for _ in range(draws)]
     values = np.arange(-40, 41)

@@ -1,8 +1,8 @@
 """Live noise: its law, its ε by its own map, and that nothing of the outcome is said
 aloud.
 
-Live noise cannot be seeded, so every statistical test here has a false-alarm rate of
-its own: 1e-9, stated at each.
+Here OpenDP draws it, which takes no seed, so every statistical test has a false-alarm
+rate of its own: 1e-9, stated at each.
 """
 
 import math
@@ -34,6 +34,7 @@ from discreet.trials import outcomes
 from discreet.trials.mechanisms import respond
 from discreet.trials.outcomes import Response
 
+pytestmark = pytest.mark.real_chance
 ALARM = 1e-9
 EPSILONS = (1e-6, 0.003, 0.1, 0.3, 0.7, 1.0, math.log(3), 3.0, 7.7, 30.0, 1000.0)
 

@@ -373,6 +373,8 @@ def test_a_restored_backup_is_refused(tmp_path: Path) -> None:
 # --- behind the wall ------------------------------------------------------------------
 
 
+PATTERN = (UNITS + schema.OFFSET).to_bytes(8, "big")
+"""How an outcome stands in a file: eight bytes; three are there by chance at times."""
 LEFT = sa.select(schema.sealed.c.number).where(schema.sealed.c.units != schema.ERASED)
 
 
@@ -426,13 +428,12 @@ def test_erasure_waits_for_readers(tmp_path: Path) -> None:
     ids = [a.id for a in trial.ask(3).assignments]
     trial.tell_many(dict.fromkeys(ids[:2], OUTCOME))
     reader = Trial.open(f"sqlite:///{tmp_path}/trials.db", "colours")
-    pattern = UNITS.to_bytes(3, "big")
     with reader._reading():
         trial.tell(ids[2], OUTCOME)
         assert trial.status().releases == 3
-        assert pattern in raw_bytes(tmp_path)
+        assert PATTERN in raw_bytes(tmp_path)
     trial.ask()
-    assert pattern not in raw_bytes(tmp_path)
+    assert PATTERN not in raw_bytes(tmp_path)
 
 
 def test_erasure_after_a_death(tmp_path: Path) -> None:
@@ -450,9 +451,9 @@ def test_erasure_after_a_death(tmp_path: Path) -> None:
         trial.tell(ids[2], OUTCOME)
         os._exit(1)
     assert os.waitpid(child, 0)[1] == 0
-    assert UNITS.to_bytes(3, "big") in raw_bytes(tmp_path)
+    assert PATTERN in raw_bytes(tmp_path)
     assert Trial.open(f"sqlite:///{tmp_path}/trials.db", "colours").status().releases == 3
-    assert UNITS.to_bytes(3, "big") not in raw_bytes(tmp_path)
+    assert PATTERN not in raw_bytes(tmp_path)
 
 
 def test_retention(url: str) -> None:
