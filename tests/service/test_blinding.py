@@ -11,6 +11,7 @@ from discreet.service.access import OPERATOR, SITE, VIEWER, Visitor
 from discreet.service.blinding import blinded, shown
 from discreet.trials.store.doors import Token
 from tests.support.remote import far_away
+from tests.support.served import Visit, hidden
 from tests.support.stores import ARMS, create
 
 
@@ -44,5 +45,14 @@ def test_a_blinded_trial_is_published_after_its_end(tmp_path: Path) -> None:
         headers = {"Authorization": f"Bearer {far.secret}"}
         early = httpx.post(path, headers=headers)
         assert (early.status_code, "after its end" in early.json()["detail"]) == (422, True)
+        visit, publish = Visit(far.base, far.secret), "/t/colours/publish"
+        page = visit.get(publish).text
+        assert "can be published after its end" in page
+        assert "Publish it" not in page
+        key = hidden(visit.get("/tokens").text, "/tokens")["key"]
+        refused = visit.post(publish, {"key": key, "published": "yes"})
+        assert (refused.status_code, "after its end" in refused.text) == (422, True)
+        assert httpx.get(f"{far.base}/p/colours").status_code != 200
         trial.operate("stop", "enough")
         assert httpx.post(path, headers=headers).json() == {"published": True}
+        assert httpx.get(f"{far.base}/p/colours").status_code == 200

@@ -245,7 +245,7 @@ def test_the_api_gives_the_same_answer_again_also_after_a_restart(url: str) -> N
         operator = service.secret
     with serving(url) as service:
         assert post(service, "/tokens", body, KEY, operator).json() == first.json()
-        assert service.home.tokens.revoke(first.json()["token"]["number"])
+        assert service.home.tokens.revoke(first.json()["token"]["number"], "a test")
         gone = post(service, "/tokens", body, KEY, operator)
         assert (gone.status_code, gone.json()["detail"]) == (422, GONE)
         assert [one.name for one in service.home.doors.all()].count("Leeds") == 2

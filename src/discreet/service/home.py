@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from discreet.errors import InvalidInputError
 from discreet.service.access import NotHereError, Visitor
 from discreet.service.clerk import Clerk
 from discreet.service.clerking import MOST_OPEN
@@ -249,6 +250,16 @@ class Home:
         """Refuse a site that a trial with named sites does not have."""
         if name is not None and site is not None:
             check_site(self.trial(name).protocol, self.seen(name).status, site)
+
+    def publish(self, name: str, who: str) -> None:
+        """Let anyone see a trial; not while its staff are blinded."""
+        trial = self.trial(name)
+        if trial.protocol.blind and not trial.status().stopped:
+            raise InvalidInputError(
+                "staff of this trial are blinded, and would see on the public page how the arms "
+                "are doing: publish it after its end"
+            )
+        self.doors.publish(name, who)
 
     def published(self, name: str) -> bool:
         """Whether anyone may see what may be published of a trial."""

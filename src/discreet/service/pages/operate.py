@@ -137,21 +137,25 @@ def _whole(text: str) -> int | None:
 # --- publishing and the codes ---------------------------------------------------------
 
 
-async def _ask_publish(looking: Look) -> Response:
+async def _ask_publish(looking: Look, status: int = 200) -> Response:
     trial = await looking.run(looking.home.trial, looking.name)
-    status = await looking.run(trial.status)
+    now = await looking.run(trial.status)
     published = await looking.run(looking.home.published, looking.name)
-    blind = trial.protocol.blind and not status.stopped
-    return looking.page("publish.html", name=looking.name, published=published, blind=blind)
+    blind = trial.protocol.blind and not now.stopped
+    about = {"name": looking.name, "published": published, "blind": blind}
+    return looking.page("publish.html", status, **about)
 
 
 async def _publish(looking: Look) -> Response:
     home, name = looking.home, looking.name
     await looking.run(home.trial, name)
-    if looking.form.get("published") == "yes":
-        await looking.run(home.doors.publish, name, looking.visitor.who)
-    else:
+    if looking.form.get("published") != "yes":
         await looking.run(home.doors.unpublish, name, looking.visitor.who)
+        return looking.go(address("t", name))
+    try:
+        await looking.run(home.publish, name, looking.visitor.who)
+    except InvalidInputError:  # which the page says, and why
+        return await _ask_publish(looking, 422)
     return looking.go(address("t", name))
 
 
