@@ -33,7 +33,7 @@ def long_trial(url: str, strategy: Strategy) -> Trial:
     """A trial of arms that are alike."""
     trial, rng = Trial.create(url, strategy.name, ARMS, strategy, 2**30), random.Random(0)
     now, written = fresh(trial.protocol), [first_event(trial.protocol_hash)]
-    seats = list[dict[str, object]]()
+    seats = list[schema.Assigned]()
 
     def append(kind: str, **says: object) -> None:
         last, body = written[-1], canonical(says)
@@ -47,13 +47,12 @@ def long_trial(url: str, strategy: Strategy) -> Trial:
         append("assigned", first=number, arms=[place.arm], replacing=0)
         append("answered", answers=[[number, units]], unit=unit)
         now.run.answer(place.arm, units * unit)
-        seat = {"number": number, "arm": place.arm, "phase": number, "state": schema.TOLD}
-        seats.append({**seat, "token": "", "deadline": None, "site": None, "at": None})
+        seats.append(schema.Assigned(number, "", place.arm, number, schema.TOLD))
     now.releases, now.cursor = PEOPLE, [PEOPLE]
     with trial._store.session(strategy.name) as session:
         session.look()
         row = session.look_again()
-        session.insert(schema.events, [event._asdict() for event in written[row.seq :]])
+        session.insert(schema.events, written[row.seq :])
         session.insert(schema.assignments, seats)
         session.row = row._replace(seq=written[-1].seq, head=written[-1].hash, people=PEOPLE)
         session.save(now.dump())

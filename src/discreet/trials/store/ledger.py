@@ -6,7 +6,7 @@ import hmac
 import shlex
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import sqlalchemy as sa
 
@@ -53,7 +53,7 @@ class Ledger:
         self._noted: list[Entry] = []
         self._answers: dict[bytes, str | None] = {}
         """Of requests that were looked up, the answers they have had."""
-        self._kept: list[dict[str, Any]] = []
+        self._kept: list[tuple[bytes, str]] = []
         self._hashes: dict[bytes, bytes] = {}
         """A request is hashed when it is looked up and when its answer is kept."""
 
@@ -88,7 +88,7 @@ class Ledger:
 
     def enter_people(self, numbers: Sequence[tuple[bytes, int]]) -> None:
         """Note who takes part, under which number."""
-        self.session.insert(people, [{"hash": hash, "number": number} for hash, number in numbers])
+        self.session.insert(people, numbers)
 
     def look_up(self, hashes: Sequence[bytes]) -> None:
         """Look many requests up at once, for `answered`."""
@@ -106,7 +106,7 @@ class Ledger:
     def keep_answer(self, hash: bytes, answer: str) -> None:
         """The answer of a request, to be given again; `write` keeps it."""
         self._answers[hash] = answer
-        self._kept.append({"hash": hash, "answer": answer})
+        self._kept.append((hash, answer))
 
     # --- the journal ------------------------------------------------------------------
 
@@ -128,7 +128,7 @@ class Ledger:
 
     def write(self) -> None:
         """Put what was noted into the journal, and keep the answers."""
-        self.session.insert(journal, [entry._asdict() for entry in self._noted])
+        self.session.insert(journal, self._noted)
         self.session.insert(requests, self._kept)
         self._noted, self._kept = [], []
 
@@ -159,7 +159,7 @@ class Ledger:
         unreadable.
         """
         seq = self.session.look_again().seq
-        self.session.insert(erasing, [{"seq": seq, "since": self.now}])
+        self.session.insert(erasing, [(seq, self.now)])
         self.session.row = self.session.look_again()._replace(erasing=seq)
 
     def erased(self, through: int) -> None:

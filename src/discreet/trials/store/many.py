@@ -77,33 +77,40 @@ def evened(values: Sequence[Any]) -> list[Any]:
     return [*values, *[values[-1]] * (even - len(values))]
 
 
-def insert_columns(table: sa.Table) -> sa.Executable:
-    """For PostgreSQL: rows of one trial, a list for each column but that."""
-    own = [column for column in table.c if column.name != "trial"]
-    lists = [sa.func.unnest(_array(column, f"all_{column.name}")) for column in own]
-    rows = sa.select(sa.bindparam("at_trial", type_=table.c.trial.type), *lists)
-    return table.insert().from_select([table.c.trial, *own], rows)
-
-
-class DriverRows:
-    """For SQLite: rows of one trial as its driver takes them. SQLAlchemy takes longer
-    to look at each value than SQLite to write it.
+class Inserts:
+    """Rows of one trial that are entered in a table, as tuples in the order of its
+    columns after the trial.
     """
 
     def __init__(self, table: sa.Table) -> None:
         own = [column for column in table.c if column.name != "trial"]
-        names, marks = ", ".join(["trial", *(one.name for one in own)]), ", ?" * len(own)
-        self.statement = f"INSERT INTO {table.name} ({names}) VALUES (?{marks})"
         self._names = [column.name for column in own]
-        kept = [(one.name, one.type) for one in own]
-        self._kinds = [(name, kind) for name, kind in kept if isinstance(kind, sa.TypeDecorator)]
+        lists = [sa.func.unnest(_array(column, f"all_{column.name}")) for column in own]
+        rows = sa.select(sa.bindparam("at_trial", type_=table.c.trial.type), *lists)
+        self.statement = table.insert().from_select([table.c.trial, *own], rows)
+        """For PostgreSQL: it takes a list for each column."""
+        names, marks = ", ".join(["trial", *self._names]), ", ?" * len(own)
+        self.driver = f"INSERT INTO {table.name} ({names}) VALUES (?{marks})"
+        """For SQLite, as its driver takes it: SQLAlchemy takes longer to look at each
+        value than SQLite to write it.
+        """
+        kinds = [(place, column.type) for place, column in enumerate(own, start=1)]
+        self._kinds = [(place, kind) for place, kind in kinds if isinstance(kind, sa.TypeDecorator)]
 
-    def rows(self, trial: int, rows: Sequence[Mapping[str, Any]]) -> list[tuple[Any, ...]]:
-        """The values of each row, as they are stored."""
-        for name, kind in self._kinds:
+    def columns(self, rows: Sequence[tuple[Any, ...]]) -> dict[str, list[Any]]:
+        """The values of each column."""
+        columns = zip(*rows, strict=True)
+        return {f"all_{name}": list(one) for name, one in zip(self._names, columns, strict=True)}
+
+    def driver_rows(self, trial: int, rows: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+        """The values of each row, as SQLite stores them."""
+        found = [(trial, *row) for row in rows]
+        for place, kind in self._kinds:
             stored = kind.process_bind_param
-            rows = [{**row, name: stored(row[name], _SQLITE)} for row in rows]
-        return [(trial, *map(row.__getitem__, self._names)) for row in rows]
+            found = [
+                (*row[:place], stored(row[place], _SQLITE), *row[place + 1 :]) for row in found
+            ]
+        return found
 
 
 def pieces(values: Sequence[Any]) -> Iterator[Sequence[Any]]:

@@ -13,7 +13,7 @@ from discreet.errors import StoreError
 from discreet.trials.chain import Event, link
 from discreet.trials.protocol import canonical
 from discreet.trials.store import schema
-from discreet.trials.store.many import DriverRows, Listed, insert_columns, pieces
+from discreet.trials.store.many import Inserts, Listed, pieces
 from discreet.trials.store.schema import (
     OPEN,
     Assigned,
@@ -46,11 +46,11 @@ _look = sa.select(
     *(trials.c[name] for name in Row._fields if name != "erasing"), _erasing.scalar_subquery()
 ).where(trials.c.name == sa.bindparam("name"))
 _look_locked = _look.with_for_update(of=trials)
-_inserts = {table: table.insert() for table in schema.metadata.sorted_tables}
-_insert_columns = {
-    table: insert_columns(table) for table in _inserts if "trial" in table.c and table is not trials
+_inserts = {
+    table: Inserts(table)
+    for table in schema.metadata.sorted_tables
+    if "trial" in table.c and table is not trials
 }
-_driver_rows = {table: DriverRows(table) for table in _insert_columns}
 _save = trials.update().where(at(trials))
 _events = sa.select(*_columns(events, Event)).where(at(events)).order_by(events.c.seq)
 _hash_at = sa.select(events.c.hash).where(at(events, "seq"))
@@ -157,7 +157,7 @@ class Session:
         except sa.exc.IntegrityError:
             return False
         self.look()
-        self.insert(keys, [{"key": key}])
+        self.insert(keys, [(key,)])
         return True
 
     def append(self, kind: str, body: dict[str, Any]) -> None:
@@ -167,7 +167,7 @@ class Session:
         row = self.look_again()
         text = canonical(body)
         event = Event(row.seq + 1, kind, text, link(row.head, row.seq + 1, kind, text))
-        self.insert(events, [event._asdict()])
+        self.insert(events, [event])
         self.row = row._replace(seq=event.seq, head=event.hash)
 
     def save(self, state: str) -> None:
@@ -197,7 +197,7 @@ class Session:
 
     def assign(self, rows: Sequence[Assigned]) -> None:
         """Enter assignments."""
-        self.insert(assignments, [row._asdict() for row in rows])
+        self.insert(assignments, rows)
         row = self.look_again()
         self.row = row._replace(people=row.people + len(rows))
 
@@ -253,11 +253,11 @@ class Session:
             after = Batched(
                 arm, phase, *(now + plus for now, plus in zip(before[2:], more, strict=True))
             )
-            counts = {"open": after.open, "told": after.told, "vacant": after.vacant}
             if (arm, phase) in known:
+                counts = {"open": after.open, "told": after.told, "vacant": after.vacant}
                 old.append({"at_arm": arm, "at_phase": phase, **counts})
             else:
-                new.append({"arm": arm, "phase": phase, **counts})
+                new.append(after)
             known[arm, phase] = after
         self.run_many(_count_batch, old)
         self.insert(batches, new)
@@ -269,7 +269,7 @@ class Session:
 
     def open_round(self, round: int, key: bytes) -> None:
         """Keep the key of a round that is opened."""
-        self.insert(rounds, [{"round": round, "key": key}])
+        self.insert(rounds, [(round, key)])
 
     def round_keys(self) -> dict[int, bytes]:
         """The keys of the rounds that are not revealed, in the order of opening."""
@@ -290,11 +290,7 @@ class Session:
         """Put outcomes, in units, behind the wall; None is an answer that will not
         come.
         """
-        rows = [
-            {"arm": row.arm, "phase": row.phase, "number": row.number, "units": units}
-            for row, units in outcomes
-        ]
-        self.insert(sealed, rows)
+        self.insert(sealed, [(row.arm, row.phase, row.number, units) for row, units in outcomes])
 
     def reseal(self, row: Assigned, units: int) -> None:
         """Correct an outcome, if there is one."""
@@ -384,14 +380,10 @@ class Session:
         if values:
             self.connection.execute(statement, [{"at_trial": trial, **row} for row in values])
 
-    def insert(self, table: sa.Table, rows: list[dict[str, Any]]) -> None:
-        """Rows of this trial."""
-        trial = self.look_again().trial
-        if self.kind == "postgresql" and len(rows) > 1:
-            lists = {f"all_{name}": [row[name] for row in rows] for name in rows[0]}
-            self.run(_insert_columns[table], **lists)
-        elif self.kind == "sqlite" and rows:
-            driver = _driver_rows[table]
-            self.connection.exec_driver_sql(driver.statement, driver.rows(trial, rows))
+    def insert(self, table: sa.Table, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Rows of this trial, in the order of the table's columns."""
+        many, trial = _inserts[table], self.look_again().trial
+        if self.kind == "sqlite" and rows:
+            self.connection.exec_driver_sql(many.driver, many.driver_rows(trial, rows))
         elif rows:
-            self.connection.execute(_inserts[table], [{"trial": trial, **row} for row in rows])
+            self.run(many.statement, **many.columns(rows))

@@ -57,8 +57,8 @@ class Whole:
         made = Session(self.connection, trial.name, self.locks_rows, self.clock)
         made.look()
         for table in COPIED:
-            for some in trial.run(_rows(table)).mappings().partitions():
-                made.insert(table, [dict(one) for one in some])
+            for some in trial.run(_rows(table)).partitions():
+                made.insert(table, [tuple(one) for one in some])
         if replaced is not None:
             _remove(replaced)
         return made
