@@ -73,31 +73,6 @@ def test_c_gaussian_has_room_for_a_quarter_but_not_for_an_eighth() -> None:
     assert audit_correctness(divided(8), runs=600, instances=NEAR).violated
 
 
-def test_a_quarter_of_c_gaussian_is_found_where_delta_is_small() -> None:
-    """A quarter of the threshold is about that of δ^(1/4), the further from δ the
-    smaller δ is.
-    """
-    two = {name: shape for name, shape in hard_instances().items() if shape.arms == 2}
-    assert not audit_correctness(divided(1, 0.01), runs=2000, instances=two).violated
-    assert audit_correctness(divided(4, 0.01), runs=2000, instances=two).violated
-
-
-@pytest.mark.slow
-def test_a_quarter_of_c_private_is_found_where_the_best_arm_may_freeze() -> None:
-    """One noisy sample can be all the evidence against an arm that is not looked at
-    again.
-    """
-    frozen, delta, epsilon = {"best may freeze": Bernoulli((0.0, 0.5, 0.6))}, 1e-4, 0.01
-    for divisor, violated in ((1, False), (4, True)):
-        part = CustomThreshold(
-            "c", lambda a, b, d=divisor: threshold.c_private(a, b, 3, delta, epsilon) / d
-        )
-        found = audit_correctness(
-            adap_tt(epsilon, delta, threshold=part), runs=100_000, instances=frozen
-        )
-        assert found.violated == violated
-
-
 def test_bounds_are_bonferroni() -> None:
     strategy = bet_se(0.3, 1.0)
     found = audit_correctness(strategy, runs=100, seed=5, level=0.9, instances=NEAR)

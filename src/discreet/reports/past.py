@@ -12,7 +12,7 @@ from discreet.words import closed, counted, listed
 FEW = 5
 """Past outcomes of an arm below which a plan hardly knows it."""
 NOT_PRIVATE = (
-    "these averages and counts are those of the data, without noise: they are not private, and "
+    "These averages and counts are those of the data, without noise: they are not private, and "
     "neither is what is simulated from the data"
 )
 
