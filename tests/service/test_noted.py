@@ -2,19 +2,25 @@
 
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
 import httpx
 import pytest
+import sqlalchemy as sa
 from click.testing import CliRunner
 
-from discreet import Trial, bet_se
+from discreet import StoreError, Trial, bet_se
 from discreet.cli import main
+from discreet.service.home import Home
+from discreet.service.once import Once
+from discreet.service.tokens import Wish, hash_of
 from discreet.trials.store.database import Store
-from discreet.trials.store.doors import Doors
 from discreet.trials.store.ledger import Ledger
-from tests.support.service import serving
+from tests.support.postgres import Server
+from tests.support.service import serving, wait_for
+from tests.support.stores import database
 from tests.support.visitors import Service, service
 
 Noted = list[tuple[str, str, str | None, int]]
@@ -25,6 +31,19 @@ def place(tmp_path: Path) -> Iterator[Service]:
     with service(tmp_path) as made:
         made.trial("dose")
         made.trial("second")
+        yield made
+
+
+def made_home(url: str) -> Home:
+    """A service of two trials."""
+    for name in ("dose", "second"):
+        Trial.create(url, name, ["a", "b"], bet_se(0.1, 1.0), max_people=400).close()
+    return Home(url)
+
+
+@pytest.fixture
+def home(url: str) -> Iterator[Home]:
+    with closing(made_home(url)) as made:
         yield made
 
 
@@ -98,21 +117,76 @@ def test_commands_are_noted(url: str) -> None:
         ]
 
 
-def test_what_cannot_be_noted_is_not_done(place: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    home = place.home
-    one = home.tokens.make("Ada", "viewer", "a test", "dose")[1]
+def test_what_cannot_be_noted_is_not_done(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """But a revocation is."""
+    doors, tokens = home.doors, home.tokens
+    secret, one = tokens.make("Ada", "viewer", "a test", "dose")
+    doors.publish("second", "a test")
 
     def fail(_: Ledger) -> None:
-        raise RuntimeError("the disk is full")
+        raise StoreError("the disk is full")
 
     monkeypatch.setattr(Ledger, "write", fail)
-    doors = Doors(home.store)
     for act in (
         lambda: doors.publish("dose", "a test"),
-        lambda: doors.revoke(one.number, "a test"),
-        lambda: home.tokens.make("Bob", "viewer", "a test", "dose"),
+        lambda: doors.unpublish("second", "a test"),
+        lambda: tokens.make("Bob", "viewer", "a test", "dose"),
+        lambda: tokens.make_once(Wish("Bob", "viewer", "me", "dose"), Once.of("discreet_me", "1")),
     ):
-        with pytest.raises(RuntimeError):
+        with pytest.raises(StoreError):
             act()
-    assert not home.published("dose")
+    assert list(doors.published()) == ["second"]
     assert [token for token in doors.all() if token.trial == "dose"] == [one]
+    assert tokens.find(secret) == one
+    with pytest.raises(StoreError, match="is revoked, and of no use any more"):
+        tokens.revoke(one.number, "a test")
+    assert tokens.find(secret) is None
+
+
+def test_nobody_waits_with_a_note_for_a_trial(postgres: Server) -> None:
+    """While a trial is locked, tokens of others are looked up, and its own revoked."""
+    url = postgres.new_url()
+    with closing(made_home(url)) as home, database(url) as connection:
+        secret = home.tokens.make("Ada", "viewer", "a test", "second")[0]
+        one = home.tokens.make("Bob", "viewer", "a test", "dose")[1]
+        connection.execute(sa.text("SELECT 1 FROM discreet_trials WHERE name='dose' FOR UPDATE"))
+        with ThreadPoolExecutor() as threads:
+            published = threads.submit(home.doors.publish, "dose", "a test")
+            wait_for(lambda: _waiting(connection))
+            assert home.doors.by_hash(hash_of(secret)) is not None
+            home.tokens.log_in(one)
+            revoked = threads.submit(home.tokens.revoke, one.number, "a test")
+            wait_for(lambda: not home.doors.valid([one.number]))
+            assert not (published.done() or revoked.done())
+            connection.rollback()
+            assert revoked.result()
+        calls = [entry.call for entry in home.trial("dose").journal()]
+        assert sorted(calls[:2]) == ["publish", f"token revoke {one.number}"]
+
+
+def _waiting(connection: sa.Connection) -> bool:
+    waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+    return bool(connection.execute(sa.text(waits)).scalar_one())
+
+
+def test_notes_have_their_place_among_calls(url: str) -> None:
+    """Whoever writes into the journal at the same time: nothing fails, and no entry has
+    the number of another.
+    """
+    with closing(made_home(url)) as home:
+        trial = home.trial("dose")
+
+        def ask() -> None:
+            for _ in range(20):
+                trial.ask()
+
+        def make() -> None:
+            for _ in range(10):
+                home.tokens.make("Ada", "viewer", "a test", "dose")
+
+        with ThreadPoolExecutor() as threads:
+            for done in [threads.submit(work) for work in (ask, make, ask, make)]:
+                done.result()
+        found = trial.journal()
+        assert [entry.entry for entry in found] == list(range(len(found), 0, -1))
+        assert sum(entry.call.startswith("token create") for entry in found) == 20

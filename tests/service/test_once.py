@@ -23,6 +23,7 @@ import sqlalchemy as sa
 from discreet import InvalidInputError, ctb_tt
 from discreet.service.home import Home
 from discreet.service.once import Once
+from discreet.service.pages.frame import COOKIE
 from discreet.service.tokens import GONE, Made, Wish, form_key, hash_of, secret_of
 from discreet.trials.again import ANOTHER
 from discreet.trials.store.database import Store
@@ -89,6 +90,21 @@ def test_another_wish_under_its_key_is_refused(home: Home) -> None:
         assert str(refused.value) == ANOTHER
     assert home.tokens.make_once(WISH._replace(days=3), mine).token == made.token
     assert [one.name for one in home.doors.all()] == ["Leeds"]
+
+
+def test_each_part_of_a_wish_counts(home: Home) -> None:
+    """Whoever asks for Lyon is not given the secret of Leeds."""
+    site = Wish("Ada", "site", "a test", "dose", "Leeds", 3.0)
+    link = Wish("Ada", "participant", "a test", "dose", "Leeds", 3.0, "1-5f2c")
+    for wish, parts in (
+        (site, {"name": "Bob", "made_by": "them", "trial": "second", "site": "Lyon", "days": 4.0}),
+        (link, {"person": "2-5f2c"}),
+    ):
+        mine = Once.of("discreet_mine", f"{KEY} {wish.role}")
+        home.tokens.make_once(wish, mine)
+        for part, value in parts.items():
+            with pytest.raises(InvalidInputError, match="made before, for something else"):
+                home.tokens.make_once(wish._replace(**{part: value}), mine)
 
 
 def test_what_is_refused_uses_up_no_key(home: Home, url: str) -> None:
@@ -173,19 +189,26 @@ def test_a_token_that_is_of_no_use_any_more_is_not_given_again(
 # --- the secret -----------------------------------------------------------------------
 
 
+def drawn(own: bytes, key: str, salt: bytes) -> str:
+    """The secret, by the book."""
+    seed = hmac.new(own, b"once\0" + key.encode(), hashlib.sha256).digest()
+    return secret_of(hmac.new(seed, b"secret " + salt, hashlib.sha256).digest())
+
+
+def test_what_is_drawn_from_fits_into_a_block(home: Home) -> None:
+    """Of a longer key, HMAC takes the SHA-256, which the database keeps."""
+    secret, token = home.tokens.make("Ada", "viewer", "a test")
+    assert max(len(secret), len(home.tokens.log_in(token))) <= hashlib.sha256().block_size
+
+
 def test_the_secret_needs_what_the_database_and_the_caller_have(home: Home, url: str) -> None:
     """The slow, obvious version; what the database has of the caller is no help."""
     caller = "discreet_mine"
     made = home.tokens.make_once(WISH, Once.of(caller, KEY))
     (kept,) = rows(url)
-
-    def drawn(own: bytes) -> str:
-        seed = hmac.new(own, b"once\0" + KEY.encode(), hashlib.sha256).digest()
-        return secret_of(hmac.new(seed, b"secret " + kept.salt, hashlib.sha256).digest())
-
-    assert drawn(caller.encode()) == made.secret
+    assert drawn(caller.encode(), KEY, kept.salt) == made.secret
     for known in (hash_of(caller), hash_of(caller).hex().encode(), kept.hash, b""):
-        assert drawn(known) != made.secret
+        assert drawn(known, KEY, kept.salt) != made.secret
     salts = (bytes(32), b"\1" * 32)
     parts = [(c, k, salt) for c in ("a", "b") for k in ("x", "y") for salt in salts]
     assert len({Once.of(c, k).secret(salt) for c, k, salt in parts}) == len(parts)
@@ -215,7 +238,7 @@ def test_no_secret_is_stored_logged_or_shown(
         for value in row
     ]
     assert len(stored) > 10
-    seen = [repr(request), str(refused.value), caplog.text]
+    seen = [repr(request), repr(made), str(refused.value), caplog.text]
     for hidden in (caller, key, made.secret, made.secret.removeprefix("discreet_")):
         assert not any(hidden.encode() in value for value in stored)
         assert not any(hidden in words for words in seen)
@@ -254,6 +277,36 @@ def test_the_api_gives_the_same_answer_again_also_after_a_restart(url: str) -> N
             for _ in range(2)
         ]
         assert plain[0].json()["secret"] != plain[1].json()["secret"]
+
+
+def test_secrets_are_drawn_from_what_callers_send(url: str) -> None:
+    """And not from what the database keeps of it, by the API and by a form."""
+    with serving(url) as service:
+        made = post(service, "/tokens", {"name": "Leeds", "role": "viewer"}, KEY).json()
+        (kept,) = rows(url)
+        assert made["secret"] == drawn(service.secret.encode(), KEY, kept.salt)
+    with closing(visitors.Service(url)) as second:
+        visit = second.visit("operator")
+        form = {**visit.hidden("/tokens"), "name": "Ada", "role": "viewer"}
+        page = visit.send("/tokens", **form).text
+        salt = next(row.salt for row in rows(url) if row != kept)
+        wish = ("Ada", "viewer", "a operator", None, None, None, None)
+        key = repr(("/tokens", form["once"], *wish))
+        login = visit.client.cookies[COOKIE]
+        assert drawn(login.encode(), key, salt) in page
+
+
+def test_a_late_repeat_publishes_nothing_again(url: str) -> None:
+    create(url).close()
+    with serving(url) as service:
+        for what, key in (("publish", "1"), ("unpublish", "2"), ("publish", "1")):
+            assert post(service, f"/trials/colours/{what}", {}, key).status_code == 200
+        assert not service.home.published("colours")
+        again = post(service, "/trials/colours/publish", {}, "3")
+        assert again.json() == {"published": True}
+        assert service.home.published("colours")
+        calls = [one.call for one in service.home.trial("colours").journal()]
+        assert [calls.count(what) for what in ("publish", "unpublish")] == [2, 1]
 
 
 def test_an_invitation_is_made_once(url: str) -> None:

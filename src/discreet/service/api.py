@@ -84,8 +84,8 @@ def request_key(request: Request, visitor: Visitor) -> str | None:
 
 
 def once_of(request: Request) -> Once | None:
-    """The same of a request that makes a token: its key belongs to the one token that
-    it comes with.
+    """The same of a request that is not a trial's own: its key belongs to the one token
+    that it comes with.
     """
     key = key_of(request)
     return None if key is None else Once.of(bearer_of(request), key)
@@ -133,7 +133,7 @@ def served(home: Home, endpoint: Endpoint) -> Callable[[Request], Awaitable[Resp
                 query_of(request, endpoint),
                 request_key(request, visitor),
                 header_of(request, "last-event-id") or "",
-                once_of(request) if endpoint.secret else None,
+                once_of(request) if endpoint.once else None,
             )
             known = header_of(request, HEAD)
             if endpoint.shared:

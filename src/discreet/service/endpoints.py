@@ -47,7 +47,7 @@ class Call(NamedTuple):
     after: str = ""
     """The last event that whoever wants a stream of them has had."""
     once: Once | None = None
-    """The same key, for what makes a token."""
+    """The same key, for what is not a trial's own."""
 
     @property
     def trial(self) -> Trial:
@@ -75,8 +75,10 @@ class Endpoint(NamedTuple):
     """What may be said after the path, and what it means."""
     shared: bool = False
     """Whether its work is jobs that share a commit with those of other callers."""
-    secret: bool = False
-    """Whether it makes a token, whose secret whoever repeats the call gets again."""
+    once: bool = False
+    """Whether its key counts for a day, and belongs to the one token that it comes
+    with: whoever makes a token again gets its secret again.
+    """
 
 
 def done(endpoint: Endpoint, call: Call, known: str | None) -> tuple[Any, str | None]:
@@ -212,12 +214,12 @@ def _journal(call: Call) -> list[wire.Noted]:
 
 
 def _publish(call: Call) -> wire.Published:
-    call.home.publish(call.name, call.visitor.who)
+    call.home.publish(call.name, call.visitor.who, call.once)
     return wire.Published(True)
 
 
 def _unpublish(call: Call) -> wire.Published:
-    call.home.doors.unpublish(call.name, call.visitor.who)
+    call.home.unpublish(call.name, call.visitor.who, call.once)
     return wire.Published(False)
 
 
@@ -310,7 +312,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         *("POST", f"{T}/invite", "invite", _invite, wire.Invited, wire.Invite),
         "A link with which one person answers once, in a trial with local trust.",
-        secret=True,
+        once=True,
     ),
     Endpoint(
         *("GET", f"{T}/open", "open", _open, list[OpenAssignment]),
@@ -360,8 +362,13 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         _publish,
         wire.Published,
         says="Let anyone see the trial.",
+        once=True,
     ),
-    Endpoint("POST", f"{T}/unpublish", "publish", _unpublish, wire.Published, says="No longer."),
+    Endpoint(
+        *("POST", f"{T}/unpublish", "publish", _unpublish, wire.Published),
+        says="No longer.",
+        once=True,
+    ),
     Endpoint(
         *("POST", "/backup", "backup", _backup, bytes),
         says="All trials, in an SQLite file.",
@@ -371,7 +378,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         *("POST", "/tokens", "tokens", _make_token, wire.MadeToken, wire.NewToken),
         "Make a token.",
-        secret=True,
+        once=True,
     ),
     Endpoint(
         "POST", "/tokens/{about}/revoke", "tokens", _revoke, wire.Done, says="Revoke a token."

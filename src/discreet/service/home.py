@@ -21,6 +21,7 @@ from discreet.service.events import Events
 from discreet.service.forecasts import Forecasts
 from discreet.service.limits import Bounds, Limits
 from discreet.service.metrics import Metrics
+from discreet.service.once import Once
 from discreet.service.remember import Remembered
 from discreet.service.tokens import Tokens, check_site
 from discreet.trials.calls import Caller, Steps
@@ -112,7 +113,8 @@ class Home:
         """Whether the service ends: what is under way is answered, and nothing else."""
         Store(url).close()  # who starts the service is told what is wrong, and where
         self.store = Store(self.url)
-        self.doors = Doors(self.store)
+        self._noting = Store(self.url)
+        self.doors = Doors(self.store, self._noting)
         self.tokens = Tokens(self.doors)
         self._threads = ThreadPoolExecutor(THREADS, "trial")
         self._lock = threading.Lock()
@@ -203,6 +205,7 @@ class Home:
         for trial in self._trials.values():
             trial.close()
         self.store.close()
+        self._noting.close()
 
     # --- trials -----------------------------------------------------------------------
 
@@ -251,7 +254,7 @@ class Home:
         if name is not None and site is not None:
             check_site(self.trial(name).protocol, self.seen(name).status, site)
 
-    def publish(self, name: str, who: str) -> None:
+    def publish(self, name: str, who: str, once: Once | None = None) -> None:
         """Let anyone see a trial; not while its staff are blinded."""
         trial = self.trial(name)
         if trial.protocol.blind and not trial.status().stopped:
@@ -259,7 +262,11 @@ class Home:
                 "staff of this trial are blinded, and would see on the public page how the arms "
                 "are doing: publish it after its end"
             )
-        self.doors.publish(name, who)
+        self.doors.publish(name, who, None if once is None else once.about(f"publish {name}"))
+
+    def unpublish(self, name: str, who: str, once: Once | None = None) -> None:
+        """Let nobody see it any more but those who may."""
+        self.doors.unpublish(name, who, None if once is None else once.about(f"unpublish {name}"))
 
     def published(self, name: str) -> bool:
         """Whether anyone may see what may be published of a trial."""

@@ -36,6 +36,10 @@ class Once:
         """By which the database knows it."""
         return self._drawn(b"hash")
 
+    def about(self, what: str) -> bytes:
+        """By which it knows one that makes no token, but does this."""
+        return self._drawn(b"about " + what.encode(errors="replace"))
+
     def said(self, wish: Sequence[str | float | None]) -> bytes:
         """What it asks for, as the database keeps it: only the caller can compare."""
         return self._drawn(b"said " + canonical(list(wish)).encode())

@@ -79,6 +79,10 @@ class Made(NamedTuple):
     new: bool
     """Whether it was made just now, and not when this was asked for before."""
 
+    def __repr__(self) -> str:
+        """Without the secret."""
+        return f"Made({self.token!r}, new={self.new})"
+
 
 class _Found(NamedTuple):
     token: Token | None
@@ -159,10 +163,11 @@ class Tokens:
 
     def revoke(self, number: int, by: str) -> bool:
         """Make a token of no use; false if there is none of this number."""
-        found = self.doors.revoke(number, by)
-        with self._lock:
-            self._known.clear()
-        return found
+        try:
+            return self.doors.revoke(number, by)
+        finally:
+            with self._lock:
+                self._known.clear()
 
     def log_in(self, token: Token) -> str:
         """A login for a browser, of a token."""

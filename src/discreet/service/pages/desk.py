@@ -146,7 +146,7 @@ async def _find(looking: Look) -> Response:
     """Whoever types a number, or an id, short or whole: what stands after its number
     must be right, or a slip would open another person.
     """
-    typed = "-".join(looking.form.get("code", "").lower().split())
+    typed = re.sub(r"[\s-]+", "-", looking.form.get("code", "").strip().lower())
     number = number_of(typed)
     try:
         if number < 1:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import sqlalchemy as sa
 from sqlalchemy import Column, Float, Integer, LargeBinary, MetaData, String, Table
 
+from discreet.errors import StoreError
 from discreet.trials.store.database import Store
 from discreet.trials.store.ledger import Ledger
 from discreet.trials.store.session import Session
@@ -23,6 +24,10 @@ again.
 """
 SALT = 32
 """Bytes."""
+UNNOTED = (
+    "the token is revoked, and of no use any more; but the database was too busy to note that in "
+    "the trial's journal"
+)
 metadata = MetaData()
 tokens = Table(
     "discreet_tokens",
@@ -113,16 +118,24 @@ _begin = sa.text(
     "ON CONFLICT DO NOTHING"
 )
 """Of two at the same time, on whatever servers, the second waits for the first."""
+_publish = sa.text(
+    f'INSERT INTO {published.name} (trial, since, "by") VALUES (:trial, :since, :by) '
+    "ON CONFLICT DO NOTHING"
+)
 
 
 class Doors:
-    """The tokens, logins and published trials of one database. What is done for one
-    trial is noted in its journal, in the same transaction: one is never without the
-    other.
+    """The tokens, logins and published trials of one database.
+
+    What is done for one trial is noted in its journal, in the same transaction: one is
+    never without the other. Such a transaction waits for the trial's; in a service it
+    has a store of its own, `noting`, so that nobody else waits with it. A revocation
+    waits for nothing, and is noted afterwards.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, noting: Store | None = None) -> None:
         self.store = store
+        self._noting = noting or store
         with store.transaction(schema=True) as connection:
             metadata.create_all(connection)
 
@@ -135,7 +148,7 @@ class Doors:
 
     def add(self, hash: bytes, made: Token) -> Token:
         """Keep a token, under a number of its own and the time of the database."""
-        with self.store.transaction() as connection:
+        with self._noting.transaction() as connection:
             now = self._now(connection)
             _forget(connection, now)
             return self._added(connection, hash, made, now)
@@ -146,7 +159,7 @@ class Doors:
         """Keep the token of a request under the hash that follows from a new salt; or,
         if the request is known by its own hash, give what was kept then.
         """
-        with self.store.transaction() as connection:
+        with self._noting.transaction() as connection:
             now = self._now(connection)
             _forget(connection, now)
             salt = secrets.token_bytes(SALT)
@@ -186,11 +199,11 @@ class Doors:
             now = self._now(connection)
             found = connection.execute(sa.select(*_columns).where(here)).one_or_none()
             fresh = tokens.update().where(here & tokens.c.revoked.is_(None))
-            if connection.execute(fresh.values(revoked=now)).rowcount and found is not None:
-                token = Token(*found)
-                self._note(connection, token.trial, by, f"token revoke {number}", token.site)
+            done = connection.execute(fresh.values(revoked=now)).rowcount
             connection.execute(logins.delete().where(logins.c.token == number))
-            return found is not None
+        if done and found is not None:
+            self._note_revoked(Token(*found), by)
+        return found is not None
 
     def touch(self, number: int) -> None:
         """Note that a token was used."""
@@ -223,19 +236,21 @@ class Doors:
 
     # --- what was published -----------------------------------------------------------
 
-    def publish(self, trial: str, by: str) -> None:
-        """From now on anyone may see what may be published of a trial."""
-        with self.store.transaction() as connection:
-            connection.execute(published.delete().where(published.c.trial == trial))
+    def publish(self, trial: str, by: str, request: bytes | None = None) -> None:
+        """From now on anyone may see what may be published of a trial; a request that
+        is known by its hash was done before.
+        """
+        with self._noting.transaction() as connection:
             row = {"trial": trial, "since": self._now(connection), "by": by}
-            connection.execute(published.insert(), row)
-            self._note(connection, trial, by, "publish")
+            new = self._is_new(connection, request)
+            if new and connection.execute(_publish, row).rowcount:
+                self._note(connection, trial, by, "publish")
 
-    def unpublish(self, trial: str, by: str) -> None:
+    def unpublish(self, trial: str, by: str, request: bytes | None = None) -> None:
         """Nobody sees it any more but those who may."""
-        with self.store.transaction() as connection:
+        with self._noting.transaction() as connection:
             gone = published.delete().where(published.c.trial == trial)
-            if connection.execute(gone).rowcount:
+            if self._is_new(connection, request) and connection.execute(gone).rowcount:
                 self._note(connection, trial, by, "unpublish")
 
     def published(self) -> dict[str, float]:
@@ -245,6 +260,15 @@ class Doors:
             return {trial: since for trial, since in connection.execute(found)}
 
     # --- how --------------------------------------------------------------------------
+
+    def _is_new(self, connection: sa.Connection, request: bytes | None) -> bool:
+        """Whether a request was not made before; it is known from now on."""
+        if request is None:
+            return True
+        now, salt = self._now(connection), secrets.token_bytes(SALT)
+        _forget(connection, now)
+        row = {"hash": request, "salt": salt, "said": request, "made": now}
+        return connection.execute(_begin, row).rowcount == 1
 
     def _added(self, connection: sa.Connection, hash: bytes, made: Token, now: float) -> Token:
         row = {field.name: getattr(made, field.name) for field in fields(Token)}
@@ -262,6 +286,14 @@ class Doors:
             self._note(*about, "invite", token.site, people=1)
         else:
             self._note(*about, f"token create {token.number}", token.site)
+
+    def _note_revoked(self, token: Token, by: str) -> None:
+        """That a token was revoked, which it is whatever becomes of this."""
+        try:
+            with self._noting.transaction() as connection:
+                self._note(connection, token.trial, by, f"token revoke {token.number}", token.site)
+        except StoreError:
+            raise StoreError(UNNOTED) from None
 
     def _note(
         self,
@@ -293,5 +325,8 @@ class Doors:
 
 
 def _forget(connection: sa.Connection, now: float) -> None:
-    """Delete the salts of requests that are over: nobody draws those secrets again."""
-    connection.execute(once.delete().where(once.c.made <= now - DAY))
+    """Delete the salts of requests that are over, or that a wrong clock puts into the
+    future: nobody draws those secrets again.
+    """
+    over = (once.c.made <= now - DAY) | (once.c.made > now + DAY)
+    connection.execute(once.delete().where(over))
