@@ -157,7 +157,7 @@ def test_nobody_waits_with_a_note_for_a_trial(postgres: Server) -> None:
             home.tokens.log_in(one)
             revoked = threads.submit(home.tokens.revoke, one.number, "a test")
             wait_for(lambda: not home.doors.valid([one.number]))
-            assert not (published.done() or revoked.done())
+            assert [published.done(), revoked.done()] == [False, False]
             connection.rollback()
             assert revoked.result()
         calls = [entry.call for entry in home.trial("dose").journal()]

@@ -96,10 +96,11 @@ def test_each_part_of_a_wish_counts(home: Home) -> None:
     """Whoever asks for Lyon is not given the secret of Leeds."""
     site = Wish("Ada", "site", "a test", "dose", "Leeds", 3.0)
     link = Wish("Ada", "participant", "a test", "dose", "Leeds", 3.0, "1-5f2c")
-    for wish, parts in (
+    changes: list[tuple[Wish, dict[str, Any]]] = [
         (site, {"name": "Bob", "made_by": "them", "trial": "second", "site": "Lyon", "days": 4.0}),
         (link, {"person": "2-5f2c"}),
-    ):
+    ]
+    for wish, parts in changes:
         mine = Once.of("discreet_mine", f"{KEY} {wish.role}")
         home.tokens.make_once(wish, mine)
         for part, value in parts.items():
