@@ -20,7 +20,7 @@ from discreet.service.pages.journal import grouped
 from discreet.service.pages.words import event_words, known_words
 from discreet.trials.aloud import SAID, plainly
 from discreet.trials.chain import Event
-from discreet.trials.conduct import MEANS, RECORDED
+from discreet.trials.conduct import MEANS, RECORDED, UNBLIND
 from discreet.trials.status import Entry
 
 
@@ -214,7 +214,8 @@ def test_what_operators_do_is_said_in_plain_words_on_pages() -> None:
         plain = row[0]
         assert plain[:1].isupper()
         assert "-" not in plain
-        assert line == f"Operator: {plain[:1].lower()}{plain[1:]} (Lyon). Reason: Nobody comes."
+        who = "Staff" if action == UNBLIND else "Operator"
+        assert line == f"{who}: {plain[:1].lower()}{plain[1:]} (Lyon). Reason: Nobody comes."
         assert call.call == f"operate: {plain[:1].lower()}{plain[1:]}"
     assert (
         act_rows({"acts": [{**act, "action": "of-another-version"}]})[0][0] == "of-another-version"

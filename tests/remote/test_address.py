@@ -146,8 +146,9 @@ def test_an_authority_of_ones_own(
 
         with monkeypatch.context() as patch:
             patch.setattr(Line, "_send", noted)
-            with pytest.raises(StoreError, match="certificate cannot be trusted"):
+            with pytest.raises(StoreError, match="certificate cannot be trusted") as refused:
                 Trial.open(far.base, "dose")
+        assert "later" not in str(refused.value)
         assert len(sent) == 1, "it was not tried again"
         assert far.calls == [], "and no token was sent"
         settings: Any = {"arms": ["a", "b"], "strategy": bet_se(0.1, 1.0), "max_people": 100}

@@ -107,6 +107,8 @@ def test_by_the_clock_it_is_said_when_and_not_who() -> None:
     complete = {**status, "timing": RELEASE[COMPLETE], "next_release": None}
     assert flow_words(complete).endswith("9 outcomes are not in, the next look waits for 6.")
     assert flow_words({**complete, "pending": 0}).endswith("; all outcomes are in.")
+    late = flow_words({**complete, "pending": 0, "past_deadline": 2})
+    assert "; all outcomes are in or too late. The deadline of 2 people has passed" in late
     assert flow_words({**complete, "people": 0}).startswith("Nobody has been enrolled yet")
     assert flow_words({**status, "stopped": True}).endswith("were not looked at, and will not be.")
 

@@ -227,6 +227,7 @@ def test_what_is_waited_for_is_said(home: Home, base: str) -> None:
     asked = trial.ask(200, site="Leeds")
     full = enrol(leeds)
     assert full.status_code == 200
+    assert "the button enrols another person" not in full.text
     waits = re.search(r"This round is full. (\d+) outcomes must come in", full.text)
     assert waits is not None
     assert int(waits.group(1)) == len(asked.assignments)

@@ -46,11 +46,12 @@ def test_staff_see_codes(url: str) -> None:
 def test_an_arm_comes_to_be_known_with_a_reason(url: str) -> None:
     trial = create(url, strategy=BETS, blinding="codes", sites=["Leeds", "Lyon"])
     nurse = trial.caller("nurse", "Leeds")
-    one = nurse.ask().assignments[0]
+    one = nurse.ask(2).assignments[0]
     assert nurse.unblind(one.id, "a fever", request="k") == trial.codes()[one.arm]
     assert nurse.unblind(one.id, "a fever", request="k") == trial.codes()[one.arm]
     (act,) = trial.status().acts
     assert (act.action, act.about, act.reason) == ("unblind", 1, "a fever")
+    assert [one.people for one in trial.journal() if one.call == "operate unblind"] == [1]
     assert trial.verify().intact
     assert verify_transcript(trial.transcript()).intact
     for refused in (

@@ -62,7 +62,11 @@ def _got(answer: httpx.Response) -> Got:
 def _lost(error: httpx.HTTPError | httpx.InvalidURL) -> Lost:
     """Why there is no answer; of a connection that was not made nothing was done."""
     if _certificate(error):
-        return Lost("its certificate cannot be trusted: give ca the file of its authority", *NEVER)
+        return Lost(
+            "its certificate cannot be trusted: in Python give ca the file of its authority, "
+            "elsewhere name that file in SSL_CERT_FILE",
+            *NEVER,
+        )
     connecting = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
     if connecting or isinstance(error, httpx.ProxyError):
         return Lost(

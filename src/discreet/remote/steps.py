@@ -159,8 +159,10 @@ def _patiently(service: Service, send: Send, advice: str) -> Steps[Got]:
             patience = min(patience, STRANGER)
         pause = _pause(tries, got)
         late = time.monotonic() + pause > start + patience
-        if late or (isinstance(got, Lost) and not got.again):
-            said = advice if reached else "Nothing was done: try again later"
+        in_vain = isinstance(got, Lost) and not got.again
+        if late or in_vain:
+            nothing = "Nothing was done" if in_vain else "Nothing was done: try again later"
+            said = advice if reached else nothing
             raise StoreError(f"{service.way.base}: {_why(got)}. {said}")
         yield Wait(pause)
         tries += 1

@@ -61,7 +61,8 @@ def flow_words(status: Said) -> str:
         return f"{here}; {left} not looked at, and will not be.{past_words(status)}"
     if status.get("timing") != RELEASE[CLOCK]:
         if not status["pending"]:
-            return f"{here}; all outcomes are in.{past_words(status)}"
+            known = "in or too late" if status.get("past_deadline") else "in"
+            return f"{here}; all outcomes are {known}.{past_words(status)}"
         waits = f", the next look waits for {status['waiting']:,}" if status["waiting"] else ""
         out = counted(pending, "outcome is", "outcomes are")
         return f"{here}; {out} not in{waits}.{past_words(status)}"

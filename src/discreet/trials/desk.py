@@ -277,7 +277,8 @@ class Desk:
             if self.protocol.until is not None:
                 self.session.bring_forward(float(act.about or 0) + self.protocol.until)
         people = self.session.look_again().people
-        self.note(f"operate {act.action}", people, set_back=act.action == SET_CLOCK)
+        noted = 1 if act.action == UNBLIND else people
+        self.note(f"operate {act.action}", noted, set_back=act.action == SET_CLOCK)
         self.now.conduct.apply(act, self.now.run, people, self.protocol)
         about = {} if act.about is None else {"about": act.about}
         self.session.append("operator", {"action": act.action, "reason": act.reason, **about})

@@ -143,7 +143,7 @@ async def _ask_publish(looking: Look, status: int = 200) -> Response:
     published = await looking.run(looking.home.published, looking.name)
     blind = trial.protocol.blind and not now.stopped
     about = {"name": looking.name, "published": published, "blind": blind}
-    return looking.page("publish.html", status, **about)
+    return looking.page("publish.html", status, stopped=now.stopped, **about)
 
 
 async def _publish(looking: Look) -> Response:

@@ -29,8 +29,8 @@ from discreet.trials.protocol import Protocol
 from discreet.trials.record import live_noise
 
 NO_USE = (
-    "this link does not work, or no longer works: it may have expired, or a newer one was made. "
-    "Ask the person who gave it to you"
+    "this link does not work, or no longer works: it may have expired, or have been revoked. Ask "
+    "the person who gave it to you"
 )
 Answered = Callable[[Home, Visitor, Request], Awaitable[object]]
 

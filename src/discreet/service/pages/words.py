@@ -16,6 +16,7 @@ from discreet.reports.conduct import (
 )
 from discreet.trials.aloud import act_phrase
 from discreet.trials.chain import Event
+from discreet.trials.conduct import UNBLIND
 from discreet.words import closed, counted
 
 Said = Mapping[str, Any]
@@ -109,7 +110,8 @@ def _opened(says: Said, _: Sequence[str]) -> str:
 
 def _operator(says: Said, _: Sequence[str]) -> str:
     about = f" ({says['about']})" if says.get("about") is not None else ""
-    return f"Operator: {act_phrase(says['action'])}{about}. Reason: {says['reason']}"
+    who = "Staff" if says["action"] == UNBLIND else "Operator"
+    return f"{who}: {act_phrase(says['action'])}{about}. Reason: {says['reason']}"
 
 
 def _stopped(says: Said, _: Sequence[str]) -> str:
