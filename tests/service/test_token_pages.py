@@ -28,7 +28,7 @@ def link(place: Service, person: int, trial: str = "dose") -> Token:
 
 def named(page: str) -> list[str]:
     """Whose tokens a page lists."""
-    return re.findall(r'<th scope="row">([^<]*) <span class="hint">[0-9]+</span></th>', page)
+    return re.findall(r'<th scope="row">([^<]*) <span class="hint">no. [0-9]+</span></th>', page)
 
 
 def test_links_of_participants_are_one_row_a_trial(place: Service) -> None:
