@@ -129,8 +129,8 @@ class Doors:
 
     What is done for one trial is noted in its journal, in the same transaction: one is
     never without the other. Such a transaction waits for the trial's; in a service it
-    has a store of its own, `noting`, so that nobody else waits with it. A revocation
-    waits for nothing, and is noted afterwards.
+    has a store of its own, `noting`, so that no login and no look at a token waits with
+    it (other notes do). A revocation takes effect at once, and is noted afterwards.
     """
 
     def __init__(self, store: Store, noting: Store | None = None) -> None:
