@@ -3,6 +3,7 @@ by byte, or does not read the answer, is let go. And answers that leave in one p
 """
 
 import asyncio
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, ClassVar
 from urllib.parse import unquote
@@ -11,7 +12,7 @@ import httptools
 from uvicorn.protocols.http import httptools_impl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from discreet.service.headers import CLOSES, LINES
+from discreet.service.headers import CLOSES, LINES, Header
 from discreet.service.limits import Bounds
 
 LINGER = 1.0
@@ -65,14 +66,24 @@ class Cycle(RequestResponseCycle):
                 return
         elif self.begun is not None:
             begun, self.begun = self.begun, None
-            if not (message.get("more_body") or self.flow.write_paused or self.disconnected):
-                self._send_whole(begun, message.get("body", b""))
+            if not message.get("more_body") and self.waits:
+                self.send_whole(begun["status"], begun["headers"], b"", message.get("body", b""))
                 return
             await super().send(begun)  # type: ignore[arg-type]
         await super().send(message)
 
-    def _send_whole(self, begun: dict[str, Any], body: bytes) -> None:
-        content, headers = [httptools_impl.STATUS_LINE[begun["status"]]], begun["headers"]
+    @property
+    def waits(self) -> bool:
+        """Whether somebody waits for the answer, and could have it at once."""
+        return not (self.response_started or self.flow.write_paused or self.disconnected)
+
+    def send_whole(
+        self, status: int, headers: Sequence[Header], lines: bytes, body: bytes | memoryview
+    ) -> None:
+        """Send an answer that has a length; of its headers some may be written out as
+        lines.
+        """
+        content: list[bytes | memoryview] = [httptools_impl.STATUS_LINE[status]]
         bare = self.scope["method"] == "HEAD"
         if CLOSES in headers:
             self.keep_alive = False
@@ -82,7 +93,7 @@ class Cycle(RequestResponseCycle):
             content.append(LINES.get(pair) or _line(*pair))
             if pair[0] == b"content-length" and int(pair[1]) != len(body) and not bare:
                 raise RuntimeError("an answer is not as long as it says")
-        content += (b"\r\n", b"" if bare else body)
+        content += (lines, b"\r\n", b"" if bare else body)
         self.response_started = self.response_complete = True
         self.waiting_for_100_continue = False
         self.leaving.add(self.transport, b"".join(content))

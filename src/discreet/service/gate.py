@@ -6,13 +6,16 @@ log.
 import asyncio
 import secrets
 import time
+from collections.abc import Sequence
 from itertools import count
 
 from starlette.requests import Request
+from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
 from discreet.service import logs
-from discreet.service.headers import CLOSES, with_headers
+from discreet.service.connections import Cycle
+from discreet.service.headers import CLOSES, Added, Header, added
 from discreet.service.home import Home
 from discreet.service.limits import (
     MOST_BYTES,
@@ -92,7 +95,7 @@ class Gate:
             entered = True
             route = self._ways.find(scope)
             found = await route.serve(Request(scope, body.receive))
-            await found(scope, body.receive, answer.send)
+            await answer.give(found)
         except Exception as error:
             note_error(error, passage.request)
             if answer.status:
@@ -100,7 +103,7 @@ class Gate:
             refused = await missing_page(self._home, scope, error) or problem_of(error)
             if self._home.stopping:
                 refused.headers["Connection"] = "close"
-            await refused(scope, body.receive, answer.send)
+            await answer.give(refused)
         finally:
             if entered:
                 self._home.limits.leave(passage)
@@ -164,17 +167,35 @@ class Answer:
         self._scope = scope
         self._send = send
         self._body = body
+        self._own = (b"x-request-id", scope["passage"].request.encode())
+
+    async def give(self, found: Response) -> None:
+        """Send an answer, in one piece where it is whole, and the call is."""
+        cycle = getattr(self._send, "__self__", None)
+        if not (_is_whole(found) and self._body.whole and isinstance(cycle, Cycle) and cycle.waits):
+            await found(self._scope, self._body.receive, self.send)
+            return
+        self.status = found.status_code
+        lines = self._added(found.raw_headers).lines
+        cycle.send_whole(self.status, [*found.raw_headers, self._own], lines, found.body)
 
     async def send(self, message: Message) -> None:
         """Send a part of it, the first with our headers."""
         if message["type"] == "http.response.start":
             if not self._body.whole:
                 await self._body.drain()
-            self.status = message["status"]
-            path = bytes(self._scope.get("raw_path") or b"")
-            headers = with_headers(message["headers"], path, self._scope.get("scheme") == "https")
-            headers.append((b"x-request-id", self._scope["passage"].request.encode()))
+            self.status, headers = message["status"], message["headers"]
+            message["headers"] = [*headers, *self._added(headers).headers, self._own]
             if not self._body.whole:
-                headers.append(CLOSES)
-            message["headers"] = headers
+                message["headers"].append(CLOSES)
         await self._send(message)
+
+    def _added(self, headers: Sequence[Header]) -> Added:
+        path = bytes(self._scope.get("raw_path") or b"")
+        return added(headers, path, self._scope.get("scheme") == "https")
+
+
+def _is_whole(found: Response) -> bool:
+    """Whether an answer is nothing but its head and its body, whose length it says."""
+    plain = type(found).__call__ is Response.__call__ and found.background is None
+    return plain and any(name == b"content-length" for name, _ in found.raw_headers)

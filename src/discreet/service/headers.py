@@ -1,6 +1,8 @@
 """What every answer tells a browser."""
 
 from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -40,18 +42,25 @@ LINES = {
 }
 """Headers that most answers have, as they are written."""
 _NAMES = frozenset(name for name, _ in (*SAFE, UNSTORED))
+Header = tuple[bytes, bytes]
 
 
-def with_headers(
-    headers: Sequence[tuple[bytes, bytes]], path: bytes, encrypted: bool
-) -> list[tuple[bytes, bytes]]:
-    """The headers of an answer, with what is not there yet."""
+class Added(NamedTuple):
+    """What an answer is told to a browser with, beside its own headers."""
+
+    headers: tuple[Header, ...]
+    lines: bytes
+    """The same, as it is written."""
+
+
+def added(headers: Sequence[Header], path: bytes, encrypted: bool) -> Added:
+    """What an answer with these headers has not said yet."""
     there = _NAMES.intersection([name.lower() for name, _ in headers])
-    found = (
-        [*headers, *(one for one in SAFE if one[0] not in there)] if there else [*headers, *SAFE]
-    )
-    if UNSTORED[0] not in there:
-        found.append(ASKED_FOR if path.startswith(STORED) else UNSTORED)
-    if encrypted:
-        found.append(ENCRYPTED)
-    return found
+    return _added(there, path.startswith(STORED), encrypted)
+
+
+@lru_cache
+def _added(there: frozenset[bytes], stored: bool, encrypted: bool) -> Added:
+    every = (*SAFE, ASKED_FOR if stored else UNSTORED, *((ENCRYPTED,) if encrypted else ()))
+    found = tuple(one for one in every if one[0] not in there)
+    return Added(found, b"".join(LINES[one] for one in found))
