@@ -1,10 +1,10 @@
 """The service under load: 64 clients that ask and tell single people over HTTP, beside
-one direct caller of the same store at equal durability, without and with the request
-keys that the clients send. The service should get through at least 10 times as much,
-with a p99 of at most 20 medians; two servers on one PostgreSQL should not be slower
-than one; its memory should not grow with the calls; 500 viewers of a trial should cost
-one computation a change; and every plan of a new trial should be there within a second
-or two.
+one direct caller of the same store at equal durability; both without request keys, and
+both with them, since a key is a row more in the store for either. The service should
+get through at least 10 times as much, with a p99 of at most 20 medians; two servers on
+one PostgreSQL should not be slower than one; its memory should not grow with the calls;
+500 viewers of a trial should cost one computation a change; and every plan of a new
+trial should be there within a second or two.
 """
 
 import multiprocessing
@@ -18,7 +18,7 @@ import tempfile
 import time
 import urllib.request
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import product
 from pathlib import Path
@@ -71,17 +71,17 @@ class Pace(NamedTuple):
     """Seconds of the processor that the clients took."""
 
 
-def _clients(ports: list[int], secret: str, seconds: float, found: Any) -> None:
-    crowd = Crowd(ports, secret, CLIENTS)
+def _clients(ports: list[int], secret: str, seconds: float, keys: bool, found: Any) -> None:
+    crowd = Crowd(ports, secret, CLIENTS, keys)
     found.put(crowd.call(seconds))
     crowd.close()
 
 
-def by_service(ports: list[int], secret: str, seconds: float = SECONDS) -> Pace:
+def by_service(ports: list[int], secret: str, seconds: float = SECONDS, keys: bool = True) -> Pace:
     """What clients in a process of their own get through."""
     context = multiprocessing.get_context("spawn")
     found: Any = context.Queue()
-    crowd = context.Process(target=_clients, args=(ports, secret, seconds, found))
+    crowd = context.Process(target=_clients, args=(ports, secret, seconds, keys, found))
     crowd.start()
     people, took, cpu = found.get()
     crowd.join()
@@ -164,27 +164,28 @@ def used(ports: list[int]) -> Used:
 
 
 class Round(NamedTuple):
-    """What was measured at about the same time."""
+    """What was measured at about the same time, of those who send keys or of those who
+    send none.
+    """
 
     direct: float
-    keyed: float
-    """People a second of one direct caller, without and with keys."""
+    """People a second of one direct caller."""
     services: list[Pace]
     """With one server, with two, …"""
     cpu: list[float]
     """Microseconds of the processor that servers and clerks took for a call."""
 
 
-def one_round(url: str, ports: list[int], secret: str, wait: float) -> Round:
+def one_round(url: str, ports: list[int], secret: str, wait: float, keys: bool) -> Round:
     """A direct caller, then a service with one server, with two, …"""
     with slow_disk(wait):
-        direct_ones = [direct(url, keys) for keys in (False, True)]
+        alone = direct(url, keys)
     services, cpu = list[Pace](), list[float]()
     for many in range(1, len(ports) + 1):
         before = used(ports[:many]).cpu
-        services.append(by_service(ports[:many], secret))
+        services.append(by_service(ports[:many], secret, keys=keys))
         cpu.append(1e6 * (used(ports[:many]).cpu - before) / services[-1].calls)
-    return Round(direct_ones[0], direct_ones[1], services, cpu)
+    return Round(alone, services, cpu)
 
 
 def compare(name: str, url: str, port: int, servers: int, wait: float = 0.0) -> None:
@@ -200,10 +201,14 @@ def compare(name: str, url: str, port: int, servers: int, wait: float = 0.0) -> 
             ports.append(stack.enter_context(served(url, port + place, wait)))
             by_service(ports, secret, WARM)
         before = used(ports)
-        rounds = [one_round(url, ports, secret, wait) for _ in range(ROUNDS)]
+        rounds = [
+            [one_round(url, ports, secret, wait, keys) for keys in (False, True)]
+            for _ in range(ROUNDS)
+        ]
         after = used(ports)
-    tell(name, rounds)
-    calls = sum(one.calls for round in rounds for one in round.services)
+    for kind, words in zip(zip(*rounds, strict=True), ("without", "with"), strict=True):
+        tell(name, f"{words} keys", kind)
+    calls = sum(pace.calls for both in rounds for one in both for pace in one.services)
     for whose, then, now in (
         ("memory of the first", before.memory, after.memory),
         ("… and of its clerk", before.clerk, after.clerk),
@@ -211,26 +216,25 @@ def compare(name: str, url: str, port: int, servers: int, wait: float = 0.0) -> 
         print(f"{name:12}  {whose:20}{then:8.0f} MB, {now - then:+.1f} MB after {calls} calls")
 
 
-def tell(name: str, rounds: list[Round]) -> None:
+def tell(name: str, kind: str, rounds: Sequence[Round]) -> None:
     """Medians of the rounds, and of the ratios within each."""
     middle = statistics.median
-    print(f"{name:12}one direct caller       {middle(one.direct for one in rounds):8.0f} people/s")
-    print(f"{name:12}  … with request keys   {middle(one.keyed for one in rounds):8.0f}")
+    alone = middle(one.direct for one in rounds)
+    print(f"{name:12}{kind:13} one direct caller       {alone:8.0f} people/s")
     for place in range(len(rounds[0].services)):
         paces = [one.services[place] for one in rounds]
         rate = middle(one.rate for one in paces)
         times = [pace.rate / one.direct for pace, one in zip(paces, rounds, strict=True)]
-        keyed = middle(pace.rate / one.keyed for pace, one in zip(paces, rounds, strict=True))
-        first = middle(one.services[place].rate / one.services[0].rate for one in rounds)
+        first = [one.services[place].rate / one.services[0].rate for one in rounds]
         tail = middle(one.p99 / one.median for one in paces)
         many = f"{place + 1} server{'s' if place else ''}"
-        spread = f"{min(times):.1f} to {max(times):.1f}"
         print(
-            f"{name:12}{CLIENTS} clients, {many:10}{rate:8.0f}, {middle(times):4.1f} x ({spread}), "
-            f"with keys {keyed:4.1f} x{f', {first:.2f} of one server' if place else ''}"
+            f"{name:12}{kind:13} {CLIENTS} clients, {many:10}{rate:8.0f}, "
+            f"{middle(times):4.1f} x ({min(times):.1f} to {max(times):.1f})"
+            f"{f', {middle(first):.2f} of one server' if place else ''}"
         )
         print(
-            f"{name:12}  a call takes        {1e3 * middle(one.median for one in paces):8.1f} ms, "
+            f"{name:26}  a call takes        {1e3 * middle(one.median for one in paces):8.1f} ms, "
             f"p99 {tail:.1f} medians; processor {middle(one.cpu[place] for one in rounds):.0f} µs, "
             f"and of the clients {1e6 * middle(one.cpu / one.calls for one in paces):.0f} µs"
         )

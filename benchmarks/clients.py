@@ -32,16 +32,15 @@ class Client:
     but for a key and an id, and of an answer it looks for the id alone.
     """
 
-    def __init__(self, port: int, secret: str) -> None:
+    def __init__(self, port: int, secret: str, keys: bool) -> None:
         self.socket = socket.create_connection(("127.0.0.1", port))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._got = b""
-        self._keys = (b"%s%d" % (secrets.token_hex(8).encode(), one) for one in count())
-        self._ask = self._head("ask", secret) + b"%b\r\nContent-Length: 2\r\n\r\n{}"
+        start = f"Idempotency-Key: {secrets.token_hex(8)}".encode()
+        self._keys = (b"%b%d\r\n" % (start, one) if keys else b"" for one in count())
+        self._ask = self._head("ask", secret) + b"%bContent-Length: 2\r\n\r\n{}"
         self._tell = (
-            self._head("tell", secret)
-            + b"%b\r\nContent-Length: %d\r\n\r\n"
-            + b'{"outcomes":{"%b":1}}'
+            self._head("tell", secret) + b"%bContent-Length: %d\r\n\r\n" + b'{"outcomes":{"%b":1}}'
         )
         self.tells = False
         """Whether the call under way tells."""
@@ -52,11 +51,10 @@ class Client:
         return (
             f"POST /api/v1/trials/{NAME}/{what} HTTP/1.1\r\nHost: 127.0.0.1\r\n"
             f"Authorization: Bearer {secret}\r\nContent-Type: application/json\r\n"
-            "Idempotency-Key: "
         ).encode()
 
     def ask(self) -> None:
-        """Ask for a person, with a key as every careful client sends one."""
+        """Ask for a person, with a key if it sends any."""
         self._send(False, self._ask % next(self._keys))
 
     def tell(self, id: bytes) -> None:
@@ -82,9 +80,11 @@ class Client:
 class Crowd:
     """Clients who call at the same time."""
 
-    def __init__(self, ports: list[int], secret: str, clients: int) -> None:
+    def __init__(self, ports: list[int], secret: str, clients: int, keys: bool) -> None:
         self._ready = selectors.DefaultSelector()
-        self._clients = [Client(ports[place % len(ports)], secret) for place in range(clients)]
+        self._clients = [
+            Client(ports[place % len(ports)], secret, keys) for place in range(clients)
+        ]
         for one in self._clients:
             self._ready.register(one.socket, selectors.EVENT_READ, one)
         self._waiting: list[tuple[float, Client]] = []

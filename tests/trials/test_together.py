@@ -105,7 +105,7 @@ def test_a_crowd_is_waited_for(url: str, monkeypatch: pytest.MonkeyPatch) -> Non
         batches.append({job.kind for job in jobs})
         serve(jobs)
 
-    trial._serve = noted  # type: ignore[method-assign]
+    trial._serve = noted  # type: ignore[method-assign,assignment]
 
     def ask_and_tell() -> None:
         for _ in range(2):

@@ -1,23 +1,25 @@
 """A service's clerk (`clerking`), as the service sees it: hired when many call at once,
 handed their jobs, and let go with the service. Whatever it leaves undone, the service
-does.
+does: if it is not known what that is, the clerk's slip says it (`slips`).
 """
 
 import asyncio
 import os
+import secrets
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
 import msgspec
 
 from discreet.service import logs
-from discreet.service.clerking import HERE, Messages, Said, Wish, framed
-from discreet.trials.jobs import claim, may_leave, plain
+from discreet.service.clerking import HERE, READ, Hired, Messages, Said, Wish, framed
+from discreet.service.slips import key_of, read_slip
+from discreet.trials.jobs import claim, lend, may_leave, plain
 from discreet.trials.kept import Kept
 from discreet.trials.together import Job
 
@@ -40,14 +42,28 @@ where the service happens to be started.
 
 Back = Callable[[Kept, Job[Any, Any], "asyncio.Future[None]"], None]
 """What has a job done that a clerk did not do."""
+Run = Callable[..., Awaitable[Any]]
+"""What has something done in a thread of its own."""
 
 
 class _Handed(NamedTuple):
     """A job in the hands of the clerk."""
 
+    number: int
     trial: Kept
     job: Job[Any, Any]
     done: "asyncio.Future[None]"
+
+    def wake(self) -> None:
+        """Whoever waits for it goes on."""
+        if not self.done.done():
+            self.done.set_result(None)
+
+
+def _finish(one: _Handed, answer: bytes) -> None:
+    """This came of a job, as JSON."""
+    one.job.finish(None if answer == b"null" else msgspec.Raw(answer))
+    one.wake()
 
 
 class Clerk(asyncio.Protocol):
@@ -55,9 +71,12 @@ class Clerk(asyncio.Protocol):
     for `close`.
     """
 
-    def __init__(self, url: str, back: Back) -> None:
+    def __init__(self, url: str, back: Back, run: Run) -> None:
         self._url = url
         self._back = back
+        self._run = run
+        self._name = ""
+        """Of the clerk that is here; of each its own."""
         self._process: subprocess.Popen[bytes] | None = None
         self._line: socket.socket | None = None
         self._transport: asyncio.Transport | None = None
@@ -74,6 +93,8 @@ class Clerk(asyncio.Protocol):
         """What is handed on when all that is under way in the event loop has gone
         on.
         """
+        self._tasks = set[asyncio.Task[None]]()
+        """What looks at slips."""
         self._messages = Messages()
         self._read = msgspec.msgpack.Decoder(Said)
 
@@ -89,13 +110,14 @@ class Clerk(asyncio.Protocol):
         if time.monotonic() < self._after:
             return
         self._after = time.monotonic() + PAUSE
+        self._name = secrets.token_hex(16)
         try:
             self._line, self._process = _started()
         except OSError:
             logs.note("no clerk can be started")
         else:
             loop = asyncio.get_running_loop()
-            await loop.create_unix_connection(lambda: self, sock=self._line)
+            await loop.create_unix_connection(lambda: self, sock=self._line.dup())
 
     def takes(self, job: Job[Any, Any]) -> bool:
         """Whether a job can be handed on."""
@@ -108,7 +130,8 @@ class Clerk(asyncio.Protocol):
         if self._watching is None:
             self._watch(SILENCE)
         self._numbers += 1
-        self._handed[self._numbers] = _Handed(trial, job, done)
+        self._handed[self._numbers] = _Handed(self._numbers, trial, job, done)
+        lend(job, key_of(self._name, self._numbers))
         name = trial.protocol.name
         self._leaving.append(Wish(self._numbers, name, trial.seen, job.site, plain(job)))
         if len(self._leaving) == 1:
@@ -139,7 +162,7 @@ class Clerk(asyncio.Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """There is a line to it."""
         self._transport, self._messages = transport, Messages()
-        transport.write(framed(self._url.encode()))
+        transport.write(framed(msgspec.msgpack.encode(Hired(self._name, self._url))))
 
     def data_received(self, data: bytes) -> None:
         """It says that it is here, or what came of jobs."""
@@ -154,27 +177,57 @@ class Clerk(asyncio.Protocol):
         handed = [(self._handed.pop(number), answer) for number, answer in said.done.items()]
         if handed:
             handed[0][0].trial.hear(said.head)  # they are all of one trial
-        for (_, job, done), answer in handed:
-            job.finish(None if answer == b"null" else msgspec.Raw(answer))
-            if not done.done():
-                done.set_result(None)
-        for number in said.refused:
-            self._do_ourselves(self._handed.pop(number))
+        for one, answer in handed:
+            _finish(one, answer)
+        self._see_to([self._handed.pop(number) for number in said.refused])
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """It is gone: what it had in hand is done here, under the keys of the jobs."""
-        self._here, self._transport = False, None
+        """It is gone, and so is its process: nothing of what it had in hand is done any
+        more, unless it is done.
+        """
         self._let_go(0.0)
+        self._hear_last()
+        self._here, self._transport = False, None
         handed, self._handed, self._leaving = self._handed, {}, []
         if self._closed:
             return
         logs.note("the clerk has gone", jobs=len(handed))
-        for one in handed.values():
-            self._do_ourselves(one)
+        self._see_to(list(handed.values()))
 
-    def _do_ourselves(self, one: _Handed) -> None:
-        claim(one.job)
-        self._back(one.trial, one.job, one.done)
+    def _hear_last(self) -> None:
+        """Take what it said and nobody has heard yet: its slip has no more than the
+        last of it.
+        """
+        if self._line is not None:
+            with self._line, suppress(OSError):
+                while piece := self._line.recv(READ, socket.MSG_DONTWAIT):
+                    self.data_received(piece)
+
+    def _see_to(self, handed: Sequence[_Handed]) -> None:
+        """See to jobs of which it is not known what the clerk did."""
+        for trial in {one.trial for one in handed}:
+            ours = [one for one in handed if one.trial is trial]
+            task = asyncio.ensure_future(self._do_ourselves(trial, ours, self._name))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _do_ourselves(self, trial: Kept, handed: Sequence[_Handed], name: str) -> None:
+        """Do what is not on the clerk's slip; under its key, if another process may
+        have done it for the clerk.
+        """
+        try:
+            known = await self._run(read_slip, trial, name)
+        except Exception as error:
+            for one in handed:
+                one.job.fail(error)
+                one.wake()
+            return
+        for one in handed:
+            if one.number in known:
+                _finish(one, bytes(known[one.number]))
+            else:
+                claim(one.job)
+                self._back(one.trial, one.job, one.done)
 
     # --- its end ----------------------------------------------------------------------
 
@@ -185,6 +238,8 @@ class Clerk(asyncio.Protocol):
             with suppress(OSError):
                 self._line.shutdown(socket.SHUT_RDWR)
         self._let_go(PATIENCE)
+        if self._line is not None:
+            self._line.close()
 
     def _let_go(self, seconds: float) -> None:
         process, self._process = self._process, None

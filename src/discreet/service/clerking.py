@@ -4,16 +4,19 @@ computes in one thread of a process at a time.)
 
 It hears of jobs on a line, a pair of sockets that only the two of them have, and says
 on it what came of them. Those that wait of one trial and one kind share a transaction,
-up to half of the crowd. What is refused it leaves to the service, which does it again
-and hears what is wrong. A job has a key from when it is handed on: if the clerk dies,
-the service does the job itself under the key, and it is done once.
+up to half of the crowd, which is waited for. What is refused it leaves to the service,
+which does it again and hears what is wrong. If the clerk dies, the service looks at its
+slip (`slips`), and does what is not there itself: it is done once.
 """
 
 import math
+import select
 import signal
 import socket
 import sys
+import time
 import warnings
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,8 +24,10 @@ import msgspec
 
 from discreet.errors import DiscreetError, StoreError
 from discreet.service.pace import settle_down
+from discreet.service.slips import Slip, key_of
 from discreet.trials.chain import Head
-from discreet.trials.jobs import jobs_of
+from discreet.trials.jobs import jobs_of, lend
+from discreet.trials.together import LEADS_WITHOUT, MOST_PATIENCE
 from discreet.trials.trial import Trial
 
 MOST_OPEN = 64
@@ -36,6 +41,14 @@ FEW = 16
 """Jobs that are not parted: what a transaction takes by itself is as much."""
 FADES = 0.995
 """What is left of a crowd that has gone, after each transaction."""
+
+
+class Hired(msgspec.Struct, array_like=True):
+    """What a clerk hears first."""
+
+    name: str
+    """Of its own: nobody else can guess it."""
+    url: str
 
 
 class Wish(msgspec.Struct, array_like=True):
@@ -98,15 +111,19 @@ class Clerking:
         self._line = line
         self._messages = Messages()
         self._waiting: list[Wish] = []
-        self._before = 0
-        """Jobs of the last transaction."""
         self._crowd = 0.0
-        """How many callers there are, about: those whose jobs were done last, and those
-        who wait. Some of them are counted twice.
-        """
+        """How many callers there are, about."""
+        self._passed: Wish | None = None
+        """The first one, if others of another kind were done before it."""
+        self._answered = 0.0
+        """When the last answers were said."""
+        self._patience = 0.0
+        """Seconds that the last transaction took, if it was no longer than usual."""
+        self._without = 0
+        """How many transactions are not to wait for more, since one has in vain."""
         self._trials: dict[str, Trial] = {}
         self._read = msgspec.msgpack.Decoder(list[Wish])
-        self._url = ""
+        self._name, self._url = "", ""
 
     def work(self) -> None:
         """Do what comes, until nobody is at the other end."""
@@ -114,11 +131,19 @@ class Clerking:
             piece = self._line.recv(READ)
             if not piece:
                 return
-            self._url = b"".join(self._messages.add(piece)).decode()
+            for message in self._messages.add(piece):
+                hired = msgspec.msgpack.decode(message, type=Hired)
+                self._name, self._url = hired.name, hired.url
         self._line.sendall(framed(HERE))
         while self._hear():
-            text = msgspec.msgpack.encode(self._do(self._next()))
+            self._gather()
+            begun = time.monotonic()
+            wishes = self._next()
+            text = msgspec.msgpack.encode(self._do(wishes))
+            self._count(len(wishes))
             self._line.sendall(framed(text))
+            self._answered = time.monotonic()
+            self._patience = min(self._answered - begun, MOST_PATIENCE)
         for trial in self._trials.values():
             trial.close()
 
@@ -135,17 +160,45 @@ class Clerking:
             for message in self._messages.add(piece):
                 self._waiting += self._read.decode(message)
 
-    def _next(self) -> list[Wish]:
-        """Those that are done with the first one: half of the crowd at the most, so
-        that the service answers and hears the other half while we write.
+    def _gather(self) -> None:
+        """Wait for half of the crowd, if it was here a moment ago, for as long as the
+        last transaction took at the most: a larger crowd shares what one costs.
         """
-        together, rest = self._waiting[0].together, list[Wish]()
-        self._crowd = max(self._before + len(self._waiting), FADES * self._crowd)
-        found, room = list[Wish](), max(FEW, math.ceil(self._crowd / 2))
+        here, half = len(self._waiting), self._half()
+        if here >= half or self._without:
+            self._without = max(self._without - 1, 0)
+            return
+        until = self._answered + self._patience
+        while len(self._waiting) < half and (left := until - time.monotonic()) > 0:
+            if select.select([self._line], [], [], left)[0] and not self._hear(waits=False):
+                break
+        if 2 * (len(self._waiting) - here) < half - here:
+            self._without = LEADS_WITHOUT
+
+    def _count(self, done: int) -> None:
+        """See how many callers there are, before any of those whose jobs are done can
+        come again: they, and those who wait.
+        """
+        self._hear(waits=False)
+        self._crowd = max(done + len(self._waiting), FADES * self._crowd)
+
+    def _half(self) -> int:
+        return max(FEW, math.ceil(max(self._crowd, len(self._waiting)) / 2))
+
+    def _next(self) -> list[Wish]:
+        """Those of one kind, of which most wait, unless the first one was passed over
+        before: half of the crowd at the most, so that the service answers and hears the
+        other half while we write.
+        """
+        together, first = self._waiting[0].together, self._waiting[0]
+        if self._passed is not first:
+            together = Counter(one.together for one in self._waiting).most_common(1)[0][0]
+        found, rest, room = list[Wish](), list[Wish](), self._half()
         for one in self._waiting:
             fits = one.together == together and len(found) < room
             (found if fits else rest).append(one)
-        self._waiting, self._before = rest, len(found)
+        self._passed = None if found[0] is first else first
+        self._waiting = rest
         return found
 
     def _do(self, wishes: list[Wish]) -> Said:
@@ -153,6 +206,8 @@ class Clerking:
         jobs = jobs_of([one.job for one in wishes])
         for job, one in zip(jobs, wishes, strict=True):
             job.site = one.site
+            lend(job, key_of(self._name, one.number))
+        slip = Slip(self._name, {one.number: job for job, one in zip(jobs, wishes, strict=True)})
         try:
             trial = self._trial(wishes[0].trial)
             for head in {one.head for one in wishes}:
@@ -160,11 +215,11 @@ class Clerking:
         except DiscreetError as error:
             refused = [one.number for one in wishes]
             return Said(Head(0, ""), {}, refused + self._handed_back([error]))
-        trial.do_now(jobs)
+        trial.do_now(jobs, slip.keep)
         done, refused = dict[int, bytes](), list[int]()
         for job, one in zip(jobs, wishes, strict=True):
             if job.error is None:
-                done[one.number] = msgspec.json.encode(job.found())
+                done[one.number] = slip.answer(one.number)
             else:
                 refused.append(one.number)
         return Said(trial.seen, done, refused + self._handed_back([job.error for job in jobs]))

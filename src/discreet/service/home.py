@@ -127,7 +127,7 @@ class Home:
         """
         self._callers = 0
         """Who wait for jobs at this moment."""
-        self._clerk = Clerk(str(url), self._put) if self.store.dialect.files else None
+        self._clerk = Clerk(str(url), self._put, self.run) if self.store.dialect.files else None
         if self._clerk is not None:
             clerk = self._clerk
             self.metrics.watch_process("discreet_clerk", lambda: clerk.process)

@@ -1,6 +1,6 @@
 """Jobs that another process can do for its caller: made, written down, and read there.
 
-A job that leaves its process has a key, as a request has: whoever does it keeps the
+A job that is lent to others has a key, as a request has: whoever does it keeps the
 answer under the key, in the same transaction. If it is not known whether it was done,
 since that process has died, the caller does it again under the key: it is done once.
 """
@@ -59,22 +59,40 @@ def may_leave(job: Job[Any, Any]) -> bool:
 
 
 def plain(job: Job[Any, Any]) -> dict[str, Any]:
-    """A job as it is written down; it has a key from here on, unless the caller gave it
-    one or it may be done twice.
-    """
+    """A job as it is written down, with the key that its caller gave it, if any."""
     about: dict[str, Any]
     if job.kind == ASK:
         asked: Wanted = job.item
-        own = asked.request
         about = {"n": asked.how_many, "people": asked.people, "site": asked.site}
     elif job.kind == TELL:
         told: Outcomes = job.item
-        own = None if job.request is None else job.request.key
         about = {"units": told.units, "middles": told.middles}
     else:
         return {"kind": job.kind}
-    job.key = "" if own else secrets.token_hex(16)
-    return {"kind": job.kind, "who": job.item.who, "key": own or job.key, **about}
+    return {"kind": job.kind, "who": job.item.who, "key": own_key(job), **about}
+
+
+def own_key(job: Job[Any, Any]) -> str | None:
+    """The key that its caller gave a job."""
+    if job.kind == ASK:
+        asked: Wanted = job.item
+        return asked.request
+    return None if job.request is None else job.request.key
+
+
+def lend(job: Job[Any, Any], key: str) -> None:
+    """Give a job a key, unless its caller gave it one, or it has one, or it may be done
+    twice.
+    """
+    if not job.key and job.kind in (ASK, TELL) and own_key(job) is None:
+        job.key = key
+
+
+def lent(job: Job[Any, Any]) -> dict[str, Any]:
+    """A job as it is written down for somebody who keeps its answer under its key."""
+    lend(job, secrets.token_hex(16))
+    said = plain(job)
+    return said | {"key": job.key} if job.key else said
 
 
 def claim(job: Job[Any, Any]) -> None:
@@ -99,7 +117,8 @@ def _asking(said: dict[str, Any]) -> Job[Any, Any]:
 
 def _telling(said: dict[str, Any]) -> Job[Any, Any]:
     told = Outcomes(said["units"], said["middles"], said["who"])
-    return tell_job(told, None, tell_request(said["key"], told.units))
+    once = None if said["key"] is None else tell_request(said["key"], told.units)
+    return tell_job(told, None, once)
 
 
 _READ: dict[str, Callable[[dict[str, Any]], Job[Any, Any]]] = {

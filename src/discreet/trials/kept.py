@@ -46,6 +46,8 @@ class _OneRefusedError(Exception):
     """One of several jobs is refused, and the transaction with it."""
 
 
+Keep = Callable[[Ledger, Sequence[Job[Any, Any]]], None]
+"""What is written of jobs at the end of the transaction that does them."""
 MOST_KNOWN = 1000
 """Heads that are kept in mind, for callers who know one of them."""
 
@@ -119,11 +121,16 @@ class Kept:
         """
         self._together.put(job, self._serve, start, call)
 
-    def do_now(self, jobs: list[Job[Any, Any]]) -> None:
-        """Do jobs of several callers by ourselves; of each, `error` says what is
-        wrong.
+    def do_now(self, jobs: list[Job[Any, Any]], keep: Keep | None = None) -> None:
+        """Do jobs of several callers by ourselves, and `keep` what came of them; of
+        each, `error` says what is wrong.
         """
-        do_all(jobs, self._serve)
+        do_all(jobs, partial(self._serve, keep=keep))
+
+    def kept_under(self, text: bytes) -> str | None:
+        """What is kept under a text, of which there is only a keyed hash."""
+        with self._reading() as desk:
+            return desk.ledger.answered(desk.ledger.hash(text))
 
     def hear(self, head: Head) -> None:
         """Keep in mind a head that another process has written for us, unless somebody
@@ -144,12 +151,12 @@ class Kept:
 
     # --- transactions -----------------------------------------------------------------
 
-    def _serve(self, jobs: list[Job[Any, Any]]) -> None:
+    def _serve(self, jobs: list[Job[Any, Any]], keep: Keep | None = None) -> None:
         """Do the jobs of several callers in as few transactions as may be."""
         self._look_up([job for job in jobs if job.ids])
         left = [job for job in jobs if not job.done]
         while left:
-            self._transaction(_at_once(left))
+            self._transaction(_at_once(left), keep)
             left = [job for job in left if not job.done]
         self._scrub()
 
@@ -174,19 +181,20 @@ class Kept:
                 elif wrong:
                     job.fail(unknown_id(wrong[0], job.ids))
 
-    def _transaction(self, jobs: Sequence[Job[Any, Any]]) -> None:
+    def _transaction(self, jobs: Sequence[Job[Any, Any]], keep: Keep | None) -> None:
         """Do jobs up to one that draws, or find them done by others. If one alone is
         refused, there was no transaction; among several it is taken back by itself.
         """
         try:
-            self._do_groups(jobs, grouped)
+            self._do_groups(jobs, grouped, keep)
         except _OneRefusedError:
-            self._do_groups(jobs, lambda jobs: [[job] for job in jobs])
+            self._do_groups(jobs, lambda jobs: [[job] for job in jobs], keep)
 
     def _do_groups(
         self,
         jobs: Sequence[Job[Any, Any]],
         in_groups: Callable[[Sequence[Job[Any, Any]]], list[list[Job[Any, Any]]]],
+        keep: Keep | None,
     ) -> None:
         """Do groups of jobs that are alike, and what others want who wait, up to one
         that draws. On a server those who come meanwhile share the commit too, once: so
@@ -215,6 +223,8 @@ class Kept:
                     drew = _do_until_drawn(groups, one if len(groups) == 1 else several, tried)
                     if self._company.on_server and not drew:
                         _do_until_drawn(grouped(neighbours.want()), several, tried)
+                    if keep is not None:
+                        keep(ledger, tried)
                     row = session.look_again()
                     neighbours.tell_them(tried, Head(row.seq, row.head))
                 self._company.part(turn, time.monotonic() - began)

@@ -14,7 +14,7 @@ from typing import Any
 
 from discreet.errors import DiscreetError
 from discreet.trials.chain import Head
-from discreet.trials.jobs import ASK, MOST_PEOPLE, TELL, claim, jobs_of, plain
+from discreet.trials.jobs import ASK, MOST_PEOPLE, TELL, claim, jobs_of, lent
 from discreet.trials.status import Assignment, Batch, Told
 from discreet.trials.store.letters import DONE, WAITING, Taken
 from discreet.trials.store.turns import Note, Turn
@@ -136,7 +136,7 @@ class Neighbours:
 
 
 def _written(jobs: Sequence[Job[Any, Any]], seen: Head) -> bytes:
-    return json.dumps({"head": seen, "jobs": [plain(job) for job in jobs]}).encode()
+    return json.dumps({"head": seen, "jobs": [lent(job) for job in jobs]}).encode()
 
 
 def _read_letter(text: bytes) -> list[tuple[Head, list[Job[Any, Any]]]]:

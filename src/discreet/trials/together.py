@@ -58,7 +58,9 @@ class Job(Generic[Item, Found]):
         self.request = request
         """Under which it is done once, and its answer given again."""
         self.key = ""
-        """Of a request that it becomes if another process may have done it."""
+        """Of a request that it becomes if another process may have done it; none if it
+        has not left this one.
+        """
         self.done = False
         self._call: Call | None = None
         self.error: BaseException | None = None

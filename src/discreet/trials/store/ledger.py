@@ -24,6 +24,7 @@ _key = sa.select(keys.c.key).where(at(keys))
 _hashed = sa.select(people.c.hash, people.c.number)
 _numbers = Listed(lambda among: _hashed.where(among(people.c.hash)))
 _answered = sa.select(requests.c.hash, requests.c.answer)
+_answer_again = requests.update().where(at(requests, "hash"))
 _requests = Listed(lambda among: _answered.where(among(requests.c.hash)))
 _entries = sa.select(*(journal.c[name] for name in Entry._fields)).where(at(journal))
 _newest_first = _entries.order_by(journal.c.entry.desc()).limit(sa.bindparam("most"))
@@ -107,6 +108,11 @@ class Ledger:
         """The answer of a request, to be given again; `write` keeps it."""
         self._answers[hash] = answer
         self._kept.append((hash, answer))
+
+    def replace_answer(self, hash: bytes, answer: str) -> None:
+        """Keep an answer in the place of the one before, now."""
+        if not self.session.run(_answer_again, at_hash=hash, answer=answer).rowcount:
+            self.session.insert(requests, [(hash, answer)])
 
     # --- the journal ------------------------------------------------------------------
 
