@@ -233,8 +233,8 @@ def test_a_latecomer_who_knows_another_record_is_left_to_itself(
 
     def come() -> None:
         for head in (other, Head(trial.seen.seq + 1, "0" * 64), trial.seen):
-            text = neighbours._written(jobs_of([said]), head)
-            note = neighbours.note_of("colours", jobs_of([said]), head)
+            text = neighbours._written(jobs_of([said]), head, "")
+            note = neighbours.note_of("colours", jobs_of([said]), head, "")
             posted.append(Letters(file).post(note.start, text))
 
     with before_its_first_step(trial, come):
@@ -322,7 +322,7 @@ def test_nobody_is_waited_for_long_or_again_and_again(
     for _ in range(together.LEADS_WITHOUT + 2):
         trial._company._others, trial._company._patience = 5, 60.0
         ask(trial)
-    assert waited == [(5, letters.PATIENCE)] * 2
+    assert waited == [(5, letters.PATIENCE)] * 3, "after one turn, then after three more"
     assert trial._company._others == 0, "nobody came"
 
 

@@ -7,7 +7,6 @@ Two `Trial`s of one database stand for two processes: neither knows the other.
 import errno
 import os
 import resource
-import secrets
 import shutil
 import signal
 import threading
@@ -23,7 +22,8 @@ import pytest
 
 from discreet import Trial, backup_trials, bet_se, restore_trials
 from discreet.errors import DiscreetError, InvalidInputError, TamperedError
-from discreet.trials import jobs, neighbours
+from discreet.trials import neighbours, slips
+from discreet.trials.jobs import MOST_PEOPLE
 from discreet.trials.store import letters, places
 from discreet.trials.store.letters import Letters, Taken
 from tests.support.postgres import Server
@@ -55,7 +55,7 @@ def file(tmp_path: Path, memory: Path) -> str:
 def at_work(place: str) -> Iterator[None]:
     """Somebody has the turn."""
     with closing(opened(place)) as trial:
-        note = neighbours.note_of("colours", [], trial.seen)
+        note = neighbours.note_of("colours", [], trial.seen, "")
         with trial._store.turn(note):
             yield
 
@@ -171,24 +171,51 @@ def test_what_somebody_did_who_died_is_not_done_again(
     assert trial.verify().intact
 
 
-def test_without_keys_it_would_be_done_again(
+def test_without_slips_it_would_be_done_again(
     place: str, memory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The planted mistake: each time another key."""
+    """The planted mistake: nobody looks at them."""
     dies_before_it_replies(monkeypatch)
-    jobs_of = jobs.jobs_of
-
-    def other_keys(wanted: Any) -> Any:
-        jobs = jobs_of(wanted)
-        for job in jobs:
-            job.item = job.item._replace(request=secrets.token_hex(8))
-        return jobs
-
-    monkeypatch.setattr(neighbours, "jobs_of", other_keys)
+    monkeypatch.setattr(slips, "look", lambda *_: {})
     found: list[Any] = []
     with waiting(place, memory, [ask] * 4, found):
         pass
     assert opened(place).status().people > 5
+
+
+def test_what_has_a_key_is_kept_under_it_and_not_on_a_slip(
+    place: str, memory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dies_before_it_replies(monkeypatch)
+    monkeypatch.setattr(slips, "look", lambda *_: {})
+    found: list[Any] = []
+    calls: list[Call] = [partial(ask_once, key) for key in ("one", "two", "three")]
+    with waiting(place, memory, calls, found):
+        pass
+    assert len({batch.assignments[0].id for batch in found}) == 3
+    assert opened(place).status().people == 4
+
+
+def ask_once(key: str, trial: Trial) -> Any:
+    return trial.ask(site="Lyon", request=key)
+
+
+def test_who_shares_a_letter_with_one_who_is_refused_is_done_once(place: str, memory: Path) -> None:
+    """Then nobody replies, and the slip says who was served."""
+    first, second = opened(place), opened(place)
+    jobs = [next(second.asking(site=site)) for site in ("Lyon", "Oslo", "Leeds")]
+    calls = [lambda: ask(first), lambda: second.do_now(jobs)]
+    callers = [threading.Thread(target=call) for call in calls]
+    with at_work(place):
+        for many, caller in enumerate(callers):
+            caller.start()
+            wait_for(partial(_more_than, many, memory))
+    for caller in callers:
+        caller.join()
+    assert [type(job.error) for job in jobs] == [type(None), InvalidInputError, type(None)]
+    assert len({job.found().assignments[0].id for job in jobs[::2]}) == 2
+    assert first.status().people == 4
+    assert first.verify().intact
 
 
 def test_what_the_dead_wanted_is_not_done(place: str, memory: Path) -> None:
@@ -259,7 +286,7 @@ def test_a_server_with_many_files_open(file: str, memory: Path) -> None:
 
 def test_a_letter_that_nobody_can_read_holds_nobody_up(file: str, memory: Path) -> None:
     trial = Trial.open(f"sqlite:///{file}", "colours")
-    start = neighbours.note_of("colours", [], trial.seen)._replace(kind="ask").start
+    start = neighbours.note_of("colours", [], trial.seen, "")._replace(kind="ask").start
     for text in (b"", b'{"head": 1}', b'{"head": [1, "x"], "jobs": [{"kind": "ask"}]}'):
         letter = Letters(file).post(start, text)
         assert letter is not None
@@ -331,7 +358,7 @@ def test_other_trials_and_larger_calls_wait_for_themselves(place: str, memory: P
     third.join()
     assert [len(batch.assignments) for batch in found] == [1, 1]
     assert other.status().people == 1
-    trial, many = opened(place), jobs.MOST_PEOPLE + 1
+    trial, many = opened(place), MOST_PEOPLE + 1
     assert trial.status().people == 3
     with at_work(place):
         large = threading.Thread(target=lambda: trial.ask(many, site="Lyon"))

@@ -1,6 +1,6 @@
 """A service's clerk (`clerking`), as the service sees it: hired when many call at once,
 handed their jobs, and let go with the service. Whatever it leaves undone, the service
-does: if it is not known what that is, the clerk's slip says it (`slips`).
+does: if it is not known what that is, the clerk's slip says it (`trials.slips`).
 """
 
 import asyncio
@@ -17,8 +17,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from discreet.service import logs
-from discreet.service.clerking import HERE, READ, Hired, Messages, Said, Wish, framed
-from discreet.service.slips import key_of, read_slip
+from discreet.service.clerking import HERE, READ, Hired, Messages, Said, Wish, framed, key_of
 from discreet.trials.jobs import claim, lend, may_leave, plain
 from discreet.trials.kept import Kept
 from discreet.trials.together import Job
@@ -54,16 +53,15 @@ class _Handed(NamedTuple):
     job: Job[Any, Any]
     done: "asyncio.Future[None]"
 
+    def finish(self, answer: Any) -> None:
+        """This came of it."""
+        self.job.finish(answer)
+        self.wake()
+
     def wake(self) -> None:
         """Whoever waits for it goes on."""
         if not self.done.done():
             self.done.set_result(None)
-
-
-def _finish(one: _Handed, answer: bytes) -> None:
-    """This came of a job, as JSON."""
-    one.job.finish(None if answer == b"null" else msgspec.Raw(answer))
-    one.wake()
 
 
 class Clerk(asyncio.Protocol):
@@ -178,7 +176,7 @@ class Clerk(asyncio.Protocol):
         if handed:
             handed[0][0].trial.hear(said.head)  # they are all of one trial
         for one, answer in handed:
-            _finish(one, answer)
+            one.finish(None if answer == b"null" else msgspec.Raw(answer))
         self._see_to([self._handed.pop(number) for number in said.refused])
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -216,7 +214,7 @@ class Clerk(asyncio.Protocol):
         have done it for the clerk.
         """
         try:
-            known = await self._run(read_slip, trial, name)
+            known = await self._run(trial.slip, name)
         except Exception as error:
             for one in handed:
                 one.job.fail(error)
@@ -224,7 +222,7 @@ class Clerk(asyncio.Protocol):
             return
         for one in handed:
             if one.number in known:
-                _finish(one, bytes(known[one.number]))
+                one.finish(known[one.number])
             else:
                 claim(one.job)
                 self._back(one.trial, one.job, one.done)

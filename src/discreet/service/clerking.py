@@ -6,7 +6,7 @@ It hears of jobs on a line, a pair of sockets that only the two of them have, an
 on it what came of them. Those that wait of one trial and one kind share a transaction,
 up to half of the crowd, which is waited for. What is refused it leaves to the service,
 which does it again and hears what is wrong. If the clerk dies, the service looks at its
-slip (`slips`), and does what is not there itself: it is done once.
+slip (`trials.slips`), and does what is not there itself: it is done once.
 """
 
 import math
@@ -24,9 +24,9 @@ import msgspec
 
 from discreet.errors import DiscreetError, StoreError
 from discreet.service.pace import settle_down
-from discreet.service.slips import Slip, key_of
 from discreet.trials.chain import Head
 from discreet.trials.jobs import jobs_of, lend
+from discreet.trials.slips import Slip
 from discreet.trials.together import LEADS_WITHOUT, MOST_PATIENCE
 from discreet.trials.trial import Trial
 
@@ -77,6 +77,13 @@ class Said(msgspec.Struct, array_like=True):
     """The answers, as JSON."""
     refused: list[int]
     """Those of which nothing was done."""
+
+
+def key_of(clerk: str, number: int) -> str:
+    """The key of a job without one, should a clerk of this name have it done by
+    others.
+    """
+    return f"{clerk}/{number}"
 
 
 def framed(text: bytes) -> bytes:
@@ -207,7 +214,8 @@ class Clerking:
         for job, one in zip(jobs, wishes, strict=True):
             job.site = one.site
             lend(job, key_of(self._name, one.number))
-        slip = Slip(self._name, {one.number: job for job, one in zip(jobs, wishes, strict=True)})
+        both = zip(jobs, wishes, strict=True)
+        slip = Slip(self._name, {one.number: job for job, one in both if job.key})
         try:
             trial = self._trial(wishes[0].trial)
             for head in {one.head for one in wishes}:
@@ -219,7 +227,7 @@ class Clerking:
         done, refused = dict[int, bytes](), list[int]()
         for job, one in zip(jobs, wishes, strict=True):
             if job.error is None:
-                done[one.number] = slip.answer(one.number)
+                done[one.number] = msgspec.json.encode(job.found())
             else:
                 refused.append(one.number)
         return Said(trial.seen, done, refused + self._handed_back([job.error for job in jobs]))

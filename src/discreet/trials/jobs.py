@@ -1,11 +1,10 @@
 """Jobs that another process can do for its caller: made, written down, and read there.
 
-A job that is lent to others has a key, as a request has: whoever does it keeps the
-answer under the key, in the same transaction. If it is not known whether it was done,
-since that process has died, the caller does it again under the key: it is done once.
+Whoever does a job for others keeps its answer, in the same transaction: under the key
+of the job, or on a slip with those of other jobs (`slips`). If it is not known whether
+it was done, since that process has died, that is where it is seen: it is done once.
 """
 
-import secrets
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -81,16 +80,15 @@ def own_key(job: Job[Any, Any]) -> str | None:
 
 
 def lend(job: Job[Any, Any], key: str) -> None:
-    """Give a job a key, unless its caller gave it one, or it has one, or it may be done
-    twice.
-    """
-    if not job.key and job.kind in (ASK, TELL) and own_key(job) is None:
+    """Give a job a key, unless its caller gave it one, or it may be done twice."""
+    if job.kind in (ASK, TELL) and own_key(job) is None:
         job.key = key
 
 
 def lent(job: Job[Any, Any]) -> dict[str, Any]:
-    """A job as it is written down for somebody who keeps its answer under its key."""
-    lend(job, secrets.token_hex(16))
+    """A job as it is written down for somebody who keeps its answer under its key, if
+    it has one.
+    """
     said = plain(job)
     return said | {"key": job.key} if job.key else said
 

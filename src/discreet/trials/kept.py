@@ -1,10 +1,11 @@
 """A trial as it is kept: its state in step with the database, in transactions."""
 
 import json
+import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 from itertools import accumulate
 from typing import Any, TypeVar
 
@@ -22,9 +23,16 @@ from discreet.trials.desk import Desk, known_ids
 from discreet.trials.enrol import answered_before
 from discreet.trials.entry import check_head
 from discreet.trials.intake import MOST_AT_ONCE, check_request, unknown_id
-from discreet.trials.neighbours import Company, Neighbours, done_by_others, note_of
+from discreet.trials.neighbours import (
+    Company,
+    Neighbours,
+    done_by_others,
+    left_by_others,
+    note_of,
+)
 from discreet.trials.protocol import Protocol
 from discreet.trials.record import BROKEN, fresh
+from discreet.trials.slips import Answer, look
 from discreet.trials.status import Aside
 from discreet.trials.store.database import Store
 from discreet.trials.store.ledger import Ledger
@@ -127,10 +135,10 @@ class Kept:
         """
         do_all(jobs, partial(self._serve, keep=keep))
 
-    def kept_under(self, text: bytes) -> str | None:
-        """What is kept under a text, of which there is only a keyed hash."""
+    def slip(self, name: str) -> dict[int, Answer]:
+        """What stands on a slip."""
         with self._reading() as desk:
-            return desk.ledger.answered(desk.ledger.hash(text))
+            return look(desk.ledger, name)
 
     def hear(self, head: Head) -> None:
         """Keep in mind a head that another process has written for us, unless somebody
@@ -188,7 +196,8 @@ class Kept:
         try:
             self._do_groups(jobs, grouped, keep)
         except _OneRefusedError:
-            self._do_groups(jobs, lambda jobs: [[job] for job in jobs], keep)
+            left = [job for job in jobs if not job.done]
+            self._do_groups(left, lambda jobs: [[job] for job in jobs], keep)
 
     def _do_groups(
         self,
@@ -204,19 +213,24 @@ class Kept:
         it, it could be drawn again.
         """
         tried: list[Job[Any, Any]] = []
-        note = note_of(self.protocol.name, jobs, self._seen)
+        name = secrets.token_hex(16)
+        note = note_of(self.protocol.name, jobs, self._seen, name)
         try:
             with self._store.lock, self._store.turn(note) as turn:
                 if head := done_by_others(turn, jobs):
                     self._see(head)
                     self._company.join()
                     return
-                self._company.gather(turn)
                 began = time.monotonic()
                 with self._store.session(self.protocol.name, turn) as session:
                     self._catch_up(session)
                     self._seq, ledger = -1, Ledger(session)
-                    here = partial(self._store.same_place, session)
+                    jobs = left_by_others(turn, ledger, name, jobs)
+                    here = cache(partial(self._store.same_place, session))
+                    if turn is not None and self._company.expects(turn):
+                        ledger.read_ahead()
+                        here()
+                        began += self._company.gather(turn)
                     neighbours = Neighbours(turn, here, partial(self._holds, session))
                     groups = in_groups([*jobs, *neighbours.want()])
                     one, several = (partial(do, session, ledger) for do in (self._alone, self._try))
@@ -226,7 +240,7 @@ class Kept:
                     if keep is not None:
                         keep(ledger, tried)
                     row = session.look_again()
-                    neighbours.tell_them(tried, Head(row.seq, row.head))
+                    neighbours.tell_them(ledger, tried, Head(row.seq, row.head))
                 self._company.part(turn, time.monotonic() - began)
                 self._seq = row.seq
                 self._see(Head(row.seq, row.head))

@@ -49,7 +49,6 @@ class Ledger:
 
     def __init__(self, session: Session) -> None:
         self.session = session
-        self._secret: bytes | None = None
         self._newest: Last | None = None
         self._noted: list[Entry] = []
         self._answers: dict[bytes, str | None] = {}
@@ -57,6 +56,10 @@ class Ledger:
         self._kept: list[tuple[bytes, str]] = []
         self._hashes: dict[bytes, bytes] = {}
         """A request is hashed when it is looked up and when its answer is kept."""
+
+    @cached_property
+    def _secret(self) -> bytes:
+        return bytes(self.session.run(_key).scalar_one())
 
     @cached_property
     def now(self) -> float:
@@ -68,10 +71,14 @@ class Ledger:
         self._newest, self._noted = None, []
         self._answers, self._kept = {}, []
 
+    def read_ahead(self) -> None:
+        """Read what nearly every call needs, while others are waited for."""
+        self._last()
+        self.session.batches()
+        _ = self._secret, self.now
+
     def hash(self, text: bytes) -> bytes:
         """What is kept of an identity or a request: a hash with the trial's secret."""
-        if self._secret is None:
-            self._secret = bytes(self.session.run(_key).scalar_one())
         found = self._hashes.get(text)
         if found is None:
             found = self._hashes[text] = hmac.digest(self._secret, text, "sha256")
