@@ -327,6 +327,36 @@ def test_names_that_are_markup_stay_text(home: Home, base: str) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("direction", "numbers", "better"),
+    [
+        ("max", False, "Yes is"),
+        ("min", False, "No is"),
+        ("min", True, "A number from 0 to 72; less"),
+    ],
+)
+def test_the_desk_says_what_is_entered(
+    home: Home, base: str, direction: str, numbers: bool, better: str
+) -> None:
+    asked = "For how many hours did the pain last?" if numbers else "Was the pain gone?"
+    kind = {"strategy": bet_se(0.05, 1.0, outcomes="numbers"), "range": (0, 72)} if numbers else {}
+    start(home, question=asked, direction=direction, **kind)
+    page = enrol(staff(home, base)).text
+    assert page.count(f">{asked}</") == 2, "to tell it, and to correct it"
+    assert better in page
+    assert "The protocol does not say" not in page
+
+
+@pytest.mark.parametrize("numbers", [False, True])
+def test_where_no_question_is_written_down_the_desk_says_whom_to_ask(
+    home: Home, base: str, numbers: bool
+) -> None:
+    kind = {"strategy": bet_se(0.05, 1.0, outcomes="numbers"), "range": (0, 72)} if numbers else {}
+    start(home, **kind)
+    page = enrol(staff(home, base)).text
+    assert "The protocol does not say what the outcome is: ask the operator" in page
+
+
 def test_an_answer_under_local_trust_is_invited_not_told(home: Home, base: str) -> None:
     trial = start(home, strategy=ctb_tt(1.0, 0.1))
     desk = staff(home, base)

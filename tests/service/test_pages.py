@@ -464,18 +464,35 @@ def test_numbers_are_in_their_own_units(place: Service) -> None:
     assert (made.blinding, made.people) == ("codes", "sticky")
 
 
-def test_what_people_are_asked_is_for_those_who_answer_themselves(place: Service) -> None:
+@pytest.mark.parametrize(("trust", "script"), [("local", script_hash()), ("global", None)])
+def test_what_an_outcome_answers_is_asked_for_and_shown(
+    place: Service, trust: str, script: str | None
+) -> None:
     visit = place.visit("operator")
-    asked = {**GOOD, "question": " Did you sleep \n well? ", "trust": "local"}
+    asked = {**GOOD, "question": " Did you sleep \n well? ", "trust": trust}
     assert "Did you sleep well?" in visit.send("/new", do="review", **asked).text
     assert visit.send("/new", do="create", **asked).status_code == 303
     made = place.home.trial("made here").protocol
-    assert made.question == "Did you sleep well?"
-    assert made.script == script_hash()
-    other = {**asked, "trust": "global", "name": "other"}
-    assert visit.send("/new", do="create", **other).status_code == 303
-    made = place.home.trial("other").protocol
-    assert (made.question, made.script) == ("", None)
+    assert (made.question, made.script) == ("Did you sleep well?", script)
+    assert "<q>Did you sleep well?</q>" in visit.get("/t/made%20here").text
+
+
+def test_a_trial_without_a_question_is_written_down_as_before(place: Service) -> None:
+    visit = place.visit("operator")
+    assert visit.send("/new", do="create", **GOOD).status_code == 303
+    made = place.home.trial("made here")
+    assert made.protocol.question == ""
+    assert "Each outcome answers" not in visit.get("/t/made%20here").text
+
+
+def test_blinded_sites_and_the_public_see_what_an_outcome_answers(place: Service) -> None:
+    asked = "Was the pain <gone> after two hours?"
+    place.trial("blind", blinding="codes", question=asked)
+    place.trial("open", question=asked)
+    place.home.doors.publish("open", "a test")
+    shown = "<q>Was the pain &lt;gone&gt; after two hours?</q>"
+    assert shown in place.visit("site", "blind", "Leeds").get("/t/blind").text
+    assert shown in place.visit().get("/p/open").text
 
 
 # --- the plan -------------------------------------------------------------------------

@@ -37,6 +37,7 @@ DAY = 86_400
 DEFAULTS: dict[str, str] = {
     "name": "",
     "arms": "usual\nnew",
+    "question": "",
     "outcomes": YES_NO,
     "low": "0",
     "high": "10",
@@ -44,7 +45,6 @@ DEFAULTS: dict[str, str] = {
     "difference": "15",
     "base": "50",
     "trust": "global",
-    "question": "",
     "epsilon": "1",
     "delta": "5",
     "max_people": "",
@@ -62,6 +62,7 @@ DEFAULTS: dict[str, str] = {
 LABELS: dict[str, str] = {
     "name": "Name of the trial",
     "arms": "Arms",
+    "question": "The question that each outcome answers",
     "outcomes": "An outcome is",
     "low": "Smallest outcome",
     "high": "Largest outcome",
@@ -71,7 +72,6 @@ LABELS: dict[str, str] = {
     "delta": "Wrong answers allowed, in 100 trials (δ)",
     "max_people": "Maximum number of people",
     "trust": "Who may see a person's outcome",
-    "question": "What each person is asked",
     "epsilon": "How much a person's outcome may change what is seen (ε)",
     "sites": "Sites",
     "deadline": "Deadline: days until an outcome must be told",
@@ -181,7 +181,7 @@ class Draft:
             "direction": self["direction"],
             "sites": self["sites"] or None,
             "deadline": None if deadline is None else float(round(deadline * DAY)),
-            "question": self["question"] if self.strategy.trust_model.randomised else "",
+            "question": self["question"],
             "script": script_for(self.strategy),
             **{name: self[name] for name in ("release", "enrolment", "people", "blinding")},
         }
