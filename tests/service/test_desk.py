@@ -288,13 +288,26 @@ def test_people_are_found_by_number_code_and_id(home: Home, base: str) -> None:
     spaced = [short.replace("-", gap) for gap in (" ", " - ", "--")]
     for typed in ("1", f" {short} ", short.upper(), *spaced, id):
         assert str(desk.send(f"{DESK}/find", page, code=typed).url).endswith("/desk/1")
-    for typed in ("2", "0", "-1", "Ada", "9" * 30):
-        assert desk.send(f"{DESK}/find", page, code=typed).status_code == 422
+    for typed in ("2", "0", "-1", "Ada", "9" * 30, "20417"):
+        refused = desk.send(f"{DESK}/find", page, code=typed)
+        assert refused.status_code == 422
+        notice = refused.text.partition('role="alert"')[2].partition("</p>")[0]
+        assert "number in the trial, " in notice
+        assert "20417" not in refused.text, "it may be the number of a person elsewhere"
     another = f"{short[:-1]}{'0' if short[-1] != '0' else '1'}"
     for typed in (another, short[:-1], f"0{short}", f"{short}ffff", f"{id}0", "1-"):
         refused = desk.send(f"{DESK}/find", page, code=typed)
         assert refused.status_code == 422, typed
         assert "another id: compare what you typed" in refused.text
+
+
+def test_a_number_is_that_in_the_trial_and_nothing_else(home: Home, base: str) -> None:
+    """By what else a site knows a person is an identifier."""
+    start(home, people="refuse")
+    page = enrol(staff(home, base), person="Ada").text + staff(home, base).get(DESK).text
+    words = re.sub(r"<[^>]*>", " ", page)
+    assert "An identifier from your own files, or a name." in words
+    assert re.findall(r"[Nn]umbers?\b.{14}", words) == ["Number in the trial,"]
 
 
 def test_forms_need_the_key_of_the_login(home: Home, base: str) -> None:
