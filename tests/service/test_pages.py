@@ -535,7 +535,7 @@ def test_a_plan_knows_the_arms_the_day_and_the_power(
     form = {**GOOD, "difference": "60", "max_people": "40"}
     shown = visit.send("/new/plan", **form).text
     assert "Success rates: one 0.8, two 0.2." in shown
-    assert "In these simulations one is best" in shown
+    assert "In these simulations one is best, only because it is the first in the list" in shown
     power = (
         r"Power: at the difference worth finding, (\d+)% of such trials end within 40 people with"
     )
@@ -557,6 +557,39 @@ def test_a_plan_knows_the_arms_the_day_and_the_power(
     band = r"\d+ \w+ 2027 \(eight of ten such trials: \d+ \w+ 2027 … \d+ \w+ 2027\)"
     assert re.search(rf"if it begins on 1 Mar 2027, it is expected to end on {band}", dated)
     assert not made
+
+
+def test_a_plan_of_numbers_is_in_their_units(
+    place: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(planner, "ready", lambda _seconds, _days: True)
+    visit = place.visit("operator")
+    form = {**GOOD, "outcomes": "numbers", "low": "-10", "high": "10", "difference": "12"}
+    form |= {"max_people": "40"}
+    shown = visit.send("/new/plan", **form).text
+    assert (
+        "Mean outcomes: one 6, two -6, where outcomes lie between -10 and 10 and more is" in shown
+    )
+    for words in ("Success rates", "success rates", "gap 0.6"):
+        assert words not in shown
+    assert "between the best arm and the next, in the units of the outcomes;" in shown
+    heads = re.findall(r"<th[^>]*>([\d.]+)</th>", shown)
+    assert heads == ["3", "6", "9", "12"], "true differences, in the table of power"
+    made: list[str] = []
+    monkeypatch.setattr(planner, "plan", lambda *_, **__: made.append(""))
+    other = {**form, "low": "0", "high": "100", "difference": "60", "direction": "min"}
+    shown = visit.send("/new/plan", **other).text
+    assert "Mean outcomes: one 20, two 80, where outcomes lie between 0 and 100 and less" in shown
+    assert not made, "the same share of another range needs no other simulations"
+
+
+def test_a_plan_says_what_success_is_where_no_is_better(
+    place: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(planner, "ready", lambda _seconds, _days: True)
+    form = {**GOOD, "difference": "60", "max_people": "40", "direction": "min"}
+    shown = place.visit("operator").send("/new/plan", **form).text
+    assert "Success rates (a success is the answer no): one 0.8, two 0.2." in shown
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import Any
 
 from discreet.calendar import people_a_day
 from discreet.errors import InvalidInputError
-from discreet.scale import NUMBERS, YES_NO
+from discreet.scale import NUMBERS, YES_NO, Scale
 from discreet.service.scripts import script_for
 from discreet.strategies.presets import recommended
 from discreet.strategies.strategy import Strategy
@@ -95,15 +95,15 @@ CHOICES: dict[str, tuple[str, ...]] = {
 }
 NEEDS_DEADLINE = "this needs a deadline: say after how many days an outcome no longer counts"
 FOR_THE_PLAN = (
-    *("arms", "outcomes", "low", "high", "difference", "base", "trust", "epsilon", "delta"),
-    *("max_people", "deadline", "release", "enrolment", "accrual", "delay", "start"),
+    *("arms", "outcomes", "low", "high", "direction", "difference", "base", "trust", "epsilon"),
+    *("delta", "max_people", "deadline", "release", "enrolment", "accrual", "delay", "start"),
 )
 """What the plan depends on."""
 FOR_DAYS = ("deadline", "release", "enrolment", "accrual", "delay", "start")
 """What only a plan in days depends on."""
-NOT_SIMULATED = ("arms", "start")
+NOT_SIMULATED = ("arms", "low", "high", "direction", "difference", "start")
 """Of what a plan depends on: what needs no other simulations, but for the number of
-arms.
+arms and what share of the range the difference is.
 """
 
 
@@ -133,17 +133,26 @@ class Draft:
     @property
     def key(self) -> tuple[Any, ...]:
         """What a plan depends on."""
-        return (tuple(self["arms"]), self["start"], *self.simulated)
+        said = tuple(self.values[name] for name in NOT_SIMULATED[1:])
+        return (tuple(self["arms"]), said, self.simulated)
 
     @property
     def simulated(self) -> tuple[Any, ...]:
         """What the simulations of a plan depend on, beside the number of arms."""
-        return tuple(self.values[name] for name in FOR_THE_PLAN if name not in NOT_SIMULATED)
+        said = (self.values[name] for name in FOR_THE_PLAN if name not in NOT_SIMULATED)
+        return (self.gap, *said)
 
     @property
     def gap(self) -> float:
         """The difference worth finding, as a share of the range of outcomes."""
         return float(self["difference"] / self._span)
+
+    @property
+    def scale(self) -> Scale | None:
+        """In which units outcomes are, if they are numbers."""
+        if self["outcomes"] == YES_NO:
+            return None
+        return Scale(self["low"], self["high"], self["direction"])
 
     @property
     def base(self) -> float:
