@@ -495,6 +495,16 @@ def test_blinded_sites_and_the_public_see_what_an_outcome_answers(place: Service
     assert shown in place.visit().get("/p/open").text
 
 
+def test_a_browser_whose_login_has_expired_sees_public_pages(place: Service) -> None:
+    place.trial("open")
+    place.home.doors.publish("open", "a test")
+    visit = place.visit()
+    visit.client.cookies.set(COOKIE, "a login of yesterday")
+    assert visit.get("/p/open").status_code == 200
+    assert visit.get("/p/open/transcript.json").status_code == 200
+    assert visit.get("/t/open").headers["location"] == "/p/open"
+
+
 # --- the plan -------------------------------------------------------------------------
 
 

@@ -34,7 +34,7 @@ PATH = {
 }
 REFUSALS = {
     "400": "The call cannot be read.",
-    "401": "This needs a token.",
+    "401": "This needs a token, or the token that was sent is unknown, was revoked or has expired.",
     "403": "This token does not let its holder do this.",
     "404": "There is no such trial, or no such token.",
     "408": "The body did not arrive in time.",
