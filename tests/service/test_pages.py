@@ -40,6 +40,7 @@ PAGES: dict[str, set[str]] = {
     "/t/dose/operate/stop": {OPERATOR},
     "/t/dose/publish": {OPERATOR},
     "/t/dose/journal": {OPERATOR},
+    "/t/dose/codes": {OPERATOR},
     "/tokens": {OPERATOR, OTHER},
     "/tokens/1/revoke": {OPERATOR},
     "/new": {OPERATOR},
@@ -833,6 +834,34 @@ def test_a_wrong_address_has_the_head_of_every_page(running: Service) -> None:
             assert page.status_code == 404
             assert '<a href="/login">Log in</a>' in page.text
             assert not any(words in page.text for words in ("Log out", "All trials", "/tokens"))
+
+
+@pytest.mark.parametrize("path", ["/new/plan", "/logout", "/t/dose/desk/enrol"])
+def test_what_only_a_form_makes_is_a_page_too(running: Service, path: str) -> None:
+    page = running.visit("operator").get(path, Accept="text/html")
+    assert page.status_code in (404, 405)
+    assert "<h1>This did not work</h1>" in page.text
+    if page.status_code == 405:
+        assert "go back, and press the button there" in page.text
+        assert page.headers["allow"] == "POST"
+        plain = running.visit("operator").get(path)
+        assert plain.headers["content-type"] == "application/problem+json"
+
+
+def test_the_page_of_codes_that_is_loaded_again_asks_first(place: Service) -> None:
+    """A reload is a look at the page; the list is shown, and noted, by the button."""
+    place.trial("blind", blinding="codes")
+    operator = place.visit("operator")
+    code = re.findall(r"<code>(\w+)</code>", operator.send("/t/blind/codes").text)[0]
+    before = Trial.open(place.url, "blind").journal()
+    again = operator.get("/t/blind/codes", Accept="text/html")
+    assert (again.status_code, "Show the list of codes" in again.text) == (200, True)
+    assert code not in again.text
+    assert "The journal has noted" not in again.text
+    assert Trial.open(place.url, "blind").journal() == before
+    place.trial("seen")
+    assert "This trial is not blinded" in operator.get("/t/seen/codes").text
+    assert "This trial is not blinded" in operator.send("/t/seen/codes").text
 
 
 def test_a_wrong_address_is_answered_without_the_database(
