@@ -496,6 +496,23 @@ def test_blinded_sites_and_the_public_see_what_an_outcome_answers(place: Service
     assert shown in place.visit().get("/p/open").text
 
 
+@pytest.mark.parametrize("host", ["127.0.0.1:8642", "localhost", "[::1]:8642", "trial.example.org"])
+def test_who_publishes_on_this_machine_alone_is_told_so(place: Service, host: str) -> None:
+    words, alone = "by which others cannot reach it", host != "trial.example.org"
+    place.trial("dose")
+    place.trial("blind", blinding="codes")
+    visit = place.visit("operator")
+    asked = visit.get("/t/dose/publish", Host=host).text
+    assert (words in asked) == alone
+    assert (f"as {host.partition(':')[0]}, by" in asked) == (alone and "::" not in host)
+    assert words not in visit.get("/t/blind/publish", Host=host).text, "it cannot be published"
+    assert words not in visit.get("/t/dose", Host=host).text
+    place.home.doors.publish("dose", "a test")
+    assert (words in visit.get("/t/dose", Host=host).text) == alone
+    assert words not in visit.get("/t/dose/publish", Host=host).text, "it is withdrawn there"
+    assert words not in visit.get("/p/dose", Host=host).text
+
+
 def test_a_browser_whose_login_has_expired_sees_public_pages(place: Service) -> None:
     place.trial("open")
     place.home.doors.publish("open", "a test")
