@@ -42,6 +42,18 @@ def started() -> Strategy:
     return Trial.open("sqlite:///discreet-trials.db", "dose").protocol.strategy
 
 
+def test_the_question_is_part_of_the_protocol() -> None:
+    asked = "Was the pain gone after two hours?"
+    assert f"Question: {asked}" in call([*PRIVATE, "--question", asked]).stdout.splitlines()
+    assert Trial.open("sqlite:///discreet-trials.db", "dose").protocol.question == asked
+    assert "question is" in call(PRIVATE, 2).stderr, "with another question it is another trial"
+
+
+def test_without_a_question_nothing_is_said_of_one() -> None:
+    assert "Question:" not in call(PRIVATE).stdout
+    assert Trial.open("sqlite:///discreet-trials.db", "dose").protocol.question == ""
+
+
 # --- the strategy that nobody named ---------------------------------------------------
 
 

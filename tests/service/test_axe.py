@@ -22,7 +22,8 @@ PAGES = (
     *("/", "/tokens", "/tokens/1/revoke", "/new", "/t/dose", "/t/dose/operate"),
     *("/t/dose/operate/drop-arm", "/t/dose/publish", "/t/dose/journal", "/t/dose/report.html"),
     *("/t/dose/desk", "/t/dose/desk/1", "/t/dose/desk/12", "/t/done/desk", "/t/local/desk/1"),
-    *("/t/blind/operate", "/t/blind/desk/1", "/p/done", "/t/fresh", "/a", "/api/docs", "/login"),
+    *("/t/blind/operate", "/t/blind/codes", "/t/blind/desk/1", "/p/done", "/t/fresh", "/a"),
+    *("/api/docs", "/login"),
 )
 
 

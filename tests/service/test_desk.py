@@ -288,13 +288,26 @@ def test_people_are_found_by_number_code_and_id(home: Home, base: str) -> None:
     spaced = [short.replace("-", gap) for gap in (" ", " - ", "--")]
     for typed in ("1", f" {short} ", short.upper(), *spaced, id):
         assert str(desk.send(f"{DESK}/find", page, code=typed).url).endswith("/desk/1")
-    for typed in ("2", "0", "-1", "Ada", "9" * 30):
-        assert desk.send(f"{DESK}/find", page, code=typed).status_code == 422
+    for typed in ("2", "0", "-1", "Ada", "9" * 30, "20417"):
+        refused = desk.send(f"{DESK}/find", page, code=typed)
+        assert refused.status_code == 422
+        notice = refused.text.partition('role="alert"')[2].partition("</p>")[0]
+        assert "number in the trial, " in notice
+        assert "20417" not in refused.text, "it may be the number of a person elsewhere"
     another = f"{short[:-1]}{'0' if short[-1] != '0' else '1'}"
     for typed in (another, short[:-1], f"0{short}", f"{short}ffff", f"{id}0", "1-"):
         refused = desk.send(f"{DESK}/find", page, code=typed)
         assert refused.status_code == 422, typed
         assert "another id: compare what you typed" in refused.text
+
+
+def test_a_number_is_that_in_the_trial_and_nothing_else(home: Home, base: str) -> None:
+    """By what else a site knows a person is an identifier."""
+    start(home, people="refuse")
+    page = enrol(staff(home, base), person="Ada").text + staff(home, base).get(DESK).text
+    words = re.sub(r"<[^>]*>", " ", page)
+    assert "An identifier from your own files, or a name." in words
+    assert re.findall(r"[Nn]umbers?\b.{14}", words) == ["Number in the trial,"]
 
 
 def test_forms_need_the_key_of_the_login(home: Home, base: str) -> None:
@@ -325,6 +338,36 @@ def test_names_that_are_markup_stay_text(home: Home, base: str) -> None:
         "Person 1: the outcome was saved."
         in desk.send(f"{DESK}/tell", found.text.replace(site, ""), site="", outcome="1").text
     )
+
+
+@pytest.mark.parametrize(
+    ("direction", "numbers", "better"),
+    [
+        ("max", False, "Yes is"),
+        ("min", False, "No is"),
+        ("min", True, "A number from 0 to 72; less"),
+    ],
+)
+def test_the_desk_says_what_is_entered(
+    home: Home, base: str, direction: str, numbers: bool, better: str
+) -> None:
+    asked = "For how many hours did the pain last?" if numbers else "Was the pain gone?"
+    kind = {"strategy": bet_se(0.05, 1.0, outcomes="numbers"), "range": (0, 72)} if numbers else {}
+    start(home, question=asked, direction=direction, **kind)
+    page = enrol(staff(home, base)).text
+    assert page.count(f">{asked}</") == 2, "to tell it, and to correct it"
+    assert better in page
+    assert "The protocol does not say" not in page
+
+
+@pytest.mark.parametrize("numbers", [False, True])
+def test_where_no_question_is_written_down_the_desk_says_whom_to_ask(
+    home: Home, base: str, numbers: bool
+) -> None:
+    kind = {"strategy": bet_se(0.05, 1.0, outcomes="numbers"), "range": (0, 72)} if numbers else {}
+    start(home, **kind)
+    page = enrol(staff(home, base)).text
+    assert "The protocol does not say what the outcome is: ask the operator" in page
 
 
 def test_an_answer_under_local_trust_is_invited_not_told(home: Home, base: str) -> None:

@@ -242,7 +242,7 @@ def test_two_sites_at_once(home: Home, base: str, browser: Started) -> None:
         ids = {one: shown(one)[1], two: shown(two)[1]}
         assert [site.people for site in trial.status().sites] == [3, 3]
         two.goto(f"{base}{DESK}/{ids[one].partition('-')[0]}")
-        assert "there is no person" in two.inner_text("main").lower()
+        assert "nobody here has this number" in two.inner_text("main").lower()
         assert ids[one] not in two.content()
 
 

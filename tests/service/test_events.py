@@ -112,7 +112,10 @@ def test_streams_are_for_those_who_may(service: Service) -> None:
         assert next(lines, None) is None
 
 
-def test_a_revoked_token_hears_no_more(service: Service) -> None:
+@pytest.mark.parametrize("published", [False, True])
+def test_a_revoked_token_hears_no_more(service: Service, published: bool) -> None:
+    if published:
+        service.home.doors.publish("dose", "a test")
     secret, token = service.home.tokens.make("eyes", "viewer", "a test")
     with listening(service, secret) as lines, listening(service, service.secret) as others:
         event(lines)

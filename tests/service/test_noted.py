@@ -11,11 +11,12 @@ import pytest
 import sqlalchemy as sa
 from click.testing import CliRunner
 
-from discreet import StoreError, Trial, bet_se
+from discreet import StoreError, Trial, backup_trials, bet_se, restore_trials
 from discreet.cli import main
 from discreet.service.home import Home
 from discreet.service.once import Once
 from discreet.service.tokens import Wish, hash_of
+from discreet.trials.store import schema
 from discreet.trials.store.database import Store
 from discreet.trials.store.ledger import Ledger
 from tests.support.postgres import Server
@@ -190,3 +191,63 @@ def test_notes_have_their_place_among_calls(url: str) -> None:
         found = trial.journal()
         assert [entry.entry for entry in found] == list(range(len(found), 0, -1))
         assert sum(entry.call.startswith("token create") for entry in found) == 20
+
+
+# --- what a restore keeps -------------------------------------------------------------
+
+
+def journal_of(url: str) -> list[tuple[float, str, str]]:
+    """When, who and what, the oldest first."""
+    with closing(Trial.open(url, "dose")) as trial:
+        found = trial.journal()[::-1]
+    assert [one.entry for one in found] == list(range(1, len(found) + 1))
+    assert [one.at for one in found] == sorted(one.at for one in found)
+    return [(one.at, one.who, one.call) for one in found]
+
+
+def set_back(url: str, file: Path) -> None:
+    """Restore, though the record has gone on since the backup."""
+    with closing(Trial.open(url, "dose")) as trial:
+        trial.ask()
+    done = restore_trials(file, url, i_know_that_epsilon_is_spent_again=True, reason="a test")
+    assert {one.name: one.done for one in done}["dose"] == "replaced"
+
+
+def test_notes_of_tokens_outlast_a_restore(url: str, tmp_path: Path) -> None:
+    """The tokens do: a restore does not set them back."""
+    file = tmp_path / "backup.db"
+    with closing(made_home(url)) as home:
+        _, old = home.tokens.make("Leeds", "site", "Ada", "dose", "Leeds")
+        backup_trials(url, file, "Ada")
+        _, new = home.tokens.make("Lyon", "site", "Bob", "dose", "Lyon")
+        home.tokens.revoke(old.number, "Eve")
+        home.doors.publish("dose", "Eve")
+    before = journal_of(url)
+    set_back(url, file)
+    after = journal_of(url)
+    kept = [f"token create {old.number}", "backup", f"token create {new.number}"]
+    kept += [f"token revoke {old.number}", "publish"]
+    assert [call for _, _, call in after] == ["create", *kept, "restore"]
+    assert after[:-1] == before, "with their times"
+    set_back(url, file)
+    again = journal_of(url)
+    assert [call for _, _, call in again] == ["create", *kept, "restore"], "each of them once"
+    with closing(Home(url)) as home:
+        assert {one.number for one in home.doors.all()} >= {old.number, new.number}
+
+
+def test_a_note_of_a_clock_that_was_ahead_stops_nobody(url: str, tmp_path: Path) -> None:
+    """Nobody could call before that time: the clock would seem to be behind."""
+    file = tmp_path / "backup.db"
+    with closing(made_home(url)) as home:
+        backup_trials(url, file)
+        with closing(Trial.open(url, "dose")) as trial:
+            trial.ask()
+        home.tokens.make("Lyon", "site", "Bob", "dose", "Lyon")
+    with database(url) as connection:
+        late = schema.journal.update().where(schema.journal.c.call.like("token create%"))
+        connection.execute(late.values(at=schema.journal.c.at + 1e6))
+    restore_trials(file, url, i_know_that_epsilon_is_spent_again=True, reason="a test")
+    assert journal_of(url)[-2][2].startswith("token create")
+    with closing(Trial.open(url, "dose")) as trial:
+        assert len(trial.ask().assignments) == 1

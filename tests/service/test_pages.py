@@ -40,6 +40,7 @@ PAGES: dict[str, set[str]] = {
     "/t/dose/operate/stop": {OPERATOR},
     "/t/dose/publish": {OPERATOR},
     "/t/dose/journal": {OPERATOR},
+    "/t/dose/codes": {OPERATOR},
     "/tokens": {OPERATOR, OTHER},
     "/tokens/1/revoke": {OPERATOR},
     "/new": {OPERATOR},
@@ -464,18 +465,62 @@ def test_numbers_are_in_their_own_units(place: Service) -> None:
     assert (made.blinding, made.people) == ("codes", "sticky")
 
 
-def test_what_people_are_asked_is_for_those_who_answer_themselves(place: Service) -> None:
+@pytest.mark.parametrize(("trust", "script"), [("local", script_hash()), ("global", None)])
+def test_what_an_outcome_answers_is_asked_for_and_shown(
+    place: Service, trust: str, script: str | None
+) -> None:
     visit = place.visit("operator")
-    asked = {**GOOD, "question": " Did you sleep \n well? ", "trust": "local"}
+    asked = {**GOOD, "question": " Did you sleep \n well? ", "trust": trust}
     assert "Did you sleep well?" in visit.send("/new", do="review", **asked).text
     assert visit.send("/new", do="create", **asked).status_code == 303
     made = place.home.trial("made here").protocol
-    assert made.question == "Did you sleep well?"
-    assert made.script == script_hash()
-    other = {**asked, "trust": "global", "name": "other"}
-    assert visit.send("/new", do="create", **other).status_code == 303
-    made = place.home.trial("other").protocol
-    assert (made.question, made.script) == ("", None)
+    assert (made.question, made.script) == ("Did you sleep well?", script)
+    assert "<q>Did you sleep well?</q>" in visit.get("/t/made%20here").text
+
+
+def test_a_trial_without_a_question_is_written_down_as_before(place: Service) -> None:
+    visit = place.visit("operator")
+    assert visit.send("/new", do="create", **GOOD).status_code == 303
+    made = place.home.trial("made here")
+    assert made.protocol.question == ""
+    assert "Each outcome answers" not in visit.get("/t/made%20here").text
+
+
+def test_blinded_sites_and_the_public_see_what_an_outcome_answers(place: Service) -> None:
+    asked = "Was the pain <gone> after two hours?"
+    place.trial("blind", blinding="codes", question=asked)
+    place.trial("open", question=asked)
+    place.home.doors.publish("open", "a test")
+    shown = "<q>Was the pain &lt;gone&gt; after two hours?</q>"
+    assert shown in place.visit("site", "blind", "Leeds").get("/t/blind").text
+    assert shown in place.visit().get("/p/open").text
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:8642", "localhost", "[::1]:8642", "trial.example.org"])
+def test_who_publishes_on_this_machine_alone_is_told_so(place: Service, host: str) -> None:
+    words, alone = "by which others cannot reach it", host != "trial.example.org"
+    place.trial("dose")
+    place.trial("blind", blinding="codes")
+    visit = place.visit("operator")
+    asked = visit.get("/t/dose/publish", Host=host).text
+    assert (words in asked) == alone
+    assert (f"as {host.partition(':')[0]}, by" in asked) == (alone and "::" not in host)
+    assert words not in visit.get("/t/blind/publish", Host=host).text, "it cannot be published"
+    assert words not in visit.get("/t/dose", Host=host).text
+    place.home.doors.publish("dose", "a test")
+    assert (words in visit.get("/t/dose", Host=host).text) == alone
+    assert words not in visit.get("/t/dose/publish", Host=host).text, "it is withdrawn there"
+    assert words not in visit.get("/p/dose", Host=host).text
+
+
+def test_a_browser_whose_login_has_expired_sees_public_pages(place: Service) -> None:
+    place.trial("open")
+    place.home.doors.publish("open", "a test")
+    visit = place.visit()
+    visit.client.cookies.set(COOKIE, "a login of yesterday")
+    assert visit.get("/p/open").status_code == 200
+    assert visit.get("/p/open/transcript.json").status_code == 200
+    assert visit.get("/t/open").headers["location"] == "/p/open"
 
 
 # --- the plan -------------------------------------------------------------------------
@@ -518,7 +563,7 @@ def test_a_plan_knows_the_arms_the_day_and_the_power(
     form = {**GOOD, "difference": "60", "max_people": "40"}
     shown = visit.send("/new/plan", **form).text
     assert "Success rates: one 0.8, two 0.2." in shown
-    assert "In these simulations one is best" in shown
+    assert "In these simulations one is best, only because it is the first in the list" in shown
     power = (
         r"Power: at the difference worth finding, (\d+)% of such trials end within 40 people with"
     )
@@ -540,6 +585,39 @@ def test_a_plan_knows_the_arms_the_day_and_the_power(
     band = r"\d+ \w+ 2027 \(eight of ten such trials: \d+ \w+ 2027 … \d+ \w+ 2027\)"
     assert re.search(rf"if it begins on 1 Mar 2027, it is expected to end on {band}", dated)
     assert not made
+
+
+def test_a_plan_of_numbers_is_in_their_units(
+    place: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(planner, "ready", lambda _seconds, _days: True)
+    visit = place.visit("operator")
+    form = {**GOOD, "outcomes": "numbers", "low": "-10", "high": "10", "difference": "12"}
+    form |= {"max_people": "40"}
+    shown = visit.send("/new/plan", **form).text
+    assert (
+        "Mean outcomes: one 6, two -6, where outcomes lie between -10 and 10 and more is" in shown
+    )
+    for words in ("Success rates", "success rates", "gap 0.6"):
+        assert words not in shown
+    assert "between the best arm and the next, in the units of the outcomes;" in shown
+    heads = re.findall(r"<th[^>]*>([\d.]+)</th>", shown)
+    assert heads == ["3", "6", "9", "12"], "true differences, in the table of power"
+    made: list[str] = []
+    monkeypatch.setattr(planner, "plan", lambda *_, **__: made.append(""))
+    other = {**form, "low": "0", "high": "100", "difference": "60", "direction": "min"}
+    shown = visit.send("/new/plan", **other).text
+    assert "Mean outcomes: one 20, two 80, where outcomes lie between 0 and 100 and less" in shown
+    assert not made, "the same share of another range needs no other simulations"
+
+
+def test_a_plan_says_what_success_is_where_no_is_better(
+    place: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(planner, "ready", lambda _seconds, _days: True)
+    form = {**GOOD, "difference": "60", "max_people": "40", "direction": "min"}
+    shown = place.visit("operator").send("/new/plan", **form).text
+    assert "Success rates (a success is the answer no): one 0.8, two 0.2." in shown
 
 
 @pytest.mark.parametrize(
@@ -773,6 +851,34 @@ def test_a_wrong_address_has_the_head_of_every_page(running: Service) -> None:
             assert page.status_code == 404
             assert '<a href="/login">Log in</a>' in page.text
             assert not any(words in page.text for words in ("Log out", "All trials", "/tokens"))
+
+
+@pytest.mark.parametrize("path", ["/new/plan", "/logout", "/t/dose/desk/enrol"])
+def test_what_only_a_form_makes_is_a_page_too(running: Service, path: str) -> None:
+    page = running.visit("operator").get(path, Accept="text/html")
+    assert page.status_code in (404, 405)
+    assert "<h1>This did not work</h1>" in page.text
+    if page.status_code == 405:
+        assert "go back, and press the button there" in page.text
+        assert page.headers["allow"] == "POST"
+        plain = running.visit("operator").get(path)
+        assert plain.headers["content-type"] == "application/problem+json"
+
+
+def test_the_page_of_codes_that_is_loaded_again_asks_first(place: Service) -> None:
+    """A reload is a look at the page; the list is shown, and noted, by the button."""
+    place.trial("blind", blinding="codes")
+    operator = place.visit("operator")
+    code = re.findall(r"<code>(\w+)</code>", operator.send("/t/blind/codes").text)[0]
+    before = Trial.open(place.url, "blind").journal()
+    again = operator.get("/t/blind/codes", Accept="text/html")
+    assert (again.status_code, "Show the list of codes" in again.text) == (200, True)
+    assert code not in again.text
+    assert "The journal has noted" not in again.text
+    assert Trial.open(place.url, "blind").journal() == before
+    place.trial("seen")
+    assert "This trial is not blinded" in operator.get("/t/seen/codes").text
+    assert "This trial is not blinded" in operator.send("/t/seen/codes").text
 
 
 def test_a_wrong_address_is_answered_without_the_database(

@@ -18,6 +18,13 @@ LONG = "x" * 120
 """A name that no line can be broken in."""
 TOO_WIDE = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 LOOK_NOW = "document.dispatchEvent(new Event('visibilitychange'))"
+COLOURS = """() => {
+  const link = document.body.appendChild(document.createElement("a"));
+  link.href = "/elsewhere";
+  const { color, backgroundColor } = getComputedStyle(document.body);
+  return [color, backgroundColor, getComputedStyle(link).color];
+}"""
+"""Of a page: ink, paper, and links."""
 
 
 @pytest.fixture
@@ -277,3 +284,18 @@ def test_a_trial_of_any_name_is_reached_by_links(
     with page.expect_download() as found:
         page.get_by_role("link", name="The arms").click()
     assert found.value.suggested_filename.endswith("arms.csv")
+
+
+def test_the_page_of_the_api_follows_the_browser_into_the_dark(address: str, page: Any) -> None:
+    """In the colours of the other pages; on paper it stays light."""
+    page.emulate_media(color_scheme="dark")
+    page.goto(f"{address}/login")
+    dark = page.evaluate(COLOURS)
+    page.goto(f"{address}/api/docs")
+    assert page.evaluate(COLOURS) == dark
+    for medium, scheme in (("screen", "light"), ("print", "dark")):
+        page.emulate_media(color_scheme=scheme, media=medium)
+        assert page.evaluate(COLOURS)[1] == "rgb(255, 255, 255)"
+    page.emulate_media(color_scheme="dark", media="screen")
+    page.set_viewport_size({"width": 390, "height": 844})
+    assert page.evaluate(TOO_WIDE) == 0

@@ -140,6 +140,13 @@ def field_options(command: Any) -> Any:
     help="How long outcomes are kept: until they are released, at which point they are erased "
     "(until-release), or forever.",
 )
+@click.option(
+    "--question",
+    default="",
+    help="The question that each outcome answers, in words for people, such as 'Was the pain gone "
+    "after two hours?'; of a number with its unit. It is part of the protocol, and is shown "
+    "wherever an outcome is entered.  [default: none is written down]",
+)
 @range_option
 @direction_option
 @outside_option
@@ -190,6 +197,7 @@ SETTINGS = (
     "enrolment",
     "people",
     "blinding",
+    "question",
 )
 """Options that are settings of the protocol under the same name."""
 
@@ -296,6 +304,8 @@ def _show_created(made: "Trial", reason: str | None) -> None:
         )
     if design := extras(expecting(strategy, YES_NO)):
         click.echo(f"Design: {design}.")
+    if kept.question:
+        click.echo(f"Question: {kept.question}")
     chosen = f" (--outcomes {strategy.outcomes})" if strategy.shown_outcomes else ""
     click.echo(f"Outcomes: {kept.outcome_words}{chosen}.")
     click.echo(f"Error rate: {correctness_words(status.correctness, kept.scale)}.")

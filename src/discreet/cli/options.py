@@ -33,7 +33,7 @@ PASSWORD_SHOWN = (
 def _address(ctx: click.Context, _param: click.Parameter, value: str | None) -> str:
     """The address that was given, or that of the environment, or the usual one."""
     if value is not None:
-        if _has_password(value):
+        if _has_password(value) and not ctx.resilient_parsing:
             click.echo(PASSWORD_SHOWN, err=True)
         return value
     if url := os.environ.get("DISCREET_URL"):
@@ -74,9 +74,9 @@ url_option = click.option(
     "--url",
     callback=_address,
     help="Where the trials are: a database (sqlite:///… or postgresql://…), or a service "
-    "(https://…). For a service, put the token into DISCREET_TOKEN, or the name of a file "
-    "that contains it into DISCREET_TOKEN_FILE.  [default: DISCREET_URL, or the address in "
-    f"the file that DISCREET_URL_FILE names, or {HERE}]",
+    "(https://…), or a trial there (https://…/t/dose). For a service, put the token into "
+    "DISCREET_TOKEN, or the name of a file that contains it into DISCREET_TOKEN_FILE.  [default: "
+    f"DISCREET_URL, or the address in the file that DISCREET_URL_FILE names, or {HERE}]",
 )
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON document and nothing else."

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from discreet.cli.addressed import Trials
 from discreet.cli.ask import ask
 from discreet.cli.backup import backup, restore
 from discreet.cli.create import create
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from discreet.trials.trial import Trial
 
 
-@click.group(no_args_is_help=False)
+@click.group(no_args_is_help=False, cls=Trials)
 def trial() -> None:
     """Run a live trial. Create it, assign people to arms, tell their outcomes, and
     publish the result.

@@ -26,7 +26,7 @@ def past_words(arms: Instance) -> str | None:
         return None
     means = zip(arms.names, arms.means, strict=True)
     return (
-        f"{listed([f'{closed(name)} {_shown(mean, scale)}' for name, mean in means])} on average"
+        f"{listed([f'{closed(name)} {in_units(mean, scale)}' for name, mean in means])} on average"
         f"{past_people(arms)}, range {scale.low:.12g} to {scale.high:.12g}, "
         f"{'more' if scale.direction == 'max' else 'less'} is better"
     )
@@ -70,7 +70,7 @@ def past_notes(arms: Instance) -> list[str]:
     return notes
 
 
-def _shown(mean: float, scale: Scale) -> str:
+def in_units(mean: float, scale: Scale) -> str:
     """A mean in the experimenter's units, to a few thousandths of the range."""
     digits = max(0, 3 - math.floor(math.log10(scale.high - scale.low)))
     return f"{round(scale.shown(mean), digits):.12g}"

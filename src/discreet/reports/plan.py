@@ -73,15 +73,16 @@ def plan_page(plan: Plan) -> str:
     return page("How many people it takes", plan_sections(plan), lead)
 
 
-def plan_sections(plan: Plan, trial: bool = True) -> list[Section]:
+def plan_sections(plan: Plan, trial: bool = True, about: str = "") -> list[Section]:
     """The sections, to be put on a page with others; with `trial` also the way of a
-    simulated one.
+    simulated one. `about` is said of each scenario in place of its means, by whoever
+    knows more about them.
     """
     sections = [_answer(plan)]
     for number, name in enumerate(plan.scenarios, 1):
         one = len(plan.scenarios) == 1
         title = "People and privacy" if one else f"People and privacy, scenario {number}"
-        sections.append(_scenario(plan, name, title))
+        sections.append(_scenario(plan, name, title, about or _about(plan, name)))
     if plan.power:
         sections.append(power_section(plan))
     if plan.calendar is not None:
@@ -143,19 +144,23 @@ def _means_head(instance: Instance) -> str:
     return mean_words(instance.outcomes, instance.bounded).removesuffix(":").capitalize()
 
 
-def _scenario(plan: Plan, name: str, title: str) -> Section:
-    instance = plan.scenarios[name]
+def _scenario(plan: Plan, name: str, title: str, about: str) -> Section:
     rows = [row for row in (*plan.no_privacy, *plan.per_epsilon) if row.scenario == name]
     several = len({row.strategy.name for row in rows}) > 1
+    pictures = Pictures([_people_picture(plan, rows, several), _done_picture(plan, rows, several)])
+    return Section(title, [Text(about), pictures, _table(plan, rows, several)])
+
+
+def _about(plan: Plan, name: str) -> str:
+    """What a scenario assumes."""
+    instance = plan.scenarios[name]
     arms = zip(instance.names, instance.means, strict=True)
     shown = listed([f"{closed(arm)} {mean:g}" for arm, mean in arms])
     rates = f"{_means_head(instance)}: {shown}{past_people(instance)}"
     facts = [past_words(instance) or rates, *past_notes(instance)]
     described = "arms" in name and past_words(instance) is None
     about = " ".join(f"{fact}." for fact in ([f"Scenario: {name}", *facts] if described else facts))
-    about += f" The best: {best_words(plan, name)}." if not instance.unique else ""
-    pictures = Pictures([_people_picture(plan, rows, several), _done_picture(plan, rows, several)])
-    return Section(title, [Text(about), pictures, _table(plan, rows, several)])
+    return about + (f" The best: {best_words(plan, name)}." if not instance.unique else "")
 
 
 def _people_picture(plan: Plan, rows: list[PlanRow], several: bool) -> Picture:
@@ -305,6 +310,7 @@ def _end_words(plan: Plan) -> str:
 
 def _reading(plan: Plan) -> Section:
     rows = (*plan.no_privacy, *plan.per_epsilon)
+    means = "mean outcomes" if plan.outcomes == NUMBERS else "success rates"
     near = f", or one within {plan.zeta:g} of it" if plan.zeta else ""
     items = [
         "Mean, median, 10 … 90 %: people that a trial takes; eight of ten trials end in this "
@@ -323,7 +329,7 @@ def _reading(plan: Plan) -> Section:
     if any(NO_GUARANTEE in row.strategy.shown for row in rows):
         items.append(f"{NO_PROOF_WORDS[:1].upper()}{NO_PROOF_WORDS[1:]}.")
     items += [
-        "A plan holds for its scenarios: true success rates nearer to each other take more people.",
+        f"A plan holds for its scenarios: true {means} nearer to each other take more people.",
         f"Simulated with seed {plan.seed}, the same for all rows; the same plan again gives the "
         "same numbers.",
     ]

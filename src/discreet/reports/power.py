@@ -11,7 +11,6 @@ from discreet.reports.chances import (
     sure_words,
 )
 from discreet.reports.page import Part, Picture, Section, Table, Text
-from discreet.sampled import Sampled
 from discreet.words import cut
 
 MOST_LINES = 6
@@ -30,8 +29,9 @@ def power_section(plan: Plan) -> Section:
             parts.append(Text(f"{name}: {sure}" if several else sure))
         elif curves:
             title = power_title(plan) + (f", {name}" if several else "")
-            width = instance.width if isinstance(instance, Sampled) else None
-            parts.append(_picture(plan, curves, float(instance.gaps.min()) * (width or 1.0)))
+            last = curves[0][2][-1]
+            width = last.shown_gap / last.gap
+            parts.append(_picture(plan, curves, float(instance.gaps.min()) * width))
             parts.append(Table(*power_table(curves), f"{title}."))
     if any(isinstance(part, Table) for part in parts):
         parts.insert(0, Text(power_words(plan)))

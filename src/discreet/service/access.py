@@ -60,7 +60,9 @@ class Visitor:
 
     token: Token | None = None
     wrong: bool = False
-    """Whether it has sent one that does not work."""
+    """Whether it has sent one that does not work: it is told so, whatever it calls. (A
+    browser whose login has expired has sent none.)
+    """
 
     @property
     def role(self) -> str:
@@ -83,6 +85,8 @@ class Visitor:
 
     def may(self, action: str, trial: str | None, published: bool = False) -> bool:
         """Whether it may do something, to a trial or to all of them."""
+        if self.wrong:
+            return False
         if published and action in PUBLIC:
             return True
         if self.token is None or self.role not in ACTIONS.get(action, ()):

@@ -54,7 +54,9 @@ def bearer_of(request: Request) -> str:
 
 
 async def visitor_of(home: Home, request: Request) -> Visitor:
-    """Whoever calls, by its bearer token; a wrong one is as good as none."""
+    """Whoever calls, by its bearer token; one that is wrong may do nothing, not even
+    what anyone may.
+    """
     secret = bearer_of(request)
     token = await home.token_of(secret) if secret else None
     home.limits.admit(request.scope, token)

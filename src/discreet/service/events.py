@@ -118,7 +118,7 @@ class Watcher:
         for one in listeners:
             token = one.visitor.token
             fits = token is not None and token.number in valid
-            still = one.visitor if fits else Visitor()
+            still = one.visitor if fits else Visitor(wrong=token is not None)
             one.over = not still.may("events", self.name, published)
         if any(one.over for one in listeners):
             self.wake()

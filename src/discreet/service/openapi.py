@@ -34,7 +34,7 @@ PATH = {
 }
 REFUSALS = {
     "400": "The call cannot be read.",
-    "401": "This needs a token.",
+    "401": "This needs a token, or the token that was sent is unknown, was revoked or has expired.",
     "403": "This token does not let its holder do this.",
     "404": "There is no such trial, or no such token.",
     "408": "The body did not arrive in time.",
@@ -46,6 +46,17 @@ REFUSALS = {
     "503": "The database cannot be used now, or the service is too busy: try again.",
 }
 """Every call may be answered so, with a problem document (RFC 9457)."""
+
+
+SHEET = (
+    "th,td{text-align:left}"  # no cell is a number
+    "@media screen and (prefers-color-scheme:dark){:root{--ink:#e8ebee;--soft:#a4aeb8;"
+    "--line:#353d45;--back:#14181c;color-scheme:dark}a{color:#7db8f2}"
+    "th,td{border-bottom-color:var(--line)}}"
+)
+"""What the page has beside the style of reports, which are for paper and always light:
+in the dark the colours of the service's other pages (static/style.css).
+"""
 
 
 def document() -> dict[str, Any]:
@@ -169,7 +180,7 @@ def docs_page(described: dict[str, Any]) -> str:
     for name, schema in sorted(described["components"]["schemas"].items()):
         sections.append(Section(name, _fields(schema)))
     text = page("The API of discreet", sections, "Everything a trial can do, over HTTP.")
-    return text.replace("</style>", "th,td{text-align:left}</style>", 1)  # no cell is a number
+    return text.replace("</style>", f"{SHEET}</style>", 1)
 
 
 def _example() -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 from discreet.instance import Bernoulli, Instance
 from discreet.planning.plan import Plan, plan
+from discreet.planning.power import Power
 from discreet.planning.scenarios import gap_scenarios
 from discreet.service.remember import Remembered
 
@@ -68,10 +69,12 @@ def planned(
     gap: float,
     base: float,
     start: date | None = None,
+    width: float | None = None,
     **settings: Any,
 ) -> Plan:
     """The plan for a difference worth finding. The same settings have the same key;
-    what the arms are called and when it starts need no other simulations.
+    what the arms are called, when it starts and how wide the range of outcomes is, if
+    these are numbers, need no other simulations.
     """
     arms = len(names)
 
@@ -86,4 +89,10 @@ def planned(
         words: Bernoulli(scenario.means, list(names)) for words, scenario in made.scenarios.items()
     }
     ways = tuple(replace(way, start=start) for way in made.ways)
-    return replace(made, scenarios=cases, ways=ways, start=start)
+    power = tuple(_in_units(point, width) for point in made.power)
+    return replace(made, scenarios=cases, ways=ways, power=power, start=start)
+
+
+def _in_units(point: Power, width: float | None) -> Power:
+    """A point of a power curve with its difference in the units of the range."""
+    return point if width is None else replace(point, difference=round(point.gap * width, 12))

@@ -22,6 +22,7 @@ from discreet.trials.conduct import LONGEST_REASON, RESTORED, Act
 from discreet.trials.entry import begins, examine
 from discreet.trials.intake import who_calls
 from discreet.trials.names import plain_name, writable
+from discreet.trials.outlasting import copy_over
 from discreet.trials.protocol import Protocol, digest
 from discreet.trials.record import BROKEN, Public, fresh
 from discreet.trials.store.database import Store
@@ -296,9 +297,7 @@ def _step(found: _Found, there: Session | None, known: list[Head], forced: bool)
 
 
 def _ended(trial: Session) -> str:
-    """Why a record that has ended takes the place of no other: nothing can be written
-    into it any more, and so nobody could see that another one was there.
-    """
+    """Why a record that has ended, and could not say so, takes no other's place."""
     return (
         f"the record of {trial.name!r} in the backup has ended, and the database has a different "
         "one: restore into another database; nothing was changed"
@@ -330,7 +329,7 @@ def _put(step: _Step, here: Whole, who: str, excuse: str | None) -> Restored:
     found, there = step.found, step.there
     if step.done == LEFT and there is not None:
         return Restored(there.name, str(_head(there)), LEFT, False)
-    made = here.copy(found.session, there)
+    made = copy_over(here, found.session, there)
     ledger = Ledger(made)
     ledger.note(who, "restore", 0, None)
     ledger.write()

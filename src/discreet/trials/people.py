@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from discreet.trials.desk import Desk
 
 OPEN, ANSWERED, LATE, ENDED = "open", "answered", "late", "ended"
+NOBODY = "nobody here has this number in the trial, with which an id begins; nothing was changed"
+"""It repeats no number: somebody may have typed one that identifies a person."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ def person_of(desk: "Desk", number: int, site: str | None) -> OpenAssignment:
     """
     row = desk.session.assigned([number]).get(number)
     if row is None or site not in (None, row.site):
-        raise InvalidInputError(f"there is no person number {number} here; nothing was changed")
+        raise InvalidInputError(NOBODY)
     desk.note("open", 1, row.site)
     age = None if row.at is None else max(desk.ledger.now - row.at, 0.0)
     return OpenAssignment(id_of(row), shown_arm(desk, row), row.site, age, row.deadline)

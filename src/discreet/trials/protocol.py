@@ -110,7 +110,7 @@ class Protocol:
     blinding: str = UNBLINDED
     """What staff may know, a row of `BLINDING`."""
     question: str = ""
-    """What people are asked, in words for them; empty if it is not written down."""
+    """What each outcome answers, in words for people; empty if that is not written."""
     script: str | None = None
     """SHA-256 of the script that randomises answers in people's browsers, where that is
     how they come in.

@@ -127,10 +127,11 @@ class Trial(Kept, Calls):
         says what happens if somebody comes again: `sticky`, they get the same
         assignment; `refuse`, they are refused; or `anonymous`, nobody needs to say who
         comes. With `blinding="codes"` those who enrol people see codes instead of arms
-        (`codes`, `unblind`). `question` is what people are asked, in words for them,
-        and `script` is the SHA-256 of the script that randomises answers in their
-        browsers. `who` is the caller's name for the private journal (None: the user of
-        the database, or of this machine).
+        (`codes`, `unblind`). `question` is what each outcome answers, in words for
+        people ("Was the pain gone after two hours?"), shown wherever an outcome is
+        entered, and `script` is the SHA-256 of the script that randomises answers in
+        their browsers. `who` is the caller's name for the private journal (None: the
+        user of the database, or of this machine).
         """
         said: dict[str, Any] = dict(missing=missing, retain=retain, range=range)
         said |= dict(direction=direction, lease=lease, outside=outside, dealing=dealing)

@@ -2,7 +2,7 @@
 
 Every form carries a key under which it is done once (`frame.once_of`), and leads to a
 page that can be loaded again. No address has an id, an identity or an outcome in it:
-people are named by their numbers in the record.
+people are named by their numbers in the trial.
 """
 
 import re
@@ -29,6 +29,10 @@ NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[-+]?[0-9]+)?", re.IGNORE
 TYPE_A_NUMBER = (
     "type the outcome as a number in digits, with a point before decimals, such as 7 or 0.25. "
     "Nothing was told"
+)
+TYPE_WHOM = (
+    "type a person's number in the trial, such as 12, or id, such as 12-5f2c; nobody is found here "
+    "by an identifier or a name"
 )
 NOT_ARRIVED = (
     "your last click did not reach the service, and nobody was enrolled by it: press the button "
@@ -143,14 +147,14 @@ def _of_one(words: str) -> str:
 
 
 async def _find(looking: Look) -> Response:
-    """Whoever types a number, or an id, short or whole: what stands after its number
-    must be right, or a slip would open another person.
+    """Whom somebody looks for by number in the trial, or by id, short or whole: what
+    stands after its number must be right, or a slip would open another person.
     """
     typed = re.sub(r"[\s-]+", "-", looking.form.get("code", "").strip().lower())
     number = number_of(typed)
     try:
         if number < 1:
-            raise InvalidInputError("type a person's number, such as 12, or id, such as 12-5f2c")
+            raise InvalidInputError(TYPE_WHOM)
         id = (await looking.run(_caller(looking).person, number)).id
         if "-" in typed and typed not in (id, short_code(id)):
             raise InvalidInputError(

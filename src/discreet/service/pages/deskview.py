@@ -162,7 +162,7 @@ def person_view(face: Face, number: int) -> PersonView:
         yes_no=is_yes_no(protocol),
         low=f"{protocol.low:g}",
         high=f"{protocol.high:g}",
-        better="more" if protocol.direction == "max" else "less",
+        better=better_of(protocol),
         clip=protocol.outside == CLIP,
         options=protocol.respond_options,
         told=face.caller.question(one.id).state == ANSWERED,
@@ -172,6 +172,12 @@ def person_view(face: Face, number: int) -> PersonView:
 def is_yes_no(protocol: Protocol) -> bool:
     """Whether an outcome is entered as yes or no."""
     return scale.is_yes_no(protocol.scale, protocol.strategy.outcomes)
+
+
+def better_of(protocol: Protocol) -> str:
+    """Which outcomes are better, in one word."""
+    more, less = ("yes", "no") if is_yes_no(protocol) else ("more", "less")
+    return more if protocol.direction == "max" else less
 
 
 def outcome_words(protocol: Protocol) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 from discreet.calendar import people_a_day
 from discreet.errors import InvalidInputError
-from discreet.scale import NUMBERS, YES_NO
+from discreet.scale import NUMBERS, YES_NO, Scale
 from discreet.service.scripts import script_for
 from discreet.strategies.presets import recommended
 from discreet.strategies.strategy import Strategy
@@ -37,6 +37,7 @@ DAY = 86_400
 DEFAULTS: dict[str, str] = {
     "name": "",
     "arms": "usual\nnew",
+    "question": "",
     "outcomes": YES_NO,
     "low": "0",
     "high": "10",
@@ -44,7 +45,6 @@ DEFAULTS: dict[str, str] = {
     "difference": "15",
     "base": "50",
     "trust": "global",
-    "question": "",
     "epsilon": "1",
     "delta": "5",
     "max_people": "",
@@ -62,6 +62,7 @@ DEFAULTS: dict[str, str] = {
 LABELS: dict[str, str] = {
     "name": "Name of the trial",
     "arms": "Arms",
+    "question": "The question that each outcome answers",
     "outcomes": "An outcome is",
     "low": "Smallest outcome",
     "high": "Largest outcome",
@@ -71,7 +72,6 @@ LABELS: dict[str, str] = {
     "delta": "Wrong answers allowed, in 100 trials (δ)",
     "max_people": "Maximum number of people",
     "trust": "Who may see a person's outcome",
-    "question": "What each person is asked",
     "epsilon": "How much a person's outcome may change what is seen (ε)",
     "sites": "Sites",
     "deadline": "Deadline: days until an outcome must be told",
@@ -95,15 +95,15 @@ CHOICES: dict[str, tuple[str, ...]] = {
 }
 NEEDS_DEADLINE = "this needs a deadline: say after how many days an outcome no longer counts"
 FOR_THE_PLAN = (
-    *("arms", "outcomes", "low", "high", "difference", "base", "trust", "epsilon", "delta"),
-    *("max_people", "deadline", "release", "enrolment", "accrual", "delay", "start"),
+    *("arms", "outcomes", "low", "high", "direction", "difference", "base", "trust", "epsilon"),
+    *("delta", "max_people", "deadline", "release", "enrolment", "accrual", "delay", "start"),
 )
 """What the plan depends on."""
 FOR_DAYS = ("deadline", "release", "enrolment", "accrual", "delay", "start")
 """What only a plan in days depends on."""
-NOT_SIMULATED = ("arms", "start")
+NOT_SIMULATED = ("arms", "low", "high", "direction", "difference", "start")
 """Of what a plan depends on: what needs no other simulations, but for the number of
-arms.
+arms and what share of the range the difference is.
 """
 
 
@@ -133,17 +133,26 @@ class Draft:
     @property
     def key(self) -> tuple[Any, ...]:
         """What a plan depends on."""
-        return (tuple(self["arms"]), self["start"], *self.simulated)
+        said = tuple(self.values[name] for name in NOT_SIMULATED[1:])
+        return (tuple(self["arms"]), said, self.simulated)
 
     @property
     def simulated(self) -> tuple[Any, ...]:
         """What the simulations of a plan depend on, beside the number of arms."""
-        return tuple(self.values[name] for name in FOR_THE_PLAN if name not in NOT_SIMULATED)
+        said = (self.values[name] for name in FOR_THE_PLAN if name not in NOT_SIMULATED)
+        return (self.gap, *said)
 
     @property
     def gap(self) -> float:
         """The difference worth finding, as a share of the range of outcomes."""
         return float(self["difference"] / self._span)
+
+    @property
+    def scale(self) -> Scale | None:
+        """In which units outcomes are, if they are numbers."""
+        if self["outcomes"] == YES_NO:
+            return None
+        return Scale(self["low"], self["high"], self["direction"])
 
     @property
     def base(self) -> float:
@@ -181,7 +190,7 @@ class Draft:
             "direction": self["direction"],
             "sites": self["sites"] or None,
             "deadline": None if deadline is None else float(round(deadline * DAY)),
-            "question": self["question"] if self.strategy.trust_model.randomised else "",
+            "question": self["question"],
             "script": script_for(self.strategy),
             **{name: self[name] for name in ("release", "enrolment", "people", "blinding")},
         }

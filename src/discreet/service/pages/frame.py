@@ -45,6 +45,9 @@ DAY = re.compile(r"\d{4}-\d\d-\d\d")
 LONGEST_KEY = 150
 """Of a form, as it is; there is room behind it for what is done with it."""
 NOTHING = "there is no page at this address: it may have been cut off or mistyped"
+BY_FORM = "what this address leads to is made by a form: go back, and press the button there"
+MISSING = {404: NOTHING, 405: BY_FORM}
+"""What a page says where there is none to look at."""
 STALE = "this page is too old, or was not made by this service: reload it, and try once more"
 
 
@@ -170,12 +173,13 @@ def _served(
 
 
 async def missing_page(home: Home, scope: Scope, error: Exception) -> Response | None:
-    """What a browser shows where nothing is; programs get a problem document. If nobody
-    can say now who looks, the page is that of a stranger.
+    """What a browser shows where nothing is, or only what a form makes; programs get a
+    problem document. If nobody can say now who looks, the page is that of a stranger.
     """
-    missing = isinstance(error, HTTPException) and error.status_code == 404
     request = Request(scope)
-    if not missing or "text/html" not in request.headers.get("accept", ""):
+    if not isinstance(error, HTTPException) or error.status_code not in MISSING:
+        return None
+    if "text/html" not in request.headers.get("accept", ""):
         return None
     scope.setdefault("path_params", {})
     looking = Look(home, request, Visitor())
@@ -185,7 +189,9 @@ async def missing_page(home: Home, scope: Scope, error: Exception) -> Response |
         return problem_of(refused)
     except Exception as trouble:
         note_error(trouble, passage_of(scope).request)
-    return looking.page("error.html", 404, words=NOTHING)
+    page = looking.page("error.html", error.status_code, words=MISSING[error.status_code])
+    page.headers.update(error.headers or {})
+    return page
 
 
 async def visitor_of(home: Home, request: Request) -> Visitor:

@@ -17,6 +17,7 @@ from discreet.reports.chances import best_words, cheap_words, few_right_words, p
 from discreet.reports.conduct import LOOKS, privacy_sentence
 from discreet.reports.days import end_cells
 from discreet.reports.page import fragment
+from discreet.reports.past import in_units
 from discreet.reports.plan import plan_sections
 from discreet.scale import YES_NO
 from discreet.service import planner
@@ -40,7 +41,7 @@ from discreet.trials.protocol import (
     RETAIN,
     Protocol,
 )
-from discreet.words import correctness_words, counted, day_words, people
+from discreet.words import closed, correctness_words, counted, day_words, listed, people
 
 FRAGMENTS = Remembered[str](128)
 PATIENCE = 1.0
@@ -124,7 +125,8 @@ def _drawn(draft: Draft) -> str:
     template = ENVIRONMENT.get_template("plan.html")
     try:
         found = _planned(draft)
-        drawn = without_styles(fragment(plan_sections(found, trial=False)[1:]))
+        sections = plan_sections(found, trial=False, about=about_words(draft, found))
+        drawn = without_styles(fragment(sections[1:]))
     except DiscreetError as error:
         known = {"plan": "", "wrong": {"": str(error)}, "labels": LABELS, "lines": [], "room": 0}
         return template.render(known, waits=False)
@@ -140,6 +142,7 @@ def _planned(draft: Draft) -> Plan:
         draft.gap,
         draft.base,
         start=draft["start"],
+        width=None if draft.scale is None else draft.scale.high - draft.scale.low,
         epsilons=[draft["epsilon"]],
         delta=draft["delta"] / 100,
         trust=draft["trust"],
@@ -179,9 +182,30 @@ def plan_words(found: Plan) -> list[str]:
         lines.insert(0, f"Warning: {warning}")
     lines.append(_chance_words(found, row))
     lines += [_end_words(way) for way in found.ways if way.epsilon is not None]
-    best = best_words(found, row.scenario)
-    lines.append(f"In these simulations {best} is best; what it takes hardly depends on which is.")
     return [line for line in lines if line]
+
+
+def about_words(draft: Draft, found: Plan) -> str:
+    """What the simulations assume of the arms, in the units of outcomes that are
+    numbers; and that the best of them is only an example.
+    """
+    ((name, arms),) = found.scenarios.items()
+    scale, means = draft.scale, zip(arms.names, arms.means, strict=True)
+    best = (
+        f"In these simulations {best_words(found, name)} is best, only because it is the first in "
+        "the list: with another one the numbers would hardly differ."
+    )
+    if scale is None:
+        success = " (a success is the answer no)" if draft["direction"] == "min" else ""
+        shown = listed([f"{closed(arm)} {mean:g}" for arm, mean in means])
+        return f"Success rates{success}: {shown}. {best}"
+    shown = listed([f"{closed(arm)} {in_units(mean, scale)}" for arm, mean in means])
+    better = "more" if scale.direction == "max" else "less"
+    return (
+        f"Mean outcomes: {shown}, where outcomes lie between {scale.low:g} and {scale.high:g} and "
+        f"{better} is better. {best} Every simulated outcome is {scale.low:g} or {scale.high:g}; "
+        "outcomes that lie closer together may take fewer people."
+    )
 
 
 def _chance_words(found: Plan, row: PlanRow) -> str:

@@ -159,6 +159,15 @@ async def _publish(looking: Look) -> Response:
     return looking.go(address("t", name))
 
 
+async def _ask_codes(looking: Look) -> Response:
+    """The page that asks whether to show the list: looking is noted, and whoever loads
+    the page of the list again may not want that.
+    """
+    trial = await looking.run(looking.home.trial, looking.name)
+    about = {"name": looking.name, "blind": trial.protocol.blind, "rows": None}
+    return looking.page("codes.html", **about)
+
+
 async def _codes(looking: Look) -> Response:
     """The list for whoever packs what people get; the journal notes who has looked."""
     caller = await looking.run(looking.home.caller, looking.name, looking.visitor)
@@ -166,7 +175,7 @@ async def _codes(looking: Look) -> Response:
     seen = await looking.run(looking.home.seen, looking.name)
     arms = [arm.name for arm in seen.status.arms]
     rows = [(arm, sorted(code for code in found if found[code] == arm)) for arm in arms]
-    return looking.page("codes.html", name=looking.name, rows=rows)
+    return looking.page("codes.html", name=looking.name, blind=bool(found), rows=rows)
 
 
 def routes(home: Home) -> list[Route]:
@@ -177,5 +186,6 @@ def routes(home: Home) -> list[Route]:
         send(home, "/t/{name}/operate/{action}", "operate", _act),
         look(home, "/t/{name}/publish", "publish", _ask_publish),
         send(home, "/t/{name}/publish", "publish", _publish),
-        send(home, "/t/{name}/codes", "operate", _codes),
+        look(home, "/t/{name}/codes", "codes", _ask_codes),
+        send(home, "/t/{name}/codes", "codes", _codes),
     ]

@@ -70,6 +70,7 @@ def view(
         "name": name,
         "base": address("p" if public else "t", name),
         "public": public,
+        "question": trial.protocol.question,
         "blind": blind,
         "follows": follows,
         "operates": not public and visitor.may("operate", name),
