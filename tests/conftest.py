@@ -13,6 +13,7 @@ from hypothesis import settings
 
 from discreet.trials.store import vacuum
 from tests.support import browser as browsers
+from tests.support import certificates
 from tests.support import chance as same_chance
 from tests.support import postgres as postgres_server
 from tests.support.clock import Clock
@@ -30,6 +31,8 @@ same_chance.install()
 # A call waits for its answer however busy the machine is; the default is 5 seconds.
 for wait in ("connect", "read", "write", "pool"):
     setattr(DEFAULT_TIMEOUT_CONFIG, wait, 60.0)
+
+certificates.install()
 
 # Rarer than usual: a worker holds all tests, and would look through them often.
 gc.set_threshold(50_000, 20, 10)

@@ -22,6 +22,7 @@ from discreet.simulation.engine import (
     simulate_quietly,
 )
 from discreet.statistics import clopper_pearson
+from discreet.strategies import top_two
 from discreet.strategies.custom import CustomBonus, CustomGrid, CustomThreshold
 
 MU4 = discreet.benchmarks.mu4
@@ -322,13 +323,15 @@ class TestResults:
                 assert high == pytest.approx(beta_law.ppf(0.975, hits + 1, trials - hits), rel=1e-9)
 
 
-@pytest.mark.slow
 def test_kernels_survive_a_home_without_a_cache(tmp_path: Path) -> None:
+    """They are kept with temporary files then. Any leaf shows it: all are compiled by
+    `compiled`, and most take long.
+    """
     home = tmp_path / "home"
     home.write_text("a file, not a folder")
     code = (
-        "import discreet; print(discreet.simulate(discreet.benchmarks.mu5, discreet.dp_se(1, "
-        "0.1), 3).runs)"
+        "from discreet.simulation.compile import compiled; from discreet.strategies import "
+        "top_two; print(compiled(top_two.tracked)(0.5, 10))"
     )
     environment = {
         **os.environ,
@@ -339,4 +342,5 @@ def test_kernels_survive_a_home_without_a_cache(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
     )
-    assert done.stdout == "3\n", done.stderr
+    assert done.stdout == f"{top_two.tracked(0.5, 10)}\n", done.stderr
+    assert len(list(tmp_path.glob("discreet-*/kernels-*/*/top_two.tracked*.nbc"))) == 1

@@ -17,6 +17,7 @@ import discreet
 from discreet import Bernoulli, Beta, Drift, Drifting, Instance, Strategy
 from discreet.simulation.compile import compiled
 from discreet.simulation.laws import bernoulli
+from discreet.simulation.loops.epochs import run_epochs
 from discreet.strategies.betting.tilts import betting_rules
 from tests.support.ever_out import Field, runs_with_best_out
 
@@ -49,6 +50,15 @@ def phased() -> None:
     play(TWO, discreet.adap_tt(5, 0.2, episodes="global"))
 
 
+def epochs() -> None:
+    """Runs in blocks, and one by one, as tests compare them: with leaves that are there
+    already this takes less than alone.
+    """
+    play(TWO, discreet.dp_se(1, 0.2))
+    laws, room = bernoulli(np.array(TWO.means)), (np.zeros(2, np.int64), np.zeros((0, 6)))
+    compiled(run_epochs)(np.random.default_rng(1), laws, 1.0, 0.2, 1000, *room)
+
+
 def tests() -> None:
     """pytest rewrites every file of tests when it first imports it, which takes most of
     the time until the first test. Nothing is gained where that is not kept.
@@ -64,7 +74,7 @@ FAMILIES: dict[str, Callable[[], None]] = {
     "phased": phased,
     "tests": tests,
     "streams": lambda: play(TWO, discreet.ttucb(0.2)),
-    "epochs": lambda: play(TWO, discreet.dp_se(1, 0.2)),
+    "epochs": epochs,
 }
 """The ones that take longest to compile first."""
 

@@ -147,14 +147,27 @@ def settle(figure: "Figure") -> None:
 def render(figure: "Figure", kind: str = "svg", dpi: int = 160) -> bytes:
     """The figure as a file of that kind: svg (the same bytes every time), png or pdf.
 
-    Its layout is settled once.
+    Its layout is settled once; for svg here, as matplotlib would, which then does not
+    go through the whole figure twice.
     """
     buffer = io.BytesIO()
     meta = {"svg": {"Date": None, "Creator": None}, "pdf": {"CreationDate": None}}.get(kind)
+    if kind == "svg":
+        _settle_for_svg(figure)
     with any_letters():
         figure.savefig(buffer, format=kind, dpi=dpi, metadata=meta)
     figure.set_layout_engine("none")
     return buffer.getvalue()
+
+
+def _settle_for_svg(figure: "Figure") -> None:
+    """Lay the figure out by the measures of svg, and for good."""
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+
+    FigureCanvasSVG(figure)
+    figure.set_dpi(FigureCanvasSVG.fixed_dpi)
+    settle(figure)
+    figure.set_layout_engine("none")
 
 
 # --- lines ----------------------------------------------------------------------------
