@@ -35,7 +35,7 @@ from tests.support.stores import ARMS, create, damage
 
 BETS = bet_se(0.05, 1.0)
 HERE_ONLY = {"seen", "check_known", "written", "put", "asking", "telling", "answering"}
-HERE_ONLY |= {"do_now", "hear", "record", "person", "question", "played_on"}
+HERE_ONLY |= {"do_now", "hear", "slip", "record", "person", "question", "played_on"}
 """What a service asks of a local trial, and nobody else."""
 
 

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
-from itertools import accumulate
 from typing import Any, TypeVar
 
 from discreet.errors import (
@@ -22,14 +21,8 @@ from discreet.trials.chain import Head
 from discreet.trials.desk import Desk, known_ids
 from discreet.trials.enrol import answered_before
 from discreet.trials.entry import check_head
-from discreet.trials.intake import MOST_AT_ONCE, check_request, unknown_id
-from discreet.trials.neighbours import (
-    Company,
-    Neighbours,
-    done_by_others,
-    left_by_others,
-    note_of,
-)
+from discreet.trials.intake import check_request, unknown_id
+from discreet.trials.neighbours import Company, Neighbours, done_by_others, left_by_others, note_of
 from discreet.trials.protocol import Protocol
 from discreet.trials.record import BROKEN, fresh
 from discreet.trials.slips import Answer, look
@@ -38,7 +31,18 @@ from discreet.trials.store.database import Store
 from discreet.trials.store.ledger import Ledger
 from discreet.trials.store.schema import Assigned, Row
 from discreet.trials.store.session import Session
-from discreet.trials.together import Call, Job, Start, Together, again, do_all, grouped, run_alike
+from discreet.trials.together import (
+    Call,
+    Job,
+    Start,
+    Together,
+    again,
+    at_once,
+    do_all,
+    do_until_drawn,
+    grouped,
+    run_alike,
+)
 
 Found = TypeVar("Found")
 READABLE = (
@@ -164,7 +168,7 @@ class Kept:
         self._look_up([job for job in jobs if job.ids])
         left = [job for job in jobs if not job.done]
         while left:
-            self._transaction(_at_once(left), keep)
+            self._transaction(at_once(left), keep)
             left = [job for job in left if not job.done]
         self._scrub()
 
@@ -234,9 +238,9 @@ class Kept:
                     neighbours = Neighbours(turn, here, partial(self._holds, session))
                     groups = in_groups([*jobs, *neighbours.want()])
                     one, several = (partial(do, session, ledger) for do in (self._alone, self._try))
-                    drew = _do_until_drawn(groups, one if len(groups) == 1 else several, tried)
+                    drew = do_until_drawn(groups, one if len(groups) == 1 else several, tried)
                     if self._company.on_server and not drew:
-                        _do_until_drawn(grouped(neighbours.want()), several, tried)
+                        do_until_drawn(grouped(neighbours.want()), several, tried)
                     if keep is not None:
                         keep(ledger, tried)
                     row = session.look_again()
@@ -378,30 +382,6 @@ class Kept:
                 Ledger(session).erased(through)
         if self._erasing == through:
             self._erasing = None
-
-
-def _do_until_drawn(
-    groups: list[list[Job[Any, Any]]],
-    do: Callable[[list[Job[Any, Any]]], bool | None],
-    tried: list[Job[Any, Any]],
-) -> bool:
-    """Do groups up to one that draws, noting which were tried; whether one drew."""
-    drew = False
-    while groups and not drew:
-        group = groups.pop(0)
-        tried += group
-        if (found := do(group)) is None:
-            groups = [[job] for job in group] + groups
-            del tried[-len(group) :]
-        else:
-            drew = found
-    return drew
-
-
-def _at_once(jobs: list[Job[Any, Any]]) -> list[Job[Any, Any]]:
-    """As many of them, but one at least, as nobody waits long for."""
-    people = accumulate(job.people for job in jobs)
-    return [job for job, sum in zip(jobs, people, strict=True) if sum <= MOST_AT_ONCE] or jobs[:1]
 
 
 def _may_tell(job: Job[Any, Any], row: Assigned | None) -> bool:

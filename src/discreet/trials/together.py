@@ -6,11 +6,13 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from typing import Any, Generic, TypeVar
 
 from discreet.errors import DiscreetError
 from discreet.trials.again import Request, check_apart, done_before, keep
 from discreet.trials.desk import Desk
+from discreet.trials.intake import MOST_AT_ONCE
 from discreet.trials.interrupts import Later
 from discreet.trials.store.ledger import Ledger
 
@@ -144,6 +146,30 @@ def grouped(jobs: Sequence[Job[Any, Any]]) -> list[list[Job[Any, Any]]]:
     for job in jobs:
         groups.setdefault(id(job) if job.alike is None else job.alike, []).append(job)
     return list(groups.values())
+
+
+def do_until_drawn(
+    groups: list[list[Job[Any, Any]]],
+    do: Callable[[list[Job[Any, Any]]], bool | None],
+    tried: list[Job[Any, Any]],
+) -> bool:
+    """Do groups up to one that draws, noting which were tried; whether one drew."""
+    drew = False
+    while groups and not drew:
+        group = groups.pop(0)
+        tried += group
+        if (found := do(group)) is None:
+            groups = [[job] for job in group] + groups
+            del tried[-len(group) :]
+        else:
+            drew = found
+    return drew
+
+
+def at_once(jobs: list[Job[Any, Any]]) -> list[Job[Any, Any]]:
+    """As many of them, but one at least, as nobody waits long for."""
+    people = accumulate(job.people for job in jobs)
+    return [job for job, sum in zip(jobs, people, strict=True) if sum <= MOST_AT_ONCE] or jobs[:1]
 
 
 _RENEWING = threading.Lock()

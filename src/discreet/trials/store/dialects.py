@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from discreet.errors import InvalidInputError, StoreError
 from discreet.trials.store import letters, places
 from discreet.trials.store import reasons as why
-from discreet.trials.store.guard import CLAIM, Untold, claim_file
+from discreet.trials.store.guard import Untold, claim_file, claim_server
 from discreet.trials.store.idle import begin, look_after
 from discreet.trials.store.opening import (
     BUSY_SECONDS,
@@ -344,7 +344,7 @@ class PostgreSQL(Dialect):
 
     def claim(self, connection: sa.Connection) -> bool:
         """By a lock that every connection shares."""
-        return bool(connection.exec_driver_sql(CLAIM).scalar_one())
+        return claim_server(connection)
 
     def prepare(self, alone: sa.Connection) -> None:
         """A server is durable by its settings, and each connection sees to it."""

@@ -4,14 +4,21 @@ import os
 import shlex
 import sqlite3
 import stat
+import time
 from contextlib import suppress
 from typing import Any
+
+import sqlalchemy as sa
 
 from discreet.errors import ReadableFileWarning, warn_caller
 from discreet.trials.store.opening import BUSY_SECONDS
 
 PATIENCE = 0.2
 """Seconds to wait for others who are about to close a file."""
+FAREWELL = 1.0
+"""Seconds that a server which has much to do may take to notice that somebody has
+gone.
+"""
 
 _KEY = "hashtext('discreet_open'), hashtext(coalesce(current_schema(), ''))"
 SHARE = f"SELECT pg_advisory_lock_shared({_KEY})"
@@ -42,6 +49,18 @@ def claim_file(raw: Any) -> bool:
         if not str(error.sqlite_errorname).startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
             raise
         return False
+    return True
+
+
+def claim_server(connection: sa.Connection) -> bool:
+    """The same on a server, before the first statement: until the connection is closed,
+    nobody else has the trials of this schema open; false if somebody has.
+    """
+    until = time.monotonic() + FAREWELL
+    while not connection.exec_driver_sql(CLAIM).scalar_one():
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.01)
     return True
 
 
