@@ -497,6 +497,10 @@ def test_it_waits_for_half_of_the_crowd_but_not_for_long_nor_in_vain_again() -> 
         for _ in range(LEADS_WITHOUT):
             work._gather()
         assert time.monotonic() < work._answered + work._patience
+        work._crowd, work._waiting = 4.0, wishes[:4]  # all of a few are here
+        work._answered, work._patience = time.monotonic(), 5.0
+        work._gather()
+        assert time.monotonic() < work._answered + work._patience
 
 
 def test_a_head_is_kept_in_mind_only_while_nobody_looks(tmp_path: Path) -> None:

@@ -171,7 +171,7 @@ class Clerking:
         """Wait for half of the crowd, if it was here a moment ago, for as long as the
         last transaction took at the most: a larger crowd shares what one costs.
         """
-        here, half = len(self._waiting), self._half()
+        here, half = len(self._waiting), min(self._half(), math.ceil(self._crowd))
         if here >= half or self._without:
             self._without = max(self._without - 1, 0)
             return
