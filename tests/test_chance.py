@@ -20,8 +20,9 @@ from tests.support.chance import SEEDED, chance
 SOURCE = Path(dealing.__file__).parent.parent
 UNIQUE = {
     *("cli/ask", "files", "remote/steps"),
-    *("service/endpoints", "service/gate", "service/pages/frame", "service/tokens"),
-    *("trials/desk", "trials/entry", "trials/intake", "trials/jobs"),
+    *("service/clerk", "service/endpoints", "service/gate", "service/pages/frame"),
+    *("service/tokens", "trials/kept"),
+    *("trials/desk", "trials/entry", "trials/intake"),
     *("trials/store/doors", "trials/store/letters"),
 }
 """Where it makes what nobody else has, or pauses: nothing of a trial hangs on it."""

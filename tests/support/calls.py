@@ -40,7 +40,7 @@ RECORDS = {
 }
 """What calls give back: nobody else makes one, and they take anything."""
 SERVICE = {"Trial.check_known", "Trial.written", "Trial.put", "Trial.played_on"}
-SERVICE |= {"Trial.do_now", "Trial.hear"}
+SERVICE |= {"Trial.do_now", "Trial.hear", "Trial.slip"}
 SERVICE |= {"Trial.asking", "Trial.telling", "Trial.answering"}
 """What a service asks of a trial, and nobody else."""
 FAR = {"RemoteTrial", "AsyncTrial"}
