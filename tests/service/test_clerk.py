@@ -13,6 +13,7 @@ nobody hears, jobs that one after the other wait for a store that cannot be used
 import asyncio
 import errno
 import os
+import secrets
 import signal
 import socket
 import sqlite3
@@ -38,6 +39,7 @@ from discreet.service import clerk
 from discreet.service.clerk import CROWD
 from discreet.service.clerking import FEW, Clerking, Messages, Wish, framed
 from discreet.service.home import Home
+from discreet.trials import kept
 from discreet.trials.calls import Caller
 from discreet.trials.chain import Head
 from discreet.trials.jobs import expire_job, plain
@@ -237,13 +239,35 @@ def test_jobs_without_a_key_leave_one_row_for_all(tmp_path: Path) -> None:
     async def calls() -> None:
         await hired(home)
         for _ in range(5):
-            await home.follow(trial, caller.asking())
+            await home.follow(trial, caller.asking(person=f"Ada {secrets.token_hex(8)}"))
         await home.follow(trial, caller.asking(request="a key of the caller"))
         await closed(home)
 
     asyncio.run(calls())
     with closing(sqlite3.connect(tmp_path / "trials.db")) as file:
         assert file.execute("SELECT count(*) FROM discreet_requests").fetchone() == (2,)
+    assert b"Ada" not in (tmp_path / "trials.db").read_bytes(), "nobody is named there"
+
+
+def test_a_slip_that_cannot_be_read_leaves_it_unknown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def cannot(*_: Any) -> Any:
+        raise StoreError("the file is gone; nothing was changed")
+
+    monkeypatch.setattr(clerk, "COMMAND", ("-P", "-c", DIES, "clerk"))
+    home, trial, caller = at_home(tmp_path)
+    trial.ask()
+
+    async def call() -> None:
+        await hired(home)
+        monkeypatch.setattr(kept, "look", cannot)
+        with pytest.raises(StoreError, match="not known whether this was done"):
+            await home.follow(trial, caller.asking())
+
+    asyncio.run(call())
+    assert trial.status().people == 2
+    home.close()
 
 
 def at_home(folder: Path) -> tuple[Home, Trial, Caller]:

@@ -9,6 +9,7 @@ import os
 import resource
 import shutil
 import signal
+import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -19,11 +20,14 @@ from typing import Any
 
 import psycopg
 import pytest
+import sqlalchemy as sa
 
 from discreet import Trial, backup_trials, bet_se, restore_trials
-from discreet.errors import DiscreetError, InvalidInputError, TamperedError
+from discreet.errors import DiscreetError, InvalidInputError, StoreError, TamperedError
 from discreet.trials import neighbours, slips
-from discreet.trials.jobs import MOST_PEOPLE
+from discreet.trials.intake import wanted_of
+from discreet.trials.jobs import MOST_PEOPLE, ask_job
+from discreet.trials.status import Assignment, Batch
 from discreet.trials.store import letters, places
 from discreet.trials.store.letters import Letters, Taken
 from tests.support.postgres import Server
@@ -216,6 +220,85 @@ def test_who_shares_a_letter_with_one_who_is_refused_is_done_once(place: str, me
     assert len({job.found().assignments[0].id for job in jobs[::2]}) == 2
     assert first.status().people == 4
     assert first.verify().intact
+
+
+def ask_for(people: list[str], trial: Trial) -> Any:
+    return trial.ask(people=people, site="Lyon")
+
+
+def test_slips_name_nobody_and_callers_hear_whose_places_they_have(
+    place: str, memory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of identities only keyed hashes are kept, whether whoever read a letter answered
+    or died.
+    """
+    names = [["Ada L.", "Grace H."], ["Alan T."]]
+    calls: list[Call] = [ask, *(partial(ask_for, some) for some in names)]
+    for dies in (False, True):
+        if dies:
+            dies_before_it_replies(monkeypatch)
+            calls[1:] = [partial(ask_for, [f"{name} again" for name in some]) for some in names]
+        found: list[Any] = []
+        with waiting(place, memory, calls, found):
+            pass
+        heard = [[one.person for one in batch.assignments] for batch in found[1:]]
+        assert heard == [[f"{one} again" if dies else one for one in some] for some in names]
+    backup_trials(place, tmp_path / "backup.db")
+    with closing(sqlite3.connect(tmp_path / "backup.db")) as backup:
+        kept = backup.execute("SELECT answer FROM discreet_requests").fetchall()
+    assert kept, "there are slips"
+    assert b"L." not in (tmp_path / "backup.db").read_bytes()
+    assert not any(name.split()[0] in text for some in names for name in some for (text,) in kept)
+
+
+def test_who_gets_no_place_is_said_by_a_slip_too() -> None:
+    wanted = wanted_of(1, ["a", "b", "c"], None, None, None, "")
+    job, people = ask_job(wanted), (Assignment("1-5f", "x", "a"), Assignment("2-6e", "y", "c"))
+    job.finish(Batch(people, 0, False, left=("b",)))
+    text = slips.written({7: job})
+    assert '"a"' not in text
+    assert '"b"' not in text
+    assert slips.read(text, {7: job}) == {7: job.found()}
+    assert slips.read(text, {}) == {}, "of other jobs nothing is said"
+
+
+def test_of_what_somebody_may_have_done_nobody_says_that_nothing_was_changed(
+    place: str, memory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def cannot(*_: Any) -> Any:
+        raise StoreError("somebody else is using it; nothing was changed")
+
+    dies_before_it_replies(monkeypatch)
+    monkeypatch.setattr(slips, "look", cannot)
+    found: list[Any] = []
+    with waiting(place, memory, [ask, ask], found):
+        pass
+    (error,) = [one for one in found if isinstance(one, StoreError)]
+    assert "it is not known whether this was done" in str(error)
+    assert opened(place).status().people == 3
+
+
+def test_who_is_led_elsewhere_by_a_new_connection_does_nothing_for_others(
+    postgres: Server, memory: Path, tmp_path: Path
+) -> None:
+    here, copy = with_one_person(postgres.new_url()), postgres.new_url()
+    (saved,) = backup_trials(here, tmp_path / "backup.db")
+    restore_trials(tmp_path / "backup.db", copy, heads=[saved.head])
+
+    def led_elsewhere(trial: Trial) -> Any:
+        """The server ended the connection, and the next one leads to the copy."""
+
+        @sa.event.listens_for(trial._store.engine, "do_connect")
+        def connect(_dialect: Any, _record: Any, _words: Any, options: Any) -> None:
+            options["options"] = f"-csearch_path={copy.rpartition('%3D')[2]}"
+
+        trial._store.close()
+        return ask(trial)
+
+    found: list[Any] = []
+    with waiting(here, memory, [led_elsewhere, ask, ask], found):
+        pass
+    assert [opened(one).status().people for one in (here, copy)] == [3, 2]
 
 
 def test_what_the_dead_wanted_is_not_done(place: str, memory: Path) -> None:

@@ -214,7 +214,7 @@ class Clerk(asyncio.Protocol):
         have done it for the clerk.
         """
         try:
-            known = await self._run(trial.slip, name)
+            known = await self._run(trial.slip, name, {one.number: one.job for one in handed})
         except Exception as error:
             for one in handed:
                 one.job.fail(error)

@@ -3,7 +3,7 @@
 import json
 import secrets
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
 from typing import Any, TypeVar
@@ -16,13 +16,12 @@ from discreet.errors import (
     TamperedError,
     warn_caller,
 )
-from discreet.trials import mechanisms
+from discreet.trials import mechanisms, neighbours
 from discreet.trials.chain import Head
 from discreet.trials.desk import Desk, known_ids
 from discreet.trials.enrol import answered_before
 from discreet.trials.entry import check_head
 from discreet.trials.intake import check_request, unknown_id
-from discreet.trials.neighbours import Company, Neighbours, done_by_others, left_by_others, note_of
 from discreet.trials.protocol import Protocol
 from discreet.trials.record import BROKEN, fresh
 from discreet.trials.slips import Answer, look
@@ -74,7 +73,7 @@ class Kept:
         """Who calls, for the journal."""
         self._store = home
         self._together = Together()
-        self._company = Company(home.dialect.locks_rows)
+        self._company = neighbours.Company(home.dialect.locks_rows)
         self._now = fresh(protocol)
         self._seq = -1
         """Events behind the state we have; none that counts while a transaction is
@@ -139,10 +138,13 @@ class Kept:
         """
         do_all(jobs, partial(self._serve, keep=keep))
 
-    def slip(self, name: str) -> dict[int, Answer]:
-        """What stands on a slip."""
-        with self._reading() as desk:
-            return look(desk.ledger, name)
+    def slip(self, name: str, jobs: Mapping[int, Job[Any, Any]]) -> dict[int, Answer]:
+        """What stands on a slip of these jobs; unknown, if it cannot be read."""
+        try:
+            with self._reading() as desk:
+                return look(desk.ledger, name, jobs)
+        except StoreError:
+            raise self._store.unsure() from None
 
     def hear(self, head: Head) -> None:
         """Keep in mind a head that another process has written for us, unless somebody
@@ -217,34 +219,34 @@ class Kept:
         it, it could be drawn again.
         """
         tried: list[Job[Any, Any]] = []
-        name = secrets.token_hex(16)
-        note = note_of(self.protocol.name, jobs, self._seen, name)
+        name, unsure = secrets.token_hex(16), False
+        note = neighbours.note_of(self.protocol.name, jobs, self._seen, name)
         try:
             with self._store.lock, self._store.turn(note) as turn:
-                if head := done_by_others(turn, jobs):
+                if head := neighbours.done_by_others(turn, jobs):
                     self._see(head)
                     self._company.join()
                     return
-                began = time.monotonic()
+                began, unsure = time.monotonic(), neighbours.is_unsure(turn)
                 with self._store.session(self.protocol.name, turn) as session:
                     self._catch_up(session)
                     self._seq, ledger = -1, Ledger(session)
-                    jobs = left_by_others(turn, ledger, name, jobs)
+                    jobs, unsure = neighbours.left_by_others(turn, ledger, name, jobs), False
                     here = cache(partial(self._store.same_place, session))
                     if turn is not None and self._company.expects(turn):
                         ledger.read_ahead()
                         here()
                         began += self._company.gather(turn)
-                    neighbours = Neighbours(turn, here, partial(self._holds, session))
-                    groups = in_groups([*jobs, *neighbours.want()])
+                    beside = neighbours.Neighbours(turn, here, partial(self._holds, session))
+                    groups = in_groups([*jobs, *beside.want()])
                     one, several = (partial(do, session, ledger) for do in (self._alone, self._try))
                     drew = do_until_drawn(groups, one if len(groups) == 1 else several, tried)
                     if self._company.on_server and not drew:
-                        do_until_drawn(grouped(neighbours.want()), several, tried)
+                        do_until_drawn(grouped(beside.want()), several, tried)
                     if keep is not None:
                         keep(ledger, tried)
                     row = session.look_again()
-                    neighbours.tell_them(ledger, tried, Head(row.seq, row.head))
+                    beside.tell_them(ledger, tried, Head(row.seq, row.head))
                 self._company.part(turn, time.monotonic() - began)
                 self._seq = row.seq
                 self._see(Head(row.seq, row.head))
@@ -252,8 +254,9 @@ class Kept:
         except _OneRefusedError:
             raise
         except Exception as error:
+            unknown = unsure and not isinstance(error, TamperedError)
             for job in tried or jobs:
-                job.error = error
+                job.error = self._store.unsure() if unknown else error
         for job in tried or jobs:
             job.done = True
 

@@ -46,8 +46,13 @@ def done_by_others(turn: Turn | None, jobs: Sequence[Job[Any, Any]]) -> Head | N
     if turn is None or turn.own != DONE:
         return None
     said = json.loads(turn.answer)
-    _finish(jobs, slips.read(said["found"]))
+    _finish(jobs, slips.read(said["found"], dict(enumerate(jobs))))
     return Head(*said["head"])
+
+
+def is_unsure(turn: Turn | None) -> bool:
+    """Whether somebody took our letter, and did not say what came of it."""
+    return turn is not None and turn.own not in (WAITING, DONE)
 
 
 def left_by_others(
@@ -56,9 +61,9 @@ def left_by_others(
     """The jobs that are still to be done, of a letter of this name, now that we have
     the trial's lock: if somebody took it and has gone, those that are not on its slip.
     """
-    if turn is None or turn.own == WAITING:
+    if not is_unsure(turn):
         return jobs
-    _finish(jobs, slips.look(ledger, name))
+    _finish(jobs, slips.look(ledger, name, dict(enumerate(jobs))))
     left = [job for job in jobs if not job.done]
     for job in left:
         claim(job)

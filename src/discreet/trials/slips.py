@@ -8,6 +8,7 @@ in the store, for ever.
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from discreet.trials.status import Assignment, Batch, Told
@@ -26,29 +27,46 @@ def place_of(name: str) -> bytes:
 
 
 def written(jobs: Mapping[int, Job[Any, Any]]) -> str:
-    """What came of jobs, by their numbers."""
-    return json.dumps({number: job.found() for number, job in jobs.items()}, default=vars)
+    """What came of jobs, by their numbers; who the people are does not stand there."""
+    return json.dumps({number: _unnamed(job) for number, job in jobs.items()}, default=vars)
 
 
-def read(text: str | bytes) -> dict[int, Answer]:
-    """The same, read again."""
-    return {int(number): _answer(said) for number, said in json.loads(text).items()}
+def read(text: str | bytes, jobs: Mapping[int, Job[Any, Any]]) -> dict[int, Answer]:
+    """The same, read again by whoever wanted the jobs, and knows who the people are."""
+    said = {int(number): one for number, one in json.loads(text).items()}
+    return {number: _answer(one, jobs[number]) for number, one in said.items() if number in jobs}
 
 
-def look(ledger: Ledger, name: str) -> dict[int, Answer]:
-    """What stands on a slip; nothing if there is none."""
+def look(ledger: Ledger, name: str, jobs: Mapping[int, Job[Any, Any]]) -> dict[int, Answer]:
+    """What stands on a slip of these jobs; nothing if there is none."""
     text = ledger.answered(ledger.hash(place_of(name)))
-    return {} if text is None else read(text)
+    return {} if text is None else read(text, jobs)
 
 
-def _answer(said: dict[str, Any] | None) -> Answer:
+def _unnamed(job: Job[Any, Any]) -> Any:
+    """What came of a job: of people who have names, their places among those whom the
+    caller named.
+    """
+    found: Answer = job.found()
+    if not isinstance(found, Batch) or job.item.people is None:
+        return found
+    places = [place for place, who in enumerate(job.item.people) if who in found.left]
+    people = [replace(one, person=None) for one in found.assignments]
+    return {**vars(found), "assignments": people, "left": places}
+
+
+def _answer(said: dict[str, Any] | None, job: Job[Any, Any]) -> Answer:
     if said is None:
         return None
-    lists = {name: tuple(value) for name, value in said.items() if isinstance(value, list)}
     if "assignments" not in said:
-        return Told(**{**said, **lists})
-    people = tuple(Assignment(**one) for one in said["assignments"])
-    return Batch(**{**said, **lists, "assignments": people})
+        return Told(said["new"], tuple(said["before"]), tuple(said["late"]))
+    left, named = set(said["left"]), enumerate(job.item.people or ())
+    here = [who for place, who in named if place not in left]
+    people = [Assignment(**one) for one in said["assignments"]]
+    if here:
+        people = [replace(one, person=who) for one, who in zip(people, here, strict=True)]
+    rest = tuple(job.item.people[place] for place in said["left"])
+    return Batch(**{**said, "assignments": tuple(people), "left": rest})
 
 
 class Slip:

@@ -22,7 +22,7 @@ from discreet.trials.interrupts import Later, close_at_fork
 from discreet.trials.store import schema
 from discreet.trials.store.dialects import dialect_of
 from discreet.trials.store.guard import warn_if_readable
-from discreet.trials.store.reasons import NO_TRIALS, REPLACED
+from discreet.trials.store.reasons import NO_TRIALS, REPLACED, UNSURE
 from discreet.trials.store.schema import about, metadata, trials
 from discreet.trials.store.session import Session
 from discreet.trials.store.turns import Note, Turn
@@ -104,6 +104,10 @@ class Store:
         with self._connection() as connection, waited:
             yield Session(connection, name, self.dialect.locks_rows, self.dialect.clock)
             self._commit(connection)
+
+    def unsure(self) -> StoreError:
+        """What to say of something that another process may have done for us."""
+        return StoreError(f"{self.called}: whoever did this has gone, and {UNSURE}")
 
     def same_place(self, session: Session) -> bool:
         """Whether a session writes where those would who wait for its turn."""
@@ -214,11 +218,7 @@ class Store:
         except sa.exc.DBAPIError as error:
             if not error.connection_invalidated:
                 raise
-            self._fail(
-                "the connection broke at the last moment, and it is not known whether this was "
-                "done: tell outcomes again (that is safe), and repeat an ask with its request "
-                "key"
-            )
+            self._fail(f"the connection broke at the last moment, and {UNSURE}")
         if not self.dialect.in_place(connection):
             self._fail(REPLACED)
 

@@ -318,8 +318,7 @@ class PostgreSQL(Dialect):
 
     def __init__(self, url: sa.URL) -> None:
         super().__init__(url)
-        self._vacuum = Vacuum()
-        self._place = ""
+        self._vacuum, self._place, self._met = Vacuum(), "", ""
 
     def check_url(self, url: sa.URL) -> sa.URL:
         """With the driver we have."""
@@ -332,12 +331,13 @@ class PostgreSQL(Dialect):
 
     def turn(self, note: Note | None = None) -> AbstractContextManager[Turn | None]:
         """For one trial, among processes of this user and machine: to share."""
-        here = note and places.meeting_point(self._place, note.trial)
+        self._met = self._place  # the next connection may lead elsewhere
+        here = note and places.meeting_point(self._met, note.trial)
         return Line(here, BUSY_SECONDS).turn(note) if here else contextlib.nullcontext()
 
     def same_place(self, connection: sa.Connection) -> bool:
         """As the server says."""
-        return places.is_at(self._place, connection)
+        return places.is_at(self._met, connection)
 
     def find(self, must_exist: bool) -> None:
         """Whether the server is there, connecting will say."""

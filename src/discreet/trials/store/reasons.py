@@ -33,3 +33,7 @@ UNREACHABLE = (
     "the server cannot be reached, or refuses connections: check that it is running, and check "
     "the address, user and password"
 )
+UNSURE = (
+    "it is not known whether this was done: tell outcomes again (that is safe), and repeat an ask "
+    "with its request key"
+)
