@@ -8,9 +8,9 @@ in the store, for ever.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
+from discreet.trials.jobs import TELL
 from discreet.trials.status import Assignment, Batch, Told
 from discreet.trials.store.ledger import Ledger
 from discreet.trials.together import Job
@@ -27,8 +27,10 @@ def place_of(name: str) -> bytes:
 
 
 def written(jobs: Mapping[int, Job[Any, Any]]) -> str:
-    """What came of jobs, by their numbers; who the people are does not stand there."""
-    return json.dumps({number: _unnamed(job) for number, job in jobs.items()}, default=vars)
+    """What came of jobs, by their numbers; who the people are does not stand there. It
+    is as short as can be, since whoever waits for the transaction waits for it.
+    """
+    return json.dumps({number: _short(job) for number, job in jobs.items()}, separators=(",", ":"))
 
 
 def read(text: str | bytes, jobs: Mapping[int, Job[Any, Any]]) -> dict[int, Answer]:
@@ -43,30 +45,32 @@ def look(ledger: Ledger, name: str, jobs: Mapping[int, Job[Any, Any]]) -> dict[i
     return {} if text is None else read(text, jobs)
 
 
-def _unnamed(job: Job[Any, Any]) -> Any:
-    """What came of a job: of people who have names, their places among those whom the
-    caller named.
+def _short(job: Job[Any, Any]) -> list[Any] | None:
+    """What came of a job; of people who have names, who got no place, by the place
+    among those whom the caller named.
     """
     found: Answer = job.found()
-    if not isinstance(found, Batch) or job.item.people is None:
-        return found
-    places = [place for place, who in enumerate(job.item.people) if who in found.left]
-    people = [replace(one, person=None) for one in found.assignments]
-    return {**vars(found), "assignments": people, "left": places}
+    if found is None:
+        return None
+    if isinstance(found, Told):
+        return [found.new, found.before, found.late]
+    left = [place for place, who in enumerate(job.item.people or ()) if who in found.left]
+    people = [(one.id, one.arm) for one in found.assignments]
+    return [people, left, found.waiting, found.stopped, found.middle, found.paused]
 
 
-def _answer(said: dict[str, Any] | None, job: Job[Any, Any]) -> Answer:
+def _answer(said: list[Any] | None, job: Job[Any, Any]) -> Answer:
     if said is None:
         return None
-    if "assignments" not in said:
-        return Told(said["new"], tuple(said["before"]), tuple(said["late"]))
-    left, named = set(said["left"]), enumerate(job.item.people or ())
+    if job.kind == TELL:
+        new, before, late = said
+        return Told(new, tuple(before), tuple(late))
+    people, left, waiting, stopped, middle, paused = said
+    named = enumerate(job.item.people or [None] * len(people))
     here = [who for place, who in named if place not in left]
-    people = [Assignment(**one) for one in said["assignments"]]
-    if here:
-        people = [replace(one, person=who) for one, who in zip(people, here, strict=True)]
-    rest = tuple(job.item.people[place] for place in said["left"])
-    return Batch(**{**said, "assignments": tuple(people), "left": rest})
+    assigned = (Assignment(id, arm, who) for (id, arm), who in zip(people, here, strict=True))
+    rest = tuple(job.item.people[place] for place in left)
+    return Batch(tuple(assigned), waiting, stopped, middle, paused, rest)
 
 
 class Slip:
