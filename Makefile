@@ -9,10 +9,10 @@ READY := $(VENV)/ready
 demo: $(READY)
 	$(BIN)/discreet demo
 
-# A worker a processor and one more, as tests wait for browsers, servers and disks; kernels are compiled
+# A worker a processor and two more, as tests wait for browsers, servers and disks; kernels are compiled
 # before they start, so that no two of them compile the same, and the tests too: Python may keep what it compiled.
 unexport PYTHONDONTWRITEBYTECODE
-WORKERS := $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
+WORKERS := $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 2)')
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 test: $(READY)
