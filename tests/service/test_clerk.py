@@ -12,6 +12,7 @@ nobody hears, jobs that one after the other wait for a store that cannot be used
 
 import asyncio
 import errno
+import fcntl
 import os
 import secrets
 import signal
@@ -502,6 +503,20 @@ def test_the_kind_of_most_is_done_first_and_nobody_is_passed_over_twice() -> Non
         assert taken("tell", "tell") == {"ask"}
         assert taken("ask") == {"tell"}
         assert taken() == {"ask"}
+
+
+def test_it_waits_on_a_line_of_any_number() -> None:
+    """A service with many connections has lines of large numbers, and its clerk too."""
+    ours, theirs = socket.socketpair()
+    try:
+        line = fcntl.fcntl(theirs.fileno(), fcntl.F_DUPFD, 1100)
+    except OSError:
+        pytest.skip("not so many files may be open on this system")
+    with ours, theirs, socket.socket(fileno=line) as far:
+        work = Clerking(far)
+        work._crowd, work._answered, work._patience = 4.0, time.monotonic(), 0.01
+        work._gather()
+    assert work._without == LEADS_WITHOUT
 
 
 def test_it_waits_for_half_of_the_crowd_but_not_for_long_nor_in_vain_again() -> None:

@@ -175,9 +175,10 @@ class Clerking:
         if here >= half or self._without:
             self._without = max(self._without - 1, 0)
             return
-        until = self._answered + self._patience
+        until, coming = self._answered + self._patience, select.poll()
+        coming.register(self._line, select.POLLIN)  # its number is the service's: any
         while len(self._waiting) < half and (left := until - time.monotonic()) > 0:
-            if select.select([self._line], [], [], left)[0] and not self._hear(waits=False):
+            if coming.poll(1000 * left) and not self._hear(waits=False):
                 break
         if 2 * (len(self._waiting) - here) < half - here:
             self._without = LEADS_WITHOUT
