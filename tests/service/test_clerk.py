@@ -429,11 +429,11 @@ def test_with_an_older_record_it_does_nothing(tmp_path: Path) -> None:
         trial = Trial.open(url, "dose")
         trial.ask()
         job = next(trial.asking())
-        said = work._do([Wish(1, "dose", trial.seen, None, plain(job))])
+        said = work._do([Wish(1, "dose", trial.seen, plain(job))])
         assert (list(said.done), said.refused) == ([1], [])
         job = next(trial.asking())
         newer = Head(said.head.seq + 1, "0" * 64)
-        said = work._do([Wish(2, "dose", newer, None, plain(job))])
+        said = work._do([Wish(2, "dose", newer, plain(job))])
         assert (said.done, said.refused) == ({}, [2])
         assert trial.status().people == 2
         for one in work._trials.values():
@@ -454,7 +454,7 @@ def test_it_hands_all_back_while_the_store_cannot_be_used(
         work = Clerking(theirs)
         work._url = f"sqlite:///{tmp_path}/trials.db"
         here, came = (
-            Wish(number, "dose", trial.seen, None, plain(job))
+            Wish(number, "dose", trial.seen, plain(job))
             for number, job in enumerate((expire_job(), next(trial.asking())), 1)
         )
         work._waiting = [here]
@@ -473,7 +473,7 @@ def test_it_takes_half_of_a_crowd_at_once() -> None:
         def taken(*came: str) -> list[int]:
             first = len(took) + len(work._waiting)
             work._waiting += [
-                Wish(number, "dose", Head(0, ""), None, {"kind": kind})
+                Wish(number, "dose", Head(0, ""), {"kind": kind})
                 for number, kind in enumerate(came, first)
             ]
             took.extend(found := [one.number for one in work._next()])
@@ -496,7 +496,7 @@ def test_the_kind_of_most_is_done_first_and_nobody_is_passed_over_twice() -> Non
         work = Clerking(theirs)
 
         def taken(*came: str) -> set[str]:
-            work._waiting += [Wish(0, "dose", Head(0, ""), None, {"kind": one}) for one in came]
+            work._waiting += [Wish(0, "dose", Head(0, ""), {"kind": one}) for one in came]
             return {one.job["kind"] for one in work._next()}
 
         assert taken("ask", "tell", "tell") == {"tell"}
@@ -523,7 +523,7 @@ def test_it_waits_for_half_of_the_crowd_but_not_for_long_nor_in_vain_again() -> 
     ours, theirs = socket.socketpair()
     with ours, theirs:
         work = Clerking(theirs)
-        wishes = [Wish(one, "dose", Head(0, ""), None, {"kind": "ask"}) for one in range(4 * FEW)]
+        wishes = [Wish(one, "dose", Head(0, ""), {"kind": "ask"}) for one in range(4 * FEW)]
         work._crowd, work._waiting = 4.0 * FEW, wishes[:FEW]
         work._answered, work._patience = time.monotonic(), SOON
         ours.send(framed(msgspec.msgpack.encode(wishes[FEW : 2 * FEW])))
@@ -570,6 +570,6 @@ def test_messages_come_whole_however_they_are_cut(messages: list[bytes], size: i
 
 
 def test_a_wish_can_be_read_again() -> None:
-    wish = Wish(3, "dose", Head(4, "ab"), "Lyon", {"kind": "tell", "units": {"1-a": 7}})
+    wish = Wish(3, "dose", Head(4, "ab"), {"kind": "tell", "units": {"1-a": 7}})
     text = msgspec.msgpack.encode([wish])
     assert msgspec.msgpack.decode(text, type=list[Wish]) == [wish]

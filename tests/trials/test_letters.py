@@ -24,11 +24,13 @@ import sqlalchemy as sa
 
 from discreet import Trial, backup_trials, bet_se, restore_trials
 from discreet.errors import DiscreetError, InvalidInputError, StoreError, TamperedError
-from discreet.trials import neighbours, slips
+from discreet.trials import kept, neighbours, slips
+from discreet.trials.calls import Caller
 from discreet.trials.intake import wanted_of
 from discreet.trials.jobs import MOST_PEOPLE, ask_job
 from discreet.trials.status import Assignment, Batch
 from discreet.trials.store import letters, places
+from discreet.trials.store.database import Store
 from discreet.trials.store.letters import Letters, Taken
 from tests.support.postgres import Server
 from tests.support.stores import create
@@ -104,6 +106,17 @@ def waiting(place: str, memory: Path, calls: list[Call], found: list[Any]) -> It
     for thread, trial in zip(threads, trials, strict=True):
         thread.join()
         trial.close()
+
+
+def in_line(place: str, memory: Path, calls: list[Callable[[], Any]]) -> None:
+    """Calls that wait one after the other, and are done when nobody has the turn."""
+    callers = [threading.Thread(target=call) for call in calls]
+    with at_work(place):
+        for many, caller in enumerate(callers):
+            caller.start()
+            wait_for(partial(_more_than, many, memory))
+    for caller in callers:
+        caller.join()
 
 
 def _more_than(number: int, memory: Path) -> bool:
@@ -209,17 +222,65 @@ def test_who_shares_a_letter_with_one_who_is_refused_is_done_once(place: str, me
     first, second = opened(place), opened(place)
     jobs = [next(second.asking(site=site)) for site in ("Lyon", "Oslo", "Leeds")]
     calls = [lambda: ask(first), lambda: second.do_now(jobs)]
-    callers = [threading.Thread(target=call) for call in calls]
-    with at_work(place):
-        for many, caller in enumerate(callers):
-            caller.start()
-            wait_for(partial(_more_than, many, memory))
-    for caller in callers:
-        caller.join()
+    in_line(place, memory, calls)
     assert [type(job.error) for job in jobs] == [type(None), InvalidInputError, type(None)]
     assert len({job.found().assignments[0].id for job in jobs[::2]}) == 2
     assert first.status().people == 4
     assert first.verify().intact
+
+
+def tell_in_one_letter(place: str, memory: Path) -> tuple[list[Any], list[str]]:
+    """Callers who have one letter, and are bound to a site or not: one tells of a
+    person of its own, one of nobody, one of a person of another site, one of anybody.
+    What is wrong with each, and the words.
+    """
+    first, second = opened(place), opened(place)
+    leeds, lyon, more = (ask_at(first, site) for site in ("Leeds", "Lyon", "Leeds"))
+    wishes = (("Lyon", lyon), (None, f"99{lyon[1:]}"), ("Lyon", leeds), (None, leeds))
+    jobs = [next(Caller(second, "a desk", site).telling({id: 1.0})) for site, id in wishes]
+    calls = [lambda: tell(more, first), lambda: second.do_now(jobs)]
+    in_line(place, memory, calls)
+    assert first.verify().intact
+    assert not left(memory)
+    return [job.error or job.found().new for job in jobs], [leeds, lyon]
+
+
+def ask_at(trial: Trial, site: str) -> str:
+    return trial.ask(site=site).assignments[0].id
+
+
+def test_ids_that_are_unknown_or_of_another_site_are_refused_by_whoever_takes_a_letter(
+    place: str, memory: Path
+) -> None:
+    (own, nobodys, others, anybodys), (leeds, lyon) = tell_in_one_letter(place, memory)
+    assert (own, anybodys) == (1, 1)
+    for id, error in ((f"99{lyon[1:]}", nobodys), (leeds, others)):
+        assert isinstance(error, InvalidInputError)
+        assert f"no assignment with the id {id!r}" in str(error)
+
+
+def test_who_takes_a_letter_and_looks_at_no_ids_is_found(
+    place: str, memory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The planted mistake."""
+    monkeypatch.setattr(kept, "allowed", lambda session, ledger, jobs: list(jobs))
+    (_, nobodys, others, anybodys), _ = tell_in_one_letter(place, memory)
+    assert isinstance(nobodys, InvalidInputError), "it is found when it is to be sealed"
+    assert [others, anybodys] == [1, 0]
+
+
+def test_ids_are_looked_at_before_a_file_is_kept_from_others_and_on_a_server_once(
+    place: str, memory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trial, reading, looked = opened(place), Store.reading, list[str]()
+
+    def noted(store: Store, name: str) -> Any:
+        looked.append(name)
+        return reading(store, name)
+
+    monkeypatch.setattr(Store, "reading", noted)
+    assert tell(ask_at(trial, "Lyon"), trial).new == 1
+    assert looked == ["colours"] * (not trial._company.on_server)
 
 
 def ask_for(people: list[str], trial: Trial) -> Any:

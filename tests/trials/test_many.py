@@ -3,7 +3,7 @@ trial has, and there are few statements.
 
 Seen to fail with: a list that is compared with a truth value (SQLite), a trial that is
 said by itself, a list whose length is said (PostgreSQL, which has not counted the rows
-yet), a list as long as it is.
+yet), a list as long as it is, plans of small tables that are kept for ever.
 """
 
 import re
@@ -13,11 +13,13 @@ import pytest
 import sqlalchemy as sa
 
 from discreet import Trial, bet_se
+from discreet.trials.store import idle
 from discreet.trials.store.database import Store
 from discreet.trials.store.ledger import _numbers, _requests
 from discreet.trials.store.many import Listed, evened
 from discreet.trials.store.schema import assignments, people, requests
 from discreet.trials.store.session import Session, _assigned_many, _mark
+from tests.support.postgres import Server
 
 ROWS = 20_000
 TABLES = (assignments, people, requests)
@@ -76,3 +78,44 @@ def test_lists_have_few_lengths(size: int) -> None:
     assert found[:size] == list(range(size))
     assert set(found[size:]) <= {size - 1}
     assert len(found) == 2 ** (size - 1).bit_length()
+
+
+def kept_plan(store: Store) -> str:
+    """How a server finds requests of a list by now, in a connection that comes again
+    and again.
+    """
+    kept = "pg_prepared_statements WHERE statement LIKE 'SELECT discreet_requests%%'"
+    with store.lock, store.session("dose") as session:
+        name = session.connection.exec_driver_sql(f"SELECT name FROM {kept}").scalar_one()
+        words = f"EXPLAIN EXECUTE {name} (ARRAY[1], ARRAY['x'::bytea])"
+        return "\n".join(session.connection.exec_driver_sql(words).scalars())
+
+
+def use(store: Store, often: int) -> None:
+    """Look a request up, in a transaction each time."""
+    for _ in range(often):
+        with store.lock, store.session("dose") as session:
+            session.look()
+            session.run_list(_requests, [b"x" * 32]).all()
+
+
+@pytest.mark.parametrize("forgets", [True, False])
+def test_a_server_that_saw_small_tables_finds_rows_of_large_ones(
+    postgres: Server, forgets: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though nobody has counted their rows; and the planted mistake, that it is never
+    made to decide anew.
+    """
+    if not forgets:
+        monkeypatch.setattr(idle, "PLANNED", 10**9)
+    url = postgres.new_url()
+    Trial.create(url, "dose", ["a", "b"], bet_se(0.1, 1.0), max_people=50).close()
+    store = Store(url)
+    use(store, 15)
+    assert "Seq Scan on discreet_requests" in kept_plan(store)
+    with store.lock, store.session("dose") as session:
+        session.look()
+        session.insert(requests, [made(requests, number) for number in range(1, ROWS + 1)])
+    use(store, 128)
+    assert ("Seq Scan on discreet_requests" in kept_plan(store)) is not forgets
+    store.close()

@@ -131,7 +131,7 @@ class Clerk(asyncio.Protocol):
         self._handed[self._numbers] = _Handed(self._numbers, trial, job, done)
         lend(job, key_of(self._name, self._numbers))
         name = trial.protocol.name
-        self._leaving.append(Wish(self._numbers, name, trial.seen, job.site, plain(job)))
+        self._leaving.append(Wish(self._numbers, name, trial.seen, plain(job)))
         if len(self._leaving) == 1:
             asyncio.get_running_loop().call_soon(self._hand_on)
 

@@ -59,8 +59,6 @@ class Wish(msgspec.Struct, array_like=True):
     trial: str
     head: Head
     """Of the record that the service has seen: with an older one nothing is done."""
-    site: str | None
-    """Where its ids must come from."""
     job: dict[str, Any]
 
     @property
@@ -213,7 +211,6 @@ class Clerking:
         """Do jobs of one trial and kind."""
         jobs = jobs_of([one.job for one in wishes])
         for job, one in zip(jobs, wishes, strict=True):
-            job.site = one.site
             lend(job, key_of(self._name, one.number))
         both = zip(jobs, wishes, strict=True)
         slip = Slip(self._name, {one.number: job for job, one in both if job.key})

@@ -65,7 +65,7 @@ def plain(job: Job[Any, Any]) -> dict[str, Any]:
         about = {"n": asked.how_many, "people": asked.people, "site": asked.site}
     elif job.kind == TELL:
         told: Outcomes = job.item
-        about = {"units": told.units, "middles": told.middles}
+        about = {"units": told.units, "middles": told.middles, "site": job.site}
     else:
         return {"kind": job.kind}
     return {"kind": job.kind, "who": job.item.who, "key": own_key(job), **about}
@@ -116,7 +116,7 @@ def _asking(said: dict[str, Any]) -> Job[Any, Any]:
 def _telling(said: dict[str, Any]) -> Job[Any, Any]:
     told = Outcomes(said["units"], said["middles"], said["who"])
     once = None if said["key"] is None else tell_request(said["key"], told.units)
-    return tell_job(told, None, once)
+    return tell_job(told, said["site"], once)
 
 
 _READ: dict[str, Callable[[dict[str, Any]], Job[Any, Any]]] = {

@@ -18,24 +18,24 @@ from discreet.errors import (
 )
 from discreet.trials import mechanisms, neighbours
 from discreet.trials.chain import Head
-from discreet.trials.desk import Desk, known_ids
+from discreet.trials.desk import Desk
 from discreet.trials.enrol import answered_before
 from discreet.trials.entry import check_head
-from discreet.trials.intake import check_request, unknown_id
+from discreet.trials.intake import check_request
 from discreet.trials.protocol import Protocol
 from discreet.trials.record import BROKEN, fresh
 from discreet.trials.slips import Answer, look
 from discreet.trials.status import Aside
 from discreet.trials.store.database import Store
 from discreet.trials.store.ledger import Ledger
-from discreet.trials.store.schema import Assigned, Row
+from discreet.trials.store.schema import Row
 from discreet.trials.store.session import Session
 from discreet.trials.together import (
     Call,
     Job,
     Start,
     Together,
-    again,
+    allowed,
     at_once,
     do_all,
     do_until_drawn,
@@ -167,33 +167,24 @@ class Kept:
 
     def _serve(self, jobs: list[Job[Any, Any]], keep: Keep | None = None) -> None:
         """Do the jobs of several callers in as few transactions as may be."""
-        self._look_up([job for job in jobs if job.ids])
+        self._prepare([job for job in jobs if job.ids])
         left = [job for job in jobs if not job.done]
         while left:
             self._transaction(at_once(left), keep)
             left = [job for job in left if not job.done]
         self._scrub()
 
-    def _look_up(self, jobs: Sequence[Job[Any, Any]]) -> None:
-        """Refuse unknown ids, and load what a release takes, before others are kept
-        waiting. (An id that was reissued is unknown, and the request that did it may
-        come again.)
+    def _prepare(self, jobs: Sequence[Job[Any, Any]]) -> None:
+        """Load what a release takes, before others are kept waiting; and look at ids,
+        where that costs little and all who write to any trial would wait: in a file of
+        SQLite. On a server it is done in the transaction, once for all who share it.
         """
-        if not jobs:
-            return
-        if self.protocol.strategy.trust_model.private:
+        if jobs and self.protocol.strategy.trust_model.private:
             mechanisms.load()
-        with self._store.lock, self._store.reading(self.protocol.name) as session:
-            self._look(session)
-            known = known_ids(session, [id for job in jobs for id in job.ids])
-            for job in jobs:
-                wrong = [id for id in job.ids if not _may_tell(job, known.get(id))]
-                before = again(Ledger(session), job) if wrong else []
-                if before:
-                    job.finish(before[0])
-                    job.done = True
-                elif wrong:
-                    job.fail(unknown_id(wrong[0], job.ids))
+        if jobs and not self._company.on_server:
+            with self._store.lock, self._store.reading(self.protocol.name) as session:
+                self._look(session)
+                allowed(session, Ledger(session), jobs)
 
     def _transaction(self, jobs: Sequence[Job[Any, Any]], keep: Keep | None) -> None:
         """Do jobs up to one that draws, or find them done by others. If one alone is
@@ -238,11 +229,13 @@ class Kept:
                         here()
                         began += self._company.gather(turn)
                     beside = neighbours.Neighbours(turn, here, partial(self._holds, session))
-                    groups = in_groups([*jobs, *beside.want()])
+                    on_server = self._company.on_server
+                    known = partial(allowed, session, ledger) if on_server else list
+                    groups = in_groups(known([*jobs, *beside.want()]))
                     one, several = (partial(do, session, ledger) for do in (self._alone, self._try))
                     drew = do_until_drawn(groups, one if len(groups) == 1 else several, tried)
-                    if self._company.on_server and not drew:
-                        do_until_drawn(grouped(beside.want()), several, tried)
+                    if on_server and not drew:
+                        do_until_drawn(grouped(known(beside.want())), several, tried)
                     if keep is not None:
                         keep(ledger, tried)
                     row = session.look_again()
@@ -385,11 +378,6 @@ class Kept:
                 Ledger(session).erased(through)
         if self._erasing == through:
             self._erasing = None
-
-
-def _may_tell(job: Job[Any, Any], row: Assigned | None) -> bool:
-    """Whether an id is known, to this caller."""
-    return row is not None and job.site in (None, row.site)
 
 
 def _over(row: Row) -> bool:

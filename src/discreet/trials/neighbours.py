@@ -24,7 +24,7 @@ from discreet.trials.store.letters import DONE, WAITING, Taken
 from discreet.trials.store.turns import Note, Turn
 from discreet.trials.together import LEADS_WITHOUT, Job
 
-EDITION = 3
+EDITION = 4
 """Of what letters say; others are not read."""
 
 

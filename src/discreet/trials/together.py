@@ -11,10 +11,12 @@ from typing import Any, Generic, TypeVar
 
 from discreet.errors import DiscreetError
 from discreet.trials.again import Request, check_apart, done_before, keep
-from discreet.trials.desk import Desk
-from discreet.trials.intake import MOST_AT_ONCE
+from discreet.trials.desk import Desk, known_ids
+from discreet.trials.intake import MOST_AT_ONCE, unknown_id
 from discreet.trials.interrupts import Later
 from discreet.trials.store.ledger import Ledger
+from discreet.trials.store.schema import Assigned
+from discreet.trials.store.session import Session
 
 Found = TypeVar("Found")
 Item = TypeVar("Item")
@@ -49,7 +51,7 @@ class Job(Generic[Item, Found]):
         self.kind = kind
         """Jobs of one kind are done in one transaction."""
         self.ids = ids
-        """Must be known before others are kept waiting for it."""
+        """Must be known, or it is refused before anything is done."""
         self.people = people
         self.any_clock = any_clock
         """Whether it is done though the clock has gone back."""
@@ -117,6 +119,29 @@ def do_all(jobs: list[Job[Any, Any]], serve: Serve) -> None:
         for one in jobs:
             if not one.done:
                 one.fail(error)
+
+
+def allowed(session: Session, ledger: Ledger, jobs: Sequence[Job[Any, Any]]) -> list[Job[Any, Any]]:
+    """The jobs whose ids are known, and of their callers' sites. The others are refused
+    before anything is done, so that the rest need not be done one by one. (An id that
+    was reissued is unknown, and the request that did it may come again.)
+    """
+    ids = [id for job in jobs for id in job.ids]
+    known = known_ids(session, ids) if ids else {}
+    for job in jobs:
+        wrong = [id for id in job.ids if not _may_tell(job, known.get(id))]
+        before = again(ledger, job) if wrong else []
+        if before:
+            job.finish(before[0])
+            job.done = True
+        elif wrong:
+            job.fail(unknown_id(wrong[0], job.ids))
+    return [job for job in jobs if not job.done]
+
+
+def _may_tell(job: Job[Any, Any], row: Assigned | None) -> bool:
+    """Whether an id is known, to this caller."""
+    return row is not None and job.site in (None, row.site)
 
 
 def run_alike(desk: Desk, jobs: Sequence[Job[Any, Any]]) -> None:
