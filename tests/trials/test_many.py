@@ -17,7 +17,7 @@ from discreet.trials.store import idle
 from discreet.trials.store.database import Store
 from discreet.trials.store.ledger import _numbers, _requests
 from discreet.trials.store.many import Listed, evened
-from discreet.trials.store.schema import assignments, people, requests
+from discreet.trials.store.schema import TOLD, Assigned, assignments, people, requests
 from discreet.trials.store.session import Session, _assigned_many, _mark
 from tests.support.postgres import Server
 
@@ -70,6 +70,30 @@ def test_rows_of_a_list_are_found_by_the_index(url: str) -> None:
             assert [line.count("=?") for line in one.split("\n")] == [2], one
         else:
             assert re.findall(r"(\w+) Scan.* on discreet", one) == ["Index"], one
+
+
+def test_what_was_read_of_people_is_read_again_once_it_has_changed(url: str) -> None:
+    Trial.create(url, "dose", ["a", "b"], bet_se(0.1, 1.0), max_people=50).close()
+    store, there = Store(url), [Assigned(number, "x" * 16, 0, 1, 0, 9.0) for number in (1, 2)]
+    with store.lock, store.session("dose") as session:
+        session.look()
+        assert session.assigned([1, 2]) == {}
+        session.assign(there)
+        one, two = there
+        assert session.assigned([2, 1, 3]) == {2: two, 1: one}
+        session.mark([one], TOLD)
+        assert session.assigned([1, 2]) == {1: one._replace(state=TOLD), 2: two}
+        session.reissue(two, "y" * 16)
+        assert session.assigned([2]) == {2: two._replace(token="y" * 16)}
+        session.bring_forward(7.0)
+        assert [row.deadline for row in session.assigned([1, 2]).values()] == [7.0, 7.0]
+        part = session.connection.begin_nested()
+        session.mark([two], TOLD)
+        assert session.assigned([2])[2].state == TOLD
+        part.rollback()
+        session.forget()
+        assert session.assigned([2])[2].state == two.state
+    store.close()
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 64, 65, 10_000])

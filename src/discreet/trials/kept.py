@@ -175,13 +175,12 @@ class Kept:
         self._scrub()
 
     def _prepare(self, jobs: Sequence[Job[Any, Any]]) -> None:
-        """Load what a release takes, before others are kept waiting; and look at ids,
-        where that costs little and all who write to any trial would wait: in a file of
-        SQLite. On a server it is done in the transaction, once for all who share it.
+        """Load what a release takes, before others are kept waiting; and whoever is
+        alone looks at its ids, where all who write to any trial would wait: in a file.
         """
         if jobs and self.protocol.strategy.trust_model.private:
             mechanisms.load()
-        if jobs and not self._company.on_server:
+        if len(jobs) == 1 and not self._company.on_server:
             with self._store.lock, self._store.reading(self.protocol.name) as session:
                 self._look(session)
                 allowed(session, Ledger(session), jobs)
@@ -229,12 +228,11 @@ class Kept:
                         here()
                         began += self._company.gather(turn)
                     beside = neighbours.Neighbours(turn, here, partial(self._holds, session))
-                    on_server = self._company.on_server
-                    known = partial(allowed, session, ledger) if on_server else list
+                    known = partial(allowed, session, ledger)
                     groups = in_groups(known([*jobs, *beside.want()]))
                     one, several = (partial(do, session, ledger) for do in (self._alone, self._try))
                     drew = do_until_drawn(groups, one if len(groups) == 1 else several, tried)
-                    if on_server and not drew:
+                    if self._company.on_server and not drew:
                         do_until_drawn(grouped(known(beside.want())), several, tried)
                     if keep is not None:
                         keep(ledger, tried)

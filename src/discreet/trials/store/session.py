@@ -126,6 +126,8 @@ class Session:
         self._clock = clock
         self.row: Row | None = None
         self._counts: dict[tuple[int, int], Batched] | None = None
+        self._people: dict[int, Assigned] = {}
+        """Assignments as they were read, if none has changed since."""
 
     def look(self) -> Row | None:
         """The trial now, locked until the end of the transaction; None if there is none
@@ -138,7 +140,7 @@ class Session:
 
     def forget(self) -> None:
         """Read anew what a part of the transaction that was taken back has changed."""
-        self._counts = None
+        self._counts, self._people = None, {}
         self.look()
 
     def look_again(self) -> Row:
@@ -203,13 +205,14 @@ class Session:
 
     def assigned(self, numbers: Sequence[int]) -> dict[int, Assigned]:
         """Assignments by their numbers."""
-        if len(numbers) == 1:
-            return {row[0]: Assigned(*row) for row in self.run(_assigned_one, number=numbers[0])}
-        found: dict[int, Assigned] = {}
-        for some in pieces(numbers):
-            rows = self.run_list(_assigned_many, some).all()
-            found |= {row[0]: Assigned(*row) for row in rows}
-        return found
+        new = [number for number in numbers if number not in self._people]
+        for some in pieces(new):
+            if len(new) == 1:
+                found = self.run(_assigned_one, number=some[0]).all()
+            else:
+                found = self.run_list(_assigned_many, some).all()
+            self._people |= {row[0]: Assigned(*row) for row in found}
+        return {number: self._people[number] for number in numbers if number in self._people}
 
     def late(self, now: float) -> list[Assigned]:
         """Open assignments past their deadline."""
@@ -226,14 +229,17 @@ class Session:
 
     def reissue(self, row: Assigned, token: str) -> None:
         """Give an assignment another secret."""
+        self._people = {}
         self.run(_reissue, at_number=row.number, token=token)
 
     def bring_forward(self, latest: float) -> None:
         """No deadline is later than this, whoever has told or not."""
+        self._people = {}
         self.run(_bring_forward, latest=latest, deadline=latest)
 
     def mark(self, rows: Sequence[Assigned], state: int) -> None:
         """Give assignments a state."""
+        self._people = {}
         for some in pieces([row.number for row in rows]):
             self.run_list(_mark, some, new=state)
 
