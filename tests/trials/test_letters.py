@@ -28,6 +28,7 @@ from discreet.trials import kept, neighbours, slips
 from discreet.trials.calls import Caller
 from discreet.trials.intake import wanted_of
 from discreet.trials.jobs import MOST_PEOPLE, ask_job
+from discreet.trials.kept import Kept
 from discreet.trials.status import Assignment, Batch
 from discreet.trials.store import letters, places
 from discreet.trials.store.database import Store
@@ -281,6 +282,82 @@ def test_ids_are_looked_at_before_a_file_is_kept_from_others_and_on_a_server_onc
     monkeypatch.setattr(Store, "reading", noted)
     assert tell(ask_at(trial, "Lyon"), trial).new == 1
     assert looked == ["colours"] * (not trial._company.on_server)
+
+
+def test_who_repeats_a_key_with_an_unknown_id_is_refused_alone(place: str, memory: Path) -> None:
+    """Whether it shares a batch, or a letter, with others."""
+    first, second = opened(place), opened(place)
+    ids = [ask_at(first, "Lyon") for _ in range(4)]
+    first.tell(ids.pop(), 1, "used")
+    telling = partial(Caller(second, "a desk", None).telling)
+    bad = [f"99{ids[0][1:]}", f"{ids[0]}\ud800"]
+    jobs = [next(telling({ids[0]: 1.0}, "new"))]
+    jobs += [next(telling({id: 1.0}, "used")) for id in bad]
+    jobs += [next(telling({ids[1]: 1.0}))]
+    told: list[Any] = []
+    in_line(place, memory, [lambda: told.append(tell(ids[2], first)), lambda: second.do_now(jobs)])
+    assert told[0].new == jobs[0].found().new == jobs[3].found().new == 1
+    for job in jobs[1:3]:
+        assert isinstance(job.error, InvalidInputError)
+        assert "there is no assignment with" in str(job.error)
+        assert "ud800" not in repr(job.error)
+    with pytest.raises(InvalidInputError, match="made before, for something else"):
+        first.tell(ids[0], 1, "used")
+    again = first.reissue(ids[0])
+    jobs = [next(telling({id: 1.0}, "new")) for id in (ids[0], again.id)]
+    second.do_now(jobs)
+    assert jobs[0].found().new == 1, "the id was reissued, and the request is the same"
+    assert "made before, for something else" in str(jobs[1].error)
+
+
+def test_who_is_bound_to_a_site_hears_no_answer_of_another(place: str) -> None:
+    trial = opened(place)
+    leeds, lyon = (Caller(trial, f"a desk of {site}", site) for site in ("Leeds", "Lyon"))
+    one, other = (ask_at(trial, "Leeds") for _ in range(2))
+    assert leeds.tell(one, 1, "K").new == 1
+    made = leeds.reissue(one, "R")
+    for call in (
+        lambda: lyon.tell(one, 0, "K"),
+        lambda: lyon.tell(other, 0, "K"),
+        lambda: lyon.reissue(one, "R"),
+    ):
+        with pytest.raises(InvalidInputError, match="there is no assignment with"):
+            call()
+    assert leeds.tell(one, 1, "K").new == 1
+    assert leeds.reissue(one, "R") == made
+
+
+def test_what_somebody_may_have_done_under_a_key_is_not_said_to_be_undone(
+    place: str, memory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever took a letter has done it and died, and the database fails before its
+    writer has found that out.
+    """
+    dies_before_it_replies(monkeypatch)
+    real, left_by = Kept._step, neighbours.left_by_others
+    breaks = list[bool]()
+
+    def step(trial: Kept, *about: Any) -> bool:
+        if breaks:
+            raise StoreError("the server ended the connection; nothing was changed")
+        return real(trial, *about)
+
+    def left_by_others(turn: Any, *about: Any) -> Any:
+        breaks[:] = [True] * neighbours.is_unsure(turn)
+        return left_by(turn, *about)
+
+    monkeypatch.setattr(Kept, "_step", step)
+    monkeypatch.setattr(neighbours, "left_by_others", left_by_others)
+    found: list[Any] = []
+    with waiting(place, memory, [ask, partial(ask_once, "mine")], found):
+        pass
+    assert "it is not known whether this was done" in str(found[1])
+    breaks.clear()
+    trial = opened(place)
+    assert trial.asked("mine")
+    with pytest.raises(InvalidInputError):
+        trial.tell("1-00", 1)
+    assert trial.status().people == 3
 
 
 def ask_for(people: list[str], trial: Trial) -> Any:

@@ -177,7 +177,7 @@ class Clerk(asyncio.Protocol):
             handed[0][0].trial.hear(said.head)  # they are all of one trial
         for one, answer in handed:
             one.finish(None if answer == b"null" else msgspec.Raw(answer))
-        self._see_to([self._handed.pop(number) for number in said.refused])
+        self._see_to([self._handed.pop(number) for number in said.refused], gone=False)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """It is gone, and so is its process: nothing of what it had in hand is done any
@@ -190,7 +190,7 @@ class Clerk(asyncio.Protocol):
         if self._closed:
             return
         logs.note("the clerk has gone", jobs=len(handed))
-        self._see_to(list(handed.values()))
+        self._see_to(list(handed.values()), gone=True)
 
     def _hear_last(self) -> None:
         """Take what it said and nobody has heard yet: its slip has no more than the
@@ -201,15 +201,19 @@ class Clerk(asyncio.Protocol):
                 while piece := self._line.recv(READ, socket.MSG_DONTWAIT):
                     self.data_received(piece)
 
-    def _see_to(self, handed: Sequence[_Handed]) -> None:
-        """See to jobs of which it is not known what the clerk did."""
+    def _see_to(self, handed: Sequence[_Handed], gone: bool) -> None:
+        """See to jobs that the clerk refused, or of which it is not known what it did
+        before it had `gone`.
+        """
         for trial in {one.trial for one in handed}:
             ours = [one for one in handed if one.trial is trial]
-            task = asyncio.ensure_future(self._do_ourselves(trial, ours, self._name))
+            task = asyncio.ensure_future(self._do_ourselves(trial, ours, self._name, gone))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    async def _do_ourselves(self, trial: Kept, handed: Sequence[_Handed], name: str) -> None:
+    async def _do_ourselves(
+        self, trial: Kept, handed: Sequence[_Handed], name: str, gone: bool
+    ) -> None:
         """Do what is not on the clerk's slip; under its key, if another process may
         have done it for the clerk.
         """
@@ -224,7 +228,7 @@ class Clerk(asyncio.Protocol):
             if one.number in known:
                 one.finish(known[one.number])
             else:
-                claim(one.job)
+                claim(one.job, gone)
                 self._back(one.trial, one.job, one.done)
 
     # --- its end ----------------------------------------------------------------------

@@ -93,12 +93,15 @@ def lent(job: Job[Any, Any]) -> dict[str, Any]:
     return said | {"key": job.key} if job.key else said
 
 
-def claim(job: Job[Any, Any]) -> None:
-    """Make a request of a job that another process may have done."""
+def claim(job: Job[Any, Any], gone: bool = True) -> None:
+    """Make a request of a job that another process may have done. If that has `gone`,
+    what it did under a key is not known before the job is done again.
+    """
     if job.key and job.kind == ASK:
         job.item = job.item._replace(request=job.key)
     elif job.key:
         job.request = tell_request(job.key, job.ids)
+    job.unsure = gone and own_key(job) is not None
 
 
 def jobs_of(written: Sequence[dict[str, Any]]) -> list[Job[Any, Any]]:

@@ -245,9 +245,8 @@ class Kept:
         except _OneRefusedError:
             raise
         except Exception as error:
-            unknown = unsure and not isinstance(error, TamperedError)
             for job in tried or jobs:
-                job.error = self._store.unsure() if unknown else error
+                job.error = self._told(error, unsure or job.unsure)
         for job in tried or jobs:
             job.done = True
 
@@ -287,10 +286,17 @@ class Kept:
             self._load(session.look_again())
             if len(jobs) > 1:
                 return None
-            jobs[0].error = error
+            jobs[0].error = self._told(error, jobs[0].unsure)
             return False
         part.commit()
         return drew
+
+    def _told(self, error: Exception, unsure: bool) -> Exception:
+        """What to say if something is not done: if another process may have done it,
+        that, unless it is refused.
+        """
+        refused = isinstance(error, TamperedError | InvalidInputError)
+        return self._store.unsure() if unsure and not refused else error
 
     def _desk(self, session: Session, ledger: Ledger, who: str = "") -> Desk:
         return Desk(self.protocol, self._now, session, ledger, who)

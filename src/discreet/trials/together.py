@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 from discreet.errors import DiscreetError
 from discreet.trials.again import Request, check_apart, done_before, keep
 from discreet.trials.desk import Desk, known_ids
-from discreet.trials.intake import MOST_AT_ONCE, unknown_id
+from discreet.trials.intake import MOST_AT_ONCE, looks_like_id, number_of, unknown_id
 from discreet.trials.interrupts import Later
 from discreet.trials.store.ledger import Ledger
 from discreet.trials.store.schema import Assigned
@@ -65,6 +65,8 @@ class Job(Generic[Item, Found]):
         """Of a request that it becomes if another process may have done it; none if it
         has not left this one.
         """
+        self.unsure = False
+        """Whether another process may have done it under its key, and has gone."""
         self.done = False
         self._call: Call | None = None
         self.error: BaseException | None = None
@@ -130,13 +132,26 @@ def allowed(session: Session, ledger: Ledger, jobs: Sequence[Job[Any, Any]]) -> 
     known = known_ids(session, ids) if ids else {}
     for job in jobs:
         wrong = [id for id in job.ids if not _may_tell(job, known.get(id))]
-        before = again(ledger, job) if wrong else []
-        if before:
-            job.finish(before[0])
-            job.done = True
-        elif wrong:
-            job.fail(unknown_id(wrong[0], job.ids))
+        if wrong:
+            try:
+                job.finish(_before(session, ledger, job, wrong[0]))
+                job.done = True
+            except DiscreetError as error:
+                job.fail(error)
     return [job for job in jobs if not job.done]
+
+
+def _before(session: Session, ledger: Ledger, job: Job[Any, Found], wrong: str) -> Found:
+    """The answer that a job had before a wrong id of it was reissued, or what is wrong
+    with it; no more for whoever is bound to another site than its people, which they
+    never change.
+    """
+    numbers = sorted({number_of(id) if looks_like_id(id) else -1 for id in job.ids})
+    rows = session.assigned(numbers)
+    theirs = all(_may_tell(job, rows.get(number)) for number in numbers)
+    for found in again(ledger, job) if theirs else []:
+        return found
+    raise unknown_id(wrong, job.ids)
 
 
 def _may_tell(job: Job[Any, Any], row: Assigned | None) -> bool:
