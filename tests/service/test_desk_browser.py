@@ -365,6 +365,35 @@ def test_a_participant_answers(home: Home, base: str, page: "Page") -> None:
     assert page.evaluate("sessionStorage.length + localStorage.length") == 0
 
 
+def test_another_person_s_link_in_the_same_tab_is_theirs(
+    home: Home, base: str, page: "Page"
+) -> None:
+    """A tablet that is handed on, before the first one has answered and after it."""
+    trial = local(home, ctb_tt(1.0, 0.1))
+    links = [invited(home, base, trial) for _ in range(3)]
+    page.goto(links[0])
+    said(page, "You are person 1")
+    for number, link in enumerate(links[1:], 2):
+        page.goto(link)
+        said(page, f"You are person {number}")
+        assert page.url == f"{base}/a", "the secret is not left in the address"
+        page.get_by_label("Yes").first.check()
+        page.get_by_role("button", name="Randomise my answer").click()
+        page.get_by_role("button", name="Send it").click()
+        said(page, "Thank you: your answer was taken")
+        assert page.inner_text("#receipt-person") == str(number)
+    assert len(trial.open_assignments()) == 1
+
+
+def test_a_link_logs_in_where_the_login_is_shown(home: Home, base: str, page: "Page") -> None:
+    start(home)
+    secret = home.tokens.make("ward", "operator", "a test")[0]
+    page.goto(f"{base}/login?to=%2Ft%2Fdose")
+    page.get_by_role("button", name="Log in").wait_for()
+    page.goto(f"{base}/login?to=%2Ft%2Fdose#{secret}")
+    page.wait_for_url(f"{base}/t/dose")
+
+
 def test_the_raw_outcome_stays_on_the_device(
     home: Home, base: str, page: "Page", caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:

@@ -17,6 +17,7 @@ import uvicorn
 
 from discreet.errors import DiscreetError, InvalidInputError
 from discreet.service.app import make_app
+from discreet.service.clock import keeping_time
 from discreet.service.connections import patient
 from discreet.service.home import Home
 from discreet.service.limits import Bounds
@@ -153,7 +154,8 @@ def serve(url: str, place: Place, say: Callable[[str], None], warn: Callable[[st
             warn(IN_THE_CLEAR)
         welcome(home, place, say)
         settle_down()
-        server.run([door])
+        with keeping_time(home):
+            server.run([door])
     if not server.started:
         raise DiscreetError("the service could not start: the reason is in its log, above")
 

@@ -47,6 +47,16 @@ def list_trials(url: str, token: str | None = None, ca: str | None = None) -> li
         home.close()
 
 
+def timed_trials(home: "Store") -> list[str]:
+    """The trials that have not ended and in which something is due by the clock."""
+    said = [(json.loads(row[1]), _listed(*row)) for row in home.rows()]
+    return [
+        one.name
+        for protocol, one in said
+        if one.state in (GOES_ON, PAUSED) and (protocol.get("deadline") or protocol.get("lease"))
+    ]
+
+
 def find_trial(home: "Store", name: str) -> tuple[int, str, Listed] | None:
     """How far one trial is: the length of its record, its head, and what is listed of
     it; None if there is none of this name.

@@ -29,7 +29,10 @@ let asked = null; // the question, as the service put it
 let script = current; // what randomises the answer: the one that the protocol names
 let word = ""; // what will leave the device
 
-if (document.getElementById("answering")) start();
+if (document.getElementById("answering")) {
+  addEventListener("hashchange", another);
+  start();
+}
 
 // --- what a person may read ----------------------------------------------------------------
 
@@ -102,6 +105,13 @@ function meaningOf({ value }) {
 }
 
 // --- the page --------------------------------------------------------------------------------
+
+/** Another link in the same tab, of another person maybe: the page begins anew, so that nothing
+ * of the one before is left in it.
+ */
+function another() {
+  if (location.hash.length > 1) location.reload();
+}
 
 async function start() {
   const secret = decodeURIComponent(location.hash.slice(1));

@@ -1,0 +1,110 @@
+"""What is due by the clock is done by a service that nobody calls."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from discreet import Trial, bet_se
+from discreet.errors import StoreError
+from discreet.service import clock as keeper
+from discreet.service.clock import do_what_is_due, keeping_time
+from discreet.service.home import Home
+from discreet.trials.listing import timed_trials
+from tests.support.clock import Clock
+from tests.support.service import wait_for
+from tests.support.stores import ARMS
+
+DAY = 86_400.0
+
+
+@pytest.fixture
+def home(url: str, clock: Clock) -> Iterator[Home]:
+    with closing(Home(url)) as made:
+        yield made
+
+
+def made(home: Home, name: str, **settings: Any) -> Trial:
+    Trial.create(home.url, name, ARMS, bet_se(0.1, 5.0), max_people=40, **settings).close()
+    return home.trial(name)
+
+
+def test_a_trial_ends_by_the_clock_though_nobody_calls(home: Home, clock: Clock) -> None:
+    """Everybody is in and told, and the last round waits for its time; in another trial
+    nobody has told anything, and in a third nothing has a time.
+    """
+    clocked = made(home, "clocked", deadline=DAY, release="clock", enrolment="continuous")
+    silent, timeless = made(home, "silent", deadline=DAY), made(home, "timeless")
+    while people := clocked.ask(10).assignments:
+        clocked.tell_many({one.id: 1.0 for one in people})
+    silent.ask(40)
+    timeless.ask(3)
+    before = silent.status().head
+    do_what_is_due(home)
+    assert not clocked.status().stopped
+    assert silent.status().head == before, "nothing is due yet"
+    noted = len(silent.journal(100))
+    for _ in range(20):
+        clock.now += DAY + 61
+        do_what_is_due(home)
+    assert clocked.status().stopped
+    assert silent.status().head != before
+    assert len(silent.journal(100)) == noted, "as with `ask`, it is nobody's call"
+    assert timeless.status().pending == 3
+    assert clocked.verify().intact
+    assert silent.verify().intact
+    assert "clocked" not in timed_trials(home.store)
+    assert "timeless" not in timed_trials(home.store)
+
+
+def test_it_looks_until_the_service_ends(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[Home] = []
+    monkeypatch.setattr(keeper, "EVERY", 0.02)
+    monkeypatch.setattr(keeper, "do_what_is_due", looks.append)
+    with keeping_time(home):
+        wait_for(lambda: len(looks) > 2)
+    seen = len(looks)
+    assert set(looks) == {home}
+    assert len(looks) == seen
+
+
+def test_what_cannot_be_done_now_is_written_down_and_done_later(
+    home: Home, clock: Clock, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trial = made(home, "dose", deadline=DAY)
+    trial.ask(40)
+    clock.now += DAY + 1
+    before, opened = trial.status().head, Home.trial
+
+    def fails(_home: Home, _name: str) -> Trial:
+        raise StoreError("somebody else is using it")
+
+    monkeypatch.setattr(Home, "trial", fails)
+    with caplog.at_level(logging.ERROR, "discreet.service"):
+        do_what_is_due(home)
+    assert [one.getMessage() for one in caplog.records] == ["the database cannot be used"]
+    assert trial.status().head == before
+    monkeypatch.setattr(Home, "trial", opened)
+    do_what_is_due(home)
+    assert trial.status().head != before
+
+
+def test_a_service_keeps_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not only a clock that somebody starts by hand."""
+    from discreet.service import serve
+
+    kept: list[Home] = []
+
+    def runs(server: serve.Server, _doors: Any) -> None:
+        wait_for(lambda: kept)
+        server.started = True
+
+    monkeypatch.setattr(serve.Server, "run", runs)
+    monkeypatch.setattr(keeper, "EVERY", 0.02)
+    monkeypatch.setattr(keeper, "do_what_is_due", kept.append)
+    monkeypatch.chdir(tmp_path)
+    serve.serve(f"sqlite:///{tmp_path}/t.db", serve.Place(port=0), lambda _: None, lambda _: None)
+    assert kept
