@@ -213,6 +213,12 @@ def test_every_action_has_a_page_that_says_what_it_means(running: Service) -> No
         assert "What it does to the guarantee" in shown
         for_good = action in ("stop", "drop-arm", "add-arm")
         assert ("cannot be undone" in shown) == for_good
+    shown = visit.get("/t/dose/operate/lower-maximum").text
+    assert "cannot be undone" not in shown
+    assert "You can raise the maximum again, unless the trial has ended" in shown
+    listed = offered.partition('href="/t/dose/operate/lower-maximum"')[2].partition("</li>")[0]
+    assert listed
+    assert "cannot be undone" not in listed
     about = {"raise-maximum": "950", "close-site": "Lyon", "drop-arm": "third", "add-arm": "fourth"}
     for action, thing in about.items():
         page = f"/t/dose/operate/{action}"
