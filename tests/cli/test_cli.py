@@ -305,6 +305,15 @@ def test_version_and_help() -> None:
     assert run("--help").exit_code == 0
 
 
+def test_serve_takes_only_a_database() -> None:
+    """Other commands may also go to a service."""
+    shown = run("serve", "--help").stdout
+    assert "postgresql://" in shown
+    assert "https://" not in shown
+    assert "DISCREET_TOKEN" not in shown
+    assert "https://" in run("trial", "status", "--help").stdout
+
+
 def test_epsilons_must_be_a_list() -> None:
     with pytest.raises(discreet.InvalidInputError, match="list of privacy levels"):
         discreet.bounds(discreet.benchmarks.mu1, 1.0)  # type: ignore[arg-type]

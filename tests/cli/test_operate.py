@@ -262,6 +262,8 @@ def test_a_maximum_that_is_reached_ends_the_trial() -> None:
     trial(*CREATE)
     one = read("ask", "dose")["assignments"][0]
     trial("tell", "dose", one["id"], "1")
+    asked = trial("operate", "dose", "lower-maximum", "1", "--reason", "money", code=2).stderr
+    assert "lower-maximum 1 can end the trial, which cannot be undone: add --yes" in asked
     words = trial("operate", "dose", "lower-maximum", "1", "--reason", "money", "--yes").stdout
     assert words.endswith("The trial is over: discreet trial status dose\n")
     assert "ended at its maximum: INCONCLUSIVE" in trial("status", "dose").stdout

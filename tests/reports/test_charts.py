@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import warnings
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
@@ -29,6 +30,7 @@ from discreet import (
     ttucb,
 )
 from discreet.reports import charts
+from discreet.reports.charts.axes import date_locator
 from discreet.reports.charts.style import strategy_styles
 from discreet.simulation.paths import run_path
 
@@ -316,3 +318,12 @@ def test_without_matplotlib_the_command_to_install_it_is_named() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout
     assert 'pip install "discreet[plot]"' in shown
+
+
+@pytest.mark.parametrize("seconds", [2, 40, 155, 175, 3600 * 61, 3600 * 71, 86_400 * 1000])
+def test_a_time_axis_of_any_length_has_places_without_a_warning(seconds: int) -> None:
+    first = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = date_locator().tick_values(first, first + timedelta(seconds=seconds))
+    assert 1 <= len(found) <= 8

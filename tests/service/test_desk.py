@@ -374,6 +374,7 @@ def test_an_answer_under_local_trust_is_invited_not_told(home: Home, base: str) 
     trial = start(home, strategy=ctb_tt(1.0, 0.1))
     desk = staff(home, base)
     page = enrol(desk).text
+    assert 'Invite<span class="unseen"> person 1</span>' in desk.get(DESK).text
     assert 'action="/t/dose/desk/tell"' not in page
     raw = desk.send(f"{DESK}/answer", page, response="1")
     assert raw.status_code == 422
@@ -429,3 +430,26 @@ def test_spans_and_sentences_read_well() -> None:
     assert words[5:] == ["2 hours", "24 hours", "2 days", "30 days"]
     assert sentence("no: wait") == "No: wait."
     assert sentence("Over.") == "Over."
+
+
+@pytest.mark.parametrize("kept", [True, False], ids=["revoked", "forgotten"])
+def test_a_form_of_a_login_that_has_ended_says_so_and_leads_back(
+    home: Home, base: str, kept: bool
+) -> None:
+    """A browser forgets a login of its own accord when its time is over."""
+    trial = start(home, sites=["Leeds"])
+    desk = staff(home, base, "Leeds")
+    person, page = enrol(desk).text, desk.get(DESK).text
+    home.tokens.revoke(1, "test")
+    if not kept:
+        desk.cookies = {}
+    enrolled = desk.send(f"{DESK}/enrol", page)
+    told = desk.send(f"{DESK}/tell", person, id=id_in(person), outcome="1")
+    for answer, nothing in ((enrolled, "nobody was enrolled"), (told, "nothing was done")):
+        assert answer.status_code == 403
+        ended = "Your login has ended, because it expired or its token was revoked"
+        assert f"{ended}, and {nothing}: log in" in answer.text
+        assert "bearer" not in answer.text
+        assert 'href="/login?to=%2Ft%2Fdose%2Fdesk"' in answer.text
+    assert people(trial) == 1
+    assert trial.status().pending == 1

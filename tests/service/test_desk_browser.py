@@ -154,6 +154,39 @@ def test_an_answer_that_is_lost_enrols_once(
         assert trial.status().people == 1
 
 
+@pytest.mark.parametrize("before", [False, True], ids=["first", "after a lost answer"])
+def test_a_login_that_has_ended_leads_to_another_one(
+    home: Home, base: str, browser: Started, before: bool
+) -> None:
+    """Of what was done before, and whose answer was lost, it does not say that it was
+    not done.
+    """
+    trial = start(home)
+    with another(browser) as page:
+        log_in(home, base, page)
+
+        lost: list[int] = []
+
+        def lose(route: "Route") -> None:
+            if lost:
+                route.continue_()
+                return
+            lost.append(route.fetch(max_redirects=0).status)
+            home.tokens.revoke(1, "test")
+            route.abort()
+
+        if before:
+            page.route("**/desk/enrol", lose)
+        else:
+            home.tokens.revoke(1, "test")
+        page.get_by_role("button", name=ENROL).click()
+        said(page, "it is not known whether" if before else "and nobody was enrolled: log in")
+        assert trial.status().people == before
+        page.locator(".sending").get_by_role("link", name="Log in").click()
+        page.get_by_label("Your token").wait_for()
+        assert page.url == f"{base}/login?to=%2Ft%2Fdose%2Fdesk"
+
+
 def test_nobody_is_enrolled_while_there_is_no_connection(
     home: Home, base: str, browser: Started
 ) -> None:

@@ -119,7 +119,7 @@ def test_every_form_is_for_those_who_may_send_it(running: Service) -> None:
             elif (who, path) == (OTHER, "/tokens/1/revoke"):
                 expected = 404
             else:
-                expected = 422 if who == ANYONE else 403
+                expected = 403
             answer = everybody[who].send(path, **form)
             assert answer.status_code == expected, (who, path, answer.text[:300])
     opened = Trial.open(running.url, "dose")
@@ -213,6 +213,12 @@ def test_every_action_has_a_page_that_says_what_it_means(running: Service) -> No
         assert "What it does to the guarantee" in shown
         for_good = action in ("stop", "drop-arm", "add-arm")
         assert ("cannot be undone" in shown) == for_good
+    shown = visit.get("/t/dose/operate/lower-maximum").text
+    assert "cannot be undone" not in shown
+    assert "You can raise the maximum again, unless the trial has ended" in shown
+    listed = offered.partition('href="/t/dose/operate/lower-maximum"')[2].partition("</li>")[0]
+    assert listed
+    assert "cannot be undone" not in listed
     about = {"raise-maximum": "950", "close-site": "Lyon", "drop-arm": "third", "add-arm": "fourth"}
     for action, thing in about.items():
         page = f"/t/dose/operate/{action}"
@@ -272,6 +278,9 @@ def test_a_token_expires_unless_somebody_wants_it_otherwise(running: Service) ->
     assert offered in visit.get("/tokens?role=site&trial=dose&site=Leeds").text
     wrong = visit.send("/tokens", name="x", role="site", trial="dose", days="")
     assert 'id="days" name="days" inputmode="decimal" value=""' in wrong.text
+    for days in ("0", "99999999"):
+        wrong = visit.send("/tokens", name="x", role="viewer", days=days)
+        assert "at most 3660; leave it out for a token that does not expire." in wrong.text
     made = visit.send("/tokens", name="for ever", role="viewer", days="")
     assert offered in made.text
     assert [one.expires for one in running.home.doors.all() if one.name == "for ever"] == [None]

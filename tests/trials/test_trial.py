@@ -798,6 +798,8 @@ def test_odd_people_are_refused(people: Any, tmp_path: Path) -> None:
     trial.ask(people=["Jos\u00e9"])
     with pytest.raises(InvalidInputError, match="took part before"):
         trial.ask(people=[" Jose\u0301 "])
+    with pytest.raises(InvalidInputError, match="this person took part before, and cannot"):
+        trial.ask(person="Jos\u00e9")
 
 
 CHANGES: tuple[dict[str, Any], ...] = (

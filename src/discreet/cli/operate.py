@@ -60,8 +60,8 @@ def operate(
     ACTION is pause, resume, stop, raise-maximum or lower-maximum (ABOUT how many
     people), close-site or open-site (ABOUT which site), drop-arm (ABOUT which arm),
     add-arm (ABOUT the new arm's name) or set-clock. Before an action that cannot be
-    taken back (stop, lower-maximum, drop-arm, add-arm) you are asked to confirm it,
-    unless you say --yes.
+    taken back (stop, drop-arm, add-arm), or that can end the trial (lower-maximum),
+    you are asked to confirm it, unless you say --yes.
     """
     from discreet.trials.aloud import plainly
     from discreet.trials.conduct import MEANS
@@ -83,20 +83,20 @@ def operate(
 
 
 def _confirm(status: "Status", action: str, about: str | None, yes: bool) -> None:
-    """Ask again before something that cannot be taken back."""
+    """Ask again before something that cannot be taken back, or can end the trial."""
     from discreet.trials.aloud import plainly
-    from discreet.trials.conduct import FOR_GOOD, MEANS
+    from discreet.trials.conduct import FOR_GOOD, LOWER, MEANS
 
-    if yes or action not in FOR_GOOD:
+    if yes or action not in (LOWER, *FOR_GOOD):
         return
     what = action if about is None else f"{action} {about}"
+    lasts = "can end the trial, which" if action == LOWER else ""
+    what = " ".join(filter(None, (what, lasts, "cannot be undone")))
     if not sys.stdin.isatty():
-        raise InvalidInputError(
-            f"{what} cannot be undone: add --yes if this is what you want. Nothing was done"
-        )
+        raise InvalidInputError(f"{what}: add --yes if this is what you want. Nothing was done")
     words = f"{status.name}: {status.people:,} of at most {status.max_people:,} people."
     click.echo(f"{words} What it means: {plainly(MEANS[action])}.", err=True)
-    if not click.confirm(f"{what} cannot be undone. Do it?", err=True):
+    if not click.confirm(f"{what}. Do it?", err=True):
         raise InvalidInputError("Nothing was done")
 
 

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 TABLE = "discreet.table"
 """Where a command leaves what --csv writes."""
 HERE = "sqlite:///discreet-trials.db"
+USUALLY = (
+    f"  [default: DISCREET_URL, or the address in the file that DISCREET_URL_FILE names, or {HERE}]"
+)
 PASSWORD_SHOWN = (
     "discreet: a password on a command line can be seen by other users of the machine, and stays "
     "in the shell's history: put the address into DISCREET_URL, or into a file that only you can "
@@ -30,7 +33,7 @@ PASSWORD_SHOWN = (
 )
 
 
-def _address(ctx: click.Context, _param: click.Parameter, value: str | None) -> str:
+def read_address(ctx: click.Context, _param: click.Parameter, value: str | None) -> str:
     """The address that was given, or that of the environment, or the usual one."""
     if value is not None:
         if _has_password(value) and not ctx.resilient_parsing:
@@ -72,11 +75,10 @@ def _has_password(url: str) -> bool:
 
 url_option = click.option(
     "--url",
-    callback=_address,
+    callback=read_address,
     help="Where the trials are: a database (sqlite:///… or postgresql://…), or a service "
     "(https://…), or a trial there (https://…/t/dose). For a service, put the token into "
-    "DISCREET_TOKEN, or the name of a file that contains it into DISCREET_TOKEN_FILE.  [default: "
-    f"DISCREET_URL, or the address in the file that DISCREET_URL_FILE names, or {HERE}]",
+    "DISCREET_TOKEN, or the name of a file that contains it into DISCREET_TOKEN_FILE." + USUALLY,
 )
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON document and nothing else."

@@ -4,13 +4,17 @@ import sys
 
 import click
 
-from discreet.cli.options import url_option
+from discreet.cli.options import USUALLY, read_address
 from discreet.cli.progress import quiet_warnings
 from discreet.errors import InvalidInputError
 
 
 @click.command()
-@url_option
+@click.option(
+    "--url",
+    callback=read_address,
+    help="The database that the trials are in (sqlite:///… or postgresql://…)." + USUALLY,
+)
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option("--port", type=int, default=8642, show_default=True, help="The port to listen on.")
 @click.option(

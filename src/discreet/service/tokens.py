@@ -243,5 +243,8 @@ def check_site(protocol: Protocol, status: Status, site: str | None) -> None:
 def _days(days: Any) -> float:
     number = isinstance(days, int | float) and not isinstance(days, bool)
     if not number or not 0 < days <= 3660:
-        raise InvalidInputError("days must be a positive number, at most 3660, or None")
+        raise InvalidInputError(
+            "days must be a positive number, at most 3660; leave it out for a token that does not "
+            "expire"
+        )
     return float(days)

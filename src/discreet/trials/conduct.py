@@ -55,8 +55,10 @@ MEANS = {
     ),
 }
 """What an operator may do, and what it means for the guarantee."""
-FOR_GOOD = (LOWER, "stop", DROP, ADD)
-"""What cannot be taken back."""
+FOR_GOOD = ("stop", DROP, ADD)
+"""What cannot be taken back. (A maximum that was lowered can be raised again, unless
+the trial has ended by it.)
+"""
 RECORDED = MEANS | {
     UNBLIND: (
         "staff know the arm of this person (its number is given). What the error rate means for "

@@ -29,6 +29,7 @@ ASKED_ANOTHER = (
     "this request was made before, for other people, another number or another site: "
     "repeat it exactly, or give only its key, or use a new key. Nobody was assigned"
 )
+TOOK_PART = "this person took part before, and cannot take part again. Nobody was assigned"
 
 
 class Next(NamedTuple):
@@ -113,7 +114,9 @@ def _together(callers: Sequence[Wanted]) -> Wanted:
         raise InvalidInputError("two callers made the same request")
     names = [name for one in callers for name in one.names or ()]
     named = None if callers[0].names is None else tuple(names)
-    return Wanted(sum(one.how_many for one in callers), None, named, callers[0].site, None)
+    alone = len(callers) == 1 and callers[0].alone
+    many, site = sum(one.how_many for one in callers), callers[0].site
+    return Wanted(many, None, named, site, None, alone=alone)
 
 
 def _enrols(desk: "Desk") -> bool:
@@ -166,6 +169,8 @@ def _coming(desk: "Desk", wanted: Wanted) -> Coming:
             known[place] = number
         elif hash in found:
             refused.append(place)
+    if refused and wanted.alone:
+        raise InvalidInputError(TOOK_PART)
     if refused or twice:
         places = ", ".join(str(place + 1) for place in sorted(refused or twice))
         why = "took part before" if refused else "are named before in it"

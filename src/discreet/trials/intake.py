@@ -118,6 +118,8 @@ class Wanted(NamedTuple):
     """The key under which the answer can be had again."""
     who: str = ""
     """Who asks, for the journal."""
+    alone: bool = False
+    """Whether one person was named, and no list."""
 
     @property
     def alike(self) -> tuple[str | None, bool]:
@@ -142,7 +144,7 @@ def wanted_of(
     names = None if people is None else tuple(identifiers(people))
     count = check_whole("n", n if names is None else len(names), least=1, most=MOST_AT_ONCE)
     called = None if people is None else tuple(people)
-    return Wanted(count, called, names, place, check_request(request), who)
+    return Wanted(count, called, names, place, check_request(request), who, person is not None)
 
 
 def check_many(told: Any) -> None:

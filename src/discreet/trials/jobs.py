@@ -63,6 +63,7 @@ def plain(job: Job[Any, Any]) -> dict[str, Any]:
     if job.kind == ASK:
         asked: Wanted = job.item
         about = {"n": asked.how_many, "people": asked.people, "site": asked.site}
+        about |= {"alone": True} if asked.alone else {}
     elif job.kind == TELL:
         told: Outcomes = job.item
         about = {"units": told.units, "middles": told.middles, "site": job.site}
@@ -113,7 +114,8 @@ def _asking(said: dict[str, Any]) -> Job[Any, Any]:
     people = said["people"]
     called = None if people is None else tuple(people)
     names = None if people is None else tuple(identifiers(people))
-    return ask_job(Wanted(said["n"], called, names, said["site"], said["key"], said["who"]))
+    about = (said["n"], called, names, said["site"], said["key"], said["who"])
+    return ask_job(Wanted(*about, said.get("alone", False)))
 
 
 def _telling(said: dict[str, Any]) -> Job[Any, Any]:

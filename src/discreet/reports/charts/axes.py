@@ -9,6 +9,7 @@ from discreet.words import short
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
+    from matplotlib.dates import AutoDateLocator
 
 FAR = 30.0
 """Times the least from which on numbers of people are drawn on a logarithmic axis."""
@@ -85,3 +86,15 @@ def few_ticks(axis: "Axis", low: float, high: float) -> None:
     steps = next(enough, NEAR[-1]) if near else (1.0,)
     axis.set_major_locator(LogLocator(subs=steps, numticks=20 if near else 7))
     axis.set_minor_locator(NullLocator())
+
+
+def date_locator() -> "AutoDateLocator":
+    """Where the days or times of an axis stand, three to six of them. Its steps go up
+    to the next unit: without that it warns just before that unit begins.
+    """
+    from matplotlib.dates import HOURLY, MONTHLY, SECONDLY, AutoDateLocator
+
+    locator = AutoDateLocator(minticks=3, maxticks=6)  # type: ignore[no-untyped-call]
+    for unit, whole in ((SECONDLY, 60), (HOURLY, 24), (MONTHLY, 12)):
+        locator.intervald[unit] = [*locator.intervald[unit], whole]
+    return locator

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from discreet.calendar import MONTH
 from discreet.errors import InvalidInputError
-from discreet.reports.charts.axes import open_frame
+from discreet.reports.charts.axes import date_locator, open_frame
 from discreet.reports.charts.style import (
     BLACK,
     label,
@@ -98,9 +98,9 @@ def _time_axis(axes: "Axes", start: date | None, unit: float) -> float:
         axes.set_xlabel(f"{name} from the first day")
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.4g}")
         return 0.0
-    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, date2num
+    from matplotlib.dates import ConciseDateFormatter, date2num
 
-    locator = AutoDateLocator(minticks=3, maxticks=6)  # type: ignore[no-untyped-call]
+    locator = date_locator()
     axes.xaxis.set_major_locator(locator)
     axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
     axes.set_xlabel("when the trial ends")

@@ -8,7 +8,7 @@ import numpy as np
 
 from discreet.arrays import Floats
 from discreet.reports.arms import MOST_SHOWN, left_out_words, short_names
-from discreet.reports.charts.axes import open_frame, short_numbers
+from discreet.reports.charts.axes import date_locator, open_frame, short_numbers
 from discreet.reports.charts.style import (
     End,
     arm_look,
@@ -136,13 +136,13 @@ def _time_axis(axes: "Axes", data: Enrolment) -> None:
         short_numbers(axes.xaxis)
         axes.set_xlabel("people assigned in all")
         return
-    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+    from matplotlib.dates import ConciseDateFormatter
 
     least = np.timedelta64(60, "s")
     low, high = data.at.astype("datetime64[s]")[[0, -1]]
     if high - low < least:  # one call: a minute around it
         axes.set_xlim(low - least, high + least)
-    locator = AutoDateLocator(minticks=3, maxticks=6)  # type: ignore[no-untyped-call]
+    locator = date_locator()
     axes.xaxis.set_major_locator(locator)
     told = ConciseDateFormatter(locator)  # type: ignore[no-untyped-call]
     told.formats[-1] = "%H:%M:%S"

@@ -137,13 +137,8 @@ async def _enrol(looking: Look) -> Response:
 
 
 def _of_one(words: str) -> str:
-    """What is said of a list of people, of the one that a desk enrols."""
-    if words == ASKED_ANOTHER:
-        return ENROLLED_BEFORE
-    return words.replace(
-        "people number 1 of the list took part before: leave them out",
-        "this person took part before, and cannot take part again",
-    )
+    """What is said of a request, of the one person that a desk enrols."""
+    return ENROLLED_BEFORE if words == ASKED_ANOTHER else words
 
 
 async def _find(looking: Look) -> Response:

@@ -48,6 +48,12 @@ NOTHING = "there is no page at this address: it may have been cut off or mistype
 BY_FORM = "what this address leads to is made by a form: go back, and press the button there"
 MISSING = {404: NOTHING, 405: BY_FORM}
 """What a page says where there is none to look at."""
+ENDED = (
+    "your login has ended, because it expired or its token was revoked, and {nothing}: log in, and "
+    "try once more"
+)
+"""What a page says of a form that nobody can be found for any more."""
+OF_DESK = re.compile(r"(/t/[^/]+/desk)/.*")
 STALE = "this page is too old, or was not made by this service: reload it, and try once more"
 
 
@@ -163,6 +169,8 @@ def _served(
         except RefusedError as error:
             if not error.known and not sent:
                 return looking.go(f"/login?to={quote(request.url.path, safe='')}")
+            if not error.known:
+                return _ended(looking, action)
             return looking.page("error.html", 403, words=str(error))
         except Exception as error:
             note_error(error, passage_of(request.scope).request)
@@ -170,6 +178,15 @@ def _served(
             return looking.page("error.html", status, words=words)
 
     return serve
+
+
+def _ended(looking: Look, action: str) -> Response:
+    """What a browser shows whose login ended before it sent a form, and the way back:
+    to the page that the form is on.
+    """
+    words = ENDED.format(nothing="nobody was enrolled" if action == "ask" else "nothing was done")
+    page = OF_DESK.sub(r"\1", looking.request.url.path)
+    return looking.page("error.html", 403, words=words, back=quote(page, safe=""))
 
 
 async def missing_page(home: Home, scope: Scope, error: Exception) -> Response | None:
@@ -212,10 +229,12 @@ async def form_of(request: Request) -> dict[str, str]:
 
 
 def check_sent(request: Request, form: Mapping[str, str], needs_login: bool) -> None:
-    """Refuse a form that another site's page has sent."""
+    """Refuse a form that another site's page has sent, or a browser without a login."""
     origin = request.headers.get("origin")
     if origin is not None and urlsplit(origin).netloc != request.headers.get("host"):
         raise InvalidInputError(STALE)
     login = request.cookies.get(COOKIE, "")
+    if needs_login and not login:
+        raise RefusedError("nobody is logged in", False)
     if needs_login and not secrets.compare_digest(form.get("key", ""), form_key(login)):
         raise InvalidInputError(STALE)

@@ -27,6 +27,11 @@ ABOUT = {
 }
 """What an action is about, and how that is asked for."""
 TAKES_BACK = {"pause": "resume", "close-site": "open-site", "raise-maximum": "lower-maximum"}
+UNLESS_OVER = {
+    "lower-maximum": "You can raise the maximum again, unless the trial has ended: it ends if "
+    "no further round fits below the new maximum"
+}
+"""What can be undone under a condition, which is said on its page."""
 
 
 def offers(trial: Trial) -> dict[str, Any]:
@@ -79,6 +84,7 @@ async def _asked(looking: Look, action: str, wrong: str = "") -> Response:
         title=SHOWN[action],
         means=plainly(MEANS[action]),
         for_good=action in FOR_GOOD,
+        unless=UNLESS_OVER.get(action, ""),
         back=SHOWN.get(TAKES_BACK.get(action, ""), ""),
         label=label,
         kind=kind,

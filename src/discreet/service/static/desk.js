@@ -10,6 +10,7 @@ import { answerTo } from "./again.js";
 
 const LOST = "No connection: trying again. However often this is sent, it is done only once.";
 const UNKNOWN = "It is not known whether your last entry arrived. Enter it again: it counts only once.";
+const ENDED = "Your login has ended, and it is not known whether your last entry arrived. Log in, and look for it there.";
 const NOT_ARRIVED = "Your last click did not arrive, and nobody was enrolled by it. Press the button once more.";
 
 document.addEventListener("submit", (event) => {
@@ -42,10 +43,15 @@ function faultOf(form) {
 /** Send a form until there is an answer, and show it. */
 async function send(form, body) {
   form.dataset.busy = "yes";
+  delete form.dataset.lost;
   form.setAttribute("aria-busy", "true");
   keep(form);
   say(form, "Sending …");
-  const answer = await answerTo(form.action, { method: "POST", body }, () => say(form, LOST));
+  const lost = () => {
+    form.dataset.lost = "yes";
+    say(form, LOST);
+  };
+  const answer = await answerTo(form.action, { method: "POST", body }, lost);
   forget();
   delete form.dataset.busy;
   form.removeAttribute("aria-busy");
@@ -60,6 +66,7 @@ async function show(answer, form = null) {
   const wrong = made.querySelector("main .wrong");
   if (form && !answer.ok) {
     say(form, wrong ? wrong.textContent : "This did not work: reload the page.", true);
+    if (made.querySelector("main [data-login]")) offerLogin(form);
     return;
   }
   if (!made.querySelector("main .above")) {
@@ -74,6 +81,17 @@ async function show(answer, form = null) {
   const result = document.querySelector("main [data-focus]") ?? document.querySelector("main h1");
   scrollTo(0, 0);
   result.focus();
+}
+
+/** The way to log in where a login has ended, and back to this page. Of a form that was
+ * sent before, and whose answer was lost, nobody can say that it did nothing.
+ */
+function offerLogin(form) {
+  if (form.dataset.lost) say(form, ENDED, true);
+  const link = document.createElement("a");
+  link.href = `/login?to=${encodeURIComponent(location.pathname)}`;
+  link.textContent = "Log in";
+  form.querySelector(".sending").append(" ", link);
 }
 
 /** After a reload: whether what was under way is done, and if not, do it with the same
