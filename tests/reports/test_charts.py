@@ -325,5 +325,5 @@ def test_a_time_axis_of_any_length_has_places_without_a_warning(seconds: int) ->
     first = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = date_locator().tick_values(first, first + timedelta(seconds=seconds))
+        found = date_locator().tick_values(first, first + timedelta(seconds=seconds))  # type: ignore[no-untyped-call]
     assert 1 <= len(found) <= 8
