@@ -34,7 +34,7 @@ from discreet import bet_se
 from discreet.service import events, planner
 from discreet.service.home import Home
 from discreet.service.pages.draft import read
-from discreet.service.pages.frame import COOKIE
+from discreet.service.pages.frame import LOGIN_COOKIE
 from discreet.service.pages.new import plan_fragment
 from discreet.trials.trial import Trial
 
@@ -246,7 +246,7 @@ class Viewer:
     def __init__(self, service: Service, login: str) -> None:
         host, port = service.base_url.removeprefix("http://").split(":")
         self._place = host, int(port)
-        who = f"Authorization: Bearer {service.secret}\r\nCookie: {COOKIE}={login}"
+        who = f"Authorization: Bearer {service.secret}\r\nCookie: {LOGIN_COOKIE}={login}"
         self._words = f"HTTP/1.1\r\nHost: {host}\r\n{who}\r\n\r\n"
         self._stream = self._open(f"/api/v1/trials/{NAME}/events")
 
@@ -301,7 +301,7 @@ def watch(url: str) -> None:
         patch.object(events, "_event", written),
         serving(url) as service,
     ):
-        token = service.home.tokens.find(service.secret)
+        token = service.home.tokens.find_token(service.secret)
         assert token is not None
         login = service.home.tokens.log_in(token)
         viewers = [Viewer(service, login) for _ in range(VIEWERS)]

@@ -390,32 +390,6 @@ def test_an_answer_under_local_trust_is_invited_not_told(home: Home, base: str) 
     assert "not waiting for an answer" in after.text.lower()
 
 
-def test_a_button_that_is_pressed_again_makes_no_second_link(home: Home, base: str) -> None:
-    """The first answer may have been lost: its link comes again, from any server."""
-    trial = start(home, strategy=ctb_tt(1.0, 0.1))
-    desk = staff(home, base)
-    page = enrol(desk).text
-    secrets = [link_in(desk.send(f"{DESK}/invite", page, days="2").text) for _ in range(2)]
-    with behind(Home(home.url)) as elsewhere:
-        desk.base = elsewhere
-        secrets.append(link_in(desk.send(f"{DESK}/invite", page, days="2").text))
-        desk.base = base
-    assert len(set(secrets)) == 1
-
-    def links() -> int:
-        return [one.role for one in home.doors.all()].count("participant")
-
-    assert links() == 1
-    other = desk.send(f"{DESK}/invite", page, days="3")
-    assert other.status_code == 422
-    assert "this page was already used for something else" in other.text.lower()
-    assert links() == 1
-    fresh = desk.send(f"{DESK}/invite", desk.get(f"{DESK}/1").text, days="2")
-    assert link_in(fresh.text) not in secrets
-    assert links() == 2
-    assert trial.status().pending == 1
-
-
 def link_in(page: str) -> str:
     found = re.search(r"/a#(discreet_[\w-]{43})", page)
     assert found is not None, page

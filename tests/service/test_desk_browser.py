@@ -78,7 +78,7 @@ def log_in(home: Home, base: str, page: "Page", site: str | None = None) -> None
     """Without the page for that, which has tests of its own."""
     role = OPERATOR if site is None else SITE
     secret = home.tokens.make(f"{site} desk", role, "test", site and "dose", site)[0]
-    page.request.post(f"{base}/login", form={"token": secret, "to": "/"}, max_redirects=0)
+    page.request.post(f"{base}/login", form={"secret": secret, "to": "/"}, max_redirects=0)
     page.goto(base + DESK)
 
 
@@ -420,10 +420,12 @@ def test_another_person_s_link_in_the_same_tab_is_theirs(
 
 def test_a_link_logs_in_where_the_login_is_shown(home: Home, base: str, page: "Page") -> None:
     start(home)
-    secret = home.tokens.make("ward", "operator", "a test")[0]
+    code = home.tokens.make_code(home.tokens.make("ward", "operator", "a test")[1])
     page.goto(f"{base}/login?to=%2Ft%2Fdose")
     page.get_by_role("button", name="Log in").wait_for()
-    page.goto(f"{base}/login?to=%2Ft%2Fdose#{secret}")
+    page.goto(f"{base}/login?to=%2Ft%2Fdose#{code}")
+    page.get_by_text("You have opened a login link").wait_for()
+    page.get_by_role("button", name="Log in").click()
     page.wait_for_url(f"{base}/t/dose")
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from discreet import Trial, bet_se
 from discreet.service import events
-from discreet.service.pages.frame import COOKIE
+from discreet.service.pages.frame import LOGIN_COOKIE
 from discreet.trials import listing
 from tests.support.service import Service, serving, wait_for
 
@@ -173,7 +173,7 @@ def test_many_viewers_cost_one_computation(
     monkeypatch.setattr(events, "find_trial", counted("looked", listing.find_trial))
     monkeypatch.setattr(Trial, "status", counted("computed", Trial.status))
     monkeypatch.setattr(Trial, "record", counted("read", Trial.record))
-    token = service.home.tokens.find(service.secret)
+    token = service.home.tokens.find_token(service.secret)
     assert token is not None
     login = service.home.tokens.log_in(token)
     told = threading.Semaphore(0)
@@ -181,7 +181,7 @@ def test_many_viewers_cost_one_computation(
     async def view() -> None:
         host, port = service.base_url.removeprefix("http://").split(":")
         reader, writer = await asyncio.open_connection(host, int(port))
-        who = f"Authorization: Bearer {service.secret}\r\nCookie: {COOKIE}={login}"
+        who = f"Authorization: Bearer {service.secret}\r\nCookie: {LOGIN_COOKIE}={login}"
         head = f"Host: here\r\n{who}\r\n\r\n"
         writer.write(f"GET /api/v1/trials/dose/events HTTP/1.1\r\n{head}".encode())
         for wanted in (b'"people":0', b'"people":1'):

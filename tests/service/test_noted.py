@@ -13,9 +13,8 @@ from click.testing import CliRunner
 
 from discreet import StoreError, Trial, backup_trials, bet_se, restore_trials
 from discreet.cli import main
+from discreet.service.credentials import SecretKind, hash_secret
 from discreet.service.home import Home
-from discreet.service.once import Once
-from discreet.service.tokens import Wish, hash_of
 from discreet.trials.store import schema
 from discreet.trials.store.database import Store
 from discreet.trials.store.ledger import Ledger
@@ -132,16 +131,16 @@ def test_what_cannot_be_noted_is_not_done(home: Home, monkeypatch: pytest.Monkey
         lambda: doors.publish("dose", "a test"),
         lambda: doors.unpublish("second", "a test"),
         lambda: tokens.make("Bob", "viewer", "a test", "dose"),
-        lambda: tokens.make_once(Wish("Bob", "viewer", "me", "dose"), Once.of("discreet_me", "1")),
+        lambda: tokens.make_code(one, "a test"),
     ):
         with pytest.raises(StoreError):
             act()
     assert list(doors.published()) == ["second"]
     assert [token for token in doors.all() if token.trial == "dose"] == [one]
-    assert tokens.find(secret) == one
+    assert tokens.find_token(secret) == one
     with pytest.raises(StoreError, match="is revoked, and of no use any more"):
         tokens.revoke(one.number, "a test")
-    assert tokens.find(secret) is None
+    assert tokens.find_token(secret) is None
 
 
 def test_nobody_waits_with_a_note_for_a_trial(postgres: Server) -> None:
@@ -154,7 +153,7 @@ def test_nobody_waits_with_a_note_for_a_trial(postgres: Server) -> None:
         with ThreadPoolExecutor() as threads:
             published = threads.submit(home.doors.publish, "dose", "a test")
             wait_for(lambda: _waiting(connection))
-            assert home.doors.by_hash(hash_of(secret)) is not None
+            assert home.doors.by_hash(hash_secret(SecretKind.TOKEN, secret)) is not None
             home.tokens.log_in(one)
             revoked = threads.submit(home.tokens.revoke, one.number, "a test")
             wait_for(lambda: not home.doors.valid([one.number]))

@@ -20,8 +20,8 @@ import sqlalchemy as sa
 from discreet import Trial, bet_se
 from discreet.service import logs, planner
 from discreet.service.app import routes
-from discreet.service.pages.frame import COOKIE
-from discreet.service.tokens import form_key
+from discreet.service.credentials import form_key
+from discreet.service.pages.frame import LOGIN_COOKIE
 from discreet.trials.store.session import Session
 from tests.support.service import Service, serving
 
@@ -58,8 +58,8 @@ class Searched(logging.Handler):
         self.secrets.append(secret)
         self.callers[role] = client
         if role in ROLES:
-            client.post("/login", data={"token": secret, "to": "/"})
-            self.secrets.append(client.cookies[COOKIE])
+            client.post("/login", data={"secret": secret, "to": "/"})
+            self.secrets.append(client.cookies[LOGIN_COOKIE])
 
     def close(self) -> None:
         for client in self.callers.values():
@@ -157,7 +157,7 @@ def call(client: httpx.Client, method: str, path: str) -> None:
         client.post(path, content=f'{{"outcomes": {{"{PERSON}": {OUTCOME}'.encode())
         client.post(path, headers={"Idempotency-Key": f"{OUTCOME} {PERSON}" * 20})
     else:
-        login = client.cookies.get(COOKIE) or ""
+        login = client.cookies.get(LOGIN_COOKIE) or ""
         planted = dict.fromkeys(("outcome", "response", "id", "code", "once", "token"), OUTCOME)
         form = {**planted, "person": PERSON, "site": "Leeds", "key": form_key(login)}
         client.post(path, data=form)
@@ -240,7 +240,7 @@ def test_nobody_learns_where_a_file_is_that_is_gone(tmp_path: Path) -> None:
             assert answer.status_code == 503, answer.text
             assert answer.json()["detail"].startswith("the database: the file was removed")
         assert client.post("/api/v1/backup").status_code == 503
-        answer = client.get("/t/dose", headers={"Cookie": f"{COOKIE}=x"})
+        answer = client.get("/t/dose", headers={"Cookie": f"{LOGIN_COOKIE}=x"})
         assert answer.status_code == 503
         assert "the file was removed" in answer.text
         assert str(tmp_path) not in answer.text

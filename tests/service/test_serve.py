@@ -38,7 +38,8 @@ from tests.support.service import Service, running, serving, wait_for
 
 ASSETS = Path(__file__).parent.parent / "assets"
 SOON = 60.0
-LINK = re.compile(r"^(https?://\S+)/login#(discreet_\S+)$", re.MULTILINE)
+LINK = re.compile(r"^(https?://\S+)/login#(discreet_code_\S+)$", re.MULTILINE)
+TOKEN = re.compile(r"^(discreet_token_\S+)$", re.MULTILINE)
 Process = subprocess.Popen[str]
 
 
@@ -55,7 +56,8 @@ def served(folder: Path, *words: str) -> Iterator[tuple[Process, str, str]]:
     try:
         said = process.stdout.readline()
         said += process.stdout.readline()
-        said += process.stdout.readline() if "once" in said else ""
+        if "token, shown only once" in said:
+            said += "".join(process.stdout.readline() for _ in range(3))
         found = re.search(r"https?://[\w.\[\]:-]+", said.partition(" at ")[2])
         assert found, said + (folder / "log").read_text()
         wait_for(lambda: not is_shut(found[0]))
@@ -83,23 +85,26 @@ def ended(process: Process, sign: int = signal.SIGTERM) -> int:
 @pytest.mark.slow
 def test_it_starts_with_nothing_and_shows_the_link_once(tmp_path: Path) -> None:
     with served(tmp_path) as (process, address, said):
-        (found,) = LINK.findall(said)
+        (found,), (secret,) = LINK.findall(said), TOKEN.findall(said)
         assert found[0] == address
         assert address.startswith("http://127.0.0.1:")
-        headers = {"Authorization": f"Bearer {found[1]}"}
+        logged_in = httpx.post(f"{address}/login", data={"secret": found[1], "to": "/"})
+        assert logged_in.status_code == 303
+        headers = {"Authorization": f"Bearer {secret}"}
         assert httpx.get(f"{address}/api/v1/trials", headers=headers).json() == []
         assert httpx.get(f"{address}/readyz").text == "ready\n"
         assert (tmp_path / "discreet-trials.db").exists()
         assert ended(process) == 0
     log = (tmp_path / "log").read_text()
     assert found[1] not in log
+    assert secret not in log
     lines = [json.loads(line) for line in log.splitlines()]
     (call,) = [line for line in lines if line.get("route") == "/api/v1/trials"]
     assert (call["method"], call["status"], call["token"]) == ("GET", 200, 1)
     with served(tmp_path) as (process, address, said):
         assert not LINK.search(said)
         assert "discreet token create" in said
-        headers = {"Authorization": f"Bearer {found[1]}"}
+        headers = {"Authorization": f"Bearer {secret}"}
         assert httpx.get(f"{address}/api/v1/trials", headers=headers).status_code == 200
         assert ended(process, signal.SIGINT) == 0
 
@@ -124,10 +129,10 @@ def test_it_encrypts(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
     with served(tmp_path) as (process, address, said):
-        (found,) = LINK.findall(said)
+        (secret,) = TOKEN.findall(said)
         host, port = address.removeprefix("http://").split(":")
         with socket.create_connection((host, int(port))) as connection:
-            head = f"Authorization: Bearer {found[1]}\r\nContent-Length: 9\r\n\r\n"
+            head = f"Authorization: Bearer {secret}\r\nContent-Length: 9\r\n\r\n"
             connection.sendall(f"POST /api/v1/trials HTTP/1.1\r\nHost: h\r\n{head}".encode())
             both = "discreet_requests_under_way 2.0"
             wait_for(lambda: both in httpx.get(f"{address}/metrics").text)
@@ -334,7 +339,7 @@ def test_logs_hold_no_outcome_identity_token_or_query(
         client.get(f"{path}/open?site=7313177")
         client.get("/api/v1/trials/7313177")
         client.get("/7313177", headers={"Cookie": "discreet_login=7313177"})
-        client.post("/login", data={"token": "discreet_7313177"})
+        client.post("/login", data={"secret": "discreet_7313177"})
         # a call is noted when its answer has gone
         wait_for(lambda: [one.getMessage() for one in caplog.records].count("call") == 7)
     ours = [one for one in caplog.records if not one.name.startswith("http")]

@@ -11,7 +11,8 @@ from click.testing import CliRunner, Result
 
 from discreet import InvalidInputError, Trial, bet_se
 from discreet.cli import main
-from discreet.service.tokens import PREFIX, Tokens, hash_of, new_secret
+from discreet.service.credentials import SecretKind, hash_secret, is_kind, new_secret
+from discreet.service.tokens import Tokens
 from discreet.trials.store.database import Store
 from discreet.trials.store.doors import Doors
 from tests.support.service import serving, wait_for
@@ -46,7 +47,7 @@ def test_a_token_is_shown_once(place: str) -> None:
     result = run("create", "the office", "--role=operator", place)
     assert result.exit_code == 0, result.output
     secret = result.stdout.strip()
-    assert secret.startswith(PREFIX)
+    assert is_kind(SecretKind.TOKEN, secret)
     assert secret not in result.stderr
     shown = run("list", place)
     assert "the office" in shown.stdout
@@ -76,10 +77,10 @@ def test_a_token_is_of_no_use_when_it_is_revoked(place: str, url: str) -> None:
 def test_a_token_expires(url: str) -> None:
     with opened(url) as tokens:
         secret, _ = tokens.make("short", "viewer", "a test", days=1e-9)
-        wait_for(lambda: tokens.find(secret) is None)
+        wait_for(lambda: tokens.find_token(secret) is None)
         secret, made = tokens.make("long", "viewer", "a test", days=1)
-        assert tokens.find(secret) == made
-        assert tokens.find(secret[:-1]) is None
+        assert tokens.find_token(secret) == made
+        assert tokens.find_token(secret[:-1]) is None
 
 
 @pytest.mark.parametrize(
@@ -140,8 +141,10 @@ def test_a_participant_has_one_person(url: str) -> None:
                 tokens.make("x", role, "a test", trial="dose", person=person)
 
 
-def test_secrets() -> None:
-    secrets = {new_secret() for _ in range(100)}
-    assert len(secrets) == 100
-    assert all(len(one) == len(PREFIX) + 43 for one in secrets)
-    assert all(len(hash_of(one)) == 32 for one in secrets)
+def test_secrets_of_one_kind_are_unknown_as_another() -> None:
+    for kind in SecretKind:
+        secrets = {new_secret(kind) for _ in range(100)}
+        assert len(secrets) == 100
+        for secret in secrets:
+            assert [other for other in SecretKind if is_kind(other, secret)] == [kind]
+            assert len({hash_secret(other, secret) for other in SecretKind}) == len(SecretKind)

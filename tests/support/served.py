@@ -20,7 +20,7 @@ class Visit:
         self.base = base
         self.cookies: dict[str, str] = {}
         with httpx.Client(base_url=base, verify=False) as client:
-            found = client.post("/login", data={"token": secret, "to": "/"})
+            found = client.post("/login", data={"secret": secret, "to": "/"})
             assert found.status_code == 303
             self.cookies = dict(client.cookies)
 

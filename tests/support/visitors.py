@@ -11,9 +11,9 @@ import httpx
 
 from discreet import Trial, bet_se
 from discreet.service.app import make_app
+from discreet.service.credentials import form_key
 from discreet.service.home import Home
-from discreet.service.pages.frame import COOKIE
-from discreet.service.tokens import form_key
+from discreet.service.pages.frame import LOGIN_COOKIE
 
 ARMS = ("usual", "new", "third")
 
@@ -28,7 +28,7 @@ class Visit:
     @property
     def key(self) -> str:
         """What forms of this browser carry."""
-        login = self.client.cookies.get(COOKIE)
+        login = self.client.cookies.get(LOGIN_COOKIE)
         return form_key(login) if login else ""
 
     def get(self, path: str, **headers: str) -> httpx.Response:
@@ -69,7 +69,7 @@ class Service:
         made = Visit(self.loop, client)
         if role is not None:
             secret, _ = self.home.tokens.make(f"a {role}", role, "a test", trial, site)
-            answer = made.post("/login", {"token": secret, "to": "/"})
+            answer = made.post("/login", {"secret": secret, "to": "/"})
             assert answer.status_code == 303, answer.text
         return made
 

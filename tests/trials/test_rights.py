@@ -18,8 +18,6 @@ from discreet.cli import main
 from discreet.errors import InvalidInputError, StoreError
 from discreet.reports.trial import trial_page
 from discreet.service.home import Home
-from discreet.service.once import Once
-from discreet.service.tokens import Wish
 from discreet.trials.store.dialects import PostgreSQL, dialect_of
 from discreet.trials.store.grants import grants
 from discreet.trials.store.reasons import REFUSED_USER
@@ -247,10 +245,8 @@ def test_a_service_has_a_role_of_its_own_and_tokens_nobody_else_sees(
     create(roles["operator"])
     with closing(Home(roles["operator"])) as home:
         secret, made = home.tokens.make("a nurse", "site", "a test", "colours", "Leeds")
-        assert home.tokens.find(secret) is not None
-        wish, once = Wish("a viewer", "viewer", "a test"), Once.of("a caller", "a key")
-        first, again = (home.tokens.make_once(wish, once) for _ in range(2))
-        assert (first.new, again.new, again.secret) == (True, False, first.secret)
+        assert home.tokens.find_token(secret) is not None
+        assert home.tokens.use_code(home.tokens.make_code(made, "a test"))
         assert home.tokens.find_login(home.tokens.log_in(made)) is not None
         home.doors.publish("colours", "a test")
         assert home.published("colours")
@@ -260,8 +256,8 @@ def test_a_service_has_a_role_of_its_own_and_tokens_nobody_else_sees(
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             direct(roles[role], "SELECT hash FROM discreet_tokens")
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
-            direct(roles[role], "SELECT salt FROM discreet_once")
-    for statement in ("DELETE FROM discreet_tokens", "UPDATE discreet_once SET made = 0"):
+            direct(roles[role], "SELECT hash FROM discreet_login_codes")
+    for statement in ("DELETE FROM discreet_tokens", "UPDATE discreet_login_codes SET expires = 0"):
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             direct(roles["operator"], statement)
 
@@ -275,11 +271,11 @@ def test_a_service_of_before_has_the_script_run_again(roles: dict[str, str]) -> 
     direct(roles["owner"], script)
     with closing(Home(roles["operator"])) as home:
         secret, _ = home.tokens.make("a nurse", "viewer", "a test")
-    direct(roles["owner"], "DROP TABLE discreet_once")
+    direct(roles["owner"], "DROP TABLE discreet_login_codes")
     refused(lambda: Home(roles["operator"]))
     direct(roles["owner"], script)
     with closing(Home(roles["operator"])) as home:
-        assert home.tokens.find(secret) is not None
+        assert home.tokens.find_token(secret) is not None
 
 
 def test_roles_and_schemas_have_plain_names() -> None:

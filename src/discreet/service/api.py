@@ -19,7 +19,6 @@ from discreet.service.endpoints import ENDPOINTS, PREFIX, Call, Endpoint, done
 from discreet.service.headers import JSON, REPORT_POLICY
 from discreet.service.home import Home
 from discreet.service.limits import passage_of
-from discreet.service.once import Once
 from discreet.service.problems import note_error, problem_of
 from discreet.service.routes import Route
 from discreet.trials.names import LONGEST_NAME
@@ -85,14 +84,6 @@ def request_key(request: Request, visitor: Visitor) -> str | None:
     return hashlib.sha256(scope.encode()).hexdigest()
 
 
-def once_of(request: Request) -> Once | None:
-    """The same of a request that is not a trial's own: its key belongs to the one token
-    that it comes with.
-    """
-    key = key_of(request)
-    return None if key is None else Once.of(bearer_of(request), key)
-
-
 def decoded(decoder: msgspec.json.Decoder[wire.In], body: bytes) -> wire.In:
     """What a body says."""
     try:
@@ -135,7 +126,6 @@ def served(home: Home, endpoint: Endpoint) -> Callable[[Request], Awaitable[Resp
                 query_of(request, endpoint),
                 request_key(request, visitor),
                 header_of(request, "last-event-id") or "",
-                once_of(request) if endpoint.once else None,
             )
             known = header_of(request, HEAD)
             if endpoint.shared:

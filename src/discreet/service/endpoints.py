@@ -17,9 +17,7 @@ from discreet.service.access import NotHereError, Visitor
 from discreet.service.blinding import shown
 from discreet.service.home import Home
 from discreet.service.invitations import invite, link_path
-from discreet.service.once import Once
 from discreet.service.starting import start_trial, strategy_of
-from discreet.service.tokens import Wish
 from discreet.trials.backup import backup_trials
 from discreet.trials.calls import Caller, Steps
 from discreet.trials.listing import Listed
@@ -46,8 +44,6 @@ class Call(NamedTuple):
     """The key under which it is done once."""
     after: str = ""
     """The last event that whoever wants a stream of them has had."""
-    once: Once | None = None
-    """The same key, for what is not a trial's own."""
 
     @property
     def trial(self) -> Trial:
@@ -75,10 +71,6 @@ class Endpoint(NamedTuple):
     """What may be said after the path, and what it means."""
     shared: bool = False
     """Whether its work is jobs that share a commit with those of other callers."""
-    once: bool = False
-    """Whether its key counts for a day, and belongs to the one token that it comes
-    with: whoever makes a token again gets its secret again.
-    """
 
 
 def done(endpoint: Endpoint, call: Call, known: str | None) -> tuple[Any, str | None]:
@@ -151,11 +143,7 @@ def _tell(call: Call) -> Steps[Told]:
 
 
 def _answer(call: Call) -> Steps[Told]:
-    token = call.visitor.token
-    said: dict[str, str] = call.body.answers
-    if token is not None and token.person is not None and set(said) != {token.person}:
-        raise InvalidInputError("this link is for one answer by one person; nothing was told")
-    answers = {id: Response.parse(text) for id, text in said.items()}
+    answers = {id: Response.parse(text) for id, text in call.body.answers.items()}
     return call.caller.answering(answers, call.request)
 
 
@@ -182,8 +170,8 @@ def _unblind(call: Call) -> wire.Unblinded:
 
 def _invite(call: Call) -> wire.Invited:
     said: wire.Invite = call.body
-    made = invite(call.home, call.visitor, call.name, said.id, said.days, call.once)
-    return wire.Invited(link_path(made.secret), made.token)
+    secret, token = invite(call.home, call.visitor, call.name, said.id, said.days)
+    return wire.Invited(link_path(secret), token)
 
 
 def _open(call: Call) -> list[OpenAssignment]:
@@ -214,12 +202,12 @@ def _journal(call: Call) -> list[wire.Noted]:
 
 
 def _publish(call: Call) -> wire.Published:
-    call.home.publish(call.name, call.visitor.who, call.once)
+    call.home.publish(call.name, call.visitor.who)
     return wire.Published(True)
 
 
 def _unpublish(call: Call) -> wire.Published:
-    call.home.unpublish(call.name, call.visitor.who, call.once)
+    call.home.doors.unpublish(call.name, call.visitor.who)
     return wire.Published(False)
 
 
@@ -246,9 +234,10 @@ def _make_token(call: Call) -> wire.MadeToken:
         )
     call.home.check_there(said.trial)
     call.home.check_site(said.trial, said.site)
-    wish = Wish(said.name, said.role, call.visitor.who, said.trial, said.site, said.days)
-    made = call.home.tokens.make_once(wish, call.once)
-    return wire.MadeToken(made.secret, made.token)
+    secret, token = call.home.tokens.make(
+        said.name, said.role, call.visitor.who, said.trial, said.site, said.days
+    )
+    return wire.MadeToken(secret, token)
 
 
 def _revoke(call: Call) -> wire.Done:
@@ -312,7 +301,6 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         *("POST", f"{T}/invite", "invite", _invite, wire.Invited, wire.Invite),
         "A link with which one person answers once, in a trial with local trust.",
-        once=True,
     ),
     Endpoint(
         *("GET", f"{T}/open", "open", _open, list[OpenAssignment]),
@@ -362,12 +350,10 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         _publish,
         wire.Published,
         says="Let anyone see the trial.",
-        once=True,
     ),
     Endpoint(
         *("POST", f"{T}/unpublish", "publish", _unpublish, wire.Published),
         says="No longer.",
-        once=True,
     ),
     Endpoint(
         *("POST", "/backup", "backup", _backup, bytes),
@@ -378,7 +364,6 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         *("POST", "/tokens", "tokens", _make_token, wire.MadeToken, wire.NewToken),
         "Make a token.",
-        once=True,
     ),
     Endpoint(
         "POST", "/tokens/{about}/revoke", "tokens", _revoke, wire.Done, says="Revoke a token."

@@ -21,7 +21,6 @@ from discreet.service.events import Events
 from discreet.service.forecasts import Forecasts
 from discreet.service.limits import Bounds, Limits
 from discreet.service.metrics import Metrics
-from discreet.service.once import Once
 from discreet.service.remember import Remembered
 from discreet.service.tokens import Tokens, check_site
 from discreet.trials.calls import Caller, Steps
@@ -142,10 +141,10 @@ class Home:
         """The token of a secret, looked up once for all who call with it at the same
         moment.
         """
-        found = self.tokens.remembered(secret)
+        found = self.tokens.find_recent(secret)
         if found is not None:
             return found
-        return await self._shared("token", self.tokens.find, secret)
+        return await self._shared("token", self.tokens.find_token, secret)
 
     async def trial_of(self, name: str) -> Trial:
         """The trial of a name, opened once for all who want it at the same moment."""
@@ -254,7 +253,7 @@ class Home:
         if name is not None and site is not None:
             check_site(self.trial(name).protocol, self.seen(name).status, site)
 
-    def publish(self, name: str, who: str, once: Once | None = None) -> None:
+    def publish(self, name: str, who: str) -> None:
         """Let anyone see a trial; not while its staff are blinded."""
         trial = self.trial(name)
         if trial.protocol.blind and not trial.status().stopped:
@@ -262,11 +261,7 @@ class Home:
                 "staff of this trial are blinded, and would see on the public page how the arms "
                 "are doing: publish it after its end"
             )
-        self.doors.publish(name, who, None if once is None else once.about(f"publish {name}"))
-
-    def unpublish(self, name: str, who: str, once: Once | None = None) -> None:
-        """Let nobody see it any more but those who may."""
-        self.doors.unpublish(name, who, None if once is None else once.about(f"unpublish {name}"))
+        self.doors.publish(name, who)
 
     def published(self, name: str) -> bool:
         """Whether anyone may see what may be published of a trial."""

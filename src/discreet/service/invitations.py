@@ -3,10 +3,9 @@
 from discreet.errors import InvalidInputError
 from discreet.service.access import PARTICIPANT, Visitor
 from discreet.service.home import Home
-from discreet.service.once import Once
-from discreet.service.tokens import Made, Wish
 from discreet.trials.intake import number_of
 from discreet.trials.people import OPEN
+from discreet.trials.store.doors import Token
 
 PATH = "/a"
 """The participant's page."""
@@ -14,12 +13,9 @@ DAYS = 7.0
 """For how long an invitation is good, unless somebody says otherwise."""
 
 
-def invite(
-    home: Home, visitor: Visitor, name: str, id: str, days: float, once: Once | None = None
-) -> Made:
-    """A token with which the person of an id can answer, once; a request that is made
-    again gets the same one. If the assignment gets another id, it is of no use any
-    more.
+def invite(home: Home, visitor: Visitor, name: str, id: str, days: float) -> tuple[str, Token]:
+    """Make the secret with which the participant of an id can answer once. It stops
+    working when the assignment gets another id.
     """
     caller = home.caller(name, visitor)
     if not caller.protocol.strategy.trust_model.randomised:
@@ -34,7 +30,7 @@ def invite(
     number = number_of(id)
     site = caller.person(number).site
     words = f"invitation of person {number}"
-    return home.tokens.make_once(Wish(words, PARTICIPANT, visitor.who, name, site, days, id), once)
+    return home.tokens.make(words, PARTICIPANT, visitor.who, name, site, days, id)
 
 
 def link_path(secret: str) -> str:

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from types import FrameType
-from urllib.parse import quote
 
 import uvicorn
 
@@ -22,6 +21,7 @@ from discreet.service.connections import patient
 from discreet.service.home import Home
 from discreet.service.limits import Bounds
 from discreet.service.pace import settle_down
+from discreet.service.tokens import CODE_MINUTES
 
 HOST, PORT = "127.0.0.1", 8642
 IN_THE_CLEAR = (
@@ -71,9 +71,11 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def login_link(place: Place, secret: str) -> str:
-    """What logs a browser in: the token stands after #, which is sent to nobody."""
-    return f"{place.url}/login#{quote(secret, safe='')}"
+def login_link(place: Place, code: str) -> str:
+    """Return a login link. Its one-time code stands after the #, so that it is in no
+    address that a server or a proxy logs.
+    """
+    return f"{place.url}/login#{code}"
 
 
 def open_door(place: Place) -> socket.socket:
@@ -161,11 +163,16 @@ def serve(url: str, place: Place, say: Callable[[str], None], warn: Callable[[st
 
 
 def welcome(home: Home, place: Place, say: Callable[[str], None]) -> None:
-    """Say where the service is, and the operator's link if there is no operator yet."""
+    """Say where the service is; if there is no operator yet, make one's token and say
+    it, with a link to log in at once.
+    """
     say(f"Serving the trials of {home.store.address} at {place.url} (Ctrl-C ends it).")
-    secret = home.tokens.first()
-    if secret is not None:
-        say(f"The operator's link, shown only once; keep it secret:\n{login_link(place, secret)}")
+    first = home.tokens.make_first()
+    if first is not None:
+        secret, token = first
+        link = login_link(place, home.tokens.make_code(token))
+        say(f"The operator's token, shown only once; keep it secret:\n{secret}")
+        say(f"To log in now, open this link; it works once, for {CODE_MINUTES} minutes:\n{link}")
     else:
         say(
             "Log in there with a token. To make a new one: discreet token create NAME --role "

@@ -1,91 +1,35 @@
-"""Tokens: made, shown, found again by their hash, and logins of browsers made of
-them.
+"""Tokens, participants' invitations, logins of browsers and one-time login codes: make
+them, and find out who holds one.
 """
 
-import base64
-import hashlib
-import hmac
-import secrets
 import threading
 import time
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from discreet.errors import InvalidInputError
 from discreet.service.access import OPERATOR, PARTICIPANT, ROLES, SITE
-from discreet.service.once import Once
-from discreet.trials.again import ANOTHER
+from discreet.service.credentials import SecretKind, hash_secret, is_kind, new_secret
 from discreet.trials.names import LONGEST_NAME, check_place, plain_name, writable
 from discreet.trials.protocol import Protocol
 from discreet.trials.status import Status
 from discreet.trials.store.doors import Doors, Token
 from discreet.validate import quoted
 
-PREFIX = "discreet_"
-"""What a token begins with, so that it is recognised where it should not be."""
-BYTES = 32
 REMEMBERED = 1.0
 """Seconds for which a token that was found is not looked up again: so long may one that
 was revoked on another server still be taken here.
 """
 USED = 60.0
 """Seconds after which the last use of a token is noted again."""
-LOGIN = 12 * 3600.0
-"""Seconds for which a browser stays logged in."""
-GONE = (
-    "what this request made has been revoked or has expired since then: for another one, make a "
-    "new request. Nothing was changed"
-)
-
-
-def secret_of(bits: bytes) -> str:
-    """A token, of its bits."""
-    return PREFIX + base64.urlsafe_b64encode(bits).rstrip(b"=").decode()
-
-
-def new_secret() -> str:
-    """A token: 256 random bits."""
-    return secret_of(secrets.token_bytes(BYTES))
-
-
-def hash_of(secret: str) -> bytes:
-    """What is kept of it."""
-    return hashlib.sha256(secret.encode(errors="replace")).digest()
-
-
-def form_key(login: str) -> str:
-    """What a form of a logged-in browser must carry, so that no other page can send
-    one: it follows from the login, and does not tell it.
-    """
-    return hmac.digest(login.encode(errors="replace"), b"forms", "sha256").hex()
-
-
-class Wish(NamedTuple):
-    """A token that somebody wants."""
-
-    name: str
-    role: str
-    made_by: str
-    trial: str | None = None
-    site: str | None = None
-    days: float | None = None
-    person: str | None = None
-
-
-class Made(NamedTuple):
-    """A token that was made."""
-
-    secret: str
-    token: Token
-    new: bool
-    """Whether it was made just now, and not when this was asked for before."""
-
-    def __repr__(self) -> str:
-        """Without the secret."""
-        return f"Made({self.token!r}, new={self.new})"
+LOGIN_SECONDS = 12 * 3600.0
+"""How long a browser stays logged in."""
+CODE_MINUTES = 15
+"""How long a login link works."""
 
 
 class _Found(NamedTuple):
-    token: Token | None
+    token: Token
     until: float
 
 
@@ -96,6 +40,9 @@ class Tokens:
         self.doors = doors
         self._lock = threading.Lock()
         self._known: dict[bytes, _Found] = {}
+        """Tokens found a moment ago, by the hash of their secret: hashes of different
+        kinds never meet, since each kind has a hash domain of its own.
+        """
         self._noted: dict[int, float] = {}
 
     def make(
@@ -108,98 +55,119 @@ class Tokens:
         days: float | None = None,
         person: str | None = None,
     ) -> tuple[str, Token]:
-        """A new token, and its secret, which is shown now and never again."""
-        made = self.make_once(Wish(name, role, made_by, trial, site, days, person))
-        return made.secret, made.token
-
-    def make_once(self, wish: Wish, once: Once | None = None) -> Made:
-        """A token, and its secret; the same, for a day, for a request that is made
-        again.
+        """Make a token, or the invitation of a participant. Return its secret, which is
+        stored nowhere, and the token.
         """
-        wish = _checked(wish)
-        bare = self._bare(wish)
-        if once is None:
-            secret = new_secret()
-            return Made(secret, self.doors.add(hash_of(secret), bare), True)
+        name = _check_name(name)
+        _check_scope(role, trial, site, person)
+        site = check_place(site)
+        expires = None if days is None else self.doors.now() + 86_400 * _check_days(days)
+        kind = SecretKind.INVITATION if role == PARTICIPANT else SecretKind.TOKEN
+        secret = new_secret(kind)
+        new = Token(0, name, role, trial, site, person, 0, made_by, expires, None, None)
+        return secret, self.doors.add(hash_secret(kind, secret), new)
 
-        def hash_with(salt: bytes) -> bytes:
-            return hash_of(secret_of(once.secret(salt)))
-
-        said = once.said(wish)
-        kept = self.doors.add_once(once.hash, said, hash_with, bare)
-        if kept.said != said:
-            raise InvalidInputError(ANOTHER)
-        if not kept.new and not kept.token.valid(self.doors.now()):
-            raise InvalidInputError(GONE)
-        return Made(secret_of(once.secret(kept.salt)), kept.token, kept.new)
-
-    def _bare(self, wish: Wish) -> Token:
-        """The token before it has a number."""
-        name, role, made_by, trial, site, days, person = wish
-        expires = None if days is None else self.doors.now() + 86_400 * days
-        return Token(0, name, role, trial, site, person, 0, made_by, expires, None, None)
-
-    def first(self) -> str | None:
-        """An operator's token for a service that has none that works; else nothing."""
+    def make_first(self) -> tuple[str, Token] | None:
+        """Make an operator's token for a service in which none works; else None."""
         now = self.doors.now()
         if any(token.role == OPERATOR and token.valid(now) for token in self.doors.all()):
             return None
-        return self.make("first operator", OPERATOR, "discreet serve")[0]
-
-    def find(self, secret: str) -> Token | None:
-        """The token of a secret, if it works now."""
-        return self._find(hash_of(secret), self.doors.by_hash)
-
-    def remembered(self, secret: str) -> Token | None:
-        """The same, if it was found a moment ago, without a look at the database."""
-        with self._lock:
-            known = self._known.get(hash_of(secret))
-        fresh = known is not None and known.until >= time.monotonic()
-        return known.token if fresh and known is not None else None
-
-    def find_login(self, login: str) -> Token | None:
-        """The same of the login of a browser."""
-        return self._find(hash_of(login), self.doors.by_login)
+        return self.make("first operator", OPERATOR, "discreet serve")
 
     def revoke(self, number: int, by: str) -> bool:
-        """Make a token of no use; false if there is none of this number."""
+        """Revoke a token, its logins and its login links; return whether there is one
+        of this number.
+        """
         try:
             return self.doors.revoke(number, by)
         finally:
-            with self._lock:
-                self._known.clear()
+            self._forget_found()
+
+    # --- who holds a secret -----------------------------------------------------------
+
+    def find_token(self, secret: str) -> Token | None:
+        """Return the token that a program or a member of staff holds, if it works."""
+        return self._find(SecretKind.TOKEN, secret, self.doors.by_hash)
+
+    def find_invitation(self, secret: str) -> Token | None:
+        """Return the invitation that a participant holds, if it works."""
+        return self._find(SecretKind.INVITATION, secret, self.doors.by_hash)
+
+    def find_login(self, login: str) -> Token | None:
+        """Return the token that a browser has logged in with, if it works."""
+        return self._find(SecretKind.LOGIN, login, self.doors.by_login)
+
+    def find_code(self, code: str) -> Token | None:
+        """Return the token that a login code stands for, if the code can be used. The
+        code stays unused.
+        """
+        if not is_kind(SecretKind.LOGIN_CODE, code):
+            return None
+        token = self.doors.by_code(hash_secret(SecretKind.LOGIN_CODE, code))
+        return token if token is not None and token.valid(self.doors.now()) else None
+
+    def find_recent(self, secret: str) -> Token | None:
+        """Return the token of a secret if it was found a moment ago, without reading
+        the database.
+        """
+        with self._lock:
+            known = self._known.get(hash_secret(SecretKind.TOKEN, secret))
+        return known.token if known is not None and known.until >= time.monotonic() else None
+
+    # --- logins -----------------------------------------------------------------------
 
     def log_in(self, token: Token) -> str:
-        """A login for a browser, of a token."""
-        login = secrets.token_urlsafe(BYTES)
-        self.doors.log_in(hash_of(login), token.number, LOGIN)
+        """Make a login for a browser."""
+        login = new_secret(SecretKind.LOGIN)
+        self.doors.log_in(hash_secret(SecretKind.LOGIN, login), token.number, LOGIN_SECONDS)
         return login
 
     def log_out(self, login: str) -> None:
-        """Forget it."""
-        self.doors.log_out(hash_of(login))
-        with self._lock:
-            self._known.clear()
+        """End a login."""
+        self.doors.log_out(hash_secret(SecretKind.LOGIN, login))
+        self._forget_found()
 
-    def _find(self, hash: bytes, look: Any) -> Token | None:
+    def make_code(self, token: Token, by: str | None = None) -> str:
+        """Make a one-time login code. If somebody else (`by`) makes it for the holder
+        of the token, the audit trail says so.
+        """
+        code = new_secret(SecretKind.LOGIN_CODE)
+        self.doors.add_code(hash_secret(SecretKind.LOGIN_CODE, code), token, 60 * CODE_MINUTES, by)
+        return code
+
+    def use_code(self, code: str) -> bool:
+        """Use up a login code; return whether this call was the first to use it."""
+        return self.doors.use_code(hash_secret(SecretKind.LOGIN_CODE, code))
+
+    # --- how --------------------------------------------------------------------------
+
+    def _find(
+        self, kind: SecretKind, secret: str, look_up: Callable[[bytes], Token | None]
+    ) -> Token | None:
+        """Return the token that a secret of one kind stands for, if it works now."""
+        if not is_kind(kind, secret):
+            return None
+        hash = hash_secret(kind, secret)
         with self._lock:
             known = self._known.get(hash)
         if known is None or known.until < time.monotonic():
-            found = look(hash)
-            if found is not None and not found.valid(self.doors.now()):
-                found = None
-            known = _Found(found, time.monotonic() + REMEMBERED)
+            token = look_up(hash)
+            if token is None or not token.valid(self.doors.now()):
+                return None
+            known = _Found(token, time.monotonic() + REMEMBERED)
             with self._lock:
                 if len(self._known) > 10_000:
                     self._known.clear()
-                if found is not None:
-                    self._known[hash] = known
-        if known.token is not None:
-            self._note(known.token.number)
+                self._known[hash] = known
+        self._note(known.token.number)
         return known.token
 
+    def _forget_found(self) -> None:
+        with self._lock:
+            self._known.clear()
+
     def _note(self, number: int) -> None:
-        """Note the last use, now and then."""
+        """Note the last use, at most once a minute."""
         now = time.monotonic()
         with self._lock:
             if now - self._noted.get(number, -USED) < USED:
@@ -208,24 +176,27 @@ class Tokens:
         self.doors.touch(number)
 
 
-def _checked(wish: Wish) -> Wish:
-    """A wish as it is kept; refuses what makes no sense."""
-    called, role, person = plain_name("the name of a token", wish.name), wish.role, wish.person
-    if not writable(called) or len(called) > LONGEST_NAME:
+def _check_name(name: str) -> str:
+    """Return the name of a token as it is stored."""
+    name = plain_name("the name of a token", name)
+    if not writable(name) or len(name) > LONGEST_NAME:
         raise InvalidInputError(f"name must be a text of 1 to {LONGEST_NAME} characters")
+    return name
+
+
+def _check_scope(role: str, trial: str | None, site: str | None, person: str | None) -> None:
+    """Refuse a role with a reach that it cannot have."""
     if role not in ROLES:
         raise InvalidInputError(f"role must be one of {', '.join(ROLES)}; got {quoted(role)}")
-    if (wish.site is not None) != (role == SITE) and role != PARTICIPANT:
+    if (site is not None) != (role == SITE) and role != PARTICIPANT:
         raise InvalidInputError("a token of the role site must name a site, and no other token may")
-    if role in (SITE, PARTICIPANT) and wish.trial is None:
+    if role in (SITE, PARTICIPANT) and trial is None:
         raise InvalidInputError(f"a token of the role {role} must name a trial")
     if (person is not None) != (role == PARTICIPANT):
         raise InvalidInputError(
             "a token of the role participant is for one assignment, and no other token is: "
             "invite the person"
         )
-    days = None if wish.days is None else _days(wish.days)
-    return wish._replace(name=called, site=check_place(wish.site), days=days)
 
 
 def check_site(protocol: Protocol, status: Status, site: str | None) -> None:
@@ -240,7 +211,7 @@ def check_site(protocol: Protocol, status: Status, site: str | None) -> None:
         )
 
 
-def _days(days: Any) -> float:
+def _check_days(days: Any) -> float:
     number = isinstance(days, int | float) and not isinstance(days, bool)
     if not number or not 0 < days <= 3660:
         raise InvalidInputError(

@@ -91,7 +91,7 @@ class Invite(In):
 
 
 class Invited(msgspec.Struct):
-    """An invitation: the link is shown here, and to whoever repeats the request."""
+    """An invitation: the link is shown here and nowhere else."""
 
     link: str
     """A path of this service. What stands behind the # is a secret."""
@@ -157,9 +157,7 @@ class Started(Status):
 
 
 class MadeToken(msgspec.Struct):
-    """A token that was made: the secret is shown here, and to whoever repeats the
-    request.
-    """
+    """A token that was made: the secret is shown here and nowhere else."""
 
     secret: str
     token: Token

@@ -10,7 +10,7 @@ from discreet.trials.store.schema import journal
 from discreet.trials.store.session import Session
 from discreet.trials.store.whole import Whole
 
-CALLS = ("token create ", "token revoke ", "invite", "publish", "unpublish")
+CALLS = ("token create ", "token revoke ", "token link ", "invite", "publish", "unpublish")
 """How the journal calls what is not set back (see `store.doors`)."""
 ALL = 2**31 - 1
 """More entries than a journal has."""

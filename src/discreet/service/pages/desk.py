@@ -13,9 +13,10 @@ from starlette.responses import Response
 
 from discreet.errors import InvalidInputError
 from discreet.service.access import NotHereError, Visitor
+from discreet.service.api import check
 from discreet.service.invitations import DAYS, invite, link_path
 from discreet.service.pages.deskview import SAID, Face, desk_view, person_view, short_code
-from discreet.service.pages.frame import Look, Work, address, look, making_once, once_of, send
+from discreet.service.pages.frame import Look, Work, address, look, once_of, send
 from discreet.service.pages.qr import qr_picture
 from discreet.service.routes import Route
 from discreet.trials.again import ANOTHER
@@ -109,6 +110,7 @@ async def _person(looking: Look) -> Response:
 async def _show_person(
     looking: Look, number: int, status: int = 200, said: str = "", wrong: str = "", **more: Any
 ) -> Response:
+    await check(looking.home, looking.visitor, "open", looking.name)
     view = await looking.run(lambda: person_view(_face(looking), number))
     about = {"arm": None, "link": None, "link_picture": None, "days": DAYS, **more}
     return looking.page("desk_person.html", status, view=view, said=said, wrong=wrong, **about)
@@ -233,17 +235,15 @@ async def _unblind(looking: Look) -> Response:
 
 
 async def _invite(looking: Look) -> Response:
-    """The link is on this answer alone, and nowhere kept; a form that is sent again
-    gets the same one, since its first answer may have been lost.
-    """
-    id, once = looking.form.get("id", ""), making_once(looking)
+    """Show the link on this answer alone: it is stored nowhere."""
+    id = looking.form.get("id", "")
     try:
         days = _days(looking.form.get("days", ""))
-        about = (looking.home, looking.visitor, looking.name, id, days, once)
-        made = await looking.run(invite, *about)
+        about = (looking.home, looking.visitor, looking.name, id, days)
+        secret, _ = await looking.run(invite, *about)
     except InvalidInputError as error:
         return await _show_person(looking, number_of(id), 422, wrong=_pressed(error))
-    link = str(looking.request.base_url).rstrip("/") + link_path(made.secret)
+    link = str(looking.request.base_url).rstrip("/") + link_path(secret)
     picture = qr_picture(link)
     return await _show_person(looking, number_of(id), link=link, link_picture=picture, days=days)
 

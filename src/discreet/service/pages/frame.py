@@ -21,16 +21,18 @@ from starlette.types import Scope
 from discreet.errors import InvalidInputError, RefusedError
 from discreet.service.access import Visitor
 from discreet.service.api import check
+from discreet.service.credentials import form_key, is_form_key
 from discreet.service.home import Home
 from discreet.service.limits import TooManyError, passage_of
-from discreet.service.once import Once
 from discreet.service.problems import note_error, problem_of, words_of
 from discreet.service.routes import Route
-from discreet.service.tokens import form_key
 from discreet.trials.names import LONGEST_NAME, in_path
 from discreet.words import counted
 
-COOKIE = "discreet_login"
+LOGIN_COOKIE = "discreet_login"
+"""Name of the cookie of a login where nothing is encrypted: on this machine alone."""
+SECURE_LOGIN_COOKIE = f"__Host-{LOGIN_COOKIE}"
+"""Name of it over TLS: browsers then accept it from this host alone, by TLS."""
 OWN_NAMES = ("127.0.0.1", "localhost", "::1")
 """What a machine calls itself: nobody else can come in by these."""
 TEMPLATES = Path(__file__).parent.parent / "templates"
@@ -93,7 +95,7 @@ class Look:
 
     def page(self, template: str, status: int = 200, **context: Any) -> Response:
         """A page, with what every page knows."""
-        login = self.request.cookies.get(COOKIE, "")
+        login = read_login(self.request)
         known = {
             "visitor": self.visitor,
             "form_key": form_key(login) if login else "",
@@ -136,16 +138,6 @@ def once_of(form: Mapping[str, str], visitor: Visitor) -> str | None:
     if len(whole) <= LONGEST_KEY:
         return whole
     return hashlib.sha256(whole.encode(errors="replace")).hexdigest()
-
-
-def making_once(looking: Look, *about: str | float | None) -> Once | None:
-    """The same of a form that makes a token: its key belongs to the one login that it
-    comes with. If it says something else of what it is about, it is another form.
-    """
-    key, login = looking.form.get("once", ""), looking.request.cookies.get(COOKIE, "")
-    if not key or not login:
-        return None
-    return Once.of(login, repr((looking.request.url.path, key, *about)))
 
 
 def _served(
@@ -211,9 +203,19 @@ async def missing_page(home: Home, scope: Scope, error: Exception) -> Response |
     return page
 
 
+def login_cookie(request: Request) -> str:
+    """Return the name of the cookie that holds a login."""
+    return SECURE_LOGIN_COOKIE if request.url.scheme == "https" else LOGIN_COOKIE
+
+
+def read_login(request: Request) -> str:
+    """Return the login that a browser sends, or an empty text."""
+    return request.cookies.get(login_cookie(request), "")
+
+
 async def visitor_of(home: Home, request: Request) -> Visitor:
-    """Whoever looks, by the login of its browser."""
-    login = request.cookies.get(COOKIE)
+    """Authenticate a browser by its login."""
+    login = read_login(request)
     token = None if not login else await home.run(home.tokens.find_login, login)
     home.limits.admit(request.scope, token)
     return Visitor(token)
@@ -233,8 +235,8 @@ def check_sent(request: Request, form: Mapping[str, str], needs_login: bool) -> 
     origin = request.headers.get("origin")
     if origin is not None and urlsplit(origin).netloc != request.headers.get("host"):
         raise InvalidInputError(STALE)
-    login = request.cookies.get(COOKIE, "")
+    login = read_login(request)
     if needs_login and not login:
         raise RefusedError("nobody is logged in", False)
-    if needs_login and not secrets.compare_digest(form.get("key", ""), form_key(login)):
+    if needs_login and not is_form_key(form.get("key", ""), login):
         raise InvalidInputError(STALE)

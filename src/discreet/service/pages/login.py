@@ -1,46 +1,81 @@
-"""A browser exchanges a token for a login that no script reads, and gives it back."""
+"""Log in with a token or a one-time login link, and log out."""
 
 from starlette.responses import Response
 
-from discreet.service.access import PARTICIPANT, WRONG
+from discreet.service.access import WRONG
+from discreet.service.credentials import SecretKind, is_form_key, is_kind
 from discreet.service.home import Home
-from discreet.service.pages.frame import COOKIE, Look, look, send
+from discreet.service.pages.frame import Look, login_cookie, look, read_login, send
 from discreet.service.routes import Route
-from discreet.service.tokens import LOGIN
+from discreet.service.tokens import CODE_MINUTES, LOGIN_SECONDS
+from discreet.trials.store.doors import Token
+
+WRONG_CODE = (
+    f"this login link was already used, or is older than {CODE_MINUTES} minutes: log in with the "
+    "token itself, or ask the person who gave you the link for a new one"
+)
 
 
 async def _show(looking: Look) -> Response:
-    return looking.page("login.html", wrong="", to=_inside(looking.request.query_params.get("to")))
+    return _page(looking, _local_path(looking.request.query_params.get("to")))
 
 
 async def _log_in(looking: Look) -> Response:
-    home, form = looking.home, looking.form
-    token = await looking.run(home.tokens.find, form.get("token", "").strip())
-    to = _inside(form.get("to"))
-    if token is None or token.role == PARTICIPANT:
-        return looking.page("login.html", 403, wrong=WRONG, to=to)
-    login = await looking.run(home.tokens.log_in, token)
-    answer = looking.go(to)
+    """Exchange a token or a login code for a login. A browser that is logged in with
+    another token is asked first: a link must not change who enters outcomes.
+    """
+    tokens, secret = looking.home.tokens, looking.form.get("secret", "").strip()
+    to = _local_path(looking.form.get("to"))
+    is_code = is_kind(SecretKind.LOGIN_CODE, secret)
+    token = await looking.run(tokens.find_code if is_code else tokens.find_token, secret)
+    if token is None:
+        return _page(looking, to, 403, wrong=WRONG_CODE if is_code else WRONG)
+    former, current = read_login(looking.request), looking.visitor.token
+    is_other = current is not None and current.number != token.number
+    if is_other and not is_form_key(looking.form.get("key", ""), former):
+        code = secret if is_code else await looking.run(tokens.make_code, token)
+        return _page(looking, to, 409, other=token, code=code)
+    if is_code and not await looking.run(tokens.use_code, secret):
+        return _page(looking, to, 403, wrong=WRONG_CODE)
+    if current is not None:
+        await looking.run(tokens.log_out, former)
+    login = await looking.run(tokens.log_in, token)
+    response, name = looking.go(to), login_cookie(looking.request)
     secure = looking.request.url.scheme == "https"
-    answer.set_cookie(
-        COOKIE, login, int(LOGIN), path="/", secure=secure, httponly=True, samesite="strict"
+    response.set_cookie(
+        name, login, int(LOGIN_SECONDS), path="/", secure=secure, httponly=True, samesite="strict"
     )
-    return answer
+    return response
+
+
+def _page(
+    looking: Look,
+    to: str,
+    status: int = 200,
+    wrong: str = "",
+    other: Token | None = None,
+    code: str = "",
+) -> Response:
+    """Show the form, or ask whether the holder of another token is to be logged in."""
+    return looking.page("login.html", status, to=to, wrong=wrong, other=other, code=code)
 
 
 async def _log_out(looking: Look) -> Response:
-    login = looking.request.cookies.get(COOKIE)
+    login = read_login(looking.request)
     if login:
         await looking.run(looking.home.tokens.log_out, login)
-    answer = looking.go("/login")
-    answer.delete_cookie(COOKIE, path="/")
-    return answer
+    response = looking.go("/login")
+    secure = looking.request.url.scheme == "https"
+    response.delete_cookie(login_cookie(looking.request), path="/", secure=secure)
+    return response
 
 
-def _inside(path: str | None) -> str:
-    """A page of ours to go to."""
-    good = path is not None and path.startswith("/") and not path.startswith(("//", "/\\"))
-    return path if good and path is not None else "/"
+def _local_path(path: str | None) -> str:
+    """Return a path of this service to go to: the one that was given, or the first
+    page.
+    """
+    is_local = path is not None and path.startswith("/") and not path.startswith(("//", "/\\"))
+    return path if is_local and path is not None else "/"
 
 
 def routes(home: Home) -> list[Route]:

@@ -156,7 +156,7 @@ async def _publish(looking: Look) -> Response:
     home, name = looking.home, looking.name
     await looking.run(home.trial, name)
     if looking.form.get("published") != "yes":
-        await looking.run(home.unpublish, name, looking.visitor.who)
+        await looking.run(home.doors.unpublish, name, looking.visitor.who)
         return looking.go(address("t", name))
     try:
         await looking.run(home.publish, name, looking.visitor.who)

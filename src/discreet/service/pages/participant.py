@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from discreet.errors import InvalidInputError, RefusedError
 from discreet.service.access import Visitor
-from discreet.service.api import body_of, check, request_key, visitor_of
+from discreet.service.api import bearer_of, body_of, check, request_key
 from discreet.service.home import Home
 from discreet.service.invitations import PATH
 from discreet.service.limits import passage_of
@@ -139,6 +139,14 @@ async def _answer(home: Home, visitor: Visitor, request: Request) -> Receipt:
     return Receipt(told.new == 1, bool(told.late), *about)
 
 
+async def _authenticate(home: Home, request: Request) -> Visitor:
+    """Authenticate a participant by the secret of the invitation."""
+    secret = bearer_of(request)
+    token = await home.run(home.tokens.find_invitation, secret) if secret else None
+    home.limits.admit(request.scope, token)
+    return Visitor(token)
+
+
 def _whose(visitor: Visitor) -> tuple[str, str]:
     """The trial and the id of an invitation."""
     token = visitor.token
@@ -150,7 +158,7 @@ def _whose(visitor: Visitor) -> tuple[str, str]:
 def _served(home: Home, path: str, action: str, work: Answered) -> Route:
     async def serve(request: Request) -> Response:
         try:
-            visitor = await visitor_of(home, request)
+            visitor = await _authenticate(home, request)
             name, _ = _whose(visitor)
             await check(home, visitor, action, name)
             found = await work(home, visitor, request)

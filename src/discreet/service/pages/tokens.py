@@ -9,7 +9,7 @@ from starlette.responses import Response
 from discreet.errors import InvalidInputError
 from discreet.service.access import OPERATOR, PARTICIPANT, SITE, VIEWER, NotHereError, Visitor
 from discreet.service.home import Home
-from discreet.service.pages.frame import Look, address, look, making_once, send
+from discreet.service.pages.frame import Look, address, look, send
 from discreet.service.pages.held import (
     by_hand,
     folded,
@@ -21,7 +21,7 @@ from discreet.service.pages.held import (
 from discreet.service.pages.qr import qr_picture
 from discreet.service.pages.words import when
 from discreet.service.routes import Route
-from discreet.service.tokens import Made, Wish
+from discreet.service.tokens import CODE_MINUTES
 from discreet.trials.store.doors import Token
 
 ROLES = {
@@ -32,10 +32,6 @@ ROLES = {
 """Roles that are given by hand; participants get theirs from a site."""
 DAYS = "90"
 """After which a token expires, unless the form says otherwise."""
-ALREADY = (
-    "This token was made already, and its secret is shown only once. If it was not kept, revoke "
-    "it and make another one."
-)
 SAY_DAYS = "give the number of days, such as 90, or leave it empty"
 
 
@@ -52,7 +48,7 @@ async def _shown(looking: Look, status: int = 200, **more: Any) -> Response:
     tokens = await looking.run(reachable, home, looking.visitor)
     trials = [one.name for one in await looking.run(home.listed, looking.visitor)]
     now = await looking.run(home.doors.now)
-    empty = dict.fromkeys(("wrong", "already", "link", "secret", "picture"), "")
+    empty = dict.fromkeys(("wrong", "link", "secret", "picture"), "")
     known: dict[str, Any] = {**empty, "made": None, **more}
     known["said"] = looking.form or _wanted(looking, trials)
     known |= {"part": part_of(by_hand(tokens), now, start), "folded": folded(tokens, now)}
@@ -95,14 +91,33 @@ async def _tokens(looking: Look) -> Response:
 
 async def _make(looking: Look) -> Response:
     try:
-        secret, made, new = await looking.run(_made, looking)
+        secret, token = await looking.run(_make_token, looking)
     except InvalidInputError as error:
         return await _shown(looking, 422, wrong=str(error))
     looking.form = {}
-    if not new:
-        return await _shown(looking, already=ALREADY)
-    link = f"{looking.request.url.scheme}://{looking.request.url.netloc}{_way_in(made)}#{secret}"
-    return await _shown(looking, made=made, secret=secret, link=link, picture=qr_picture(link))
+    return await _show_link(looking, token, None, secret)
+
+
+async def _show_link(looking: Look, token: Token, by: str | None, secret: str = "") -> Response:
+    """Show a new login link of a token, on this answer alone."""
+    code = await looking.run(looking.home.tokens.make_code, token, by)
+    link = f"{str(looking.request.base_url).rstrip('/')}{_way_in(token)}#{code}"
+    return await _shown(
+        looking,
+        made=token,
+        secret=secret,
+        link=link,
+        picture=qr_picture(link),
+        minutes=CODE_MINUTES,
+    )
+
+
+async def _make_link(looking: Look) -> Response:
+    token = await looking.run(_found, looking)
+    if token.role == PARTICIPANT or not token.valid(await looking.run(looking.home.doors.now)):
+        raise InvalidInputError("nobody can log in with this token: make another one")
+    looking.form = {}
+    return await _show_link(looking, token, looking.visitor.who)
 
 
 def _way_in(made: Token) -> str:
@@ -112,13 +127,8 @@ def _way_in(made: Token) -> str:
     return f"/login?to={quote(address('t', made.trial, 'desk'), safe='')}"
 
 
-def _made(looking: Look) -> Made:
-    """The token that a form asks for; one that asks for another is another form."""
-    wish = _asked_for(looking)
-    return looking.home.tokens.make_once(wish, making_once(looking, *wish))
-
-
-def _asked_for(looking: Look) -> Wish:
+def _make_token(looking: Look) -> tuple[str, Token]:
+    """Make the token that a form asks for."""
     form, mine = looking.form, looking.visitor.token
     name, role = form.get("name", "").strip(), form.get("role", "")
     trial = form.get("trial", "") or None
@@ -139,7 +149,7 @@ def _asked_for(looking: Look) -> Wish:
     its_site = site if role == SITE else None
     looking.home.check_site(trial, its_site)
     days = _days(form.get("days", "").strip())
-    return Wish(name, role, looking.visitor.who, trial, its_site, days)
+    return looking.home.tokens.make(name, role, looking.visitor.who, trial, its_site, days)
 
 
 def _days(text: str) -> float | None:
@@ -180,6 +190,7 @@ def routes(home: Home) -> list[Route]:
     return [
         look(home, "/tokens", "tokens", _tokens),
         send(home, "/tokens", "tokens", _make),
+        send(home, "/tokens/{number}/link", "tokens", _make_link),
         look(home, "/tokens/{number}/revoke", "tokens", _ask_revoke),
         send(home, "/tokens/{number}/revoke", "tokens", _revoke),
     ]

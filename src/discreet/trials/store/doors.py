@@ -1,14 +1,11 @@
-"""Who may come in where trials are a service: tokens, the requests that made them, the
-logins of browsers, and the trials that were published. Of a secret only its SHA-256 is
-kept.
+"""Who may come in where trials are a service: tokens, the logins of browsers, and the
+trials that were published. Of a secret only its SHA-256 is kept.
 """
 
-import secrets
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
-from typing import NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy import Column, Float, Integer, LargeBinary, MetaData, String, Table
@@ -18,12 +15,6 @@ from discreet.trials.store.database import Store
 from discreet.trials.store.ledger import Ledger
 from discreet.trials.store.session import Session
 
-DAY = 86_400.0
-"""Seconds for which a request that made a token is known, and its secret can be drawn
-again.
-"""
-SALT = 32
-"""Bytes."""
 UNNOTED = (
     "the token is revoked, and of no use any more; but the database was too busy to note that in "
     "the trial's journal"
@@ -52,13 +43,12 @@ logins = Table(
     Column("token", Integer, nullable=False),
     Column("expires", Float, nullable=False),
 )
-once = Table(
-    "discreet_once",
+codes = Table(
+    "discreet_login_codes",
     metadata,
     Column("hash", LargeBinary(32), primary_key=True),
-    Column("salt", LargeBinary(SALT), nullable=False),
-    Column("said", LargeBinary(32), nullable=False),
-    Column("made", Float, nullable=False),
+    Column("token", Integer, nullable=False),
+    Column("expires", Float, nullable=False),
 )
 published = Table(
     "discreet_published",
@@ -94,17 +84,6 @@ class Token:
         return self.revoked is None and (self.expires is None or now < self.expires)
 
 
-class Kept(NamedTuple):
-    """What is kept of a request that made a token."""
-
-    salt: bytes
-    said: bytes
-    """What it asked for."""
-    token: Token
-    new: bool
-    """Whether it was made just now."""
-
-
 _columns = [tokens.c[field.name] for field in fields(Token)]
 _by_hash = sa.select(*_columns).where(tokens.c.hash == sa.bindparam("hash"))
 _by_login = (
@@ -112,12 +91,11 @@ _by_login = (
     .join(logins, logins.c.token == tokens.c.number)
     .where(logins.c.hash == sa.bindparam("hash"), logins.c.expires > sa.bindparam("now"))
 )
-_request = sa.select(once.c.salt, once.c.said).where(once.c.hash == sa.bindparam("hash"))
-_begin = sa.text(
-    f"INSERT INTO {once.name} (hash, salt, said, made) VALUES (:hash, :salt, :said, :made) "
-    "ON CONFLICT DO NOTHING"
+_by_code = (
+    sa.select(*_columns)
+    .join(codes, codes.c.token == tokens.c.number)
+    .where(codes.c.hash == sa.bindparam("hash"), codes.c.expires > sa.bindparam("now"))
 )
-"""Of two at the same time, on whatever servers, the second waits for the first."""
 _publish = sa.text(
     f'INSERT INTO {published.name} (trial, since, "by") VALUES (:trial, :since, :by) '
     "ON CONFLICT DO NOTHING"
@@ -149,28 +127,13 @@ class Doors:
     def add(self, hash: bytes, made: Token) -> Token:
         """Keep a token, under a number of its own and the time of the database."""
         with self._noting.transaction() as connection:
-            now = self._now(connection)
-            _forget(connection, now)
-            return self._added(connection, hash, made, now)
-
-    def add_once(
-        self, request: bytes, said: bytes, hash_of: Callable[[bytes], bytes], made: Token
-    ) -> Kept:
-        """Keep the token of a request under the hash that follows from a new salt; or,
-        if the request is known by its own hash, give what was kept then.
-        """
-        with self._noting.transaction() as connection:
-            now = self._now(connection)
-            _forget(connection, now)
-            salt = secrets.token_bytes(SALT)
-            row = {"hash": request, "salt": salt, "said": said, "made": now}
-            connection.execute(_begin, row)
-            known = connection.execute(_request, {"hash": request}).one()
-            hash = hash_of(known.salt)
-            if known.salt == salt:
-                return Kept(salt, said, self._added(connection, hash, made, now), True)
-            found = Token(*connection.execute(_by_hash, {"hash": hash}).one())
-            return Kept(known.salt, known.said, found, False)
+            row = {field.name: getattr(made, field.name) for field in fields(Token)}
+            row |= {"hash": hash, "made": self._now(connection)}
+            del row["number"]
+            connection.execute(tokens.insert(), row)
+            token = Token(*connection.execute(_by_hash, {"hash": hash}).one())
+            self._note_made(connection, token)
+            return token
 
     def by_hash(self, hash: bytes) -> Token | None:
         """The token of a secret, valid or not."""
@@ -200,7 +163,8 @@ class Doors:
             found = connection.execute(sa.select(*_columns).where(here)).one_or_none()
             fresh = tokens.update().where(here & tokens.c.revoked.is_(None))
             done = connection.execute(fresh.values(revoked=now)).rowcount
-            connection.execute(logins.delete().where(logins.c.token == number))
+            for table in (logins, codes):
+                connection.execute(table.delete().where(table.c.token == number))
         if done and found is not None:
             self._note_revoked(Token(*found), by)
         return found is not None
@@ -218,7 +182,6 @@ class Doors:
         with self.store.transaction() as connection:
             now = self._now(connection)
             connection.execute(logins.delete().where(logins.c.expires < now))
-            _forget(connection, now)
             row = {"hash": hash, "token": token, "expires": now + seconds}
             connection.execute(logins.insert(), row)
 
@@ -234,23 +197,45 @@ class Doors:
         with self.store.transaction() as connection:
             connection.execute(logins.delete().where(logins.c.hash == hash))
 
+    def add_code(self, hash: bytes, token: Token, seconds: float, by: str | None) -> None:
+        """Store a login code for a while, and delete codes that have expired. If
+        somebody else makes it for the holder of the token, note that in the journal.
+        """
+        store = self.store if by is None else self._noting
+        with store.transaction() as connection:
+            now = self._now(connection)
+            connection.execute(codes.delete().where(codes.c.expires < now))
+            row = {"hash": hash, "token": token.number, "expires": now + seconds}
+            connection.execute(codes.insert(), row)
+            if by is not None:
+                self._note(connection, token.trial, by, f"token link {token.number}", token.site)
+
+    def by_code(self, hash: bytes) -> Token | None:
+        """Return the token of a login code that has not expired, valid or not."""
+        with self._reading() as connection:
+            values = {"hash": hash, "now": self._now(connection)}
+            row = connection.execute(_by_code, values).one_or_none()
+        return None if row is None else Token(*row)
+
+    def use_code(self, hash: bytes) -> bool:
+        """Delete a login code; return whether this call deleted it."""
+        with self.store.transaction() as connection:
+            return connection.execute(codes.delete().where(codes.c.hash == hash)).rowcount == 1
+
     # --- what was published -----------------------------------------------------------
 
-    def publish(self, trial: str, by: str, request: bytes | None = None) -> None:
-        """From now on anyone may see what may be published of a trial; a request that
-        is known by its hash was done before.
-        """
+    def publish(self, trial: str, by: str) -> None:
+        """Let anyone see what may be published of a trial."""
         with self._noting.transaction() as connection:
             row = {"trial": trial, "since": self._now(connection), "by": by}
-            new = self._is_new(connection, request)
-            if new and connection.execute(_publish, row).rowcount:
+            if connection.execute(_publish, row).rowcount:
                 self._note(connection, trial, by, "publish")
 
-    def unpublish(self, trial: str, by: str, request: bytes | None = None) -> None:
-        """Nobody sees it any more but those who may."""
+    def unpublish(self, trial: str, by: str) -> None:
+        """Show a trial only to callers whose token allows it."""
         with self._noting.transaction() as connection:
             gone = published.delete().where(published.c.trial == trial)
-            if self._is_new(connection, request) and connection.execute(gone).rowcount:
+            if connection.execute(gone).rowcount:
                 self._note(connection, trial, by, "unpublish")
 
     def published(self) -> dict[str, float]:
@@ -260,24 +245,6 @@ class Doors:
             return {trial: since for trial, since in connection.execute(found)}
 
     # --- how --------------------------------------------------------------------------
-
-    def _is_new(self, connection: sa.Connection, request: bytes | None) -> bool:
-        """Whether a request was not made before; it is known from now on."""
-        if request is None:
-            return True
-        now, salt = self._now(connection), secrets.token_bytes(SALT)
-        _forget(connection, now)
-        row = {"hash": request, "salt": salt, "said": request, "made": now}
-        return connection.execute(_begin, row).rowcount == 1
-
-    def _added(self, connection: sa.Connection, hash: bytes, made: Token, now: float) -> Token:
-        row = {field.name: getattr(made, field.name) for field in fields(Token)}
-        row |= {"hash": hash, "made": now}
-        del row["number"]
-        connection.execute(tokens.insert(), row)
-        token = Token(*connection.execute(_by_hash, {"hash": hash}).one())
-        self._note_made(connection, token)
-        return token
 
     def _note_made(self, connection: sa.Connection, token: Token) -> None:
         """That a token was made, or a person invited."""
@@ -322,11 +289,3 @@ class Doors:
     def _now(self, connection: sa.Connection) -> float:
         clock = self.store.dialect.clock
         return time.time() if clock is None else float(connection.execute(clock).scalar_one())
-
-
-def _forget(connection: sa.Connection, now: float) -> None:
-    """Delete the salts of requests that are over, or that a wrong clock puts into the
-    future: nobody draws those secrets again.
-    """
-    over = (once.c.made <= now - DAY) | (once.c.made > now + DAY)
-    connection.execute(once.delete().where(over))

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
 from discreet.errors import InvalidInputError
-from discreet.trials.store.doors import logins, once, published, tokens
+from discreet.trials.store.doors import codes, logins, published, tokens
 from discreet.trials.store.doors import metadata as doors
 from discreet.trials.store.schema import (
     SCHEMA,
@@ -72,7 +72,7 @@ OPERATOR: Given = SITE | {
 SERVICE: Given = OPERATOR | {
     tokens: "SELECT, INSERT, UPDATE (revoked, used)",
     logins: "SELECT, INSERT, DELETE",
-    once: "SELECT, INSERT, DELETE",
+    codes: "SELECT, INSERT, DELETE",
     published: "SELECT, INSERT, DELETE",
 }
 """What `discreet serve` does: of people who come in, nobody else needs a role."""
