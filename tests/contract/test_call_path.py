@@ -1,0 +1,128 @@
+"""How many of our functions run in one call, and in how many modules.
+
+The numbers bound how far a reader has to follow a call. Functions are counted once
+each; comprehensions, properties and strategies are not counted.
+"""
+
+import asyncio
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+import httpx
+import pytest
+
+import discreet
+from discreet import Trial, bet_se
+from discreet.service.app import make_app
+from discreet.service.home import Home
+
+SOURCE = str(Path(discreet.__file__).parent)
+NOT_COUNTED = ("strategies", "simulation", "theory")
+LIMITS = {"ask": 147, "tell": 176, "status": 44, "http ask": 206}
+
+
+class Counter:
+    """The code objects of our functions that have run."""
+
+    def __init__(self) -> None:
+        self.found: set[CodeType] = set()
+
+    def see(self, frame: FrameType, event: str, _: Any) -> None:
+        code = frame.f_code
+        if event == "call" and code.co_filename.startswith(SOURCE):
+            self.found.add(code)
+
+    @property
+    def functions(self) -> set[CodeType]:
+        return {code for code in self.found if _is_counted(code)}
+
+    def __str__(self) -> str:
+        """How many, in how many modules, and which."""
+        modules = {code.co_filename for code in self.functions}
+        return f"{len(self.functions)} functions in {len(modules)} modules"
+
+
+def _is_counted(code: CodeType) -> bool:
+    module = Path(code.co_filename).relative_to(SOURCE)
+    return module.parts[0] not in NOT_COUNTED and not code.co_name.startswith("<")
+
+
+@contextmanager
+def counting() -> Iterator[Counter]:
+    """Count what this thread runs, and threads that start meanwhile."""
+    counter = Counter()
+    threading.setprofile(counter.see)
+    sys.setprofile(counter.see)
+    try:
+        yield counter
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def trial(tmp_path: Path) -> Iterator[Trial]:
+    made = Trial.create(
+        f"sqlite:///{tmp_path}/trials.db", "dose", ["a", "b"], bet_se(0.1, 1.0), max_people=500
+    )
+    made.tell(made.ask().assignments[0].id, 1)  # what is loaded or compiled once is there
+    yield made
+    made.close()
+
+
+def fill(trial: Trial) -> list[str]:
+    """Assign until the round is full; return the ids whose outcomes are not in."""
+    while trial.ask(50).assignments:
+        pass
+    return [one.id for one in trial.open_assignments()]
+
+
+def measure(call: Callable[[], Any]) -> Counter:
+    with counting() as counter:
+        call()
+    return counter
+
+
+def test_ask(trial: Trial) -> None:
+    counter = measure(trial.ask)
+    assert len(counter.functions) <= LIMITS["ask"], str(counter)
+
+
+def test_tell_with_a_release(trial: Trial) -> None:
+    *others, last = fill(trial)
+    trial.tell_many(dict.fromkeys(others, 1.0))
+    counter = measure(lambda: trial.tell(last, 1))
+    assert any(event.kind == "released" for event in trial.record())
+    assert len(counter.functions) <= LIMITS["tell"], str(counter)
+
+
+def test_status(trial: Trial) -> None:
+    trial.ask()
+    counter = measure(trial.status)
+    assert len(counter.functions) <= LIMITS["status"], str(counter)
+
+
+def test_ask_over_http(trial: Trial) -> None:
+    home = Home(str(trial.place))
+    secret, _ = home.tokens.make("a test", "operator", "a test")
+    headers = {"Authorization": f"Bearer {secret}"}
+
+    async def ask() -> Counter:
+        transport = httpx.ASGITransport(make_app(home))
+        async with httpx.AsyncClient(transport=transport, base_url="http://service") as client:
+            path = "/api/v1/trials/dose/ask"
+            with counting() as counter:
+                for _ in range(2):  # the first call starts threads and opens the trial
+                    counter.found.clear()
+                    found = await client.post(path, json={}, headers=headers)
+                    assert found.status_code == 200, found.text
+            return counter
+
+    counter = asyncio.run(ask())
+    home.close()
+    assert len(counter.functions) <= LIMITS["http ask"], str(counter)
