@@ -62,7 +62,7 @@ def counting() -> Iterator[Counter]:
         yield counter
     finally:
         sys.setprofile(None)
-        threading.setprofile(None)  # type: ignore[arg-type]
+        threading.setprofile(None)
 
 
 @pytest.fixture
