@@ -4,11 +4,10 @@ of trials under way.
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from discreet import DiscreetError, Trial, trial_page, verify_transcript
+from discreet import Trial, verify_transcript
 from tests.support import pins
 from tests.support.clock import Clock
 
@@ -52,26 +51,13 @@ def test_a_document_that_differs_is_seen() -> None:
     assert not pins.same({"a": 1, "b": 2}, {"b": 2, "a": 1})
 
 
-PINNED = {
-    **dict.fromkeys(pins.LIVE, "trials-v1.db"),
-    **dict.fromkeys(pins.BETS, "bets-v1.db"),
-    **dict.fromkeys(pins.NUMBERS, "numbers-v1.db"),
-    **dict.fromkeys(pins.COINS, "coins-v2.db"),
-}
-MADE_WITH = {
-    **pins.LIVE,
-    **pins.BETS,
-    **pins.NUMBERS,
-    **{name: made.strategy for name, made in pins.COINS.items()},
-}
-
-
 @pytest.fixture
-def files(tmp_path: Path) -> Path:
-    for name in set(PINNED.values()):
-        (tmp_path / name).write_bytes((pins.PINS / name).read_bytes())
-        (tmp_path / name).chmod(0o600)
-    return tmp_path
+def path(tmp_path: Path) -> Path:
+    """A copy of the file of trials."""
+    copy = tmp_path / "trials.db"
+    copy.write_bytes((pins.PINS / "trials.db").read_bytes())
+    copy.chmod(0o600)
+    return copy
 
 
 def sound(trial: Trial) -> list[str]:
@@ -81,15 +67,14 @@ def sound(trial: Trial) -> list[str]:
     return [event["kind"] for event in transcript["events"]]
 
 
-@pytest.mark.parametrize("name", PINNED)
-def test_a_stored_trial_is_read_and_written_as_it_was(files: Path, name: str, clock: Clock) -> None:
+@pytest.mark.parametrize("name", pins.STORED)
+def test_a_stored_trial_is_read_and_written_as_it_was(path: Path, name: str, clock: Clock) -> None:
     """Its record replays to the very text of its state, that text is read and written
     again the same, it goes on.
     """
-    path = files / PINNED[name]
     before, clock.now = pins.stored(path)[name], pins.last_time(path, name)
     trial = Trial.open(f"sqlite:///{path}", name)
-    assert trial.protocol.strategy == MADE_WITH[name]
+    assert trial.protocol.strategy == pins.STORED[name].strategy
     assert trial._now.dump() != before
     kinds, status = sound(trial), trial.status()
     assert trial._now.dump() == before
@@ -97,16 +82,16 @@ def test_a_stored_trial_is_read_and_written_as_it_was(files: Path, name: str, cl
     later = sound(trial)
     assert trial.status().people >= status.people + 30 or trial.status().stopped
     assert status.stopped or (trial.verify(status.head).intact and len(later) > len(kinds))
-    assert ("opened" in later) == (name in pins.COINS and name != "one line")
+    assert ("opened" in later) == trial.protocol.keyed
 
 
 @pytest.mark.parametrize("name", pins.COINS)
-def test_a_stored_trial_says_how_people_come(files: Path, name: str, clock: Clock) -> None:
+def test_a_stored_trial_says_how_people_come(path: Path, name: str, clock: Clock) -> None:
     """Made again it is that trial; what was announced of it stays."""
-    path, made = files / "coins-v2.db", pins.COINS[name]
+    made = pins.COINS[name]
     clock.now = pins.last_time(path, name)
     trial = Trial.open(f"sqlite:///{path}", name)
-    assert pins.new_coins(path, name).protocol_hash == trial.protocol_hash
+    assert pins.new_trial(path, name).protocol_hash == trial.protocol_hash
     assert trial.protocol.dealing == made.settings.get("dealing", made.strategy.part.dealings[0])
     status = trial.status()
     assert [(act.action, act.about) for act in status.acts] == list(made.acts)
@@ -116,11 +101,11 @@ def test_a_stored_trial_says_how_people_come(files: Path, name: str, clock: Cloc
     assert bool(times) == (name == "clock")
 
 
-def test_a_stored_trial_that_was_left_alone_goes_on(files: Path) -> None:
+def test_a_stored_trial_that_was_left_alone_goes_on(path: Path) -> None:
     """Rounds were open at once, and by now everybody is late: they count as the worst,
     and the next people come.
     """
-    trial = Trial.open(f"sqlite:///{files}/coins-v2.db", "ahead")
+    trial = Trial.open(f"sqlite:///{path}", "ahead")
     before = trial.status()
     assert before.pending > 40
     assert len(trial.ask(2, site="Lyon").assignments) == 2
@@ -128,23 +113,3 @@ def test_a_stored_trial_that_was_left_alone_goes_on(files: Path) -> None:
     assert (status.people, status.pending) == (before.people + 2, 2)
     assert status.releases > before.releases
     sound(trial)
-
-
-@pytest.mark.parametrize("name", ["bet-se", "bet-se local", "bet-se zeta"])
-def test_a_stored_trial_of_the_first_edition_says_what_to_do(files: Path, name: str) -> None:
-    with pytest.raises(DiscreetError, match=r"first edition of bet-se.*start a new one"):
-        Trial.open(f"sqlite:///{files}/trials-v1.db", name).status()
-
-
-TRANSCRIPTS: dict[str, Any] = json.loads((pins.PINS / "transcripts-v1.json").read_text())
-
-
-@pytest.mark.parametrize("name", TRANSCRIPTS)
-def test_a_transcript_from_before_is_verified(name: str) -> None:
-    """Published by a version that did not say how people are dealt."""
-    transcript = TRANSCRIPTS[name]
-    assert "dealing" not in transcript["protocol"]
-    assert verify_transcript(transcript).problems == ()
-    assert "NOT VERIFIED" not in trial_page(transcript)
-    transcript["protocol"]["dealing"] = ""
-    assert not verify_transcript(transcript).intact

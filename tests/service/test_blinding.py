@@ -1,15 +1,19 @@
 """What each role sees of a blinded trial."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import httpx
 import pytest
 
-from discreet import bet_se
+from discreet import Trial, bet_se, verify_transcript
 from discreet.service.access import OPERATOR, SITE, VIEWER, Visitor
 from discreet.service.blinding import blinded, shown
+from discreet.trials.chain import link
+from discreet.trials.protocol import canonical
 from discreet.trials.store.doors import Token
+from tests.support.forge import rechained
 from tests.support.remote import far_away
 from tests.support.served import Visit, hidden
 from tests.support.stores import ARMS, create
@@ -56,3 +60,99 @@ def test_a_blinded_trial_is_published_after_its_end(tmp_path: Path) -> None:
         trial.operate("stop", "enough")
         assert httpx.post(path, headers=headers).json() == {"published": True}
         assert httpx.get(f"{far.base}/p/colours").status_code == 200
+
+
+def test_a_blinded_site_cannot_confirm_a_guessed_arm(url: str) -> None:
+    """The assignment of one participant has as many candidate bodies as there are arms.
+    The site compares the hash of each with the head, and sends it as a head that it
+    knows; as a salt it tries every word that it has seen.
+    """
+    trial = create(
+        url, strategy=bet_se(0.05, 1.0), blinding="codes", sites=["Leeds"], max_people=5000
+    )
+    with far_away(url) as far:
+        secret = far.token(SITE, trial="colours", site="Leeds")
+        path = f"{far.base}/api/v1/trials/colours"
+        with httpx.Client(headers={"Authorization": f"Bearer {secret}"}) as client:
+            last = client.post(f"{path}/ask", json={}).headers["Discreet-Head"]
+            confirmed = list[int]()
+            words = set[str]()
+            for number in range(2, 12):
+                answer = client.post(f"{path}/ask", json={})
+                head = answer.headers["Discreet-Head"]
+                words |= set(re.findall("[0-9a-f]{16,}", f"{answer.text} {head}"))
+                (seq, _), previous = head.split(":"), last.split(":")[1]
+                for arm in range(len(ARMS)):
+                    body = {"arms": [arm], "first": number, "replacing": 0, "site": "Leeds"}
+                    salted = [body, *({**body, "salt": word} for word in words)]
+                    guesses = [
+                        f"{seq}:{link(previous, int(seq), 'assigned', canonical(one))}"
+                        for one in salted
+                    ]
+                    assert client.get(path, headers={"Discreet-Head": head}).status_code == 200
+                    known = client.get(path, headers={"Discreet-Head": guesses[0]})
+                    confirmed += [arm] * (head in guesses or known.status_code == 200)
+                last = head
+            assert confirmed == []
+    assert trial.verify().intact
+
+
+def test_a_blinded_site_sees_no_trace_of_actions_on_arms(url: str) -> None:
+    """Neither the pages nor the API tell a site that an arm was dropped or added, and
+    no answer depends on whether a participant has that arm.
+    """
+    trial = create(
+        url, strategy=bet_se(0.05, 1.0), blinding="codes", sites=["Leeds"], max_people=5000
+    )
+    ids = [one.id for one in trial.ask(40, site="Leeds").assignments]
+    while batch := trial.ask(50, site="Leeds").assignments:
+        ids += [one.id for one in batch]
+    arms = {f"{number}": arm for number, arm in enumerate(dealt(trial), start=1)}
+    trial.operate("drop-arm", "harm", ARMS[0])
+    trial.operate("add-arm", "new", "pink")
+    with far_away(url) as far:
+        secret = far.token(SITE, trial="colours", site="Leeds")
+        visit = Visit(far.base, secret)
+        pages = visit.get("/t/colours").text + visit.get("/t/colours/desk").text
+        words = (*ARMS, "pink", "dropped", "harm")
+        assert not [word for word in words if re.search(rf"\b{word}\b", pages)]
+        path = f"{far.base}/api/v1/trials/colours"
+        with httpx.Client(headers={"Authorization": f"Bearer {secret}"}) as client:
+            waiting, amended = dict[str, int](), dict[str, int]()
+            before = client.get(path).json()["waiting"]
+            for id in ids[:-1]:
+                client.post(f"{path}/tell", json={"outcomes": {id: 1}})
+                after = client.get(path).json()["waiting"]
+                number = id.partition("-")[0]
+                waiting[number], before = before - after, after
+                amend = client.post(f"{path}/amend", json={"id": id, "outcome": 0})
+                amended[number] = amend.status_code
+            asked = client.post(f"{path}/ask", json={}).json()
+            assert asked["waiting"] == before
+    assert set(waiting.values()) == {1}
+    assert set(amended.values()) == {200}
+    assert {arms[number] for number in amended} == {0, 1, 2}
+    assert trial.verify().intact
+
+
+def dealt(trial: Trial) -> list[int]:
+    """The arms of all participants, in order, from the record."""
+    events = trial.transcript()["events"]
+    return [arm for event in events if event["kind"] == "assigned" for arm in event["arms"]]
+
+
+@pytest.mark.parametrize("salt", [None, "", "0" * 31, "0" * 33, "G" * 32, 7, "the first"])
+def test_every_event_needs_a_salt_of_its_own(tmp_path: Path, salt: object) -> None:
+    trial = create(f"sqlite:///{tmp_path}/t.db", strategy=bet_se(0.05, 1.0))
+    trial.ask(3)
+    transcript = trial.transcript()
+    assert verify_transcript(rechained(transcript)).intact
+    for event in transcript["events"][1:]:
+        other = {**transcript, "events": [dict(one) for one in transcript["events"]]}
+        changed = other["events"][event["seq"] - 1]
+        if salt is None:
+            del changed["salt"]
+        else:
+            changed["salt"] = transcript["events"][0]["salt"] if salt == "the first" else salt
+        found = verify_transcript(rechained(other))
+        assert found.problems[0].startswith(f"event {event['seq']}:")

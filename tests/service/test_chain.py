@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 from discreet import InvalidInputError, RoundedWarning, Trial, bet_se, verify_transcript
-from discreet.trials.chain import Head, first_event, link
+from discreet.trials.chain import SALT, Head, link
 from discreet.trials.listing import list_trials
 from discreet.trials.protocol import canonical, digest
 from discreet.trials.verify import read_transcript
@@ -62,14 +62,19 @@ def holding(transcript: dict[str, Any]) -> dict[str, Any]:
 def in_python(transcript: dict[str, Any]) -> int:
     """How many events are in order, by discreet's own functions."""
     begin = digest(canonical(transcript["protocol"]))
-    head = Head(0, begin)
+    head, salts = Head(0, begin), set[str]()
     for said in transcript["events"]:
         seq, kind, hash = (said.get(name) for name in ("seq", "kind", "hash"))
         body = {name: part for name, part in said.items() if name not in ("seq", "kind", "hash")}
         linked = hash == link(head.hash, seq, kind, canonical(body))
-        first = head.seq > 0 or hash == first_event(begin).hash
+        named = {"protocol": begin, "salt": body.get("salt")}
+        first = head.seq > 0 or (kind, body) == ("created", named)
         if type(seq) is not int or seq != head.seq + 1 or not linked or not first:
             break
+        salt = body.get("salt")
+        if not isinstance(salt, str) or not SALT.fullmatch(salt) or salt in salts:
+            break
+        salts.add(salt)
         head = Head(seq, hash)
     return head.seq
 
@@ -79,19 +84,14 @@ def in_python(transcript: dict[str, Any]) -> int:
 
 def stored(folder: Path) -> Iterator[dict[str, Any]]:
     """The transcripts of every trial in the assets that can be continued."""
-    for path in [*ASSETS.glob("*.db"), *(ASSETS / "pins").glob("*.db")]:
-        copy = folder / path.name
-        copy.write_bytes(path.read_bytes())
-        copy.chmod(0o600)
-        url = f"sqlite:///{copy}"
-        names = [listed.name for listed in list_trials(url)]
-        first_edition = path.name == "trials-v1.db"
-        for name in names:
-            if not (first_edition and name.startswith("bet-se")):
-                trial = Trial.open(url, name)
-                yield trial.transcript()
-                trial.close()
-    yield from json.loads((ASSETS / "pins" / "transcripts-v1.json").read_text()).values()
+    copy = folder / "trials.db"
+    copy.write_bytes((ASSETS / "pins" / "trials.db").read_bytes())
+    copy.chmod(0o600)
+    url = f"sqlite:///{copy}"
+    for listed in list_trials(url):
+        trial = Trial.open(url, listed.name)
+        yield trial.transcript()
+        trial.close()
 
 
 def test_stored_and_published_records_hold(script_page: "Page", tmp_path: Path) -> None:
@@ -187,6 +187,7 @@ def linked(protocol: dict[str, Any], bodies: list[dict[str, Any]], first: Any = 
     """A record that says these things, with the hashes that Python gives them."""
     begin = digest(canonical(protocol))
     says = [{"protocol": begin} if first is None else first, *bodies]
+    says = [{"salt": f"{place:032x}", **body} for place, body in enumerate(says)]
     events, head = list[dict[str, Any]](), begin
     for seq, body in enumerate(says, start=1):
         kind = "created" if seq == 1 else f"k{seq}"
@@ -265,17 +266,17 @@ def others(token: str) -> list[str]:
     return [another, f'"{token}"', *whole]
 
 
-def test_every_change_is_found(script_page: "Page", odd: Any) -> None:
+def test_every_change_is_found(script_page: "Page", odd: Any, tmp_path: Path) -> None:
     """A digit, a letter, a name, a hash, a type, at every place, with the number of
     events before it.
     """
-    pinned = json.loads((ASSETS / "pins" / "transcripts-v1.json").read_text())
+    pinned = {one["protocol"]["name"]: one for one in stored(tmp_path)}
     code = """async ([text, edits]) => {
       const { checkChain } = await import("/chain.js");
       const apply = ([start, end, words]) => text.slice(0, start) + words + text.slice(end);
       return JSON.stringify(JSON.parse(edits).map((edit) => checkChain(apply(edit))));
     }"""
-    for transcript in (odd, pinned["bet-se replaced"]):
+    for transcript in (odd, pinned["bet-se"]):
         text = json.dumps(transcript, indent=1)  # in ASCII, where places are those of the page
         made = list(edits(text))
         assert len(made) > 400
@@ -316,7 +317,9 @@ def test_other_beginnings_and_ends_are_found(script_page: "Page", odd: Any) -> N
     begin = odd["protocol_hash"]
     more = linked(odd["protocol"], [], {"protocol": begin, "more": 1})
     other = linked(odd["protocol"], [], {"protocol": begin[::-1]})
-    assert linked(odd["protocol"], [])["events"] == odd["events"][:1]
+    salt = odd["events"][0]["salt"]
+    same = linked(odd["protocol"], [], {"protocol": begin, "salt": salt})
+    assert same["events"] == odd["events"][:1]
     short = {**odd, "events": odd["events"][:-1]}
     none = {**odd, "events": []}
     anew = {**linked(odd["protocol"], []), "status": odd["status"]}

@@ -2,12 +2,9 @@
 files of trials.
 
 `python -m tests.support.pins` writes tests/assets/pins anew; with `documents` behind it
-only the documents, with `trials` only files of trials that are not there. That is for a
-change of behaviour that is meant and said in the CHANGELOG; a change of structure
-leaves every pin as it is. A file of trials is written once for a version of the schema
-and never again: people's trials are kept in such files. Those of version 1 and
-`transcripts-v1.json` were written by versions of discreet that did not say how people
-are dealt.
+only the documents, with `trials` only the file of trials. That is for a change of
+behaviour that is meant and said in the CHANGELOG; a change of structure leaves every
+pin as it is.
 """
 
 import hashlib
@@ -267,9 +264,7 @@ BETS: dict[str, Strategy] = {
     "bet-se top-two": discreet.bet_se(0.05, 1.0, sampling="top-two"),
     "bet-se dear": discreet.bet_se(0.05, 0.3, hint=0.5),
 }
-"""Those of `bet-se`, in a file of their own: the file of version 1 of the schema has
-trials of its first edition, which cannot be continued.
-"""
+"""Those of `bet-se`."""
 
 
 NUMBERS: dict[str, Strategy] = {
@@ -287,7 +282,7 @@ FAST = discreet.bet_se(0.05, 2.0)
 
 
 class Made(NamedTuple):
-    """A trial of a pinned file of version 2."""
+    """A trial of the pinned file."""
 
     strategy: Strategy
     settings: dict[str, Any]
@@ -310,7 +305,7 @@ COINS: dict[str, Made] = {
         (
             ("close-site", "Lyon"),
             ("add-arm", "40 mg"),
-            ("maximum", 4000),  # as it was called when the file was made
+            ("lower-maximum", 4000),
             ("pause", None),
             ("resume", None),
             ("drop-arm", "5 mg"),
@@ -318,12 +313,14 @@ COINS: dict[str, Made] = {
     ),
 }
 """One of every way to deal, to come and to answer, and one with an operator."""
+STORED = {name: Made(strategy, {}) for name, strategy in (LIVE | BETS | NUMBERS).items()} | COINS
+"""All trials of the pinned file."""
 DOSES = ["5 mg", "10 mg", "20 mg"]
 
 
-def new_coins(path: Path, name: str) -> Trial:
-    """A trial of the file of version 2, or that trial again."""
-    strategy, settings, _ = COINS[name]
+def new_trial(path: Path, name: str) -> Trial:
+    """Create a trial of the pinned file, or open it if it is there."""
+    strategy, settings, _ = STORED[name]
     return Trial.create(f"sqlite:///{path}", name, DOSES, strategy, 5000, **settings)
 
 
@@ -362,14 +359,13 @@ def open_site(trial: Trial) -> str | None:
 
 
 def last_time(path: Path, name: str) -> float:
-    """When the last people with a deadline came."""
+    """When the last call of a trial was made."""
     with closing(sqlite3.connect(path)) as connection:
         query = (
-            "select max(deadline) from discreet_assignments join discreet_trials using (trial) "
-            "where name = ?"
+            "select max(at) from discreet_journal join discreet_trials using (trial) where name = ?"
         )
         (last,) = connection.execute(query, (name,)).fetchone()
-        return Clock().now if last is None else float(last) - DAY
+        return float(last)
 
 
 def discreet_respond() -> Any:
@@ -395,12 +391,13 @@ def stored(path: Path) -> dict[str, str]:
         return dict(connection.execute("select name, state from discreet_trials"))
 
 
-def write_coins(path: Path) -> None:
-    """Make the file of version 2."""
+def write_trials(path: Path) -> None:
+    """Write the file of trials."""
+    path.unlink(missing_ok=True)
     clock = Clock()
     with patch.object(Session, "clock", lambda _session: clock.now):
-        for name in COINS:
-            fill(path, new_coins(path, name), 60, clock)
+        for name in STORED:
+            fill(path, new_trial(path, name), 60, clock)
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("pragma journal_mode = delete")
         connection.execute("vacuum")
@@ -418,15 +415,15 @@ def write_documents() -> None:
 
 
 def main(what: str = "") -> None:
-    """Write all pins, or those of a kind; a file of trials only if it is not there."""
+    """Write all pins, or those of a kind."""
     PINS.mkdir(parents=True, exist_ok=True)
     if what in ("", "runs"):
         runs = {name: run_pin(strategy) for name, strategy in strategies()}
         (PINS / "runs.json").write_text(json.dumps(runs, indent=0, ensure_ascii=False) + "\n")
     if what in ("", "documents"):
         write_documents()
-    if what in ("", "trials") and not (PINS / "coins-v2.db").exists():
-        write_coins(PINS / "coins-v2.db")
+    if what in ("", "trials"):
+        write_trials(PINS / "trials.db")
 
 
 if __name__ == "__main__":

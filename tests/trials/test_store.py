@@ -245,25 +245,6 @@ def test_migration(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
         Trial.open(url, "colours")
 
 
-@pytest.mark.parametrize("version", range(1, schema.SCHEMA))
-def test_files_of_earlier_versions(version: int, tmp_path: Path) -> None:
-    """Made by `python -m tests.support.make_asset`; must open for ever."""
-    shutil.copy(ASSETS / f"trial-v{version}.db", tmp_path / "trial.db")
-    (tmp_path / "trial.db").chmod(0o600)
-    trial = Trial.open(f"sqlite:///{tmp_path}/trial.db", "dose-finding")
-    assert trial.verify().intact
-    before = trial.status()
-    assert (before.people, before.pending) == (24, 1)
-    with database(f"sqlite:///{tmp_path}/trial.db") as connection:
-        number, token = connection.execute(
-            sa.text("SELECT number, token FROM discreet_assignments WHERE state = 0")
-        ).one()
-    trial.tell(f"{number}-{token}", 1.0)
-    run(trial, 10)
-    assert trial.status().people == 34
-    assert trial.verify(before.head).intact
-
-
 # --- verify ---------------------------------------------------------------------------
 
 TAMPERING = {

@@ -2,12 +2,18 @@
 
 import hashlib
 import json
+import re
+import secrets
 from typing import Any, NamedTuple
 
 from discreet.errors import InvalidInputError, TamperedError
 from discreet.trials.protocol import canonical
 
 _decoder = json.JSONDecoder()
+SALT = re.compile(r"[0-9a-f]{32}")
+"""The salt of an event: 16 random bytes. Without them a hash confirms a guess of what
+the event says, such as the arm of a participant in a blinded trial.
+"""
 
 
 class Event(NamedTuple):
@@ -83,7 +89,25 @@ def link(previous: str, seq: int, kind: str, body: str) -> str:
     return hashlib.sha256(f"{previous}\n{seq}\n{kind}\n{body}".encode()).hexdigest()
 
 
+def new_salt() -> str:
+    """Draw the salt of an event."""
+    return secrets.token_hex(16)
+
+
+def next_event(previous: str, seq: int, kind: str, body: dict[str, Any]) -> Event:
+    """Make the event that follows a hash, with a salt of its own."""
+    text = canonical({**body, "salt": new_salt()})
+    return Event(seq, kind, text, link(previous, seq, kind, text))
+
+
 def first_event(protocol_hash: str) -> Event:
-    """With which every record begins."""
-    body = canonical({"protocol": protocol_hash})
-    return Event(1, "created", body, link(protocol_hash, 1, "created", body))
+    """Make the event with which a record begins."""
+    return next_event(protocol_hash, 1, "created", {"protocol": protocol_hash})
+
+
+def is_first_event(event: Event, protocol_hash: str) -> bool:
+    """Return whether a record of this protocol can begin with an event."""
+    if (event.seq, event.kind) != (1, "created"):
+        return False
+    linked = event.hash == link(protocol_hash, 1, "created", event.body)
+    return linked and event.says.get("protocol") == protocol_hash

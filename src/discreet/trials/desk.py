@@ -134,7 +134,7 @@ class Desk:
         """
         for row, middle in middles:
             wanted = self.now.run.middle_of(row.phase)
-            if middle != wanted and self.now.run.under_way(row.arm, row.phase):
+            if middle != wanted and self._is_round_open(row):
                 raise InvalidInputError(
                     "the response was not randomised with the middle level that was announced "
                     f"with the assignment: --middle {wanted!r}. If it has already left the place "
@@ -153,12 +153,24 @@ class Desk:
         if row.state == schema.OPEN:
             raise InvalidInputError("there is no outcome to amend under this id: tell it first")
         released = self.slot(row.arm, row.phase) not in self.session.batches()
-        if released or self._taken(row) or not self.now.run.under_way(row.arm, row.phase):
+        if released or self._taken(row) or not self._is_round_open(row):
             raise InvalidInputError(
                 "the outcome under this id has been released: it can no longer be amended"
             )
         self.note("amend", 1)
-        self.session.reseal(self._sealed(row), units)
+        if self.now.run.under_way(row.arm, row.phase):
+            self.session.reseal(self._sealed(row), units)
+
+    def _is_round_open(self, row: Assigned) -> bool:
+        """Return whether the outcomes of a participant's round are not released. In a
+        blinded trial those of an arm that was dropped or taken off the round go with
+        the round: a different answer would tell staff who has that arm.
+        """
+        run = self.now.run
+        if not self.protocol.blind:
+            return run.under_way(row.arm, row.phase)
+        phases = {phase for arm, phase in self.session.batches() if run.under_way(arm, phase)}
+        return row.phase in phases
 
     def reissue(self, id: str) -> Assigned:
         """Another id for an assignment; the one before is of no use any more."""

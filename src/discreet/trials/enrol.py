@@ -61,7 +61,10 @@ def ask(desk: "Desk", callers: Sequence[Wanted]) -> list[Batch | None]:
     added = iter(_assign(desk, fresh)) if fresh else iter(())
     numbers = [next(added) if found is None else found for found in answered]
     rows = _rows(desk, {number for found in numbers if found for number in found.values()})
-    waiting = desk.shown_tally().waiting
+    tally = desk.shown_tally()
+    waiting = tally.waiting
+    if waiting and desk.protocol.blind:  # how many the round needs depends on arms
+        waiting = tally.pending
     return [
         None if found is None else _batch(desk, one, found, rows, waiting)
         for one, found in zip(callers, numbers, strict=True)

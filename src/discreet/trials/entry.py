@@ -10,7 +10,7 @@ from typing import Any
 
 from discreet.arrays import Progress
 from discreet.errors import TamperedError
-from discreet.trials.chain import Head, check_goes_on, first_event, other_event
+from discreet.trials.chain import Head, check_goes_on, other_event
 from discreet.trials.dealing import KEY_BYTES, commitment
 from discreet.trials.protocol import Protocol, as_written, digest
 from discreet.trials.record import BROKEN, fresh
@@ -31,8 +31,7 @@ def enter(home: Store, protocol: Protocol, who: str) -> None:
         if session.look() is None:
             key = secrets.token_bytes(32)
             if session.create(text, digest(text), key, state):
-                begin = first_event(digest(text))
-                session.append(begin.kind, begin.says)
+                session.append("created", {"protocol": digest(text)})
                 session.save(state)
                 ledger = Ledger(session)
                 ledger.note(who, "create", 0, None)
@@ -64,8 +63,12 @@ def transcript_of(
 
 
 def begins(shorter: Session, longer: Session) -> bool:
-    """Whether a record is the beginning of another one, or the same."""
+    """Return whether a record is the beginning of another one, or the same. A record in
+    which nothing has happened is the beginning of every record of its protocol.
+    """
     row = shorter.look_again()
+    if row.seq == 1:
+        return row.protocol == longer.look_again().protocol
     return longer.hash_at(row.seq) == row.head
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from discreet.errors import InvalidInputError
 from discreet.strategies.parts import BLOCKS, COINS
 from discreet.strategies.run import Place, Totals
-from discreet.trials.chain import Event, parsed
+from discreet.trials.chain import SALT, Event, parsed
 from discreet.trials.conduct import Act
 from discreet.trials.dealing import Unrevealed
 from discreet.trials.names import check_site
@@ -78,6 +78,7 @@ class Replay:
         self.unrevealed = Unrevealed()
         self.round = 0
         """The round that was opened last."""
+        self._salts = set[str]()
         self._steps = {kind: (step, *says(kind, protocol)) for kind, step in STEPS.items()}
         self._level, _ = protocol.strategy.level
         self._keyed, self._timed, self._grid = protocol.keyed, protocol.timed, protocol.grid
@@ -97,11 +98,19 @@ class Replay:
             return "the strategy had stopped before"
         try:
             body, (step, must, may) = parsed(event.body), self._steps[kind]
-            if body.keys() != must and body.keys() - may != must:
+            salted = self._is_salted(body.pop("salt"))
+            if not salted or (body.keys() != must and body.keys() - may != must):
                 return "it does not say what such an event says"
             return step(self, body)
         except BROKEN:
             return "it does not say what such an event says"
+
+    def _is_salted(self, salt: Any) -> bool:
+        """Return whether an event has a salt that no event before it has."""
+        if type(salt) is not str or SALT.fullmatch(salt) is None or salt in self._salts:
+            return False
+        self._salts.add(salt)
+        return True
 
     def unreleased(self) -> int:
         """People whose outcome is in no release."""

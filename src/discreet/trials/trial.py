@@ -21,7 +21,7 @@ from discreet.strategies.run import Run
 from discreet.strategies.strategy import Strategy
 from discreet.trials import mechanisms
 from discreet.trials.calls import Caller, Calls
-from discreet.trials.chain import Event, Head, first_event
+from discreet.trials.chain import Event, Head, is_first_event
 from discreet.trials.desk import Desk
 from discreet.trials.draft import new_protocol
 from discreet.trials.entry import check_head, enter, examine, transcript_of
@@ -205,7 +205,8 @@ class Trial(Kept, Calls):
             if row is None:
                 raise InvalidInputError(no_trial(name, home.called, home.names()))
             protocol_hash = digest(row.protocol)
-            if session.hash_at(1) != first_event(protocol_hash).hash:
+            first = session.first_event()
+            if first is None or not is_first_event(first, protocol_hash):
                 raise TamperedError(f"the protocol of {name!r} is not the one it was started with")
             protocol = Protocol.from_dict(json.loads(row.protocol))
             trial = cls(home, protocol, protocol_hash, who or home.user)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from discreet.arrays import Progress
 from discreet.errors import InvalidInputError
-from discreet.trials.chain import Event, Head, first_event, link
+from discreet.trials.chain import Event, Head, is_first_event, link
 from discreet.trials.protocol import Protocol, canonical, digest
 from discreet.trials.record import BROKEN
 from discreet.trials.replay import Replay
@@ -71,7 +71,7 @@ def follow(
     for event in events:
         seq, kind, body, hash = event
         linked = seq == done + 1 and hash == link(last, seq, kind, body)
-        if not linked or (not done and event != first_event(last)):
+        if not linked or (not done and not is_first_event(event, last)):
             problem = f"event {seq} is not what was written there"
             break
         if wrong := replay.follow(event):

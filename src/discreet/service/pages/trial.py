@@ -18,7 +18,7 @@ from discreet.reports.conduct import (
     site_rows,
 )
 from discreet.service.access import ANYONE, Visitor
-from discreet.service.blinding import blinded
+from discreet.service.blinding import blinded, shown
 from discreet.service.home import Home
 from discreet.service.pages import downloads
 from discreet.service.pages.ahead import LABEL, ahead_of
@@ -63,6 +63,9 @@ def view(
     seen = home.seen(trial.protocol.name)
     status, said = seen.status, seen.said()
     blind = blinded(trial.protocol, status.stopped, visitor)
+    if blind:
+        status = shown(status, trial.protocol, visitor)
+        said = status.to_dict()
     name = trial.protocol.name
     follows = public or visitor.may("transcript", name)
     record = seen.record(EVENTS, before) if follows else []

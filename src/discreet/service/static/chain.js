@@ -10,6 +10,7 @@ import { canonical, read } from "./json.js";
 import { sha256 } from "./sha256.js";
 
 const FRAME = ["seq", "kind", "hash"];
+const SALT = /^[0-9a-f]{32}$/;
 
 /**
  * What holds of a transcript, given as its text: `holds`, whether all of it does; `events`,
@@ -50,16 +51,26 @@ function problemOf({ protocol, heads, total, said, known }) {
 
 /** The heads of a record, from that of none to that of the last event that is in order. */
 function headsOf(events, begin) {
-  const first = sha256(`${begin}\n1\ncreated\n{"protocol":"${begin}"}`);
   const heads = [`0:${begin}`];
+  const salts = new Set();
   let previous = begin;
   for (const [place, event] of events.entries()) {
     const hash = link(previous, place + 1, event);
-    if (hash === null || event.get("hash") !== hash || (place === 0 && hash !== first)) break;
+    if (hash === null || event.get("hash") !== hash) break;
+    if (place === 0 && !isFirst(event, begin)) break;
+    const salt = event.get("salt");
+    if (typeof salt !== "string" || !SALT.test(salt) || salts.has(salt)) break;
+    salts.add(salt);
     heads.push(`${place + 1}:${hash}`);
     previous = hash;
   }
   return heads;
+}
+
+/** Whether an event is the one that a record of this protocol begins with. */
+function isFirst(event, begin) {
+  const names = [...event.keys()].filter((name) => !FRAME.includes(name)).sort();
+  return event.get("kind") === "created" && event.get("protocol") === begin && names.join() === "protocol,salt";
 }
 
 /** The hash of an event: of all before it, its place, and what it says; null if it is in

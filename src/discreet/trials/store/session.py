@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 
 from discreet.errors import StoreError
-from discreet.trials.chain import Event, link
-from discreet.trials.protocol import canonical
+from discreet.trials.chain import Event, next_event
 from discreet.trials.store import schema
 from discreet.trials.store.many import Inserts, Listed, pieces
 from discreet.trials.store.schema import (
@@ -53,6 +52,7 @@ _inserts = {
 }
 _save = trials.update().where(at(trials))
 _events = sa.select(*_columns(events, Event)).where(at(events)).order_by(events.c.seq)
+_first_event = sa.select(*_columns(events, Event)).where(at(events), events.c.seq == 1)
 _hash_at = sa.select(events.c.hash).where(at(events, "seq"))
 _anyone = sa.select(*_columns(assignments, Assigned))
 _assigned = _anyone.where(at(assignments))
@@ -167,8 +167,7 @@ class Session:
         count.
         """
         row = self.look_again()
-        text = canonical(body)
-        event = Event(row.seq + 1, kind, text, link(row.head, row.seq + 1, kind, text))
+        event = next_event(row.head, row.seq + 1, kind, body)
         self.insert(events, [event])
         self.row = row._replace(seq=event.seq, head=event.hash)
 
@@ -183,6 +182,11 @@ class Session:
     def events(self) -> Iterator[Event]:
         """The public record, in order."""
         return map(Event._make, self._rows(_events))
+
+    def first_event(self) -> Event | None:
+        """Return the first event of the record, if there is one."""
+        row = self.run(_first_event).one_or_none()
+        return None if row is None else Event._make(row)
 
     def hash_at(self, seq: int) -> str | None:
         """The hash of one event."""
