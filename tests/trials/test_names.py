@@ -2,13 +2,18 @@
 and every one that is accepted can be drawn.
 """
 
+import sys
 import unicodedata
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import pytest
 
-from discreet import InvalidInputError, bet_se, trial_page
+from discreet import InvalidInputError, Trial, bet_se, trial_page, verify_transcript
 from discreet.trials.listing import near_names
-from discreet.trials.trial import Trial
+from discreet.trials.names import check_arms
 from tests.support.stores import create, run
 
 BETS = bet_se(0.1, trust="none")
@@ -89,3 +94,84 @@ def test_near_names() -> None:
     assert near_names("trial 77z", many).startswith("did you mean 'trial 77")
     assert len(near_names("trial 77z", many)) < 150
     assert near_names("?", many) == "there are 10000: discreet trial list shows them"
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("A", "А"),  # Cyrillic
+        ("Β", "B"),  # Greek
+        ("5 mg", "5\u00a0mg"),
+        ("10 mg", "1О mg"),
+        ("Dose I", "Dose l"),
+        ("Dose 1", "Dose I"),
+        ("5–10", "5-10"),
+        ("5 µg", "5 μg"),
+        ("ﬁrst", "first"),
+        ("ab", "a\u200db"),
+    ],
+)
+def test_names_that_look_alike_are_refused(tmp_path: Path, first: str, second: str) -> None:
+    """For arms and sites, at the start and later."""
+    url = f"sqlite:///{tmp_path}/t.db"
+    with pytest.raises(InvalidInputError, match="arms 1 and 2 look alike"):
+        Trial.create(url, "t", [first, second], bet_se(0.1, 1.0), max_people=500)
+    with pytest.raises(InvalidInputError, match="sites 1 and 2 look alike"):
+        create(url, sites=[first, second])
+    trial = Trial.create(url, "t", [first, "y"], bet_se(0.1, 1.0), max_people=500, sites=[first])
+    with pytest.raises(InvalidInputError, match="arms 1 and 3 look alike"):
+        trial.operate("add-arm", "new", second)
+    with pytest.raises(InvalidInputError, match="sites 1 and 2 look alike"):
+        trial.operate("open-site", "new", second)
+    assert trial.verify().intact
+
+
+def test_names_that_differ_are_accepted() -> None:
+    check_arms(["a", "A", "5 mg", "50 mg", "0.5 mg", "Arm 1", "Arm 2", "Плацебо", "παλιό", "新薬"])
+
+
+def test_a_trial_has_at_most_a_thousand_arms(tmp_path: Path) -> None:
+    names = [f"arm {number:04}" for number in range(1001)]
+    url = f"sqlite:///{tmp_path}/t.db"
+    with pytest.raises(InvalidInputError, match="at most 1000 arms; got 1001"):
+        Trial.create(url, "t", names, bet_se(0.1, 1.0), max_people=10**6)
+    trial = Trial.create(url, "t", names[:1000], bet_se(0.1, 1.0), max_people=10**6)
+    with pytest.raises(InvalidInputError, match="at most 1000 arms; got 1001"):
+        trial.operate("add-arm", "new", "one more")
+
+
+def test_verification_is_linear_in_the_arms(tmp_path: Path) -> None:
+    """For each arm as many steps of Python as for twice as many arms, and as many items
+    of lists that are looked through.
+    """
+    steps = dict[int, int]()
+    for arms in (250, 500, 1000):
+        url = f"sqlite:///{tmp_path}/{arms}.db"
+        names = [f"arm {number:04}" for number in range(arms)]
+        trial = Trial.create(url, "t", names, bet_se(0.1, 1.0), max_people=10**6)
+        trial.ask(100)
+        transcript = trial.transcript()
+        trial.close()
+        steps[arms] = count_steps(lambda said=transcript: verify_transcript(said))  # type: ignore[misc]
+    assert steps[500] < 2.2 * steps[250]
+    assert steps[1000] < 2.2 * steps[500]
+
+
+def count_steps(work: Callable[[], object]) -> int:
+    """Calls of Python and C functions while something is done; a search through a list
+    counts as many as the list has items.
+    """
+    steps = 0
+
+    def see(_frame: FrameType, event: str, about: Any) -> None:
+        nonlocal steps
+        steps += event in ("call", "c_call")
+        if event == "c_call" and getattr(about, "__name__", "") in ("index", "count", "remove"):
+            steps += len(about.__self__)
+
+    sys.setprofile(see)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return steps

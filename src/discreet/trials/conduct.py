@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from discreet.errors import InvalidInputError
 from discreet.strategies.parts import BLOCKS
 from discreet.strategies.run import Run
-from discreet.trials.names import LONGEST_NAME, check_site, writable
+from discreet.trials.names import LONGEST_NAME, check_arms, check_distinct, check_site, writable
 from discreet.trials.protocol import MOST_PEOPLE, Protocol
 from discreet.validate import is_word, quoted
 
@@ -279,6 +279,7 @@ class Conduct:
             names = ", ".join(self.sites if known is None else known) or "none yet"
             raise InvalidInputError(f"give the name of a site; got {quoted(about)}, sites: {names}")
         if wanted and known is not None and about not in known:
+            check_distinct("sites", [*known, about])
             self.joined.append(about)
         elif (about in self.closed) != wanted:
             raise InvalidInputError(f"{about} is {'open' if wanted else 'closed'} already")
@@ -304,6 +305,7 @@ class Conduct:
                 f"give the new arm a name of its own, of at most {LONGEST_NAME} characters; got "
                 f"{quoted(about)}"
             )
+        check_arms([*self.arms, about])
         run.add()
         if run.finished:
             raise InvalidInputError(

@@ -111,15 +111,20 @@ def dealer(key: bytes) -> Callable[[int, Sequence[int]], int]:
     key.
     """
     prepared = hmac.new(key, digestmod="sha256")
+    known: Sequence[int] | None = None
+    ends: list[int] = []
 
     def drawn(number: int, weights: Sequence[int]) -> int:
-        total, attempt = sum(weights), 0
+        nonlocal known, ends
+        if weights is not known:  # odds stay the same for all people of a round
+            known, ends = weights, list(accumulate(weights))
+        total, attempt = ends[-1], 0
         while True:
             said = prepared.copy()
             said.update(f"{number}/{attempt}".encode())
             value = int.from_bytes(said.digest()[:16], "big")
             if value < VALUES - VALUES % total:
-                return _at(value % total, weights)
+                return bisect_right(ends, value % total)
             attempt += 1
 
     return drawn
@@ -129,12 +134,7 @@ def deal(left: Sequence[int]) -> int:
     """The arm of one of the places that are left, each as likely as any other, by the
     system's randomness: in trials from before rounds had keys.
     """
-    return _at(secrets.randbelow(sum(left)), left)
-
-
-def _at(place: int, weights: Sequence[int]) -> int:
-    """The arm that has this place, from 0 on, where each has as many as it weighs."""
-    return bisect_right(list(accumulate(weights)), place)
+    return bisect_right(list(accumulate(left)), secrets.randbelow(sum(left)))
 
 
 class Unrevealed:
@@ -160,7 +160,7 @@ class Unrevealed:
     def note(self, round: int, number: int, weights: list[int], arm: int) -> None:
         """A person was dealt this arm."""
         dealt = self.people[round]
-        if dealt and dealt[-1][1] == weights:
+        if dealt and dealt[-1][1] is not weights and dealt[-1][1] == weights:
             weights = dealt[-1][1]
         dealt.append((number, weights, arm))
 

@@ -4,12 +4,20 @@ line it stands in.
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote, unquote
 
 from discreet.errors import InvalidInputError
 
 LONGEST_NAME = 200
+MAX_ARMS = 1000
+"""Arms of a live trial: each round enrols several people on each of them."""
+LOOK_ALIKE = str.maketrans(
+    "АВЕЅІЈКМНОРСТУХаеіјорсухѕԁһԛԝΑΒΕΖΗΙΚΜΝΟΡΤΥΧανορυγχ‐‑‒–—−’ʼ“”∕⁄×µIl|O",
+    "ABESIJKMHOPCTYXaeijopcyxsdhqwABEZHIKMNOPTYXavopuyx------''\"\"//xμ1110",
+)
+"""Cyrillic and Greek letters, punctuation, and letters like digits that look alike."""
 UNSHOWN = {"Cc", "Cf", "Zl", "Zp", "Cs"}
 """Unicode's categories of control, format, line- and paragraph-separating characters,
 and of halves of pairs.
@@ -34,8 +42,39 @@ def check_names(name: Any, arms: Any) -> None:
         raise InvalidInputError(f"an arm's name may have at most {LONGEST_NAME} characters")
     if len(arms) < 2:
         raise InvalidInputError("a trial needs at least two arms")
-    if len(set(arms)) < len(arms):
-        raise InvalidInputError("two arms have the same name: give each its own")
+    check_arms(arms)
+
+
+def check_arms(arms: Sequence[str]) -> None:
+    """Refuse too many arms, and arms that look alike."""
+    if len(arms) > MAX_ARMS:
+        raise InvalidInputError(f"a trial can have at most {MAX_ARMS} arms; got {len(arms)}")
+    check_distinct("arms", arms)
+
+
+def check_distinct(what: str, names: Sequence[str]) -> None:
+    """Refuse names that a reader cannot tell apart. The error gives their positions,
+    since showing both would not help.
+    """
+    known = dict[str, int]()
+    for position, name in enumerate(names, start=1):
+        former = known.setdefault(skeleton(name), position)
+        if former != position and name == names[former - 1]:
+            raise InvalidInputError(f"two {what} have the same name: give each its own")
+        if former != position:
+            raise InvalidInputError(
+                f"{what} {former} and {position} look alike ({name!r}): give them names that "
+                "nobody can confuse"
+            )
+
+
+def skeleton(name: str) -> str:
+    """Return what a reader sees of a name: names with the same skeleton look alike.
+    Compatible forms, accents written in other ways, white space and letters of other
+    scripts that look like Latin ones are the same; small and large letters differ.
+    """
+    text = unicodedata.normalize("NFKC", name).translate(dict.fromkeys(map(ord, JOINERS)))
+    return " ".join(text.translate(LOOK_ALIKE).translate(LOOK_ALIKE).split())
 
 
 def check_sites(sites: Any) -> tuple[str, ...]:
@@ -46,6 +85,7 @@ def check_sites(sites: Any) -> tuple[str, ...]:
             "sites must be a list of different names, such as ['Leeds', 'Lyon'], or None where "
             "people may come from anywhere"
         )
+    check_distinct("sites", sites)
     return tuple(sites)
 
 

@@ -31,7 +31,7 @@ FLIGHT: dict[str, type] = {
 
 def people_in(flight: Flight) -> int:
     """Everybody dealt in a round."""
-    return sum(flight.dealt.tolist())
+    return int(np.add.reduce(flight.dealt))
 
 
 def dumped(flight: Flight) -> dict[str, Any]:

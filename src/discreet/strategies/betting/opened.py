@@ -6,6 +6,7 @@ Waiting enrolment has one round at a time, played exactly as the simulator plays
 With continuous enrolment rounds are opened ahead (`discreet.strategies.betting.ahead`).
 """
 
+from bisect import bisect_left
 from typing import Any
 
 import numpy as np
@@ -175,7 +176,7 @@ class OpenedRun(BettingRun):
         arm = deal(weights)
         if not 0 <= arm < self.arms or weights[arm] < 1:
             return None
-        flight.dealt[self.rows.index(arm)] += 1
+        flight.dealt[self._find_row(arm)] += 1
         self.samples += 1
         self._close_if_full()
         return Place(arm, flight.number + 1, 1)
@@ -265,11 +266,11 @@ class OpenedRun(BettingRun):
         return [Place(self.rows[row], number, int(flight.dealt[row])) for row in self._playing()]
 
     def under_way(self, arm: int, phase: int) -> bool:
-        """Whether the arm plays a round that is not released."""
-        if arm not in self.rows:
-            return False
-        row = self.rows.index(arm)
-        return any(one.number + 1 == phase and one.playing[row] for one in self.flights)
+        """Return whether the arm plays a round that is not released."""
+        row = self._find_row(arm)
+        return row >= 0 and any(
+            one.number + 1 == phase and one.playing[row] for one in self.flights
+        )
 
     @property
     def middle(self) -> float | None:
@@ -317,11 +318,11 @@ class OpenedRun(BettingRun):
         and bets begin anew.
         """
         self._refuse_if_stopped("dropped from")
-        if arm not in self.rows:
+        row = self._find_row(arm)
+        if row < 0:
             raise InvalidInputError(f"arm {arm} is not in the trial: it cannot be dropped")
         if len(self.rows) < 3:
             raise InvalidInputError("two arms must be left: stop the trial instead")
-        row = self.rows.index(arm)
         total, (aside, lift) = self.book.total[row].copy(), self.beside.of(row)
         total[PULLS] += sum(int(flight.dealt[row]) for flight in self.flights)
         beside = aside.tolist() if self.numbers else []
@@ -361,10 +362,15 @@ class OpenedRun(BettingRun):
             if one.arm == arm:
                 beside = Beside(np.array(one.aside), np.array(one.lift)) if self.numbers else None
                 return Known(np.array(one.total), beside)
-        return super()._released(self.rows.index(arm))
+        return super()._released(self._find_row(arm))
 
     def _under_way(self, arm: int) -> int:
-        if arm not in self.rows:
-            return 0
-        row = self.rows.index(arm)
-        return sum(int(flight.dealt[row]) for flight in self.flights)
+        row = self._find_row(arm)
+        return 0 if row < 0 else sum(int(flight.dealt[row]) for flight in self.flights)
+
+    def _find_row(self, arm: int) -> int:
+        """Return the row of an arm, or -1 if it was dropped. Rows are in the order of
+        arms: a search of the whole list for each arm would be quadratic.
+        """
+        row = bisect_left(self.rows, arm)
+        return row if row < len(self.rows) and self.rows[row] == arm else -1
