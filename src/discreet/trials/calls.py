@@ -61,8 +61,8 @@ class Calls(ABC):
         """Have something done that callers at the same time may have done at once."""
 
     @abstractmethod
-    def _scrub(self) -> None:
-        """Make erased outcomes unreadable."""
+    def _finish_erasing(self) -> None:
+        """Make unreadable what any process has erased, if nobody still reads it."""
 
     # --- ask and tell -----------------------------------------------------------------
 
@@ -191,7 +191,7 @@ class Calls(ABC):
     def _expire(self, noted: bool) -> int:
         """The same; what `ask` does by the way is not noted."""
         if self.protocol.until is None:
-            self._scrub()
+            self._finish_erasing()
             return 0
         return self._write(lambda desk: desk.expire(noted))
 
@@ -325,5 +325,6 @@ class Caller(Calls):
     def _do(self, job: Job[Any, Found]) -> Found:
         return self._trial._do(job)
 
-    def _scrub(self) -> None:
-        self._trial._scrub()
+    def _finish_erasing(self) -> None:
+        """Make unreadable what any process has erased, if nobody still reads it."""
+        self._trial._finish_erasing()
