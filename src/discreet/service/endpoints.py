@@ -147,25 +147,25 @@ def _ask(call: Call) -> Steps[Batch]:
 
 
 def _tell(call: Call) -> Steps[Told]:
-    return call.caller.telling(call.body.outcomes, call.request)
+    said: dict[str, float | None] = call.body.outcomes
+    outcomes = {id: outcome for id, outcome in said.items() if outcome is not None}
+    return call.caller.telling(outcomes, call.request, [id for id in said if id not in outcomes])
 
 
 def _answer(call: Call) -> Steps[Told]:
     token = call.visitor.token
-    said: dict[str, str] = call.body.answers
-    if token is not None and token.person is not None and set(said) != {token.person}:
+    said: dict[str, str | None] = call.body.answers
+    texts = {id: text for id, text in said.items() if text is not None}
+    own = None if token is None else token.person
+    if own is not None and not set(said) == set(texts) == {own}:
         raise InvalidInputError("this link is for one answer by one person; nothing was told")
-    answers = {id: Response.parse(text) for id, text in said.items()}
-    return call.caller.answering(answers, call.request)
+    answers = {id: Response.parse(text) for id, text in texts.items()}
+    return call.caller.answering(answers, call.request, [id for id in said if id not in texts])
 
 
 def _amend(call: Call) -> wire.Done:
     call.caller.amend(call.body.id, call.body.outcome, call.request)
     return wire.Done()
-
-
-def _miss(call: Call) -> Told:
-    return call.caller.miss(call.body.id, call.request)
 
 
 def _reissue(call: Call) -> Assignment:
@@ -285,18 +285,15 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     ),
     Endpoint(
         *("POST", f"{T}/tell", "tell", _tell, Told, wire.Tell),
-        "Tell outcomes.",
+        "Tell outcomes, or that they will not come.",
         shared=True,
     ),
     Endpoint(
         *("POST", f"{T}/answer", "answer", _answer, Told, wire.Answer),
-        "Tell randomised responses.",
+        "Tell randomised responses, or that they will not come.",
         shared=True,
     ),
     Endpoint("POST", f"{T}/amend", "amend", _amend, wire.Done, wire.Amend, "Correct an outcome."),
-    Endpoint(
-        "POST", f"{T}/miss", "miss", _miss, Told, wire.About, "Say that an outcome will not come."
-    ),
     Endpoint(
         *("POST", f"{T}/reissue", "reissue", _reissue, Assignment, wire.About),
         "Give an assignment a new id.",

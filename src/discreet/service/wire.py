@@ -52,15 +52,19 @@ class Ask(In):
 
 
 class Tell(In):
-    """Outcomes by id."""
+    """Outcomes by id; null: the outcome will not come. That it is missing may be the
+    outcome, so that no address or log line may tell.
+    """
 
-    outcomes: dict[str, float]
+    outcomes: dict[str, float | None]
 
 
 class Answer(In):
-    """Randomised responses by id, each as `discreet respond` writes it."""
+    """Randomised responses by id, each as `discreet respond` writes it; null: the
+    response will not come.
+    """
 
-    answers: dict[str, str]
+    answers: dict[str, str | None]
 
 
 class Amend(In):

@@ -185,12 +185,16 @@ def _about_one(work: Callable[[Look, Caller, str], str], at_desk: frozenset[str]
 
 
 def _tell(looking: Look, caller: Caller, id: str) -> str:
-    return _told(caller.tell(id, _outcome(looking), _key(looking, "tell")), "taken")
+    if "outcome" not in looking.form:
+        return _miss(looking, caller, id)
+    return _told(caller.tell(id, _outcome(looking), _key(looking, "tell")))
 
 
 def _answer(looking: Look, caller: Caller, id: str) -> str:
-    response = Randomised.parse(looking.form.get("response", ""))
-    return _told(caller.answer(id, response, _key(looking, "answer")), "answered")
+    if "response" not in looking.form:
+        return _miss(looking, caller, id)
+    response = Randomised.parse(looking.form["response"])
+    return _told(caller.answer(id, response, _key(looking, "answer")))
 
 
 def _amend(looking: Look, caller: Caller, id: str) -> str:
@@ -199,9 +203,12 @@ def _amend(looking: Look, caller: Caller, id: str) -> str:
 
 
 def _miss(looking: Look, caller: Caller, id: str) -> str:
+    """Note that an outcome will not come. The form has the address of the one with the
+    outcome, and leads to the same: browsers and proxies keep addresses.
+    """
     if looking.form.get("sure") != "yes":
         raise InvalidInputError("tick the box to say that you are sure. Nothing was changed")
-    return _told(caller.miss(id, _key(looking, "miss")), "missing")
+    return _told(caller.miss(id, _key(looking, "miss")))
 
 
 def _reissue(looking: Look, caller: Caller, id: str) -> str:
@@ -209,9 +216,9 @@ def _reissue(looking: Look, caller: Caller, id: str) -> str:
     return "reissued"
 
 
-def _told(told: Told, new: str) -> str:
+def _told(told: Told) -> str:
     """What to say: it follows from the id and the time, never from an outcome."""
-    return new if told.new else "late" if told.late else "before"
+    return "taken" if told.new else "late" if told.late else "before"
 
 
 def _outcome(looking: Look) -> float:
@@ -277,7 +284,7 @@ def _site_words(looking: Look) -> str:
 def routes(home: Any) -> list[Route]:
     """The pages and forms of a desk."""
     desk = "/t/{name}/desk"
-    back = frozenset({"taken", "answered", "missing"})
+    back = frozenset({"taken"})
     return [
         look(home, desk, "ask", _desk),
         look(home, desk + "/{number}", "open", _person),
@@ -286,7 +293,6 @@ def routes(home: Any) -> list[Route]:
         send(home, f"{desk}/tell", "tell", _about_one(_tell, back)),
         send(home, f"{desk}/answer", "answer", _about_one(_answer, back)),
         send(home, f"{desk}/amend", "amend", _about_one(_amend, back)),
-        send(home, f"{desk}/miss", "miss", _about_one(_miss, back)),
         send(home, f"{desk}/reissue", "reissue", _about_one(_reissue, back)),
         send(home, f"{desk}/unblind", "unblind", _unblind),
         send(home, f"{desk}/invite", "invite", _invite),
