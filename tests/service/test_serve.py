@@ -278,7 +278,8 @@ def test_it_is_not_ready_without_its_database(
         raise InvalidInputError("gone")
 
     assert httpx.get(f"{service.base_url}/readyz").status_code == 200
-    monkeypatch.setattr(service.home.doors, "now", fail)
+    monkeypatch.setattr(service.home.doors, "try_to_write", fail)
+    monkeypatch.setattr("discreet.service.home.FRESH", 0.0)
     assert httpx.get(f"{service.base_url}/readyz").status_code == 503
     assert httpx.get(f"{service.base_url}/healthz").status_code == 200
 

@@ -144,6 +144,15 @@ class Doors:
         with self._reading() as connection:
             return self._now(connection)
 
+    def try_to_write(self) -> None:
+        """Write a row, delete it, and commit: an error if the disk is full or the
+        database takes no writes. SQLite and a server write both steps to their logs.
+        """
+        hash = secrets.token_bytes(SALT)
+        with self._noting.transaction() as connection:
+            connection.execute(_begin, {"hash": hash, "salt": hash, "said": hash, "made": 0.0})
+            connection.execute(once.delete().where(once.c.hash == hash))
+
     # --- tokens -----------------------------------------------------------------------
 
     def add(self, hash: bytes, made: Token) -> Token:
