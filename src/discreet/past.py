@@ -24,7 +24,7 @@ SEPARATORS = {";": "semicolons", "\t": "tabs"}
 MOST_ARMS = 10
 """More arms than this with hardly two people each are no arms."""
 DIGITS = re.compile(r"(\d+(?:\.\d+)?)")
-NUMBER = re.compile(r"(?:^|[,;\t\"])\s*[+-]?\d*[.,]?\d+\s*(?:$|[,;\t\"])")
+NUMBER = re.compile(r"(?:^|[,;\t\"])\s*[+-]?(?:\d+(?:[.,]\d+)?|[.,]\d+)\s*(?:$|[,;\t\"])")
 """A cell that is nothing but a number: no name of a column, but perhaps an outcome."""
 
 

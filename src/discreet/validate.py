@@ -5,6 +5,7 @@ what it must be.
 import math
 import numbers
 import os
+import re
 from collections.abc import Container, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -16,6 +17,8 @@ from numpy.typing import ArrayLike
 from discreet.arrays import Floats
 from discreet.errors import InvalidInputError
 
+MAX_DECIMAL_CHARACTERS = 40
+DECIMAL = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 LONGEST = 200
 """Characters of what was given that an error repeats."""
 MOST_ARMS = 10**6
@@ -44,6 +47,22 @@ def named(path: object) -> str:
     words = os.fspath(path) if isinstance(path, os.PathLike) else path
     plain = isinstance(words, str) and words.isprintable() and len(words) <= LONGEST
     return str(words) if plain else quoted(words)
+
+
+def read_whole(text: str, max_digits: int = 9) -> int | None:
+    """Read a whole number in decimal digits; None for anything else. The length is
+    checked first: Python takes quadratic time, and refuses more than 4,300 digits.
+    """
+    is_whole = 0 < len(text) <= max_digits and text.isascii() and text.isdigit()
+    return int(text) if is_whole else None
+
+
+def read_decimal(text: str) -> float | None:
+    """Read a number in decimal digits, with an optional exponent; None for anything
+    else.
+    """
+    is_decimal = len(text) <= MAX_DECIMAL_CHARACTERS and DECIMAL.fullmatch(text)
+    return float(text) if is_decimal else None
 
 
 def check_path(what: str, path: Any) -> Path:

@@ -96,7 +96,7 @@ def test_a_trial_from_creation_to_its_record(client: httpx.Client, service: Serv
     told = client.post("/trials/dose/tell", json={"outcomes": dict.fromkeys(ids[:2], 1.0)})
     assert told.json() == {"new": 2, "before": [], "late": []}
     assert client.post("/trials/dose/amend", json={"id": ids[0], "outcome": 0}).json()["done"]
-    assert client.post("/trials/dose/miss", json={"id": ids[2]}).json()["new"] == 1
+    assert client.post("/trials/dose/tell", json={"outcomes": {ids[2]: None}}).json()["new"] == 1
     status = client.get("/trials/dose").json()
     with closing(Trial.open(service.home.url, "dose")) as trial:
         assert status == trial.status().to_dict()

@@ -130,7 +130,7 @@ def test_outcomes_are_taken_once_and_corrected(home: Home, base: str) -> None:
     trial = start(home)
     desk = staff(home, base)
     page = enrol(desk).text
-    assert "Person 1: the outcome was saved." in desk.send(f"{DESK}/tell", page, outcome="1").text
+    assert "Person 1: the entry was saved." in desk.send(f"{DESK}/tell", page, outcome="1").text
     assert trial.status().pending == 0
     again = desk.get(f"{DESK}/1").text
     assert "The outcome of person 1 is already saved, or noted as missing." in again
@@ -158,9 +158,9 @@ def test_missing_needs_a_tick(home: Home, base: str) -> None:
     trial = start(home)
     desk = staff(home, base)
     page = enrol(desk).text
-    assert desk.send(f"{DESK}/miss", page).status_code == 422
+    assert desk.send(f"{DESK}/tell", page).status_code == 422
     assert trial.status().pending == 1
-    assert "will not come" in desk.send(f"{DESK}/miss", page, sure="yes").text
+    assert "the entry was saved" in desk.send(f"{DESK}/tell", page, sure="yes").text
     assert trial.status().pending == 0
 
 
@@ -201,7 +201,7 @@ def test_a_site_sees_and_tells_its_own_people_only(home: Home, base: str) -> Non
     assert 'href="/t/dose/desk/1"' in leeds.get(DESK).text
     assert lyon.get(f"{DESK}/1").status_code == 422
     assert id_in(page) not in lyon.get(f"{DESK}/1").text
-    for form in ("tell", "amend", "miss", "reissue", "unblind"):
+    for form in ("tell", "amend", "reissue", "unblind"):
         key = {"key": re.findall(r'name="key" value="(\w+)"', lyon.get(DESK).text)[0]}
         about = {"id": id_in(page), "outcome": "1", "sure": "yes", "reason": "x", "once": form}
         found = lyon.post(f"{DESK}/{form}", key | about)
@@ -335,7 +335,7 @@ def test_names_that_are_markup_stay_text(home: Home, base: str) -> None:
     assert "<script>alert" not in found.text
     assert "&lt;script&gt;alert" in found.text
     assert (
-        "Person 1: the outcome was saved."
+        "Person 1: the entry was saved."
         in desk.send(f"{DESK}/tell", found.text.replace(site, ""), site="", outcome="1").text
     )
 

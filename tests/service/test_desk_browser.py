@@ -108,7 +108,7 @@ def test_enrol_and_tell(home: Home, base: str, page: "Page") -> None:
     assert trial.person(1).id == id
     page.get_by_role("group", name="Is the pain gone?").first.get_by_label("Yes").check()
     page.get_by_role("button", name="Save the outcome").click()
-    said(page, "Person 1: the outcome was saved.")
+    said(page, "Person 1: the entry was saved.")
     assert page.url == f"{base}{DESK}?said=taken&person=1"
     assert trial.status().pending == 0
     page.reload()
@@ -254,7 +254,7 @@ def test_what_is_under_way_for_one_person_is_not_sent_for_another(
         page.goto(f"{base}{DESK}/2")
         page.locator("input[name=outcome]").first.check()
         page.get_by_role("button", name="Save the outcome").click()
-        said(page, "Person 2: the outcome was saved.")
+        said(page, "Person 2: the entry was saved.")
         assert trial.status().pending == 0
         page.goto(f"{base}{DESK}/1")
         said(page, "The outcome of person 1 is already saved")
@@ -299,7 +299,7 @@ def test_a_number_is_checked_in_words_before_it_is_sent(
         assert sent == []
         field.fill("62.5")
         page.get_by_role("button", name="Save the outcome").click()
-        said(page, "Person 1: the outcome was saved.")
+        said(page, "Person 1: the entry was saved.")
         assert trial.status().pending == 0
 
 

@@ -283,7 +283,8 @@ def test_it_is_not_ready_without_its_database(
         raise InvalidInputError("gone")
 
     assert httpx.get(f"{service.base_url}/readyz").status_code == 200
-    monkeypatch.setattr(service.home.doors, "now", fail)
+    monkeypatch.setattr(service.home.doors, "try_to_write", fail)
+    monkeypatch.setattr("discreet.service.home.FRESH", 0.0)
     assert httpx.get(f"{service.base_url}/readyz").status_code == 503
     assert httpx.get(f"{service.base_url}/healthz").status_code == 200
 
@@ -375,9 +376,9 @@ def test_a_proxy_is_believed_if_it_was_announced(behind: bool, kept: bool, tmp_p
     seen = list[str]()
     admit = home.limits.admit
 
-    def watched(scope: Any, token: Any) -> None:
+    def watched(scope: Any, token: Any, is_wrong: bool = False) -> None:
         seen.append(scope["passage"].address)
-        admit(scope, token)
+        admit(scope, token, is_wrong)
 
     home.limits.admit = watched  # type: ignore[method-assign]
     server = make_server(home, Place(port=0, behind_proxy=behind))

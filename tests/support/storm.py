@@ -367,12 +367,10 @@ def problems(url: str, log: Log, name: str = NAME) -> list[str]:
         found.append("an assignment was lost or changed")
     if any(int(id.split("-")[0]) not in sealed for id in told):
         found.append("an outcome was lost after tell returned")
-    late = {row.number for row in rows if row.state == schema.EXPIRED}
-    if late & {int(id.split("-")[0]) for id in told}:
-        found.append("an outcome that was told counts as missing")
-    if any(row.units not in worth(number, trial, late) for number, row in sealed.items()):
-        found.append("an outcome was changed")
-    if set(sealed) != {row.number for row in rows if row.state in (schema.TOLD, schema.EXPIRED)}:
+    sure = {int(id.split("-")[0]) for id in told}
+    if any(row.units not in worth(number, trial, sure) for number, row in sealed.items()):
+        found.append("an outcome was changed, or one that was told counts as missing")
+    if set(sealed) != {row.number for row in rows if row.state == schema.TOLD}:
         found.append("a person was told without an outcome, or has one untold")
     found += wrong_answers(trial, log)
     return found + wrong_releases(
@@ -380,12 +378,14 @@ def problems(url: str, log: Log, name: str = NAME) -> list[str]:
     )
 
 
-def worth(number: int, trial: Trial, late: set[int]) -> list[int | None]:
-    """What may stand behind the wall of a person, in units: nothing, if the arm was
-    dropped before.
+def worth(number: int, trial: Trial, sure: set[int]) -> list[int | None]:
+    """Return what may be stored of a participant, in units: the outcome; the worst one
+    unless a caller is `sure` that it was told; nothing, if the arm was dropped before.
     """
-    units = 0 if number in late else outcomes.to_units(outcome(number), trial.protocol.grid)
-    return [units, None] if trial.protocol.dealing == "coins" else [units]
+    units: list[int | None] = [outcomes.to_units(outcome(number), trial.protocol.grid)]
+    if number not in sure and trial.protocol.until is not None:
+        units.append(0)
+    return [*units, None] if trial.protocol.dealing == "coins" else units
 
 
 def wrong_answers(trial: Trial, log: Log) -> list[str]:

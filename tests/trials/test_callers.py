@@ -128,13 +128,14 @@ def test_a_key_is_for_one_thing(url: str) -> None:
     trial.tell(one, 1.0, request="k")
     for otherwise in (
         lambda: trial.tell(two, 1.0, request="k"),
-        lambda: trial.miss(one, request="k"),
+        lambda: trial.miss(two, request="k"),
         lambda: trial.operate("pause", "a holiday", request="k"),
     ):
         with pytest.raises(InvalidInputError, match="was made before, for something else"):
             otherwise()
     assert trial.status().pending == 1
     assert trial.tell(one, 0.0, request="k").new == 1, "whatever it carries"
+    assert trial.miss(one, request="k").new == 1
 
 
 def test_what_is_refused_can_be_asked_again(url: str) -> None:

@@ -81,14 +81,14 @@ def test_what_was_read_of_people_is_read_again_once_it_has_changed(url: str) -> 
         session.assign(there)
         one, two = there
         assert session.assigned([2, 1, 3]) == {2: two, 1: one}
-        session.mark([one], TOLD)
+        session.close_assignments([one])
         assert session.assigned([1, 2]) == {1: one._replace(state=TOLD), 2: two}
         session.reissue(two, "y" * 16)
         assert session.assigned([2]) == {2: two._replace(token="y" * 16)}
         session.bring_forward(7.0)
         assert [row.deadline for row in session.assigned([1, 2]).values()] == [7.0, 7.0]
         part = session.connection.begin_nested()
-        session.mark([two], TOLD)
+        session.close_assignments([two])
         assert session.assigned([2])[2].state == TOLD
         part.rollback()
         session.forget()

@@ -701,7 +701,7 @@ def test_many_rows_are_written_as_they_are(url: str) -> None:
         session.look()
         session.assign(rows)
         session.seal([(row, row.number * UNITS if row.site else None) for row in rows])
-        session.mark(rows[::2], schema.TOLD)
+        session.close_assignments(rows[::2])
     with trial._store.reading("colours") as session:
         session.look()
         found = session.assigned([*range(-1, len(rows) + 9)])

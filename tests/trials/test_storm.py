@@ -88,7 +88,7 @@ def test_death_at_every_statement(url: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("step", ["assign", "mark", "seal", "append", "close_batch"])
+@pytest.mark.parametrize("step", ["assign", "close_assignments", "seal", "append", "close_batch"])
 def test_planted_mistakes_are_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:

@@ -137,7 +137,11 @@ def amend(far: Far, id: str, outcome: float, request: str | None = None) -> Step
 
 def miss(far: Far, id: str, request: str | None = None) -> Steps[Told]:
     """Say that an outcome will not come."""
-    return read(Told, (yield from _about(far, "miss", id, request)))
+    wanted, key = one_id(id), check_request(request)
+    _check_ids([wanted])
+    local = far.protocol.strategy.trust_model.randomised
+    call, name = ("answer", "answers") if local else ("tell", "outcomes")
+    return read(Told, (yield from _post(far, call, {name: {wanted: None}}, key)))
 
 
 def reissue(far: Far, id: str, request: str | None = None) -> Steps[Assignment]:

@@ -25,7 +25,6 @@ ACTIONS: dict[str, frozenset[str]] = {
     "ask": STAFF,
     "tell": STAFF,
     "amend": STAFF,
-    "miss": STAFF,
     "reissue": STAFF,
     "open": STAFF,
     "unblind": STAFF,

@@ -58,8 +58,9 @@ async def visitor_of(home: Home, request: Request) -> Visitor:
     """
     secret = bearer_of(request)
     token = await home.token_of(secret) if secret else None
-    home.limits.admit(request.scope, token)
-    return Visitor(token, wrong=bool(secret) and token is None)
+    is_wrong = bool(secret) and token is None
+    home.limits.admit(request.scope, token, is_wrong)
+    return Visitor(token, wrong=is_wrong)
 
 
 def key_of(request: Request) -> str | None:

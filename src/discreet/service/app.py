@@ -36,9 +36,7 @@ def _about(home: Home) -> list[Route]:
         return PlainTextResponse("ok\n")
 
     async def ready(_: Request) -> Response:
-        try:
-            await home.run(home.doors.now)
-        except Exception:
+        if not await home.is_writable():
             return PlainTextResponse("the database cannot be used now\n", 503)
         return PlainTextResponse("ready\n")
 

@@ -1,5 +1,6 @@
 """What is due by the clock, whether anybody calls or not: outcomes past their deadline
-are given up, and rounds whose time has come are released.
+are given up, rounds whose time has come are released, and erased outcomes are made
+unreadable if somebody still read them when they were released.
 
 A service looks at every full minute, so that the moment of a release tells nothing of
 when outcomes came. Several servers of one database may look at once: whoever is later
@@ -42,7 +43,7 @@ def keeping_time(home: Home) -> Iterator[None]:
 def do_what_is_due(home: Home) -> None:
     """Look once. What cannot be done now is done at the next look, or by a call."""
     try:
-        names = timed_trials(home.store)
+        names = sorted({*timed_trials(home.store), *home.store.erasing_trials()})
     except DiscreetError as error:
         logs.trouble(str(error), "clock")
         return

@@ -25,6 +25,7 @@ from discreet.trials.outcomes import Response
 from discreet.trials.status import Assignment, Batch, OpenAssignment, Status, Told
 from discreet.trials.store.doors import Token
 from discreet.trials.trial import Trial
+from discreet.validate import read_whole
 
 PREFIX = "/api/v1"
 
@@ -139,21 +140,21 @@ def _ask(call: Call) -> Steps[Batch]:
 
 
 def _tell(call: Call) -> Steps[Told]:
-    return call.caller.telling(call.body.outcomes, call.request)
+    said: dict[str, float | None] = call.body.outcomes
+    outcomes = {id: outcome for id, outcome in said.items() if outcome is not None}
+    return call.caller.telling(outcomes, call.request, [id for id in said if id not in outcomes])
 
 
 def _answer(call: Call) -> Steps[Told]:
-    answers = {id: Response.parse(text) for id, text in call.body.answers.items()}
-    return call.caller.answering(answers, call.request)
+    said: dict[str, str | None] = call.body.answers
+    answers = {id: Response.parse(text) for id, text in said.items() if text is not None}
+    missing = [id for id, text in said.items() if text is None]
+    return call.caller.answering(answers, call.request, missing)
 
 
 def _amend(call: Call) -> wire.Done:
     call.caller.amend(call.body.id, call.body.outcome, call.request)
     return wire.Done()
-
-
-def _miss(call: Call) -> Told:
-    return call.caller.miss(call.body.id, call.request)
 
 
 def _reissue(call: Call) -> Assignment:
@@ -196,8 +197,7 @@ def _expire(call: Call) -> wire.Released:
 
 
 def _journal(call: Call) -> list[wire.Noted]:
-    most = call.query.get("most", "1000")
-    entries = call.trial.journal(int(most) if most.isascii() and most.isdigit() else 0)
+    entries = call.trial.journal(read_whole(call.query.get("most", "1000")) or 0)
     return [wire.Noted(*entry) for entry in entries]
 
 
@@ -241,7 +241,7 @@ def _make_token(call: Call) -> wire.MadeToken:
 
 
 def _revoke(call: Call) -> wire.Done:
-    number = int(call.about) if call.about.isascii() and call.about.isdigit() else -1
+    number = read_whole(call.about)
     known = {one.number: one for one in call.home.doors.all()}
     if number not in known or not _reaches(call.visitor, known[number]):
         raise NotHereError("there is no token of this number")
@@ -274,18 +274,15 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     ),
     Endpoint(
         *("POST", f"{T}/tell", "tell", _tell, Told, wire.Tell),
-        "Tell outcomes.",
+        "Tell outcomes, or that they will not come.",
         shared=True,
     ),
     Endpoint(
         *("POST", f"{T}/answer", "answer", _answer, Told, wire.Answer),
-        "Tell randomised responses.",
+        "Tell randomised responses, or that they will not come.",
         shared=True,
     ),
     Endpoint("POST", f"{T}/amend", "amend", _amend, wire.Done, wire.Amend, "Correct an outcome."),
-    Endpoint(
-        "POST", f"{T}/miss", "miss", _miss, Told, wire.About, "Say that an outcome will not come."
-    ),
     Endpoint(
         *("POST", f"{T}/reissue", "reissue", _reissue, Assignment, wire.About),
         "Give an assignment a new id.",

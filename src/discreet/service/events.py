@@ -16,6 +16,7 @@ import msgspec
 from discreet.service import logs
 from discreet.service.access import SITE, Visitor
 from discreet.trials.listing import find_trial
+from discreet.validate import read_whole
 
 if TYPE_CHECKING:
     from discreet.service.home import Home
@@ -147,7 +148,7 @@ class Events:
         listener = Listener(visitor)
         watcher.listeners.add(listener)
         try:
-            sent = int(after) if after.isascii() and after.isdigit() else -1
+            sent = read_whole(after)
             while not (listener.over or watcher.gone or self._home.stopping):
                 news, now = watcher.news, watcher.now
                 if now is not None and now.seq != sent:

@@ -4,11 +4,13 @@ log.
 """
 
 import asyncio
+import re
 import secrets
 import time
 from collections.abc import Sequence
 from itertools import count
 
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
@@ -30,6 +32,10 @@ from discreet.service.pages.frame import missing_page
 from discreet.service.problems import note_error, problem_of
 from discreet.service.routes import Ways
 
+MAX_ADDRESS_BYTES = 8_192
+"""Of a path and what follows it: the longest names, written with percent signs."""
+MAX_HEADER_BYTES = 32_768
+HOST = re.compile(rb"(?:[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?")
 SMALL = 65_536
 """Bytes of a body that are read though nobody wants them, so that whoever sends it gets
 the answer, and not a broken connection.
@@ -93,6 +99,7 @@ class Gate:
                 raise TooManyError(ENDING, 503, 2)
             self._home.limits.enter(passage)
             entered = True
+            check_head_of_request(scope)
             route = self._ways.find(scope)
             found = await route.serve(Request(scope, body.receive))
             await answer.give(found)
@@ -107,6 +114,20 @@ class Gate:
         finally:
             if entered:
                 self._home.limits.leave(passage)
+
+
+def check_head_of_request(scope: Scope) -> None:
+    """Refuse a request whose address or headers are longer than any of ours, or that
+    does not name one host.
+    """
+    address = len(scope.get("raw_path") or b"") + len(scope.get("query_string") or b"")
+    if address > MAX_ADDRESS_BYTES:
+        raise HTTPException(414)
+    if sum(len(name) + len(value) for name, value in scope["headers"]) > MAX_HEADER_BYTES:
+        raise HTTPException(431)
+    hosts = [value for name, value in scope["headers"] if name == b"host"]
+    if len(hosts) != 1 or HOST.fullmatch(hosts[0]) is None:
+        raise HTTPException(400)
 
 
 class BrokenOffError(Exception):

@@ -4,6 +4,7 @@ callers, and the threads that wait for the disk in place of the event loop.
 
 import asyncio
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
@@ -41,7 +42,7 @@ KEPT = 256
 """Trials, and parts of them, that are kept while they are fresh."""
 FRESH = 1.0
 """Seconds for which a status is: so long does a change that was made by another server
-take to be seen.
+take to be seen. As long counts a try to write to the store.
 """
 
 
@@ -124,6 +125,8 @@ class Home:
         """What is done once for all who want it at the same moment: tokens that are
         looked up, by their secrets, and trials that are opened.
         """
+        self._tried = (-FRESH, False)
+        """When it was last tried to write to the store, and whether it could be."""
         self._callers = 0
         """Who wait for jobs at this moment."""
         self._clerk = Clerk(str(url), self._put, self.run) if self.store.dialect.files else None
@@ -150,6 +153,24 @@ class Home:
         """The trial of a name, opened once for all who want it at the same moment."""
         found = self.opened(name)
         return await self._shared("trial", self.trial, name) if found is None else found
+
+    async def is_writable(self) -> bool:
+        """Return whether the store can be written, tried once for all who ask within a
+        second: anyone may ask.
+        """
+        at, writable = self._tried
+        if time.monotonic() - at < FRESH:
+            return writable
+        return await self._shared("writable", self._try_to_write, "")
+
+    def _try_to_write(self, _: str) -> bool:
+        try:
+            self.doors.try_to_write()
+            writable = True
+        except Exception:  # whatever it is, callers are better served elsewhere
+            writable = False
+        self._tried = (time.monotonic(), writable)
+        return writable
 
     async def _shared(self, what: str, work: Callable[[str], Found], about: str) -> Found:
         found = self._under_way.get((what, about))

@@ -142,6 +142,7 @@ class Limits:
         self.bounds = bounds
         self._known = Buckets(bounds.rate, bounds.burst, clock)
         self._strangers = Buckets(bounds.stranger_rate, bounds.stranger_burst, clock)
+        self._wrong = Buckets(bounds.stranger_rate, bounds.stranger_burst, clock)
         self._calls = 0
         self._streams = 0
         self._each = Counter[int | str]()
@@ -157,18 +158,20 @@ class Limits:
             raise TooManyError("the service is too busy now: try again in a second", 503, 1)
         self._calls += 1
 
-    def admit(self, scope: Scope, token: Token | None) -> None:
-        """Whose call it is, is known; refused if that caller wants too much. Every call
-        that looks up a token, or has none, comes by here once.
+    def admit(self, scope: Scope, token: Token | None, is_wrong: bool = False) -> None:
+        """Count a call for the holder of its token, or for its address if it has none
+        or a wrong one; refuse it if that caller makes too many. Wrong secrets are
+        counted apart: those of one caller keep nobody else at its address out.
         """
         passage = passage_of(scope)
         passage.number = None if token is None else token.number
         key = passage.address if token is None else token.number
-        buckets = self._strangers if token is None else self._known
+        strangers = self._wrong if is_wrong else self._strangers
+        buckets = strangers if token is None else self._known
         if seconds := buckets.take(key):
             words = f"this is more than {buckets.rate:g} calls per second"
             if token is None:
-                words += " without a token"
+                words += " with a wrong token" if is_wrong else " without a token"
             raise TooManyError(f"{words}: try again a little later", 429, math.ceil(seconds))
         if token is not None:
             if self._each[key] >= self.bounds.each:

@@ -23,6 +23,11 @@ from discreet.service.limits import Bounds
 from discreet.service.pace import settle_down
 from discreet.service.tokens import CODE_MINUTES
 
+try:
+    import resource
+except ImportError:  # not on every system
+    resource = None  # type: ignore[assignment]
+
 HOST, PORT = "127.0.0.1", 8642
 IN_THE_CLEAR = (
     "warning: other machines can reach the service, and what they send is not encrypted: tokens "
@@ -149,6 +154,7 @@ def make_server(home: Home, place: Place) -> Server:
 
 def serve(url: str, place: Place, say: Callable[[str], None], warn: Callable[[str], None]) -> None:
     """Serve until a signal comes."""
+    forbid_core_files()
     with open_door(place) as door, closing(Home(url, bounds=place.bounds)) as home:
         place = replace(place, port=door.getsockname()[1])
         server = make_server(home, place)
@@ -160,6 +166,14 @@ def serve(url: str, place: Place, say: Callable[[str], None], warn: Callable[[st
             server.run([door])
     if not server.started:
         raise DiscreetError("the service could not start: the reason is in its log, above")
+
+
+def forbid_core_files() -> None:
+    """Have the system write no core file of this process, nor of those it starts: their
+    memory has outcomes and secrets in it.
+    """
+    if resource is not None:
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
 def welcome(home: Home, place: Place, say: Callable[[str], None]) -> None:

@@ -3,12 +3,15 @@ the library gives (`trials.status`), field by field.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
 from discreet.trials.status import Status
 from discreet.trials.store.doors import Token
+
+Text = Annotated[str, msgspec.Meta(max_length=2000)]
+"""A name, an id, a response or a reason: a longer text is refused when it is read."""
 
 
 class In(msgspec.Struct, forbid_unknown_fields=True):
@@ -18,75 +21,79 @@ class In(msgspec.Struct, forbid_unknown_fields=True):
 class NewTrial(In):
     """A trial to be started: the protocol, field by field, as for `Trial.create`."""
 
-    name: str
-    arms: list[str]
+    name: Text
+    arms: list[Text]
     max_people: int
-    strategy: dict[str, Any]
+    strategy: dict[Text, Any]
     """A strategy, as `Strategy.to_dict` describes it; or `name` with what its preset
     takes, such as {"name": "bet-se", "delta": 0.05, "epsilon": 1}.
     """
-    missing: str = "failure"
-    retain: str = "until-release"
+    missing: Text = "failure"
+    retain: Text = "until-release"
     range: tuple[float, float] = (0.0, 1.0)
-    direction: str = "max"
+    direction: Text = "max"
     lease: float | None = None
-    outside: str = "refuse"
-    dealing: str | None = None
+    outside: Text = "refuse"
+    dealing: Text | None = None
     block: int = 0
-    sites: list[str] | None = None
+    sites: list[Text] | None = None
     deadline: float | None = None
-    release: str = "complete"
-    enrolment: str = "waiting"
-    people: str = "anonymous"
-    blinding: str = "none"
-    question: str = ""
+    release: Text = "complete"
+    enrolment: Text = "waiting"
+    people: Text = "anonymous"
+    blinding: Text = "none"
+    question: Text = ""
 
 
 class Ask(In):
     """People who are there."""
 
     n: int = 1
-    people: list[str] | None = None
-    site: str | None = None
-    person: str | None = None
+    people: list[Text] | None = None
+    site: Text | None = None
+    person: Text | None = None
 
 
 class Tell(In):
-    """Outcomes by id."""
+    """Outcomes by id; null: the outcome will not come. That it is missing may be the
+    outcome, so that no address or log line may tell.
+    """
 
-    outcomes: dict[str, float]
+    outcomes: dict[Text, float | None]
 
 
 class Answer(In):
-    """Randomised responses by id, each as `discreet respond` writes it."""
+    """Randomised responses by id, each as `discreet respond` writes it; null: the
+    response will not come.
+    """
 
-    answers: dict[str, str]
+    answers: dict[Text, Text | None]
 
 
 class Amend(In):
     """An outcome in the place of another one."""
 
-    id: str
+    id: Text
     outcome: float
 
 
 class About(In):
     """One assignment."""
 
-    id: str
+    id: Text
 
 
 class Unblind(In):
     """Whose arm must be known now, and why."""
 
-    id: str
-    reason: str
+    id: Text
+    reason: Text
 
 
 class Invite(In):
     """Who is to answer, and for how many days the link is good."""
 
-    id: str
+    id: Text
     days: float = 7.0
 
 
@@ -101,19 +108,19 @@ class Invited(msgspec.Struct):
 class Operate(In):
     """What an operator does, and why."""
 
-    action: str
-    reason: str
-    about: str | int | None = None
+    action: Text
+    reason: Text
+    about: Text | int | None = None
     seen: int | None = None
 
 
 class NewToken(In):
     """A token to be made."""
 
-    name: str
-    role: str
-    trial: str | None = None
-    site: str | None = None
+    name: Text
+    role: Text
+    trial: Text | None = None
+    site: Text | None = None
     days: float | None = None
 
 

@@ -61,8 +61,8 @@ class Calls(ABC):
         """Have something done that callers at the same time may have done at once."""
 
     @abstractmethod
-    def _scrub(self) -> None:
-        """Make erased outcomes unreadable."""
+    def _finish_erasing(self) -> None:
+        """Make unreadable what any process has erased, if nobody still reads it."""
 
     # --- ask and tell -----------------------------------------------------------------
 
@@ -105,7 +105,8 @@ class Calls(ABC):
         request: str | None = None,
     ) -> Steps[Batch]:
         """The same, step by step, for whoever waits for many callers at once."""
-        wanted = wanted_of(n, people, self._place(site), person, request, self.who)
+        bound = self.site is not None
+        wanted = wanted_of(n, people, self._place(site), person, request, self.who, bound)
         if self.protocol.until is not None:
             yield expire_job()
         while True:
@@ -129,12 +130,16 @@ class Calls(ABC):
         """
         return self._follow(self.telling(outcomes, request))
 
-    def telling(self, outcomes: Mapping[str, float], request: str | None = None) -> Steps[Told]:
-        """The same, step by step, for whoever waits for many callers at once."""
+    def telling(
+        self, outcomes: Mapping[str, float], request: str | None = None, missing: Sequence[str] = ()
+    ) -> Steps[Told]:
+        """The same, step by step, for whoever waits for many callers at once; the
+        outcomes of the ids in `missing` will not come.
+        """
         check_tells(self.protocol)
         check_many(outcomes)
         units = read_each(outcomes, lambda one: outcome_units(one, self.protocol))
-        return self._taking(Outcomes(units, None, self.who), request)
+        return self._taking(Outcomes(units | dict.fromkeys(missing), None, self.who), request)
 
     def answer(self, id: str, response: Response, request: str | None = None) -> Told:
         """Tell one randomised response, in a trial with local trust."""
@@ -145,14 +150,19 @@ class Calls(ABC):
         return self._follow(self.answering(responses, request))
 
     def answering(
-        self, responses: Mapping[str, Response], request: str | None = None
+        self,
+        responses: Mapping[str, Response],
+        request: str | None = None,
+        missing: Sequence[str] = (),
     ) -> Steps[Told]:
-        """The same, step by step, for whoever waits for many callers at once."""
+        """The same, step by step, for whoever waits for many callers at once; the
+        responses of the ids in `missing` will not come.
+        """
         check_answers(self.protocol)
         check_many(responses)
         units = read_each(responses, lambda one: response_units(one, self.protocol))
         middles = {id: response.middle for id, response in responses.items()}
-        return self._taking(Outcomes(units, middles, self.who), request)
+        return self._taking(Outcomes(units | dict.fromkeys(missing), middles, self.who), request)
 
     def amend(self, id: str, outcome: float, request: str | None = None) -> None:
         """Correct an outcome that was told (or counts as a failure), until it is
@@ -168,11 +178,11 @@ class Calls(ABC):
 
     def miss(self, id: str, request: str | None = None) -> Told:
         """Say that an outcome will not come. If it was told before, or its deadline has
-        passed, nothing changes, and the answer says so, as with `tell`.
+        passed, nothing changes, and the answer says so, as with `tell`. Everything that
+        is kept of the call is what is kept of `tell`: that an outcome is missing may be
+        the outcome.
         """
-        wanted = one_id(id)
-        once = self._request(request, "miss", wanted)
-        return self._write(lambda desk: desk.miss(wanted), once, [wanted])
+        return self._follow(self._taking(Outcomes({one_id(id): None}, None, self.who), request))
 
     def reissue(self, id: str, request: str | None = None) -> Assignment:
         """The same assignment under a new id, if others have seen the old one, which
@@ -191,7 +201,7 @@ class Calls(ABC):
     def _expire(self, noted: bool) -> int:
         """The same; what `ask` does by the way is not noted."""
         if self.protocol.until is None:
-            self._scrub()
+            self._finish_erasing()
             return 0
         return self._write(lambda desk: desk.expire(noted))
 
@@ -222,6 +232,7 @@ class Calls(ABC):
     def _taking(self, outcomes: Outcomes, request: str | None) -> Steps[Told]:
         if not outcomes.units:
             return Told(0)
+        check_many(outcomes.units)
         key = check_request(request)
         once = None if key is None else tell_request(key, outcomes.units)
         told: Told = yield tell_job(outcomes, self.site, once)
@@ -325,5 +336,6 @@ class Caller(Calls):
     def _do(self, job: Job[Any, Found]) -> Found:
         return self._trial._do(job)
 
-    def _scrub(self) -> None:
-        self._trial._scrub()
+    def _finish_erasing(self) -> None:
+        """Make unreadable what any process has erased, if nobody still reads it."""
+        self._trial._finish_erasing()

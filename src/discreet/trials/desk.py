@@ -29,7 +29,8 @@ from discreet.trials.store.session import Session
 class Outcomes(NamedTuple):
     """What one caller tells, by id."""
 
-    units: Mapping[str, int]
+    units: Mapping[str, int | None]
+    """None: the outcome will not come."""
     middles: Mapping[str, float | None] | None
     """The middle levels that answers were randomised with, where they were."""
     who: str
@@ -89,8 +90,9 @@ class Desk:
         return found
 
     def take_in(self, files: Sequence[Outcomes]) -> list[Told]:
-        """Seal the outcomes of one caller or several, and release what is complete with
-        them; those told before stay, those past the deadline count no more.
+        """Seal the outcomes of one caller or several, or give up those that will not
+        come, and release what is complete with them; those told before stay, those past
+        the deadline count no more.
         """
         owner = {id: place for place, one in reversed([*enumerate(files)]) for id in one.units}
         rows = self.find(list(owner))
@@ -103,16 +105,17 @@ class Desk:
         }
         for one in files:
             if one.middles is not None:
-                middles = one.middles
-                self._check_middles((told[id], middles[id]) for id in one.units if id in told)
-        news = list(told.values())
-        self.session.mark(news, schema.TOLD)
-        self._seal([(row, files[owner[id]].units[id]) for id, row in told.items()])
+                middles = one.middles.items()
+                self._check_middles((told[id], middle) for id, middle in middles if id in told)
+        given = [(row, files[owner[id]].units[id]) for id, row in told.items()]
+        present = [(row, units) for row, units in given if units is not None]
+        self.session.close_assignments([row for row, _ in present])
+        self._seal(present)
         changes = Changes()
-        for row in news:
+        for row, _ in present:
             changes.count(self.slot(row.arm, row.phase), open=-1, told=1)
         self.session.add(changes.by_slot)
-        self._give_up(late, schema.EXPIRED)
+        self._give_up([row for row, units in given if units is None] + late)
         over = {id for id, row in rows.items() if self._past(row)}
         found = []
         for place, one in enumerate(files):
@@ -120,8 +123,8 @@ class Desk:
             found.append(_told(one, new, over))
             if new:  # whether others are late may be an outcome, and decides nothing here
                 self.note("tell", len(one.units), who=one.who)
-        if news or late:
-            settle(self, news + late)
+        if told or late:
+            settle(self, [*told.values(), *late])
         return found
 
     def _past(self, row: Assigned) -> bool:
@@ -184,20 +187,6 @@ class Desk:
         """Open assignments past their deadline, or lease."""
         return self.session.late(self.time)
 
-    def miss(self, id: str) -> Told:
-        """An outcome that will not come: the worst one, or a place for another
-        person.
-        """
-        row = self.find([id])[id]
-        if self._past(row):
-            return Told(0, (), (id,))
-        if row.state != schema.OPEN:
-            return Told(0, (id,))
-        self._give_up([row], schema.MISSED)
-        self.note("tell", 1)  # that it is missing may be an outcome
-        settle(self, [row])
-        return Told(1)
-
     def expire(self, noted: bool) -> int:
         """Outcomes past their deadline are given up, and what is released by the clock
         is; how many numbers were released. (How many were given up is no count to be
@@ -205,14 +194,17 @@ class Desk:
         late.)
         """
         late, before = self.late(), self.now.releases
-        self._give_up(late, schema.EXPIRED)
+        self._give_up(late)
         if noted:
             self.note("expire", 0)
         settle(self, late, by_clock=True)
         return self.now.releases - before
 
-    def _give_up(self, lost: Sequence[Assigned], state: int) -> None:
-        self.session.mark(lost, state)
+    def _give_up(self, lost: Sequence[Assigned]) -> None:
+        """Seal the worst outcome of those whose outcome will not come, or make room for
+        other participants.
+        """
+        self.session.close_assignments(lost)
         replace = self.protocol.missing == "replace"
         in_turn = self.now.run.learns_always
         if not replace:

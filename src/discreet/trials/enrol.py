@@ -172,6 +172,15 @@ def _coming(desk: "Desk", wanted: Wanted) -> Coming:
             known[place] = number
         elif hash in found:
             refused.append(place)
+    if wanted.bound and known:
+        rows = desk.session.assigned(sorted(known.values()))
+        elsewhere = [place for place in known if rows[known[place]].site != wanted.site]
+        if elsewhere:
+            places = ", ".join(str(place + 1) for place in elsewhere)
+            raise InvalidInputError(
+                f"people number {places} of the list were enrolled at another site: send them "
+                "there, or ask an operator of the trial. Nobody was assigned"
+            )
     if refused and wanted.alone:
         raise InvalidInputError(TOOK_PART)
     if refused or twice:

@@ -120,6 +120,10 @@ class Wanted(NamedTuple):
     """Who asks, for the journal."""
     alone: bool = False
     """Whether one person was named, and no list."""
+    bound: bool = False
+    """Whether the caller is bound to the site, and learns nothing of other sites'
+    participants.
+    """
 
     @property
     def alike(self) -> tuple[str | None, bool]:
@@ -134,8 +138,9 @@ def wanted_of(
     person: str | None,
     request: str | None,
     who: str,
+    bound: bool = False,
 ) -> Wanted:
-    """What a caller asks for, checked."""
+    """Check what a caller asks for."""
     if person is not None:
         if people is not None:
             raise InvalidInputError("give person or people, not both")
@@ -144,7 +149,8 @@ def wanted_of(
     names = None if people is None else tuple(identifiers(people))
     count = check_whole("n", n if names is None else len(names), least=1, most=MOST_AT_ONCE)
     called = None if people is None else tuple(people)
-    return Wanted(count, called, names, place, check_request(request), who, person is not None)
+    key = check_request(request)
+    return Wanted(count, called, names, place, key, who, person is not None, bound)
 
 
 def check_many(told: Any) -> None:

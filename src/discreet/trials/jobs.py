@@ -63,7 +63,7 @@ def plain(job: Job[Any, Any]) -> dict[str, Any]:
     if job.kind == ASK:
         asked: Wanted = job.item
         about = {"n": asked.how_many, "people": asked.people, "site": asked.site}
-        about |= {"alone": True} if asked.alone else {}
+        about |= {"alone": asked.alone, "bound": asked.bound}
     elif job.kind == TELL:
         told: Outcomes = job.item
         about = {"units": told.units, "middles": told.middles, "site": job.site}
@@ -115,7 +115,7 @@ def _asking(said: dict[str, Any]) -> Job[Any, Any]:
     called = None if people is None else tuple(people)
     names = None if people is None else tuple(identifiers(people))
     about = (said["n"], called, names, said["site"], said["key"], said["who"])
-    return ask_job(Wanted(*about, said.get("alone", False)))
+    return ask_job(Wanted(*about, said["alone"], said["bound"]))
 
 
 def _telling(said: dict[str, Any]) -> Job[Any, Any]:

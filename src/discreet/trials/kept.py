@@ -84,8 +84,8 @@ class Kept:
         self._known: dict[Head, None] = {}
         """The last heads that we have seen, each of which goes on in the next."""
         self._erasing: int | None = None
-        """The event up to which outcomes were erased, by us or by others, that may
-        still be readable in the files of the database.
+        """The event up to which outcomes were erased, by any process, that may still be
+        readable in the files of the database, as the database said when we last looked.
         """
 
     @property
@@ -331,6 +331,7 @@ class Kept:
             if self._seen.seq:
                 check_head(session, self._seen)
             self._see(head)
+        self._erasing = row.erasing
         return row
 
     def _holds(self, session: Session, head: Head) -> bool:
@@ -368,6 +369,12 @@ class Kept:
             rights = self._store.rights()
             if rights.erases and not rights.scrubs:
                 warn_caller(READABLE, ErasingWarning)
+        self._scrub()
+
+    def _finish_erasing(self) -> None:
+        """Make unreadable what any process has erased, if nobody still reads it."""
+        with self._store.lock, self._store.reading(self.protocol.name) as session:
+            self._look(session)
         self._scrub()
 
     def _scrub(self) -> None:

@@ -16,6 +16,9 @@ from discreet.strategies.strategy import Strategy
 from discreet.strategies.units import FINE, LEVELS, PLACES, grid_of, kind_of
 from discreet.validate import quoted
 
+MAX_RESPONSE_CHARACTERS = 500
+"""A randomised response in words is far shorter."""
+
 
 @dataclass(frozen=True)
 class Response:
@@ -62,6 +65,8 @@ class Response:
         outcome, is refused.
         """
         try:
+            if len(word) > MAX_RESPONSE_CHARACTERS:
+                raise ValueError
             answer, _, span = word.strip().partition("@")
             low, high, direction = span.split(":") if span else ("0", "1", "max")
             mechanism, *levels, value = answer.split("/")

@@ -25,8 +25,8 @@ from discreet.trials.enrol import ASKED_ANOTHER
 from discreet.trials.intake import number_of
 from discreet.trials.outcomes import Response as Randomised
 from discreet.trials.status import Batch, Told
+from discreet.validate import read_decimal, read_whole
 
-NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[-+]?[0-9]+)?", re.IGNORECASE)
 TYPE_A_NUMBER = (
     "type the outcome as a number in digits, with a point before decimals, such as 7 or 0.25. "
     "Nothing was told"
@@ -101,10 +101,10 @@ async def _show_desk(
 
 async def _person(looking: Look) -> Response:
     said = SAID.get(looking.request.query_params.get("said", ""), "")
-    number = looking.request.path_params["number"]
-    if not (number.isascii() and number.isdigit() and len(number) < 10):
+    number = read_whole(looking.request.path_params["number"])
+    if number is None:
         raise NotHereError("there is no such page")
-    return await _show_person(looking, int(number), said=said)
+    return await _show_person(looking, number, said=said)
 
 
 async def _show_person(
@@ -187,12 +187,16 @@ def _about_one(work: Callable[[Look, Caller, str], str], at_desk: frozenset[str]
 
 
 def _tell(looking: Look, caller: Caller, id: str) -> str:
-    return _told(caller.tell(id, _outcome(looking), _key(looking, "tell")), "taken")
+    if "outcome" not in looking.form:
+        return _miss(looking, caller, id)
+    return _told(caller.tell(id, _outcome(looking), _key(looking, "tell")))
 
 
 def _answer(looking: Look, caller: Caller, id: str) -> str:
-    response = Randomised.parse(looking.form.get("response", ""))
-    return _told(caller.answer(id, response, _key(looking, "answer")), "answered")
+    if "response" not in looking.form:
+        return _miss(looking, caller, id)
+    response = Randomised.parse(looking.form["response"])
+    return _told(caller.answer(id, response, _key(looking, "answer")))
 
 
 def _amend(looking: Look, caller: Caller, id: str) -> str:
@@ -201,9 +205,12 @@ def _amend(looking: Look, caller: Caller, id: str) -> str:
 
 
 def _miss(looking: Look, caller: Caller, id: str) -> str:
+    """Note that an outcome will not come. The form has the address of the one with the
+    outcome, and leads to the same: browsers and proxies keep addresses.
+    """
     if looking.form.get("sure") != "yes":
         raise InvalidInputError("tick the box to say that you are sure. Nothing was changed")
-    return _told(caller.miss(id, _key(looking, "miss")), "missing")
+    return _told(caller.miss(id, _key(looking, "miss")))
 
 
 def _reissue(looking: Look, caller: Caller, id: str) -> str:
@@ -211,17 +218,17 @@ def _reissue(looking: Look, caller: Caller, id: str) -> str:
     return "reissued"
 
 
-def _told(told: Told, new: str) -> str:
+def _told(told: Told) -> str:
     """What to say: it follows from the id and the time, never from an outcome."""
-    return new if told.new else "late" if told.late else "before"
+    return "taken" if told.new else "late" if told.late else "before"
 
 
 def _outcome(looking: Look) -> float:
     """The outcome that was typed; the error does not repeat it."""
-    text = looking.form.get("outcome", "").strip()
-    if not NUMBER.fullmatch(text):
+    outcome = read_decimal(looking.form.get("outcome", "").strip())
+    if outcome is None:
         raise InvalidInputError(TYPE_A_NUMBER)
-    return float(text)
+    return outcome
 
 
 async def _unblind(looking: Look) -> Response:
@@ -249,9 +256,10 @@ async def _invite(looking: Look) -> Response:
 
 
 def _days(text: str) -> float:
-    if not NUMBER.fullmatch(text.strip()):
+    days = read_decimal(text.strip())
+    if days is None:
         raise InvalidInputError("say for how many days the link is valid, as a number")
-    return float(text)
+    return days
 
 
 # --- where to go ----------------------------------------------------------------------
@@ -277,7 +285,7 @@ def _site_words(looking: Look) -> str:
 def routes(home: Any) -> list[Route]:
     """The pages and forms of a desk."""
     desk = "/t/{name}/desk"
-    back = frozenset({"taken", "answered", "missing"})
+    back = frozenset({"taken"})
     return [
         look(home, desk, "ask", _desk),
         look(home, desk + "/{number}", "open", _person),
@@ -286,7 +294,6 @@ def routes(home: Any) -> list[Route]:
         send(home, f"{desk}/tell", "tell", _about_one(_tell, back)),
         send(home, f"{desk}/answer", "answer", _about_one(_answer, back)),
         send(home, f"{desk}/amend", "amend", _about_one(_amend, back)),
-        send(home, f"{desk}/miss", "miss", _about_one(_miss, back)),
         send(home, f"{desk}/reissue", "reissue", _about_one(_reissue, back)),
         send(home, f"{desk}/unblind", "unblind", _unblind),
         send(home, f"{desk}/invite", "invite", _invite),

@@ -20,9 +20,7 @@ MOST_ROWS = 200
 """People who are waited for that one page lists."""
 SAID = {
     "enrolled": "enrolled.",
-    "taken": "the outcome was saved.",
-    "answered": "the randomised answer was saved.",
-    "missing": "it is noted that the outcome will not come.",
+    "taken": "the entry was saved.",
     "before": (
         "an outcome was already told, or was declared missing. Nothing was changed: if it is "
         "wrong, correct it below."

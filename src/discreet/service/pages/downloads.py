@@ -56,8 +56,8 @@ async def _picture(looking: Look, which: str) -> Response:
 
 
 def svg(text: str) -> Response:
-    """A picture, for a while."""
-    return Response(text, 200, {"Cache-Control": "private, max-age=600"}, "image/svg+xml")
+    """Return a picture as a response. No browser stores it: it may be a shared one."""
+    return Response(text, 200, {"Cache-Control": "no-store"}, "image/svg+xml")
 
 
 def _drawn(trial: Trial) -> dict[str, str]:

@@ -23,7 +23,7 @@ from discreet.service.access import Visitor
 from discreet.service.api import check
 from discreet.service.credentials import form_key, is_form_key
 from discreet.service.home import Home
-from discreet.service.limits import TooManyError, passage_of
+from discreet.service.limits import TooLargeError, TooManyError, passage_of
 from discreet.service.problems import note_error, problem_of, words_of
 from discreet.service.routes import Route
 from discreet.trials.names import LONGEST_NAME, in_path
@@ -33,6 +33,7 @@ LOGIN_COOKIE = "discreet_login"
 """Name of the cookie of a login where nothing is encrypted: on this machine alone."""
 SECURE_LOGIN_COOKIE = f"__Host-{LOGIN_COOKIE}"
 """Name of it over TLS: browsers then accept it from this host alone, by TLS."""
+LOGIN_PATH = "/login"
 OWN_NAMES = ("127.0.0.1", "localhost", "::1")
 """What a machine calls itself: nobody else can come in by these."""
 TEMPLATES = Path(__file__).parent.parent / "templates"
@@ -44,6 +45,11 @@ ENVIRONMENT = jinja2.Environment(
     undefined=jinja2.StrictUndefined,
 )
 DAY = re.compile(r"\d{4}-\d\d-\d\d")
+MAX_FIELDS = 1000
+MAX_FIELD_CHARACTERS = 2000
+LISTS = ("arms", "sites")
+MAX_LIST_CHARACTERS = 250_000
+"""Of the fields that hold a name a line: a thousand names of the greatest length."""
 LONGEST_KEY = 150
 """Of a form, as it is; there is room behind it for what is done with it."""
 NOTHING = "there is no page at this address: it may have been cut off or mistyped"
@@ -217,17 +223,24 @@ async def visitor_of(home: Home, request: Request) -> Visitor:
     """Authenticate a browser by its login."""
     login = read_login(request)
     token = None if not login else await home.run(home.tokens.find_login, login)
-    home.limits.admit(request.scope, token)
+    if token is not None or request.url.path != LOGIN_PATH:  # which counts by itself
+        home.limits.admit(request.scope, token, bool(login) and token is None)
     return Visitor(token)
 
 
 async def form_of(request: Request) -> dict[str, str]:
-    """What a form carries."""
+    """Read the fields of a form; refuse one that is longer than anybody types, before
+    anything parses it.
+    """
     try:
-        async with request.form(max_files=0, max_fields=1000) as form:
-            return {key: str(value) for key, value in form.items()}
+        async with request.form(max_files=0, max_fields=MAX_FIELDS) as form:
+            fields = {key: str(value) for key, value in form.items()}
     except MultiPartException:
         raise HTTPException(400) from None
+    for name, value in fields.items():
+        if len(value) > (MAX_LIST_CHARACTERS if name in LISTS else MAX_FIELD_CHARACTERS):
+            raise TooLargeError("a field of the form is too long: nothing was done")
+    return fields
 
 
 def check_sent(request: Request, form: Mapping[str, str], needs_login: bool) -> None:

@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 from discreet.service.access import PARTICIPANT
 from discreet.service.pages.words import when
 from discreet.trials.store.doors import Token
+from discreet.validate import read_whole
 from discreet.words import counted
 
 MOST = 200
@@ -116,4 +117,4 @@ def _path(trial: str, start: int) -> str:
 
 def start_of(text: str) -> int:
     """From which row on a page is wanted; from the first one if that makes no sense."""
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
+    return read_whole(text) or 0

@@ -5,7 +5,14 @@ from starlette.responses import Response
 from discreet.service.access import WRONG
 from discreet.service.credentials import SecretKind, is_form_key, is_kind
 from discreet.service.home import Home
-from discreet.service.pages.frame import Look, login_cookie, look, read_login, send
+from discreet.service.pages.frame import (
+    LOGIN_PATH,
+    Look,
+    login_cookie,
+    look,
+    read_login,
+    send,
+)
 from discreet.service.routes import Route
 from discreet.service.tokens import CODE_MINUTES, LOGIN_SECONDS
 from discreet.trials.store.doors import Token
@@ -28,6 +35,8 @@ async def _log_in(looking: Look) -> Response:
     to = _local_path(looking.form.get("to"))
     is_code = is_kind(SecretKind.LOGIN_CODE, secret)
     token = await looking.run(tokens.find_code if is_code else tokens.find_token, secret)
+    if looking.visitor.token is None:
+        looking.home.limits.admit(looking.request.scope, token, token is None)
     if token is None:
         return _page(looking, to, 403, wrong=WRONG_CODE if is_code else WRONG)
     former, current = read_login(looking.request), looking.visitor.token
@@ -64,9 +73,10 @@ async def _log_out(looking: Look) -> Response:
     login = read_login(looking.request)
     if login:
         await looking.run(looking.home.tokens.log_out, login)
-    response = looking.go("/login")
+    response = looking.go(LOGIN_PATH)
     secure = looking.request.url.scheme == "https"
     response.delete_cookie(login_cookie(looking.request), path="/", secure=secure)
+    response.headers["Clear-Site-Data"] = '"cache", "storage"'
     return response
 
 
@@ -81,7 +91,7 @@ def _local_path(path: str | None) -> str:
 def routes(home: Home) -> list[Route]:
     """The pages of logging in and out."""
     return [
-        look(home, "/login", "", _show),
-        send(home, "/login", "", _log_in),
+        look(home, LOGIN_PATH, "", _show),
+        send(home, LOGIN_PATH, "", _log_in),
         send(home, "/logout", "", _log_out),
     ]

@@ -14,6 +14,7 @@ from discreet.service.routes import Route
 from discreet.trials.aloud import NAMED, plainly
 from discreet.trials.conduct import FOR_GOOD, LONGEST_REASON, MEANS
 from discreet.trials.trial import Trial
+from discreet.validate import read_whole
 
 SHOWN = {action: name for action, name in NAMED.items() if action in MEANS}
 """What an operator may do, as buttons say it."""
@@ -114,7 +115,7 @@ def _done(looking: Look, action: str) -> None:
     reason = form.get("reason", "").strip()
     if not reason:
         raise InvalidInputError("give a reason: it is part of the public record")
-    seen = _whole(form.get("seen", ""))
+    seen = read_whole(form.get("seen", ""))
     if seen is None:
         raise InvalidInputError("reload this page, and try once more")
     caller = looking.home.caller(looking.name, looking.visitor)
@@ -130,14 +131,10 @@ def _about(action: str, text: str) -> str | int | None:
         raise InvalidInputError(f"say {label[:1].lower()}{label[1:]}")
     if kind != "number":
         return text
-    number = _whole(text)
+    number = read_whole(text)
     if number is None:
         raise InvalidInputError("the new maximum must be a whole number of people, such as 500")
     return number
-
-
-def _whole(text: str) -> int | None:
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 12 else None
 
 
 # --- publishing and the codes ---------------------------------------------------------

@@ -143,7 +143,7 @@ async def _authenticate(home: Home, request: Request) -> Visitor:
     """Authenticate a participant by the secret of the invitation."""
     secret = bearer_of(request)
     token = await home.run(home.tokens.find_invitation, secret) if secret else None
-    home.limits.admit(request.scope, token)
+    home.limits.admit(request.scope, token, bool(secret) and token is None)
     return Visitor(token)
 
 

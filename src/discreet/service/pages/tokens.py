@@ -23,6 +23,7 @@ from discreet.service.pages.words import when
 from discreet.service.routes import Route
 from discreet.service.tokens import CODE_MINUTES
 from discreet.trials.store.doors import Token
+from discreet.validate import read_decimal
 
 ROLES = {
     SITE: "Site: enrols its people, tells outcomes",
@@ -153,10 +154,10 @@ def _make_token(looking: Look) -> tuple[str, Token]:
 
 
 def _days(text: str) -> float | None:
-    try:
-        return float(text) if text else None
-    except ValueError:
-        raise InvalidInputError(SAY_DAYS) from None
+    days = read_decimal(text)
+    if text and days is None:
+        raise InvalidInputError(SAY_DAYS)
+    return days
 
 
 async def _ask_revoke(looking: Look) -> Response:

@@ -39,6 +39,7 @@ from discreet.trials.chain import Event
 from discreet.trials.protocol import BLINDING
 from discreet.trials.status import Status
 from discreet.trials.trial import Trial
+from discreet.validate import read_whole
 from discreet.words import as_sure, correctness_words, interval_ends, lead_words, percent
 
 EVENTS = 20
@@ -179,8 +180,7 @@ def _record(events: list[Event], arms: list[str]) -> list[tuple[Event, str]]:
 
 def before_of(looking: Look) -> int | None:
     """From where on the record is shown, if not from its end."""
-    text = looking.request.query_params.get("before", "")
-    return int(text) if text.isascii() and text.isdigit() and 1 <= len(text) < 10 else None
+    return read_whole(looking.request.query_params.get("before", ""))
 
 
 async def _trial(looking: Look) -> Response:

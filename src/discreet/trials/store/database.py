@@ -23,7 +23,7 @@ from discreet.trials.store import schema
 from discreet.trials.store.dialects import dialect_of
 from discreet.trials.store.guard import warn_if_readable
 from discreet.trials.store.reasons import NO_TRIALS, REPLACED, UNSURE
-from discreet.trials.store.schema import about, metadata, trials
+from discreet.trials.store.schema import about, erasing, metadata, trials
 from discreet.trials.store.session import Session
 from discreet.trials.store.turns import Note, Turn
 from discreet.trials.store.vacuum import Rights
@@ -163,6 +163,12 @@ class Store:
         with self._connection(**self.dialect.reading) as connection:
             found = connection.execute(sa.select(*columns)).all()
         return sorted((row[0], row[1], row[2], row[3]) for row in found)
+
+    def erasing_trials(self) -> list[str]:
+        """Return the trials of which erased outcomes may still be readable."""
+        query = sa.select(trials.c.name).where(trials.c.trial.in_(sa.select(erasing.c.trial)))
+        with self._connection(**self.dialect.reading) as connection:
+            return sorted(connection.execute(query).scalars())
 
     def rights(self) -> Rights:
         """What the user of the database may do, as of the first question."""

@@ -2,6 +2,7 @@
 trials that were published. Of a secret only its SHA-256 is kept.
 """
 
+import secrets
 import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -121,6 +122,15 @@ class Doors:
         """The time, by the one clock of the database."""
         with self._reading() as connection:
             return self._now(connection)
+
+    def try_to_write(self) -> None:
+        """Write a row, delete it, and commit: an error if the disk is full or the
+        database takes no writes. SQLite and a server write both steps to their logs.
+        """
+        hash = secrets.token_bytes(32)
+        with self._noting.transaction() as connection:
+            connection.execute(logins.insert(), {"hash": hash, "token": 0, "expires": 0.0})
+            connection.execute(logins.delete().where(logins.c.hash == hash))
 
     # --- tokens -----------------------------------------------------------------------
 

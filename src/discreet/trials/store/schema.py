@@ -32,10 +32,8 @@ MIGRATIONS: dict[int, tuple[str, ...]] = {
 """The statements that bring a database of this version to the next one."""
 OPEN = 0
 TOLD = 1
-MISSED = 2
-EXPIRED = 3
-"""States of an assignment. They stay behind the wall: that an outcome is missing may be
-the outcome.
+"""States of an assignment. An outcome that is missing or late has the state of one that
+was told: that it is missing may be the outcome, and this row is never erased.
 """
 
 OFFSET = 2**62

@@ -15,6 +15,7 @@ from discreet.trials.store import schema
 from discreet.trials.store.many import Inserts, Listed, pieces
 from discreet.trials.store.schema import (
     OPEN,
+    TOLD,
     Assigned,
     Batched,
     Row,
@@ -241,11 +242,11 @@ class Session:
         self._people = {}
         self.run(_bring_forward, latest=latest, deadline=latest)
 
-    def mark(self, rows: Sequence[Assigned], state: int) -> None:
-        """Give assignments a state."""
+    def close_assignments(self, rows: Sequence[Assigned]) -> None:
+        """Note that no outcome of these assignments is waited for any more."""
         self._people = {}
         for some in pieces([row.number for row in rows]):
-            self.run_list(_mark, some, new=state)
+            self.run_list(_mark, some, new=TOLD)
 
     def batches(self) -> dict[tuple[int, int], Batched]:
         """The counts of all batches that are not released, by (arm, phase)."""
