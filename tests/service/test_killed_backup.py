@@ -82,8 +82,8 @@ def answers(address: str) -> bool:
 
 
 def test_of_the_command_line(url: str, told: Trial, tmp_path: Path) -> None:
-    """What is left is beside the target, for its owner only. The next backup removes it,
-    and leaves one that somebody is writing.
+    """What is left is beside the target, for its owner only. The next backup removes
+    it, and leaves one that somebody is writing.
     """
     folder = tmp_path / "safe"
     folder.mkdir()
