@@ -10,9 +10,11 @@ from packaging.version import Version
 
 ROOT = Path(__file__).parent.parent
 FIRST_FIXED = {
+    "click": "8.3.3",  # CVE-2026-7246
     "distributed": "2026.1.1",  # CVE-2026-23528; 2026.1.0 was broken
     "h11": "0.16.0",  # CVE-2025-43859
     "jinja2": "3.1.6",  # CVE-2025-27516
+    "pytest": "9.0.3",  # CVE-2025-71176
     "python-multipart": "0.0.31",  # GHSA-v9pg-7xvm-68hf, and CVE-2024-53981 before it
     "starlette": "1.3.1",  # CVE-2026-54283, and CVE-2025-62727 before it
 }

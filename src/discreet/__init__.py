@@ -26,6 +26,7 @@ if (
     from discreet.errors import DiscreetError as DiscreetError
     from discreet.errors import ErasingWarning as ErasingWarning
     from discreet.errors import InvalidInputError as InvalidInputError
+    from discreet.errors import LoggedOutcomesWarning as LoggedOutcomesWarning
     from discreet.errors import MissingExtraError as MissingExtraError
     from discreet.errors import NoConvergenceError as NoConvergenceError
     from discreet.errors import ReadableFileWarning as ReadableFileWarning

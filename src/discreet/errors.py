@@ -69,6 +69,10 @@ class ErasingWarning(UserWarning):
     """
 
 
+class LoggedOutcomesWarning(UserWarning):
+    """The database server writes outcomes into its log."""
+
+
 class ReadableFileWarning(UserWarning):
     """The file in which trials are kept is open to other users of the machine."""
 

@@ -1,6 +1,7 @@
 """Files that are written whole or not at all."""
 
 import errno
+import glob
 import os
 import secrets
 from collections.abc import Iterator, Sequence
@@ -9,6 +10,11 @@ from pathlib import Path
 
 from discreet.errors import DiscreetError, InvalidInputError
 from discreet.validate import named, one_line
+
+try:
+    import fcntl
+except ImportError:  # not on every system: there nothing that was left is removed
+    fcntl = None  # type: ignore[assignment]
 
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 SQLITE = b"SQLite format 3\0"
@@ -60,12 +66,17 @@ def _own(path: str, flags: int) -> int:
 def private_file(path: str | Path, ends: Sequence[str] = ()) -> Iterator[Path]:
     """An empty file that only its owner may read, to be filled: it gets its name, in
     the place of any before it, when all of it is on the disk, or is removed. So are,
-    in any case, files that have its name and one of `ends`.
+    in any case, files that have its name and one of `ends`, and what processes left
+    that were killed while they wrote to this path. The file is locked meanwhile: what
+    nobody keeps locked was left.
     """
     target = Path(os.path.realpath(path))
-    temporary = _beside(target)
+    temporary, lock = _beside(target), -1
     try:
-        os.close(_own(str(temporary), os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+        _remove_left(target, ends)
+        lock = _own(str(temporary), os.O_CREAT | os.O_EXCL | os.O_WRONLY)
+        if fcntl is not None:
+            fcntl.flock(lock, fcntl.LOCK_EX)
         yield temporary
         with open(temporary, "rb+") as file:
             os.fsync(file.fileno())
@@ -74,9 +85,31 @@ def private_file(path: str | Path, ends: Sequence[str] = ()) -> Iterator[Path]:
     except OSError as error:
         raise cannot_write(target, error) from None
     finally:
-        for end in ("", *ends):
-            with suppress(OSError):
-                Path(f"{temporary}{end}").unlink(missing_ok=True)
+        _remove(temporary, ends)
+        if lock >= 0:
+            os.close(lock)
+
+
+def _remove_left(target: Path, ends: Sequence[str]) -> None:
+    """Remove files that processes were writing, to become `target`, when they were
+    killed.
+    """
+    pattern = f".{glob.escape(target.name)}.{'[0-9a-f]' * 8}{TEMPORARY}"
+    for path in target.parent.glob(pattern) if fcntl is not None else ():
+        with suppress(OSError):
+            lock = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                _remove(path, ends)
+            finally:
+                os.close(lock)
+
+
+def _remove(path: Path, ends: Sequence[str]) -> None:
+    """Remove a file and those beside it; the file last, by which they are found."""
+    for end in (*ends, ""):
+        with suppress(OSError):
+            Path(f"{path}{end}").unlink(missing_ok=True)
 
 
 def check_writable(path: str, taken: Sequence[str] = (), devices: bool = True) -> None:

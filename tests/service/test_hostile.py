@@ -168,9 +168,10 @@ def bodies(takes: type) -> Iterator[dict[str, Any]]:
     names = [field.name for field in msgspec.structs.fields(takes)]
     good: dict[str, Any] = {"id": "1-00000000", "outcome": 1, "reason": "x", "action": "pause"}
     good |= {"outcomes": {"1-00000000": 1}, "answers": {}, "name": "x", "role": "viewer"}
+    odd: list[Any] = [*ODD, 10**25, -1, 1e308, None, True, [], {}, [[]], {"a": []}]
     for name in names:
         body = {one: good[one] for one in names if one in good}
-        for value in [*ODD, 10**25, -1, 1e308, None, True, [], {}, [[]], {"a": []}]:
+        for value in odd:
             yield {**body, name: value}
             yield {**body, name: {str(value): value}}
             yield {**body, name: [value]}

@@ -213,7 +213,9 @@ def test_connection_cut_between_calls(postgres: postgres_server.Server) -> None:
     assert trial.verify().intact
 
 
-@pytest.mark.parametrize("step", ["look", "mark", "seal", "add", "unseal_sum", "append"])
+@pytest.mark.parametrize(
+    "step", ["look", "close_assignments", "seal", "add", "unseal_sum", "append"]
+)
 def test_connection_cut_in_a_transaction(
     postgres: postgres_server.Server, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:

@@ -2,15 +2,13 @@
 what it takes and gives.
 """
 
-import secrets
-import tempfile
 from collections.abc import AsyncIterator, Callable
-from pathlib import Path
+from contextlib import closing
 from typing import Any, NamedTuple
 
 import msgspec
 
-from discreet.errors import DiscreetError, InvalidInputError
+from discreet.errors import InvalidInputError
 from discreet.reports.trial import trial_page
 from discreet.service import wire
 from discreet.service.access import NotHereError, Visitor
@@ -18,11 +16,12 @@ from discreet.service.blinding import shown
 from discreet.service.home import Home
 from discreet.service.invitations import invite, link_path
 from discreet.service.starting import start_trial, strategy_of
-from discreet.trials.backup import backup_trials
 from discreet.trials.calls import Caller, Steps
 from discreet.trials.listing import Listed
 from discreet.trials.outcomes import Response
+from discreet.trials.snapshot import snapshot_trials
 from discreet.trials.status import Assignment, Batch, OpenAssignment, Status, Told
+from discreet.trials.store.database import Store
 from discreet.trials.store.doors import Token
 from discreet.trials.trial import Trial
 from discreet.validate import read_whole
@@ -212,14 +211,8 @@ def _unpublish(call: Call) -> wire.Published:
 
 
 def _backup(call: Call) -> bytes:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / f"{secrets.token_hex(8)}.db"
-        try:
-            backup_trials(call.home.url, path, call.visitor.who)
-        except DiscreetError as error:
-            words = str(error).replace(str(path), "the backup")
-            raise type(error)(words) from None
-        return path.read_bytes()
+    with closing(Store(call.home.url, must_exist=True)) as store:
+        return snapshot_trials(store, call.visitor.who)
 
 
 def _tokens(call: Call) -> list[Token]:

@@ -25,6 +25,7 @@ from discreet.trials.names import plain_name, writable
 from discreet.trials.outlasting import copy_over
 from discreet.trials.protocol import Protocol, digest
 from discreet.trials.record import BROKEN, Public, fresh
+from discreet.trials.snapshot import note_backup
 from discreet.trials.store.database import Store
 from discreet.trials.store.dialects import dialect_of
 from discreet.trials.store.ledger import Ledger
@@ -90,12 +91,7 @@ def backup_trials(
             if not (trials := here.trials()):
                 raise InvalidInputError(f"there are no trials in {home.called} to back up")
             _check_replaced(path, here)
-        for trial in trials:
-            with home.session(trial.name) as session:
-                if session.look() is not None:
-                    ledger = Ledger(session)
-                    ledger.note(caller or home.user, "backup", 0, None)
-                    ledger.write()
+        note_backup(home, [trial.name for trial in trials], caller or home.user)
         with home.whole() as here:
             return _write(path, here)
 

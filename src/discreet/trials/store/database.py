@@ -21,7 +21,7 @@ from discreet.errors import InvalidInputError, StoreError
 from discreet.trials.interrupts import Later, close_at_fork
 from discreet.trials.store import schema
 from discreet.trials.store.dialects import dialect_of
-from discreet.trials.store.guard import warn_if_readable
+from discreet.trials.store.guard import warn_if_logged, warn_if_readable
 from discreet.trials.store.reasons import NO_TRIALS, REPLACED, UNSURE
 from discreet.trials.store.schema import about, erasing, metadata, trials
 from discreet.trials.store.session import Session
@@ -239,6 +239,8 @@ class Store:
             raise InvalidInputError(NO_TRIALS.format(self.called))
         with self._connection(**self.dialect.alone) as connection:
             self.dialect.prepare(connection)
+            if self.dialect.told and not self.dialect.files:
+                warn_if_logged(connection)
         if current:
             return
         with self._connection() as connection:

@@ -1,0 +1,103 @@
+"""A backup that is killed leaves no copy of the outcomes behind."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+
+from discreet import Trial
+from discreet.files import private_file
+from discreet.service.access import OPERATOR
+from discreet.service.home import Home
+from discreet.trials.backup import BESIDE
+from discreet.trials.store import schema
+from tests.support.service import wait_for
+from tests.support.stores import OUTCOME, UNITS, create
+
+PATTERN = (UNITS + schema.OFFSET).to_bytes(8, "big")
+KILLED = """
+import os, signal, sys
+from discreet.cli import main
+from discreet.trials.store.whole import Whole
+usual = Whole.copy
+def copy(self, *about):
+    usual(self, *about)
+    self.connection.commit()
+    os.kill(os.getpid(), signal.SIGKILL)
+Whole.copy = copy
+main(sys.argv[1:])
+"""
+"""The command line, in a process that dies when it has copied a trial."""
+
+
+def run_killed(folder: Path, *words: str) -> "subprocess.Popen[str]":
+    environment = os.environ | {"TMPDIR": str(folder / "temporary")}
+    command = [sys.executable, "-c", KILLED, *words]
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+
+
+def copies(folder: Path, url: str) -> list[str]:
+    """Find the files with an outcome in them, besides those of the database."""
+    own = str(url).removeprefix("sqlite:///")
+    files = [path for path in folder.rglob("*") if path.is_file() and not str(path).startswith(own)]
+    return [path.name for path in files if PATTERN in path.read_bytes()]
+
+
+@pytest.fixture
+def told(url: str, tmp_path: Path) -> Trial:
+    """A trial with outcomes that are not released."""
+    (tmp_path / "temporary").mkdir()
+    trial = create(url)
+    ids = [one.id for one in trial.ask(3).assignments]
+    trial.tell_many(dict.fromkeys(ids[:2], OUTCOME))
+    trial.close()
+    return trial
+
+
+def test_of_a_service(url: str, told: Trial, tmp_path: Path) -> None:
+    home = Home(url)
+    secret = home.tokens.make("a manager", OPERATOR, "a test")[0]
+    home.close()
+    process = run_killed(tmp_path, "serve", "--port=0", "--url", url)
+    with process:
+        assert process.stdout is not None
+        address = process.stdout.readline().partition(" at ")[2].split()[0]
+        wait_for(lambda: answers(address))
+        headers = {"Authorization": f"Bearer {secret}"}
+        with pytest.raises(httpx.TransportError):
+            httpx.post(f"{address}/api/v1/backup", headers=headers)
+    assert process.returncode == -signal.SIGKILL
+    assert copies(tmp_path, url) == []
+
+
+def answers(address: str) -> bool:
+    try:
+        return httpx.get(f"{address}/healthz").status_code == 200
+    except httpx.ConnectError:
+        return False
+
+
+def test_of_the_command_line(url: str, told: Trial, tmp_path: Path) -> None:
+    """What is left is beside the target, for its owner only. The next backup removes
+    it, and leaves one that somebody is writing.
+    """
+    folder = tmp_path / "safe"
+    folder.mkdir()
+    target = folder / "backup.db"
+    words = ("trial", "backup", str(target), "--url", url)
+    with run_killed(tmp_path, *words) as process:
+        pass
+    assert process.returncode == -signal.SIGKILL
+    left = list(folder.iterdir())
+    assert left
+    assert all(path.stat().st_mode & 0o077 == 0 for path in left)
+    assert not copies(tmp_path / "temporary", url)
+    with private_file(target, BESIDE) as other:
+        assert list(folder.iterdir()) == [other], "that of a test removes it too"
+        command = [sys.executable, "-m", "discreet.cli", *words]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        assert set(folder.iterdir()) == {target, other}
