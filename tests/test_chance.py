@@ -20,8 +20,8 @@ from tests.support.chance import SEEDED, chance
 SOURCE = Path(dealing.__file__).parent.parent
 UNIQUE = {
     *("cli/ask", "files", "remote/steps"),
-    *("service/clerk", "service/endpoints", "service/gate", "service/pages/frame"),
-    *("service/tokens", "trials/kept"),
+    *("service/clerk", "service/credentials", "service/gate", "service/pages/frame"),
+    *("trials/chain", "trials/kept"),
     *("trials/desk", "trials/entry", "trials/intake"),
     *("trials/store/doors", "trials/store/letters"),
 }

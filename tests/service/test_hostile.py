@@ -60,7 +60,7 @@ REPEATED = [
     "rr/1.0/",
     "∞",
 ]
-FIELD = re.compile(r'name="(\w+)"')
+FIELD = re.compile(r'(?:name=|f\.\w+\()"(\w+)"')
 FORMS = [path for path in TEMPLATES.glob("*.html") if "<form" in path.read_text()]
 FIELDS = sorted({name for path in FORMS for name in FIELD.findall(path.read_text())})
 
@@ -68,8 +68,9 @@ FIELDS = sorted({name for path in FORMS for name in FIELD.findall(path.read_text
 class Caller:
     """A manager's browser and program, without a network."""
 
-    def __init__(self, url: str) -> None:
-        self.home = Home(url, bounds=Bounds(rate=1e9, stranger_rate=1e9))
+    def __init__(self, url: str, stranger_rate: float = 1e9) -> None:
+        bounds = Bounds(rate=1e9, stranger_rate=stranger_rate)
+        self.home = Home(url, bounds=bounds)
         self.loop = asyncio.new_event_loop()
         transport = httpx.ASGITransport(make_app(self.home), raise_app_exceptions=False)
         self.client = httpx.AsyncClient(transport=transport, base_url="http://service")
@@ -286,8 +287,7 @@ def test_a_request_names_one_host(caller: Caller, hosts: list[bytes]) -> None:
 
 def test_wrong_tokens_keep_nobody_else_at_their_address_out(tmp_path: Path) -> None:
     """Whatever kind of secret is tried, and however often."""
-    made = Caller(f"sqlite:///{tmp_path}/trials.db")
-    made.home.limits.__init__(Bounds(stranger_rate=0.01, stranger_burst=300), made.home.metrics)  # type: ignore[misc]
+    made = Caller(f"sqlite:///{tmp_path}/trials.db", stranger_rate=1.0)
     wrong = {"Authorization": "Bearer discreet_token_" + "A" * 43}
     stale = {"Cookie": f"{LOGIN_COOKIE}=discreet_login_{'A' * 43}"}
     attempts = [made.send("GET", f"{PREFIX}/trials", headers=wrong) for _ in range(5)]

@@ -160,3 +160,20 @@ def test_of_a_request_no_outcome_is_kept(outcome: float, url: str) -> None:
     told = {"new": 1, "before": [], "late": []}
     assert bytes(hash) == hmac.digest(secret, b"\0k", "sha256")
     assert answer == canonical({"said": ["tell", about], "answer": told})
+
+
+def test_a_site_learns_nothing_of_a_participant_of_another_site(url: str) -> None:
+    """Whoever returns keeps the assignment, at the site that enrolled them: another
+    site gets neither the id, with which outcomes are recorded, nor the arm.
+    """
+    trial = create(url, strategy=bet_se(0.05, 1.0), people="sticky", sites=["Leeds", "Lyon"])
+    leeds, lyon = (trial.caller("staff", site) for site in ("Leeds", "Lyon"))
+    (given,) = leeds.ask(person="ann").assignments
+    for people in (["ann"], ["bob", "ann"]):
+        with pytest.raises(InvalidInputError, match="enrolled at another site") as refused:
+            lyon.ask(people=people)
+        said = str(refused.value)
+        assert not [word for word in (given.id, given.arm, "Leeds", "ann") if word in said]
+    assert trial.status().people == 1
+    assert leeds.ask(person="ann").assignments == (given,)
+    assert trial.ask(person="ann", site="Lyon").assignments == (given,), "a manager may"

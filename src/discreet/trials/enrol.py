@@ -119,7 +119,7 @@ def _together(callers: Sequence[Wanted]) -> Wanted:
     named = None if callers[0].names is None else tuple(names)
     alone = len(callers) == 1 and callers[0].alone
     many, site = sum(one.how_many for one in callers), callers[0].site
-    return Wanted(many, None, named, site, None, alone=alone)
+    return Wanted(many, None, named, site, None, alone=alone, bound=callers[0].bound)
 
 
 def _enrols(desk: "Desk") -> bool:

@@ -126,9 +126,9 @@ class Wanted(NamedTuple):
     """
 
     @property
-    def alike(self) -> tuple[str | None, bool]:
+    def alike(self) -> tuple[str | None, bool, bool]:
         """Callers with the same are served at once."""
-        return self.site, self.names is None
+        return self.site, self.names is None, self.bound
 
 
 def wanted_of(
