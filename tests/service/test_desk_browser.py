@@ -92,6 +92,10 @@ def said(page: "Page", words: str) -> None:
     page.get_by_text(words).first.wait_for()
 
 
+ENTERED = """[...document.querySelectorAll("[name=outcome]")]
+  .map((one) => (one.type === "radio" ? one.checked : one.value))"""
+
+
 # --- the desk -------------------------------------------------------------------------
 
 
@@ -113,6 +117,32 @@ def test_enrol_and_tell(home: Home, base: str, page: "Page") -> None:
     assert trial.status().pending == 0
     page.reload()
     assert page.evaluate("JSON.stringify(sessionStorage)") == "{}"
+
+
+@pytest.mark.parametrize("numbers", [False, True])
+def test_an_entered_outcome_is_not_restored(
+    home: Home, base: str, page: "Page", numbers: bool
+) -> None:
+    """Whoever goes back in the browser does not see what somebody entered."""
+    settings: dict[str, Any] = {"range": (0.0, 10.0)} if numbers else {}
+    kind = {"outcomes": "numbers"} if numbers else {}
+    start(home, strategy=bet_se(0.05, 1.0, **kind), question="Is the pain gone?", **settings)
+    log_in(home, base, page)
+    page.get_by_role("button", name=ENROL).click()
+    shown(page)
+    for saves in (False, True):
+        if numbers:
+            page.locator("#tell-outcome").fill("7.25")
+        else:
+            page.get_by_role("group", name="Is the pain gone?").first.get_by_label("Yes").check()
+        if saves:
+            page.get_by_role("button", name="Save the outcome").click()
+            said(page, "Person 1: the entry was saved.")
+        else:
+            page.goto(base + DESK)
+        page.go_back()
+        shown(page)
+        assert not any(page.evaluate(ENTERED))
 
 
 def test_the_desk_works_by_keyboard(home: Home, base: str, page: "Page") -> None:

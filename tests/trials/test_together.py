@@ -183,12 +183,12 @@ def completing(trial: Trial) -> tuple[list[Call], int]:
     people: list[Any] = []
     while batch := trial.ask(50).assignments:
         people += batch
-    tells: list[Call] = [partial(trial.tell, one.id, 1) for one in people[:-1]]
+    trial.tell_many({one.id: 1 for one in people[:-1]})
     last: list[Call] = [
-        lambda: trial.miss(people[-1].id),
+        lambda: trial.operate("drop-arm", "x", people[-1].arm),
         lambda: trial.operate("raise-maximum", "x", 600),
     ]
-    return [trial.open_assignments, *tells, *last, *[trial.ask] * 3], len(people)
+    return [trial.open_assignments, *last, *[trial.ask] * 3], len(people)
 
 
 def after_draws(seen: list[str]) -> set[str]:
