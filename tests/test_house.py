@@ -42,4 +42,4 @@ def test_packages_are_mirrored() -> None:
     source = TESTS.parent / "src" / "discreet"
     packages = {path.parent.name for path in source.glob("*/__init__.py")}
     folders = {path.parent.name for path in TESTS.glob("*/test_*.py")}
-    assert packages == folders
+    assert packages == folders - {"contract"}  # which tests all ways to a trial alike
