@@ -14,7 +14,7 @@ import pytest
 from discreet import Trial, ctb_tt, respond
 from discreet.trials.store import schema
 from tests.support.served import Visit, hidden
-from tests.support.service import Service, serving
+from tests.support.service import Service, serving, wait_for
 from tests.support.stores import create, database
 
 
@@ -50,6 +50,7 @@ def watch(
     read_lines(caplog)
     before = count_calls(service)
     answer = call(one.id)
+    wait_for(lambda: caplog.records)  # a line is written after its answer was sent
     after = count_calls(service)
     counted = {name: after[name] - before.get(name, 0) for name in after}
     noted = [entry[2:] for entry in kept.journal(1)]
@@ -126,7 +127,9 @@ def test_a_participant_cannot_say_that_nothing_will_come(service: Service) -> No
     secret = re.split(r"[#/]", link["link"])[-1]
     headers = {"Authorization": f"Bearer {secret}"}
     found = httpx.post(f"{api}/answer", json={"answers": {one.id: None}}, headers=headers)
-    assert found.status_code == 422
+    assert found.status_code == 401
+    page = f"{service.base_url}/a/answer"
+    assert httpx.post(page, json={"response": None}, headers=headers).status_code == 400
     assert kept.status().pending == 1
 
 

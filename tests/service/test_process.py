@@ -28,9 +28,11 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="it looks into /
 def process(url: str, folder: Path) -> Iterator[tuple[int, str]]:
     """Run `discreet serve`, allowed to write core files. Return its id and address."""
     command = [sys.executable, "-m", "discreet.cli", "serve", "--port=0", "--url", url]
+    can_raise = resource.getrlimit(resource.RLIMIT_CORE)[1] == resource.RLIM_INFINITY
+    raised = ["prlimit", "--core=unlimited"] if can_raise else []
     with (folder / "log").open("w") as log:
         started = subprocess.Popen(
-            ["prlimit", "--core=unlimited", *command],
+            [*raised, *command],
             stdout=subprocess.PIPE,
             stderr=log,
             text=True,
@@ -123,5 +125,5 @@ def test_nothing_stays_of_a_try(url: str) -> None:
     home = Home(url)
     home.doors.try_to_write()
     with home.store.transaction(reading=True) as connection:
-        assert connection.exec_driver_sql("SELECT count(*) FROM discreet_once").scalar() == 0
+        assert connection.exec_driver_sql("SELECT count(*) FROM discreet_logins").scalar() == 0
     home.close()

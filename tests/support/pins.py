@@ -36,7 +36,7 @@ from discreet import (
     Trial,
 )
 from discreet.strategies.presets import RULES
-from discreet.trials import enrol
+from discreet.trials import chain, enrol
 from discreet.trials.protocol import CONTINUOUS
 from discreet.trials.store.session import Session
 from tests.support.clock import Clock
@@ -201,8 +201,12 @@ def documents(folder: Path) -> dict[str, str]:
     run to run.
     """
     (folder / "study.toml").write_text(STUDY)
-    found, keys = {}, np.random.default_rng(7)
-    with patch.object(enrol, "new_key", lambda: keys.bytes(32)), undrawn():
+    found, keys, salts = {}, np.random.default_rng(7), np.random.default_rng(8)
+    with (
+        patch.object(enrol, "new_key", lambda: keys.bytes(32)),
+        patch.object(chain, "new_salt", lambda: salts.bytes(16).hex()),
+        undrawn(),
+    ):
         for name, line in COMMANDS.items():
             if name == "trial tell":
                 asked = json.loads(_printed("trial ask", COMMANDS["trial ask"]))

@@ -51,7 +51,7 @@ def _rows(event: dict[str, Any], names: list[str]) -> list[Row]:
     for key in ("margin", "recommendation"):
         if event.get(key) is not None:
             event[key] = names[event[key]]
-    del event["salt"]
+    event.pop("salt", None)
     head = {"event": event.pop("seq"), "kind": event.pop("kind")}
     each = _each(event, names)
     rest = flat(event)

@@ -115,7 +115,7 @@ def _asking(said: dict[str, Any]) -> Job[Any, Any]:
     called = None if people is None else tuple(people)
     names = None if people is None else tuple(identifiers(people))
     about = (said["n"], called, names, said["site"], said["key"], said["who"])
-    return ask_job(Wanted(*about, said["alone"], said["bound"]))
+    return ask_job(Wanted(*about, said.get("alone", False), said.get("bound", False)))
 
 
 def _telling(said: dict[str, Any]) -> Job[Any, Any]:

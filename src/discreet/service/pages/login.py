@@ -76,7 +76,8 @@ async def _log_out(looking: Look) -> Response:
     response = looking.go(LOGIN_PATH)
     secure = looking.request.url.scheme == "https"
     response.delete_cookie(login_cookie(looking.request), path="/", secure=secure)
-    response.headers["Clear-Site-Data"] = '"cache", "storage"'
+    if secure:  # elsewhere browsers ignore it
+        response.headers["Clear-Site-Data"] = '"cache", "storage"'
     return response
 
 
