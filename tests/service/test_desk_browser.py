@@ -125,7 +125,7 @@ def test_an_entered_outcome_is_not_restored(
 ) -> None:
     """Whoever goes back in the browser does not see what somebody entered."""
     settings: dict[str, Any] = {"range": (0.0, 10.0)} if numbers else {}
-    kind = {"outcomes": "numbers"} if numbers else {}
+    kind: dict[str, Any] = {"outcomes": "numbers"} if numbers else {}
     start(home, strategy=bet_se(0.05, 1.0, **kind), question="Is the pain gone?", **settings)
     log_in(home, base, page)
     page.get_by_role("button", name=ENROL).click()
