@@ -26,7 +26,7 @@ from discreet.reports.charts.style import (
     new_figure,
     styled,
 )
-from evidence.editions import figures
+from evidence.bet_se_participants import figures
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

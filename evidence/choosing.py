@@ -102,13 +102,6 @@ def measure(runs: int, again: str = "", before: Any = None) -> dict[str, Any]:
                 bounds(instance, [epsilon], DELTA).per_epsilon[0].lower_bound_global
             )
             cell["bet-se"] = cell_of("bet-se", "cells", instance, bet_se(DELTA, epsilon), runs)
-            cell["bet-se top-two"] = cell_of(
-                "bet-se top-two",
-                "cells",
-                instance,
-                bet_se(DELTA, epsilon, sampling="top-two"),
-                some,
-            )
             cell["dp-se"] = cell_of("dp-se", "cells", instance, dp_se(epsilon, DELTA), runs)
             cell["adap-tt"] = cell_of(
                 "adap-tt", "cells", instance, adap_tt(epsilon, DELTA), some, CAP
@@ -194,7 +187,6 @@ def show(data: dict[str, Any]) -> None:
         "`dp-se`",
         "`adap-tt-star`",
         "`adap-tt`",
-        "top-two bets",
         "bound",
         "wrong",
     ]
@@ -209,7 +201,6 @@ def show(data: dict[str, Any]) -> None:
         line += [
             median_of(c["adap-tt-star"]),
             median_of(c["adap-tt"]),
-            number(c["bet-se top-two"]["mean"]),
         ]
         rows.append([*line, number(c["lower_bound"]), str(c["bet-se"]["errors"])])
     table(heads, rows)
@@ -223,13 +214,12 @@ def show(data: dict[str, Any]) -> None:
             "bet-se / adap-tt median",
             lambda c: c["bet-se"]["mean"] / (c["adap-tt"]["median"] or math.inf),
         ),
-        ("top-two / bet-se", lambda c: c["bet-se top-two"]["mean"] / c["bet-se"]["mean"]),
         ("bet-se / bound", lambda c: c["bet-se"]["mean"] / c["lower_bound"]),
     ]
     for what, ratio in spans:
         values = [value for c in cells if (value := ratio(c)) is not None]
         print(f"{what}: {min(values):.3f} to {max(values):.3f}, mean {np.mean(values):.3f}")
-    for name in ("bet-se", "bet-se top-two", "dp-se", "adap-tt", "adap-tt-star"):
+    for name in ("bet-se", "dp-se", "adap-tt", "adap-tt-star"):
         runs, wrong = (sum(c[name][key] for c in cells) for key in ("runs", "errors"))
         print(
             f"{name}: {wrong} errors, {sum(c[name]['unstopped'] for c in cells)} unstopped of "

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from discreet import bet_se
-from discreet.strategies.betting import ahead
-from discreet.strategies.betting import opened as room
+from discreet.strategies.betting import open_rounds as ahead
+from discreet.strategies.betting import run as room
 from tests.support.coins import AHEAD, Clinic, opened
 from tests.support.naive_ahead import NaiveAhead
 
@@ -25,7 +25,6 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "open": {"trust": "none"},
     "local": {"epsilon": 2.0, "trust": "local"},
     "ζ": {"epsilon": 2.0, "zeta": 0.1},
-    "pairs": {"epsilon": 1.0, "sampling": "top-two"},
 }
 CAP = 3000
 
@@ -50,7 +49,7 @@ class Compared(Clinic):
         before = self.live.samples
         super().day()
         assert self.live.samples == before + 1 or self.live.samples == CAP or self.live.stopped
-        self.waited += len(self.live.flights) > 1
+        self.waited += len(self.live.queue) > 1
 
     def deal(self, weights: list[int]) -> int:
         if not self.naive.queue or self.naive.queue[-1].closed:
@@ -69,11 +68,11 @@ class Compared(Clinic):
         assert {batch.arm: batch.size for batch in due} == self.naive.due()
         now, mine = self.naive.announced(), live.now
         assert (now.leader, now.second, now.length) == (mine.leader, mine.second, mine.length)
-        assert (now.dear, now.single) == (mine.dear, mine.margin)
+        assert (now.by_tails, now.single) == (mine.by_tails, mine.difference)
         assert now.centre == pytest.approx(mine.centre, abs=1e-12)
         self.seen |= {"third"} if mine.heavy != mine.leader else set()
-        self.seen |= {"dear"} if mine.dear else set()
-        self.seen |= {"margin"} if mine.margin else set()
+        self.seen |= {"tails"} if mine.by_tails else set()
+        self.seen |= {"difference"} if mine.difference else set()
         people = self.told[due[0].phase]
         sums = {a: sum(bit for who, bit, _ in people if who == a) for a, _, _ in due}
         noise = self._given()
@@ -123,7 +122,7 @@ def test_the_oracle_agrees(means: str, setting: str) -> None:
 
 
 def test_all_kinds_of_rounds_are_compared() -> None:
-    """Arms taken off, rounds whose heavy arm no longer leads, dear ones, margins."""
+    """Arms taken off, rounds whose heavy arm no longer leads, tails, differences."""
     seen = set[str]()
     cases = [("four", "open"), ("eight", "ε = 1"), ("four", "hint"), ("two", "ε = 0.2")]
     for means, setting in cases:
@@ -132,18 +131,18 @@ def test_all_kinds_of_rounds_are_compared() -> None:
             pair.play()
             seen |= pair.seen
             assert [view.pulls for view in pair.live.table()] == pair.pulls()
-    assert seen == {"taken off", "third", "dear", "margin"}
+    assert seen == {"taken off", "third", "tails", "difference"}
 
 
 def wrong_scores(monkeypatch: pytest.MonkeyPatch) -> None:
     """The arm with the larger odds is taken for the leader."""
-    honest = ahead.round_of
+    honest = ahead.announce_closed
 
     def wrong(*about: Any) -> Any:
         now = honest(*about)
         return now._replace(heavy=now.leader)
 
-    monkeypatch.setattr(room, "round_of", wrong)
+    monkeypatch.setattr(room, "announce_closed", wrong)
 
 
 def wrong_renewal(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,20 +40,20 @@ class Withholding(Clinic):
         if self.mistake:
             self._mistaken()
         super().day()
-        for flight in self.live.flights:
+        for flight in self.live.queue:
             if flight.closed:
                 self.closed.setdefault(flight.number + 1, self.today)
 
     def _mistaken(self) -> None:
         """What came first is settled first, or what came late not at all."""
-        flights = self.live.flights
-        for place, flight in enumerate(flights):
+        queue = self.live.queue
+        for place, flight in enumerate(queue):
             phase = flight.number + 1
             if self.mistake == "order" and flight.closed and self.complete(phase):
-                flights.insert(0, flights.pop(place))
+                queue.insert(0, queue.pop(place))
                 break
             if self.mistake == "left out" and flight.closed and self.late(phase):
-                flights.pop(place)
+                queue.pop(place)
                 break
         self.live._prepare()
 
@@ -97,6 +97,6 @@ def test_somebody_waits() -> None:
     waiting = []
     while clinic.live.samples < 400 and not clinic.live.stopped:
         clinic.day()
-        waiting.append(len(clinic.live.flights))
+        waiting.append(len(clinic.live.queue))
         assert clinic.live.samples == clinic.today
     assert np.mean(waiting) > 3

@@ -15,22 +15,24 @@ from discreet.simulation.compile import compiled
 from discreet.simulation.engine import simulate
 from discreet.simulation.laws import bernoulli
 from discreet.simulation.loops import betting as play
-from discreet.strategies.betting import who
 from discreet.strategies.betting.bets import (
-    log_tail_one,
-    log_tail_two,
+    LOG_TAIL_MARGIN,
+    compute_slopes,
+    log_tail_constant,
+    log_tail_payoff,
+    make_bets,
+    make_betting_rules,
+    make_setting,
     noise_price,
-    slopes,
-    tail_bet,
 )
-from discreet.strategies.betting.book import COUNT, PULLS, SUM, front_runner, new_book
-from discreet.strategies.betting.rounds import first_round, release_margin
-from discreet.strategies.betting.tilts import betting_rules, make_bets, make_setting
+from discreet.strategies.betting.book import COUNT, PULLS, SUM, new_book
+from discreet.strategies.betting.rounds import announce_first, release_difference
+from discreet.strategies.betting.schedule import stays_active
 from discreet.strategies.presets import bet_se
-from tests.support.naive_bets import Announced, one_tail, two_tails
+from tests.support.naive_bets import Announced, moment, tail
 from tests.support.naive_betting import NaiveBetting
 
-LOCAL, NONE, TOP_TWO = {"trust": "local"}, {"trust": "none"}, {"sampling": "top-two"}
+LOCAL, NONE = {"trust": "local"}, {"trust": "none"}
 END = 10**12
 Cell = tuple[tuple[float, ...], float | None, float, dict[str, Any], int]
 CELLS: list[Cell] = [
@@ -62,24 +64,15 @@ CELLS: list[Cell] = [
     ((0.5, 0.49, 0.4), 1.0, 0.1, {"zeta": 0.1}, END),
     ((0.5, 0.45, 0.5, 0.48), 0.3, 0.1, {"zeta": 0.05}, END),
     ((0.6, 0.5, 0.5), 1.0, 0.1, {"zeta": 0.2, **LOCAL}, END),
-    ((0.8, 0.5, 0.2), 1.0, 0.05, TOP_TWO, END),
-    ((0.95, 0.9, 0.9, 0.9, 0.5), 0.01, 0.01, TOP_TWO, END),
-    ((0.6, *(0.3,) * 6), 0.5, 0.1, TOP_TWO, END),
-    ((0.8, 0.5, 0.2), 1.0, 0.05, {**TOP_TWO, **LOCAL}, END),
-    ((0.8, 0.5, 0.45), None, 0.05, {**TOP_TWO, **NONE}, END),
-    ((0.5, 0.49, 0.4), 1.0, 0.1, {"zeta": 0.1, **TOP_TWO}, END),
-    ((0.6, 0.59, 0.6), 0.1, 0.1, {"zeta": 0.01, **TOP_TWO}, 9999),
     ((0.7, 0.5), 0.01, 0.05, {"hint": 0.2}, END),
     ((0.55, 0.45), 1.0, 0.05, {"hint": 0.1}, END),
     ((0.7, 0.5, 0.5, 0.5), 0.01, 0.05, {"hint": 0.2}, END),
     ((0.7, 0.5, 0.5, 0.5), 0.01, 0.05, {"hint": 0.2, "zeta": 0.05}, END),
     ((0.55, 0.5, 0.5, 0.5), 0.03, 0.1, {"hint": 0.1}, END),
     ((0.51, 0.5, 0.5), 0.01, 0.1, {"hint": 0.2}, 10**7),
-    ((0.7, 0.5, 0.5), 0.1, 0.05, {"hint": 0.1, **TOP_TWO}, END),
     ((0.7, 0.5, 0.5), 1.0, 0.05, {"hint": 0.1, **LOCAL}, END),
     ((0.51, 0.4, 0.4), None, 0.05, {"hint": 0.1, **NONE}, END),
 ]
-MARGINS = [cell for cell in CELLS if cell[0] == (0.7, 0.5, 0.5, 0.5)]
 
 
 def child(seed: int, run: int) -> np.random.Generator:
@@ -96,7 +89,7 @@ def kinds_of(cell: Cell) -> Counter[str]:
     """
     means, epsilon, delta, options, cap = cell
     strategy, kinds = bet_se(delta, epsilon, **options), Counter[str]()
-    rules = betting_rules(strategy, len(means))
+    rules = make_betting_rules(strategy, len(means))
     for i in range(3):
         pulls, trace = np.zeros(len(means), np.int64), np.zeros((3, 4 + len(means)))
         plain = play.run_betting(child(7, i), bernoulli(np.array(means)), rules, cap, pulls, trace)
@@ -116,9 +109,8 @@ def test_plain_python_and_oracle_agree(cell: Cell) -> None:
 
 
 def test_every_kind_of_round_is_played() -> None:
-    kinds = sum((kinds_of(cell) for cell in CELLS[:7] + MARGINS), Counter[str]())
-    assert set(kinds) == {"sums", "dear sums", "dear difference", "margin over many"}
-    assert all(kinds_of(cell)["margin over many"] >= 2 for cell in MARGINS)
+    kinds = sum((kinds_of(cell) for cell in CELLS[:9]), Counter[str]())
+    assert set(kinds) == {"sums", "sums by tails", "difference by tails"}
 
 
 @pytest.mark.slow
@@ -135,7 +127,7 @@ def test_engine_and_oracle_agree(cell: Cell) -> None:
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
 def test_the_compiled_run_traces_like_the_plain_one(epsilon: float) -> None:
-    rules, laws = betting_rules(bet_se(0.1, epsilon), 3), bernoulli(np.array([0.55, 0.5, 0.5]))
+    rules, laws = make_betting_rules(bet_se(0.1, epsilon), 3), bernoulli(np.array([0.55, 0.5, 0.5]))
     traces = [np.zeros((4, 7)), np.zeros((4, 7))]
     for run, trace in zip((compiled(play.run_betting), play.run_betting), traces, strict=True):
         run(child(3, 0), laws, rules, 10**12, np.zeros(3, np.int64), trace)
@@ -164,7 +156,7 @@ class NaiveDrift(NaiveBetting):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("epsilon", "options"),
-    [(0.1, {}), (0.1, {"hint": 0.3}), (2.0, {"sampling": "top-two"}), (2.0, LOCAL), (None, NONE)],
+    [(0.1, {}), (0.1, {"hint": 0.3}), (2.0, LOCAL), (None, NONE)],
 )
 def test_people_who_drift_are_the_oracles(epsilon: float | None, options: dict[str, Any]) -> None:
     means = (0.65, 0.35, 0.3)
@@ -219,11 +211,8 @@ def test_stakes_add_up() -> None:
             for hint in (0.0, 0.1):
                 bets = make_bets(epsilon, trust, hint)
                 assert np.exp(bets.stake).sum() == pytest.approx(1, abs=1e-12)
-                assert bets.rest[0] == pytest.approx(1, abs=1e-12)
-                assert bets.rest[-1] == 0
                 assert (np.diff(bets.tilt) < 0).all()
                 assert trust != "global" or bets.tilt[0] < epsilon
-                assert bets.loud == (bets.tilt >= epsilon / 4).sum() * (trust == "global")
 
 
 @pytest.mark.parametrize("odds", [(1, 1), (1, 4), (16, 1)])
@@ -236,7 +225,7 @@ def test_a_person_wins_nothing_on_average(
     mean; and the price of noise is that of slopes up to the tilt.
     """
     own, rival = odds
-    score = slopes(-math.expm1(-tilt), math.expm1(tilt), centre, own / rival)
+    score = compute_slopes(tilt, centre, own / rival)
     no, yes = math.exp(score.own_count), math.exp(score.own_count - score.own)
     rival_no, rival_yes = math.exp(score.rival_count), math.exp(score.rival_count + score.rival)
     for mean in (0.0, 0.02, 0.5, 0.97, 1.0):
@@ -254,9 +243,8 @@ def exact_tail(first: float, second: float, epsilon: float) -> float:
     """log sup_u e^u P(first Z + second Z' >= u), by adding up the noise."""
     z = np.arange(-int(30 / epsilon), int(30 / epsilon) + 1)
     law = math.tanh(epsilon / 2) * np.exp(-epsilon * np.abs(z))
-    if second == 0:
-        values, weights = first * z, law
-    else:
+    values, weights = first * z, law
+    if second:
         values = np.add.outer(first * z, second * z).ravel()
         weights = np.multiply.outer(law, law).ravel()
     order = np.argsort(-values, kind="stable")
@@ -267,20 +255,31 @@ def exact_tail(first: float, second: float, epsilon: float) -> float:
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.5, 2.0])
 def test_tail_constants_are_enough(epsilon: float) -> None:
-    """Lemma 4: never below the exact supremum, little above (the lattice is not used),
-    equal to the oracle's.
+    """Lemma 4: never below the exact supremum; of one noise equal to it, but for the
+    margin.
     """
-    rng, pairs = np.random.default_rng(4), [(1.0, 0.5), (0.9, 0.9), (0.5, 0.495), (0.1, 0.1)]
-    pairs += [(float(x), float(y)) for x, y in rng.uniform(0.05, 0.9, (12, 2))]
-    for x, y in pairs:
-        exact = exact_tail(x * epsilon, y * epsilon, epsilon)
-        found = log_tail_two(x, y, epsilon)
-        assert exact - 1e-9 <= found <= exact + epsilon
-        assert found == pytest.approx(two_tails(x, y, epsilon), abs=1e-8)
-        exact, found = exact_tail(x * epsilon, 0, epsilon), log_tail_one(x, epsilon)
-        assert exact - 1e-9 <= found <= exact + 0.02
-        assert found == pytest.approx(one_tail(x, epsilon), abs=1e-12)
-    assert log_tail_two(1.0, 1.0, epsilon) == math.inf
+    alone = log_tail_constant(epsilon)
+    assert exact_tail(epsilon * (1 - 1e-9), 0, epsilon) <= alone <= tail(epsilon) + 1.1e-6
+    assert exact_tail(epsilon, 0, epsilon) == pytest.approx(tail(epsilon), abs=1e-9)
+    for share in (0.05, 0.3, 0.5, 0.8, 0.95):
+        exact = exact_tail(epsilon * (1 - 1e-9), share * epsilon, epsilon)
+        both = alone + noise_price(share * epsilon, epsilon)
+        assert exact <= both + 1e-9
+        assert both == pytest.approx(tail(epsilon) + moment(share * epsilon, epsilon), abs=1.1e-6)
+        assert exact > both - noise_price(share * epsilon, epsilon) - epsilon
+
+
+def test_the_margin_covers_rounding_where_both_slopes_are_nearly_epsilon() -> None:
+    """The price of a slope so near epsilon loses 3e-7 nats to rounding."""
+    rng, worst = np.random.default_rng(3), 0.0
+    with mpmath.workdps(50):
+        for _ in range(2000):
+            epsilon = 10 ** rng.uniform(-6, 1.5)
+            slope = epsilon * (1 - 1e-9) * (1 - 1e-9 * rng.uniform())
+            top, part = mpmath.cosh(epsilon), mpmath.cosh(slope)
+            exact = float(mpmath.log((top - 1) / (top - part)))
+            worst = max(worst, exact - noise_price(slope, epsilon))
+    assert 1e-7 < worst < LOG_TAIL_MARGIN / 2
 
 
 @pytest.mark.parametrize("sigma", [1e-9, 0.1, 0.7])
@@ -289,38 +288,34 @@ def test_a_tail_bet_wins_nothing_on_average(sigma: float, alpha: float) -> None:
     """Lemma 5: over a uniform p-value."""
 
     def weighed(x: float) -> float:
-        return math.exp(tail_bet(-x, sigma, math.log(alpha)) - x)
+        return math.exp(log_tail_payoff(-x, sigma, math.log(alpha)) - x)
 
     edge = -math.log(alpha)
     parts = [quad(weighed, *ends)[0] for ends in ((0, edge), (edge, edge + 5), (edge + 5, 100))]
     assert sum(parts) == pytest.approx(1, abs=1e-6)
-    values = [tail_bet(-x, sigma, math.log(alpha)) for x in np.linspace(-1, 30, 200).tolist()]
+    values = [
+        log_tail_payoff(-x, sigma, math.log(alpha)) for x in np.linspace(-1, 30, 200).tolist()
+    ]
     assert (np.diff(values) >= 0).all()
 
 
-@pytest.mark.parametrize("arms", [2, 5])
-def test_a_margin_is_private_and_never_flatters(arms: int) -> None:
-    """One person moves it by at most 1; a score reads from it no more than the lead
-    over its arm, for the nearest arm (of two, for both) exactly that.
-    """
-    rng, setting = np.random.default_rng(arms), make_setting(arms, 0.01, 0.1)
-    book = new_book(arms, 40)
-    now = first_round(make_bets(0.01), setting, 10**9, book)
-    now = now._replace(leader=1, second=0, margin=True)
+def test_a_difference_is_private() -> None:
+    """One participant moves it by at most 1; a score reads the exact difference."""
+    rng, setting = np.random.default_rng(2), make_setting(2, 0.01, 0.1)
+    book = new_book(2, 20)
+    now = announce_first(setting, 10**9, book)._replace(leader=1, second=0)
+    assert now.difference
     for _ in range(50):
-        counts = rng.integers(0, 30, arms)
+        counts = rng.integers(0, 30, 2)
         sums = rng.binomial(counts, 0.5)
         released = []
         for arm in (-1, *np.flatnonzero(sums < counts).tolist()):
             book.fresh[:, SUM], book.fresh[:, COUNT] = sums, counts
             book.fresh[arm, SUM] += arm >= 0
-            release_margin(3.0, 0.0, now, book)
+            release_difference(3.0, 0.0, now, book)
             released.append(book.fresh[1, SUM])
             if arm < 0:
-                leads = [book.fresh[1, SUM] - book.fresh[a, SUM] - 3 for a in range(arms) if a != 1]
-                true = [sums[1] - sums[a] for a in range(arms) if a != 1]
-                assert (np.array(leads) <= true).all()
-                assert max(np.array(leads) - true) == 0
+                assert book.fresh[1, SUM] - book.fresh[0, SUM] - 3 == sums[1] - sums[0]
         assert np.abs(np.array(released) - released[0]).max() <= 1
 
 
@@ -331,40 +326,18 @@ def test_an_arm_that_is_out_wakes_up() -> None:
     """After 32 times its pulls if it just went out, later with more money against it;
     everyone if everyone is out.
     """
-    setting, book = make_setting(3, 1.0, 0.1), new_book(3, 40)
+    setting, book = make_setting(3, 1.0, 0.1), new_book(3, 20)
     book.total[:, PULLS] = 100, 10_000, 10_000
     book.out[0], book.money[0] = True, setting.target
-    who.who_plays(10_000, setting, book)
-    assert book.active.all()
-    who.who_plays(3_000, setting, book)
-    assert book.active.tolist() == [False, True, True]
+    assert all(stays_active(a, 10_000, setting, book) for a in range(3))
+    assert [stays_active(a, 3_000, setting, book) for a in range(3)] == [False, True, True]
+    book.money[0] += 3
+    assert not stays_active(0, 10_000, setting, book)
     book.out[:], book.money[:] = True, 900.0
-    who.who_plays(10_000, setting, book)
-    assert book.active.all()
+    assert all(stays_active(a, 10_000, setting, book) for a in range(3))
 
 
-def test_top_two_pairs() -> None:
-    """Leader and closest rival; before that the overdue, the least pulled first; out
-    arms only when they overslept.
-    """
-    setting, book = make_setting(4, 1.0, 0.1, top_two=True), new_book(4, 40)
-    book.mean[:], book.precision[:] = (0.7, 0.6, 0.65, 0.1), 4000
-    book.total[:, PULLS] = 1000
-    assert who.pair_up(1000, setting, book) == 2
-    assert book.active.tolist() == [True, False, True, False]
-    assert who.pair_up(8001, setting, book) == 1
-    book.out[2], book.money[2] = True, setting.target + 50
-    assert who.pair_up(1000, setting, book) == 1
-    book.precision[3] = 10  # it may lie anywhere
-    assert who.pair_up(1000, setting, book) == 3
-    book.precision[3], book.total[3, PULLS] = 4000, 100
-    assert who.pair_up(1000, setting, book) == 3
-    book.out[:] = True
-    assert who.pair_up(1000, setting, book) == 3
-    assert front_runner(book) == 0
-
-
-@pytest.mark.parametrize("options", [{}, LOCAL, NONE, TOP_TWO])
+@pytest.mark.parametrize("options", [{}, LOCAL, NONE])
 def test_ties_among_the_others_end(options: dict[str, Any]) -> None:
     epsilon = None if options == NONE else 1.0
     assert (

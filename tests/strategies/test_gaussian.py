@@ -20,11 +20,16 @@ from discreet.simulation.compile import compiled
 from discreet.simulation.laws import bernoulli, draw_gaussian
 from discreet.simulation.loops.betting import draw_round
 from discreet.strategies import scales
-from discreet.strategies.betting import interval as room
-from discreet.strategies.betting import rounds, settle
-from discreet.strategies.betting.bets import gaussian_price, gaussian_tail, noise_price, slopes
-from discreet.strategies.betting.book import COST, new_book, sides_of
-from discreet.strategies.betting.tilts import betting_rules
+from discreet.strategies.betting import inference as room
+from discreet.strategies.betting import rounds
+from discreet.strategies.betting.bets import (
+    compute_slopes,
+    log_gaussian_tail_constant,
+    make_betting_rules,
+    noise_price,
+)
+from discreet.strategies.betting.book import new_book
+from discreet.strategies.betting.rounds import COST
 from discreet.strategies.phased.tables import pair_thresholds
 from discreet.theory import concentrated
 from tests.support.ever_out import Field, runs_with_best_out
@@ -46,7 +51,7 @@ def lost(
     player: Any = runs_with_best_out,
 ) -> int:
     """Runs with δ = 0.1 in which arm 0, best or tied, was ever out."""
-    rules = betting_rules(bet_se(0.1, epsilon, **options), len(arms))
+    rules = make_betting_rules(bet_se(0.1, epsilon, **options), len(arms))
     rng = np.random.default_rng(crc32(repr((arms, epsilon, options)).encode()))
     return int(player(rng, bernoulli(np.array(arms)), Field(), rules, 400_000, runs))
 
@@ -73,13 +78,10 @@ def test_the_price_is_at_least_the_moment(sigma: float) -> None:
     """For every slope; half of it is not, wherever noise is not all but whole."""
     short = []
     for slope in np.geomspace(0.01, 6, 30) / sigma:
-        exact, price = log_moment(slope, sigma), gaussian_price(slope, 0.0, sigma)
+        exact, price = log_moment(slope, sigma), noise_price(slope, 1.0, sigma)
         assert exact <= price * (1 + 1e-12) + 1e-15
-        assert noise_price(slope, 1.0, sigma) == price
         short.append(exact > price / 2)
     assert all(short) == (sigma >= 0.7)
-    two = gaussian_price(0.3, 0.2, sigma)
-    assert two == pytest.approx(gaussian_price(0.3, 0, sigma) + gaussian_price(0.2, 0, sigma))
 
 
 @pytest.mark.parametrize("sigma", [0.2, 0.5, 1.0, 2.5, 30.0])
@@ -112,9 +114,9 @@ def test_the_tail_constant_is_enough() -> None:
         sigma = math.exp(rng.uniform(math.log(0.4), math.log(25)))
         one = rng.uniform(0.3, 4.5) / sigma
         other = one * rng.choice([0.0, 0.25, 0.7, 1.0])
-        exact, found = largest(one, other, sigma), gaussian_tail(one, other, sigma)
+        exact, found = largest(one, other, sigma), log_gaussian_tail_constant(one, other, sigma)
         assert exact <= found + 1e-9
-        assert found <= gaussian_price(one, other, sigma)
+        assert found <= noise_price(one, 1.0, sigma) + noise_price(other, 1.0, sigma) + 1.1e-6
         if sigma > 10 and sigma * math.hypot(one, other) > 1.3:
             slack.append(found - exact - one - other)
     assert len(slack) > 5
@@ -144,7 +146,6 @@ WAYS: list[tuple[float | None, dict[str, Any]]] = [
     (1.0, GAMMA),
     (None, RHO),
     (0.1, {**GAMMA, "hint": 0.1}),
-    (0.2, {**GAMMA, "sampling": "top-two"}),
     (0.2, {**GAMMA, "zeta": 0.05}),
 ]
 
@@ -162,7 +163,7 @@ def test_a_best_arm_is_lost_with_probability_delta_at_most(arms: tuple[float, ..
     ("means", "levels"),
     [((0.55, 0.45), GAMMA), ((0.6, 0.5, 0.3), GAMMA), ((0.7, 0.5, 0.5, 0.2), RHO)],
 )
-@pytest.mark.parametrize("options", [{}, {"sampling": "top-two"}, {"zeta": 0.02}])
+@pytest.mark.parametrize("options", [{}, {"zeta": 0.02}])
 def test_runs_stop_and_err_within_delta(
     means: tuple[float, ...], levels: dict[str, Any], options: dict[str, Any]
 ) -> None:
@@ -172,18 +173,25 @@ def test_runs_stop_and_err_within_delta(
     assert not alarm(results.errors, 200, 0.1)
 
 
+def priced(slope: float, sigma: float) -> float:
+    return noise_price(slope, 1.0, sigma)
+
+
 def money_ever(price: Any, delta: float) -> float:
     """How often moment bets on one of two tied arms ever win 1/delta, in forty rounds
     of four people each: nearly all is noise.
     """
-    rules, rng = betting_rules(bet_se(delta, epsilon=1.0, **GAMMA), 2), np.random.default_rng(2)
+    rules, rng = (
+        make_betting_rules(bet_se(delta, epsilon=1.0, **GAMMA), 2),
+        np.random.default_rng(2),
+    )
     tilts, runs, sigma = rules.bets.tilt, 4000, rules.setting.sigma
-    scores = [slopes(-math.expm1(-x), math.expm1(x), 0.5, 1.0) for x in tilts]
+    scores = [compute_slopes(x, 0.5, 1.0) for x in tilts]
     own, count = (np.array([getattr(one, key) for one in scores]) for key in ("own", "own_count"))
     rival, other = (
         np.array([getattr(one, key) for one in scores]) for key in ("rival", "rival_count")
     )
-    cost = np.array([price(one.own, one.rival, sigma) for one in scores])
+    cost = np.array([price(one.own, sigma) + price(one.rival, sigma) for one in scores])
     values, chances = law(sigma)
     wealth, ever = np.zeros((runs, tilts.size)), np.zeros(runs, np.bool_)
     for _ in range(40):
@@ -201,29 +209,30 @@ def test_half_the_variance_in_the_price_is_caught() -> None:
     """4000 runs each; δ is exceeded by six standard errors, and else not."""
     for delta in (0.1, 0.02):
         limit = delta + 6 * math.sqrt(delta / 4000)
-        assert money_ever(gaussian_price, delta) <= limit
-        assert money_ever(lambda *noise: gaussian_price(*noise) / 2, delta) > limit
+        assert money_ever(priced, delta) <= limit
+        assert money_ever(lambda *noise: priced(*noise) / 2, delta) > limit
 
 
 def unpaid(strategy: Strategy, means: tuple[float, ...]) -> float:
     """By how much a bet of a run pays too little for its noise, at most: moment bets
     less than the moment, tail bets less than the supremum of `largest`.
     """
-    rules, laws = betting_rules(strategy, len(means)), bernoulli(np.array(means))
+    rules, laws = make_betting_rules(strategy, len(means)), bernoulli(np.array(means))
     rng, pulls = np.random.default_rng(4), np.zeros(len(means), np.int64)
     book, most = new_book(len(means), rules.bets.tilt.size), -math.inf
-    now = rounds.first_round(rules.bets, rules.setting, 10**6, book)
+    now = rounds.announce_first(rules.setting, 10**6, book)
     while now.winner < 0 and now.number < 6:
-        one = 0.0 if now.margin else 1.0
-        table = np.zeros((sides_of(now), 12, COST + 1))
-        settle.fill_moments(table, now, rules.bets, rules.setting)
-        for own, _, rival, _, _, cost in table.reshape(-1, COST + 1):
+        one = 0.0 if now.difference else 1.0
+        table = np.zeros((2, 1 if now.by_tails else 6, COST + 3))
+        rounds.fill_scores(table, now, rules.bets, rules.setting)
+        for own, _, rival, _, _, cost, _, _ in table[: 1 if now.odds == 1 else 2].reshape(-1, 8):
             exact = log_moment(own, rules.setting.sigma)
-            most = max(most, exact + log_moment(one * rival, rules.setting.sigma) - cost)
-        for own, _, rival, _, _, cost in now.tails.reshape(-1, COST + 1)[::5]:
-            most = max(most, largest(own, one * rival, rules.setting.sigma) - cost)
+            exact += log_moment(one * rival, rules.setting.sigma)
+            if now.by_tails:
+                exact = largest(own, one * rival, rules.setting.sigma)
+            most = max(most, exact - cost)
         draw_round(rng, laws, now, rules.setting, pulls, book)
-        now, book = rounds.next_round(now, rules.bets, rules.setting, 10**6, book)
+        now, book = rounds.settle_and_announce(now, rules.bets, rules.setting, 10**6, book)
     return most
 
 
@@ -233,11 +242,11 @@ def test_every_bet_of_a_run_pays_for_its_noise(
 ) -> None:
     strategy = bet_se(0.1, epsilon=1.0, **GAMMA)
     assert unpaid(strategy, means) <= 1e-12
-    half = gaussian_price
-    monkeypatch.setattr(settle, "gaussian_price", lambda *noise: half(*noise) / 2)
+    monkeypatch.setattr(rounds, "noise_price", lambda *noise: noise_price(*noise) / 2)
     assert unpaid(strategy, means) > 0.1
     monkeypatch.undo()
-    monkeypatch.setattr(rounds, "UP", -2.0)
+    tail = log_gaussian_tail_constant
+    monkeypatch.setattr(rounds, "log_gaussian_tail_constant", lambda *noise: tail(*noise) - 2)
     assert unpaid(strategy, means) > 0.1
 
 
@@ -246,13 +255,14 @@ def test_a_tail_constant_a_nat_and_a_half_too_small_is_caught(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert not alarm(lost((0.5, 0.5), 0.05, GAMMA, 300), 300, 0.1)
-    monkeypatch.setattr(rounds, "UP", -1.5)
+    tail = log_gaussian_tail_constant
+    monkeypatch.setattr(rounds, "log_gaussian_tail_constant", lambda *noise: tail(*noise) - 1.5)
     assert alarm(lost((0.5, 0.5), 0.05, GAMMA, 300), 300, 0.1)
 
 
 def test_intervals_pay_for_the_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many small releases, all noise: one bit of mean 1/2 each."""
-    rules = betting_rules(bet_se(0.1, epsilon=1.0, **GAMMA), 2)
+    rules = make_betting_rules(bet_se(0.1, epsilon=1.0, **GAMMA), 2)
 
     def misses() -> int:
         rng, found = np.random.default_rng(5), 0
@@ -261,7 +271,7 @@ def test_intervals_pay_for_the_noise(monkeypatch: pytest.MonkeyPatch) -> None:
             for _ in range(12):
                 noise = draw_gaussian(rng, rules.setting.sigma)
                 total[:3] += rng.integers(2) + noise, 1, 1
-                low, high = room.interval(total, 0.1, rules.bets, rules.setting)
+                low, high = room.compute_interval(total, 0.1, rules.bets, rules.setting)
                 ever |= not low <= 0.5 <= high
             found += ever
         return found
@@ -325,8 +335,8 @@ def test_adap_tt_stops(options: dict[str, Any]) -> None:
 
 def test_levels_in_words_and_as_data() -> None:
     both, rho = bet_se(0.05, epsilon=1, gamma=1e-6), bet_se(0.05, rho=0.1)
-    assert both.privacy == "(1, 1e-06)-global DP: every release is noised"
-    assert rho.privacy == "0.1-global zCDP: every release is noised"
+    assert both.privacy == "(1, 1e-06)-global DP: noise is added to every release"
+    assert rho.privacy == "0.1-global zCDP: noise is added to every release"
     assert rho.level == ("rho", 0.1)
     assert both.level == ("epsilon", 1.0)
     assert not both.pure
@@ -335,8 +345,8 @@ def test_levels_in_words_and_as_data() -> None:
     for strategy in (both, rho, adap_tt(None, 0.1, rho=1)):
         assert Strategy.from_json(strategy.to_json()) == strategy
         assert strategy.without_privacy() in (None, bet_se(0.05, trust="none"))
-    assert "rho" not in json.loads(both.to_json())
-    assert "rho" not in both.describe()
+    assert json.loads(both.to_json())["rho"] is None
+    assert both.describe()["rho"] is None
     assert json.loads(rho.to_json())["rho"] == 0.1
 
 

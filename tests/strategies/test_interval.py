@@ -10,11 +10,10 @@ from scipy.stats import binom
 
 from discreet import InvalidInputError
 from discreet.arrays import Floats
-from discreet.strategies.betting import interval as room
-from discreet.strategies.betting.book import COUNT, PULLS, SUM, new_book
-from discreet.strategies.betting.interval import interval, log_doubt, log_p_value
-from discreet.strategies.betting.settle import how_many
-from discreet.strategies.betting.tilts import Bets, Setting, make_bets, make_setting
+from discreet.strategies.betting import inference as room
+from discreet.strategies.betting.bets import Bets, Setting, make_bets, make_setting
+from discreet.strategies.betting.book import PULLS, SUM, new_book
+from discreet.strategies.betting.inference import compute_interval, log_p_value, make_doubt
 
 
 def alarm(found: int, of: int, rate: float) -> bool:
@@ -43,7 +42,7 @@ def missed(trust: str, bets: Bets, drift: bool, runs: int = 25) -> int:
                 fresh = np.where(np.arange(fresh.size) % 2 == 0, 0.1, 0.1 + 0.15 * k)
             means = np.r_[means, fresh]
             total[:3] += released(rng, fresh, setting), fresh.size, 1
-            low, high = interval(total, 0.1, bets, setting, drift)
+            low, high = compute_interval(total, 0.1, bets, setting, drift)
             assert 0 <= low <= high <= 1
             ever |= not low <= means.mean() <= high
         found += ever
@@ -76,7 +75,7 @@ def test_noise_that_is_not_paid_for_is_caught(monkeypatch: pytest.MonkeyPatch) -
             total, ever = np.zeros(4), False
             for _ in range(16):
                 total[:3] += released(rng, np.full(1, 0.5), setting), 1, 1
-                low, high = interval(total, 0.1, bets, setting)
+                low, high = compute_interval(total, 0.1, bets, setting)
                 ever |= not low <= 0.5 <= high
             found += ever
         return found
@@ -92,13 +91,9 @@ def test_an_interval_is_what_nobody_doubts(drift: bool) -> None:
     setting, bets = make_setting(2, 1.0, 0.1), make_bets(1.0)
     for total in ([30.0, 100, 2, 100], [3.0, 40, 1, 40], [-2.0, 10, 1, 10], [990.0, 1000, 3, 1000]):
         row = np.array(total)
-        count, target = how_many(int(row[COUNT]), bets), -math.log(0.05)
-        kept = [
-            x
-            for x in np.arange(0, 1.0005, 1e-3)
-            if log_doubt(x, row, count, bets, 1.0, drift)[0] < target
-        ]
-        found = interval(row, 0.05, bets, setting, drift)
+        doubt, target = make_doubt(row, bets, 1.0, drift), -math.log(0.05)
+        kept = [x for x in np.arange(0, 1.0005, 1e-3) if doubt(x)[0] < target]
+        found = compute_interval(row, 0.05, bets, setting, drift)
         assert found == pytest.approx((min(kept), max(kept)), abs=1.1e-3)
 
 
@@ -106,7 +101,7 @@ def test_drift_costs_most_far_from_a_half() -> None:
     setting, bets = make_setting(2, 1.0, 0.1), make_bets(1.0)
     rare, even = np.array([20.0, 1000, 1, 1000]), np.array([500.0, 1000, 1, 1000])
     widths = [
-        np.ptp(interval(row, 0.05, bets, setting, drift))
+        np.ptp(compute_interval(row, 0.05, bets, setting, drift))
         for row in (rare, even)
         for drift in (False, True)
     ]
@@ -116,7 +111,7 @@ def test_drift_costs_most_far_from_a_half() -> None:
 
 def test_a_level_that_is_none_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="alpha must lie strictly between 0 and 1"):
-        interval(np.zeros(4), 1.0, make_bets(1.0), make_setting(2, 1.0, 0.1))
+        compute_interval(np.zeros(4), 1.0, make_bets(1.0), make_setting(2, 1.0, 0.1))
 
 
 def test_a_p_value_is_one_over_the_money() -> None:

@@ -14,18 +14,25 @@ from scipy.stats import binom
 
 from discreet import bet_se
 from discreet.arrays import Floats, Ints
-from discreet.strategies.betting import interval as room
+from discreet.strategies.betting import inference as room
+from discreet.strategies.betting.bets import (
+    Bets,
+    BettingRules,
+    Setting,
+    closeness_weight,
+    make_betting_rules,
+    make_bump,
+    measure_closeness,
+)
 from discreet.strategies.betting.book import COUNT, NEAR, SUM, Book, Round, new_book
-from discreet.strategies.betting.interval import (
+from discreet.strategies.betting.inference import (
     Beside,
-    interval,
-    log_doubt,
+    compute_interval,
+    make_doubt,
     new_beside,
     set_aside,
 )
-from discreet.strategies.betting.near import bump_of, closeness, near_weight
-from discreet.strategies.betting.settle import book_releases, how_many
-from discreet.strategies.betting.tilts import Bets, BettingRules, Setting, betting_rules
+from discreet.strategies.betting.rounds import book_releases
 from discreet.strategies.units import LEVELS
 
 RUNS, ALPHA = 200, 0.1
@@ -50,7 +57,7 @@ TRUSTS: dict[str, dict[str, Any]] = {
 @pytest.fixture(autouse=True)
 def nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bets on closeness are made anew, so that planted mistakes are in them."""
-    monkeypatch.setattr(room, "_closeness_bets", room._closeness_bets.__wrapped__)
+    monkeypatch.setattr(room, "_price_closeness", room._price_closeness.__wrapped__)
 
 
 class Told(NamedTuple):
@@ -66,13 +73,11 @@ def nothing(bets: Bets) -> Told:
 
 def rules(trust: str, outcomes: str = "numbers") -> BettingRules:
     """Of two arms, whatever their number below: intervals do not ask."""
-    return betting_rules(bet_se(ALPHA, outcomes=outcomes, **TRUSTS[trust]), 2)
+    return make_betting_rules(bet_se(ALPHA, outcomes=outcomes, **TRUSTS[trust]), 2)
 
 
 def fine_round(centre: float, fine: bool = True) -> Round:
-    none = np.zeros(0)
-    per_arm = (none, none.astype(int), np.zeros((2, 0, 8)), np.zeros((0, 0)))
-    return Round(1, 0, 1, 0, 1, 2, 1, centre, False, False, fine, *per_arm, 0, 0, -1)
+    return Round(1, 0, 1, 0, 1, 2, 1, centre, False, False, fine, 0, 0, -1)
 
 
 def in_units(rng: np.random.Generator, rewards: Floats, grid: int) -> Ints:
@@ -100,8 +105,8 @@ def sent(
 
 def close(units: Ints, now: Round, setting: Setting) -> Ints:
     """`closeness` of each."""
-    bump, values = bump_of(now.centre, setting.grid), np.unique(units)
-    table = np.array([closeness(int(one), bump) for one in values])
+    bump, values = make_bump(now.centre, setting.grid), np.unique(units)
+    table = np.array([measure_closeness(int(one), bump) for one in values])
     return table[np.searchsorted(values, units)]
 
 
@@ -135,10 +140,9 @@ def missed(trust: str, law: str, sizes: list[int]) -> int:
     for k, size in enumerate(sizes):
         now = fine_round(CENTRES[k % len(CENTRES)], fine=setting.kind == LEVELS or k % 5 < 4)
         play(rng, draw(rng, (RUNS, size)), now, BettingRules(bets, setting), told)
-        count = how_many(int(told.book.total[0, COUNT]), bets)
         for arm in range(RUNS):
-            about = told.book.total[arm], count, bets, setting.epsilon, False
-            found = log_doubt(sent_mean, *about, told.beside.of(arm))[0]
+            about = told.book.total[arm], bets, setting.epsilon, False
+            found = make_doubt(*about, told.beside.select(arm))(sent_mean)[0]
             ever[arm] |= found >= -math.log(ALPHA)
     return int(ever.sum())
 
@@ -161,7 +165,7 @@ def test_intervals_cover_at_all_times(trust: str, law: str) -> None:
 def test_intervals_cover_under_much_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     """And do not if the noise of closeness and sums is not paid for."""
     assert not alarm(missed("global 1", "beta", SHORT))
-    monkeypatch.setattr(room, "fine_price", lambda slope, epsilon: 0.0)
+    monkeypatch.setattr(room, "fine_noise_price", lambda slope, epsilon: 0.0)
     assert alarm(missed("global 1", "beta", SHORT))
 
 
@@ -174,9 +178,9 @@ def test_closeness_that_weighs_too_much_is_caught(
     """
 
     def heavier(tilt: float, centre: float, kind: int, epsilon: float) -> float:
-        return min(1.5 * near_weight(tilt, centre, kind, epsilon), 0.95 * epsilon)
+        return min(1.5 * closeness_weight(tilt, centre, kind, epsilon), 0.95 * epsilon)
 
-    monkeypatch.setattr(room, "near_weight", heavier)
+    monkeypatch.setattr(room, "closeness_weight", heavier)
     monkeypatch.setattr(f"{__name__}.CENTRES", [0.5])
     assert alarm(missed(trust, "constant", [*ROUNDS, 1280]))
 
@@ -194,8 +198,8 @@ def width(trust: str, law: str, outcomes: str) -> float:
     (bets, setting), (book, beside) = rules(trust, outcomes), after(trust, law, outcomes)
     widths = []
     for arm in range(8):
-        mine = beside.of(arm) if outcomes == "numbers" else None
-        widths.append(np.ptp(interval(book.total[arm], ALPHA, bets, setting, beside=mine)))
+        mine = beside.select(arm) if outcomes == "numbers" else None
+        widths.append(np.ptp(compute_interval(book.total[arm], ALPHA, bets, setting, beside=mine)))
     return float(np.mean(widths))
 
 
@@ -215,20 +219,18 @@ def test_an_interval_is_what_nobody_doubts(trust: str) -> None:
     """Against a scan in steps of 1e-3; doubt is convex, with the slope that it says."""
     (bets, setting), (book, beside) = rules(trust), after(trust, "rare ones", "numbers", 60)
     for arm in range(3):
-        total, mine = book.total[arm], beside.of(arm)
-        count = how_many(int(total[COUNT]), bets)
+        total, mine = book.total[arm], beside.select(arm)
         places = np.arange(0, 1.0005, 1e-3)
         scaled = 0.5 + setting.scale * (places - 0.5)
-        both = np.array(
-            [log_doubt(x, total, count, bets, setting.epsilon, False, mine) for x in scaled]
-        )
+        doubt_at = make_doubt(total, bets, setting.epsilon, False, mine)
+        both = np.array([doubt_at(x) for x in scaled])
         doubt, slope = both.T
         assert (np.diff(doubt, 2) > -1e-9).all()
         rises = np.diff(doubt) / np.diff(scaled)
         assert (slope[:-1] - 1e-6 <= rises).all()
         assert (rises <= slope[1:] + 1e-6).all()
         kept = places[doubt < -math.log(0.05)]
-        found = interval(total, 0.05, bets, setting, beside=mine)
+        found = compute_interval(total, 0.05, bets, setting, beside=mine)
         assert found == pytest.approx((kept.min(), kept.max()), abs=1.1e-3)
 
 
@@ -236,7 +238,7 @@ def test_a_difference_says_nothing_about_one_mean() -> None:
     bets, setting = rules("global 1")
     book, beside = new_book(2, bets.tilt.size), new_beside(2, bets)
     book.fresh[:] = 5.0
-    set_aside(fine_round(0.5)._replace(margin=True), bets, setting, book, beside)
+    set_aside(fine_round(0.5)._replace(difference=True), bets, setting, book, beside)
     assert not beside.aside.any()
     assert not beside.lift.any()
     set_aside(fine_round(0.5), bets, setting, book, beside)

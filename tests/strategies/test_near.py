@@ -11,21 +11,30 @@ import pytest
 from scipy.signal import fftconvolve
 
 from discreet.arrays import Ints
-from discreet.strategies.betting import settle
-from discreet.strategies.betting.bets import log_tail_one, slopes
-from discreet.strategies.betting.book import COST, OWN, OWN_NEAR, RIVAL, RIVAL_NEAR, new_book
-from discreet.strategies.betting.near import (
+from discreet.strategies.betting import rounds
+from discreet.strategies.betting.bets import (
     Bump,
-    bump_of,
-    closeness,
-    fine_price,
-    height,
-    near_weight,
-    rho,
+    bump_height,
+    closeness_weight,
+    compute_slopes,
+    fine_noise_price,
+    make_bets,
+    make_bump,
+    make_setting,
+    measure_closeness,
+    rounding_cost,
 )
-from discreet.strategies.betting.plan import Plan
-from discreet.strategies.betting.rounds import announce
-from discreet.strategies.betting.tilts import make_bets, make_setting
+from discreet.strategies.betting.book import new_book
+from discreet.strategies.betting.rounds import (
+    COST,
+    OWN,
+    OWN_NEAR,
+    RIVAL,
+    RIVAL_NEAR,
+    announce,
+    fill_scores,
+)
+from discreet.strategies.betting.schedule import Plan
 from discreet.strategies.units import BUMP, FINE, LEVELS, PLACES
 
 CENTRES = [i / PLACES for i in range(PLACES // 64, PLACES - PLACES // 64 + 1)]
@@ -51,13 +60,13 @@ def private(units: Ints, close: Ints, grid: int) -> bool:
 
 def table(bump: Bump) -> tuple[Ints, Ints]:
     units = np.arange(bump.grid + 1)
-    return units, np.array([closeness(k, bump) for k in units.tolist()])
+    return units, np.array([measure_closeness(k, bump) for k in units.tolist()])
 
 
 @pytest.mark.parametrize("grid", [1, 2, 3, 4, 7, 16, 33, 64])
 def test_a_person_moves_the_pair_by_one_at_most(grid: int) -> None:
     for centre in CENTRES[::31] + FEW:
-        assert private(*table(bump_of(centre, grid)), grid)
+        assert private(*table(make_bump(centre, grid)), grid)
 
 
 @pytest.mark.slow
@@ -65,7 +74,7 @@ def test_a_person_moves_the_pair_by_one_at_most(grid: int) -> None:
 def test_a_person_moves_the_pair_by_one_at_most_on_every_small_grid(grids: range) -> None:
     for grid in grids:
         for centre in CENTRES:
-            assert private(*table(bump_of(centre, grid)), grid)
+            assert private(*table(make_bump(centre, grid)), grid)
 
 
 @pytest.mark.parametrize("places", [10, 16, FINE])
@@ -75,8 +84,8 @@ def test_a_person_moves_the_pair_by_one_at_most_on_fine_grids(places: int) -> No
     for centre in CENTRES[::67] + FEW:
         some = [rng.integers(0, grid + 1, 60), np.arange(12), grid - np.arange(12)]
         units = np.concatenate([*some, np.arange(-6, 7) + int(centre * grid)])
-        bump = bump_of(centre, grid)
-        assert private(units, np.array([closeness(k, bump) for k in units.tolist()]), grid)
+        bump = make_bump(centre, grid)
+        assert private(units, np.array([measure_closeness(k, bump) for k in units.tolist()]), grid)
 
 
 @pytest.mark.parametrize("grid", [16, 64])
@@ -85,19 +94,19 @@ def test_privacy_does_not_rest_on_the_height_of_the_bump(grid: int) -> None:
     the cut the check finds it.
     """
     for centre in FEW:
-        bump = bump_of(centre, grid)
+        bump = make_bump(centre, grid)
         tall = bump._replace(below=3 * bump.below, above=3 * bump.above)
         units, close = table(tall)
         assert private(units, close, grid)
         bare = [
-            math.floor(tall.below * rho(-1, k / grid))
+            math.floor(tall.below * rounding_cost(-1, k / grid))
             if k / grid < centre
-            else math.floor(tall.above * rho(1, k / grid))
+            else math.floor(tall.above * rounding_cost(1, k / grid))
             for k in range(grid + 1)
         ]
         assert not private(units, np.array(bare), grid)
         assert moves(units, np.array(bare)) > grid
-    deep = bump_of(0.5, grid)._replace(below=-1.0, above=-1.0)
+    deep = make_bump(0.5, grid)._replace(below=-1.0, above=-1.0)
     assert private(*table(deep), grid)
 
 
@@ -107,12 +116,14 @@ def test_the_pair_uses_all_the_room_there_is() -> None:
     """
     grid = 2**FINE
     for centre in FEW:
-        bump = bump_of(centre, grid)
+        bump = make_bump(centre, grid)
         tall = bump._replace(below=1.01 * bump.below, above=1.01 * bump.above)
         units = (1000, grid - 1000)
-        assert all(closeness(k, bump) < min(k, grid - k) for k in units)
-        assert any(closeness(k, tall) == min(k, grid - k) for k in units)
-        assert closeness(int(centre * grid), bump) == pytest.approx(grid * height(centre), abs=2)
+        assert all(measure_closeness(k, bump) < min(k, grid - k) for k in units)
+        assert any(measure_closeness(k, tall) == min(k, grid - k) for k in units)
+        assert measure_closeness(int(centre * grid), bump) == pytest.approx(
+            grid * bump_height(centre), abs=2
+        )
 
 
 # --- a bump that fits under every rho -------------------------------------------------
@@ -128,18 +139,22 @@ def excess(tilt: float, centre: float, more: float = 1.0) -> float:
     units; a tiny absolute error is forgiven as the docs say.
     """
     grid, worst = 2**FINE, -math.inf
-    bump, weight = bump_of(centre, grid), near_weight(tilt, centre, BUMP, math.inf)
+    bump, weight = make_bump(centre, grid), closeness_weight(tilt, centre, BUMP, math.inf)
     middle = int(centre * grid)
     places = [1, 2, 3, 100, 10_000, middle // 2, middle - 1, middle, middle + 1]
     places += [(middle + grid) // 2, grid - 10_000, grid - 100, grid - 2, grid - 1]
     for k in places:
         y = mpmath.mpf(k) / grid
-        q = bump.below * rho(-1, k / grid) if k / grid < centre else bump.above * rho(1, k / grid)
+        q = (
+            bump.below * rounding_cost(-1, k / grid)
+            if k / grid < centre
+            else bump.above * rounding_cost(1, k / grid)
+        )
         with mpmath.workdps(60):
             exact = exact_rho(tilt, y)
             slack = mpmath.mpf(1e-15 * abs(tilt)) if abs(tilt) < 1e-4 else mpmath.mpf(0)
             high = mpmath.mpf(more) * mpmath.mpf(weight) * mpmath.mpf(max(q, 0.0)) / grid
-            assert closeness(k, bump) <= max(q, 0.0)
+            assert measure_closeness(k, bump) <= max(q, 0.0)
             worst = max(worst, float((high - slack) / exact) - 1)
     return worst
 
@@ -178,14 +193,16 @@ def test_steep_tilts_leave_little_room(centre: float) -> None:
 def test_weights_of_closeness() -> None:
     """Even in (tilt, centre), from 0, growing, below epsilon; for levels rho itself."""
     for centre in FEW:
-        assert near_weight(0.0, centre, BUMP, 1.0) == 0
-        weights = [near_weight(size, centre, BUMP, math.inf) for size in SIZES]
+        assert closeness_weight(0.0, centre, BUMP, 1.0) == 0
+        weights = [closeness_weight(size, centre, BUMP, math.inf) for size in SIZES]
         assert (np.diff(weights) > 0).all()
         for tilt in TILTS:
-            found = near_weight(tilt, centre, BUMP, math.inf)
-            assert found == pytest.approx(near_weight(-tilt, 1 - centre, BUMP, math.inf), rel=1e-4)
-            assert near_weight(tilt, centre, BUMP, 0.5) == min(found, 0.4)
-            assert near_weight(tilt, centre, LEVELS, math.inf) == rho(tilt, centre)
+            found = closeness_weight(tilt, centre, BUMP, math.inf)
+            assert found == pytest.approx(
+                closeness_weight(-tilt, 1 - centre, BUMP, math.inf), rel=1e-4
+            )
+            assert closeness_weight(tilt, centre, BUMP, 0.5) == min(found, 0.4)
+            assert closeness_weight(tilt, centre, LEVELS, math.inf) == rounding_cost(tilt, centre)
 
 
 @pytest.mark.parametrize("odds", [(1, 1), (1, 4), (16, 1)])
@@ -197,13 +214,13 @@ def test_levels_are_bet_on_by_straight_lines(level: float, odds: tuple[int, int]
     ratio = odds[0] / odds[1]
     for tilt in (1e-3, 0.3, 2.5):
         for x in (0.1, level, 0.9):
-            score = slopes(-math.expm1(-tilt), math.expm1(tilt), x, ratio)
+            score = compute_slopes(tilt, x, ratio)
             for sent in (0.0, level, 1.0):
                 near = float(sent == level)
                 own = score.own_count - score.own * sent
-                own += near * near_weight(-score.own, level, LEVELS, math.inf)
+                own += near * closeness_weight(-score.own, level, LEVELS, math.inf)
                 rival = score.rival_count + score.rival * sent
-                rival += near * near_weight(score.rival, level, LEVELS, math.inf)
+                rival += near * closeness_weight(score.rival, level, LEVELS, math.inf)
                 assert math.exp(own) == pytest.approx(1 - score.step * (sent - x), rel=1e-9)
                 line = 1 + ratio * score.step * (sent - x)
                 assert math.exp(rival) == pytest.approx(line, rel=1e-9)
@@ -226,11 +243,11 @@ def test_the_price_of_fine_noise_is_enough(epsilon: float) -> None:
     not do.
     """
     for share in (1e-5, 0.01, 0.3, 0.6, 0.8, 0.99):
-        price = fine_price(share * epsilon, epsilon)
+        price = fine_noise_price(share * epsilon, epsilon)
         for grid in (1, 2, 3, 64, 1000, 2**FINE):
             assert price >= exact_price(share * epsilon, epsilon, grid) * (1 - 1e-14)
         assert 0.999 * price < exact_price(share * epsilon, epsilon, 2**FINE)
-    assert fine_price(1.0, math.inf) == 0
+    assert fine_noise_price(1.0, math.inf) == 0
 
 
 STEP = 0.002
@@ -253,43 +270,31 @@ def exact_tail(lifts: list[float], tick: float) -> float:
     return float((values[seen] + np.log(tails)).max())
 
 
-def short_of(plan: Plan, epsilon: float, grid: int, finer: float = 1.0) -> float:
-    """By how much the log A of a dear round's tail bets is too small, at worst; planted
-    mistake: ticks that are `finer`.
-    """
-    setting = make_setting(2, epsilon, 0.1, kind=BUMP, grid=grid)
-    bets, told = make_bets(epsilon, kind=BUMP), setting._replace(tick=setting.tick / finer)
-    book = new_book(2, bets.tilt.size)
-    now, lacks = announce(0, 0, 0, plan, -1, -1, bets, told, 10**9, book), [-math.inf]
-    for row in now.tails[0]:
+def short_of(plan: Plan, epsilon: float, grid: int) -> float:
+    """By how much the log A of a round's tail bets is too small, at worst."""
+    setting, bets = make_setting(2, epsilon, 0.1, kind=BUMP, grid=grid), make_bets(epsilon)
+    book, table = new_book(2, bets.tilt.size), np.zeros((2, 1, 8))
+    now = announce(0, 0, 0, plan, -1, -1, 10**9, book)
+    fill_scores(table, now, bets, setting)
+    lacks = [-math.inf]
+    for row in table[: 1 if plan.odds == 1 else 2, 0]:
         sums, near = row[[OWN, RIVAL]].tolist(), row[[OWN_NEAR, RIVAL_NEAR]].tolist()
         assert 0 < min(near) <= max(near) < 0.8 * epsilon
-        noises = [sums[0], near[0]] if now.margin else sums + near
-        lacks.append(exact_tail([slope / grid for slope in noises], setting.tick) - row[COST])
+        noises = [sums[0], near[0]] if now.difference else sums + near
+        tail = exact_tail([slope / grid for slope in noises], epsilon / grid)
+        lacks.append(tail - row[COST])
     return float(max(lacks))
 
 
-@pytest.mark.parametrize("margin", [True, False], ids=["difference", "sums"])
+@pytest.mark.parametrize("difference", [True, False], ids=["difference", "sums"])
 @pytest.mark.parametrize("centre", [0.5, 0.125])
 @pytest.mark.parametrize(("epsilon", "grid"), [(0.3, 1), (1.0, 8), (0.7, 64)])
 def test_tail_bets_pay_for_all_noise(
-    monkeypatch: pytest.MonkeyPatch, epsilon: float, grid: int, centre: float, margin: bool
+    monkeypatch: pytest.MonkeyPatch, epsilon: float, grid: int, centre: float, difference: bool
 ) -> None:
-    """Lemma 6: log A as announced is enough for the noise of sums and closeness. It is
-    not if the price of closeness is left out, nor, on a grid that is coarse, if its
-    ticks are.
-    """
-    plan = Plan(1, 50, centre, True, margin, True)
+    """Lemma 6: log A as announced is enough for the noise of sums and closeness."""
+    plan = Plan(1 if difference else 2, 50, centre, True, difference, True)
     assert short_of(plan, epsilon, grid) <= 1e-9
-    if grid == 1:
-        assert short_of(plan, epsilon, grid, finer=1e6) > 0.002
-        return
-    monkeypatch.setattr(settle, "fine_price", lambda slope, e: 0.0)
-    assert short_of(plan, epsilon, grid) > 0.05
-
-
-def test_tail_constants_have_a_limit_on_fine_grids() -> None:
-    """That of Laplace noise: one half of it is above 0."""
-    for beta in (0.2, 0.5, 1.0):
-        below = beta * math.log(2 * beta / (1 + beta)) - math.log(1 + beta)
-        assert log_tail_one(beta, 1e-9) == pytest.approx(below, abs=1e-8)
+    if difference and grid > 1:
+        monkeypatch.setattr(rounds, "fine_noise_price", lambda slope, e: 0.0)
+        assert short_of(plan, epsilon, grid) > 0.01

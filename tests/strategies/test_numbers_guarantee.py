@@ -13,15 +13,20 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from discreet.arrays import Floats
 from discreet.simulation.compile import compiled
 from discreet.simulation.laws import Laws, beta, discrete
-from discreet.strategies.betting import rounds, settle
+from discreet.strategies.betting import rounds
+from discreet.strategies.betting.bets import (
+    Bets,
+    BettingRules,
+    Setting,
+    closeness_weight,
+    fine_noise_price,
+    make_betting_rules,
+)
 from discreet.strategies.betting.book import SUM, Book, Round
-from discreet.strategies.betting.near import near_weight
-from discreet.strategies.betting.plan import Plan
-from discreet.strategies.betting.settle import weigh_near
-from discreet.strategies.betting.tilts import Bets, BettingRules, Setting, betting_rules
+from discreet.strategies.betting.rounds import settle
+from discreet.strategies.betting.schedule import Plan
 from discreet.strategies.presets import bet_se
 from tests.support.ever_out import Field, runs_with_best_out
 
@@ -78,7 +83,6 @@ WAYS: list[tuple[float | None, dict[str, Any]]] = [
     (5.0, LOCAL),
     (0.2, {"hint": 0.05}),
     (0.2, {"zeta": 0.01}),
-    (1.0, {"sampling": "top-two"}),
 ]
 CHECKS = len(WAYS) * (len(MISLEADING) + len(BETAS)) + 20
 
@@ -91,7 +95,7 @@ def alarm(found: int, runs: int, bound: float = 0.1) -> bool:
 def rules_of(
     laws: Laws, epsilon: float | None, options: dict[str, Any], delta: float = 0.1
 ) -> BettingRules:
-    return betting_rules(bet_se(delta, epsilon, outcomes="numbers", **options), laws.mean.size)
+    return make_betting_rules(bet_se(delta, epsilon, outcomes="numbers", **options), laws.mean.size)
 
 
 def lost(
@@ -139,7 +143,7 @@ def test_a_best_beta_is_lost_with_probability_delta_at_most(name: str) -> None:
 
 def too_large(tilt: float, centre: float, kind: int, epsilon: float) -> float:
     """Planted mistake: closeness weighs half as much again."""
-    return min(1.5 * near_weight(tilt, centre, kind, epsilon), 0.8 * epsilon)
+    return min(1.5 * closeness_weight(tilt, centre, kind, epsilon), 0.8 * epsilon)
 
 
 @pytest.mark.parametrize(
@@ -163,7 +167,7 @@ def test_closeness_that_weighs_too_much_is_caught(
     laws = MISLEADING[name]
     rules = rules_of(laws, epsilon, options)
     assert not alarm(lost(laws, rules, runs, 400), runs)
-    monkeypatch.setattr(settle, "near_weight", too_large)
+    monkeypatch.setattr(rounds, "closeness_weight", too_large)
     assert alarm(lost(laws, rules, runs, 400), runs)
 
 
@@ -174,23 +178,22 @@ def low_first(playing: int, setting: Setting, book: Book) -> Plan:
     return Plan(16, 1, 1 / 64, False, False, True)
 
 
-def low_next(
-    leader: int, second: int, playing: int, n: int, again: bool, setting: Setting, book: Book
-) -> Plan:
+def low_next(leader: int, second: int, n: int, setting: Setting, book: Book) -> Plan:
     """The same for later rounds."""
-    return low_first(playing, setting, book)
+    return low_first(2, setting, book)
 
 
-def unpaid(table: Floats, side: int, j: int, now: Round, setting: Setting) -> float:
-    """Planted mistake: the noise of closeness costs nothing."""
-    return 0.0 * weigh_near(table, side, j, now, setting)
+def unpaid(slope: float, epsilon: float) -> float:
+    """Planted mistake: noise whose slope is neither that of the tilt nor of the rival,
+    that of closeness, costs nothing.
+    """
+    return fine_noise_price(slope, epsilon) if slope < 0.5 else 0.0
 
 
 def one_bet(tilt: float) -> Bets:
     """All but a thousandth of the stake on one tilt, as is allowed."""
     tilts, shares = np.array([tilt, 1e-9]), np.array([0.999, 0.001])
-    rest = np.array([1.0, 0.001, 0.0])
-    return Bets(tilts, -np.expm1(-tilts), np.expm1(tilts), np.log(shares), rest, 0)
+    return Bets(tilts, np.log(shares))
 
 
 @pytest.mark.slow
@@ -202,11 +205,11 @@ def test_noise_of_closeness_left_out_of_the_price_is_caught(
     """
     laws = arms(const(1 / 64), const(1 / 64))
     rules = rules_of(laws, 4.0, {}, delta=0.02)._replace(bets=one_bet(2.0))
-    monkeypatch.setattr(rounds, "first_plan", low_first)
-    monkeypatch.setattr(rounds, "next_plan", low_next)
-    monkeypatch.setattr(rounds, "leaders", lambda marks, wanted, book: (0, 1))
+    monkeypatch.setattr(rounds, "plan_first", low_first)
+    monkeypatch.setattr(rounds, "plan_next", low_next)
+    monkeypatch.setattr(rounds, "find_leaders", lambda marks, wanted, book: (0, 1))
     assert not alarm(lost(laws, rules, 600, 600), 600, 0.02)
-    monkeypatch.setattr(settle, "weigh_near", unpaid)
+    monkeypatch.setattr(rounds, "fine_noise_price", unpaid)
     assert alarm(lost(laws, rules, 600, 600), 600, 0.02)
 
 
@@ -215,7 +218,7 @@ def peeking(now: Round, bets: Bets, setting: Setting, book: Book) -> Book:
     announced, so it is high where coins gave that arm many.
     """
     centre = min(max(book.fresh[0, SUM] / now.length, 1 / 64), 63 / 64)
-    return settle.settle(now._replace(centre=centre), bets, setting, book)
+    return settle(now._replace(centre=centre), bets, setting, book)
 
 
 @pytest.mark.parametrize(
@@ -224,8 +227,11 @@ def peeking(now: Round, bets: Bets, setting: Setting, book: Book) -> Book:
 def test_a_centre_that_peeks_is_caught(
     monkeypatch: pytest.MonkeyPatch, epsilon: float | None, options: dict[str, Any]
 ) -> None:
+    """In 300 participants the mistake loses a third of the runs at epsilon 10, in 1200
+    nearly all. A sound program fails with probability below 1e-4 / CHECKS.
+    """
     laws = arms({0.6: 0.5, 1: 0.5}, {0.6: 0.5, 1: 0.5})
     rules = rules_of(laws, epsilon, options)
-    assert not alarm(lost(laws, rules, 20, 300), 20)
+    assert not alarm(lost(laws, rules, 20, 1200), 20)
     monkeypatch.setattr(rounds, "settle", peeking)
-    assert alarm(lost(laws, rules, 20, 300), 20)
+    assert alarm(lost(laws, rules, 20, 1200), 20)

@@ -10,8 +10,8 @@ import pytest
 from discreet import DiscreetError, Discrete, Strategy, bet_se
 from discreet.simulation.laws import laws_of
 from discreet.simulation.loops import betting as play
-from discreet.strategies.betting import opened as room
-from discreet.strategies.betting.tilts import betting_rules
+from discreet.strategies.betting import run as room
+from discreet.strategies.betting.bets import make_betting_rules
 from tests.support.coins import AHEAD, COINS, Player, opened
 
 BITS = Discrete([0.0, 1.0], [[0.1, 0.9], [0.6, 0.4], [0.7, 0.3], [0.8, 0.2]])
@@ -38,19 +38,18 @@ def bets(**options: Any) -> Strategy:
 
 CASES = {
     "ε = 1": (bets(epsilon=1.0), BITS, {"bits"}),
-    "pairs": (bets(epsilon=1.0, sampling="top-two"), BITS, {"bits"}),
     "ζ": (bets(epsilon=1.0, zeta=0.1), BITS, {"bits"}),
-    "dear": (bets(epsilon=0.1), BITS, {"dear"}),
-    "margins": (bets(epsilon=0.05, hint=0.5), BITS, {"dear", "margin"}),
-    "differences": (bets(epsilon=0.1), TWO, {"dear", "margin"}),
+    "tails": (bets(epsilon=0.1), BITS, {"by_tails"}),
+    "hint": (bets(epsilon=0.05, hint=0.5), BITS, {"by_tails"}),
+    "differences": (bets(epsilon=0.1), TWO, {"by_tails", "difference"}),
     "local": (bets(epsilon=1.0, trust="local"), BITS, {"bits"}),
     "open": (bets(trust="none"), BITS, {"bits"}),
     "numbers": (bets(epsilon=1.0, outcomes="numbers"), NARROW, {"fine"}),
-    "numbers or bits": (bets(epsilon=2.0, outcomes="numbers"), NEARLY_BITS, {"fine", "bits"}),
+    "numbers or bits": (bets(epsilon=2.0, outcomes="numbers"), NEARLY_BITS, {"fine"}),
     "differences of numbers": (
         bets(epsilon=0.1, outcomes="numbers"),
         NARROW_TWO,
-        {"fine", "dear", "margin"},
+        {"fine", "by_tails", "difference"},
     ),
     "levels": (bets(epsilon=2.0, trust="local", outcomes="numbers"), NARROW, {"fine"}),
 }
@@ -59,7 +58,7 @@ CASES = {
 
 def simulated(player: Player, instance: Discrete) -> tuple[Any, list[list[float]], list[int]]:
     """The simulator's run with these draws, its rounds, and who was dealt what."""
-    rules = betting_rules(player.live.strategy, instance.arms)
+    rules = make_betting_rules(player.live.strategy, instance.arms)
     pulls, trace = np.zeros(instance.arms, np.int64), np.zeros((400, 4 + instance.arms))
     tape: Any = player.tape
     outcome = play.run_betting(tape, laws_of(instance), rules, CAP, pulls, trace)
@@ -86,9 +85,9 @@ def test_same_decisions_as_the_simulator(case: str) -> None:
     assert stops > 0
 
 
-def test_a_margin_without_its_handicap_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_difference_without_its_handicap_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     strategy, instance, _ = CASES["differences"]
-    monkeypatch.setattr(room.OpenedRun, "_allowed", lambda *_: 0)
+    monkeypatch.setattr(room, "count_handicap", lambda *_: 0)
     differ = 0
     for seed in range(4):
         player = Player(strategy, instance, seed, CAP)
@@ -141,11 +140,11 @@ def test_a_round_is_opened_before_anybody_is_dealt() -> None:
 
 
 NAMES = {
-    "": "samples stopped recommendation margins rounds flights arrays",
-    "rounds": "arms opened lengths settled again rows dropped",
-    "arrays": "wealth total mean precision money out slot pair met",
+    "": "samples stopped recommendation margins rounds queue arrays",
+    "rounds": "arms opened lengths settled rows dropped",
+    "arrays": "wealth total mean precision money out slot pair",
 }
-FLIGHT = "number heavy planned lasted since closed void odds length centre dear margin fine"
+FLIGHT = "number heavy planned lasted since closed void odds length centre by_tails difference fine"
 
 
 def test_the_names_of_a_stored_run() -> None:
@@ -158,7 +157,7 @@ def test_the_names_of_a_stored_run() -> None:
     assert " ".join(state) == NAMES[""]
     assert " ".join(state["rounds"]) == NAMES["rounds"]
     assert " ".join(state["arrays"]) == NAMES["arrays"]
-    assert [" ".join(flight) for flight in state["flights"]] == [f"{FLIGHT} playing dealt"]
+    assert [" ".join(flight) for flight in state["queue"]] == [f"{FLIGHT} playing dealt"]
     assert [" ".join(one) for one in state["rounds"]["dropped"]] == ["arm total aside lift"]
     numbers = opened(bets(epsilon=1.0, outcomes="numbers"), 3, 1000).dump()
     assert " ".join(numbers["arrays"]) == NAMES["arrays"] + " close aside lift"
@@ -170,7 +169,7 @@ def test_a_name_that_should_be_there_is_missed(part: str) -> None:
         live = opened(bets(epsilon=1.0), 3, 1000)
         live.open()
         whole = live.dump()
-        return whole, whole["flights"][0] if part == "flight" else whole[part] if part else whole
+        return whole, whole["queue"][0] if part == "flight" else whole[part] if part else whole
 
     for name in list(state()[1]):
         whole, some = state()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from discreet import InvalidInputError, Strategy, bet_se
-from discreet.strategies.betting.opened import OpenedRun
+from discreet.strategies.betting.run import BettingRun
 from discreet.strategies.run import Dealing
 from tests.support.coins import AHEAD, COINS, opened
 
@@ -21,7 +21,6 @@ STRATEGIES = {
     "dear": bet_se(1e-3, epsilon=0.1),
     "numbers": bet_se(1e-3, epsilon=1.0, outcomes="numbers"),
     "levels": bet_se(1e-3, epsilon=2.0, outcomes="numbers", trust="local"),
-    "pairs": bet_se(1e-3, epsilon=1.0, sampling="top-two"),
     "open": bet_se(1e-3, trust="none"),
 }
 
@@ -53,7 +52,7 @@ class Operated:
         return self.live.closed or self.live.to_deal() > 0
 
     def odds(self) -> Any:
-        flight = self.live.flights[-1]
+        flight = self.live.queue[-1]
         weights = np.zeros(self.live.arms)
         for row, arm in enumerate(self.live.rows):
             odds = flight.plan.odds if row == flight.heavy else 1
@@ -64,7 +63,7 @@ class Operated:
         """Noisy sums, from bits."""
         live = self.live
         sums = [float(self.rng.binomial(size, MEANS[arm])) for arm, _, size in live.due()]
-        if live.now.margin:
+        if live.now.difference:
             sums = [max(sums) - min(sums)]
         return sums, [0.1 * one for one in sums] if live.fine else None
 
@@ -73,7 +72,7 @@ class Operated:
         repeat(self.live, name, *about)
 
 
-def repeat(live: OpenedRun, name: str, *about: Any) -> None:
+def repeat(live: BettingRun, name: str, *about: Any) -> None:
     """A call from the record."""
     if name == "take":
         assert live.take(lambda _: about[0]) is not None
@@ -128,7 +127,7 @@ def test_everybody_is_counted(case: str, dealing: str) -> None:
             assert set(over) | {arm} <= set(range(one.live.arms))
 
 
-def started(dealing: Dealing = COINS, **options: Any) -> OpenedRun:
+def started(dealing: Dealing = COINS, **options: Any) -> BettingRun:
     """A run of four arms after two rounds, the third one half dealt."""
     live = opened(bet_se(0.01, **{"epsilon": 1.0, **options}), 4, 10_000, dealing)
     for sums in ([40.0, 5.0, 6.0, 30.0], [44.0, 5.0, 6.0, 33.0]):
@@ -144,7 +143,7 @@ def started(dealing: Dealing = COINS, **options: Any) -> OpenedRun:
     return live
 
 
-def take(live: OpenedRun) -> None:
+def take(live: BettingRun) -> None:
     """One after the other."""
     assert live.take(lambda weights: max(_dealable(weights), key=_fewest(live))) is not None
 
@@ -153,8 +152,8 @@ def _dealable(weights: list[int]) -> list[int]:
     return [arm for arm, weight in enumerate(weights) if weight]
 
 
-def _fewest(live: OpenedRun) -> Any:
-    return lambda arm: -int(live.flights[-1].dealt[live.rows.index(arm)])
+def _fewest(live: BettingRun) -> Any:
+    return lambda arm: -int(live.queue[-1].dealt[live.rows.index(arm)])
 
 
 @pytest.mark.parametrize("dealing", DEALINGS)
@@ -205,21 +204,6 @@ def test_an_added_arm_plays_from_the_next_round_on(dealing: str) -> None:
             live.release([float(batch.size // 2) for batch in live.due()])
     assert 4 in [arm for arm, _ in live.open().odds]
     assert live.take(lambda _: 4) == (4, live.opened, 1)
-
-
-def test_an_arm_added_in_a_dear_first_round_has_no_part_in_it() -> None:
-    """The bets of that round are those of the arms that it was opened with."""
-    one, two = (opened(bet_se(0.01, epsilon=0.1), 4, 10_000) for _ in range(2))
-    for live in (one, two):
-        live.open()
-        while not live.due():
-            take(live)
-            if live.samples == 17 and live is two:
-                live.add()
-        live.release([30.0, 5.0, 20.0, 10.0])
-    assert one.book.wealth.any()
-    assert two.book.wealth[:4].tolist() == one.book.wealth.tolist()
-    assert not two.book.wealth[4].any()
 
 
 def test_a_lower_maximum_cuts_a_round_before_its_next_coin() -> None:

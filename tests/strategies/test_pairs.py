@@ -14,8 +14,8 @@ from scipy.stats import binom
 
 from discreet import Strategy, adap_tt, adap_tt_star, bet_se, ctb_tt, dp_se, ttucb, ttucb_batched
 from discreet.planning.forecast import Continuation
-from discreet.strategies.betting import pair as pair_module
-from discreet.strategies.betting.pair import PairBets
+from discreet.strategies.betting import inference as pair_module
+from discreet.strategies.betting.inference import PairBets
 from discreet.strategies.pairs import Margin, Pair, Radii
 from discreet.strategies.run import Dealing, Place, Run
 from discreet.trials.dealing import usual_dealing
@@ -97,7 +97,7 @@ def played(strategy: Strategy, runs: int = RUNS, people: int = 4000) -> Iterator
 def misses(pair: Pair) -> bool:
     """Whether the interval at 1 - ALPHA leaves out the true difference."""
     if isinstance(pair, PairBets):
-        return pair.least_doubt(GAP * pair.setting.scale)[0] >= math.log(1 / ALPHA)
+        return pair.doubt_difference(GAP * pair.setting.scale)[0] >= math.log(1 / ALPHA)
     low, high = pair.interval(ALPHA)
     return not low <= GAP <= high
 
@@ -139,7 +139,7 @@ def test_differences_cover_at_all_looks(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["sums", "margins", "numbers"])
 def test_too_much_money_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = pair_module.pair_bets
+    real = pair_module.make_pair_bets
 
     def richer(*about: Any) -> PairBets | None:
         found = real(*about)
@@ -147,7 +147,7 @@ def test_too_much_money_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) ->
             found.start[:] += math.log(40)
         return found
 
-    monkeypatch.setattr("discreet.strategies.betting.run.pair_bets", richer)
+    monkeypatch.setattr("discreet.strategies.betting.run.make_pair_bets", richer)
     assert alarm(missed(STRATEGIES[name]), RUNS, ALPHA)
 
 
@@ -199,7 +199,7 @@ def test_interval_and_p_value_say_the_same(name: str) -> None:
     assert -1 <= low <= pair.difference <= high <= 1
     if isinstance(pair, PairBets):
         for end in (low, high):
-            doubt = pair.least_doubt(end * pair.setting.scale)[0]
+            doubt = pair.doubt_difference(end * pair.setting.scale)[0]
             assert abs(end) == 1 or doubt == pytest.approx(math.log(20), abs=1e-4)
 
 
@@ -222,10 +222,10 @@ def test_least_doubt_against_the_formula() -> None:
     for difference in (-0.5, 0.0, 0.2):
         levels = np.linspace(max(0, -difference), min(1, 1 - difference), 2001)
         least = min(money(level + difference, level) for level in levels)
-        found, slope = pair.least_doubt(difference)
+        found, slope = pair.doubt_difference(difference)
         assert found == pytest.approx(least, abs=1e-3)
         assert slope == pytest.approx(
-            (pair.least_doubt(difference + 1e-5)[0] - found) / 1e-5, rel=0.01
+            (pair.doubt_difference(difference + 1e-5)[0] - found) / 1e-5, rel=0.01
         )
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from discreet import Strategy, adap_tt, bet_se
+from discreet import Strategy, adap_tt
 from discreet.errors import DiscreetError, InvalidInputError
 from discreet.strategies.phased.run import PhasedRun
 from discreet.strategies.presets import PRESETS
@@ -327,4 +327,3 @@ def test_what_cannot_be_shuffled_is_refused() -> None:
         shuffled(strategy)
     with pytest.raises(InvalidInputError, match="no arm can be dropped"):
         shuffled(ONE_EACH[0]).drop(0)
-    assert not new_run(bet_se(0.1, epsilon=1.0), 3, 100, 0.1).closed

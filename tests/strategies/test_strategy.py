@@ -112,7 +112,6 @@ def test_custom_parts() -> None:
         (lambda: discreet.adap_tt(1, 0.1, episodes="global", sampling="eb-tc"), "never double"),
         (lambda: discreet.adap_tt(1, 0.1, sampling="ts-tc"), "learn from every sample"),
         (lambda: discreet.ttucb(0.1, sampling="track-and-stop", beta=0.3), "has no leader"),
-        (lambda: discreet.bet_se(0.1, 1.0, sampling="eb-tc"), "by elimination or top-two"),
         (lambda: discreet.ttucb(delta=0.1, episodes="global"), "phases .*: ttucb has none"),
         (
             lambda: discreet.adap_tt(1, 0.1, episodes="global", sampling="elimination"),

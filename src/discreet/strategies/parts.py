@@ -36,7 +36,7 @@ YES_NO, NUMBERS = scale.YES_NO, scale.NUMBERS
 CUSTOM = "custom"
 """Stands for a function of your own where values of an option are listed."""
 
-COINS, BLOCKS, SHUFFLED, ORDER = "coins", "blocks", "shuffled", "order"
+COINS, SHUFFLED, ORDER = "coins", "shuffled", "order"
 """How a live trial deals people to arms; what each means is in `trials.dealing`."""
 
 
@@ -186,15 +186,15 @@ ESTIMATORS = {
         "betting",
         ("global", "local", "none"),
         frozenset({"zeta", "hint", "outcomes"}),
-        samplings=("elimination", "top-two"),
+        samplings=("elimination",),
         thresholds=("proved",),
         gaussian=True,
         bits=True,
         prices_noise=True,
-        dealings=(COINS, BLOCKS),
+        dealings=(COINS,),
         refusals={
             "threshold": "bet-se has one threshold, 1/δ, and it is proved: leave threshold out",
-            "sampling": "bet-se samples by elimination or top-two; got {value}",
+            "sampling": "bet-se eliminates by betting: it takes no other sampling rule",
             "beta": "bet-se plans its batches itself: it takes no beta and no bonus",
             "bonus": "bet-se plans its batches itself: it takes no beta and no bonus",
         },

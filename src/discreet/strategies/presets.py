@@ -28,7 +28,7 @@ PARTS: dict[str, dict[str, Any]] = {
     "adap-tt": {"estimator": "daf", "cost": "gaussian"},
     "adap-tt-star": {"estimator": "daf", "cost": "private"},
     "dp-se": {"estimator": "epochs", "sampling": "elimination"},
-    "bet-se": {"estimator": "bets"},
+    "bet-se": {"estimator": "bets", "sampling": "elimination"},
 }
 """What makes each preset the strategy it is."""
 REFERENCES = {
@@ -135,7 +135,6 @@ def bet_se(
     epsilon: float | None = None,
     trust: str = "global",
     zeta: float = 0.0,
-    sampling: str = "elimination",
     hint: float = 0.0,
     outcomes: str = YES_NO,
     gamma: float | None = None,
@@ -147,16 +146,14 @@ def bet_se(
 
     `trust` is global (noisy sums), local (randomised responses) or none (no privacy,
     and no epsilon). With `zeta` > 0 an arm within ζ of the best is good enough, and
-    runs with tied best arms end. `sampling="top-two"` spends each round on the leader
-    and one challenger instead of all arms that are still in; the stopping rule is the
-    same. `hint` is the difference between the best arm and the next that you expect or
-    want to find. It determines the sizes of batches and stakes and enters no guarantee;
-    if it is wrong, the trial only takes more people. `outcomes="numbers"` uses the
-    variance of outcomes that are not just 0 or 1, without spending more ε; the
-    guarantees are the same. `gamma` beside epsilon, or `rho` in place of both, puts
-    Gaussian noise on sums: (ε, γ)-privacy or ρ-zCDP.
+    runs with tied best arms end. `hint` is the difference between the best arm and the
+    next that you expect or want to find. It determines the sizes of batches and stakes
+    and enters no guarantee; if it is wrong, the trial only takes more people.
+    `outcomes="numbers"` uses the variance of outcomes that are not just 0 or 1, without
+    spending more ε; the guarantees are the same. `gamma` beside epsilon, or `rho` in
+    place of both, puts Gaussian noise on sums: (ε, γ)-privacy or ρ-zCDP.
     """
-    own = {"epsilon": epsilon, "trust": trust, "zeta": zeta, "sampling": sampling}
+    own = {"epsilon": epsilon, "trust": trust, "zeta": zeta}
     own |= {"gamma": gamma, "rho": rho}
     return _preset("bet-se", parts, delta=delta, hint=hint, outcomes=outcomes, **own)
 

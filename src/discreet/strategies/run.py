@@ -13,7 +13,7 @@ place until a release is due (`due`), the cap is reached or the run has stopped;
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from importlib import import_module
@@ -23,18 +23,12 @@ import numpy as np
 
 from discreet.errors import DiscreetError, InvalidInputError
 from discreet.strategies.pairs import Lead, Margin, Pair
-from discreet.strategies.parts import SHUFFLED
+from discreet.strategies.parts import ORDER, SHUFFLED
 from discreet.strategies.scales import noise_scale, sum_noise
 from discreet.strategies.strategy import Strategy
 
 UNSEEN = 12.0
 """One over the variance of a uniform law: what is known of a mean nobody has seen."""
-REQUIRED: Any = object()
-"""The default of a stored field that every file has: where it is missing, the file was
-changed.
-"""
-
-
 Deal = Callable[[list[int]], int]
 """Draws an arm, given the weight of each: its odds, or how many places it has left."""
 
@@ -51,10 +45,8 @@ def in_order(weights: list[int]) -> int:
 class Dealing(NamedTuple):
     """How a live run deals people to arms."""
 
-    kind: str = ""
-    """Coins, blocks, shuffled or order; empty for runs from before that was said."""
-    block: int = 0
-    """People of a permuted block, at least; 0 where there are none."""
+    kind: str
+    """Coins, shuffled or order."""
     continuous: bool = False
     """Whether rounds are opened ahead, so that nobody waits for a release."""
 
@@ -112,25 +104,14 @@ class Belief(NamedTuple):
 class Run(ABC):
     """A run that has not begun; `load` what `dump` wrote to go on with one.
 
-    What is stored is stored for ever. Its names are written out (`fields`, `arrays`)
-    and do not follow the names in the code: rename what you like there, never here.
-    Only add, with the default that its absence means in older files.
+    The names of what is stored are written out (`fields`, `arrays`): a change there is
+    a change of the stored format.
     """
 
-    fields: ClassVar[Mapping[str, Any]] = {
-        "samples": REQUIRED,
-        "stopped": REQUIRED,
-        "recommendation": REQUIRED,
-    }
-    """The attributes that are stored, under their own names, with what a missing one
-    means.
-    """
-    optional_arrays: ClassVar[frozenset[str]] = frozenset()
-    """Stored arrays that older files lack: there they are as in a run that has not
-    begun.
-    """
+    fields: ClassVar[tuple[str, ...]] = ("samples", "stopped", "recommendation")
+    """The attributes that are stored, under their own names."""
 
-    dealing = Dealing()
+    dealing = Dealing(ORDER)
     """How people are dealt; see `dealt`."""
 
     def __init__(self, strategy: Strategy, arms: int, cap: int) -> None:
@@ -350,13 +331,10 @@ class Run(ABC):
         """Go on where the run that wrote this state was; a KeyError names a field that
         should be there.
         """
-        for name, default in self.fields.items():
-            setattr(
-                self, name, copy(state[name] if default is REQUIRED else state.get(name, default))
-            )
+        for name in self.fields:
+            setattr(self, name, copy(state[name]))
         for name, array in self.arrays().items():
-            if name in state["arrays"] or name not in self.optional_arrays:
-                array[...] = np.array(state["arrays"][name], array.dtype)
+            array[...] = np.array(state["arrays"][name], array.dtype)
 
     def smallest_delta(self) -> float | None:
         """The smallest δ at which this state would be enough to stop, to 1 in 1000;

@@ -21,12 +21,6 @@ from discreet.words import NO_GUARANTEE
 OPTIONS = {"sampling", "threshold", "cost", *parts.OPTIONS} - {"zeta", "hint", "outcomes"}
 """What a preset lets one choose beside its levels."""
 LEVELS = {"delta", "epsilon", "gamma", "rho", "trust", "zeta", "hint", "outcomes"}
-YOUNGER = {"hint": 0.0, "outcomes": parts.YES_NO}
-"""Options that older folders know nothing of, with what that means."""
-UNSAID = {"rho": None, "sigma": None}
-"""What is written down only where it is given: what was written before there
-were any stays as it is.
-"""
 NUMBERS = ("delta", "epsilon", "gamma", "rho", "beta", "zeta", "hint", "s", "alpha", "sigma")
 CUSTOM = (CustomThreshold, CustomBonus, CustomGrid)
 
@@ -238,16 +232,12 @@ class Strategy:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What identifies it in a study's folder; no hint and yes-no outcomes are left
-        out, as in folders from before there were such options.
-        """
-        known = self.to_dict()
-        usual = {key for key, value in YOUNGER.items() if known[key] == value}
-        return {key: known[key] for key in known if key not in usual}
+        """What identifies it in a study's folder."""
+        return self.to_dict()
 
     def describe(self) -> dict[str, Any]:
         """Plain types for people; parts that are Python functions by their names."""
-        fields = _said({name: getattr(self, name) for name in self.__dataclass_fields__})
+        fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
         return {
             name: f"custom: {part.name}" if isinstance(part, CUSTOM) else part
             for name, part in fields.items()
@@ -264,7 +254,7 @@ class Strategy:
                     "studies and trials need: simulate and plan take it, and a study takes an "
                     "OwnStrategy"
                 )
-        return _said(asdict(self))
+        return asdict(self)
 
     @staticmethod
     def from_dict(description: dict[str, Any]) -> "Strategy":
@@ -288,11 +278,6 @@ class Strategy:
         if not isinstance(description, dict):
             raise InvalidInputError("not the description of a strategy: a JSON object is needed")
         return Strategy.from_dict(description)
-
-
-def _said(fields: dict[str, Any]) -> dict[str, Any]:
-    """The fields that are written down."""
-    return {name: fields[name] for name in fields if fields[name] != UNSAID.get(name, ...)}
 
 
 def check_strategy(strategy: Any) -> Strategy:

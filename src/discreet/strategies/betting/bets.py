@@ -1,19 +1,187 @@
-"""Bets against "arm a is best", each a small pure function beside the lemma that makes
-it fair. The docs page "Betting elimination" has the lemmas by the same numbers.
+"""Bets of bet-se against "arm a is at least as good as its rival", each a small pure
+function beside the lemma that makes it fair, and what a run is played with.
 
-Every bet is made from one number, the *score* T of an arm and its rival: a weighted sum
-of what was released about both. Its noise is paid for either by its moment or by its
-tail.
+Every bet is made from one number, the *score* of an arm and its rival: a weighted sum
+of what was released about both. Its noise is paid for by its moment generating function
+(a moment bet) or by its tail (a tail bet). The docs pages "Betting elimination" and
+"Outcomes that are numbers" have the lemmas.
 """
 
 import math
 from typing import NamedTuple
 
+import numpy as np
+
+from discreet.arrays import Floats
 from discreet.leaf import leaf
+from discreet.strategies.scales import sum_noise
+from discreet.strategies.strategy import Strategy
+from discreet.strategies.units import BITS, LEVELS, grid_of, kind_of
+from discreet.trust import check_trust
 
 ROOT_HALF, ROOT_TWO_PI = math.sqrt(0.5), math.sqrt(2 * math.pi)
-POCKET, KAPPA = 0.2, 0.4
-"""Of a tail bet: the share kept, and the power of the calibrator."""
+TILTS = 20
+"""Number of tilts, one an octave, down to 4.0e-6: that for gaps that take 10^12
+participants.
+"""
+LARGEST_TILT_SHARE = 0.7
+"""The largest tilt of a moment bet where sums are noised, as a share of ε."""
+TAIL_TILT_SHARE = 1 - 1e-9
+"""The tilt of a tail bet as a share of ε: below 1 by more than floating point loses."""
+GAUSSIAN_TAIL_TILT = 0.8
+"""With Gaussian noise the tilt of a tail bet is so many times root(2 log(1/δ)) / σ."""
+CALIBRATOR_POWER = 0.4
+"""κ of the calibrator κ p^(κ - 1)."""
+LOG_TAIL_MARGIN = 1e-6
+"""Nats added to the log of every tail constant: more than TAIL_TILT_SHARE can take off,
+and floating point, which loses up to 5e-7 of `noise_price` at a slope near epsilon.
+"""
+CLOSENESS_SHARE = 0.8
+"""The largest weight of closeness in a score, as a share of ε."""
+CLOSENESS_MARGIN = 1 - 1e-9
+"""Factor by which weights of closeness are lowered, against floating point."""
+
+
+class Bets(NamedTuple):
+    """The mixture of bets, tilts falling."""
+
+    tilt: Floats
+    """lambda_j"""
+    stake: Floats
+    """The log of its share of the stake."""
+
+
+class Setting(NamedTuple):
+    """Everything public that a run is played with."""
+
+    epsilon: float
+    """Of the noise in a release; infinity without noise. Of Gaussian noise, for plans
+    only: that of Laplace noise with the same variance.
+    """
+    scale: float
+    """tanh(epsilon/2) for randomised response, else 1: released means lie in [low,
+    high] = 1/2 -+ scale/2.
+    """
+    low: float
+    high: float
+    zeta: float
+    """Indifference zone, on that scale."""
+    hint: float
+    """The target difference, on that scale; 0 if nothing is expected."""
+    target: float
+    """The log of the wealth that eliminates an arm."""
+    zeta_target: float
+    """The log of the wealth that shows an arm less than zeta better than the leader."""
+    kind: int
+    """What outcomes become, see `discreet.strategies.units`."""
+    grid: int
+    """Units of an outcome."""
+    slip: float
+    """The chance of each level that is not the true one; 0 but for levels."""
+    sigma: float
+    """The scale of discrete Gaussian noise; 0 if noise is Laplace noise, or none."""
+    tail_tilt: float
+    """The tilt of a tail bet."""
+
+
+class BettingRules(NamedTuple):
+    """Everything public that a run is played with, and the bets."""
+
+    bets: Bets
+    setting: Setting
+
+
+def make_setting(
+    arms: int,
+    epsilon: float,
+    delta: float,
+    trust: str = "global",
+    zeta: float = 0.0,
+    hint: float = 0.0,
+    kind: int = BITS,
+    grid: int = 1,
+    sigma: float = 0.0,
+) -> Setting:
+    """Make the setting for K arms; `trust` is global (noisy sums), local (randomised
+    response) or none (epsilon unused). A `sigma` says all about the noise; `epsilon` is
+    then that of Laplace noise with its variance.
+    """
+    scale, noise = shrink_of(epsilon, trust, kind), check_trust(trust).noise(epsilon)
+    share = 0.5 if zeta > 0 else 1.0  # half of delta for each of the two ways to stop
+    target, tail_tilt = -math.log(share * delta), noise * TAIL_TILT_SHARE
+    if sigma > 0:
+        tail_tilt = GAUSSIAN_TAIL_TILT * math.sqrt(2 * target) / sigma
+    return Setting(
+        epsilon=noise,
+        scale=scale,
+        low=0.5 - scale / 2,
+        high=0.5 + scale / 2,
+        zeta=zeta * scale,
+        hint=hint * scale,
+        target=target,
+        zeta_target=math.log(arms - 1) - math.log(0.5 * delta),
+        kind=kind,
+        grid=grid,
+        slip=slip_of(epsilon) if kind == LEVELS else 0.0,
+        sigma=sigma,
+        tail_tilt=tail_tilt,
+    )
+
+
+def slip_of(epsilon: float) -> float:
+    """Return 1/(e^epsilon + 2): the chance with which a level is sent that is not the
+    true one.
+    """
+    return math.exp(-epsilon) / (1 + 2 * math.exp(-epsilon))
+
+
+def shrink_of(epsilon: float, trust: str, kind: int) -> float:
+    """Return what is left of a difference of means in what is collected."""
+    return 1 - 3 * slip_of(epsilon) if kind == LEVELS else check_trust(trust).shrink(epsilon)
+
+
+def make_bets(epsilon: float, trust: str = "global", hint: float = 0.0, kind: int = BITS) -> Bets:
+    """Make the mixture: one tilt an octave; the share of octave o falls off like
+    1/o**2.
+
+    Noise allows tilts below epsilon only: the larger ones pass their share to one below
+    it. A hint draws two fifths of the stake to the tilts that suit it.
+    """
+    scale = shrink_of(epsilon, trust, kind)
+    octave = np.arange(TILTS) + 0.5
+    tilt: Floats = np.asarray(3.0 * scale * 0.5**octave, np.float64)
+    stake: Floats = np.asarray(1 / (1 + ((octave - 3.5) / 1.5) ** 2), np.float64)
+    stake /= stake.sum()
+    if hint > 0:
+        off = np.log2(tilt / (2 * hint * scale))
+        near = (1 + (off / np.where(off < 0, 0.7, 2.0)) ** 2) ** -2.0
+        stake = 0.6 * stake + 0.4 * near / near.sum()
+    high = tilt >= epsilon / 2
+    if check_trust(trust).noised and high.any():
+        tilt = np.r_[LARGEST_TILT_SHARE * epsilon, tilt[~high]]
+        stake = np.r_[stake[high].sum(), stake[~high]]
+    return Bets(tilt, np.asarray(np.log(stake)))
+
+
+def make_betting_rules(strategy: Strategy, arms: int) -> BettingRules:
+    """Make the bets and the setting of bet-se.
+
+    Gaussian noise forbids no tilt: the largest is a little more than one noise makes
+    best use of.
+    """
+    trust, hint, sigma = strategy.trust, strategy.hint, sum_noise(strategy)
+    kind, grid = kind_of(strategy), grid_of(strategy)
+    epsilon = top = math.inf if strategy.epsilon is None else strategy.epsilon
+    if sigma > 0:
+        epsilon = math.sqrt(2.0) / sigma
+        top = 1.1 * math.sqrt(2 * (2 - math.log(strategy.delta))) / sigma
+    setting = make_setting(
+        arms, epsilon, strategy.delta, trust, strategy.zeta, hint, kind, grid, sigma
+    )
+    return BettingRules(make_bets(top, trust, hint, kind), setting)
+
+
+# --- scores ---------------------------------------------------------------------------
 
 
 class Slopes(NamedTuple):
@@ -22,58 +190,48 @@ class Slopes(NamedTuple):
     own: float
     """l_a: minus the weight of the arm's sum."""
     own_count: float
-    """c_a: the weight of the number of its people."""
+    """c_a: the weight of the number of its participants."""
     rival: float
     """l_c: the weight of the rival's sum."""
     rival_count: float
-    """c_c: the weight of the number of its people."""
+    """c_c: the weight of the number of its participants."""
     step: float
-    """d: what a person of the arm stakes; odds times d is the same for both."""
-    own_swing: float
-    """4 sinh(l_a / 2)^2, for the price of the noise in the arm's sum."""
-    rival_swing: float
-    """4 sinh(l_c / 2)^2"""
+    """d: what a participant of the arm stakes; odds times d is the same for both."""
 
 
 @leaf
-def slopes(fall: float, rise: float, centre: float, ratio: float) -> Slopes:
-    """The score's weights (Lemma 1) at tilt lambda, for odds of the arm that are
-    `ratio` times its rival's; fall = 1 - exp(-lambda), rise = exp(lambda) - 1.
+def compute_slopes(tilt: float, centre: float, ratio: float) -> Slopes:
+    """Return the score's weights (Lemma 1) at this tilt, for odds of the arm that are
+    `ratio` times its rival's.
 
-    A person of the arm multiplies money by 1 - d (r - centre), one of the rival by 1 +
-    d' (r - centre), d' = ratio d: the centre cancels in the mean over coins. Both
-    slopes are at most lambda.
+    A participant of the arm multiplies wealth by 1 - d (r - centre), one of the rival
+    by 1 + d' (r - centre), d' = ratio d: the centre cancels in the mean over the
+    randomisation. Both slopes are at most the tilt.
     """
+    fall, rise = -math.expm1(-tilt), math.expm1(tilt)
     d = min(fall / (1 - centre * fall), rise / (1 + centre * rise) / ratio)
     e, rest = d * ratio, 1 - centre
-    own_fail, own_hit = 1 + centre * d, 1 - rest * d
-    rival_fail, rival_hit = 1 - centre * e, 1 + rest * e
-    own_count, rival_count = log_of(centre * d), log_of(-centre * e)
+    own_count, rival_count = math.log1p(centre * d), math.log1p(-centre * e)
     return Slopes(
-        own_count - log_of(-rest * d),
+        own_count - math.log1p(-rest * d),
         own_count,
-        log_of(rest * e) - rival_count,
+        math.log1p(rest * e) - rival_count,
         rival_count,
         d,
-        d * d / (own_fail * own_hit),
-        e * e / (rival_fail * rival_hit),
     )
 
 
-@leaf
-def log_of(gain: float) -> float:
-    """log(1 + gain) to 1e-9 of itself and to 1e-15, the quicker way where that does."""
-    return math.log(1 + gain) if abs(gain) > 1e-6 else math.log1p(gain)
+# --- what noise costs -----------------------------------------------------------------
 
 
 @leaf
 def noise_price(slope: float, epsilon: float, sigma: float = 0.0) -> float:
-    """m(slope) = log E exp(slope Z) for discrete Laplace Z of parameter epsilon (Lemma
-    2): log[(cosh eps - 1) / (cosh eps - cosh slope)]. With a sigma, at least that of
-    discrete Gaussian noise.
+    """Return m(slope) = log E exp(slope Z) for discrete Laplace Z of parameter epsilon
+    (Lemma 2): log[(cosh eps - 1) / (cosh eps - cosh slope)]. With a sigma, return at
+    least that of discrete Gaussian noise.
     """
     if sigma > 0:
-        return gaussian_price(slope, 0.0, sigma)
+        return sigma * sigma * slope * slope / 2
     if epsilon == math.inf:
         return 0.0
     ratio = math.exp((slope - epsilon) / 2) * math.expm1(-slope) / math.expm1(-epsilon)
@@ -81,132 +239,145 @@ def noise_price(slope: float, epsilon: float, sigma: float = 0.0) -> float:
 
 
 @leaf
-def price_of_two(swing: float, other: float, level: float) -> float:
-    """m(l) + m(l') from 4 sinh(l / 2)^2 and 4 sinh(l' / 2)^2, with `level` = 4
-    sinh(epsilon / 2)^2; 0 for a second noise that is not there.
+def fine_noise_price(slope: float, epsilon: float) -> float:
+    """Return at least log E exp(slope Z) for the noise Z of a sum in fine units,
+    whatever the units (Lemma 5 of numbers).
     """
-    return -math.log((1 - swing / level) * (1 - other / level))
+    share = slope / epsilon
+    return -math.log1p(-share * share)
 
 
 @leaf
-def gaussian_price(slope: float, other: float, sigma: float) -> float:
-    """At least log E exp(slope Z + other Z') for two discrete Gaussian noises (Lemma
-    2'); 0 for a second noise that is not there.
+def log_tail_constant(tick: float) -> float:
+    """Return log sup_w e^w P(tick Z >= w) for discrete Laplace Z of parameter `tick`
+    (Lemma 4), with a margin for floating point.
     """
-    return sigma * sigma * (slope * slope + other * other) / 2
+    return LOG_TAIL_MARGIN - math.log1p(math.exp(-tick))
 
 
 @leaf
-def log_tail_one(beta: float, epsilon: float) -> float:
-    """log A of one noise with slope beta epsilon (Lemma 4): A = sup_u e^u P(slope Z >=
-    u).
-    """
-    rest = 1 / (1 + math.exp(epsilon))
-    if beta >= math.exp(-epsilon):
-        return math.log1p(-rest)
-    turn = beta / (1 + beta)
-    return beta * math.log(turn / rest) + math.log1p(-turn)
-
-
-@leaf
-def log_tail_two(one: float, other: float, epsilon: float) -> float:
-    """log A of two noises with slopes one epsilon and other epsilon (Lemma 4); infinite
-    where no A is enough.
-    """
-    high, low, rest = max(one, other), min(one, other), 1 / (1 + math.exp(epsilon))
-    top = 1 - rest
-    if low > 0.98 * high:
-        return _log_tail_equal(high, low, top, rest)
-    apart, sums = high - low, high + low
-    a = top * top * high / apart + top * rest * high / sums
-    c = top * top * low / apart - top * rest * low / sums
-    k, q = 1 / high - 1, 1 / low - 1
-    if c * q >= a * k:
-        if k == 0:
-            return math.log(a)
-        u = math.log(c * q / (a * k)) / (q - k)
-        return math.log(a * math.exp(-k * u) - c * math.exp(-q * u))
-    a = rest * rest * high / apart + top * rest * high / sums
-    c = rest * rest * low / apart - top * rest * low / sums
-    left, right = 0.0, 1.0
-    for _ in range(12):
-        t = (left + right) / 2
-        x, y = a * math.exp(-t / high), c * math.exp(-t / low)
-        if x / high - y / low > 1 - x + y:
-            left = t
-        else:
-            right = t
-    return math.log1p(-a * math.exp(-right / high) + c * math.exp(-right / low)) - left
-
-
-@leaf
-def _log_tail_equal(high: float, low: float, top: float, rest: float) -> float:
-    """The same for two nearly equal slopes: the larger for both above zero, the smaller
-    for both below.
-    """
-    if high >= 1:
-        return math.inf
-    k = 1 / high - 1
-    u = max(0.0, 1 / k - high / top)
-    best = math.log(top * top * (1 + u / high) + top * rest) - k * u
-    if rest <= low:
-        return best
-    left, right = 0.0, 1.0
-    for _ in range(12):
-        t = (left + right) / 2
-        x = math.exp(-t / low)
-        below = x * (rest * rest * (1 + t / low) + top * rest)
-        if x * (rest * rest * t / low + top * rest) / low > 1 - below:
-            left = t
-        else:
-            right = t
-    x = math.exp(-right / low)
-    below = x * (rest * rest * (1 + right / low) + top * rest)
-    return max(best, math.log1p(-below) - left)
-
-
-@leaf
-def gaussian_tail(slope: float, other: float, sigma: float) -> float:
-    """log A of two discrete Gaussian noises (Lemma 4'), by their moment or by the tail
-    of the normal law, whichever is less; 0 for a second noise that is not there.
+def log_gaussian_tail_constant(slope: float, other: float, sigma: float) -> float:
+    """Return at least log sup_u e^u P(slope Z + other Z' >= u) for two discrete
+    Gaussian noises (Lemma 4'), with a margin for floating point: by their moment or by
+    the tail of the normal law, whichever is less; `other` is 0 for one noise.
 
     sup_x e^{sx} P(N >= x) is at an x in [s - 1/s, s]: bisection leaves a bracket, of
     which the upper end counts in one factor and the lower in the other.
     """
-    price, s = gaussian_price(slope, other, sigma), sigma * math.hypot(slope, other)
+    s = sigma * math.hypot(slope, other)
     if s < 1:
-        return price
+        return LOG_TAIL_MARGIN + s * s / 2
     left, right = s - 1 / s, s
     for _ in range(12):
         x = (left + right) / 2
-        tail = math.erfc(x * ROOT_HALF) / 2
-        if math.exp(-x * x / 2) < s * ROOT_TWO_PI * tail:
+        if math.exp(-x * x / 2) < s * ROOT_TWO_PI * math.erfc(x * ROOT_HALF) / 2:
             left = x
         else:
             right = x
-    tail = math.log(math.erfc(left * ROOT_HALF) / 2)
-    return min(price, slope + other + s * right + tail)
+    tail = slope + other + s * right + math.log(math.erfc(left * ROOT_HALF) / 2)
+    return LOG_TAIL_MARGIN + min(s * s / 2, tail)
 
 
 @leaf
-def tail_bet(log_p: float, sigma: float, log_alpha: float) -> float:
-    """The log of what a stake becomes that bets on the p-value exp(log_p) (Lemma 5).
-
-    The share sigma is won 1/alpha times over if p <= alpha; of the rest a pocket is
-    kept and the other part grows with kappa p^(kappa - 1).
+def log_tail_payoff(log_p: float, sigma: float, log_alpha: float) -> float:
+    """Return the log of what a stake becomes that bets on the p-value exp(log_p) (Lemma
+    5): the share sigma is multiplied by 1/alpha if p <= alpha and lost otherwise, the
+    rest is multiplied by kappa p^(kappa - 1).
     """
     log_p = min(log_p, 0.0)
-    value = log_sum(
-        math.log((1 - sigma) * POCKET),
-        math.log((1 - sigma) * (1 - POCKET) * KAPPA) + (KAPPA - 1) * log_p,
-    )
+    value = math.log((1 - sigma) * CALIBRATOR_POWER) + (CALIBRATOR_POWER - 1) * log_p
     if sigma > 0 and log_p <= log_alpha:
-        value = log_sum(value, math.log(sigma) - log_alpha)
+        hit = math.log(sigma) - log_alpha
+        high = max(value, hit)
+        value = high + math.log(math.exp(value - high) + math.exp(hit - high))
     return value
 
 
+# --- closeness, of outcomes that are numbers ------------------------------------------
+
+
 @leaf
-def log_sum(x: float, y: float) -> float:
-    """log(e^x + e^y)"""
-    high = max(x, y)
-    return high + math.log(math.exp(x - high) + math.exp(y - high))
+def rounding_cost(tilt: float, y: float) -> float:
+    """Return rho_tilt(y) = log(1 - y + y e^tilt) - tilt y: what rounding y to a bit
+    costs a score.
+    """
+    return math.log1p(y * math.expm1(tilt)) - tilt * y
+
+
+@leaf
+def bump_height(centre: float) -> float:
+    """Return the top of the bump, h_c: as high as the pair's sensitivity allows."""
+    return math.e * min(rounding_cost(-1.0, centre), rounding_cost(1.0, centre))
+
+
+class Bump(NamedTuple):
+    """How close an outcome of 0 to `grid` units is to the centre: q_c in units."""
+
+    grid: int
+    centre: float
+    below: float
+    """h_c / rho_-1(c), in units: the bump up to its centre is this times rho_-1."""
+    above: float
+    """h_c / rho_1(c), in units."""
+
+
+@leaf
+def make_bump(centre: float, grid: int) -> Bump:
+    """Make the bump around a centre."""
+    top = grid * bump_height(centre)
+    return Bump(grid, centre, top / rounding_cost(-1.0, centre), top / rounding_cost(1.0, centre))
+
+
+@leaf
+def measure_closeness(units: int, bump: Bump) -> int:
+    """Return Q: q_c in whole units, at most the distance to either end, whatever
+    floating point does: the privacy of the pair rests on that.
+    """
+    y = units / bump.grid
+    if y < bump.centre:
+        q = bump.below * rounding_cost(-1.0, y)
+    else:
+        q = bump.above * rounding_cost(1.0, y)
+    return max(0, min(math.floor(q), units, bump.grid - units))
+
+
+def is_possible_closeness(
+    total: int, near: int, count: int, grid: int, centre: float, kind: int
+) -> bool:
+    """Return whether so many outcomes with this sum can be so close, all in units.
+
+    Closeness is at most that of the mean, as the bump is concave (with slopes up to 1,
+    and two roundings); of levels it is the number at the middle, and with those at the
+    top not more than there are.
+    """
+    if not count:
+        return near == 0
+    if kind != LEVELS:
+        mean = measure_closeness(total // count, make_bump(centre, grid))
+        return 0 <= near <= min(total, count * grid - total, count * (mean + 2))
+    top = total - round(centre * near)
+    return near % grid == top % grid == 0 <= min(near, top) and near + top <= count * grid
+
+
+@leaf
+def closeness_weight(tilt: float, centre: float, kind: int, epsilon: float) -> float:
+    """Return B: the weight of closeness in a score that weighs outcomes by `tilt`.
+
+    B q(y) <= rho_tilt(y) for all y (Lemma 2 of numbers), and B is below epsilon. Where
+    only the levels 0, centre and 1 are sent it is rho itself.
+    """
+    if kind == LEVELS:
+        return rounding_cost(tilt, centre)
+    size, height = abs(tilt), bump_height(centre)
+    if size <= 1:
+        weight = rounding_cost(tilt, centre) / height
+    else:
+        steep = math.e * (size - 1 + math.exp(-size))
+        weight = rounding_cost(math.copysign(1.0, tilt), centre) / height * steep
+    return min(weight * CLOSENESS_MARGIN, CLOSENESS_SHARE * epsilon)
+
+
+@leaf
+def largest_closeness(centre: float, kind: int) -> float:
+    """Return the closeness of an outcome at the centre."""
+    return 1.0 if kind == LEVELS else bump_height(centre)

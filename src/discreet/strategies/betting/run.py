@@ -1,325 +1,515 @@
-"""A live run of bet-se: rounds announced, dealt and settled, arms out by betting.
+"""A live run of bet-se: rounds opened, assigned, and settled in the order of opening,
+arms eliminated by betting.
 
-Here the sizes of a round are announced, length times odds for each arm that plays, and
-its places dealt in an order that the caller draws: so were trials dealt before coins
-were. With coins, or permuted blocks, it is a `discreet.strategies.betting.opened`. What
-each covers stands on the docs page "Betting elimination".
+Each participant's arm is drawn with the announced odds, and how many participants an
+arm gets is what the draws gave. Waiting enrolment has one round at a time, played
+exactly as the simulator plays it. With continuous enrolment rounds are opened ahead
+(`discreet.strategies.betting.open_rounds`).
 """
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from discreet.arrays import Floats, Ints
-from discreet.errors import DiscreetError
+from discreet.arrays import Floats
+from discreet.errors import DiscreetError, InvalidInputError
+from discreet.strategies.betting.bets import (
+    is_possible_closeness,
+    make_betting_rules,
+    make_bump,
+    measure_closeness,
+)
 from discreet.strategies.betting.book import (
     COUNT,
     NEAR,
     PULLS,
     SUM,
     Book,
-    Round,
-    columns,
-    front_runner,
+    find_front_runner,
     new_book,
-    odds_of,
 )
-from discreet.strategies.betting.interval import (
+from discreet.strategies.betting.inference import (
+    SKEWS,
+    SKEWS_OF_TWO,
     Beside,
-    interval,
+    Known,
+    compute_interval,
+    evidence_shares,
     log_p_value,
+    make_pair_bets,
     new_beside,
     p_values,
     set_aside,
-    shares,
 )
-from discreet.strategies.betting.near import bump_of, closeness, possible_near
-from discreet.strategies.betting.pair import OF_TWO, SKEWS, Known, pair_bets
-from discreet.strategies.betting.rounds import (
-    TAILS,
-    fill_tails,
-    first_round,
-    next_round,
-    set_margin,
+from discreet.strategies.betting.open_rounds import (
+    OpenRound,
+    announce_closed,
+    close,
+    load_open_round,
+    open_round,
+    participants_of,
+    renew,
+    settle_closed,
+    size_of,
+    weight_in,
+    weight_of,
 )
-from discreet.strategies.betting.tilts import betting_rules
+from discreet.strategies.betting.rounds import announce_first, count_handicap, write_difference
 from discreet.strategies.pairs import Lead, Margin, Pair
 from discreet.strategies.run import (
-    REQUIRED,
     ArmView,
     Belief,
     Deal,
-    Dealing,
+    Opening,
     Place,
     Run,
+    Spread,
     Totals,
     in_order,
 )
 from discreet.strategies.strategy import Strategy
 from discreet.strategies.units import BITS, LEVELS
 
-ANNOUNCED: dict[str, type] = {
-    "number": int,
-    "leader": int,
-    "second": int,
-    "odds": int,
-    "weight": int,
-    "length": int,
-    "centre": float,
-    "dear": bool,
-    "margin": bool,
-    "n": int,
-    "samples": int,
-    "winner": int,
-}
-"""What is stored of the announced round, under these names for ever; of outcomes that
-are numbers also whether it is fine.
+SO_FAR: dict[str, type] = {"arms": int, "opened": int, "lengths": int, "settled": int}
+"""What is stored of the rounds so far, under these names: arms of the trial, rounds
+opened, lengths and participants of those settled. Beside them `rows`, and `dropped`
+arms.
 """
-BOOK = ("wealth", "total", "mean", "precision", "money", "out", "active", "slot", "pair", "met")
-"""What is stored of the book, under these names for ever; of outcomes that are numbers
-also `close`, and what intervals need beside the book.
+BOOK = ("wealth", "total", "mean", "precision", "money", "out", "slot", "pair")
+"""What is stored of the book, under these names; of outcomes that are numbers also
+`close`, and what intervals need beside the book.
 """
-
-
-KEEN = 1.25
+BELIEF_FACTOR = 1.25
 """Rounds are planned as if means were so much better known than they are, as variances
-(see `discreet.strategies.betting.settle.book_releases`).
+(see `discreet.strategies.betting.rounds.book_releases`).
 """
+
+
+class Dropped(NamedTuple):
+    """What is known of an arm that was dropped by hand."""
+
+    arm: int
+    total: list[float]
+    """A row of `Book.total`."""
+    aside: list[list[float]]
+    lift: float
+    """See `Beside`."""
 
 
 class BettingRun(Run):
-    """A round at a time: announced, filled, settled."""
+    """Rounds opened, assigned, and settled in the order of opening."""
 
-    fields: ClassVar = {**Run.fields, "margins": REQUIRED}
+    fields: ClassVar = (*Run.fields, "margins")
 
     def __init__(self, strategy: Strategy, arms: int, cap: int) -> None:
         super().__init__(strategy, arms, cap)
         self.margins: list[list[Any]] = []
-        """Of each margin: the leader, the others, people of each, what was released."""
-        self.bets, self.setting = betting_rules(strategy, arms)
-        self.skews = OF_TWO if arms == 2 else SKEWS
+        """Of each difference: the leader, the runner-up, the length, what was
+        released.
+        """
+        self.bets, self.setting = make_betting_rules(strategy, arms)
+        self.skews = SKEWS_OF_TWO if arms == 2 else SKEWS
         self.book = new_book(arms, self.bets.tilt.size)
         self.beside = new_beside(arms, self.bets)
-        self.now = first_round(self.bets, self.setting, cap, self.book)
-        self.left = self._sizes()
-        """[arm]: places of the round that nobody has yet."""
+        self.now = announce_first(self.setting, cap, self.book)
         self.rows = list(range(arms))
         """The arm of each row of the book."""
-
-    def dealt(self, dealing: Dealing) -> Run:
-        """Another run where rounds are opened."""
-        from discreet.strategies.betting.opened import OpenedRun
-
-        if not dealing.kind:
-            return self
-        return OpenedRun(self.strategy, self.arms, self.cap, dealing)
+        self.queue: list[OpenRound] = []
+        """Rounds that are not released, in the order of opening; only the last may
+        take participants.
+        """
+        self.opened, self.lengths, self.settled = 0, 0, 0
+        self.dropped: list[Dropped] = []
+        self._weighed: tuple[OpenRound | None, list[int]] = (None, [])
 
     # --- stored -----------------------------------------------------------------------
 
     def arrays(self) -> dict[str, Any]:
-        """The book, what was announced for each arm, and who is still to come."""
+        """Return the book; which arms play is the rounds' own."""
         book = {name: getattr(self.book, name) for name in BOOK}
-        plan = {"sigma": self.now.sigma, "pick": self.now.pick, "left": self.left}
         if not self.numbers:
-            return {**book, **plan}
+            return book
         beside = {"aside": self.beside.aside, "lift": self.beside.lift}
-        return {**book, **plan, "close": self.book.close, **beside}
+        return {**book, "close": self.book.close, **beside}
 
     def dump(self) -> dict[str, Any]:
-        """The round as it was announced, and the book."""
+        """Return the book, and the rounds so far and under way."""
         state = super().dump()
-        names = self._announced
-        state["round"] = {name: kind(getattr(self.now, name)) for name, kind in names.items()}
-        state["arrays"] = state.pop("arrays")
-        return state
+        arrays = state.pop("arrays")
+        rounds: dict[str, Any] = {name: kind(getattr(self, name)) for name, kind in SO_FAR.items()}
+        rounds["rows"] = list(self.rows)
+        rounds["dropped"] = [one._asdict() for one in self.dropped]
+        queue = [one.dump() for one in self.queue]
+        return {**state, "rounds": rounds, "queue": queue, "arrays": arrays}
 
     def load(self, state: dict[str, Any]) -> None:
-        """The book, and the round as it was announced."""
-        if "own" in state["arrays"]:
-            raise DiscreetError(
-                "this trial began with the first edition of bet-se, which was in no release of "
-                "discreet, and cannot be continued: start a new one"
-            )
-        arrays = self._load_book(state)
-        announced = {name: kind(state["round"][name]) for name, kind in self._announced.items()}
-        announced.setdefault("fine", False)
-        shape = (2, TAILS if announced["dear"] else 0, columns(announced["fine"]))
-        per_arm: dict[str, Any] = {
-            "heavy": announced["leader"],
-            "price": np.zeros((0, 0)),
-            "sigma": arrays["sigma"],
-            "pick": arrays["pick"],
-            "tails": np.zeros(shape),
-        }
-        self.now = Round(**announced, **per_arm)
-        self.left = arrays["left"]
-        if self.now.dear:
-            fill_tails(self.now, self.setting)
-
-    def _load_book(self, state: dict[str, Any]) -> dict[str, Any]:
-        """The book, and the arrays it was made of."""
-        tilts = self.bets.tilt.size
-        shapes: dict[str, tuple[int, ...]] = {"total": (-1, 4), "aside": (-1, 2, tilts)}
-        shapes |= {"wealth": (-1, tilts), "pair": (-1, tilts)}
-        flags, whole = {"out", "active"}, {"slot", "pick", "left"}
-        arrays: dict[str, Any] = {}
-        for name, value in state["arrays"].items():
-            kind = np.bool_ if name in flags else np.int64 if name in whole else np.float64
-            arrays[name] = np.array(value).astype(kind).reshape(shapes.get(name, (-1,)))
+        """Go on where the run that wrote this state was."""
+        rounds = state["rounds"]
+        for name, kind in SO_FAR.items():
+            setattr(self, name, kind(rounds[name]))
+        self.rows = list(rounds["rows"])
+        self.dropped = [Dropped(**one) for one in rounds["dropped"]]
         self.samples, self.stopped = state["samples"], state["stopped"]
         self.recommendation = state["recommendation"]
         self.margins = [list(margin) for margin in state["margins"]]
-        rest: dict[str, Any] = {"fresh": np.zeros((arrays["out"].size, 3)), "close": np.zeros(3)}
+        self._load_book(state["arrays"])
+        self.queue = [load_open_round(one) for one in state["queue"]]
+        self._prepare()
+
+    def _load_book(self, stored: dict[str, Any]) -> None:
+        tilts, arms = self.bets.tilt.size, len(self.rows)
+        shapes: dict[str, tuple[int, ...]] = {"total": (-1, 4), "aside": (-1, 2, tilts)}
+        shapes |= {"wealth": (-1, tilts), "pair": (-1, tilts)}
+        kinds: dict[str, type] = {"out": np.bool_, "slot": np.int64}
+        arrays: dict[str, Any] = {
+            name: np.array(value).astype(kinds.get(name, np.float64)).reshape(shapes.get(name, -1))
+            for name, value in stored.items()
+        }
+        self.beside = new_beside(arms, self.bets)
+        close = np.zeros(3)
         if self.numbers:
-            self.beside = Beside(arrays["aside"], arrays["lift"])
-            rest["close"] = arrays["close"]
-        self.book = Book(**{name: arrays[name] for name in BOOK}, **rest)
-        return arrays
+            self.beside, close = Beside(arrays["aside"], arrays["lift"]), arrays["close"]
+        self.book = Book(
+            **{name: arrays[name] for name in BOOK},
+            active=np.ones(arms, np.bool_),
+            fresh=np.zeros((arms, 3)),
+            close=close,
+        )
 
     @property
     def numbers(self) -> bool:
-        """Whether outcomes are taken as numbers."""
+        """Return whether outcomes are taken as numbers."""
         return self.setting.kind != BITS
 
-    @property
-    def _announced(self) -> dict[str, type]:
-        return {**ANNOUNCED, "fine": bool} if self.numbers else ANNOUNCED
-
-    # --- played -----------------------------------------------------------------------
+    # --- opened -----------------------------------------------------------------------
 
     @property
     def finished(self) -> bool:
-        """Stopped, or no whole round fits below the cap."""
-        return self.stopped or self.now.length < 1
+        """Return whether it has stopped, or nobody is waited for and no round fits
+        below the cap.
+        """
+        return self.stopped or not (
+            any(participants_of(one) for one in self.queue)
+            or self.closed
+            or self._find_open() is not None
+        )
 
-    def _size(self, arm: int) -> int:
-        """How many places of the round are an arm's."""
-        return int(self.now.length * odds_of(arm, self.now)) if self.book.active[arm] else 0
+    def _room(self) -> int:
+        return max(self.cap - self.samples, 0)
 
-    def _sizes(self) -> Ints:
-        return np.array([self._size(arm) for arm in range(self.arms)])
+    def _find_open(self) -> OpenRound | None:
+        """Return the round that takes participants."""
+        if self.stopped or not self.queue or self.queue[-1].closed or self.samples >= self.cap:
+            return None
+        return self.queue[-1]
+
+    @property
+    def closed(self) -> bool:
+        """Return whether a round can be opened, and has to be before anybody is
+        assigned.
+        """
+        return self._may_open() and (self.dealing.continuous or self._plan_round().planned > 0)
+
+    def _may_open(self) -> bool:
+        """Return whether nobody has to be waited for before a round is opened."""
+        if self.stopped or not self._room():
+            return False
+        return self.queue[-1].closed and self.dealing.continuous if self.queue else True
+
+    def _plan_round(self) -> OpenRound:
+        """Return the round to open; unless rounds are opened ahead it fits below the
+        cap, or has nobody in it.
+        """
+        one = open_round(self.opened, self.lengths, self.setting, self.book)
+        if self.dealing.continuous:
+            return one
+        weight = weight_of(one)
+        return one._replace(planned=min(one.plan.length, self._room() // weight) * weight)
+
+    def open(self) -> Opening:
+        """Open the next round."""
+        one = self._plan_round() if self._may_open() else None
+        if one is None or not (self.dealing.continuous or one.planned):
+            raise DiscreetError("no round can be opened now: ask `closed` first")
+        self.queue.append(one)
+        self.opened += 1
+        odds = [[arm, weight_in(row, one)] for row, arm in enumerate(self.rows) if one.playing[row]]
+        return Opening(one.number + 1, odds, min(one.planned, self._room()), self.middle)
+
+    # --- played -----------------------------------------------------------------------
 
     def take(self, deal: Deal = in_order) -> Place | None:
-        """One of the places of the round that are left."""
-        if self.finished or not self.left.any():
+        """Assign a participant of the open round to the arm that is drawn."""
+        one = self._find_open()
+        if one is None:
             return None
-        arm = deal(self.left.tolist())
-        if not 0 <= arm < self.arms or self.left[arm] < 1:
+        weights = self._weights(one)
+        arm = deal(weights)
+        if not 0 <= arm < self.arms or weights[arm] < 1:
             return None
-        self.left[arm] -= 1
+        one.dealt[self._find_row(arm)] += 1
         self.samples += 1
-        return Place(arm, self.now.number + 1, 1)
+        self._close_if_full()
+        return Place(arm, one.number + 1, 1)
+
+    def fill(self, spread: Spread) -> None:
+        """Open the next round if that has to be, and assign everybody of it."""
+        if self.closed:
+            self.open()
+        one = self._find_open()
+        while one is not None and (participants := self.to_deal()) > 0:
+            dealt = np.array(spread(participants, self._weights(one)), np.int64)
+            one.dealt[:] += dealt[self.rows]
+            self.samples += participants
+            self._close_if_full()
+            one = self._find_open()
+
+    def _weights(self, one: OpenRound) -> list[int]:
+        """Return [arm]: its odds. They stay as long as the round is the same object."""
+        if self._weighed[0] is not one:
+            weights = np.zeros(self.arms, np.int64)
+            weights[self.rows] = one.playing
+            weights[self.rows[one.heavy]] *= one.plan.odds
+            self._weighed = one, weights.tolist()
+        return self._weighed[1]
+
+    def _closing_size(self, one: OpenRound, participants: int) -> int:
+        """Return at how many participants the open round, which has so many, closes."""
+        if self.dealing.continuous:
+            waiting = sum(participants_of(before) for before in self.queue[:-1])
+            return int(size_of(one, waiting, self._room(), self.setting))
+        return min(one.planned, participants + self._room())
+
+    def _close_if_full(self) -> None:
+        """Close the open round when it is full; if none is before it, it is due."""
+        if self.queue and not self.queue[-1].closed:
+            one = self.queue[-1]
+            participants = int(np.add.reduce(one.dealt))
+            if participants < one.planned and self.samples < self.cap:
+                return
+            if 0 < participants >= self._closing_size(one, participants):
+                self.queue[-1] = close(one, False)
+                if len(self.queue) == 1:
+                    self._prepare()
 
     def to_deal(self) -> int:
-        """The places of the round that nobody has yet."""
-        return 0 if self.finished else int(self.left.sum())
+        """Return how many participants of the open round are still to come, as it is
+        planned now.
+        """
+        one = self._find_open()
+        if one is None:
+            return 0
+        participants = int(participants_of(one))
+        return self._closing_size(one, participants) - participants
+
+    def _prepare(self) -> None:
+        """Announce the round that is due, as it is settled, if there is one."""
+        if (one := self._find_due()) is not None:
+            about = self.lengths, self.settled, self.dealing.continuous
+            self.now = announce_closed(one, *about, self.setting, self.book)
+
+    def _find_due(self) -> OpenRound | None:
+        if self.stopped or not self.queue or not self.queue[0].closed:
+            return None
+        return self.queue[0]
 
     def _playing(self) -> list[int]:
-        return [int(arm) for arm in np.flatnonzero(self.book.active)]
+        one = self._find_due()
+        return [] if one is None else [int(row) for row in np.flatnonzero(one.playing)]
 
     def due(self) -> list[Place]:
-        """Every arm that plays, when the round is full."""
-        if self.finished or self.left.any():
+        """Return every arm that plays the oldest round, when it is closed."""
+        one = self._find_due()
+        if one is None:
             return []
-        return [Place(arm, self.now.number + 1, self._size(arm)) for arm in self._playing()]
+        return [
+            Place(self.rows[row], one.number + 1, int(one.dealt[row])) for row in self._playing()
+        ]
+
+    def under_way(self, arm: int, phase: int) -> bool:
+        """Return whether the arm plays a round that is not released."""
+        row = self._find_row(arm)
+        return row >= 0 and any(one.number + 1 == phase and one.playing[row] for one in self.queue)
+
+    # --- released ---------------------------------------------------------------------
 
     @property
     def sums_only(self) -> bool:
-        """Whether outcomes are yes or no."""
+        """Return whether outcomes are yes or no."""
         return not self.numbers
 
     @property
     def fine(self) -> bool:
-        """As announced."""
+        """Return whether closeness is released, as announced."""
         return bool(self.now.fine)
 
     @property
     def centre(self) -> float | None:
-        """As announced, in a fine round."""
+        """Return the announced centre of a fine round that is due."""
         return float(self.now.centre) if self.now.fine and self.due() else None
 
     @property
     def middle(self) -> float | None:
-        """The announced centre, where people send levels."""
-        return float(self.now.centre) if self.setting.kind == LEVELS else None
+        """Return the middle level of the round opened last, where participants send
+        levels.
+        """
+        return self.middle_of(self.queue[-1].number + 1) if self.queue else None
+
+    def middle_of(self, phase: int) -> float | None:
+        """Return the middle level of a round under way, where participants send
+        levels.
+        """
+        centres = [one.plan.centre for one in self.queue if one.number + 1 == phase]
+        return float(centres[0]) if centres and self.setting.kind == LEVELS else None
 
     def due_grid(self, grid: int) -> int:
-        """Bits in a round that is not fine."""
+        """Return the units of what is due: bits in a round that is not fine."""
         return grid if self.now.fine else 1
 
     def totals(self, units: Sequence[int]) -> Totals:
-        """The sum of the outcomes, and in a fine round how close they are."""
+        """Return the sum of the outcomes, and in a fine round how close they are."""
         if not self.now.fine:
             return Totals(sum(units))
         if self.setting.kind == LEVELS:
             middle = round(self.now.centre * self.setting.grid)
             return Totals(sum(units), self.setting.grid * sum(one == middle for one in units))
-        bump = bump_of(self.now.centre, self.setting.grid)
-        return Totals(sum(units), sum(closeness(one, bump) for one in units))
+        bump = make_bump(self.now.centre, self.setting.grid)
+        return Totals(sum(units), sum(measure_closeness(one, bump) for one in units))
 
     def possible(self, total: Totals, count: int, grid: int) -> bool:
-        """Sums, and closeness beside them."""
+        """Return whether so many outcomes can have these sums, and this closeness."""
         within, near = super().possible(total, count, grid), total.near
         if not within or near is None:
             return within
-        return possible_near(total.sum, near, count, grid, self.now.centre, self.setting.kind)
+        kind = self.setting.kind
+        return is_possible_closeness(total.sum, near, count, grid, self.now.centre, kind)
 
     def combine(self, totals: list[Totals]) -> list[Totals | None]:
-        """A sum an arm; or the leader's margin over the best of the others with the
-        closeness of all, and of them nothing.
+        """Return a sum an arm; or the leader's difference to the runner-up with the
+        closeness of both, and of the runner-up nothing.
         """
-        if not self.now.margin:
+        if not self.now.difference:
             return list(totals)
-        by_row = dict(zip(self._playing(), [total.sum for total in totals], strict=True))
-        lead = by_row.pop(self.now.leader)
-        margin = min(lead - other - self._allowed(row) for row, other in by_row.items())
+        by_row = dict(zip(self._playing(), totals, strict=True))
+        leader, second = self.now.leader, self.now.second
+        allowed = count_handicap(self.now, self.book) * self.due_grid(self.setting.grid)
+        lead = by_row[leader].sum - by_row[second].sum - allowed
         near = sum(total.near or 0 for total in totals) if self.now.fine else None
-        one = Totals(margin, near)
-        return [one if row == self.now.leader else None for row in self._playing()]
-
-    def _allowed(self, row: int) -> int:
-        """What a margin allows an arm, in units, for the people that the leader was
-        dealt more.
-        """
-        return 0
+        return [Totals(lead, near) if row == leader else None for row in by_row]
 
     def release(self, sums: list[float], near: list[float] | None = None) -> None:
-        """Settle the bets, and announce the next round."""
-        for arm, _, count in self.due():
-            self.book.fresh[arm, COUNT] = count
-        self._take_in(sums, near)
-        self.now, self.book = next_round(self.now, self.bets, self.setting, self.cap, self.book)
-        self.stopped = bool(self.now.winner >= 0)
-        self.left = self._sizes()
-        self.recommendation = int(self.now.winner if self.stopped else front_runner(self.book))
+        """Settle the bets of the oldest round; arms that are eliminated are no longer
+        assigned in the open one.
+        """
+        one = self.queue[0]
+        self.book.active[:] = one.playing
+        self.book.fresh[:, COUNT] = one.dealt
+        self._book_fresh(sums, near)
+        winner, self.book = settle_closed(self.now, one, self.bets, self.setting, self.book)
+        self.lengths += self.now.length
+        self.settled += int(participants_of(one))
+        self.queue.pop(0)
+        self.stopped = bool(winner >= 0)
+        self.recommendation = self.rows[winner if self.stopped else find_front_runner(self.book)]
+        if self.queue and not self.queue[-1].closed:
+            self.queue[-1] = renew(self.queue[-1], self.lengths, self.setting, self.book)
+        self._close_if_full()
+        self._prepare()
 
-    def _take_in(self, sums: list[float], near: list[float] | None) -> None:
-        """What was released goes into `book.fresh`, and beside the book."""
+    def _book_fresh(self, sums: list[float], near: list[float] | None) -> None:
+        """Write what was released into `book.fresh`, and beside the book."""
         close = near if near is not None else [0.0] * len(sums)
-        if self.now.margin:
-            (margin,) = sums
-            leader = int(self.now.leader)
-            others = [self.rows[row] for row in self._playing() if row != leader]
-            length = int(self.now.length)
-            self.margins.append([self.rows[leader], others, length, float(margin)])
-            set_margin(margin, close[0], self.now, self.book)
+        if self.now.difference:
+            leader, second = self.rows[self.now.leader], self.rows[self.now.second]
+            self.margins.append([leader, [second], int(self.now.length), float(sums[0])])
+            write_difference(sums[0], close[0], self.now, self.book)
         else:
             for row, *about in zip(self._playing(), sums, close, strict=True):
                 self.book.fresh[row, SUM], self.book.fresh[row, NEAR] = about
         if self.numbers:
             set_aside(self.now, self.bets, self.setting, self.book, self.beside)
 
+    # --- the manager ------------------------------------------------------------------
+
+    def maximum(self, people: int) -> None:
+        """Set the new cap; an open round that reaches it is cut before its next
+        draw.
+        """
+        self.cap = people
+        self._close_if_full()
+
+    def drop(self, arm: int) -> None:
+        """Take an arm out: nobody bets on what is under way, everybody else is in again
+        and bets begin anew.
+        """
+        self._refuse_if_stopped("dropped from")
+        row = self._find_row(arm)
+        if row < 0:
+            raise InvalidInputError(f"arm {arm} is not in the trial: it cannot be dropped")
+        if len(self.rows) < 3:
+            raise InvalidInputError("two arms must be left: stop the trial instead")
+        total, (aside, lift) = self.book.total[row].copy(), self.beside.select(row)
+        total[PULLS] += sum(int(one.dealt[row]) for one in self.queue)
+        beside = aside.tolist() if self.numbers else []
+        self.dropped.append(Dropped(arm, total.tolist(), beside, float(lift)))
+        left = [_void_without(row, one) for one in self.queue]
+        self.queue = [one for one in left if participants_of(one) and one.playing.any()]
+        fresh = new_book(len(self.rows) - 1, self.bets.tilt.size)
+        kept = {
+            name: np.delete(getattr(self.book, name), row, 0)
+            for name in ("total", "mean", "precision")
+        }
+        self.book = fresh._replace(**kept, close=self.book.close)
+        self.beside = Beside(*(np.delete(part, row, 0) for part in self.beside))
+        self.rows.remove(arm)
+        if self.recommendation is not None:
+            self.recommendation = self.rows[find_front_runner(self.book)]
+        self._prepare()
+
+    def add(self) -> None:
+        """Add an arm, the last one, which plays from the next round on."""
+        self._refuse_if_stopped("added to")
+        if self.setting.zeta > 0:
+            raise InvalidInputError(
+                "no arm can be added to a trial with an indifference gap zeta: what it takes to "
+                "stop there depends on the number of arms. Stop the trial, and begin another"
+            )
+        one = new_book(1, self.bets.tilt.size)
+        by_arm = set(Book._fields) - {"close", "pair"}
+        self.book = self.book._replace(
+            **{
+                name: np.concatenate([getattr(self.book, name), getattr(one, name)])
+                for name in by_arm
+            }
+        )
+        more = new_beside(1, self.bets)
+        self.beside = Beside(*(np.concatenate(two) for two in zip(self.beside, more, strict=True)))
+        self.queue = [
+            under._replace(playing=np.append(under.playing, False), dealt=np.append(under.dealt, 0))
+            for under in self.queue
+        ]
+        self.rows.append(self.arms)
+        self.arms += 1
+        self._prepare()
+
+    def _refuse_if_stopped(self, action: str) -> None:
+        if self.stopped:
+            raise InvalidInputError(f"the trial has stopped: no arm can be {action} it")
+
     # --- shown ------------------------------------------------------------------------
 
     def would_stop(self, delta: float) -> bool:
-        """Whether at this δ all other arms would be out, with the bets made so far."""
+        """Return whether at this δ all other arms would be eliminated, with the bets
+        made so far.
+        """
         smallest = self.smallest_delta()
         return smallest is not None and smallest <= delta
 
     def smallest_delta(self) -> float | None:
-        """The largest p-value of "this arm is best" among the other arms."""
+        """Return the largest p-value of "this arm is best" among the other arms."""
         if self.recommendation is None:
             return None
         others = [row for row, arm in enumerate(self.rows) if arm != self.recommendation]
@@ -328,72 +518,102 @@ class BettingRun(Run):
         return value if value < 1 else None
 
     def table(self) -> list[ArmView]:
-        """Means of every sum released, with anytime-valid intervals of level 1 - δ."""
+        """Return means of every sum released, with anytime-valid intervals of level
+        1 - δ.
+        """
         return [self._view(arm) for arm in range(self.arms)]
 
     def leads(self) -> list[Lead]:
-        """The margins, a person of the leader."""
+        """Return the differences, a participant of the leader."""
         return [
-            Lead(arm, tuple(over), people, margin / people / self.setting.scale)
-            for arm, over, people, margin in self.margins
+            Lead(arm, tuple(over), people, lead / people / self.setting.scale)
+            for arm, over, people, lead in self.margins
         ]
 
     def evidence(self) -> list[float | None]:
-        """The log of the money against an arm, as a share of what puts it out."""
+        """Return the log of the wealth against each arm, as a share of what eliminates
+        it.
+        """
         best = self.recommendation
-        found = self._by_arm(shares(self.book, self.setting).tolist(), best is not None)
-        return [None if arm == best else share for arm, share in enumerate(found)]
+        shares = self._by_arm(evidence_shares(self.book, self.setting).tolist(), best is not None)
+        return [None if arm == best else share for arm, share in enumerate(shares)]
 
     def beliefs(self) -> list[Belief]:
-        """The means that rounds are planned with, from margins too; an arm that was
-        dropped plays no more.
+        """Return the means that rounds are planned with, from differences too; an arm
+        that was dropped plays no more.
         """
-        found, book = [Belief(0.0, 0.0)] * self.arms, self.book
+        beliefs, book = [Belief(0.0, 0.0)] * self.arms, self.book
         for row, arm in enumerate(self.rows):
             mean = 0.5 + float(book.mean[row] - 0.5) / self.setting.scale
-            error = math.sqrt(KEEN / book.precision[row]) / self.setting.scale
-            found[arm] = Belief(mean, error)
-        return found
+            error = math.sqrt(BELIEF_FACTOR / book.precision[row]) / self.setting.scale
+            beliefs[arm] = Belief(mean, error)
+        return beliefs
 
     def pair(self, one: int, other: int, margins: Sequence[Margin] = ()) -> Pair | None:
-        """Bets against each difference."""
+        """Return bets against each difference of two arms."""
         known = self._released(one), self._released(other)
-        return pair_bets(*known, margins, self.bets, self.setting, self.skews)
+        return make_pair_bets(*known, margins, self.bets, self.setting, self.skews)
 
     def p_values(self) -> list[float | None]:
-        """One over the money against an arm; none with an indifference gap."""
+        """Return one over the wealth against each arm; none with an indifference
+        zone.
+        """
         known = self.recommendation is not None and not self.strategy.zeta
         return self._by_arm(p_values(self.book), known)
 
+    def means(self) -> list[float | None]:
+        """Return means of every sum released, without their intervals, which take
+        long.
+        """
+        return [self._mean(self._released(arm).total) for arm in range(self.arms)]
+
     def _by_arm(self, values: Sequence[float], known: bool) -> list[float | None]:
-        """Of the arms of the trial; one that was dropped is not in the book."""
-        found = dict(zip(self.rows, values, strict=True)) if known else {}
-        return [found.get(arm) for arm in range(self.arms)]
+        """Return values of rows of the book for the arms of the trial; none of one that
+        was dropped.
+        """
+        by_arm = dict(zip(self.rows, values, strict=True)) if known else {}
+        return [by_arm.get(arm) for arm in range(self.arms)]
 
     def _released(self, arm: int) -> Known:
-        """The sums released of an arm, and what its numbers have beside them."""
-        return Known(self.book.total[arm], self.beside.of(arm) if self.numbers else None)
-
-    def _under_way(self, arm: int) -> int:
-        """People of an arm who are dealt and not released."""
-        return self._size(arm) - int(self.left[arm])
+        """Return the sums released of an arm, and what its numbers have beside them."""
+        for one in self.dropped:
+            if one.arm == arm:
+                beside = Beside(np.array(one.aside), np.array(one.lift)) if self.numbers else None
+                return Known(np.array(one.total), beside)
+        row = self._find_row(arm)
+        return Known(self.book.total[row], self.beside.select(row) if self.numbers else None)
 
     def _view(self, arm: int) -> ArmView:
         total, beside = self._released(arm)
-        pulls, count = int(total[PULLS]) + self._under_way(arm), int(total[COUNT])
+        row, count = self._find_row(arm), int(total[COUNT])
+        under_way = 0 if row < 0 else sum(int(one.dealt[row]) for one in self.queue)
         about = (self.strategy.delta, self.bets, self.setting)
-        within = interval(total, *about, beside=beside) if count else None
-        return ArmView(pulls, count, self._mean(total), within)
-
-    def means(self) -> list[float | None]:
-        """Of every sum released, without their intervals, which take long."""
-        return [self._mean(self._released(arm).total) for arm in range(self.arms)]
+        within = compute_interval(total, *about, beside=beside) if count else None
+        return ArmView(int(total[PULLS]) + under_way, count, self._mean(total), within)
 
     def _mean(self, total: Floats) -> float | None:
         count = float(total[COUNT])
         return 0.5 + (float(total[SUM]) / count - 0.5) / self.setting.scale if count else None
 
+    def _find_row(self, arm: int) -> int:
+        """Return the row of an arm, or -1 if it was dropped. Rows are in the order of
+        arms: a search of the whole list for each arm would be quadratic.
+        """
+        row = bisect_left(self.rows, arm)
+        return row if row < len(self.rows) and self.rows[row] == arm else -1
+
+
+def _void_without(row: int, one: OpenRound) -> OpenRound:
+    """Return a round that was under way when an arm was dropped: closed, and nobody
+    bets on it, since whoever dropped the arm may have known of it.
+    """
+    return close(one, True)._replace(
+        heavy=max(one.heavy - (one.heavy >= row), 0),
+        playing=np.delete(one.playing, row),
+        dealt=np.delete(one.dealt, row),
+    )
+
 
 def new_run(strategy: Strategy, arms: int, cap: int, noise: float | None) -> Run:
-    """A run that has not begun."""
+    """Return a run that has not begun."""
     return BettingRun(strategy, arms, cap)

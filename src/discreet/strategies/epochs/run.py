@@ -10,7 +10,7 @@ import numpy as np
 from discreet.strategies.epochs.decide import new_epochs, settle
 from discreet.strategies.evidence import epochs_evidence, plain
 from discreet.strategies.pairs import Margin, Pair, Radii
-from discreet.strategies.run import REQUIRED, ArmView, Deal, Place, Run, in_order
+from discreet.strategies.run import ArmView, Deal, Place, Run, in_order
 from discreet.strategies.strategy import Strategy
 from discreet.strategies.top_two import best_arm
 from discreet.theory.thresholds import epoch_length, epoch_radius
@@ -19,7 +19,7 @@ from discreet.theory.thresholds import epoch_length, epoch_radius
 class EpochsRun(Run):
     """An epoch at a time."""
 
-    fields: ClassVar = {**Run.fields, "epoch": REQUIRED, "place": REQUIRED}
+    fields: ClassVar = (*Run.fields, "epoch", "place")
 
     def __init__(self, strategy: Strategy, arms: int, cap: int) -> None:
         super().__init__(strategy, arms, cap)

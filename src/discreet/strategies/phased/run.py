@@ -20,7 +20,7 @@ from discreet.strategies.phased.global_episode import (
     whole_rules,
 )
 from discreet.strategies.phased.tables import phased_rules
-from discreet.strategies.run import REQUIRED, ArmView, Deal, Place, Run, in_order
+from discreet.strategies.run import ArmView, Deal, Place, Run, in_order
 from discreet.strategies.strategy import Strategy
 from discreet.strategies.top_two import TRACK
 
@@ -28,7 +28,7 @@ from discreet.strategies.top_two import TRACK
 class PhasedRun(Run):
     """One step of the simulator's way from release to release at a time."""
 
-    fields: ClassVar = {**Run.fields, "ended": REQUIRED}
+    fields: ClassVar = (*Run.fields, "ended")
 
     def __init__(self, strategy: Strategy, arms: int, cap: int) -> None:
         super().__init__(strategy, arms, cap)

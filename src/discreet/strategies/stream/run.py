@@ -10,7 +10,7 @@ import numpy as np
 
 from discreet.strategies.evidence import plain, stream_evidence
 from discreet.strategies.pairs import Margin, Pair, Radii
-from discreet.strategies.run import REQUIRED, ArmView, Deal, Place, Run, in_order
+from discreet.strategies.run import ArmView, Deal, Place, Run, in_order
 from discreet.strategies.scales import noise_scale
 from discreet.strategies.strategy import Strategy
 from discreet.strategies.stream.decide import Stream, decide, new_stream
@@ -43,7 +43,7 @@ class StreamRun(Run):
     simulator.
     """
 
-    fields: ClassVar = {**Run.fields, "count": REQUIRED}
+    fields: ClassVar = (*Run.fields, "count")
 
     def __init__(self, strategy: Strategy, arms: int, cap: int, noise: float | None) -> None:
         super().__init__(strategy, arms, cap)

@@ -1,0 +1,302 @@
+"""Rounds that are opened before earlier ones are released.
+
+What is fixed when a round is opened is which arms play it, and with which odds; how
+many participants it gets is fixed while it is open, from public counts and releases of
+earlier rounds. Everything else (leader, rivals, centre, kind, stakes) is taken from the
+book when all earlier rounds are settled. Rounds are settled in the order of opening.
+
+A run, live or simulated, keeps a queue of open rounds, of which only the last may still
+take participants, the book, and of the rounds settled so far the sum of lengths `n` and
+the participants `samples` in them. With `waiting` the participants in closed rounds and
+`room` how many are left below the cap:
+
+- No round takes participants: `open_round(number, n, setting, book)`; number += 1.
+- A participant comes: the arm is drawn with the odds `weight_in(arm, one)`, which add
+  up to `weight_of(one)`, and `one.dealt[arm]` += 1. Then, as after `renew`, if
+  `participants_of(one) >= size_of(one, waiting, room, setting)`, it is
+  `close(one, False)`.
+- The first round of the queue is closed, and its outcomes are in: it leaves the queue;
+  `now = announce_closed(one, n, samples, True, setting, book)`. The sums of the arms in
+  `book.active`, with noise, go into `book.fresh`; or one difference, if `now` says so.
+  Then `winner, book = settle_closed(now, one, bets, setting, book)`, n += now.length,
+  samples += participants_of(one). If winner >= 0 that is the arm to stop with.
+  Otherwise the last one, if open, is `renew(one, n, setting, book)`.
+
+`book.active` belongs to whoever wrote it last: `announce_closed` sets it for
+`settle_closed`. Compiled code keeps the queue in arrays, a row a round, and makes an
+`OpenRound` of a row when it needs one: lists of named tuples with arrays in them, from
+which something is popped, corrupt memory under Numba 0.68.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from discreet.arrays import Flags, Ints
+from discreet.leaf import leaf
+from discreet.strategies.betting.bets import Bets, Setting
+from discreet.strategies.betting.book import COUNT, PULLS, Book, Round, count_marked, find_leaders
+from discreet.strategies.betting.rounds import announce, find_winner, plan_active, settle
+from discreet.strategies.betting.schedule import (
+    Plan,
+    choose_centre,
+    choose_kind,
+    plan_first,
+    plan_next,
+    stays_active,
+)
+from discreet.strategies.units import LEVELS
+
+OPEN_SHARE = 4
+"""A round stays open until it has this part of the participants in closed rounds that
+are not released.
+"""
+MERGED_ROUNDS, NOISE_LENGTHS = 4, 4.0
+"""Each release costs noise, and many small ones would cost more: where noise counts, a
+round stays open until it has NOISE_LENGTHS / epsilon times the square root of the
+participants who wait times the sum of its odds (there what noise costs and what waiting
+for the end of the round costs are about the same), but at most MERGED_ROUNDS times the
+participants who wait.
+"""
+WHOLE_MARGIN = 1e-9
+"""Lengths that are whole numbers up to floating point count as whole."""
+STORED_PLAN: dict[str, type] = {
+    "odds": int,
+    "length": int,
+    "centre": float,
+    "by_tails": bool,
+    "difference": bool,
+    "fine": bool,
+}
+STORED_ROUND: dict[str, type] = {
+    "number": int,
+    "heavy": int,
+    "planned": int,
+    "lasted": float,
+    "since": int,
+    "closed": bool,
+    "void": bool,
+}
+"""What is stored of an open round, under these names; beside them which arms are
+`playing`, and how many participants each arm has (`dealt`).
+"""
+
+
+class OpenRound(NamedTuple):
+    """A round that has been opened and is not released yet."""
+
+    number: int
+    """Rounds opened before."""
+    heavy: int
+    """The arm with the larger odds."""
+    plan: Plan
+    """As it was when the round was opened: the odds stay; the rest only where rounds
+    are not opened ahead, but for the centre if participants send three levels.
+    """
+    planned: int
+    """Participants, by the latest plan."""
+    lasted: float
+    """Participants over the sum of odds, up to the last time that an arm was taken
+    off.
+    """
+    since: int
+    """Participants up to then."""
+    closed: bool
+    void: bool
+    """Whether nobody bets on it: an arm was dropped by hand while it was under way."""
+    playing: Flags
+    """[arm]: whether it plays, and is released."""
+    dealt: Ints
+    """[arm]: participants, also of arms that were taken off."""
+
+    def dump(self) -> dict[str, Any]:
+        """Return it in plain types."""
+        state = {name: kind(getattr(self, name)) for name, kind in STORED_ROUND.items()}
+        state |= {name: kind(getattr(self.plan, name)) for name, kind in STORED_PLAN.items()}
+        return {**state, "playing": self.playing.tolist(), "dealt": self.dealt.tolist()}
+
+
+def load_open_round(state: dict[str, Any]) -> OpenRound:
+    """Return what `OpenRound.dump` wrote."""
+    plan = Plan(**{name: kind(state[name]) for name, kind in STORED_PLAN.items()})
+    about: dict[str, Any] = {name: kind(state[name]) for name, kind in STORED_ROUND.items()}
+    playing, dealt = np.array(state["playing"], np.bool_), np.array(state["dealt"], np.int64)
+    return OpenRound(**about, plan=plan, playing=playing, dealt=dealt)
+
+
+# --- opened ---------------------------------------------------------------------------
+
+
+@leaf(allocates=True)
+def open_round(number: int, n: int, setting: Setting, book: Book) -> OpenRound:
+    """Open the next round, from what is released by now; nobody is in it yet."""
+    if n == 0:
+        for a in range(book.active.size):
+            book.active[a] = True
+        plan = plan_first(book.active.size, setting, book)
+    else:
+        plan = plan_active(n, setting, book)
+    leader, _ = find_leaders(book.active, True, book)
+    planned = plan.length * (count_marked(book.active) - 1 + plan.odds)
+    none = np.zeros(book.active.size, np.int64)
+    return OpenRound(
+        number, leader, plan, planned, 0.0, 0, False, False, np.copy(book.active), none
+    )
+
+
+@leaf
+def weight_in(a: int, one: OpenRound) -> int:
+    """Return the odds of an arm in a round; 0 if it does not play."""
+    if not one.playing[a]:
+        return 0
+    return one.plan.odds if a == one.heavy else 1
+
+
+@leaf
+def weight_of(one: OpenRound) -> int:
+    """Return the sum of all odds."""
+    weight = 0
+    for a in range(one.playing.size):
+        weight += weight_in(a, one)
+    return weight
+
+
+@leaf
+def participants_of(one: OpenRound) -> int:
+    """Return how many participants a round has."""
+    participants = 0
+    for a in range(one.dealt.size):
+        participants += one.dealt[a]
+    return participants
+
+
+# --- how long it stays open -----------------------------------------------------------
+
+
+@leaf
+def size_of(one: OpenRound, waiting: int, room: int, setting: Setting) -> int:
+    """Return at how many participants an open round closes, with so many `waiting` in
+    closed ones and `room` for more below the cap; it takes what would be less than one
+    of each.
+    """
+    calm = NOISE_LENGTHS * math.sqrt(waiting * weight_of(one)) / setting.epsilon
+    merged = min(float(MERGED_ROUNDS * waiting), calm)
+    size = max(one.planned, waiting // OPEN_SHARE, int(merged))
+    most = participants_of(one) + room
+    return size if most - size >= weight_of(one) else most
+
+
+@leaf(allocates=True)
+def close(one: OpenRound, void: bool) -> OpenRound:
+    """Close a round: nobody else is assigned in it; `void` if nobody may bet on it
+    either.
+    """
+    return OpenRound(
+        one.number,
+        one.heavy,
+        one.plan,
+        one.planned,
+        one.lasted,
+        one.since,
+        True,
+        one.void or void,
+        one.playing,
+        one.dealt,
+    )
+
+
+@leaf(allocates=True)
+def renew(one: OpenRound, n: int, setting: Setting, book: Book) -> OpenRound:
+    """Plan an open round anew after a release: arms that are eliminated, and not awake
+    again, are taken off.
+    """
+    if n == 0:
+        return one
+    playing, lasted, since = np.copy(one.playing), one.lasted, one.since
+    weight, participants = weight_of(one), participants_of(one)
+    for a in range(playing.size):
+        if not stays_active(a, n, setting, book):
+            playing[a] = False
+    if count_marked(playing) < 2:
+        playing = one.playing
+    elif count_marked(playing) < count_marked(one.playing):
+        lasted, since = lasted + (participants - since) / weight, participants
+    for a in range(playing.size):
+        book.active[a] = playing[a]
+    leader, second = find_leaders(playing, True, book)
+    plan = plan_next(leader, second, n, setting, book)
+    weight = count_marked(playing)
+    if playing[one.heavy]:
+        weight += one.plan.odds - 1
+    lack = math.ceil((plan.length - lasted) * weight - (participants - since) - WHOLE_MARGIN)
+    planned = participants + max(lack, 0)
+    return OpenRound(
+        one.number,
+        one.heavy,
+        one.plan,
+        planned,
+        lasted,
+        since,
+        one.closed,
+        one.void,
+        playing,
+        one.dealt,
+    )
+
+
+@leaf
+def length_of(one: OpenRound) -> int:
+    """Return participants over the sum of odds, whole: what a round was for each 1 of
+    the odds. None of a void one.
+    """
+    if one.void:
+        return 0
+    more = (participants_of(one) - one.since) / weight_of(one)
+    return math.floor(one.lasted + more + WHOLE_MARGIN)
+
+
+# --- settled --------------------------------------------------------------------------
+
+
+@leaf
+def announce_closed(
+    one: OpenRound, n: int, samples: int, ahead: bool, setting: Setting, book: Book
+) -> Round:
+    """Announce a closed round as it is settled, all before it being settled, with
+    lengths n and so many `samples`; unless it was opened `ahead` it is as it was
+    planned. Write which arms play and how many participants each has into the book.
+    """
+    length, playing = length_of(one), count_marked(one.playing)
+    for a in range(book.active.size):
+        book.active[a] = one.playing[a]
+        book.fresh[a, COUNT] = one.dealt[a]
+    odds = one.plan.odds if one.playing[one.heavy] else 1
+    leader, second = find_leaders(book.active, True, book)
+    kind, levels = one.plan, setting.kind == LEVELS
+    if length < 1:
+        kind = Plan(odds, length, kind.centre, False, False, levels)
+    elif ahead:
+        centre = kind.centre
+        if one.number > 0 and not levels:
+            centre = choose_centre(leader, second, setting, book)
+        kind = choose_kind(length, length, odds, centre, leader, second, playing, n, setting, book)
+    heavy = one.heavy if odds > 1 else -1
+    by_tails = kind.by_tails and (odds == 1 or one.heavy == leader)
+    plan = Plan(odds, length, kind.centre, by_tails, kind.difference, kind.fine)
+    cap = samples + length * (playing - 1 + odds)
+    return announce(one.number, n, samples, plan, heavy, -1, cap, book)
+
+
+@leaf(allocates=True)
+def settle_closed(
+    now: Round, one: OpenRound, bets: Bets, setting: Setting, book: Book
+) -> tuple[int, Book]:
+    """Settle a round with the releases in `book.fresh`; return the arm to stop with, or
+    -1, and the book, which may have grown.
+    """
+    book = settle(now, bets, setting, book)
+    for a in range(one.dealt.size):
+        if not one.playing[a]:
+            book.total[a, PULLS] += one.dealt[a]
+    return find_winner(bets, setting, book), book
