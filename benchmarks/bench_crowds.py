@@ -1,8 +1,8 @@
-"""Live trials with many callers: single `ask` and `tell` by 1, 8 and 32 processes, and
+"""Live trials with many callers: single `ask` and `tell` by 1, 4 and 16 processes, and
 by threads of one process that share commits. Throughput should not fall with more
-processes, the slowest call should be below 50 times the median, and 32 threads should
-get through at least 8 times as much as one. And for how long a call for as many people
-as one may be about holds others up: it should be less than a second.
+processes, and 16 threads should get through at least 4 times as much as one. And for
+how long a call for as many people as one may be about holds others up: it should be
+less than a second.
 
 At equal durability: SQLite with a write-ahead log and synchronous = FULL, a PostgreSQL
 server that syncs every commit.
@@ -23,12 +23,11 @@ from tests.support import postgres
 from discreet import Response, Strategy, bet_se, ctb_tt, respond
 from discreet.trials.intake import MOST_AT_ONCE
 from discreet.trials.store.session import Session
-from discreet.trials.store.turns import Turn
 from discreet.trials.trial import Trial
 
 NAME = "crowd"
 SECONDS = 6.0
-CROWDS = (1, 8, 32)
+CROWDS = (1, 4, 16)
 
 
 class Pace(NamedTuple):
@@ -125,8 +124,8 @@ def held(trial: Trial, call: Callable[[Any], Any], what: Any) -> tuple[Any, floa
     usual, seconds = trial._store.session, list[float]()
 
     @contextmanager
-    def timed(name: str, turn: Turn | None = None) -> Iterator[Session]:
-        with usual(name, turn) as session:
+    def timed(name: str) -> Iterator[Session]:
+        with usual(name) as session:
             began = time.perf_counter()
             yield session
         seconds.append(time.perf_counter() - began)

@@ -44,14 +44,14 @@ def long_trial(url: str, strategy: Strategy) -> Trial:
     for number in range(1, PEOPLE + 1):
         place, units = now.run.take(), rng.randrange(2) * trial.protocol.grid
         assert place is not None, "the trial has ended"
-        append("assigned", first=number, arms=[place.arm], replacing=0)
+        append("assigned", first=number, arms=[place.arm])
         append("answered", answers=[[number, units]], unit=unit)
         now.run.answer(place.arm, units * unit)
-        seats.append(schema.Assigned(number, "", place.arm, number, schema.TOLD))
-    now.releases, now.cursor = PEOPLE, [PEOPLE]
+        seats.append(schema.Assigned(number, "", place.arm, number, schema.TOLD, None, None, 0.0))
+    now.releases, now.cursor = PEOPLE, PEOPLE
     with trial._store.session(strategy.name) as session:
         session.look()
-        row = session.look_again()
+        row = session.row
         session.insert(schema.events, written[row.seq :])
         session.insert(schema.assignments, seats)
         session.row = row._replace(seq=written[-1].seq, head=written[-1].hash, people=PEOPLE)

@@ -1,6 +1,5 @@
 """A disk that takes longer to flush: every commit waits before it. Run as a module with
-the seconds and a command of `discreet`, it is the command on such a disk; its clerk
-works on the same disk.
+the seconds and a command of `discreet`, it is the command on such a disk.
 """
 
 import sys
@@ -11,10 +10,7 @@ from typing import Any
 from unittest.mock import patch
 
 from discreet.cli import main
-from discreet.service import clerk, clerking
 from discreet.trials.store.database import Store
-
-CLERK = "clerk"
 
 
 @contextmanager
@@ -31,11 +27,5 @@ def slow_disk(seconds: float) -> Iterator[None]:
 
 
 if __name__ == "__main__":
-    seconds = sys.argv.pop(1)
-    with slow_disk(float(seconds)):
-        if sys.argv[1] == CLERK:
-            sys.argv.pop(1)
-            clerking.main()
-        else:
-            clerk.COMMAND = ("-m", "benchmarks.slow_disk", seconds, CLERK)
-            main(prog_name="discreet")
+    with slow_disk(float(sys.argv.pop(1))):
+        main(prog_name="discreet")

@@ -12,6 +12,7 @@ from httpx._config import DEFAULT_TIMEOUT_CONFIG
 from hypothesis import settings
 
 from discreet.trials.store import vacuum
+from discreet.trials.store.ledger import Ledger
 from tests.support import browser as browsers
 from tests.support import certificates
 from tests.support import chance as same_chance
@@ -149,5 +150,5 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """The time of all databases, for the test to turn."""
     made = Clock()
-    monkeypatch.setattr("discreet.trials.store.session.Session.clock", lambda _session: made.now)
+    monkeypatch.setattr(Ledger, "now", property(lambda _ledger: made.now))
     return made

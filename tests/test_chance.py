@@ -19,11 +19,10 @@ from tests.support.chance import SEEDED, chance
 
 SOURCE = Path(dealing.__file__).parent.parent
 UNIQUE = {
-    *("cli/ask", "files", "remote/steps"),
-    *("service/clerk", "service/credentials", "service/gate", "service/pages/frame"),
-    *("trials/chain", "trials/kept"),
-    *("trials/desk", "trials/entry", "trials/intake"),
-    *("trials/store/doors", "trials/store/letters"),
+    *("cli/ask", "files", "remote/http"),
+    *("service/credentials", "service/middleware", "service/pages/frame"),
+    *("trials/chain", "trials/desk", "trials/entry", "trials/intake"),
+    *("trials/store/doors",),
 }
 """Where it makes what nobody else has, or pauses: nothing of a trial hangs on it."""
 ALARM = 1e-9

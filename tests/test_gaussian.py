@@ -101,7 +101,10 @@ def test_what_is_about_privacy_says_how_to_clip(call: Any) -> None:
         (lambda: discreet.ttucb(0.1, sigma=-1), "sigma must be"),
         (lambda: discreet.adap_tt(1, 0.1, sigma=1), "outside='clip'"),
         (lambda: discreet.bet_se(0.1, trust="none", sigma=1), "outside='clip'"),
-        (lambda: Protocol("dose", ("a", "b"), discreet.ttucb(0.1, sigma=1), 90), "leave sigma out"),
+        (
+            lambda: Protocol("dose", ("a", "b"), discreet.ttucb(0.1, sigma=1), 90, "order"),
+            "leave sigma out",
+        ),
     ],
 )
 def test_refused(make: Any, advice: str) -> None:
@@ -113,8 +116,8 @@ def test_strategies_say_what_they_are_right_for() -> None:
     told = discreet.ttucb(0.1, sigma=2)
     assert "σ-sub-Gaussian rewards with σ = 2" in told.correctness
     assert Strategy.from_json(told.to_json()) == told
-    assert "sigma" in told.identity
-    assert "sigma" not in discreet.ttucb(0.1).identity
+    assert told.identity["sigma"] == 2
+    assert discreet.ttucb(0.1).identity["sigma"] is None
 
 
 @pytest.mark.parametrize("name", ["ttucb", "ttucb-batched"])

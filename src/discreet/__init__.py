@@ -51,7 +51,6 @@ if (
     from discreet.planning.reach import out_of_reach as out_of_reach
     from discreet.planning.scenarios import GapScenarios as GapScenarios
     from discreet.planning.scenarios import gap_scenarios as gap_scenarios
-    from discreet.remote.trial import AsyncTrial as AsyncTrial
     from discreet.remote.trial import RemoteTrial as RemoteTrial
     from discreet.reports.trial import trial_page as trial_page
     from discreet.results import Results as Results

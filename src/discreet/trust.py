@@ -42,7 +42,9 @@ class Trust:
 
 
 TRUSTS = {
-    "global": Trust("global", True, False, "a trusted collector", "every release is noised"),
+    "global": Trust(
+        "global", True, False, "a trusted collector", "noise is added to every release"
+    ),
     "local": Trust(
         "local", False, True, "nobody trusted", "every answer is randomised before it is sent"
     ),

@@ -74,8 +74,7 @@ def reason_words(reason: str) -> str:
 def privacy_words(said: str) -> str:
     """What is promised of privacy: in words first, its level after them."""
     level, _, how = said.partition(": ")
-    plain = how.replace("every release is noised", "noise is added to every release")
-    return f"none, {how}" if level == "none" else f"{plain} ({level})"
+    return f"none, {how}" if level == "none" else f"{how} ({level})"
 
 
 def correctness_words(said: str, scale: Scale | None) -> str:

@@ -236,7 +236,7 @@ def test_by_the_clock_the_moment_tells_nothing(strategy: Strategy) -> None:
 
 
 class Doubled(Rehearsal):
-    """A margin that counts every person twice, with the noise of one."""
+    """A difference that counts every participant twice, with the noise of one."""
 
     def noisy(self, total: int) -> int:
         return super().noisy(2 * total)
@@ -246,10 +246,10 @@ class Doubled(Rehearsal):
 @pytest.mark.parametrize(
     ("mechanism", "runs", "leaks"), [(Rehearsal, 400, False), (Doubled, 4000, True)]
 )
-def test_a_margin_is_audited_too(mechanism: type[Rehearsal], runs: int, leaks: bool) -> None:
+def test_a_difference_is_audited_too(mechanism: type[Rehearsal], runs: int, leaks: bool) -> None:
     """Two arms at ε = 1/4 release their difference in the first round."""
     strategy = bet_se(0.1, 0.25)
-    assert Rehearsal(strategy, 200, Silent()).live.now.margin  # type: ignore[attr-defined]
+    assert Rehearsal(strategy, 200, Silent()).live.now.difference  # type: ignore[attr-defined]
     assert audited(strategy, mechanism, "first", runs).violated == leaks
 
 

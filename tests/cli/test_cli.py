@@ -200,7 +200,7 @@ class TestSimulate:
     def test_gaussian_noise_is_said(self) -> None:
         levels = ("--strategy", "bet-se", "--epsilon", "2", "--gamma", "1e-6", "--runs", "5")
         found = json.loads(run(*self.ARMS, *levels, "--json").stdout)
-        assert found["privacy"] == "(2, 1e-06)-global DP: every release is noised"
+        assert found["privacy"] == "(2, 1e-06)-global DP: noise is added to every release"
         assert found["spec"]["strategy"]["gamma"] == 1e-6
         result = run(*self.ARMS, "--strategy", "adap-tt", "--rho", "2", "--runs", "5")
         assert result.exit_code == 0

@@ -100,7 +100,6 @@ def test_what_is_recommended_is_asked_not_known(monkeypatch: pytest.MonkeyPatch)
         (["--epsilon", "2", "--trust", "local"], bet_se(0.05, 2.0, "local")),
         (["--epsilon", "2", "--delta", "0.1", "--zeta", "0.2"], bet_se(0.1, 2.0, zeta=0.2)),
         (["--epsilon", "2", "--hint", "0.3"], bet_se(0.05, 2.0, hint=0.3)),
-        (["--epsilon", "2", "--sampling", "top-two"], bet_se(0.05, 2.0, sampling="top-two")),
         (["--epsilon", "2", "--range", "0,9"], bet_se(0.05, 2.0, outcomes="numbers")),
         (["--epsilon", "2", "--gamma", "1e-6", "--range", "0,9"], bet_se(0.05, 2.0, gamma=1e-6)),
         (["--rho", "0.5"], bet_se(0.05, rho=0.5)),

@@ -96,17 +96,7 @@ def test_local_trust() -> None:
 
 
 def test_missing_outcomes_and_people(folder: Path) -> None:
-    trial(
-        *CREATE,
-        "--strategy",
-        "adap-tt",
-        "--epsilon",
-        "1",
-        "--missing",
-        "replace",
-        "--lease",
-        "9d",
-    )
+    trial(*CREATE, "--strategy", "adap-tt", "--epsilon", "1")
     (folder / "people.txt").write_text("ann\nbob\n")
     batch = read("ask", "dose", "--people", "people.txt")
     first, second = batch["assignments"]
@@ -118,7 +108,9 @@ def test_missing_outcomes_and_people(folder: Path) -> None:
         "before": [first["id"]],
         "late": [],
     }
-    assert read("ask", "dose")["assignments"][0]["arm"] == first["arm"]
+    assert read("ask", "dose")["assignments"] == [], "nobody takes the place"
+    assert read("tell", "dose", second["id"], "1")["accepted"] == 1
+    assert read("status", "dose")["releases"] == 2
 
 
 BAD = [

@@ -91,7 +91,6 @@ def test_strategies_that_learn_from_every_answer() -> None:
     [
         (bet_se(0.05, 0.001), 201, 300),
         (discreet.adap_tt(0.001, 0.05), 29, 30),
-        (bet_se(0.05, 0.001, sampling="top-two"), 29, 30),
         (discreet.ctb_tt(0.001, 0.05), 2, 12_001),
         (discreet.adap_tt(0.001, 0.05, beta="ids"), 2, 12_001),
         (discreet.adap_tt(0.001, 0.05, episodes="global"), 2, 10),
@@ -105,7 +104,7 @@ def test_what_takes_long_is_not_judged(strategy: Strategy, arms: int, people: in
 def test_as_many_arms_as_the_page_says_are_judged() -> None:
     assert out_of_reach(bet_se(0.05, 0.001), 200, 300) is not None
     assert out_of_reach(discreet.dp_se(0.001, 0.05), 28, 30) is not None
-    assert out_of_reach(bet_se(0.05, 0.001, sampling="top-two"), 28, 30) is not None
+    assert out_of_reach(bet_se(0.05, 0.001), 28, 30) is not None
 
 
 def test_nothing_is_compiled() -> None:

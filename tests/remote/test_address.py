@@ -11,8 +11,7 @@ import pytest
 
 from discreet import InvalidInputError, RemoteTrial, StoreError, Trial, bet_se
 from discreet.remote.address import Way, address_of, is_remote, token_of, way_to_trial
-from discreet.remote.lines import Line, _lost, _options
-from discreet.remote.steps import Send
+from discreet.remote.http import ApiRequest, HttpClient, _lost, _options
 from discreet.trials.names import in_path
 from tests.support.remote import far_away
 
@@ -138,14 +137,14 @@ def test_an_authority_of_ones_own(
     with far_away(f"sqlite:///{tmp_path}/trial.db", certificate) as far:
         assert far.base.startswith("https://")
         monkeypatch.setenv("DISCREET_TOKEN", far.secret)
-        sent, send = list[str](), Line._send
+        sent, send = list[str](), HttpClient._send
 
-        def noted(line: Line, step: Send) -> Any:
-            sent.append(step.path)
-            return send(line, step)
+        def noted(client: HttpClient, request: ApiRequest, *rest: Any) -> Any:
+            sent.append(request.path)
+            return send(client, request, *rest)
 
         with monkeypatch.context() as patch:
-            patch.setattr(Line, "_send", noted)
+            patch.setattr(HttpClient, "_send", noted)
             with pytest.raises(StoreError, match="certificate cannot be trusted") as refused:
                 Trial.open(far.base, "dose")
         assert "later" not in str(refused.value)
@@ -173,8 +172,8 @@ def test_neither_database_nor_noise_is_loaded() -> None:
     """Nor are the kernels: a clerk's machine needs httpx, and the base."""
     code = (
         "import sys; sys.modules['sqlalchemy'] = sys.modules['opendp'] = None\n"
-        "import discreet; discreet.RemoteTrial, discreet.AsyncTrial\n"
-        "import discreet.remote.whole\n"
+        "import discreet; discreet.RemoteTrial\n"
+        "import discreet.remote.service\n"
         "print(*sorted({name.split('.')[0] for name in sys.modules}))\n"
     )
     loaded = subprocess.run(

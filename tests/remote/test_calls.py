@@ -5,16 +5,16 @@ answer whose head is not looked at, a route that takes %2F for a slash, `tell` t
 sends an outcome unchecked, `verify` that believes the service.
 """
 
-import asyncio
 import inspect
+import time
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 import pytest
 
 from discreet import (
-    AsyncTrial,
     InvalidInputError,
     RemoteTrial,
     RoundedWarning,
@@ -34,8 +34,7 @@ from tests.support.remote import Far
 from tests.support.stores import ARMS, create, damage
 
 BETS = bet_se(0.05, 1.0)
-HERE_ONLY = {"seen", "check_known", "written", "put", "asking", "telling", "answering"}
-HERE_ONLY |= {"do_now", "hear", "slip", "record", "person", "question", "played_on"}
+HERE_ONLY = {"seen", "check_known", "record", "person", "question", "played_on"}
 """What a service asks of a local trial, and nobody else."""
 
 
@@ -52,9 +51,8 @@ def public(kind: type) -> dict[str, Any]:
     return {name: getattr(kind, name) for name in dir(kind) if not name.startswith("_")}
 
 
-@pytest.mark.parametrize("kind", [RemoteTrial, AsyncTrial])
-def test_every_method_of_a_trial_is_there(kind: type) -> None:
-    here, there = public(Trial), public(kind)
+def test_every_method_of_a_trial_is_there() -> None:
+    here, there = public(Trial), public(RemoteTrial)
     assert set(here) - HERE_ONLY <= set(there) | {"protocol", "protocol_hash", "who"}
     assert set(here) >= HERE_ONLY
     for name in set(here) & set(there) - {"create", "site", "files"}:
@@ -70,10 +68,6 @@ def test_every_method_of_a_trial_is_there(kind: type) -> None:
 def test_who_starts_a_trial_is_warned_and_not_the_server(far: Far) -> None:
     settings: dict[str, Any] = {"range": (0.0, 10.0), "max_people": 50}
 
-    async def later() -> None:
-        made = await AsyncTrial.create(far.base, "later", ARMS, BETS, **settings)
-        await made.close()
-
     def start(kind: Any, name: str) -> None:
         kind.create(far.base, name, ARMS, BETS, **settings).close()
 
@@ -81,9 +75,6 @@ def test_who_starts_a_trial_is_warned_and_not_the_server(far: Far) -> None:
         with pytest.warns(RoundedWarning, match=r'bet_se\(…, outcomes="numbers"\)') as caught:
             start(kind, kind.__name__)
         assert [one.filename for one in caught] == [__file__]
-    with pytest.warns(RoundedWarning) as caught:
-        asyncio.run(later())
-    assert [one.filename for one in caught] == [__file__]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         numbers = bet_se(0.05, 1.0, outcomes="numbers")
@@ -260,7 +251,7 @@ def test_an_older_record_is_refused(far: Far, tmp_path: Any) -> None:
     before = local.journal()
     for wrong in (ahead, forged, past):
         other = Trial.open(far.base, "colours")
-        other._far.seen = Head.parse(wrong)  # type: ignore[attr-defined]
+        other._seen = Head.parse(wrong)
         for call in (other.ask, other.status, other.transcript, other.verify, other.expire):
             with pytest.raises(TamperedError):
                 call()
@@ -271,13 +262,13 @@ def test_a_service_that_goes_back_is_found_out(far: Far) -> None:
     """Even one that does not look at the heads that its callers know."""
     trial, _ = both(far)
     trial.ask()
-    before, seen = trial.status(), trial._far.seen  # type: ignore[attr-defined]
+    before, seen = trial.status(), trial._seen
     far.forget = True
-    trial._far.seen = Head(seen.seq + 10, "0" * 64)  # type: ignore[attr-defined]
+    trial._seen = Head(seen.seq + 10, "0" * 64)
     for call in (trial.status, trial.ask, trial.transcript):
         with pytest.raises(TamperedError, match="are known"):
             call()
-    trial._far.seen = seen  # type: ignore[attr-defined]
+    trial._seen = seen
     assert trial.status().people == before.people + 1, "it was done, and found out"
 
 
@@ -348,53 +339,39 @@ def test_without_a_token(far: Far, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_backups(far: Far, tmp_path: Any) -> None:
-    trial, _ = both(far)
-    (one,) = trial.ask().assignments
+    both(far)
     file = tmp_path / "kept.db"
-    (kept,) = backup_trials(far.base, file)
-    assert kept.head == trial.status().head
-    assert file.stat().st_mode & 0o777 == 0o600
-    assert Trial.open(f"sqlite:///{file}", "colours").status().people == 1
-    trial.tell(one.id, 1)
-    assert backup_trials(far.base, file)
-    other = tmp_path / "other.db"
-    create(f"sqlite:///{other}", "another")
-    with pytest.raises(InvalidInputError, match="not an older backup"):
-        backup_trials(far.base, other)
-    assert [one.name for one in list_trials(f"sqlite:///{other}")] == ["another"]
+    with pytest.raises(InvalidInputError, match="a backup cannot be made through a service"):
+        backup_trials(far.base, file)
+    assert not file.exists()
     with pytest.raises(InvalidInputError, match="a backup cannot be restored through a service"):
-        restore_trials(file, far.base, heads=[kept.head])
-    with pytest.raises(RefusedError):
-        backup_trials(far.base, file, token=far.token("viewer"))
-    assert {one.name for one in tmp_path.iterdir()} >= {"kept.db", "other.db"}
+        restore_trials(file, far.base)
 
 
 def test_many_at_once(far: Far) -> None:
-    async def clerk(trial: AsyncTrial, number: int) -> list[str]:
+    trial = RemoteTrial.create(far.base, "colours", ARMS, BETS, 500)
+
+    def enrol(number: int) -> list[str]:
         for turn in range(1000):  # rounds may be full, and wait for others
-            batch = await trial.ask(person=f"p{number}", request=f"k{number} {turn}")
+            batch = trial.ask(person=f"p{number}", request=f"k{number} {turn}")
             if batch.assignments:
                 break
-            await asyncio.sleep(0.01)
+            time.sleep(0.01)
         ids = [one.id for one in batch.assignments]
-        await trial.tell_many(dict.fromkeys(ids, float(number % 2)))
-        again = await trial.ask(person=f"p{number}", request=f"k{number} {turn}")
+        trial.tell_many(dict.fromkeys(ids, float(number % 2)))
+        again = trial.ask(person=f"p{number}", request=f"k{number} {turn}")
         assert again.assignments == batch.assignments
         return ids
 
-    async def work() -> None:
-        trial = await AsyncTrial.create(far.base, "colours", ARMS, BETS, 500)
-        found = await asyncio.gather(*(clerk(trial, number) for number in range(50)))
-        ids = [id for some in found for id in some]
-        assert len(set(ids)) == len(ids) == 50
-        status = await trial.status()
-        assert (status.people, status.pending) == (50, 0)
-        assert (await trial.verify()).intact
-        with pytest.raises(InvalidInputError, match="there is no assignment"):
-            await trial.tell(UNKNOWN, 1)
-        await trial.close()
-
-    asyncio.run(work())
+    with ThreadPoolExecutor(50) as threads:
+        ids = [id for some in threads.map(enrol, range(50)) for id in some]
+    assert len(set(ids)) == len(ids) == 50
+    status = trial.status()
+    assert (status.people, status.pending) == (50, 0)
+    assert trial.verify().intact
+    with pytest.raises(InvalidInputError, match="there is no assignment"):
+        trial.tell(UNKNOWN, 1)
+    trial.close()
     assert Trial.open(far.url, "colours").verify().intact
 
 

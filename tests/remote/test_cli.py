@@ -1,7 +1,6 @@
 """`discreet trial … --url https://…`: the commands, through a service."""
 
 import json
-import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -73,69 +72,12 @@ def test_every_command(far: Far, folder: Path) -> None:
     assert read(far, "status", "dose", url=f"{far.base}/t/dose") == local.status().to_dict()
 
 
-def test_an_address_that_names_the_trial_needs_no_name(
-    far: Far, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    there = f"{far.base}/t/dose"
-    create = [word for word in CREATE if word != "dose"]
-    assert read(far, *create, url=there)["name"] == "dose"
-    local = Trial.open(far.url, "dose")
-    batch = read(far, "ask", "-n", "3", "--site", "Leeds", url=there)
-    one, two, three = (each["id"] for each in batch["assignments"])
-    assert read(far, "tell", one, "1", url=there)["accepted"] == 1
-    (folder / "told.csv").write_text(f"{two},1\n")
-    assert read(far, "tell", "--csv", "told.csv", url=there)["accepted"] == 1
-    assert read(far, "amend", one, "-0", url=there) == {"accepted": 1}
-    assert read(far, "miss", "dose", three, url=there)["accepted"] == 1
-    for words in (("pause",), ("close-site", "Lyon"), ("dose", "close-site", "Leeds")):
-        read(far, "operate", *words, "--reason", "rest", url=there)
-    acts = [(act.action, act.about) for act in local.status().acts]
-    assert acts == [("pause", None), ("close-site", "Lyon"), ("close-site", "Leeds")]
-    monkeypatch.setenv("DISCREET_URL", there)
-    shown = CliRunner().invoke(main, ["trial", "status", "--json"])
-    assert json.loads(shown.stdout) == local.status().to_dict()
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("status", "other"),
-        ("tell", "other", "1-0123456789abcdef", "1"),
-        ("tell", "other", "--csv", "told.csv"),
-        ("miss", "other", "1-0123456789abcdef"),
-        ("operate", "other", "pause", "--reason", "rest"),
-        ("operate", "other", "close-site", "Lyon", "--reason", "rest"),
-    ],
-)
-def test_a_name_beside_an_address_that_names_another_trial_is_refused(
-    far: Far, words: tuple[str, ...]
-) -> None:
-    refused = trial(far, *words, code=2, url=f"{far.base}/t/dose").stderr
-    assert "the address is for the trial 'dose', not for 'other': leave one of the two" in refused
-
-
-@pytest.mark.parametrize(
-    ("words", "why"),
-    [
-        (("status", "dose", "more"), "unexpected extra argument"),
-        (("status", "--nonsense"), "No such option"),
-        (("miss",), "Missing argument 'ID'"),
-    ],
-)
-def test_a_misuse_is_told_as_without_a_trial_in_the_address(
-    far: Far, words: tuple[str, ...], why: str
-) -> None:
+def test_the_name_is_always_needed(far: Far) -> None:
     trial(far, *CREATE)
-    assert why in trial(far, *words, code=2, url=f"{far.base}/t/dose").stderr
-
-
-def test_a_trial_may_be_called_as_an_action(far: Far) -> None:
-    create = ["pause" if word == "dose" else word for word in CREATE]
-    trial(far, *create)
-    there = f"{far.base}/t/pause"
-    read(far, "operate", "pause", "--reason", "rest", url=there)
-    read(far, "operate", "pause", "resume", "--reason", "go on", url=there)
-    assert not Trial.open(far.url, "pause").status().paused
+    there = f"{far.base}/t/dose"
+    assert "Missing argument 'NAME'" in trial(far, "status", code=2, url=there).stderr
+    refused = trial(far, "status", "other", code=2, url=there).stderr
+    assert "the address is for the trial 'dose', not for 'other'" in refused
 
 
 def test_what_people_see(far: Far, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,12 +95,10 @@ def test_what_people_see(far: Far, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_backups(far: Far, folder: Path) -> None:
     trial(far, *CREATE)
-    found = read(far, "backup", "kept.db")
-    assert [one["name"] for one in found["trials"]] == ["dose"]
-    with sqlite3.connect(folder / "kept.db") as file:
-        assert file.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-    file.close()
-    refused = trial(far, "restore", "kept.db", "--head", found["trials"][0]["head"], code=2)
+    refused = trial(far, "backup", "kept.db", code=2)
+    assert "a backup cannot be made through a service" in refused.stderr
+    assert not (folder / "kept.db").exists()
+    refused = trial(far, "restore", "kept.db", code=2)
     assert "a backup cannot be restored through a service" in refused.stderr
 
 

@@ -6,18 +6,19 @@ does not look at Retry-After, a 422 that is tried again, a lost answer that coun
 nothing done.
 """
 
-import asyncio
 import socket
 import threading
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
-from discreet import AsyncTrial, InvalidInputError, RemoteTrial, StoreError, Trial, bet_se
-from discreet.remote import steps
+from discreet import InvalidInputError, RemoteTrial, StoreError, Trial, bet_se
+from discreet.remote import http
 from discreet.remote.address import Way
-from discreet.remote.steps import Asked, Got, Lost, Send, Service, Wait, called, plain_key
+from discreet.remote.http import ApiRequest, Got, HttpClient, Lost, plain_key
 from tests.support.remote import BUSY, CUT, LIMITED, LOST, Far, now_and_then
 from tests.support.stores import ARMS, create
 
@@ -123,21 +124,21 @@ def test_many_callers_of_a_bad_connection(far: Far) -> None:
         with lock:
             return next(order)
 
-    async def clerk(trial: AsyncTrial, number: int) -> None:
+    trial = RemoteTrial.create(far.base, "colours", ARMS, BETS, 500)
+
+    def enrol(number: int) -> int:
         for turn in range(1000):
-            batch = await trial.ask(person=f"p{number}", request=f"{number} {turn}")
+            batch = trial.ask(person=f"p{number}", request=f"{number} {turn}")
             if batch.assignments:
                 break
-            await asyncio.sleep(0.01)
+            time.sleep(0.01)
         (one,) = batch.assignments
-        assert (await trial.tell(one.id, 1.0)).new == 1
+        return trial.tell(one.id, 1.0).new
 
-    async def work() -> None:
-        async with await AsyncTrial.create(far.base, "colours", ARMS, BETS, 500) as trial:
-            far.fate = fate
-            await asyncio.gather(*(clerk(trial, number) for number in range(24)))
-
-    asyncio.run(work())
+    far.fate = fate
+    with ThreadPoolExecutor(24) as threads:
+        assert [*threads.map(enrol, range(24))] == [1] * 24
+    trial.close()
     local = Trial.open(far.url, "colours")
     status = local.status()
     assert (status.people, status.pending) == (24, 0)
@@ -151,65 +152,75 @@ def test_a_half_open_service_is_given_up() -> None:
     with socket.create_server(("127.0.0.1", 0)) as door:
         port = door.getsockname()[1]
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("discreet.remote.lines.READ", 0.2)
+            patch.setattr("discreet.remote.http.READ", 0.2)
             with pytest.raises(StoreError, match="takes too long"):
                 RemoteTrial.open(f"http://127.0.0.1:{port}", "t", token="x", patience=0.3)
 
 
-# --- the steps themselves -------------------------------------------------------------
+# --- repeated requests ----------------------------------------------------------------
 
 
-def walk(answers: list[Got | Lost], asked: Asked, patience: float = 60.0) -> list[Any]:
-    """The steps of a request that has these answers, and what came of it."""
-    service = Service(Way("https://far.example", "secret", None, patience), True)
-    call, found, taken = called(service, asked), None, list[Any]()
-    left = iter(answers)
-    while True:
-        try:
-            step = call.send(found)
-        except StopIteration as end:
-            return [*taken, end.value]
-        except Exception as error:
-            return [*taken, error]
-        taken.append(step)
-        found = next(left) if isinstance(step, Send) else None
+class Network:
+    """A client whose requests get these answers: what it sent, and how long it
+    waited.
+    """
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, answers: list[Got | Lost]) -> None:
+        self.sent: list[tuple[Any, ...]] = []
+        self.pauses: list[float] = []
+        self._answers = iter(answers)
+        monkeypatch.setattr(HttpClient, "_send", self._send)
+        monkeypatch.setattr(time, "sleep", self.pauses.append)
+
+    def _send(self, *request: Any) -> Got | Lost:
+        self.sent.append(request)
+        return next(self._answers)
+
+    def call(self, request: ApiRequest, patience: float = 60.0) -> Got:
+        client = HttpClient(Way("https://far.example", "secret", None, patience))
+        client._answered = True
+        return client.call(request)
 
 
 OK = Got(200, {}, b"{}")
 GONE = Lost("gone", True, True)
 
 
-def test_pauses_grow_and_are_as_long_as_the_service_says() -> None:
+def test_pauses_grow_and_are_as_long_as_the_service_says(monkeypatch: pytest.MonkeyPatch) -> None:
     busy = Got(503, {"retry-after": "3"}, b"")
-    taken = walk([GONE] * 12 + [OK], Asked("POST", "/x"), patience=1000.0)
-    pauses = [step.seconds for step in taken if isinstance(step, Wait)]
-    assert len(pauses) == 12
-    for place, pause in enumerate(pauses):
-        longest = min(steps.FIRST_PAUSE * 2**place, steps.LONGEST_PAUSE)
+    network = Network(monkeypatch, [GONE] * 12 + [OK])
+    assert network.call(ApiRequest("POST", "/x"), patience=1000.0) == OK
+    assert len(network.pauses) == 12
+    for place, pause in enumerate(network.pauses):
+        longest = min(http.FIRST_PAUSE * 2**place, http.LONGEST_PAUSE)
         assert longest / 2 <= pause <= longest
-    assert [step.seconds for step in walk([busy, OK], Asked("GET", "/x"))[1:2]] == [3.0]
-    late = walk([Got(429, {"retry-after": "100"}, b"")], Asked("POST", "/x"))
-    assert isinstance(late[-1], StoreError)
-    assert len(late) == 2, "nobody waits so long"
-    assert "Nothing was done" in str(late[-1])
+    network = Network(monkeypatch, [busy, OK])
+    network.call(ApiRequest("GET", "/x"))
+    assert network.pauses == [3.0]
+    network = Network(monkeypatch, [Got(429, {"retry-after": "100"}, b"")])
+    with pytest.raises(StoreError, match="Nothing was done"):
+        network.call(ApiRequest("POST", "/x"))
+    assert network.pauses == [], "nobody waits so long"
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 409, 413, 422, 500, 301])
-def test_answers_that_are_not_asked_for_again(status: int) -> None:
-    sent, error = walk([Got(status, {}, b"<html>")], Asked("POST", "/x"))
-    assert isinstance(sent, Send)
-    assert isinstance(error, StoreError)
-    assert "secret" not in str(error)
+def test_answers_that_are_not_asked_for_again(status: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    network = Network(monkeypatch, [Got(status, {}, b"<html>")])
+    with pytest.raises(StoreError) as error:
+        network.call(ApiRequest("POST", "/x"))
+    assert (len(network.sent), network.pauses) == (1, [])
+    assert "secret" not in str(error.value)
 
 
-def test_every_try_is_the_same() -> None:
-    taken = walk([GONE, GONE, OK], Asked("POST", "/x", {"n": 1}))
-    sent = [step for step in taken if isinstance(step, Send)]
-    assert len(sent) == 3
-    assert sent[0] == sent[1] == sent[2]
-    assert sent[0].headers["authorization"] == "Bearer secret"
-    other = walk([OK], Asked("POST", "/x", {"n": 1}))[0]
-    assert other.headers["idempotency-key"] != sent[0].headers["idempotency-key"]
+def test_every_try_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    network = Network(monkeypatch, [GONE, GONE, OK, OK])
+    network.call(ApiRequest("POST", "/x", {"n": 1}))
+    assert len(network.sent) == 3
+    assert network.sent[0] == network.sent[1] == network.sent[2]
+    _, headers, content = network.sent[0]
+    assert (headers["authorization"], content) == ("Bearer secret", b'{"n": 1}')
+    network.call(ApiRequest("POST", "/x", {"n": 1}))
+    assert network.sent[3][1]["idempotency-key"] != headers["idempotency-key"]
 
 
 def test_keys_that_a_header_cannot_carry() -> None:

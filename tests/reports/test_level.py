@@ -42,7 +42,8 @@ def tied(home: Home, monkeypatch: pytest.MonkeyPatch) -> Trial:
 
 def stand(*means: float | None, best: str | None = "a", **more: Any) -> dict[str, Any]:
     arms = [{"name": name, "mean": mean} for name, mean in zip("abcd", means, strict=False)]
-    return {"arms": arms, "recommendation": best, "conclusive": False, "stopped": False} | more
+    nothing: dict[str, Any] = {"conclusive": False, "stopped": False, "acts": (), "leads": ()}
+    return nothing | {"arms": arms, "recommendation": best} | more
 
 
 def lead(better_by: float) -> dict[str, Any]:

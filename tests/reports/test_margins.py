@@ -20,12 +20,3 @@ def test_a_difference_is_no_mean() -> None:
     low, high = figure.axes[-1].get_xlim()
     assert low < path.samples[0] / 1.2 < 1.2 * path.samples[0] < high
     assert any(low < tick < high for tick in figure.axes[-1].get_xticks())
-
-
-def test_a_margin_over_many_leaves_means_as_they_were() -> None:
-    strategy = bet_se(epsilon=0.01, delta=0.05, hint=0.2)
-    path = run_path(Bernoulli([0.5, 0.7, 0.5, 0.5]), strategy, seed=0)
-    margin = np.flatnonzero(~path.released.any(axis=1))
-    assert margin.size > 0
-    assert (path.means[margin] == path.means[margin - 1]).all()
-    assert charts.render(charts.draw_path(path), "png")

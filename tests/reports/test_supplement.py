@@ -34,7 +34,7 @@ def played(folder: Path, people: int = 400, told: int | None = None, **settings:
     trial = Trial.create(f"sqlite:///{folder}/t.db", "drug", **chosen)
     sites = settings.get("sites") or [None]
     for turn in range(people):
-        batch = trial.ask(20, site=sites[turn % len(sites)])
+        batch = trial.ask(5 if settings.get("sites") else 20, site=sites[turn % len(sites)])
         if not batch.assignments:
             break
         for one in batch.assignments[:told]:
@@ -143,7 +143,7 @@ def test_p_values_are_never_rounded_down(value: float, words: str) -> None:
 
 
 def test_an_inconclusive_end_has_no_winner_and_no_guarantee(tmp_path: Path) -> None:
-    said = played(tmp_path, 30, strategy=bet_se(1e-4, epsilon=2.0)).transcript()
+    said = played(tmp_path, 16, strategy=bet_se(1e-4, epsilon=2.0)).transcript()
     assert not said["status"]["conclusive"]
     page = trial_page(said)
     assert "← best" not in page
@@ -209,9 +209,10 @@ def test_how_many_are_missing_is_not_in_it(tmp_path: Path, monkeypatch: pytest.M
 
 def about(strategy: Any, **protocol: Any) -> dict[str, Any]:
     status = {"stopped": True, "conclusive": True, "recommendation": "b", "correctness": "no proof"}
-    status |= {"smallest_delta": None, "error_rate": None}
-    chosen = {"strategy": strategy.to_dict(), "missing": "failure", **protocol}
-    return {"protocol": chosen, "status": status}
+    status |= {"smallest_delta": None, "error_rate": None, "acts": []}
+    chosen: dict[str, Any] = {"release": "complete", "enrolment": "waiting", "deadline": None}
+    chosen |= {"strategy": strategy.to_dict(), "dealing": strategy.part.dealings[0]}
+    return {"protocol": chosen | protocol, "status": status}
 
 
 def test_quotes_say_what_holds_and_nothing_else() -> None:

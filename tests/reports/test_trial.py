@@ -9,23 +9,20 @@ import pytest
 
 from discreet import Trial, bet_se, ctb_tt, respond, trial_page, ttucb
 from discreet.reports.conduct import (
-    act_rows,
     arm_notes,
     duration_words,
-    end_words,
     flow_words,
     interval_words,
     left_words,
-    promises,
     reshaped_words,
     site_rows,
 )
 from discreet.reports.course import Course
 from discreet.reports.terminal import show_trial
-from discreet.strategies.parts import BLOCKS, COINS, SHUFFLED
+from discreet.strategies.parts import COINS, SHUFFLED
 from discreet.trials.dealing import GUARANTEE
 from discreet.trials.protocol import CLOCK, COMPLETE, RELEASE
-from discreet.trials.verify import YOUNGER, check_transcript
+from discreet.trials.verify import check_transcript
 from discreet.words import as_sure
 
 EVIL = "<b>Ly&on</b>"
@@ -69,15 +66,6 @@ def test_times_as_people_say_them(seconds: float, words: str) -> None:
     assert duration_words(seconds) == words
 
 
-def test_a_status_from_before_says_nothing_of_the_field() -> None:
-    assert promises({}) == []
-    assert act_rows({}) == site_rows({"people": 3}) == []
-    assert arm_notes({}) == {}
-    assert left_words({}) == ""
-    assert end_words({}) == "ended at its maximum"
-    assert "drift" not in interval_words({}, "0.9")
-
-
 def test_people_without_a_site_are_counted() -> None:
     sites = [{"name": "Leeds", "people": 4, "closed": True}]
     assert site_rows({"people": 6, "sites": sites}) == [
@@ -98,6 +86,7 @@ def test_arms_that_came_and_went() -> None:
 
 def test_by_the_clock_it_is_said_when_and_not_who() -> None:
     flow: dict[str, Any] = {"people": 9, "max_people": 20, "pending": 9, "waiting": 6}
+    flow["past_deadline"] = None
     status = {**flow, "stopped": False, "timing": RELEASE[CLOCK], "next_release": 86_400}
     assert flow_words(status) == (
         "9 of at most 20 people; 9 outcomes, told or not, have not been looked at yet; 6 of them "
@@ -121,9 +110,10 @@ def test_each_arm_dropped_or_added_costs_a_delta() -> None:
     assert reshaped_words({**status, "acts": acts[2:], "error_rate": 0.05}) == ""
 
 
-@pytest.mark.parametrize(("kind", "drifts"), [(COINS, True), (BLOCKS, True), (SHUFFLED, False)])
+@pytest.mark.parametrize(("kind", "drifts"), [(COINS, True), (SHUFFLED, False)])
 def test_which_mean_an_interval_covers(kind: str, drifts: bool) -> None:
-    words = interval_words({"guarantee": GUARANTEE[kind]}, "95 %")
+    bare: dict[str, Any] = {"guarantee": GUARANTEE[kind], "arms": [], "recommendation": None}
+    words = interval_words(bare, "95 %")
     assert words.startswith("With a probability of at least 95 %, the interval")
     assert "the same for all people and does not change over time" in words
     assert ("the answer holds, but the intervals do not" in words) == drifts
@@ -206,23 +196,6 @@ def test_an_end_at_the_maximum_is_no_end_by_hand(start: Start) -> None:
     assert "None: the record contains no action by an operator." in page
     assert "and whether they are open now" not in page
     assert "<dt>Sites</dt><dd>anywhere</dd>" in page
-
-
-def test_pages_of_older_transcripts(start: Start) -> None:
-    """They lack names in status and protocol. Whatever else is wrong with this one, it
-    has all its sections.
-    """
-    trial = start()
-    enrol(trial, 9)
-    said = trial.transcript()
-    for name in YOUNGER:
-        del said["status"][name]
-    for name in ("dealing", "block", "sites", "deadline", "release", "enrolment"):
-        del said["protocol"][name]
-    page = trial_page(said)
-    for title in ("Result", "Flow of people", "What was fixed before the first person", "Record"):
-        assert section(page, title)
-    assert "<dt>Assignment</dt>" not in page
 
 
 def play(trial: Trial, people: int) -> None:

@@ -12,8 +12,8 @@ import pytest
 from discreet import Trial, bet_se
 from discreet.service import tokens
 from discreet.service.endpoints import ENDPOINTS, PREFIX
-from discreet.service.headers import POLICY, REPORT_POLICY
 from discreet.service.limits import MOST_BYTES
+from discreet.service.middleware import POLICY, REPORT_POLICY
 from discreet.trials.names import from_path, in_path
 from tests.support.clock import Clock
 from tests.support.service import Service, serving

@@ -1,13 +1,15 @@
 """What each role sees of a blinded trial."""
 
+import random
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 
-from discreet import Trial, bet_se, verify_transcript
+from discreet import Trial, adap_tt_star, bet_se, respond, verify_transcript
 from discreet.service.access import OPERATOR, SITE, VIEWER, Visitor
 from discreet.service.blinding import blinded, shown
 from discreet.trials.chain import link
@@ -16,7 +18,7 @@ from discreet.trials.store.doors import Token
 from tests.support.forge import rechained
 from tests.support.remote import far_away
 from tests.support.served import Visit, hidden
-from tests.support.stores import ARMS, create
+from tests.support.stores import ARMS, create, dealt
 
 
 def visitor(role: str) -> Visitor:
@@ -83,7 +85,7 @@ def test_a_blinded_site_cannot_confirm_a_guessed_arm(url: str) -> None:
                 words |= set(re.findall("[0-9a-f]{16,}", f"{answer.text} {head}"))
                 (seq, _), previous = head.split(":"), last.split(":")[1]
                 for arm in range(len(ARMS)):
-                    body = {"arms": [arm], "first": number, "replacing": 0, "site": "Leeds"}
+                    body = {"arms": [arm], "first": number, "site": "Leeds"}
                     salted = [body, *({**body, "salt": word} for word in words)]
                     guesses = [
                         f"{seq}:{link(previous, int(seq), 'assigned', canonical(one))}"
@@ -135,12 +137,6 @@ def test_a_blinded_site_sees_no_trace_of_actions_on_arms(url: str) -> None:
     assert trial.verify().intact
 
 
-def dealt(trial: Trial) -> list[int]:
-    """The arms of all participants, in order, from the record."""
-    events = trial.transcript()["events"]
-    return [arm for event in events if event["kind"] == "assigned" for arm in event["arms"]]
-
-
 @pytest.mark.parametrize("salt", [None, "", "0" * 31, "0" * 33, "G" * 32, 7, "the first"])
 def test_every_event_needs_a_salt_of_its_own(tmp_path: Path, salt: object) -> None:
     trial = create(f"sqlite:///{tmp_path}/t.db", strategy=bet_se(0.05, 1.0))
@@ -156,3 +152,71 @@ def test_every_event_needs_a_salt_of_its_own(tmp_path: Path, salt: object) -> No
             changed["salt"] = transcript["events"][0]["salt"] if salt == "the first" else salt
         found = verify_transcript(rechained(other))
         assert found.problems[0].startswith(f"event {event['seq']}:")
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"deadline": 3600.0, "enrolment": "continuous"},
+        {"deadline": 3600.0, "enrolment": "continuous", "trust": "local"},
+        {"strategy": adap_tt_star(epsilon=50.0, delta=0.1)},
+    ],
+)
+@pytest.mark.parametrize("drop", [0, 2])
+def test_a_release_waits_for_all_participants_of_its_round(
+    settings: dict[str, Any], drop: int, url: str
+) -> None:
+    """Whichever arms were dropped or eliminated, no outcome of a released round is
+    missing, and an observer agrees on how many are awaited.
+    """
+    settings = dict(settings)
+    usual = bet_se(0.1, 4.0, trust=settings.pop("trust", "global"))
+    strategy = settings.setdefault("strategy", usual)
+    trial = create(url, blinding="codes", max_people=20_000, **settings)
+    draw, ids, releases = random.Random(drop), list[str](), set[int]()
+    for step in range(60):
+        ids += [one.id for one in trial.ask(draw.randint(20, 200)).assignments]
+        draw.shuffle(ids)
+        tell_some(trial, ids, draw)
+        if step == drop and strategy.name == "bet-se":
+            trial.operate("drop-arm", "harm", ARMS[0])
+        assert_no_open_participant_in_a_released_round(trial)
+        assert verify_transcript(trial.transcript()).intact
+        releases.add(trial.status().releases)
+        if trial.status().stopped:
+            break
+    assert len(releases) > 2
+    assert trial.verify().intact
+
+
+def tell_some(trial: Trial, ids: list[str], draw: random.Random) -> None:
+    """Record outcomes for which the last arm is the best."""
+    arms, local = dealt(trial), trial.protocol.strategy.trust_model.randomised
+    some = dict[str, float]()
+    for _ in range(draw.randint(1, len(ids))):
+        id = ids.pop()
+        some[id] = float(draw.random() < (0.1, 0.5, 0.8)[arms[int(id.partition("-")[0]) - 1]])
+    if local:
+        trial.answer_many({id: respond(outcome, 4.0) for id, outcome in some.items()})
+    else:
+        trial.tell_many(some)
+
+
+def assert_no_open_participant_in_a_released_round(trial: Trial) -> None:
+    """Compare the open assignments with the releases that the record tells."""
+    waiting, number, rounds = set[int](), 0, list[int]()
+    last, first_after = 0, 0
+    for event in trial.transcript()["events"]:
+        if event["kind"] == "opened":
+            last = event["round"]
+        elif event["kind"] == "assigned":
+            rounds += [last] * len(event["arms"])
+        elif event["kind"] == "released":
+            number = max(round for round, _ in event["keys"])
+            first_after = len(rounds)
+    waiting = {int(one.id.partition("-")[0]) for one in trial.open_assignments()}
+    if trial.protocol.dealing == "coins":
+        assert all(rounds[one - 1] > number for one in waiting)
+    else:
+        assert all(one > first_after for one in waiting)

@@ -96,7 +96,7 @@ def stored(folder: Path) -> Iterator[dict[str, Any]]:
 
 def test_stored_and_published_records_hold(script_page: "Page", tmp_path: Path) -> None:
     transcripts = list(stored(tmp_path))
-    assert len(transcripts) > 30
+    assert len(transcripts) > 25
     found = checked(script_page, [published(one) for one in transcripts])
     assert found == [holding(one) for one in transcripts]
     assert [one["events"] for one in found] == [in_python(one) for one in transcripts]

@@ -6,10 +6,8 @@ import json
 import logging
 import math
 import re
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +16,6 @@ from scipy.stats import binom
 
 from discreet import Trial, bet_se, ctb_tt, gauss_tt
 from discreet.audits.privacy import epsilon_low
-from discreet.service import scripts
 from discreet.service.access import OPERATOR, SITE, Visitor
 from discreet.service.home import Home
 from discreet.service.invitations import invite, link_path
@@ -587,45 +584,19 @@ def test_a_changed_script_is_refused_by_the_browser(
         assert not any("/a/" in one for one in sent)
 
 
-@pytest.fixture
-def former(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A script that was served before, as it is kept when there is a newer one."""
-    folder = tmp_path / "static"
-    shutil.copytree(scripts.STATIC, folder)
-    mark = "export function respond(...all) { globalThis.before = true; return inner(...all); }"
-    text = scripts.RESPOND.read_text("utf-8")
-    before = text.replace("export function respond(", f"{mark}\nfunction inner(").encode()
-    kept = folder / f"respond-{sha256(before).hexdigest()}.js"
-    kept.write_bytes(before)
-    monkeypatch.setattr(scripts, "STATIC", folder)
-    scripts.former_scripts.cache_clear()
-    yield kept
-    scripts.former_scripts.cache_clear()
-
-
-def test_a_trial_goes_on_with_the_script_that_it_names(
-    former: Path, home: Home, base: str, browser: Started
+def test_a_page_whose_script_the_protocol_does_not_name_asks_nothing(
+    home: Home, base: str, page: "Page"
 ) -> None:
-    hash = former.stem.removeprefix("respond-")
-    trial = start(home, strategy=ctb_tt(1.0, 0.1), script=hash)
-    with browser.page() as page:
-        page.goto(invited(home, base, trial))
-        page.locator("#asking").get_by_label("Yes").first.check()
-        page.get_by_role("button", name="Randomise my answer").click()
-        page.get_by_role("button", name="Send it").click()
-        page.locator("#receipt").wait_for()
-        assert page.evaluate("globalThis.before")
-        assert page.locator("#script-hash").text_content() == hash
-    assert trial.status().pending == 0
-    with another(browser) as page:
-        change = former.read_text("utf-8") + "// changed"
-        page.route(
-            f"**/{former.name}",
-            lambda one: one.fulfill(body=change, content_type="text/javascript"),
-        )
-        page.goto(invited(home, base, trial))
-        said(page, "is not the one that the trial's protocol names")
-        assert page.locator("#asking").is_hidden()
+    """Even if the service says that another script is named."""
+
+    def change(route: "Route") -> None:
+        found = route.fetch()
+        route.fulfill(response=found, json=found.json() | {"script": "0" * 64})
+
+    page.route("**/a/question", change)
+    page.goto(invited(home, base, local(home, ctb_tt(1.0, 0.1))))
+    said(page, "is not the one that the trial's protocol names")
+    assert page.locator("#asking").is_hidden()
 
 
 def test_gaussian_answers_and_links_that_are_over(home: Home, base: str, page: "Page") -> None:

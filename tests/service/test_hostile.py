@@ -109,7 +109,7 @@ def caller(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Caller]:
 
 def paths(caller: Caller) -> list[tuple[str, str]]:
     """Every method and path of the service but streams."""
-    found = [(method, one.path) for one in routes(caller.home) for method in one.methods]
+    found = [(method, one.path) for one in routes(caller.home) for method in one.methods or ()]
     return sorted({one for one in found if not one[1].endswith("/events") and one[0] != "HEAD"})
 
 
@@ -131,8 +131,6 @@ def test_no_odd_value_in_a_path_or_query_is_an_error_of_ours(caller: Caller) -> 
     names = ["most", "head", "control", "site", "before", "from", "links", "to", "said", "asked"]
     wrong = list[tuple[str, str, str, int]]()
     for method, path in paths(caller):
-        if method == "POST" and path.endswith("/backup"):
-            continue
         for value in ODD:
             query = {} if method == "POST" else dict.fromkeys(names, value)
             for headers in (caller.bearer, caller.cookie):

@@ -6,16 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-import httpx
 import pytest
 
 from discreet import Trial
 from discreet.files import private_file
-from discreet.service.access import OPERATOR
-from discreet.service.home import Home
 from discreet.trials.backup import BESIDE
 from discreet.trials.store import schema
-from tests.support.service import wait_for
 from tests.support.stores import OUTCOME, UNITS, create
 
 PATTERN = (UNITS + schema.OFFSET).to_bytes(8, "big")
@@ -58,29 +54,6 @@ def told(url: str, tmp_path: Path) -> Trial:
     return trial
 
 
-def test_of_a_service(url: str, told: Trial, tmp_path: Path) -> None:
-    home = Home(url)
-    secret = home.tokens.make("a manager", OPERATOR, "a test")[0]
-    home.close()
-    process = run_killed(tmp_path, "serve", "--port=0", "--url", url)
-    with process:
-        assert process.stdout is not None
-        address = process.stdout.readline().partition(" at ")[2].split()[0]
-        wait_for(lambda: answers(address))
-        headers = {"Authorization": f"Bearer {secret}"}
-        with pytest.raises(httpx.TransportError):
-            httpx.post(f"{address}/api/v1/backup", headers=headers)
-    assert process.returncode == -signal.SIGKILL
-    assert copies(tmp_path, url) == []
-
-
-def answers(address: str) -> bool:
-    try:
-        return httpx.get(f"{address}/healthz").status_code == 200
-    except httpx.ConnectError:
-        return False
-
-
 def test_of_the_command_line(url: str, told: Trial, tmp_path: Path) -> None:
     """What is left is beside the target, for its owner only. The next backup removes
     it, and leaves one that somebody is writing.
@@ -98,6 +71,6 @@ def test_of_the_command_line(url: str, told: Trial, tmp_path: Path) -> None:
     assert not copies(tmp_path / "temporary", url)
     with private_file(target, BESIDE) as other:
         assert list(folder.iterdir()) == [other], "that of a test removes it too"
-        command = [sys.executable, "-m", "discreet.cli", *words]
+        command = [sys.executable, "-m", "discreet", *words]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         assert set(folder.iterdir()) == {target, other}

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -123,10 +124,10 @@ def test_what_cannot_be_noted_is_not_done(home: Home, monkeypatch: pytest.Monkey
     secret, one = tokens.make("Ada", "viewer", "a test", "dose")
     doors.publish("second", "a test")
 
-    def fail(_: Ledger) -> None:
+    def fail(*_: Any) -> None:
         raise StoreError("the disk is full")
 
-    monkeypatch.setattr(Ledger, "write", fail)
+    monkeypatch.setattr(Ledger, "note", fail)
     for act in (
         lambda: doors.publish("dose", "a test"),
         lambda: doors.unpublish("second", "a test"),

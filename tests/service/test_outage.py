@@ -13,20 +13,12 @@ import pytest
 from sqlalchemy import Connection
 
 from discreet.service import api
-from tests.support.outage import Plant, clerks, outage, problems
+from tests.support.outage import Plant, outage, problems
 
 
 @pytest.mark.slow
 def test_servers_are_killed_under_load(url: str, tmp_path: Path) -> None:
     log, found = outage(url, tmp_path, "exact", kills=5, people=30)
-    assert found + problems(url, log) == []
-    log.close()
-
-
-@pytest.mark.slow
-def test_clerks_die_under_load(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path}/trials.db"
-    log, found = outage(url, tmp_path, "exact", kills=2, people=30, plant=clerks)
     assert found + problems(url, log) == []
     log.close()
 

@@ -233,17 +233,6 @@ def test_another_script_than_the_protocol_names_is_not_used(
     assert found.json()["detail"] == scripts.OTHER
 
 
-PUBLISHED = ("1422e67be6044e75c3b848f907e02ee867587a1955e2740ea60f0ac2ba1d9722",)
-"""Scripts that protocols of trials may name."""
-
-
-def test_every_script_that_was_published_is_served() -> None:
-    """If this fails, respond.js was changed: write its text before beside it, as
-    respond-HASH.js, and add the new hash to the list.
-    """
-    assert set(PUBLISHED) == {script_hash(), *scripts.former_scripts()}
-
-
 def test_the_page_names_the_script_that_is_served(base: str) -> None:
     page = httpx.get(f"{base}/a", verify=False).text
     served = httpx.get(f"{base}/static/respond.js", verify=False).content

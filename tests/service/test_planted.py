@@ -132,7 +132,7 @@ def walk(searched: Searched, roles: Any, methods: tuple[str, ...] = ("GET", "POS
         for old, new in parts.items():
             path = path.replace(old, new)
         for method in methods:
-            if method in route.methods and not path.endswith("/events"):
+            if method in (route.methods or ()) and not path.endswith("/events"):
                 for role in roles:
                     with suppress(httpx.ReadError):  # refused before all of it was read
                         call(searched.callers[role], method, path)
@@ -146,7 +146,7 @@ JSON: tuple[Any, ...] = (
 
 
 def call(client: httpx.Client, method: str, path: str) -> None:
-    if path in ("/logout", "/api/v1/backup"):
+    if path == "/logout":
         return
     if method == "GET":
         client.get(path)
@@ -239,7 +239,6 @@ def test_nobody_learns_where_a_file_is_that_is_gone(tmp_path: Path) -> None:
             answer = client.get(f"/api/v1{path}")
             assert answer.status_code == 503, answer.text
             assert answer.json()["detail"].startswith("the database: the file was removed")
-        assert client.post("/api/v1/backup").status_code == 503
         answer = client.get("/t/dose", headers={"Cookie": f"{LOGIN_COOKIE}=x"})
         assert answer.status_code == 503
         assert "the file was removed" in answer.text

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="it looks into /
 @contextmanager
 def process(url: str, folder: Path) -> Iterator[tuple[int, str]]:
     """Run `discreet serve`, allowed to write core files. Return its id and address."""
-    command = [sys.executable, "-m", "discreet.cli", "serve", "--port=0", "--url", url]
+    command = [sys.executable, "-m", "discreet", "serve", "--port=0", "--url", url]
     can_raise = resource.getrlimit(resource.RLIMIT_CORE)[1] == resource.RLIM_INFINITY
     raised = ["prlimit", "--core=unlimited"] if can_raise else []
     with (folder / "log").open("w") as log:

@@ -1,84 +1,62 @@
-"""Which route a path means."""
+"""Which route serves a path."""
 
 import asyncio
-import socket
-import threading
-from collections import deque
-from typing import Any
+import re
+from collections.abc import Iterator
+from pathlib import Path
 
+import httpx
 import pytest
-from starlette.exceptions import HTTPException
-from starlette.requests import Request
-from starlette.responses import Response
+from starlette.routing import Match
 
-from discreet.service.home import Alarm
-from discreet.service.routes import Route, Ways
-from discreet.service.serve import Place, open_door
+from discreet.service.app import make_app, routes
+from discreet.service.home import Home
+from discreet.service.limits import Bounds
 
 
-async def nothing(_: Request) -> Response:
-    return Response()
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Home]:
+    made = Home(f"sqlite:///{tmp_path}/trials.db", bounds=Bounds(stranger_rate=1e6))
+    yield made
+    made.close()
 
 
-ROUTES = ("/t/new", "/t/{name}", "/t/{name}/ask", "/t/{name}/{about}/end")
-WAYS = Ways([*(Route(path, nothing) for path in ROUTES), Route("/t/new", nothing, ["POST"])])
+def send(home: Home, method: str, path: str, **headers: str) -> httpx.Response:
+    async def call() -> httpx.Response:
+        transport = httpx.ASGITransport(make_app(home))
+        async with httpx.AsyncClient(transport=transport, base_url="http://service") as client:
+            return await client.request(method, path, headers=headers)
+
+    return asyncio.run(call())
 
 
-def found(path: str, method: str = "GET") -> tuple[str, dict[str, str]]:
-    scope: dict[str, Any] = {"method": method, "raw_path": path.encode()}
-    return WAYS.find(scope).path, scope["path_params"]
+def test_no_route_is_hidden_by_one_before_it(home: Home) -> None:
+    served = routes(home)
+    for route in served:
+        path = re.sub(r"\{\w+\}", "x", route.path)
+        for method in route.methods or ():
+            scope = {"type": "http", "method": method, "path": path}
+            matching = [one for one in served if one.matches(scope)[0] is Match.FULL]
+            assert matching[0] is route, (method, route.path)
 
 
-def test_a_path_means_a_route_whatever_its_names_are() -> None:
-    assert found("/t/new") == ("/t/new", {})
-    assert found("/t/old") == ("/t/{name}", {"name": "old"})
-    assert found("/t/new/ask") == ("/t/{name}/ask", {"name": "new"})
-    assert found("/t/a%2Fb/ask") == ("/t/{name}/ask", {"name": "a/b"})
-    assert found("/t/ask/%C3%BC/end", "HEAD")[1] == {"name": "ask", "about": "ü"}
+def test_a_slash_in_a_name_separates_nothing(home: Home) -> None:
+    """Else a request about the trial `dose/open` would be one about `dose`."""
+    answer = send(home, "GET", "/t/a%2Fb")
+    assert (answer.status_code, answer.headers["location"]) == (303, "/login?to=%2Ft%2Fa%252Fb")
+    assert send(home, "GET", "/t/a/b").status_code == 404
+    assert send(home, "GET", "/api/v1/trials/dose/open").status_code == 401
+    assert send(home, "POST", "/api/v1/trials/dose%2Fopen").status_code == 405
 
 
-@pytest.mark.parametrize("path", ["", "/", "/t", "/t/", "/t//ask", "/t/a/", "/t/%FF", "/t/a/b"])
-def test_what_means_none_is_not_found(path: str) -> None:
-    with pytest.raises(HTTPException) as error:
-        found(path)
-    assert error.value.status_code == 404
+@pytest.mark.parametrize("path", ["/t", "/t/", "/t//desk", "/t/%FF", "/login/", "/nothing/x"])
+@pytest.mark.parametrize("kind", ["text/html", "application/json"])
+def test_what_means_no_route_is_not_found(path: str, kind: str, home: Home) -> None:
+    answer = send(home, "GET", path, accept=kind)
+    assert answer.status_code == 404
+    assert ("<html" in answer.text) == (kind == "text/html")
 
 
-def test_another_method_is_told_those_that_there_are() -> None:
-    with pytest.raises(HTTPException) as error:
-        found("/t/new", "BREW")
-    assert (error.value.status_code, error.value.headers) == (405, {"Allow": "GET, HEAD, POST"})
-    assert found("/t/new", "POST") == ("/t/new", {})
-
-
-def test_answers_are_not_held_back_for_an_acknowledgement() -> None:
-    """Else a small answer in two pieces waits 40 ms for the other side."""
-    with open_door(Place(port=0)) as door, socket.create_connection(door.getsockname()):
-        taken, _ = door.accept()
-        with taken:
-            assert taken.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
-
-
-def test_an_alarm_wakes_everybody_and_calls_the_loop_seldom() -> None:
-    calls = list[str]()
-
-    async def wait() -> None:
-        loop = asyncio.get_running_loop()
-        alarm, call = Alarm(loop), loop.call_soon_threadsafe
-
-        def counted(work: Any) -> Any:
-            calls.append("a call")
-            return call(work)
-
-        loop.call_soon_threadsafe = counted  # type: ignore[assignment,method-assign]
-        waiting = [loop.create_future() for _ in range(300)]
-        waiting[7].cancel()
-        thread = threading.Thread(target=lambda: deque(map(alarm.wake, waiting), 0))
-        thread.start()
-        thread.join()
-        late = loop.create_future()
-        loop.call_later(0.01, alarm.wake, late)
-        await asyncio.wait_for(asyncio.gather(*waiting, late, return_exceptions=True), 60)
-
-    asyncio.run(wait())
-    assert len(calls) == 2
+def test_another_method_is_told_those_that_there_are(home: Home) -> None:
+    answer = send(home, "BREW", "/login")
+    assert (answer.status_code, answer.headers["allow"]) == (405, "GET, HEAD, POST")

@@ -46,7 +46,7 @@ Process = subprocess.Popen[str]
 @contextmanager
 def served(folder: Path, *words: str) -> Iterator[tuple[Process, str, str]]:
     """`discreet serve` in a folder: the process, its address, and what it said."""
-    command = [sys.executable, "-m", "discreet.cli", "serve", "--port=0", *words]
+    command = [sys.executable, "-m", "discreet", "serve", "--port=0", *words]
     environment = {key: one for key, one in os.environ.items() if not key.startswith("DISCREET")}
     with (folder / "log").open("w") as log:
         process = subprocess.Popen(
@@ -156,7 +156,7 @@ def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_is_refused(words: list[str], says: str, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "discreet.cli", "serve", "--port=0", *words]
+    command = [sys.executable, "-m", "discreet", "serve", "--port=0", *words]
     ran = subprocess.run(
         command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=SOON
     )
@@ -172,6 +172,14 @@ def test_a_port_that_is_taken_is_said() -> None:
         pytest.raises(InvalidInputError, match=r"another program uses this port.*--port"),
     ):
         open_door(Place(port=door.getsockname()[1]))
+
+
+def test_answers_are_not_held_back_for_an_acknowledgement() -> None:
+    """Else a small answer in two pieces waits 40 ms for the other side."""
+    with open_door(Place(port=0)) as door, socket.create_connection(door.getsockname()):
+        taken, _ = door.accept()
+        with taken:
+            assert taken.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
 def test_places() -> None:
@@ -377,7 +385,7 @@ def test_a_proxy_is_believed_if_it_was_announced(behind: bool, kept: bool, tmp_p
     admit = home.limits.admit
 
     def watched(scope: Any, token: Any, is_wrong: bool = False) -> None:
-        seen.append(scope["passage"].address)
+        seen.append(scope["request_info"].address)
         admit(scope, token, is_wrong)
 
     home.limits.admit = watched  # type: ignore[method-assign]

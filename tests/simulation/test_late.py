@@ -41,10 +41,9 @@ from discreet.simulation.numbers import send
 from discreet.simulation.outcome import Outcomes, new_outcomes
 from discreet.simulation.waits import add_days
 from discreet.simulation.workers import generator
+from discreet.strategies.betting.bets import make_betting_rules, make_bump
 from discreet.strategies.betting.book import new_book
-from discreet.strategies.betting.near import bump_of
-from discreet.strategies.betting.rounds import first_round
-from discreet.strategies.betting.tilts import betting_rules
+from discreet.strategies.betting.rounds import announce_first
 from discreet.strategies.run import new_run
 from tests.support.naive_calendar import LiveContinuous, NaiveEachPerson, NaiveWaiting
 
@@ -91,7 +90,7 @@ def same(found: Results, row: int, oracle: NaiveWaiting, cap: int) -> bool:
 @pytest.mark.parametrize(("trust", "epsilon"), TRUSTS)
 @pytest.mark.parametrize("name", DELAYS)
 def test_runs_equal_the_slow_ones(name: str, trust: str, epsilon: float | None) -> None:
-    options: list[dict[str, Any]] = [{}, {"hint": 0.2}, {"zeta": 0.1, "sampling": "top-two"}]
+    options: list[dict[str, Any]] = [{}, {"hint": 0.2}, {"zeta": 0.1}]
     for more in options:
         strategy = bet_se(0.1, epsilon, trust, **more)
         found = simulate(ARMS, strategy, 2, 7, 2000, accrual=2, **DELAYS[name])
@@ -187,7 +186,6 @@ def both(name: str, strategy: Strategy, means: tuple[float, ...], rows: int, cap
 def test_continuous_runs_are_live_ones(name: str, trust: str, epsilon: float | None) -> None:
     """The same people, days, rounds and people in flight, run for run."""
     assert both(name, bet_se(0.1, epsilon, trust), DOSES, 2, 2500)
-    assert both(name, bet_se(0.1, epsilon, trust, sampling="top-two"), DOSES, 1, 2500)
     assert both(name, bet_se(0.1, epsilon, trust, zeta=0.1), (0.4, 0.6), 1, 2500)
 
 
@@ -248,10 +246,10 @@ def test_what_sure_rewards_send(reward: int, strategy: Strategy) -> None:
     """Against people who send one by one: means of sum and closeness within five
     standard errors, which fails by chance less than once in a million.
     """
-    rules = betting_rules(strategy, 2)
-    now = first_round(rules.bets, rules.setting, 1000, new_book(2, rules.bets.tilt.size))
+    rules = make_betting_rules(strategy, 2)
+    now = announce_first(rules.setting, 1000, new_book(2, rules.bets.tilt.size))
     rng = np.random.default_rng(3)
-    bump, setting = bump_of(now.centre, rules.setting.grid), rules.setting
+    bump, setting = make_bump(now.centre, rules.setting.grid), rules.setting
     many = [late.draw_sure(rng, reward, 10, now, setting) for _ in range(2000)]
     each = []
     for _ in range(2000):
@@ -379,7 +377,7 @@ def test_the_two_ways_to_wait_for_a_fixed_delay_agree() -> None:
     calendar = calendar_of(2, 25)
     assert calendar is not None
     run, days = compiled(late.run_waiting), []
-    rules, laws = betting_rules(bet_se(0.1, 1.0), 4), laws_of(ARMS)
+    rules, laws = make_betting_rules(bet_se(0.1, 1.0), 4), laws_of(ARMS)
     for row in range(300):
         pulls = np.zeros(4, np.int64)
         days.append(run(generator(9, row), laws, rules, calendar, 10**6, pulls).days)

@@ -10,10 +10,14 @@ from scipy.stats import chisquare, ks_2samp
 
 from discreet.simulation import laws
 from discreet.simulation.numbers import draw_sent, send
+from discreet.strategies.betting.bets import (
+    Setting,
+    make_betting_rules,
+    make_bump,
+    measure_closeness,
+)
 from discreet.strategies.betting.book import new_book
-from discreet.strategies.betting.near import bump_of, closeness
-from discreet.strategies.betting.rounds import first_round
-from discreet.strategies.betting.tilts import Setting, betting_rules
+from discreet.strategies.betting.rounds import announce_first
 from discreet.strategies.presets import bet_se
 from discreet.strategies.units import FINE
 
@@ -27,7 +31,7 @@ LAWS = {
 
 
 def setting_of(epsilon: float | None, trust: str) -> Setting:
-    return betting_rules(bet_se(0.1, epsilon, trust, outcomes="numbers"), 2).setting
+    return make_betting_rules(bet_se(0.1, epsilon, trust, outcomes="numbers"), 2).setting
 
 
 @pytest.mark.parametrize("law", LAWS)
@@ -35,9 +39,8 @@ def setting_of(epsilon: float | None, trust: str) -> Setting:
 @pytest.mark.parametrize("centre", [0.25, 0.375, 0.5])
 def test_counts_have_the_law_of_people(law: str, trust: str, centre: float) -> None:
     rng, setting = np.random.default_rng(5), setting_of(2.0, trust)
-    rules = betting_rules(bet_se(0.1, 2.0, trust, outcomes="numbers"), 2)
-    now = first_round(rules.bets, setting, 10**6, new_book(2, 40))._replace(centre=centre)
-    bump = bump_of(centre, setting.grid)
+    now = announce_first(setting, 10**6, new_book(2, 40))._replace(centre=centre)
+    bump = make_bump(centre, setting.grid)
     for arm in range(2):
         at_once = [draw_sent(rng, LAWS[law], arm, 8, now, setting) for _ in range(1500)]
         one_by_one = []
@@ -58,7 +61,7 @@ def test_levels_are_sent_as_privacy_asks(level: float) -> None:
     chance of each other one.
     """
     rng, setting = np.random.default_rng(6), setting_of(1.5, "local")
-    bump, odds = bump_of(level, setting.grid), math.exp(1.5)
+    bump, odds = make_bump(level, setting.grid), math.exp(1.5)
     for reward in (0.0, 0.1, level, 0.6, 0.9, 1.0):
         sent = [send(rng, reward, bump, setting) for _ in range(6000)]
         if reward <= level:
@@ -81,11 +84,11 @@ def test_units_are_rounded_without_bias() -> None:
     rng, setting = np.random.default_rng(7), setting_of(None, "none")
     assert setting.grid == 2**FINE
     for reward in (0.0, 1 / 3, 0.5, 0.7, 1.0):
-        bump, exact = bump_of(0.5, setting.grid), reward * setting.grid
+        bump, exact = make_bump(0.5, setting.grid), reward * setting.grid
         sent = np.array([send(rng, reward, bump, setting) for _ in range(4000)])
         assert set(sent[:, 0].tolist()) <= {math.floor(exact), math.ceil(exact)}
         assert abs(sent[:, 0].mean() - exact) <= 5 * 0.5 / math.sqrt(4000)
-        assert all(closeness(k, bump) == q for k, q in sent.tolist())
+        assert all(measure_closeness(k, bump) == q for k, q in sent.tolist())
 
 
 @pytest.mark.parametrize("epsilon", [40.0, 900.0])
@@ -95,13 +98,13 @@ def test_levels_of_people_who_hide_nothing(epsilon: float) -> None:
     """
     rng, rules = (
         np.random.default_rng(8),
-        betting_rules(bet_se(0.1, epsilon, "local", outcomes="numbers"), 2),
+        make_betting_rules(bet_se(0.1, epsilon, "local", outcomes="numbers"), 2),
     )
-    now = first_round(rules.bets, rules.setting, 10**6, new_book(2, 40))
+    now = announce_first(rules.setting, 10**6, new_book(2, 40))
     law = laws.discrete(np.array([[0.5, 1.0], [0.5, 1.0]]), np.array([[1.0, 0.0], [0.0, 1.0]]))
     assert now.centre == 0.5
     assert draw_sent(rng, law, 0, 9, now, rules.setting) == (9 * 512, 9 * 1024)
     assert draw_sent(rng, law, 1, 9, now, rules.setting) == (9 * 1024, 0)
-    bump = bump_of(0.5, rules.setting.grid)
+    bump = make_bump(0.5, rules.setting.grid)
     for reward, sent in ((0.0, (0, 0)), (0.5, (512, 1024)), (1.0, (1024, 0))):
         assert send(rng, reward, bump, rules.setting) == sent

@@ -39,11 +39,11 @@ RECORDS = {
     *("Recommendation", "Restored", "Results", "Status", "Told", "Verification"),
 }
 """What calls give back: nobody else makes one, and they take anything."""
-SERVICE = {"Trial.check_known", "Trial.written", "Trial.put", "Trial.played_on"}
+SERVICE = {"Trial.check_known", "Trial.put", "Trial.played_on"}
 SERVICE |= {"Trial.do_now", "Trial.hear", "Trial.slip"}
 SERVICE |= {"Trial.asking", "Trial.telling", "Trial.answering"}
 """What a service asks of a trial, and nobody else."""
-FAR = {"RemoteTrial", "AsyncTrial"}
+FAR = {"RemoteTrial"}
 """Trials at a service: tests/remote/test_fuzz.py makes the calls of a trial there."""
 MADE_ELSEWHERE = {"Instance", "Trial"}
 """Classes that are not called themselves: by their kinds, by `create` and `open`."""
@@ -253,8 +253,8 @@ def lives(url: str) -> dict[str, Call]:
     id, own = trial.ask(site="x", person="1").assignments[0].id, local.ask().assignments[0].id
     text = trial.transcript()
     new = {"url": url, "name": "new", "arms": ["a", "b"], "strategy": BETS, "max_people": 9}
-    new |= {"missing": "failure", "retain": "until-release", "range": (0, 1)}
-    new |= {"direction": "max", "lease": None, "outside": "refuse", "dealing": None, "block": 0}
+    new |= {"retain": "until-release", "range": (0, 1), "direction": "max"}
+    new |= {"outside": "refuse", "dealing": None}
     new |= {"sites": ["x"], "deadline": None, "release": "complete", "enrolment": "waiting"}
     new |= {"people": "sticky", "blinding": "codes", "who": None, "token": None, "ca": None}
     response = discreet.respond(1, 1.0)
@@ -300,7 +300,7 @@ def lives(url: str) -> dict[str, Call]:
         "list_trials": (discreet.list_trials, {"url": url, "token": None, "ca": None}),
         "backup_trials": (
             discreet.backup_trials,
-            {"url": url, "file": "kept.db", "who": None, "token": None, "ca": None},
+            {"url": url, "file": "kept.db", "who": None},
         ),
         "restore_trials": (
             discreet.restore_trials,

@@ -10,7 +10,7 @@ from itertools import accumulate
 import numpy as np
 
 from discreet import Discrete, Strategy
-from discreet.strategies.betting.opened import OpenedRun
+from discreet.strategies.betting.run import BettingRun
 from discreet.strategies.run import Dealing, Totals, new_run
 from tests.support.crowd import Crowd
 
@@ -18,17 +18,17 @@ COINS = Dealing("coins")
 AHEAD = Dealing("coins", continuous=True)
 
 
-def opened(strategy: Strategy, arms: int, cap: int, dealing: Dealing = COINS) -> OpenedRun:
+def opened(strategy: Strategy, arms: int, cap: int, dealing: Dealing = COINS) -> BettingRun:
     """A run that has not begun."""
     live = new_run(strategy, arms, cap, strategy.delta, None, dealing)
-    assert isinstance(live, OpenedRun)
+    assert isinstance(live, BettingRun)
     return live
 
 
 class Player(Crowd):
     """A run whose rounds are opened."""
 
-    live: OpenedRun
+    live: BettingRun
 
     def __init__(
         self, strategy: Strategy, instance: Discrete, seed: int, cap: int, dealing: Dealing = COINS
@@ -63,7 +63,7 @@ class Clinic:
     it is the oldest, closed and complete.
     """
 
-    def __init__(self, live: OpenedRun, means: Sequence[float], delay: Delay, seed: int) -> None:
+    def __init__(self, live: BettingRun, means: Sequence[float], delay: Delay, seed: int) -> None:
         self.live, self.means, self.delay = live, means, delay
         self.rng, self.today = np.random.default_rng(seed), 0
         self.told: dict[int, list[tuple[int, int, int]]] = {}

@@ -30,7 +30,12 @@ class Crowd:
     def release(self) -> None:
         """What is due, with noise."""
         live, now = self.live, self.live.now
-        marks = {"fine": now.fine, "bits": not now.fine, "dear": now.dear, "margin": now.margin}
+        marks = {
+            "fine": now.fine,
+            "bits": not now.fine,
+            "by_tails": now.by_tails,
+            "difference": now.difference,
+        }
         self.kinds |= {name for name, mark in marks.items() if mark}
         due, totals, jumps = live.due(), [], list[int]()
         left = sum(batch.size for batch in due)

@@ -12,9 +12,13 @@ from discreet.arrays import Floats, Ints
 from discreet.leaf import leaf
 from discreet.simulation.laws import Generator, Laws
 from discreet.simulation.loops.betting import draw_noise, draw_round
+from discreet.strategies.betting.bets import BettingRules, Setting
 from discreet.strategies.betting.book import COUNT, SUM, Book, Round, new_book, odds_of
-from discreet.strategies.betting.rounds import first_round, next_round, release_margin
-from discreet.strategies.betting.tilts import BettingRules, Setting
+from discreet.strategies.betting.rounds import (
+    announce_first,
+    release_difference,
+    settle_and_announce,
+)
 
 SUMS, COINS, CYCLE, BLOCKS = 0, 1, 2, 3
 """How people are dealt; a block has one place for each 1 of the odds."""
@@ -90,8 +94,8 @@ def deal_round(
         mean = 0.5 + setting.scale * (mean - 0.5)
         book.fresh[arm, SUM] += 1 if rng.random() < mean else 0
         book.fresh[arm, COUNT] += 1
-    if now.margin:
-        release_margin(draw_noise(rng, now, setting), 0.0, now, book)
+    if now.difference:
+        release_difference(draw_noise(rng, now, setting), 0.0, now, book)
     else:
         for a in range(means.size):
             if book.active[a]:
@@ -106,12 +110,12 @@ def runs_with_best_out(
     found, pulls = 0, np.zeros(laws.mean.size, np.int64)
     for _ in range(runs):
         book = new_book(pulls.size, rules.bets.tilt.size)
-        now = first_round(rules.bets, rules.setting, cap, book)
+        now = announce_first(rules.setting, cap, book)
         while now.winner < 0 and now.length >= 1 and not book.out[0]:
             if field.dealing == SUMS:
                 draw_round(rng, laws, now, rules.setting, pulls, book)
             else:
                 deal_round(rng, laws.mean, field, now, rules.setting, book)
-            now, book = next_round(now, rules.bets, rules.setting, cap, book)
+            now, book = settle_and_announce(now, rules.bets, rules.setting, cap, book)
         found += book.out[0]
     return found

@@ -35,7 +35,7 @@ def evidence(name: str) -> Any:
 CHOOSING = evidence("choosing")
 CELLS = CHOOSING["cells"]
 LOCAL = CHOOSING["local"]
-EDITIONS = evidence("editions")
+PARTICIPANTS = evidence("bet_se_participants")
 FIELD = evidence("field")
 OUTCOMES = evidence("numbers")
 BEYOND = evidence("beyond")
@@ -287,17 +287,6 @@ def scaled_noise() -> list[str]:
         str(counts[4]),
         last,
     ]
-
-
-def hint_costs(hint: float) -> list[float]:
-    """People with so many times the true difference for hint, for each one without a
-    hint.
-    """
-    known = {
-        (cell["instance"], cell["epsilon"], cell["trust"], cell["hint"]): cell["second"]["mean"]
-        for cell in EDITIONS["cells"]
-    }
-    return [mean / known[(*key[:3], 0.0)] for key, mean in known.items() if key[3] == hint]
 
 
 def bets_to_bernoulli() -> dict[str, float]:

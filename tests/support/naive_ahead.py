@@ -34,12 +34,12 @@ class NaiveAhead(NaiveBetting):
 
     def start(self, cap: int) -> None:
         self.begin()
-        self.cap, self.used, self.again = cap, 0, False
+        self.cap, self.used = cap, 0
         self.queue: list[Opened] = []
 
     def open(self) -> dict[int, int]:
         """The odds of a new round."""
-        now = self.first() if self.n == 0 else self.plan(*self.who(), self.again)
+        now = self.first() if self.n == 0 else self.plan(self.who(), self.n)
         planned = now.length * sum(now.odds.values())
         self.queue.append(Opened(dict(now.odds), planned, list(now.odds)))
         return now.odds
@@ -78,27 +78,14 @@ class NaiveAhead(NaiveBetting):
         """The oldest round, as it is settled."""
         one = self.queue[0]
         leader, second = self.ranking(one.on)[:2]
-        length, e = math.floor(one.lasted), self.e
+        length = math.floor(one.lasted)
         now = Announced(leader, second, {a: one.odds[a] for a in one.on}, length, 0.5)
-        even, two = len(set(now.odds.values())) == 1, len(one.on) == 2
-        if self.rounds == 0:
-            now.dear = e is not None and e**2 * length < 8
-            now.single = e is not None and two and e**2 * length < 4
-        else:
-            planned = self.plan(one.on, self.n, self.again)
-            now.centre = planned.centre
-            if e is not None:
-                gap, error = self.gap(second, leader)
-                many = self.hint > 0 and even and not two and not self.again and gap**2 > error
-                if many and self.over_many(now, self.n) <= length < 0.5 / e**2:
-                    now.dear = now.single = True
-                elif length >= self.n / 5 and e**2 * length * 4 * self.spread(now.centre, True) < 8:
-                    now.dear = True
-                    known = self.counts[leader] + self.counts[second]
-                    excess = 1 - 4 * now.centre * (1 - now.centre) if known else 1.0
-                    now.single = two and even and e**2 * length * excess < 4
-        if length > 0:
-            self.stake(now)
+        if self.rounds:
+            now.centre = self.plan(one.on, self.n).centre
+        if length > 0 and 30 * length >= self.n:
+            self.choose(now, length)
+        if now.odds != dict.fromkeys(one.on, 1) and now.odds[leader] == 1:
+            now.by_tails = False
         return now
 
     def release(self, now: Announced, seen: dict[int, float]) -> int | None:
@@ -108,7 +95,6 @@ class NaiveAhead(NaiveBetting):
         self.settle(now, seen, people)
         for a in set(one.odds) - set(one.on):
             self.pulls[a] += one.people.count(a)
-        self.again = now.single
         found = self.winner()
         if found is None and self.queue and not self.queue[-1].closed:
             self.renew(self.queue[-1])
@@ -120,10 +106,6 @@ class NaiveAhead(NaiveBetting):
         awake = [a for a in last.on if not self.inside() or a not in self.out or self.overslept(a)]
         if len(awake) >= 2:
             last.on = awake
-        behind = self.n
-        if self.top_two:
-            behind = max(self.pulls[self.ranking(last.on)[1]], 1)
-        margins = self.again or max(last.odds.values()) > 1
-        length = self.plan(last.on, behind, margins).length
+        length = self.plan(last.on, self.n).length
         more = math.ceil((length - last.lasted) * last.weight)
         last.planned = len(last.people) + max(more, 0)

@@ -17,8 +17,7 @@ from tests.support.naive_bets import (
     log_of_sum,
     mixture,
     moment,
-    one_tail,
-    two_tails,
+    tail,
 )
 from tests.support.naive_plans import NaivePlans
 
@@ -33,17 +32,15 @@ class NaiveBetting(NaivePlans):
         delta: float,
         trust: str = "global",
         zeta: float = 0.0,
-        sampling: str = "elimination",
         hint: float = 0.0,
     ) -> None:
-        self.means, self.arms, self.top_two = means, range(len(means)), sampling == "top-two"
+        self.means, self.arms = means, range(len(means))
         self.shrink = self.shrinks(epsilon or 0) if trust == "local" else 1.0
         self.e = epsilon if trust == "global" else None
         self.zeta, self.hint = zeta * self.shrink, hint * self.shrink
         self.need = math.log((2 if zeta else 1) / delta)
         self.zeta_need = math.log(2 * (len(means) - 1) / delta)
         self.tilts, self.shares = mixture(self.shrink, self.e, self.hint)
-        self.loud = 0 if self.e is None else sum(tilt >= self.e / 4 for tilt in self.tilts)
         self.kinds: list[str] = []
         """Of the rounds of the last run."""
         self.story: list[list[float]] = []
@@ -66,24 +63,24 @@ class NaiveBetting(NaivePlans):
         """What a score is told about an arm: sum, people."""
         return seen[a], people[a]
 
-    def expected(self, now: Announced, a: int) -> Told:
-        """The same if all is as the plan has it and nobody is better."""
-        people = now.length * now.odds[a]
-        return people * (0.5 if now.single else now.centre), people
-
     def moments(self, now: Announced, w: Weights) -> float:
         """What noise costs a moment bet."""
-        own, rival = (moment(slope, self.e) for slope in w.slopes)
+        own, rival = (self.one_moment(now, slope) for slope in w.slopes)
         return own if now.single else own + rival
 
     def tail(self, now: Announced, w: Weights) -> float:
-        """What noise costs a tail bet."""
+        """What noise costs a tail bet: the larger slope is paid for by its tail, the
+        smaller by its moment.
+        """
         return self.tail_of_sums(now, w, self.e or 0.0)
 
     def tail_of_sums(self, now: Announced, w: Weights, tick: float) -> float:
         """The same of the noise in sums, if a unit of it costs `tick`."""
-        own, rival = (min(slope / (self.e or 1.0), 1.0) for slope in w.slopes)
-        return (one_tail(own, tick) if now.single else two_tails(own, rival, tick)) + 1e-7
+        return tail(tick) + (0.0 if now.single else self.one_moment(now, min(w.slopes))) + 1e-6
+
+    def one_moment(self, now: Announced, slope: float) -> float:
+        """What one noise costs a moment bet."""
+        return moment(slope, self.e)
 
     # --- a run ------------------------------------------------------------------------
 
@@ -98,7 +95,6 @@ class NaiveBetting(NaivePlans):
             now.length = min(now.length, (cap - used) // sum(now.odds.values()))
             if now.length < 1:
                 return used, self.front(), False, self.rounds, list(self.pulls.values())
-            self.stake(now)
             self.kinds.append(now.kind)
             seen, people = self.draw(now, rng)
             self.settle(now, seen, people)
@@ -112,7 +108,6 @@ class NaiveBetting(NaivePlans):
         """Nobody has been asked."""
         self.wealth = {a: [0.0] * len(self.tilts) for a in self.arms}
         self.pairs: dict[tuple[int, int], list[float]] = {}
-        self.met: dict[tuple[int, int], int] = {}
         self.sums, self.counts = dict.fromkeys(self.arms, 0.0), dict.fromkeys(self.arms, 0)
         self.pulls = dict.fromkeys(self.arms, 0)
         self.mean, self.sure = dict.fromkeys(self.arms, 0.5), dict.fromkeys(self.arms, 12.0)
@@ -152,48 +147,21 @@ class NaiveBetting(NaivePlans):
     def noised(
         self, now: Announced, seen: dict[int, float], people: dict[int, int], rng: Any
     ) -> dict[int, float]:
-        """Sums with their noise, or what a margin says about them."""
+        """Sums with their noise, or what a difference says about them."""
         if not now.single:
             return {a: total + self.noise(rng) for a, total in seen.items()}
-        allowed = {a: (people[now.leader] - people[a]) // 2 for a in now.odds}
-        others = [a for a in now.odds if a != now.leader]
-        lead = min(seen[now.leader] - seen[a] - allowed[a] for a in others) + self.noise(rng)
-        return {a: float(lead if a == now.leader else -allowed[a]) for a in now.odds}
+        b, c = now.leader, now.second
+        allowed = (people[b] - people[c]) // 2
+        return {b: seen[b] - seen[c] - allowed + self.noise(rng), c: float(-allowed)}
 
     # --- bets -------------------------------------------------------------------------
 
-    def stake(self, now: Announced) -> None:
-        """The share all in, the tilt and the tail constant of every arm's tail bet."""
-        e = self.e
-        if not now.dear or e is None:
-            return
-        two, spread = sum(now.odds.values()) == 2, self.spread(now.centre, now.fine)
-        for a in now.odds:
-            c, b = now.rival(a), now.length
-            if self.rounds == 0:
-                sigma = 0.35 if two and self.hint else 0.1
-            else:
-                gap, error = self.gap(a, c)
-                sure = b * self.rate(gap, spread * (1 + 1 / now.odds[now.leader]))
-                sure += self.money[a] - self.need + (1 if two else 0.3)
-                x = sure / (e * b * math.sqrt(error))
-                sigma = (0.7 if two and self.hint else 0.6) / (1 + math.exp(min(-3 * x, 700)))
-            if now.single and not two:
-                sigma = 0.7
-            nats = self.need - self.loud_money(self.wealth[a]) - math.log(max(sigma, 0.1))
-            found = []
-            for share in (1, 0.87, 0.74, 0.61, 0.48, 0.35):
-                w = self.weigh(now, e * share, a)
-                price = self.tail(now, w)
-                level = w.score(self.expected(now, a), self.expected(now, c))
-                pull = w.slopes[0] * now.odds[a] + w.slopes[1] * now.odds[c]
-                gap = (price + nats - level) / pull
-                found.append((gap, -share, w, price))
-            _, _, w, price = min(found, key=lambda x: x[:2])
-            now.tails[a] = sigma, w, price
-
-    def loud_money(self, account: list[float]) -> float:
-        return log_of_sum([math.log(self.shares[j]) + account[j] for j in range(self.loud)])
+    def sigma(self, now: Announced, a: int) -> float:
+        """The share of a tail bet that goes all in."""
+        variance = self.spread(now.centre, now.fine) * (1 + 1 / now.odds[now.leader])
+        gap = self.believe(a, now.rival(a))
+        sure = now.length * self.rate(gap, variance) + self.money[a] - self.need
+        return 0.6 / (1 + math.exp(min(-sure - 0.5, 700)))
 
     def all_money(self, account: list[float]) -> float:
         return log_of_sum(
@@ -201,30 +169,14 @@ class NaiveBetting(NaivePlans):
         )
 
     def bet(self, now: Announced, seen: dict[int, float], people: dict[int, int]) -> None:
-        if self.rounds == 0 and not now.dear:
-            return
-        if self.rounds == 0 and len(now.odds) > 2:
-            for a in now.odds:
-                _, w, price = now.tails[0]
-                logs = []
-                for c in now.odds:
-                    if c != a:
-                        score = w.score(self.told(a, seen, people), self.told(c, seen, people))
-                        logs.append(math.log(0.4) - 0.6 * (price - score))
-                factor = log_of_sum([math.log(0.9), math.log(0.1 / len(logs)) + log_of_sum(logs)])
-                for j in range(self.loud):
-                    self.wealth[a][j] += factor
+        if (self.rounds == 0 and len(now.odds) > 2) or now.length < 1:
             return
         for a in now.odds:
-            if now.single and len(now.odds) > 2 and a == now.leader:
-                continue
-            c = now.rival(a)
             self.multiply(self.wealth[a], self.need, 0.0, a, now, seen, people)
             if self.zeta:
-                pair = self.pairs.setdefault((a, c), [0.0] * len(self.tilts))
+                pair = self.pairs.setdefault((a, now.rival(a)), [0.0] * len(self.tilts))
                 worth = self.zeta * now.length * now.odds[a]
                 self.multiply(pair, self.zeta_need, worth, a, now, seen, people)
-                self.met[a, c] = self.met.get((a, c), 0) + people[a]
 
     def multiply(
         self,
@@ -239,24 +191,19 @@ class NaiveBetting(NaivePlans):
         """One account, tilt by tilt; `worth` is what the null grants the arm, in d."""
         c = now.rival(a)
         own, rival = self.told(a, seen, people), self.told(c, seen, people)
-        tail = 0.0
-        if now.dear:
-            sigma, w, price = now.tails[a]
-            log_p = min(price - w.score(own, rival) - w.step * worth, 0.0)
-            alpha = math.log(sigma) + self.loud_money(account) - need
-            logs = [
-                math.log(0.2 * (1 - sigma)),
-                math.log(0.8 * 0.4 * (1 - sigma)) - 0.6 * log_p,
-            ]
+        if now.by_tails:
+            sigma, w = self.sigma(now, a), self.weigh(now, (self.e or 0) * (1 - 1e-9), a)
+            log_p = min(self.tail(now, w) - w.score(own, rival) - w.step * worth, 0.0)
+            alpha = math.log(sigma) + self.all_money(account) - need
+            logs = [math.log(0.4 * (1 - sigma)) - 0.6 * log_p]
             if log_p <= alpha:
                 logs.append(math.log(sigma) - alpha)
-            tail = log_of_sum(logs)
+            for j in range(len(self.tilts)):
+                account[j] += log_of_sum(logs)
+            return
         for j, tilt in enumerate(self.tilts):
-            if now.dear and j < self.loud:
-                account[j] += tail
-            elif j < max(4, self.loud) or tilt**2 * self.n >= 0.2**2:
-                w = self.weigh(now, tilt, a)
-                account[j] += w.score(own, rival) + w.step * worth - self.moments(now, w)
+            w = self.weigh(now, tilt, a)
+            account[j] += w.score(own, rival) + w.step * worth - self.moments(now, w)
 
     # --- what is known ----------------------------------------------------------------
 
@@ -285,11 +232,7 @@ class NaiveBetting(NaivePlans):
             self.mean[b] += move / self.sure[b]
             self.mean[c] -= move / self.sure[c]
             for a in (b, c):
-                if len(self.arms) - len(self.out) <= 2:
-                    self.sure[a] *= 1 + before / news
-                else:
-                    own = 1 / self.sure[a]
-                    self.sure[a] = 1 / (own - own**2 / (before + news))
+                self.sure[a] *= 1 + before / news
 
     def judge(self, now: Announced) -> None:
         for a in now.odds:

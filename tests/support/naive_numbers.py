@@ -50,8 +50,6 @@ class NaiveNumbers(NaiveBetting):
     Bernoulli and discrete laws by counts, others and all that drift person by person.
     """
 
-    margins = False
-
     def __init__(
         self, instance: Instance, epsilon: float | None, delta: float, **options: Any
     ) -> None:
@@ -60,7 +58,6 @@ class NaiveNumbers(NaiveBetting):
         super().__init__(tuple(instance.means), epsilon, delta, **options)
         places = 40 if self.e is None else 40 + math.floor(math.log2(self.e))
         self.grid = 1024 if self.levels else 2 ** min(max(places, 0), 20)
-        self.looks = 40 + 6 * min(self.e or 0, 5)
 
     def run(
         self, rng: np.random.Generator, cap: int = 10**12
@@ -239,20 +236,15 @@ class NaiveNumbers(NaiveBetting):
     def told(self, a: int, seen: dict[int, float], people: dict[int, int]) -> Told:
         return seen[a], people[a], self.near[a]
 
-    def expected(self, now: Announced, a: int) -> Told:
-        people = now.length * now.odds[a]
-        middle = 0.5 if now.single else self.x0(now.centre)
-        return people * middle, people, people * self.share() * top_of(now.centre)
-
     def closeness_price(self, now: Announced, w: Weights) -> float:
         own, rival = (fine_moment(weight, self.e) for weight in w.close)
         return own if now.single else own + rival
 
+    def one_moment(self, now: Announced, slope: float) -> float:
+        return fine_moment(slope, self.e) if now.fine else super().one_moment(now, slope)
+
     def moments(self, now: Announced, w: Weights) -> float:
-        if not now.fine:
-            return super().moments(now, w)
-        own, rival = (fine_moment(slope, self.e) for slope in w.slopes)
-        return (own if now.single else own + rival) + self.closeness_price(now, w)
+        return super().moments(now, w) + (self.closeness_price(now, w) if now.fine else 0.0)
 
     def tail(self, now: Announced, w: Weights) -> float:
         if not now.fine:
@@ -279,7 +271,7 @@ class NaiveNumbers(NaiveBetting):
         tells.
         """
         now.fine = True
-        if self.rounds and not now.dear and self.e is not None and self.most:
+        if self.rounds and self.e is not None and self.most:
             doubt = math.sqrt(2 * self.releases) / self.e / self.most
             tells = now.length * now.centre * (1 - now.centre) * (self.share() + doubt)
             now.fine = tells > 2 / self.e**2 - 0.5 / math.sinh(self.e / 2) ** 2

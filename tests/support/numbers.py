@@ -8,8 +8,7 @@ import pytest
 
 from discreet import Strategy, Trial, bet_se, respond
 from discreet.audits.sources import Simulated
-from discreet.strategies.run import in_order
-from discreet.trials import enrol, mechanisms, releases
+from discreet.trials import mechanisms, releases
 from discreet.trials.status import Batch
 from tests.support.keys import seeded_keys
 
@@ -61,11 +60,8 @@ def released(transcript: Any) -> list[dict[str, Any]]:
 
 
 def without_chance(patch: pytest.MonkeyPatch, seed: int = 7) -> None:
-    """Noise, roundings at the release and keys of rounds with a seed; places in order
-    where there are no keys.
-    """
+    """Noise, roundings at the release and keys of rounds with a seed."""
     source, rng = Simulated(seed), np.random.default_rng(seed)
     patch.setattr(mechanisms, "noisy_totals", source.noisy_totals)
     patch.setattr(releases, "to_units", lambda y, grid: int(rng.random() < y))
-    patch.setattr(enrol, "deal", in_order)
     seeded_keys(patch, seed)

@@ -8,9 +8,6 @@ Half of them are killed at a random moment, half kill themselves before a random
 statement or commit; whoever dies is followed by another one. A client sends each
 request, with its key, until it is answered, each time to any server that is there, and
 writes down what it was answered. So whatever is in the trial, some client knows of it.
-
-With clerks, servers hire one at once (on SQLite), each of which kills itself before a
-random statement or commit; servers are killed too, but live longer.
 """
 
 import argparse
@@ -31,7 +28,6 @@ import sqlalchemy as sa
 from starlette.requests import Request
 
 from discreet.cli import main as discreet
-from discreet.service import clerk, clerking
 from discreet.service.access import OPERATOR, Visitor
 from discreet.service.api import HEAD, KEY, request_key
 from discreet.service.home import Home
@@ -47,23 +43,6 @@ FORKED = multiprocessing.get_context("forkserver")
 """Servers are forked by a process that has loaded the program once."""
 FORKED.set_forkserver_preload([__name__, "discreet.service.serve"])
 Plant = Callable[[], None]
-
-
-CLERK = "from tests.support.outage import fused_clerk; fused_clerk()"
-
-
-def clerks() -> None:
-    """This server hires a clerk for every single caller, which has a fuse."""
-    clerk.CROWD, clerk.PAUSE = 1, 0.0
-    clerk.COMMAND = ("-c", CLERK)
-
-
-def fused_clerk() -> None:
-    """A clerk in this process, which dies before one of its first statements, each
-    before another one.
-    """
-    storm.light_fuse(sa.Engine, 20 + os.getpid() % 280)
-    clerking.main()
 
 
 def serve(url: str, said: Path, fuse: int, plant: Plant | None) -> None:
@@ -117,7 +96,7 @@ class Servers:
     def _start(self, place: int) -> Server:
         """Every second one has a fuse, which burns down some time after the start."""
         self.started += 1
-        fuse = self.rng.randrange(20, 300) if place % 2 and self.plant is not clerks else 0
+        fuse = self.rng.randrange(20, 300) if place % 2 else 0
         return Server(self.url, self.folder / f"server-{self.started}.out", fuse, self.plant)
 
     @property
@@ -249,13 +228,13 @@ def outage(
         working = [Client(servers, token, log, number) for number in range(clients)]
         for one in working:
             one.start()
-        pause, until = 2.0 if plant is clerks else 0.1, time.monotonic() + 5 * SOON
+        until = time.monotonic() + 5 * SOON
         while (
             servers.dead < kills
             or trial.status().people < people
-            or (shows_nothing(working, folder, plant) and time.monotonic() < until)
+            or (shows_nothing(working) and time.monotonic() < until)
         ):
-            time.sleep(pause + rng.expovariate(2.5))
+            time.sleep(0.1 + rng.expovariate(2.5))
             servers.kill()
             if any(one.error for one in working):
                 break
@@ -267,25 +246,16 @@ def outage(
         servers.close()
         trial.close()
     found = [f"{one.name}: {one.error}" for one in working if one.error or one.is_alive()]
-    return log, found + shows_nothing(working, folder, plant)
+    return log, found + shows_nothing(working)
 
 
-def shows_nothing(working: list[Client], folder: Path, plant: Plant | None) -> list[str]:
+def shows_nothing(working: list[Client]) -> list[str]:
     """What has not happened without which an outage is none; on a slow machine it takes
     its time.
     """
-    found = []
-    if not any(one.repeated for one in working):
-        found.append("nothing had to be repeated: this shows nothing")
-    if plant is clerks and not gone(folder):
-        found.append("no clerk died: this shows nothing")
-    return found
-
-
-def gone(folder: Path) -> int:
-    """How many clerks the servers have lost."""
-    logs = folder.glob("server-*.log")
-    return sum(path.read_text().count("the clerk has gone") for path in logs)
+    if any(one.repeated for one in working):
+        return []
+    return ["nothing had to be repeated: this shows nothing"]
 
 
 def problems(url: str, log: storm.Log) -> list[str]:
@@ -324,24 +294,17 @@ def main() -> None:
             for kind in storm.STRATEGIES:
                 folder = Path(name) / f"{store}-{kind}"
                 leg(folder, new_url(f"{folder.name}/trials"), kind, share, options.seed)
-        for kind in storm.STRATEGIES:
-            folder = Path(name) / f"clerks-{kind}"
-            url = f"sqlite:///{folder}/trials.db"
-            leg(folder, url, kind, max(share // 5, 1), options.seed, clerks)
 
 
-def leg(
-    folder: Path, url: str, kind: str, kills: int, seed: int, plant: Plant | None = None
-) -> None:
+def leg(folder: Path, url: str, kind: str, kills: int, seed: int) -> None:
     """One kind of release on one database; ends the program if something is wrong."""
     folder.mkdir()
-    log, wrong = outage(url, folder, kind, kills, seed=seed, plant=plant)
+    log, wrong = outage(url, folder, kind, kills, seed=seed)
     wrong += problems(url, log)
     with closing(Trial.open(url, storm.NAME)) as trial:
         status = trial.status()
-    died = f", {gone(folder)} clerks died" if plant is clerks else ""
     print(
-        f"{folder.name}, {kills} servers killed{died}: {status.people} people, "
+        f"{folder.name}, {kills} servers killed: {status.people} people, "
         f"{status.releases} releases: {'; '.join(wrong) or 'all is well'}",
         flush=True,
     )

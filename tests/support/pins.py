@@ -38,7 +38,7 @@ from discreet import (
 from discreet.strategies.presets import RULES
 from discreet.trials import chain, enrol
 from discreet.trials.protocol import CONTINUOUS
-from discreet.trials.store.session import Session
+from discreet.trials.store.ledger import Ledger
 from tests.support.clock import Clock
 from tests.support.pictures import undrawn
 
@@ -122,7 +122,6 @@ def strategies() -> Iterator[tuple[str, Strategy]]:
     yield "ttucb-forgetting", discreet.ttucb_forgetting(0.1)  # decided as adap-tt is
     for words, noise in GAUSSIAN.items():
         yield f"bet-se {words}", discreet.bet_se(0.1, **noise)
-        yield f"bet-se {words} top-two", discreet.bet_se(0.1, sampling="top-two", **noise)
         yield f"adap-tt {words}", discreet.adap_tt(delta=0.1, **noise)
         yield f"adap-tt {words} ids", discreet.adap_tt(delta=0.1, beta="ids", **noise)
 
@@ -265,7 +264,6 @@ BETS: dict[str, Strategy] = {
     "bet-se local": discreet.bet_se(0.05, 2.0, trust="local"),
     "bet-se none": discreet.bet_se(0.05, trust="none"),
     "bet-se zeta": discreet.bet_se(0.05, 1.0, zeta=0.1),
-    "bet-se top-two": discreet.bet_se(0.05, 1.0, sampling="top-two"),
     "bet-se dear": discreet.bet_se(0.05, 0.3, hint=0.5),
 }
 """Those of `bet-se`."""
@@ -298,7 +296,6 @@ SITES = {"sites": ["Leeds", "Lyon"]}
 COINS: dict[str, Made] = {
     "coins": Made(discreet.bet_se(0.05, 1.0), {}),
     "levels": Made(discreet.bet_se(0.05, 2.0, trust="local", outcomes="numbers"), {}),
-    "blocks": Made(FAST, {"dealing": "blocks", "block": 50}),
     "ahead": Made(FAST, {"deadline": DAY, "enrolment": "continuous", **SITES}),
     "clock": Made(FAST, {"deadline": DAY, "release": "clock"}),
     "shuffled": Made(discreet.adap_tt_star(2, 0.05), {}),
@@ -399,7 +396,7 @@ def write_trials(path: Path) -> None:
     """Write the file of trials."""
     path.unlink(missing_ok=True)
     clock = Clock()
-    with patch.object(Session, "clock", lambda _session: clock.now):
+    with patch.object(Ledger, "now", property(lambda _ledger: clock.now)):
         for name in STORED:
             fill(path, new_trial(path, name), 60, clock)
     with closing(sqlite3.connect(path)) as connection:

@@ -61,3 +61,9 @@ def count(url: str, table: sa.Table) -> int:
 def damage(url: str, statement: str) -> None:
     with database(url) as connection:
         assert connection.exec_driver_sql(statement).rowcount
+
+
+def dealt(trial: Trial) -> list[int]:
+    """The arms of all participants, in order, from the record."""
+    events = trial.transcript()["events"]
+    return [arm for event in events if event["kind"] == "assigned" for arm in event["arms"]]

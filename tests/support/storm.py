@@ -14,7 +14,6 @@ and then the database file is moved away, or an old copy put in its place.
 """
 
 import argparse
-import functools
 import os
 import random
 import shutil
@@ -35,7 +34,7 @@ from discreet import Strategy, adap_tt_star, bet_se, ttucb_batched
 from discreet.errors import InvalidInputError, StoreError
 from discreet.trials import outcomes
 from discreet.trials.store import schema
-from discreet.trials.store.session import Session
+from discreet.trials.store.ledger import Ledger
 from discreet.trials.trial import Trial
 from tests.support import postgres
 
@@ -186,9 +185,8 @@ def wrong_clock(rng: random.Random) -> None:
     far ahead that others miss their deadline.
     """
     offset = rng.choice((-86_400.0, -30.0, 30.0, 45.0, AHEAD if rng.random() < 0.2 else 20.0))
-    honest = Session.clock
-    wrong = functools.partialmethod(lambda session: honest(session) + offset)
-    setattr(Session, "clock", wrong)  # noqa: B010
+    honest: Any = Ledger.now
+    setattr(Ledger, "now", property(lambda ledger: honest.func(ledger) + offset))  # noqa: B010
 
 
 def spawn(trial: Trial, url: str, log: Log, seed: int, fuse: bool, rough: bool) -> int:
@@ -383,7 +381,7 @@ def worth(number: int, trial: Trial, sure: set[int]) -> list[int | None]:
     unless a caller is `sure` that it was told; nothing, if the arm was dropped before.
     """
     units: list[int | None] = [outcomes.to_units(outcome(number), trial.protocol.grid)]
-    if number not in sure and trial.protocol.until is not None:
+    if number not in sure and trial.protocol.deadline is not None:
         units.append(0)
     return [*units, None] if trial.protocol.dealing == "coins" else units
 

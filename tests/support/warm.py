@@ -18,7 +18,7 @@ from discreet import Bernoulli, Beta, Drift, Drifting, Instance, Strategy
 from discreet.simulation.compile import compiled
 from discreet.simulation.laws import bernoulli
 from discreet.simulation.loops.epochs import run_epochs
-from discreet.strategies.betting.tilts import betting_rules
+from discreet.strategies.betting.bets import make_betting_rules
 from tests.support.ever_out import Field, runs_with_best_out
 
 TWO = Bernoulli([0.9, 0.1])
@@ -37,7 +37,7 @@ def bets() -> None:
     play(TWO, strategy)
     play(TWO, strategy, accrual=5.0, delay=late)
     play(TWO, strategy, accrual=5.0, delay=late, deadline=3.0, enrolment="continuous")
-    laws, rules = bernoulli(np.array(TWO.means)), betting_rules(strategy, 2)
+    laws, rules = bernoulli(np.array(TWO.means)), make_betting_rules(strategy, 2)
     compiled(runs_with_best_out)(np.random.default_rng(1), laws, Field(), rules, 100, 1)
 
 

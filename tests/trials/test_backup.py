@@ -578,7 +578,7 @@ def test_files_that_are_no_backups(url: str, tmp_path: Path, file: Path) -> None
     wrong = {
         text: "not a database of trials: give another file",
         empty: "there are no trials in",
-        newer: "made by a newer discreet: upgrade",
+        newer: "its tables are of version",
         tmp_path / "typo.db": "there is no file",
         tmp_path: "there is no file",
     }

@@ -64,17 +64,17 @@ def test_one_sentence_and_nothing_changed(name: str, trial: Trial, url: str) -> 
     assert trial.status() == before
 
 
-def test_a_protocol_of_a_newer_version_says_so(trial: Trial, url: str) -> None:
+def test_a_protocol_of_another_version_says_so(trial: Trial, url: str) -> None:
     trial.close()
     with sqlite3.connect(url.removeprefix("sqlite:///")) as connection:
         (text,) = connection.execute("SELECT protocol FROM discreet_trials").fetchone()
-        newer = canonical({**json.loads(text), "colour": "green"})
-        connection.execute("UPDATE discreet_trials SET protocol = ?", (newer,))
-        event = first_event(digest(newer))
+        other = canonical({**json.loads(text), "colour": "green"})
+        connection.execute("UPDATE discreet_trials SET protocol = ?", (other,))
+        event = first_event(digest(other))
         connection.execute(
             "UPDATE discreet_events SET body = ?, hash = ?", (event.body, event.hash)
         )
     with pytest.raises(
-        InvalidInputError, match="colour, which this version of discreet does not know"
+        InvalidInputError, match=r"another version .* wrote this protocol: .* knows colour"
     ):
         Trial.open(url, "t")

@@ -103,7 +103,7 @@ def trial(url: str) -> Iterator[Trial]:
 
 
 def expire_in_a_process(url: str) -> None:
-    run_python("-m", "discreet.cli", "trial", "expire", "colours", "--url", url)
+    run_python("-m", "discreet", "trial", "expire", "colours", "--url", url)
 
 
 def expire_in_a_service(url: str) -> None:

@@ -74,9 +74,8 @@ FORGERIES: dict[str, Callable[[Any], None]] = {
         arms=[float(arm) for arm in first(t, "assigned")["arms"]]
     ),
     "a truth value": lambda t: first(t, "assigned").update(first=True),
-    "replacing is no number": lambda t: first(t, "assigned").update(replacing=False),
     "nobody assigned": lambda t: t["events"].insert(
-        1, {"kind": "assigned", "first": 1, "arms": [], "replacing": 0}
+        1, {"kind": "assigned", "first": 1, "arms": []}
     ),
     "a name more": lambda t: first(t, "assigned").update(people=["Alice"]),
     "a raw sum beside": lambda t: first(t, "released")["releases"][0].update(raw=3),
@@ -123,8 +122,8 @@ def test_an_interrupt_right_after_the_commit_leaves_nothing_readable(tmp_path: P
     honest = trial._store.session
 
     @contextmanager
-    def interrupted(name: str, turn: Any = None) -> Any:
-        with honest(name, turn) as session:
+    def interrupted(name: str) -> Any:
+        with honest(name) as session:
             yield session
         raise KeyboardInterrupt
 

@@ -156,7 +156,7 @@ def test_a_key_is_committed_to_before_its_people_are_known(url: str) -> None:
     honest = Session.save
 
     def counted(session: Session, state: str) -> None:
-        saved.append(session.look_again().seq)
+        saved.append(session.row.seq)
         honest(session, state)
 
     with pytest.MonkeyPatch.context() as patch:

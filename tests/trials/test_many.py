@@ -28,7 +28,7 @@ TABLES = (assignments, people, requests)
 def made(table: sa.Table, number: int) -> tuple[Any, ...]:
     """A row of a table."""
     values = {"number": number, "hash": number.to_bytes(32, "little"), "answer": "x" * 80}
-    values |= {"token": "x" * 16, "arm": 0, "phase": 1, "state": 0}
+    values |= {"token": "x" * 16, "arm": 0, "phase": 1, "state": 0, "at": 7.0}
     return tuple(values.get(one.name) for one in table.c if one.name != "trial")
 
 
@@ -42,7 +42,7 @@ def plan(session: Session, listed: Listed, values: list[Any], **about: Any) -> s
         return f"{words} {call[2]}", call[3]
 
     try:
-        for row in session.run_list(listed, values, **about).all():
+        for row in session.run_listed(listed, values, **about).all():
             found.append(str(row[-1]))
     finally:
         sa.event.remove(session.connection.engine, "before_cursor_execute", explain)
@@ -56,6 +56,7 @@ def test_rows_of_a_list_are_found_by_the_index(url: str) -> None:
         session.look()
         for table in TABLES:
             session.insert(table, [made(table, number) for number in range(1, ROWS + 1)])
+        session.flush()
         numbers = list(range(0, ROWS, ROWS // 64))
         hashes = [number.to_bytes(32, "little") for number in numbers]
         plans = [
@@ -74,7 +75,10 @@ def test_rows_of_a_list_are_found_by_the_index(url: str) -> None:
 
 def test_what_was_read_of_people_is_read_again_once_it_has_changed(url: str) -> None:
     Trial.create(url, "dose", ["a", "b"], bet_se(0.1, 1.0), max_people=50).close()
-    store, there = Store(url), [Assigned(number, "x" * 16, 0, 1, 0, 9.0) for number in (1, 2)]
+    store, there = (
+        Store(url),
+        [Assigned(number, "x" * 16, 0, 1, 0, 9.0, None, 7.0) for number in (1, 2)],
+    )
     with store.lock, store.session("dose") as session:
         session.look()
         assert session.assigned([1, 2]) == {}
@@ -87,12 +91,6 @@ def test_what_was_read_of_people_is_read_again_once_it_has_changed(url: str) -> 
         assert session.assigned([2]) == {2: two._replace(token="y" * 16)}
         session.bring_forward(7.0)
         assert [row.deadline for row in session.assigned([1, 2]).values()] == [7.0, 7.0]
-        part = session.connection.begin_nested()
-        session.close_assignments([two])
-        assert session.assigned([2])[2].state == TOLD
-        part.rollback()
-        session.forget()
-        assert session.assigned([2])[2].state == two.state
     store.close()
 
 
@@ -120,7 +118,7 @@ def use(store: Store, often: int) -> None:
     for _ in range(often):
         with store.lock, store.session("dose") as session:
             session.look()
-            session.run_list(_requests, [b"x" * 32]).all()
+            session.run_listed(_requests, [b"x" * 32]).all()
 
 
 @pytest.mark.parametrize("forgets", [True, False])

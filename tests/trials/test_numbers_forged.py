@@ -26,7 +26,7 @@ from tests.support.numbers import (
 
 Record = dict[str, Any]
 CASES: dict[str, tuple[Strategy, Law, int]] = {
-    "fine and bits": (numbers(5.0, delta=0.1), nearly_bits(19), 2000),
+    "fine and bits": (numbers(5.0, delta=0.1), nearly_bits(4), 2000),
     "differences": (numbers(0.2, delta=0.1), narrow(), 2000),
     "no privacy": (numbers(trust="none"), narrow(), 40),
     "levels": (numbers(3.0, "local"), lambda arm: {"a": 0.3, "b": 0.1}[arm], 40),

@@ -37,7 +37,7 @@ def play(trial: Trial, good: float, bad: float) -> None:
 
 def test_refused_unless_the_protocol_says_otherwise(tmp_path: Path) -> None:
     trial = make(tmp_path, outside="refuse")
-    usual = Protocol("t", ("a", "b"), PLAIN, 400, low=10, high=20, dealing="coins")
+    usual = Protocol("t", ("a", "b"), PLAIN, 400, "coins", low=10, high=20)
     assert trial.protocol == usual
     (one,) = trial.ask(1).assignments
     for outcome in (20.0001, 9.9, math.inf):
@@ -114,10 +114,14 @@ def test_it_is_part_of_the_protocol(tmp_path: Path) -> None:
         make(tmp_path, "drop", "third")
 
 
-def test_older_protocols_refuse() -> None:
-    older = Protocol("t", ("a", "b"), PLAIN, 400).to_dict()
-    del older["outside"]
-    assert Protocol.from_dict(older).outside == "refuse"
+def test_a_protocol_that_lacks_a_name_is_refused() -> None:
+    whole = Protocol("t", ("a", "b"), PLAIN, 400, "coins").to_dict()
+    for name in whole:
+        less = {key: value for key, value in whole.items() if key != name}
+        with pytest.raises(InvalidInputError, match=rf"another version .* knows {name}$"):
+            Protocol.from_dict(less)
+    with pytest.raises(InvalidInputError, match=r"another version .* knows colour$"):
+        Protocol.from_dict({**whole, "colour": "red"})
 
 
 def test_whoever_reads_is_told(tmp_path: Path) -> None:
@@ -135,7 +139,7 @@ def test_whoever_reads_is_told(tmp_path: Path) -> None:
     assert refuse["status"]["outside"] == ""
     assert "nearer end" not in trial_page(refuse)
     del refuse["status"]["outside"]
-    assert verify_transcript(refuse).intact
+    assert not verify_transcript(refuse).intact
 
 
 def test_a_response_is_clipped_where_the_person_is(tmp_path: Path) -> None:

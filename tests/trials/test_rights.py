@@ -56,7 +56,7 @@ def refused(call: Callable[[], object]) -> None:
 
 @NOT_OWNED
 def test_a_site_enrols_people_and_tells_outcomes(roles: dict[str, str]) -> None:
-    create(roles["operator"], lease=3600.0)
+    create(roles["operator"], deadline=3600.0)
     trial = Trial.open(roles["site"], "colours", who="Leeds")
     asked = [trial.ask(person=f"record {n}", request=f"r{n}").assignments[0].id for n in range(3)]
     assert trial.ask(person="record 1", request="r1").assignments[0].id == asked[1]
@@ -105,7 +105,7 @@ def test_nobody_rewrites_the_record(empty: dict[str, str], role: str, statement:
 
 @NOT_OWNED
 def test_a_viewer_sees_what_anyone_may_see(roles: dict[str, str], tmp_path: Path) -> None:
-    made = create(roles["operator"], lease=3600.0)
+    made = create(roles["operator"], deadline=3600.0)
     run(made, 8)
     seen = Trial.open(roles["viewer"], "colours", head=made.status().head)
     assert made.status().past_deadline == 0

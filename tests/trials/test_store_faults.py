@@ -214,7 +214,7 @@ def test_connection_cut_between_calls(postgres: postgres_server.Server) -> None:
 
 
 @pytest.mark.parametrize(
-    "step", ["look", "close_assignments", "seal", "add", "unseal_sum", "append"]
+    "step", ["look", "close_assignments", "seal", "count", "unseal_sum", "append"]
 )
 def test_connection_cut_in_a_transaction(
     postgres: postgres_server.Server, monkeypatch: pytest.MonkeyPatch, step: str
@@ -225,8 +225,8 @@ def test_connection_cut_in_a_transaction(
     trial.tell_many(dict.fromkeys(asked[:2], 1.0))
     usual = getattr(Session, step)
 
-    def then_cut(*arguments: object) -> object:
-        found = usual(*arguments)
+    def then_cut(*arguments: object, **words: object) -> object:
+        found = usual(*arguments, **words)
         cut(url)
         return found
 

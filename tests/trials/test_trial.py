@@ -37,7 +37,7 @@ from discreet.errors import TamperedError
 from discreet.scale import Scale
 from discreet.simulation.laws import bernoulli
 from discreet.simulation.loops import betting as play
-from discreet.strategies.betting.tilts import betting_rules
+from discreet.strategies.betting.bets import make_betting_rules
 from discreet.strategies.run import Totals
 from discreet.theory import thresholds as threshold
 from discreet.trials import mechanisms as privacy
@@ -45,7 +45,6 @@ from discreet.trials import outcomes
 from discreet.trials.protocol import Protocol
 from discreet.trials.status import Batch
 from discreet.trials.trial import Trial
-from tests.support.before import create_before
 from tests.support.keys import seeded_keys
 from tests.support.oracle import oracle
 from tests.support.tape import Tape
@@ -69,13 +68,6 @@ EVERY = [
 def start(folder: Path, strategy: Strategy, max_people: int = 3000, **options: Any) -> Trial:
     return Trial.create(
         f"sqlite:///{folder / 'trial.db'}", "dose", ARMS, strategy, max_people, **options
-    )
-
-
-def start_before(folder: Path, strategy: Strategy, people: int, **options: Any) -> Trial:
-    """As it was made before rounds had keys."""
-    return create_before(
-        f"sqlite:///{folder / 'trial.db'}", "dose", ARMS, strategy, people, **options
     )
 
 
@@ -227,44 +219,14 @@ def test_a_missing_outcome_counts_as_a_failure(strategy: Strategy, tmp_path: Pat
     assert trial.verify().intact
 
 
-@pytest.mark.parametrize("arm", ARMS)
-def test_a_missing_person_is_replaced(tmp_path: Path, arm: str) -> None:
-    trial = start(tmp_path, batched(0.1), missing="replace")
-    gone, one, two = sorted(trial.ask(3).assignments, key=lambda one: one.arm != arm)
-    trial.miss(gone.id)
-    trial.tell_many({one.id: 1, two.id: 0})
-    (second,) = trial.ask(9).assignments
-    assert second.arm == gone.arm == arm
-    trial.tell(gone.id, 1)
-    trial.tell(second.id, 0.5)
-    assert means(trial) == {one.arm: 1.0, arm: 0.5, two.arm: 0.0}
-    assert trial.verify().intact
-
-
-def test_an_answer_that_will_not_come_is_passed_over(tmp_path: Path) -> None:
-    trial = start(tmp_path, ttucb(0.1), missing="replace")
-    everyone = trial.ask(9).assignments
-    trial.tell_many({one.id: 0.5 for one in everyone[1:4]})
-    assert {arm.count for arm in trial.status().arms} == {0}
-    trial.miss(everyone[0].id)
-    assert sum(arm.count for arm in trial.status().arms) == 3
-    trial.tell_many({one.id: 0.5 for one in everyone})
-    run(trial, np.random.default_rng(3))
-    assert trial.verify().intact
-
-
-@pytest.mark.parametrize("missing", ["failure", "replace"])
 @pytest.mark.parametrize("strategy", EVERY, ids=lambda s: f"{s.name} {s.trust}")
-def test_leases_expire(
-    strategy: Strategy, missing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_deadlines_pass(
+    strategy: Strategy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody answers for ever: after the lease the trial goes on by itself. People of
-    bet-se are replaced in trials from before only.
-    """
+    """Nobody waits for ever: after the deadline the trial goes on by itself."""
     clock = [1000.0]
-    monkeypatch.setattr("discreet.trials.store.session.time.time", lambda: clock[0])
-    begin = start_before if missing == "replace" and strategy.estimator == "bets" else start
-    trial = begin(tmp_path, strategy, 40, lease=60, missing=missing)
+    monkeypatch.setattr("discreet.trials.store.ledger.time.time", lambda: clock[0])
+    trial = start(tmp_path, strategy, 40, deadline=60)
     rng = np.random.default_rng(5)
     for _ in range(200):
         batch = trial.ask(7)
@@ -363,12 +325,10 @@ def test_the_protocol_is_frozen(tmp_path: Path) -> None:
         ({"arms": "ab"}, "list of names"),
         ({"name": ""}, "name must be"),
         ({"max_people": 1}, "max_people must be"),
-        ({"missing": "ignore"}, "missing must be"),
         ({"retain": "a day"}, "retain must be"),
         ({"range": (1, 0)}, "range must be"),
         ({"range": 3}, "range must be"),
         ({"direction": "up"}, "direction must be"),
-        ({"lease": 0}, "lease must be"),
         ({"strategy": "bet-se"}, "must be a Strategy"),
         ({"url": "mysql://x/y"}, "sqlite or postgresql"),
         ({"url": "sqlite://"}, "outlive"),
@@ -493,9 +453,9 @@ def taped(record: dict[str, Any], bits: list[int], strategy: Strategy) -> Tape:
                 for one, total in zip(releases, totals, strict=True)
             }
             lead, more = by_arm.pop(event["margin"])
-            least = min(lead - other - (more - size) // 2 for other, size in by_arm.values())
+            ((other, size),) = by_arm.values()
             (shown,) = [one["sum"] for one in releases if one["sum"] is not None]
-            tape.jumps += [10**6 + round(shown - least), 10**6]
+            tape.jumps += [10**6 + round(shown - (lead - other - (more - size) // 2)), 10**6]
         if strategy.estimator == "bets":
             tape.dealt([one["count"] for one in releases], totals)
         else:
@@ -514,9 +474,10 @@ def test_a_trial_decides_as_the_simulator(
     strategy: Strategy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Played again by the simulator's oracle, a trial's outcomes, coins and noise give
-    its people, stop and arm. With a hint one of the releases is a margin, so there keys
-    and noise have a seed.
+    its people, stop and arm. With a hint there are two arms, and one of the releases
+    is their difference, so there keys and noise have a seed.
     """
+    names = ARMS[1:] if strategy.hint else ARMS
     if strategy.hint:
         seeded_keys(monkeypatch)
         monkeypatch.setattr(privacy, "noisy_totals", Simulated(7).noisy_totals)
@@ -528,7 +489,8 @@ def test_a_trial_decides_as_the_simulator(
         return made
 
     monkeypatch.setattr(privacy, "noisy_totals", noted)
-    trial, rng, bits = start(tmp_path, strategy), np.random.default_rng(21), list[int]()
+    trial = Trial.create(f"sqlite:///{tmp_path / 'trial.db'}", "dose", names, strategy, 3000)
+    rng, bits = np.random.default_rng(21), list[int]()
     while not (
         batch := trial.ask(1 if strategy.estimator in ("mle", "ctb", "gauss") else 50)
     ).stopped:
@@ -544,18 +506,19 @@ def test_a_trial_decides_as_the_simulator(
     status, record = trial.status(), trial.transcript()
     assert not strategy.hint or any("margin" in event for event in record["events"])
     tape: Any = taped(record, bits, strategy)
-    pulls = np.zeros(3, np.int64)
+    arms = len(names)
+    pulls = np.zeros(arms, np.int64)
     exact = strategy.with_(delta=outcomes.payable_delta(strategy))
     if strategy.estimator == "bets":
         if strategy.trust == "global":
             assert [up - 10**6 for up in tape.jumps[::2]] == drawn_noise
-        laws = bernoulli(np.full(3, 0.5))
-        arguments: Any = (tape, laws, betting_rules(exact, 3), 3000, pulls, np.zeros((0, 7)))
+        laws, rules = bernoulli(np.full(arms, 0.5)), make_betting_rules(exact, arms)
+        arguments: Any = (tape, laws, rules, 3000, pulls, np.zeros((0, 7)))
         samples, best, stopped, _ = play.run_betting(*arguments)
     else:
         if strategy.gamma:
             monkeypatch.setattr(threshold, "gaussian_scale", privacy.gaussian_noise_scale)
-        found = oracle(exact, Bernoulli([0.5] * 3), tape, 3000)
+        found = oracle(exact, Bernoulli([0.5] * arms), tape, 3000)
         samples, best, stopped, pulls[:] = (
             found.samples,
             found.recommendation,
@@ -565,7 +528,7 @@ def test_a_trial_decides_as_the_simulator(
     assert (status.people, status.conclusive, status.recommendation) == (
         samples,
         stopped,
-        ARMS[best],
+        names[best],
     )
     assert [arm.pulls for arm in status.arms] == list(pulls)
 
@@ -590,8 +553,8 @@ def test_a_refusal_never_follows_a_draw(tmp_path: Path, monkeypatch: pytest.Monk
         return honest(*arguments)
 
     monkeypatch.setattr(privacy, "noisy_sum", counted)
-    monkeypatch.setattr("discreet.trials.store.session.time.time", lambda: clock[0])
-    trial = start(tmp_path, adap_tt_star(1, 0.1), lease=1)
+    monkeypatch.setattr("discreet.trials.store.ledger.time.time", lambda: clock[0])
+    trial = start(tmp_path, adap_tt_star(1, 0.1), deadline=1)
     first = trial.ask(people=["ann", "bob", "cid"]).assignments
     trial.tell_many({one.id: 1 for one in first[:2]})
     clock[0] += 9
@@ -659,23 +622,38 @@ def test_erased_outcomes_leave_no_copies(tmp_path: Path) -> None:
     """
     mark, url = 0xABCDE, f"sqlite:///{tmp_path / 'trial.db'}"
     trial = Trial.create(url, "dose", [f"arm {i}" for i in range(5)], adap_tt(1, 0.001), 2500)
-    rng = np.random.default_rng(0)
-    waiting: list[str] = []
-    while not (batch := trial.ask(100)).stopped:
-        waiting += [one.id for one in batch.assignments]
-        rng.shuffle(waiting)
-        some = len(waiting) if batch.waiting else len(waiting) // 2
-        trial.tell_many(dict.fromkeys(waiting[:some], mark / 2**20))
-        del waiting[:some]
-    trial.close()
-    with sqlite3.connect(tmp_path / "trial.db") as database:
-        (left,) = database.execute(
-            f"SELECT count(*) FROM discreet_sealed WHERE units = {2**62 + mark}"
-        ).fetchone()
-    database.close()
+    rng, waiting = np.random.default_rng(0), list[str]()
+
+    def go_on(releases: int) -> None:
+        """Go on to so many releases, or to the end."""
+        while trial.status().releases < releases and not (batch := trial.ask(100)).stopped:
+            waiting.extend(one.id for one in batch.assignments)
+            rng.shuffle(waiting)
+            some = len(waiting) if batch.waiting else len(waiting) // 2
+            trial.tell_many(dict.fromkeys(waiting[:some], mark / 2**20))
+            del waiting[:some]
+        trial.close()
+
+    def unreleased() -> int:
+        with sqlite3.connect(tmp_path / "trial.db") as database:
+            query = f"SELECT count(*) FROM discreet_sealed WHERE units = {2**62 + mark}"
+            (left,) = database.execute(query).fetchone()
+        database.close()
+        return int(left)
+
+    def copies() -> int:
+        return (tmp_path / "trial.db").read_bytes().count((2**62 + mark).to_bytes(8, "big"))
+
+    go_on(releases=21)
     assert trial.status().releases > 20
-    assert 0 < left < 1500
-    assert (tmp_path / "trial.db").read_bytes().count((2**62 + mark).to_bytes(8, "big")) == left
+    trial.close()
+    assert 0 < unreleased() < 1500
+    assert copies() == unreleased()
+    trial = Trial.open(url, "dose")
+    go_on(releases=10_000)
+    assert trial.status().stopped
+    trial.close()
+    assert (unreleased(), copies()) == (0, 0)
 
 
 def test_a_name_is_no_formula(tmp_path: Path) -> None:
@@ -760,13 +738,15 @@ def test_an_interrupt_leaves_no_lock(statement: int, tmp_path: Path) -> None:
 
 
 def test_the_smallest_delta_pays_for_discrete_noise(tmp_path: Path) -> None:
-    protocol = Protocol("x", ("a", "b"), adap_tt_star(1e6, 0.1), 100)
+    protocol = Protocol("x", ("a", "b"), adap_tt_star(1e6, 0.1), 100, "shuffled")
     paid = protocol.shown_delta(0.3, 0)
     assert paid is not None
     assert 0.3 < paid <= 0.6
     assert protocol.shown_delta(0.999, 0) is None
     assert protocol.shown_delta(0.1, 1) == pytest.approx(2 / 3 * paid)
-    empirical = Protocol("x", ("a", "b"), adap_tt_star(1, 0.1, threshold="empirical"), 100)
+    empirical = Protocol(
+        "x", ("a", "b"), adap_tt_star(1, 0.1, threshold="empirical"), 100, "shuffled"
+    )
     assert empirical.shown_delta(0.3, 0) is None
 
 
@@ -828,7 +808,7 @@ def test_a_record_that_promises_too_much_is_found(tmp_path: Path) -> None:
     wrong: list[tuple[int, str, Any]] = [
         (1, "odds", [[0, 1], [1, 2], [2, 1]]),
         (1, "people", 4),
-        (2, "replacing", 1),
+        (2, "first", 2),
         (2, "arms", [0, 1, 1]),
         (3, "unit", 1.0),
         (3, "keys", [[1, "00" * 32]]),

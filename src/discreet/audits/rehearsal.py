@@ -16,7 +16,7 @@ import numpy as np
 
 from discreet.arrays import Floats, Ints
 from discreet.audits.sources import Source
-from discreet.strategies.parts import BLOCKS, COINS, ORDER
+from discreet.strategies.parts import COINS, ORDER
 from discreet.strategies.run import Dealing, Place, Run, Totals, in_order
 from discreet.strategies.scales import sum_noise
 from discreet.strategies.strategy import Strategy, check_strategy
@@ -122,10 +122,10 @@ class Rehearsal:
         self.epsilon, self.grid = float(strategy.epsilon or 0), grid_of(strategy)
         self.sigma = sum_noise(strategy)
         way = Dealing(usual_dealing(strategy)) if dealing is None else dealing
-        self.keyed = way.kind not in ("", ORDER)
+        self.keyed = way.kind != ORDER
         self.live: Run = live_run(strategy, arms, people, way)
         self._start = self.live.dump()
-        self.learns, self.phased = self.live.learns_always, way.kind in (COINS, BLOCKS)
+        self.learns, self.phased = self.live.learns_always, way.kind == COINS
         self.middle: float | None = None
         """The middle level that people send, where they send levels."""
         self.near: list[float] | None = None

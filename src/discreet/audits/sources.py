@@ -9,7 +9,7 @@ import numpy as np
 
 from discreet.errors import DiscreetError
 from discreet.simulation.laws import draw_gaussian
-from discreet.strategies.betting.tilts import slip_of
+from discreet.strategies.betting.bets import slip_of
 from discreet.strategies.run import Totals
 from discreet.strategies.units import FINE, PLACES
 from discreet.trials import mechanisms

@@ -34,10 +34,6 @@ TAKE_BET_SE = (
     "If people come from several sites, or over a long time, use bet-se: each person's arm is "
     "drawn by a coin, and its error rate then holds whatever the sites, trends and seasons."
 )
-TAKE_COINS = (
-    "Leave out --dealing blocks unless somebody insists on blocks: coins take fewer people, and "
-    "nobody can guess how they will fall."
-)
 TAKE_CLOCK = (
     "Use --release clock, which needs a --deadline, if how soon people answer may depend on "
     "their outcome and somebody may watch when rounds are released"
@@ -59,15 +55,8 @@ def field_options(command: Any) -> Any:
         ),
         click.option(
             "--dealing",
-            help="How people get their arms: bet-se draws each by a coin (coins) or, if you say "
-            "so, in permuted blocks (blocks); other strategies have one way each.  [default: "
-            "coins for bet-se]",
-        ),
-        click.option(
-            "--block",
-            type=int,
-            default=0,
-            help="With --dealing blocks: the least number of people in a block, 50 or more.",
+            help="How people get their arms: bet-se draws each by a coin (coins); every "
+            "strategy has one way.  [default: the strategy's]",
         ),
         click.option(
             "--deadline",
@@ -127,13 +116,6 @@ def field_options(command: Any) -> Any:
 )
 @field_options
 @click.option(
-    "--missing",
-    default="failure",
-    show_default=True,
-    help="What happens if an outcome never comes: it counts as the worst one (failure), or another "
-    "person takes the place (replace; not with coins or blocks).",
-)
-@click.option(
     "--retain",
     default="until-release",
     show_default=True,
@@ -150,12 +132,6 @@ def field_options(command: Any) -> Any:
 @range_option
 @direction_option
 @outside_option
-@click.option(
-    "--lease",
-    type=Duration(),
-    help="In trials without a --deadline: an outcome that has not come this long after the "
-    "assignment counts as missing.  [default: never]",
-)
 @url_option
 @answer_options
 def create(
@@ -185,13 +161,10 @@ def create(
 
 
 SETTINGS = (
-    "missing",
     "retain",
     "direction",
     "outside",
-    "lease",
     "dealing",
-    "block",
     "deadline",
     "release",
     "enrolment",
@@ -259,11 +232,9 @@ def warning_of(strategy: "Strategy", arms: int, max_people: int) -> str | None:
 
 def advice_of(protocol: "Protocol") -> str | None:
     """What would be safer where people come from sites or over time, if anything."""
-    from discreet.strategies.parts import BLOCKS, COINS
+    from discreet.strategies.parts import COINS
 
-    if COINS not in protocol.strategy.part.dealings:
-        return TAKE_BET_SE
-    return TAKE_COINS if protocol.dealing == BLOCKS else None
+    return None if COINS in protocol.strategy.part.dealings else TAKE_BET_SE
 
 
 def _created(made: "Trial") -> dict[str, Any]:
@@ -292,6 +263,7 @@ def _show_created(made: "Trial", reason: str | None) -> None:
     from discreet.scale import YES_NO
     from discreet.strategies.presets import expecting
     from discreet.studies.study import extras
+    from discreet.trials.protocol import MISSING
     from discreet.words import correctness_words, privacy_words, reason_words
 
     kept, status = made.protocol, made.status()
@@ -311,7 +283,7 @@ def _show_created(made: "Trial", reason: str | None) -> None:
     click.echo(f"Error rate: {correctness_words(status.correctness, kept.scale)}.")
     for words in _field_words(made):
         click.echo(words)
-    click.echo(f"Missing: {status.missing}.\nRetention: {status.retain}.")
+    click.echo(f"Missing: {MISSING}.\nRetention: {status.retain}.")
     if status.outside:
         click.echo(f"Outside the range: {status.outside}.")
     if strategy.trust_model.randomised:
@@ -326,7 +298,7 @@ def _show_created(made: "Trial", reason: str | None) -> None:
 
 def _field_words(made: "Trial") -> list[str]:
     """How people come, are dealt and answer, and what that covers."""
-    from discreet.reports.conduct import LOOKS, promises
+    from discreet.reports.conduct import promises
     from discreet.trials.protocol import BLINDING, COMPLETE, CONTINUOUS, ENROLMENT
 
     kept, status = made.protocol, made.status()
@@ -334,7 +306,7 @@ def _field_words(made: "Trial") -> list[str]:
     if kept.release == COMPLETE and status.timing:
         ahead = kept.enrolment == CONTINUOUS
         take = TAKE_CLOCK_AHEAD if ahead else TAKE_CLOCK
-        said["timing"] = f"{LOOKS[status.timing]}. {take}"
+        said["timing"] = f"{status.timing}. {take}"
     lines = [f"{title}: {words}." for title, words in promises(said)]
     if kept.sites is not None:
         lines.append(f"Sites: {', '.join(kept.sites)}. Give --site with each ask.")
@@ -345,7 +317,8 @@ def _field_words(made: "Trial") -> list[str]:
     if kept.deadline is not None:
         name = shlex.quote(kept.name)
         lines.append(
-            "Run this from a timer at fixed times, such as every day at six; it gives up late "
-            f"outcomes and makes the releases that are due: discreet trial expire {name}"
+            "Run this from a timer at fixed times, such as every day at six; it counts "
+            "late outcomes as the worst and makes the releases that are due: discreet trial "
+            f"expire {name}"
         )
     return [*lines, advice] if (advice := advice_of(kept)) else lines

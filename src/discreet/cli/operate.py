@@ -63,7 +63,6 @@ def operate(
     taken back (stop, drop-arm, add-arm), or that can end the trial (lower-maximum),
     you are asked to confirm it, unless you say --yes.
     """
-    from discreet.trials.aloud import plainly
     from discreet.trials.conduct import MEANS
 
     place = opened(url, name, head)
@@ -76,7 +75,7 @@ def operate(
     if answer({**done, "stopped": found.stopped, "head": found.head}, as_json):
         return
     click.echo(DONE[action].format(about=about))
-    click.echo(f"What it means: {plainly(MEANS[action])}.")
+    click.echo(f"What it means: {MEANS[action]}.")
     click.echo("The public record now says so, with the reason.")
     if found.stopped:
         click.echo(f"The trial is over: discreet trial status {shlex.quote(name)}")
@@ -84,7 +83,6 @@ def operate(
 
 def _confirm(status: "Status", action: str, about: str | None, yes: bool) -> None:
     """Ask again before something that cannot be taken back, or can end the trial."""
-    from discreet.trials.aloud import plainly
     from discreet.trials.conduct import FOR_GOOD, LOWER, MEANS
 
     if yes or action not in (LOWER, *FOR_GOOD):
@@ -95,7 +93,7 @@ def _confirm(status: "Status", action: str, about: str | None, yes: bool) -> Non
     if not sys.stdin.isatty():
         raise InvalidInputError(f"{what}: add --yes if this is what you want. Nothing was done")
     words = f"{status.name}: {status.people:,} of at most {status.max_people:,} people."
-    click.echo(f"{words} What it means: {plainly(MEANS[action])}.", err=True)
+    click.echo(f"{words} What it means: {MEANS[action]}.", err=True)
     if not click.confirm(f"{what}. Do it?", err=True):
         raise InvalidInputError("Nothing was done")
 
@@ -114,18 +112,19 @@ def _about(action: str, about: str | None) -> str | int | None:
 @url_option
 @answer_options
 def expire(name: str, head: str | None, url: str, as_json: bool) -> None:
-    """Give up late outcomes, and make the releases that are due. An outcome is late
-    once its deadline, or its lease, has passed. Run this from a timer, such as cron.
+    """Count late outcomes as the worst, and make the releases that are due. An outcome
+    is late once its deadline has passed. Run this from a timer, such as cron.
     """
     place = opened(url, name, head)
     released, found = place.expire(), place.status()
     if answer({"released": released, "stopped": found.stopped}, as_json):
         return
-    if place.protocol.deadline is None and place.protocol.lease is None:
+    if place.protocol.deadline is None:
         click.echo(
-            "This trial has no deadline and no lease: no outcome is ever given up automatically."
+            "This trial has no deadline: an outcome that will not come counts as the worst once "
+            "somebody says so (discreet trial miss)."
         )
         return
-    click.echo(f"Late outcomes are given up. Numbers released: {released}.")
+    click.echo(f"Late outcomes count as the worst. Numbers released: {released}.")
     if found.stopped:
         click.echo(f"The trial is over: discreet trial status {shlex.quote(name)}")

@@ -77,8 +77,8 @@ url_option = click.option(
     "--url",
     callback=read_address,
     help="Where the trials are: a database (sqlite:///… or postgresql://…), or a service "
-    "(https://…), or a trial there (https://…/t/dose). For a service, put the token into "
-    "DISCREET_TOKEN, or the name of a file that contains it into DISCREET_TOKEN_FILE." + USUALLY,
+    "(https://…). For a service, put the token into DISCREET_TOKEN, or the name of a file that "
+    "contains it into DISCREET_TOKEN_FILE." + USUALLY,
 )
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON document and nothing else."

@@ -44,7 +44,7 @@ def open_assignments(
         )
     for one in found:
         words = [one.id, one.arm, *([one.site] if one.site else [])]
-        words += [] if one.age is None else [f"assigned {span(one.age)} ago"]
+        words.append(f"assigned {span(one.age)} ago")
         words += [] if one.deadline is None else [f"until {moment(one.deadline)}"]
         click.echo("  ".join(words))
 
@@ -103,15 +103,17 @@ def unblind(
 @url_option
 @answer_options
 def codes(name: str, head: str | None, url: str, as_json: bool) -> None:
-    """List the arm behind each code of a blinded trial. The list is for operators, and
-    for those who prepare what people are given.
+    """List the arm behind the code of each person of a blinded trial. The list is for
+    operators, and for those who hand out what people are given.
     """
     found = opened(url, name, head).codes()
     rows = [{"code": code, "arm": arm} for code, arm in found.items()]
     if answer({"codes": found}, as_json, rows, ("code", "arm")):
         return
     if not found:
-        click.echo("Nobody is blinded in this trial: there are no codes.")
+        click.echo(
+            "Nobody is enrolled yet, or nobody is blinded in this trial: there are no codes."
+        )
     for code, arm in found.items():
         click.echo(f"{code}  {arm}")
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from discreet.cli.addressed import Trials
 from discreet.cli.ask import ask
 from discreet.cli.backup import backup, restore
 from discreet.cli.create import create
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
     from discreet.trials.trial import Trial
 
 
-@click.group(no_args_is_help=False, cls=Trials)
+@click.group(no_args_is_help=False)
 def trial() -> None:
     """Run a live trial. Create it, assign people to arms, tell their outcomes, and
     publish the result.

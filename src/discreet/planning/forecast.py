@@ -20,10 +20,9 @@ from discreet.simulation.loops.betting import draw_noise, sent
 from discreet.simulation.numbers import draw_sent
 from discreet.simulation.people import release_noise
 from discreet.simulation.workers import generator
-from discreet.strategies.betting.flights import people_in
-from discreet.strategies.betting.opened import OpenedRun
-from discreet.strategies.betting.plan import near_share
+from discreet.strategies.betting.open_rounds import participants_of
 from discreet.strategies.betting.run import BettingRun
+from discreet.strategies.betting.schedule import closeness_share
 from discreet.strategies.run import Belief, Place, Run, Totals
 from discreet.strategies.scales import noise_scale
 from discreet.strategies.units import grid_of, to_bits
@@ -163,7 +162,7 @@ class Continuation:
         run = self.run
         if not isinstance(run, BettingRun) or not run.numbers:
             return bernoulli(means)
-        near = near_share(run.book)
+        near = closeness_share(run.book)
         values = np.stack([np.zeros_like(means), means, np.ones_like(means)], axis=1)
         chances = np.stack(
             [(1 - near) * (1 - means), np.full_like(means, near), (1 - near) * means]
@@ -202,6 +201,6 @@ class Continuation:
 
 def _under_way(run: Run) -> int:
     """People who are not released, where rounds are opened ahead."""
-    if not isinstance(run, OpenedRun) or not run.dealing.continuous:
+    if not isinstance(run, BettingRun) or not run.dealing.continuous:
         return 0
-    return sum(map(people_in, run.flights))
+    return sum(map(participants_of, run.queue))

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from discreet.errors import StoreError
-from discreet.remote.steps import Got
+from discreet.remote.http import Got
 from discreet.version import __version__
 
 Found = TypeVar("Found")
@@ -46,7 +46,7 @@ def read_list(kind: type[Found], got: Got) -> list[Found]:
 
 
 def made(kind: type[Found], said: Any) -> Found:
-    """A record of plain types; what a newer service says more is left out."""
+    """Return a record made of plain types; it has all its names, and no others."""
     found: Found = _made(kind, said)
     return found
 
@@ -54,7 +54,7 @@ def made(kind: type[Found], said: Any) -> Found:
 def _made(kind: Any, said: Any) -> Any:
     if is_dataclass(kind) or hasattr(kind, "_fields"):
         hints = _hints(kind)
-        if not isinstance(said, dict) or not set(hints) <= set(said):
+        if not isinstance(said, dict) or set(hints) != set(said):
             raise UnreadableError
         return kind(**{name: _made(hint, said[name]) for name, hint in hints.items()})
     origin, parts = get_origin(kind), get_args(kind)

@@ -1,7 +1,6 @@
 """How a trial is conducted, in words and rows: the same on a page and in a terminal.
 
-All of it is read off a status in plain types. Those of older transcripts lack names,
-which then say nothing.
+All of it is read off a status in plain types.
 """
 
 import math
@@ -9,11 +8,10 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from discreet.strategies.parts import BLOCKS, COINS
-from discreet.trials.aloud import act_name, plainly
-from discreet.trials.conduct import ADD, DROP
+from discreet.strategies.parts import COINS
+from discreet.trials.conduct import ADD, DROP, act_name
 from discreet.trials.dealing import GUARANTEE
-from discreet.trials.protocol import CLOCK, COMPLETE, RELEASE
+from discreet.trials.protocol import CLOCK, RELEASE
 from discreet.words import (
     closed,
     counted,
@@ -59,16 +57,16 @@ def flow_words(status: Said) -> str:
     if status["stopped"] and status["pending"]:
         left = counted(pending, "outcome was", "outcomes were")
         return f"{here}; {left} not looked at, and will not be.{past_words(status)}"
-    if status.get("timing") != RELEASE[CLOCK]:
+    if status["timing"] != RELEASE[CLOCK]:
         if not status["pending"]:
-            known = "in or too late" if status.get("past_deadline") else "in"
+            known = "in or too late" if status["past_deadline"] else "in"
             return f"{here}; all outcomes are {known}.{past_words(status)}"
         waits = f", the next look waits for {status['waiting']:,}" if status["waiting"] else ""
         out = counted(pending, "outcome is", "outcomes are")
         return f"{here}; {out} not in{waits}.{past_words(status)}"
     left = counted(pending, "outcome, told or not, has", "outcomes, told or not, have")
     words = f"{here}; {left} not been looked at yet"
-    if at := status.get("next_release"):
+    if at := status["next_release"]:
         moment = datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S")
         looked = counted(f"{status['waiting']:,}", "of them is", "of them are")
         words += f"; {looked} looked at after {moment} UTC"
@@ -77,7 +75,7 @@ def flow_words(status: Said) -> str:
 
 def past_words(status: Said) -> str:
     """How many deadlines have passed, where there are any."""
-    past = status.get("past_deadline")
+    past = status["past_deadline"]
     if not past:
         return ""
     whose = counted(f"{past:,}", "person", "people")
@@ -86,7 +84,7 @@ def past_words(status: Said) -> str:
 
 def by_hand(status: Said) -> bool:
     """Whether an operator has ended the trial."""
-    return any(act["action"] == "stop" for act in status.get("acts", ()))
+    return any(act["action"] == "stop" for act in status["acts"])
 
 
 def end_words(status: Said) -> str:
@@ -94,41 +92,26 @@ def end_words(status: Said) -> str:
     return "was stopped by an operator" if by_hand(status) else "ended at its maximum"
 
 
-LOOKS = {
-    RELEASE[COMPLETE]: (
-        "the outcomes of a round are looked at as soon as all of them are in. If how soon people "
-        "answer depends on their outcomes, the moment of a look reveals something about them, and "
-        "ε does not cover that"
-    ),
-    RELEASE[CLOCK]: (
-        "the outcomes of a round are looked at by the clock, when the deadline of its last person "
-        "has passed: the moment reveals nothing about outcomes"
-    ),
-}
-"""When a look is made, by what a status says of it."""
-
-
 def promises(status: Said, met: bool = True) -> list[tuple[str, str]]:
     """What is promised beside privacy and error rate: a title and a phrase each. If the
     error rate is not `met`, as the end was inconclusive, nothing is said of it.
     """
-    seconds = status.get("deadline")
+    seconds = status["deadline"]
     deadline = "" if seconds is None else deadline_words(seconds)
     answer = [
         ("Error rate after what operators did", reshaped_words(status)),
-        ("What the answer means", status.get("guarantee")),
+        ("What the answer means", status["guarantee"]),
     ]
-    timing = status.get("timing", "")
     found = [
         *(answer if met else []),
-        ("Assignment", status.get("assignment")),
-        ("Looks", LOOKS.get(timing, timing)),
-        ("Enrolment", status.get("enrolment")),
+        ("Assignment", status["assignment"]),
+        ("Looks", status["timing"]),
+        ("Enrolment", status["enrolment"]),
         ("Deadline", deadline),
-        ("People", status.get("coming_again")),
-        ("Erasing", status.get("erasing")),
+        ("People", status["coming_again"]),
+        ("Erasing", status["erasing"]),
     ]
-    return [(title, plainly(words)) for title, words in found if words]
+    return [(title, words) for title, words in found if words]
 
 
 def deadline_words(seconds: float) -> str:
@@ -146,7 +129,7 @@ def interval_words(status: Said, level: str) -> str:
         "every look, provided that this mean is the same for all people and does not change over "
         "time."
     )
-    if status.get("guarantee") in (GUARANTEE[COINS], GUARANTEE[BLOCKS]):
+    if status["guarantee"] == GUARANTEE[COINS]:
         words += (
             " Where sites differ or outcomes drift, the answer holds, but the intervals do not."
         )
@@ -155,8 +138,8 @@ def interval_words(status: Said, level: str) -> str:
 
 def _overlap_words(status: Said) -> str:
     """Why intervals that overlap do not contradict what was found, where they do."""
-    ends = {arm["name"]: arm["interval"] for arm in status.get("arms", ()) if arm["interval"]}
-    best = ends.pop(status.get("recommendation"), None)
+    ends = {arm["name"]: arm["interval"] for arm in status["arms"] if arm["interval"]}
+    best = ends.pop(status["recommendation"], None)
     if best is None or not any(low <= best[1] and best[0] <= high for low, high in ends.values()):
         return ""
     return (
@@ -191,7 +174,7 @@ def _apart(best: str, status: Said) -> set[str]:
     that was released in place of means.
     """
     apart = {name for name, note in arm_notes(status).items() if DROPPED in note}
-    for lead in status.get("leads", ()):
+    for lead in status["leads"]:
         between = {lead["name"], *lead["over"]}
         if lead["better_by"] and best in between:
             apart |= between - {best}
@@ -254,7 +237,7 @@ def _likely_words(epsilon: float) -> str:
 def arm_notes(status: Said) -> dict[str, str]:
     """What operators did to arms, by the arm's name."""
     notes = dict[str, str]()
-    for act in status.get("acts", ()):
+    for act in status["acts"]:
         if kind := ARM_ACTS.get(act["action"]):
             before = notes.get(act["about"])
             notes[act["about"]] = f"{before}, {kind}" if before else kind
@@ -280,7 +263,7 @@ def reshaped_words(status: Said) -> str:
     """What the error rate is where arms were dropped or added, each of which costs one
     δ.
     """
-    rate = status.get("error_rate")
+    rate = status["error_rate"]
     if rate is None or not arm_notes(status):
         return ""
     return (
@@ -294,7 +277,7 @@ def site_rows(status: Said) -> list[list[str]]:
     """Site, people, open or closed; last the people without a site, if there are
     both.
     """
-    sites = status.get("sites", ())
+    sites = status["sites"]
     rows = [[site["name"], str(site["people"]), _state(status, site)] for site in sites]
     elsewhere = status["people"] - sum(site["people"] for site in sites)
     return [*rows, ["(not said)", str(elsewhere), "–"]] if rows and elsewhere else rows
@@ -312,7 +295,7 @@ def act_rows(status: Said, named: Callable[[str], str] = act_name) -> list[list[
     """
     return [
         [named(act["action"]), _about(act["about"]), act["reason"], _means(status, act)]
-        for act in status.get("acts", ())
+        for act in status["acts"]
     ]
 
 
@@ -320,8 +303,8 @@ def _means(status: Said, act: Said) -> str:
     """What an act means; of an end that supports no error rate, that one is not
     mentioned.
     """
-    bare = act["action"] == "stop" and status.get("smallest_delta") is None
-    return "the end is inconclusive" if bare else plainly(act["means"])
+    bare = act["action"] == "stop" and status["smallest_delta"] is None
+    return "the end is inconclusive" if bare else str(act["means"])
 
 
 def _about(about: str | int | None) -> str:

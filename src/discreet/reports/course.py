@@ -69,8 +69,6 @@ class Course:
         """Of what operators did."""
         self.sites: list[str | None] = []
         """Where each person came from, in the order of assignment."""
-        self.replacing = 0
-        """People who took the place of somebody whose outcome is missing."""
         self.times: list[tuple[str, int]] = []
         """(kind of event, seconds since 1970), where the record tells times."""
         self.used = Counter[int]()
@@ -84,7 +82,6 @@ class Course:
         says = event.says
         if event.kind == "assigned":
             self.sites += [says.get("site")] * len(says["arms"])
-            self.replacing += says["replacing"]
         elif event.kind == "operator":
             self.acts.append(Moment(len(replay.places), self.looks))
         elif event.kind == "answered":

@@ -20,7 +20,7 @@ def trial_drawings(path: TrialPath, said: dict[str, Any]) -> dict[str, Picture]:
     shown = _shown(path, protocol["direction"])
     if not np.isnan(path.means).all():
         span = (protocol["low"], protocol["high"])
-        chosen = path.recommendation if said["status"].get("conclusive") else None
+        chosen = path.recommendation if said["status"]["conclusive"] else None
         about = (chosen, _mean_words(protocol), span, shown, path.low, path.high)
         data = charts.TrialMeans(path.names, path.people, path.means, *about)
         words = (

@@ -19,20 +19,13 @@ NOT_RECORDED = (
     "Not in the record, which knows of people only from their assignment on. Take the number "
     "from your own list."
 )
-MISSING_FAILURE = (
+NOT_PUBLIC = (
     "How many outcomes were declared missing is not public: that an outcome is missing may itself "
     "be the outcome. A missing one counts as the worst, and is among those looked at."
 )
 AS_ASSIGNED = "Everybody counts on the arm they were assigned to, whatever was done later."
-LEFT = {
-    ("failure", False): "not looked at yet",
-    ("failure", True): "never looked at, as the trial ended before",
-    ("replace", False): "not looked at yet, or missing and replaced",
-    ("replace", True): "not looked at: missing and replaced, or the trial ended before",
-}
-"""Whose outcomes were in no look, by what missing means and whether the trial is
-over.
-"""
+LEFT = {False: "not looked at yet", True: "never looked at, as the trial ended before"}
+"""Whose outcomes were in no look, by whether the trial is over."""
 
 
 def flow_parts(
@@ -43,12 +36,12 @@ def flow_parts(
     assigned, by_arm = course.assigned(), Counter[int]()
     for (arm, _), count in assigned.items():
         by_arm[arm] += count
-    left = LEFT[said["protocol"]["missing"], bool(status["stopped"])]
+    left = LEFT[bool(status["stopped"])]
     levels = [
         [_assessed(assessed, status["people"])],
         [_assigned(said, course)],
         _arms(names, by_arm, course.used, dict.fromkeys(names, left) | _dropped(status)),
-        [_missing(said, course)],
+        [_missing(status)],
     ]
     found: list[Flow | Table] = [Flow("Flow of people through the trial", levels)]
     found.append(_table(names, assigned, by_arm, course.used))
@@ -68,12 +61,10 @@ def _assessed(assessed: int | None, people: int) -> Box:
 
 
 def _assigned(said: dict[str, Any], course: Course) -> Box:
-    dealing, sites = said["protocol"].get("dealing"), {*course.sites} - {None}
+    dealing, sites = said["protocol"]["dealing"], {*course.sites} - {None}
     lines = [_people(said["status"]["people"])]
     if sites:
         lines.append(f"from {counted(len(sites), 'site')}")
-    if course.replacing:
-        lines.append(f"{course.replacing} of them in place of somebody whose outcome is missing")
     return Box("Assigned" if dealing == ORDER else "Assigned at random", lines)
 
 
@@ -105,18 +96,10 @@ def _lines(assigned: int, used: int, left: str) -> list[str]:
     return [*lines, f"{left}: {assigned - used}"] if assigned > used else lines
 
 
-def _missing(said: dict[str, Any], course: Course) -> Box:
-    past = past_words(said["status"]).strip()
-    rule = said["protocol"]["missing"]
-    lines = [MISSING_FAILURE] if rule == "failure" else []
-    if rule == "replace":
-        lines.append(
-            f"{_people(course.replacing)} took the place of others whose outcome stayed missing; "
-            "those others count nowhere."
-            if course.replacing
-            else "Whoever's outcome stays missing is replaced; the record shows no replacement."
-        )
-    return Box("Missing outcomes, and who counts", [*lines, *([past] if past else []), AS_ASSIGNED])
+def _missing(status: dict[str, Any]) -> Box:
+    past = past_words(status).strip()
+    lines = [NOT_PUBLIC, *([past] if past else []), AS_ASSIGNED]
+    return Box("Missing outcomes, and who counts", lines)
 
 
 def _table(

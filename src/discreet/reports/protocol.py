@@ -5,14 +5,13 @@ from typing import Any
 
 from discreet.reports.conduct import duration_words
 from discreet.scale import Scale, is_yes_no, yes_no_words
-from discreet.strategies.parts import BLOCKS, COINS, ORDER, SHUFFLED
+from discreet.strategies.parts import COINS, ORDER, SHUFFLED
 from discreet.strategies.strategy import Strategy
 from discreet.trials.protocol import BLINDING, CLOCK, COMPLETE, MISSING, PEOPLE
 
 Said = Mapping[str, Any]
 ASSIGNED = {
     COINS: "a coin for each person, with announced odds, tossed when the person is enrolled",
-    BLOCKS: "in permuted blocks of at least {block} people",
     SHUFFLED: "in random order, to places that are fixed up to the next look",
     ORDER: "in the order that the strategy says",
 }
@@ -35,19 +34,20 @@ def protocol_facts(said: Said) -> list[tuple[str, str]]:
     """A name and a value each."""
     protocol = said["protocol"]
     strategy = protocol["strategy"]
-    question = [("Question", protocol["question"])] if protocol.get("question") else []
+    question = [("Question", protocol["question"])] if protocol["question"] else []
     return [
         *question,
         ("Arms", ", ".join(protocol["arms"])),
         ("Outcomes", _outcomes(protocol)),
         *_outside(said["status"]),
-        ("Missing outcomes", MISSING[protocol["missing"]]),
+        ("Missing outcomes", MISSING),
         ("Strategy", f"{strategy['name']}, threshold {strategy['threshold']}"),
         *_levels(strategy),
         *_design(strategy),
         ("At most", f"{protocol['max_people']:,} people"),
         *_field(protocol, Strategy.from_dict(strategy).part.each_answer),
-        *_people(protocol),
+        ("People", PEOPLE[protocol["people"]]),
+        ("Blinding", BLINDING[protocol["blinding"]]),
         ("Storage", RETAINED[protocol["retain"]]),
         ("Made with", f"discreet {protocol['version']}"),
     ]
@@ -69,7 +69,7 @@ def _outcomes(protocol: Said) -> str:
 def _levels(strategy: Said) -> list[tuple[str, str]]:
     """How private, and how often wrong."""
     gamma = "" if strategy["gamma"] is None else f", γ = {strategy['gamma']:g}"
-    if strategy.get("rho") is not None:
+    if strategy["rho"] is not None:
         privacy = f"ρ = {strategy['rho']:g}"
     elif strategy["epsilon"] is None:
         privacy = "none"
@@ -80,11 +80,9 @@ def _levels(strategy: Said) -> list[tuple[str, str]]:
 
 
 def _field(protocol: Said, each_answer: bool) -> list[tuple[str, str]]:
-    """How people come, are dealt and answer, where the protocol says so."""
-    if not protocol.get("dealing"):
-        return []
+    """How people come, are dealt and answer."""
     deadline, sites = protocol["deadline"], protocol["sites"]
-    dealt = ASSIGNED[protocol["dealing"]].format(block=protocol["block"])
+    dealt = ASSIGNED[protocol["dealing"]]
     late = "none" if deadline is None else f"{duration_words(deadline)} from assignment"
     return [
         ("Assignment", dealt),
@@ -95,18 +93,9 @@ def _field(protocol: Said, each_answer: bool) -> list[tuple[str, str]]:
     ]
 
 
-def _people(protocol: Said) -> list[tuple[str, str]]:
-    found = []
-    if protocol.get("people"):
-        found.append(("People", PEOPLE[protocol["people"]]))
-    if protocol.get("blinding"):
-        found.append(("Blinding", BLINDING[protocol["blinding"]]))
-    return found
-
-
 def _outside(status: Said) -> list[tuple[str, str]]:
     """What outcomes outside the range count as, if they are not refused."""
-    return [("Outcomes outside that range", status["outside"])] if status.get("outside") else []
+    return [("Outcomes outside that range", status["outside"])] if status["outside"] else []
 
 
 def _design(strategy: Said) -> list[tuple[str, str]]:

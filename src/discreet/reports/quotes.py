@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from discreet.reports.conduct import duration_words, level_words
-from discreet.strategies.parts import BLOCKS, COINS
+from discreet.strategies.parts import COINS
 from discreet.strategies.strategy import Strategy
 from discreet.trials.conduct import RESTORED, RESTORED_WORDS
 from discreet.trials.protocol import CLOCK, CONTINUOUS
@@ -20,13 +20,6 @@ ROUNDS = {
         "over the random assignment and the added noise, however often the data were looked at "
         "and whatever the differences between sites and times, as long as nobody knew an "
         "assignment before its person was enrolled."
-    ),
-    BLOCKS: (
-        "If one arm was at least as good as every other for the people of each permuted block "
-        "(for each person, where outcomes are not yes or no), the probability that the trial lost "
-        "it (eliminated it, at any look) is at most {rate}, over the random assignment and the "
-        "added noise, however often the data were looked at, as long as nobody guessed an "
-        "assignment."
     ),
 }
 ONE_MEAN = (
@@ -58,9 +51,9 @@ def privacy_quote(said: Said) -> str:
         else "Random noise was added to every number before it was shown or used for a decision."
     )
     conditions = "This holds if nobody took part twice"
-    if protocol.get("release") != CLOCK and not model.randomised:
+    if protocol["release"] != CLOCK and not model.randomised:
         conditions += ", and if the time at which an outcome was told did not depend on the outcome"
-    acts = [act["action"] for act in status.get("acts", ())]
+    acts = [act["action"] for act in status["acts"]]
     restored = f" {RESTORED_WORDS}." if RESTORED in acts else ""
     return (
         f"Everything published about this trial, taken together, is {_level(strategy)} with "
@@ -104,20 +97,20 @@ def error_quote(said: Said) -> str:
     named = f"Arm {status['recommendation']} was named by the rule fixed in the protocol."
     if not strategy.proved:
         return f"{named} No error rate is claimed: {status['correctness']}."
-    rate = status.get("error_rate") or strategy.delta
+    rate = status["error_rate"] or strategy.delta
     shown = f"{100 * rate:.3g} %"
     if strategy.zeta:
         return (
             f"{named} The probability that it is more than {strategy.zeta:g} below the best, with "
             f"outcomes on a scale from 0 to 1, is at most {shown}. {_counted(said['protocol'])}"
         )
-    rule = ROUNDS.get(said["protocol"].get("dealing", ""), ONE_MEAN).format(rate=shown)
+    rule = ROUNDS.get(said["protocol"]["dealing"], ONE_MEAN).format(rate=shown)
     return f"{named} {rule}{_pace(said['protocol'])} {_counted(said['protocol'])}"
 
 
 def _pace(protocol: Said) -> str:
     """What continuous enrolment asks for beside."""
-    if protocol.get("enrolment") != CONTINUOUS:
+    if protocol["enrolment"] != CONTINUOUS:
         return ""
     return (
         " It is assumed that the speed at which people came did not depend on outcomes that had "
@@ -127,10 +120,8 @@ def _pace(protocol: Said) -> str:
 
 def _counted(protocol: Said) -> str:
     """What a missing outcome was."""
-    seconds = protocol.get("deadline")
+    seconds = protocol["deadline"]
     within = "" if seconds is None else f" within {duration_words(seconds)} of the assignment"
-    if protocol["missing"] == "replace":
-        return "People whose outcomes were missing were replaced by others."
     return f"An outcome that was not told{within} counted as the worst."
 
 

@@ -159,7 +159,7 @@ def _sections(
     status = said["status"]
     compared = compare(course, added.control)
     quoted = [part for title, words in quotes(said) for part in (Heading(title), Quote(words))]
-    blind = said["protocol"].get("blinding") == CODES and not status["stopped"]
+    blind = said["protocol"]["blinding"] == CODES and not status["stopped"]
     dates = date_facts(course, added.dates)
     return [
         Section("Result", [*([Text(BLINDED)] if blind else []), *_result(said, course, compared)]),
@@ -181,7 +181,7 @@ def _result(said: dict[str, Any], course: Course, compared: Compared | None) -> 
     status, path = said["status"], course.path()
     leads = [
         lead_words(lead["name"], lead["over"], lead["better_by"], lead["people"]) + "."
-        for lead in status.get("leads", ())
+        for lead in status["leads"]
     ]
     parts: list[Part] = [Bullets(_found(status)), _arms(status, compared)]
     parts += [Bullets(leads)] if leads else []
@@ -200,7 +200,7 @@ def _found(status: dict[str, Any]) -> list[str]:
     people = f"{status['people']:,} of at most {status['max_people']:,} people took part."
     left = [words] if (words := left_words(status)) else []
     if not status["stopped"]:
-        stands = PAUSED if status.get("paused") else "goes on"
+        stands = PAUSED if status["paused"] else "goes on"
         return [f"The trial {stands}.", flow_words(status), *left]
     if status["conclusive"]:
         return [answer_words(status), people, *left]
@@ -353,7 +353,7 @@ def _deviations(status: dict[str, Any], course: Course) -> list[Part]:
 def _promises(transcript: dict[str, Any], course: Course) -> list[str]:
     status = transcript["status"]
     strategy = transcript["protocol"]["strategy"]
-    level, sign = ("epsilon", "ε") if strategy.get("rho") is None else ("rho", "ρ")
+    level, sign = ("epsilon", "ε") if strategy["rho"] is None else ("rho", "ρ")
     spent = [
         one[level]
         for event in transcript["events"]
@@ -379,7 +379,7 @@ def _promises(transcript: dict[str, Any], course: Course) -> list[str]:
 
 def _restored(status: dict[str, Any]) -> str:
     """What does not hold after a forced restore."""
-    acts = [act["action"] for act in status.get("acts", ())]
+    acts = [act["action"] for act in status["acts"]]
     return f" {RESTORED_WORDS}." if RESTORED in acts else ""
 
 

@@ -38,13 +38,12 @@ ACTIONS: dict[str, frozenset[str]] = {
     "codes": frozenset({OPERATOR}),
     "journal": frozenset({OPERATOR}),
     "publish": frozenset({OPERATOR}),
-    "backup": frozenset({OPERATOR}),
     "tokens": frozenset({OPERATOR}),
 }
 """Which roles may do what. What is not here, nobody may."""
 PUBLIC = frozenset({"status", "protocol", "transcript", "report", "verify", "events"})
 """What anyone may do with a trial that was published."""
-WHOLE = frozenset({"create", "backup", "plan"})
+WHOLE = frozenset({"create", "plan"})
 """What is not about one trial: for operators of all of them."""
 WRONG = "this token is unknown here, was revoked, or has expired: ask an operator for another one"
 
@@ -92,7 +91,7 @@ class Visitor:
             return False
         if action in WHOLE:
             return self.token.trial is None
-        return trial is None or self.sees(trial)
+        return trial is None or self.token.trial in (None, trial)
 
     def check(self, action: str, trial: str | None, published: bool = False) -> None:
         """Refuse what it may not do. That a trial is there, nobody learns from it."""

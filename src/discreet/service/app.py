@@ -1,32 +1,58 @@
-"""The application: routes, and what every answer carries."""
+"""The ASGI application: routes, middleware, and what the service tells of itself."""
 
 import ipaddress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
 
 from discreet.service import api, metrics, openapi, pages
 from discreet.service.access import Visitor
 from discreet.service.api import visitor_of
-from discreet.service.gate import Gate
 from discreet.service.home import Home
-from discreet.service.limits import passage_of
-from discreet.service.pages.frame import OWN_NAMES
-from discreet.service.problems import note_error, problem_of
-from discreet.service.routes import Route, Ways
+from discreet.service.middleware import RequestMiddleware
+from discreet.service.pages.frame import OWN_NAMES, missing_page
 
 FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
 """What a proxy adds to a call that it hands on."""
 
 
-def make_app(home: Home) -> Gate:
-    """The service of a store."""
-    return Gate(home, Ways(routes(home)))
+def make_app(home: Home) -> Starlette:
+    """Return the service of a store as an ASGI application."""
+    served = routes(home)
+
+    async def refuse(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        if error.status_code == 405:  # Starlette names the methods of one route alone
+            path = request.scope["route"].path
+            methods = set[str]().union(*(one.methods or () for one in served if one.path == path))
+            error.headers = {"Allow": ", ".join(sorted(methods))}
+        return await missing_page(home, request, error)
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        yield
+        home.stop()
+        home.close()
+
+    app = Starlette(
+        routes=served,
+        middleware=[Middleware(RequestMiddleware, home=home)],
+        exception_handlers={HTTPException: refuse},
+        lifespan=lifespan,
+    )
+    app.router.redirect_slashes = False
+    return app
 
 
 def routes(home: Home) -> list[Route]:
-    """All that can be called."""
-    return [*_about(home), *openapi.routes(), *api.routes(home), *pages.routes(home)]
+    """Return all routes, those first that are called most: each is tried in turn."""
+    return [*api.routes(home), *_about(home), *openapi.routes(), *pages.routes(home)]
 
 
 def _about(home: Home) -> list[Route]:
@@ -41,12 +67,8 @@ def _about(home: Home) -> list[Route]:
         return PlainTextResponse("ready\n")
 
     async def measured(request: Request) -> Response:
-        try:
-            if not from_here(request):
-                check_whole_operator(await visitor_of(home, request))
-        except Exception as error:
-            note_error(error, passage_of(request.scope).request)
-            return problem_of(error)
+        if not from_here(request):
+            check_whole_operator(await visitor_of(home, request))
         return Response(home.metrics.text(), media_type=metrics.TYPE)
 
     return [
@@ -58,7 +80,7 @@ def _about(home: Home) -> list[Route]:
 
 def check_whole_operator(visitor: Visitor) -> None:
     """Refuse who is not the operator of all trials."""
-    visitor.check("backup", None)
+    visitor.check("create", None)
 
 
 def from_here(request: Request) -> bool:

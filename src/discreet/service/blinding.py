@@ -22,13 +22,10 @@ def blinded(protocol: Protocol, stopped: bool, visitor: Visitor) -> bool:
 def shown(status: Status, protocol: Protocol, visitor: Visitor) -> Status:
     """A status as a visitor may see it: for sites of a blinded trial that goes on,
     without people, means, intervals and leads of arms, without a recommendation, and
-    without what operators did to arms. `waiting` counts all outcomes that are not in:
-    after an arm was dropped, the number that the round needs falls with the outcomes of
-    other arms alone.
+    without what operators did to arms.
     """
     if not blinded(protocol, status.stopped, visitor):
         return status
     acts = tuple(act for act in status.acts if act.action not in (ADD, DROP))
     hidden: dict[str, Any] = dict.fromkeys(HIDDEN)
-    waiting = status.pending if status.waiting else 0
-    return replace(status, arms=(), leads=(), acts=acts, waiting=waiting, **hidden)
+    return replace(status, arms=(), leads=(), acts=acts, **hidden)

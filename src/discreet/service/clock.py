@@ -1,6 +1,6 @@
 """What is due by the clock, whether anybody calls or not: outcomes past their deadline
-are given up, rounds whose time has come are released, and erased outcomes are made
-unreadable if somebody still read them when they were released.
+count as the worst, rounds whose time has come are released, and erased outcomes are
+made unreadable if somebody still read them when they were released.
 
 A service looks at every full minute, so that the moment of a release tells nothing of
 when outcomes came. Several servers of one database may look at once: whoever is later
@@ -15,7 +15,6 @@ from contextlib import contextmanager
 from discreet.errors import DiscreetError
 from discreet.service import logs
 from discreet.service.home import Home
-from discreet.trials.jobs import expire_job
 from discreet.trials.listing import timed_trials
 
 EVERY = 60.0
@@ -49,9 +48,7 @@ def do_what_is_due(home: Home) -> None:
         return
     for name in names:
         try:
-            job = expire_job()
-            home.trial(name).do_now([job])
-            job.found()
+            home.trial(name)._expire(noted=False)
         except DiscreetError as error:
             logs.trouble(str(error), "clock")
         except Exception as error:

@@ -2,26 +2,24 @@
 what it takes and gives.
 """
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import closing
+from collections.abc import AsyncIterator, Callable, Hashable
 from typing import Any, NamedTuple
 
 import msgspec
 
 from discreet.errors import InvalidInputError
+from discreet.reports.compared import check_control
 from discreet.reports.trial import trial_page
 from discreet.service import wire
 from discreet.service.access import NotHereError, Visitor
-from discreet.service.blinding import shown
-from discreet.service.home import Home
+from discreet.service.home import Computation, Home
 from discreet.service.invitations import invite, link_path
 from discreet.service.starting import start_trial, strategy_of
-from discreet.trials.calls import Caller, Steps
+from discreet.trials.calls import Caller
+from discreet.trials.chain import UnknownHeadError
 from discreet.trials.listing import Listed
 from discreet.trials.outcomes import Response
-from discreet.trials.snapshot import snapshot_trials
-from discreet.trials.status import Assignment, Batch, OpenAssignment, Status, Told
-from discreet.trials.store.database import Store
+from discreet.trials.status import Assignment, Batch, OpenAssignment, Status, Told, Verification
 from discreet.trials.store.doors import Token
 from discreet.trials.trial import Trial
 from discreet.validate import read_whole
@@ -53,7 +51,7 @@ class Call(NamedTuple):
     @property
     def caller(self) -> Caller:
         """The trial, for what this caller changes."""
-        return self.home.caller(self.name, self.visitor)
+        return Caller(self.trial, self.visitor.who, self.visitor.site)
 
 
 class Endpoint(NamedTuple):
@@ -69,8 +67,6 @@ class Endpoint(NamedTuple):
     media: str = "application/json"
     query: tuple[tuple[str, str], ...] = ()
     """What may be said after the path, and what it means."""
-    shared: bool = False
-    """Whether its work is jobs that share a commit with those of other callers."""
 
 
 def done(endpoint: Endpoint, call: Call, known: str | None) -> tuple[Any, str | None]:
@@ -96,14 +92,12 @@ def _list(call: Call) -> list[Listed]:
 def _create(call: Call) -> wire.Started:
     said = msgspec.structs.asdict(call.body)
     started = start_trial(call.home, call.visitor.who, strategy_of(said.pop("strategy")), said)
-    status = call.home.trial(started.name).status()
+    status = call.home.status(started.name, call.visitor)
     return wire.Started(**vars(status), warnings=started.warnings)
 
 
-def _status(call: Call) -> Status | msgspec.Raw:
-    if call.trial.protocol.blind:
-        return shown(call.home.seen(call.name).status, call.trial.protocol, call.visitor)
-    return call.home.seen(call.name).text()
+def _status(call: Call) -> msgspec.Raw:
+    return call.home.seen(call.name, call.visitor).text()
 
 
 def _events(call: Call) -> AsyncIterator[bytes]:
@@ -114,41 +108,66 @@ def _events(call: Call) -> AsyncIterator[bytes]:
 def _protocol(call: Call) -> wire.Opened:
     trial, visitor = call.trial, call.visitor
     who = (visitor.who, visitor.role, visitor.site)
-    return wire.Opened(trial.written(), trial.protocol_hash, str(trial.seen), *who)
+    return wire.Opened(trial.protocol.to_dict(), trial.protocol_hash, str(trial.seen), *who)
 
 
-def _transcript(call: Call) -> dict[str, Any]:
-    return call.trial.transcript()
+def _state_key(call: Call, *about: str | None) -> Hashable:
+    """Return what the results about a trial depend on: its public state."""
+    status = call.home.seen(call.name, call.visitor).status
+    return call.name, status.head, status.pending, status.erasing, *about
 
 
-def _report(call: Call) -> str:
-    return trial_page(call.trial.transcript(), call.query.get("control"))
+def _transcript(call: Call) -> Computation:
+    trial = call.trial
+    key = _state_key(call, "transcript")
+    return Computation(key, lambda: msgspec.Raw(msgspec.json.encode(trial.transcript())))
 
 
-def _verify(call: Call) -> wire.Verified:
-    found = call.trial.verify(call.query.get("head"))
-    return wire.Verified(found.intact, found.events, found.head, found.problems)
+def _report(call: Call) -> Computation:
+    trial, control = call.trial, call.query.get("control")
+    check_control(
+        control, [arm.name for arm in call.home.seen(call.name, call.visitor).status.arms]
+    )
+    key = _state_key(call, "report", control)
+    return Computation(key, lambda: trial_page(trial.transcript(), control))
+
+
+def _verify(call: Call) -> Computation:
+    """Verify the database, once for each state of the record for those without a
+    token, and anew for others. A head that the caller knows is checked apart from
+    that: there are as many as strangers can think of.
+    """
+    trial, known, wrong = call.trial, call.query.get("head"), tuple[str, ...]()
+    if known is not None:
+        try:
+            trial.check_known(known)
+        except UnknownHeadError as error:
+            wrong = (str(error),)
+
+    def finish(found: Verification) -> wire.Verified:
+        problems = (*wrong, *found.problems)
+        return wire.Verified(not problems, found.events, found.head, problems)
+
+    key = _state_key(call, "verify") if call.visitor.token is None else None
+    return Computation(key, trial.verify, finish)
 
 
 # --- people ---------------------------------------------------------------------------
 
 
-def _ask(call: Call) -> Steps[Batch]:
+def _ask(call: Call) -> Batch:
     said: wire.Ask = call.body
-    return call.caller.asking(said.n, said.people, said.site, said.person, call.request)
+    return call.caller.ask(said.n, said.people, said.site, said.person, call.request)
 
 
-def _tell(call: Call) -> Steps[Told]:
-    said: dict[str, float | None] = call.body.outcomes
-    outcomes = {id: outcome for id, outcome in said.items() if outcome is not None}
-    return call.caller.telling(outcomes, call.request, [id for id in said if id not in outcomes])
+def _tell(call: Call) -> Told:
+    return call.caller.tell_many(call.body.outcomes, call.request)
 
 
-def _answer(call: Call) -> Steps[Told]:
+def _answer(call: Call) -> Told:
     said: dict[str, str | None] = call.body.answers
-    answers = {id: Response.parse(text) for id, text in said.items() if text is not None}
-    missing = [id for id, text in said.items() if text is None]
-    return call.caller.answering(answers, call.request, missing)
+    parsed = {id: None if text is None else Response.parse(text) for id, text in said.items()}
+    return call.caller.answer_many(parsed, call.request)
 
 
 def _amend(call: Call) -> wire.Done:
@@ -184,7 +203,7 @@ def _open(call: Call) -> list[OpenAssignment]:
 def _operate(call: Call) -> Status:
     said: wire.Operate = call.body
     call.caller.operate(said.action, said.reason, said.about, said.seen, call.request)
-    return call.trial.status()
+    return call.home.status(call.name, call.visitor)
 
 
 def _codes(call: Call) -> dict[str, str]:
@@ -208,11 +227,6 @@ def _publish(call: Call) -> wire.Published:
 def _unpublish(call: Call) -> wire.Published:
     call.home.doors.unpublish(call.name, call.visitor.who)
     return wire.Published(False)
-
-
-def _backup(call: Call) -> bytes:
-    with closing(Store(call.home.url, must_exist=True)) as store:
-        return snapshot_trials(store, call.visitor.who)
 
 
 def _tokens(call: Call) -> list[Token]:
@@ -263,17 +277,14 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         *("POST", f"{T}/ask", "ask", _ask, Batch, wire.Ask),
         "Assign people who have arrived.",
-        shared=True,
     ),
     Endpoint(
         *("POST", f"{T}/tell", "tell", _tell, Told, wire.Tell),
         "Tell outcomes, or that they will not come.",
-        shared=True,
     ),
     Endpoint(
         *("POST", f"{T}/answer", "answer", _answer, Told, wire.Answer),
         "Tell randomised responses, or that they will not come.",
-        shared=True,
     ),
     Endpoint("POST", f"{T}/amend", "amend", _amend, wire.Done, wire.Amend, "Correct an outcome."),
     Endpoint(
@@ -303,11 +314,11 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     ),
     Endpoint(
         *("GET", f"{T}/codes", "codes", _codes, dict[str, str]),
-        says="The arm behind each code of a blinded trial.",
+        says="The arm behind the code of each participant of a blinded trial.",
     ),
     Endpoint(
         *("POST", f"{T}/expire", "expire", _expire, wire.Released),
-        says="Give up late outcomes, and make the releases that are due.",
+        says="Count late outcomes as the worst, and make the releases that are due.",
     ),
     Endpoint(
         *("GET", f"{T}/transcript", "transcript", _transcript, dict[str, Any]),
@@ -344,11 +355,6 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         *("POST", f"{T}/unpublish", "publish", _unpublish, wire.Published),
         says="No longer.",
-    ),
-    Endpoint(
-        *("POST", "/backup", "backup", _backup, bytes),
-        says="All trials, in an SQLite file.",
-        media="application/vnd.sqlite3",
     ),
     Endpoint("GET", "/tokens", "tokens", _tokens, list[Token], says="Tokens, without secrets."),
     Endpoint(

@@ -5,71 +5,44 @@ callers, and the threads that wait for the disk in place of the event loop.
 import asyncio
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
 from discreet.errors import InvalidInputError
 from discreet.service.access import NotHereError, Visitor
-from discreet.service.clerk import Clerk
-from discreet.service.clerking import MOST_OPEN
+from discreet.service.blinding import blinded, shown
 from discreet.service.events import Events
 from discreet.service.forecasts import Forecasts
 from discreet.service.limits import Bounds, Limits
 from discreet.service.metrics import Metrics
 from discreet.service.remember import Remembered
 from discreet.service.tokens import Tokens, check_site
-from discreet.trials.calls import Caller, Steps
+from discreet.trials.calls import Caller
 from discreet.trials.chain import Event
-from discreet.trials.kept import Kept
 from discreet.trials.listing import Listed, list_trials
+from discreet.trials.status import Status
 from discreet.trials.store.database import Store
 from discreet.trials.store.doors import Doors, Token
 from discreet.trials.store.guard import Untold
-from discreet.trials.together import Job
 from discreet.trials.trial import Trial
 from discreet.validate import quoted
 
 Found = TypeVar("Found")
 THREADS = 128
 """Calls that wait for the disk at once; those that wait together share a commit."""
+MAX_OPEN_TRIALS = 64
+"""Trials that are kept open: each has connections of its own."""
 KEPT = 256
 """Trials, and parts of them, that are kept while they are fresh."""
+KEPT_RESULTS = 64
+"""Reports, transcripts and pictures that are kept: some have megabytes."""
 FRESH = 1.0
 """Seconds for which a status is: so long does a change that was made by another server
 take to be seen. As long counts a try to write to the store.
 """
-
-
-class Alarm:
-    """Wakes those who wait for jobs, from the thread that did them: the event loop is
-    called once for all that are done, and not once for each.
-    """
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
-        self._done = deque[asyncio.Future[None]]()
-        self._rings = False
-
-    def wake(self, done: "asyncio.Future[None]") -> None:
-        """Wake whoever waits for this; called from any thread."""
-        self._done.append(done)
-        if not self._rings:
-            self._rings = True
-            with suppress(RuntimeError):  # the loop has ended
-                self._loop.call_soon_threadsafe(self._wake)
-
-    def _wake(self) -> None:
-        self._rings = False  # before the look: who comes after it rings again
-        while self._done:
-            done = self._done.popleft()
-            if not done.done():
-                done.set_result(None)
 
 
 class Seen:
@@ -77,10 +50,17 @@ class Seen:
     they see is computed by the first who wants it.
     """
 
-    def __init__(self, trial: Trial) -> None:
+    def __init__(self, trial: Trial, status: Status) -> None:
         self.trial = trial
-        self.status = trial.status()
+        self.status = status
         self._parts = Remembered[Any](KEPT)
+
+    def shown_to(self, visitor: Visitor) -> "Seen":
+        """Return the same as a visitor may see it."""
+        protocol = self.trial.protocol
+        if not blinded(protocol, self.status.stopped, visitor):
+            return self
+        return self.part("blinded", lambda: Seen(self.trial, shown(self.status, protocol, visitor)))
 
     def part(self, key: Hashable, make: Callable[[], Found]) -> Found:
         """What is kept under a key."""
@@ -100,6 +80,21 @@ class Seen:
         return self.part(("record", most, before), lambda: self.trial.record(most, before))
 
 
+def as_it_is(found: Any) -> Any:
+    """Return what was computed, unchanged."""
+    return found
+
+
+class Computation(NamedTuple):
+    """Something that takes long: see `Home.compute`."""
+
+    key: Hashable | None
+    """What the result depends on, such as the head of a record; None: not kept."""
+    make: Callable[[], Any]
+    finish: Callable[[Any], Any] = as_it_is
+    """Makes of the result, quickly, what one caller gets."""
+
+
 class Home:
     """A service's store and what is open of it."""
 
@@ -117,22 +112,17 @@ class Home:
         self.doors = Doors(self.store, self._noting)
         self.tokens = Tokens(self.doors)
         self._threads = ThreadPoolExecutor(THREADS, "trial")
-        self._lock = threading.Lock()
+        self._computing = ThreadPoolExecutor(1, "computation")
+        self._computed = Remembered[Any](KEPT_RESULTS)
+        self._opening = threading.Lock()
         self._trials: dict[str, Trial] = {}
         self._seen = Remembered[Seen](KEPT, FRESH)
-        self._alarm: Alarm | None = None
         self._under_way: dict[tuple[str, str], asyncio.Future[Any]] = {}
-        """What is done once for all who want it at the same moment: tokens that are
-        looked up, by their secrets, and trials that are opened.
+        """What is done once for all who want it at the same moment, such as looking a
+        token up by its secret.
         """
         self._tried = (-FRESH, False)
         """When it was last tried to write to the store, and whether it could be."""
-        self._callers = 0
-        """Who wait for jobs at this moment."""
-        self._clerk = Clerk(str(url), self._put, self.run) if self.store.dialect.files else None
-        if self._clerk is not None:
-            clerk = self._clerk
-            self.metrics.watch_process("discreet_clerk", lambda: clerk.process)
         self.events = Events(self)
         self.forecasts = Forecasts()
 
@@ -140,19 +130,26 @@ class Home:
         """Do something that waits for the disk, while others are served."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, work, *about)
 
+    async def compute(self, work: Computation) -> Any:
+        """Return what takes long, computed once for all who want it. One computation
+        runs at a time, in a thread of its own: calls that wait for it keep no thread
+        from others.
+        """
+        found = None if work.key is None else self._computed.find(work.key)
+        if found is None:
+            loop = asyncio.get_running_loop()
+            if work.key is None:
+                found = await loop.run_in_executor(self._computing, work.make)
+            else:
+                get = self._computed.get
+                found = await loop.run_in_executor(self._computing, get, work.key, work.make)
+        return work.finish(found)
+
     async def token_of(self, secret: str) -> Token | None:
         """The token of a secret, looked up once for all who call with it at the same
         moment.
         """
-        found = self.tokens.find_recent(secret)
-        if found is not None:
-            return found
         return await self._shared("token", self.tokens.find_token, secret)
-
-    async def trial_of(self, name: str) -> Trial:
-        """The trial of a name, opened once for all who want it at the same moment."""
-        found = self.opened(name)
-        return await self._shared("trial", self.trial, name) if found is None else found
 
     async def is_writable(self) -> bool:
         """Return whether the store can be written, tried once for all who ask within a
@@ -181,36 +178,6 @@ class Home:
         shared: Found = await asyncio.shield(found)
         return shared
 
-    async def follow(self, trial: Trial, steps: Steps[Found]) -> Found:
-        """Have jobs of a caller done, one after the other, with those of all callers
-        who came at the same time: no thread waits for each of them.
-        """
-        loop, clerk = asyncio.get_running_loop(), self._clerk
-        self._callers += 1
-        try:
-            if clerk is not None:
-                await clerk.hire(self._callers)
-            job = next(steps)
-            while True:
-                done = loop.create_future()
-                if clerk is not None and clerk.takes(job):
-                    clerk.put(trial, job, done)
-                else:
-                    self._put(trial, job, done)
-                await done
-                job = steps.send(job.found())
-        except StopIteration as end:
-            found: Found = end.value
-            return found
-        finally:
-            self._callers -= 1
-
-    def _put(self, trial: Kept, job: Job[Any, Any], done: "asyncio.Future[None]") -> None:
-        """Have a job done in a thread of this process."""
-        if self._alarm is None:
-            self._alarm = Alarm(done.get_loop())
-        trial.put(job, self._threads.submit, partial(self._alarm.wake, done))
-
     def stop(self) -> None:
         """Refuse what comes from now on, and end the streams."""
         self.stopping = True
@@ -219,8 +186,7 @@ class Home:
     def close(self) -> None:
         """Let what is under way end, and close all connections."""
         self.forecasts.close()
-        if self._clerk is not None:
-            self._clerk.close()
+        self._computing.shutdown(cancel_futures=True)
         self._threads.shutdown()
         for trial in self._trials.values():
             trial.close()
@@ -230,23 +196,20 @@ class Home:
     # --- trials -----------------------------------------------------------------------
 
     def trial(self, name: str) -> Trial:
-        """The trial of a name, opened once."""
-        if kept := self.opened(name):
-            return kept
-        self.check_there(name)
-        found = Trial.open(self.url, name, who=self.who)
-        with self._lock:
-            kept = self._trials.setdefault(name, found)
-            spare = list(self._trials)[:-MOST_OPEN]
-            gone = [self._trials.pop(one) for one in spare]
-        for one in gone if kept is found else [found, *gone]:
+        """Return the trial of a name, opened once."""
+        if found := self._trials.get(name):
+            return found
+        with self._opening:
+            if found := self._trials.get(name):
+                return found
+            self.check_there(name)
+            found = Trial.open(self.url, name, who=self.who)
+            self._trials[name] = found
+            spare = list(self._trials)[:-MAX_OPEN_TRIALS]
+            closed = [self._trials.pop(one) for one in spare]
+        for one in closed:
             one.close()
-        return kept
-
-    def opened(self, name: str) -> Trial | None:
-        """The trial of a name, if it is open."""
-        with self._lock:
-            return self._trials.get(name)
+        return found
 
     def caller(self, name: str, visitor: Visitor) -> Caller:
         """A trial, for whoever calls: bound to the site of its token, which was checked
@@ -254,11 +217,21 @@ class Home:
         """
         return Caller(self.trial(name), visitor.who, visitor.site)
 
-    def seen(self, name: str) -> "Seen":
-        """A trial as it is now, computed once for all who look within a second and
-        after the last change that was made here.
+    def seen(self, name: str, visitor: Visitor) -> "Seen":
+        """Return a trial as a visitor may see it now. It is computed once for all who
+        look within a second and after the last change that was made here.
         """
-        return self._seen.get(name, lambda: Seen(self.trial(name)))
+
+        def look() -> Seen:
+            trial = self.trial(name)
+            return Seen(trial, trial.status())
+
+        return self._seen.get(name, look).shown_to(visitor)
+
+    def status(self, name: str, visitor: Visitor) -> Status:
+        """Return the status of a trial at this moment as a visitor may see it."""
+        trial = self.trial(name)
+        return shown(trial.status(), trial.protocol, visitor)
 
     def changed(self, name: str) -> None:
         """Something was done to a trial: whoever looks at it is told."""
@@ -272,7 +245,8 @@ class Home:
     def check_site(self, name: str | None, site: str | None) -> None:
         """Refuse a site that a trial with named sites does not have."""
         if name is not None and site is not None:
-            check_site(self.trial(name).protocol, self.seen(name).status, site)
+            trial = self.trial(name)
+            check_site(trial.protocol, trial.status(), site)
 
     def publish(self, name: str, who: str) -> None:
         """Let anyone see a trial; not while its staff are blinded."""

@@ -8,8 +8,9 @@ import ipaddress
 import math
 import time
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import lru_cache
 
 from starlette.types import Scope
@@ -50,20 +51,20 @@ class Bounds:
     """
     calls: int = 1024
     """Calls at once in all: what waits behind them is better told to come back."""
+    forms_each: int = 16
+    """Forms of one address without a login that are read at once: so many requests, and
+    no more, can somebody hold open by sending their bodies slowly.
+    """
     streams_each: int = 1000
     """Streams of events at once, of one token, or of one address without one."""
     streams: int = 2000
     """Streams at once in all: each is a connection, and little else."""
     connections: int = 4000
     """Connections at once in all, idle ones too: below the files a process may open on
-    common systems with a service manager.
+    common systems with a service manager. From this number on every request is refused.
     """
-    headers: int = 32_768
-    """Bytes of the first line and headers of a call."""
     patience: float = 10.0
-    """Seconds without a byte after which whoever sends headers or a body is given
-    up.
-    """
+    """Seconds without a byte of the body after which a request is refused."""
     whole: float = 30.0
     """Seconds within which a body must be there: 2 MB at 0.5 Mbit/s."""
     idle: int = 15
@@ -115,19 +116,23 @@ class Buckets:
 
 
 @dataclass(slots=True)
-class Passage:
-    """One call, from when it comes in until it is answered."""
+class RequestInfo:
+    """A request, from its first line to the end of its response."""
 
-    request: str = ""
-    """A name of the call, for the log."""
-    address: str = ""
-    headers: dict[bytes, bytes] = field(default_factory=dict)
-    """The first of each name, which is in small letters."""
-    number: int | None = None
-    """Of the token, once it is known."""
+    id: str
+    """In the log, and in the header X-Request-ID of the response."""
+    address: str
+    token: int | None = None
+    """Number of the token, once it is known."""
     key: int | str | None = None
-    """Under which it is counted among calls at once."""
+    """Under which the request is counted among those at once."""
     stream: bool = False
+
+
+def get_info(scope: Scope) -> RequestInfo:
+    """Return what the middleware knows of a request."""
+    info: RequestInfo = scope["request_info"]
+    return info
 
 
 class Limits:
@@ -147,13 +152,14 @@ class Limits:
         self._streams = 0
         self._each = Counter[int | str]()
         self._streams_each = Counter[int | str]()
+        self._forms = Counter[str]()
         metrics.watch(
             "discreet_requests_under_way", "Calls that are served now.", lambda: self._calls
         )
         metrics.watch("discreet_streams", "Streams of events that are open.", lambda: self._streams)
 
-    def enter(self, passage: Passage) -> None:
-        """A call has come; refused if there are too many in all."""
+    def enter(self) -> None:
+        """Count a request; refuse it if there are too many in all."""
         if self._calls >= self.bounds.calls:
             raise TooManyError("the service is too busy now: try again in a second", 503, 1)
         self._calls += 1
@@ -163,9 +169,9 @@ class Limits:
         or a wrong one; refuse it if that caller makes too many. Wrong secrets are
         counted apart: those of one caller keep nobody else at its address out.
         """
-        passage = passage_of(scope)
-        passage.number = None if token is None else token.number
-        key = passage.address if token is None else token.number
+        info: RequestInfo = scope["request_info"]
+        info.token = None if token is None else token.number
+        key = info.address if token is None else token.number
         strangers = self._wrong if is_wrong else self._strangers
         buckets = strangers if token is None else self._known
         if seconds := buckets.take(key):
@@ -180,41 +186,50 @@ class Limits:
                     "their answers",
                     *(503, 1),
                 )
-            passage.key = key
+            info.key = key
             self._each[key] += 1
+
+    @contextmanager
+    def reading_form(self, scope: Scope, token: Token | None) -> Iterator[None]:
+        """Count a form of an address without a login while its body is read."""
+        address = get_info(scope).address
+        if token is not None:
+            yield
+            return
+        if self._forms[address] >= self.bounds.forms_each:
+            raise TooManyError("too many forms come from your address: try again soon", 503, 1)
+        self._forms[address] += 1
+        try:
+            yield
+        finally:
+            self._forms[address] -= 1
+            if not self._forms[address]:
+                del self._forms[address]
 
     def begin_stream(self, scope: Scope) -> None:
         """The call becomes a stream: it is counted among these from now on."""
-        passage = passage_of(scope)
-        key = passage.address if passage.number is None else passage.number
+        info = get_info(scope)
+        key = info.address if info.token is None else info.token
         each = self._streams_each[key] >= self.bounds.streams_each
         if each or self._streams >= self.bounds.streams:
             raise TooManyError("too many streams are open: try again later", 503, 60)
-        self.leave(passage)
-        passage.stream, passage.key = True, key
+        self.leave(info)
+        info.stream, info.key = True, key
         self._streams += 1
         self._streams_each[key] += 1
 
-    def leave(self, passage: Passage) -> None:
-        """The call is over."""
-        counter = self._streams_each if passage.stream else self._each
-        if passage.key is not None:
-            counter[passage.key] -= 1
-            if not counter[passage.key]:
-                del counter[passage.key]
-            passage.key = None
-        if passage.stream:
+    def leave(self, info: RequestInfo) -> None:
+        """Count a request no more."""
+        counter = self._streams_each if info.stream else self._each
+        if info.key is not None:
+            counter[info.key] -= 1
+            if not counter[info.key]:
+                del counter[info.key]
+            info.key = None
+        if info.stream:
             self._streams -= 1
         else:
             self._calls -= 1
-
-
-def passage_of(scope: Scope) -> Passage:
-    """What is known of a call."""
-    found: Passage | None = scope.get("passage")
-    if found is None:
-        found = scope["passage"] = Passage()
-    return found
 
 
 def address_of(scope: Scope) -> str:

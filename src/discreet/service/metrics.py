@@ -80,10 +80,6 @@ class Metrics:
         """Tell a number that goes up and down, as it is when Prometheus asks."""
         Gauge(name, says, registry=self._registry).set_function(look)
 
-    def watch_process(self, name: str, number: Callable[[], int]) -> None:
-        """Tell what another process uses, while there is one."""
-        ProcessCollector(name, number, registry=self._registry)
-
     def text(self) -> bytes:
         """What Prometheus reads."""
         return generate_latest(self._registry)

@@ -8,15 +8,15 @@ from typing import Any, get_args
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Route
 
 from discreet.reports.page import Section, Table, Text, page
 from discreet.service.access import ACTIONS, PUBLIC
 from discreet.service.api import KEY
 from discreet.service.endpoints import ENDPOINTS, PREFIX, Endpoint
-from discreet.service.headers import REPORT_POLICY
 from discreet.service.limits import MOST_BYTES
+from discreet.service.middleware import REPORT_POLICY
 from discreet.service.problems import TYPE, Problem
-from discreet.service.routes import Route
 from discreet.trials.names import LONGEST_NAME
 from discreet.version import __version__
 

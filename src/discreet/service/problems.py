@@ -11,6 +11,7 @@ from discreet.errors import DiscreetError, RefusedError, StoreError, TamperedErr
 from discreet.service import logs
 from discreet.service.access import NotHereError
 from discreet.service.limits import SlowError, TooLargeError, TooManyError
+from discreet.trials.chain import UnknownHeadError
 
 TYPE = "application/problem+json"
 
@@ -98,9 +99,9 @@ EXPECTED = (DiscreetError, msgspec.DecodeError, ClientDisconnect, HTTPException)
 def note_error(error: Exception, request: str) -> None:
     """Write down what whoever runs the service should know of an error: that the
     database cannot be used, with the words, as no value of a call is in them; and what
-    nobody thought of, without.
+    nobody thought of, without. A head that a caller gave says nothing of the database.
     """
-    if isinstance(error, StoreError):
+    if isinstance(error, StoreError) and not isinstance(error, UnknownHeadError):
         logs.trouble(str(error), request)
     elif not isinstance(error, EXPECTED):
         logs.unexpected(error, request)

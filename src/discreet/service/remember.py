@@ -45,6 +45,12 @@ class Remembered(Generic[Found]):
                 place.at = begun
             return place.found[0]
 
+    def find(self, key: Hashable) -> Found | None:
+        """Return the value of a key if it is there at once."""
+        with self._lock:
+            place = self._places.get(key)
+        return place.found[0] if place is not None and place.found else None
+
     def forget(self, key: Hashable) -> None:
         """From now on it is computed again: what is being computed may be too old."""
         with self._lock:

@@ -1,13 +1,9 @@
-"""The script that randomises answers in people's browsers, its hash, and former ones: a
-trial goes on with the script that its protocol names.
-
-When respond.js is changed, its text before becomes respond-HASH.js beside it, and stays
-there as long as trials may name it.
+"""The script that randomises answers in people's browsers, and its hash, which the
+protocol of a trial names.
 """
 
 import base64
 import hashlib
-import re
 from functools import lru_cache
 from pathlib import Path
 
@@ -15,7 +11,6 @@ from discreet.strategies.strategy import Strategy
 
 STATIC = Path(__file__).parent / "static"
 RESPOND = STATIC / "respond.js"
-FORMER = re.compile(r"respond-([0-9a-f]{64})\.js")
 OTHER = (
     "this service's script for randomising answers is not the one that the trial's protocol "
     "names, so it is not used: tell the person who invited you. Your answer can still be "
@@ -27,17 +22,6 @@ OTHER = (
 def script_hash() -> str:
     """The SHA-256 of the script as this installation serves it, in hex."""
     return hashlib.sha256(RESPOND.read_bytes()).hexdigest()
-
-
-@lru_cache(maxsize=1)
-def former_scripts() -> tuple[str, ...]:
-    """The hashes of former scripts that are served too."""
-    named = [(FORMER.fullmatch(path.name), path) for path in sorted(STATIC.iterdir())]
-    return tuple(
-        name[1]
-        for name, path in named
-        if name and hashlib.sha256(path.read_bytes()).hexdigest() == name[1]
-    )
 
 
 def integrity(hash: str) -> str:

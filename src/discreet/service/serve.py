@@ -4,6 +4,7 @@ stop.
 
 import errno
 import ipaddress
+import logging
 import os
 import socket
 import ssl
@@ -17,11 +18,10 @@ import uvicorn
 from discreet.errors import DiscreetError, InvalidInputError
 from discreet.service.app import make_app
 from discreet.service.clock import keeping_time
-from discreet.service.connections import patient
 from discreet.service.home import Home
 from discreet.service.limits import Bounds
-from discreet.service.pace import settle_down
 from discreet.service.tokens import CODE_MINUTES
+from discreet.trials import mechanisms
 
 try:
     import resource
@@ -127,9 +127,10 @@ class Server(uvicorn.Server):
 def make_server(home: Home, place: Place) -> Server:
     """The server of a service."""
     bounds = place.bounds
+    logging.getLogger("uvicorn.access").disabled = True  # its lines have paths and queries
     config = uvicorn.Config(
         make_app(home),
-        http=patient(bounds),
+        http="httptools",
         ws="none",
         lifespan="on",
         log_config=None,
@@ -137,6 +138,7 @@ def make_server(home: Home, place: Place) -> Server:
         server_header=False,
         proxy_headers=place.behind_proxy,
         forwarded_allow_ips=["127.0.0.1", "::1"],
+        limit_concurrency=bounds.connections,
         timeout_keep_alive=bounds.idle,
         timeout_graceful_shutdown=bounds.grace,
         ssl_certfile=place.certificate,
@@ -161,7 +163,7 @@ def serve(url: str, place: Place, say: Callable[[str], None], warn: Callable[[st
         if place.in_the_clear:
             warn(IN_THE_CLEAR)
         welcome(home, place, say)
-        settle_down()
+        mechanisms.load()  # before a release keeps callers waiting
         with keeping_time(home):
             server.run([door])
     if not server.started:

@@ -44,7 +44,7 @@ def start_trial(home: Home, who: str, strategy: Strategy, said: dict[str, Any]) 
     """Start a trial with the settings of `Trial.create`, or continue it."""
     settings = {**said, "script": script_for(strategy)}
     protocol = new_protocol(strategy=strategy, **settings)
-    start(home.url, protocol, who, settings.get("dealing") is None)
+    start(home.url, protocol, who)
     words = rounded_words(strategy, protocol.scale.numbers)
     warned = (wire.Warned(RoundedWarning.__name__, words),) if words else ()
     return Started(protocol.name, warned)

@@ -28,14 +28,11 @@ class NewTrial(In):
     """A strategy, as `Strategy.to_dict` describes it; or `name` with what its preset
     takes, such as {"name": "bet-se", "delta": 0.05, "epsilon": 1}.
     """
-    missing: Text = "failure"
     retain: Text = "until-release"
     range: tuple[float, float] = (0.0, 1.0)
     direction: Text = "max"
-    lease: float | None = None
     outside: Text = "refuse"
     dealing: Text | None = None
-    block: int = 0
     sites: list[Text] | None = None
     deadline: float | None = None
     release: Text = "complete"

@@ -21,20 +21,28 @@ from discreet.simulation.loops.betting import add_noise, flip, release_one, sent
 from discreet.simulation.numbers import draw_sent
 from discreet.simulation.outcome import Outcome, Outcomes
 from discreet.simulation.runner import Runner
-from discreet.strategies.betting.ahead import (
-    Flight,
-    open_flight,
-    people_of,
+from discreet.strategies.betting.bets import BettingRules, Setting, make_betting_rules
+from discreet.strategies.betting.book import (
+    COUNT,
+    NEAR,
+    SUM,
+    Book,
+    Round,
+    find_front_runner,
+    new_book,
+)
+from discreet.strategies.betting.open_rounds import (
+    OpenRound,
+    announce_closed,
+    open_round,
+    participants_of,
     renew,
-    round_of,
-    settle_flight,
+    settle_closed,
     size_of,
     weight_in,
     weight_of,
 )
-from discreet.strategies.betting.book import COUNT, NEAR, SUM, Book, Round, front_runner, new_book
-from discreet.strategies.betting.rounds import first_round, next_round
-from discreet.strategies.betting.tilts import BettingRules, Setting, betting_rules
+from discreet.strategies.betting.rounds import announce_first, settle_and_announce
 from discreet.strategies.strategy import Strategy
 from discreet.strategies.units import LEVELS
 
@@ -141,9 +149,9 @@ def release_people(
     for a in range(book.active.size):
         if book.active[a]:
             draw_arm(rng, laws, delay, a, people, now, setting, book)
-            if not now.margin:
+            if not now.difference:
                 add_noise(rng, a, now, setting, book)
-    if now.margin:
+    if now.difference:
         release_one(rng, now, setting, book)
 
 
@@ -176,21 +184,21 @@ def run_waiting(
     book, people = new_book(pulls.size, rules.bets.tilt.size), np.zeros((pulls.size, 3), np.int64)
     pulls[:] = 0
     clock = 0.0
-    now = first_round(rules.bets, rules.setting, cap, book)
+    now = announce_first(rules.setting, cap, book)
     while now.winner < 0 and now.length >= 1:
         clock = fill_round(rng, laws, calendar, clock, now, people, book)
         pulls += people[:, DEALT]
         release_people(rng, laws, calendar.delay, people, now, rules.setting, book)
-        now, book = next_round(now, rules.bets, rules.setting, cap, book)
+        now, book = settle_and_announce(now, rules.bets, rules.setting, cap, book)
     stopped = now.winner >= 0
-    best = now.winner if stopped else front_runner(book)
+    best = now.winner if stopped else find_front_runner(book)
     return Late(Outcome(now.samples, best, stopped, now.number), clock, 0)
 
 
 class Trip(NamedTuple):
     """A round that is opened and not released yet, with its people."""
 
-    flight: Flight
+    opened: OpenRound
     people: Ints
     """[arm, column]"""
     known: Floats
@@ -205,8 +213,6 @@ class Desk(NamedTuple):
     """Sum of all their lengths."""
     samples: int
     """Their people."""
-    again: bool
-    """Whether the last of them was a margin."""
     winner: int
     """The arm to stop with; -1 if there is none."""
 
@@ -214,19 +220,19 @@ class Desk(NamedTuple):
 @leaf(allocates=True)
 def new_trip(number: int, desk: Desk, setting: Setting, book: Book) -> Trip:
     """The next round, opened from what is released by now, after so many others."""
-    flight = open_flight(number, desk.n, desk.again, setting, book)
+    opened = open_round(number, desk.n, setting, book)
     arms = book.active.size
-    return Trip(flight, np.zeros((arms, 3), np.int64), np.zeros(arms))
+    return Trip(opened, np.zeros((arms, 3), np.int64), np.zeros(arms))
 
 
 @leaf
-def deal(coin: float, flight: Flight) -> int:
+def deal(coin: float, opened: OpenRound) -> int:
     """The arm on which a coin between 0 and the sum of all odds falls."""
-    arm = flight.heavy
-    for a in range(flight.playing.size):
-        if flight.playing[a]:
+    arm = opened.heavy
+    for a in range(opened.playing.size):
+        if opened.playing[a]:
             arm = a
-            coin -= weight_in(a, flight)
+            coin -= weight_in(a, opened)
             if coin < 0:
                 break
     return arm
@@ -245,14 +251,14 @@ def enrol_until(
     """Deal people in an open round until it has this size or an earlier one is
     released; how many are assigned then.
     """
-    flight, people = trip.flight, people_of(trip.flight)
-    weight = weight_of(flight)
+    opened, people = trip.opened, participants_of(trip.opened)
+    weight = weight_of(opened)
     while people < size:
         at = (assigned + 1) / calendar.accrual
         if release <= at:
             break
-        arm = deal(rng.random() * weight, flight)
-        flight.dealt[arm] += 1
+        arm = deal(rng.random() * weight, opened)
+        opened.dealt[arm] += 1
         known = at + enrol(rng, laws, calendar, arm, assigned, trip.people)
         trip.known[arm] = max(trip.known[arm], known)
         assigned += 1
@@ -267,7 +273,7 @@ def ready(trip: Trip, clock: bool) -> float:
     """
     last = 0.0
     for a in range(trip.known.size):
-        if clock or trip.flight.playing[a]:
+        if clock or trip.opened.playing[a]:
             last = max(last, trip.known[a])
     return last
 
@@ -283,12 +289,12 @@ def settle_trip(
     book: Book,
 ) -> tuple[Desk, Book]:
     """Release a closed round, and settle it."""
-    bets, setting, flight = rules.bets, rules.setting, trip.flight
-    now = round_of(flight, desk.n, desk.samples, desk.again, True, bets, setting, book)
+    bets, setting, opened = rules.bets, rules.setting, trip.opened
+    now = announce_closed(opened, desk.n, desk.samples, True, setting, book)
     release_people(rng, laws, delay, trip.people, now, setting, book)
-    winner, book = settle_flight(now, flight, bets, setting, book)
-    n, samples = desk.n + now.length, desk.samples + people_of(flight)
-    return Desk(desk.settled + 1, n, samples, now.margin, winner), book
+    winner, book = settle_closed(now, opened, bets, setting, book)
+    n, samples = desk.n + now.length, desk.samples + participants_of(opened)
+    return Desk(desk.settled + 1, n, samples, winner), book
 
 
 @leaf(allocates=True)
@@ -303,7 +309,7 @@ def run_continuous(
     closed, from `desk.settled` on those that wait (to take the first one off a list of
     tuples with arrays corrupts memory in Numba).
     """
-    book, desk = new_book(pulls.size, rules.bets.tilt.size), Desk(0, 0, 0, False, -1)
+    book, desk = new_book(pulls.size, rules.bets.tilt.size), Desk(0, 0, 0, -1)
     last, is_open = new_trip(0, desk, rules.setting, book), True
     closed: list[Trip] = []
     assigned, waiting, clock = 0, 0, 0.0
@@ -311,11 +317,11 @@ def run_continuous(
         queued = len(closed) > desk.settled
         due = max(clock, ready(closed[desk.settled], calendar.clock)) if queued else np.inf
         if is_open:
-            size = size_of(last.flight, waiting, cap - assigned, rules.setting)
+            size = size_of(last.opened, waiting, cap - assigned, rules.setting)
             assigned = enrol_until(rng, laws, calendar, due, size, assigned, last)
-            if people_of(last.flight) >= size:
+            if participants_of(last.opened) >= size:
                 closed.append(last)
-                waiting, is_open = waiting + people_of(last.flight), False
+                waiting, is_open = waiting + participants_of(last.opened), False
                 continue
         elif assigned < cap and (assigned + 1) / calendar.accrual < due:
             last, is_open = new_trip(len(closed), desk, rules.setting, book), True
@@ -324,19 +330,19 @@ def run_continuous(
             break
         clock, trip = due, closed[desk.settled]
         desk, book = settle_trip(rng, laws, rules, calendar.delay, trip, desk, book)
-        waiting -= people_of(trip.flight)
+        waiting -= participants_of(trip.opened)
         if desk.winner >= 0:
             break
         if is_open:
-            flight = renew(last.flight, desk.n, desk.again, rules.setting, book)
-            last = Trip(flight, last.people, last.known)
+            opened = renew(last.opened, desk.n, rules.setting, book)
+            last = Trip(opened, last.people, last.known)
     if is_open:
         closed.append(last)
     pulls[:] = 0
     for trip in closed:
-        pulls += trip.flight.dealt
+        pulls += trip.opened.dealt
     stopped = desk.winner >= 0
-    best = desk.winner if stopped else front_runner(book)
+    best = desk.winner if stopped else find_front_runner(book)
     return Late(Outcome(assigned, best, stopped, desk.settled), clock, assigned - desk.samples)
 
 
@@ -344,7 +350,7 @@ def runner(strategy: Strategy, laws: Laws, cap: int, calendar: Calendar) -> Runn
     """bet-se on these laws, with this calendar."""
     from discreet.simulation.compile import compiled
 
-    rules = betting_rules(strategy, laws.mean.size)
+    rules = make_betting_rules(strategy, laws.mean.size)
     run = compiled(run_continuous if calendar.continuous else run_waiting)
 
     def play(rng: Generator, outcomes: Outcomes, row: int) -> None:

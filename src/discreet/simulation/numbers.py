@@ -9,9 +9,8 @@ import math
 
 from discreet.leaf import leaf
 from discreet.simulation.laws import BERNOULLI, DISCRETE, Generator, Laws, draw_one
+from discreet.strategies.betting.bets import Bump, Setting, make_bump, measure_closeness
 from discreet.strategies.betting.book import Round
-from discreet.strategies.betting.near import Bump, bump_of, closeness
-from discreet.strategies.betting.tilts import Setting
 from discreet.strategies.units import LEVELS
 
 
@@ -20,7 +19,7 @@ def draw_sent(
     rng: Generator, laws: Laws, arm: int, count: int, now: Round, setting: Setting
 ) -> tuple[int, int]:
     """(sum, closeness), in units, of what so many people of an arm send."""
-    bump = bump_of(now.centre, setting.grid)
+    bump = make_bump(now.centre, setting.grid)
     if laws.kind > DISCRETE:
         total, near = 0, 0
         for _ in range(count):
@@ -49,9 +48,9 @@ def draw_units(rng: Generator, laws: Laws, arm: int, count: int, bump: Bump) -> 
             whole = math.floor(exact)
             up = rng.binomial(hits, exact - whole)
             total += hits * whole + up
-            near += (hits - up) * closeness(whole, bump)
+            near += (hits - up) * measure_closeness(whole, bump)
             if up > 0:
-                near += up * closeness(whole + 1, bump)
+                near += up * measure_closeness(whole + 1, bump)
     return total, near
 
 
@@ -93,7 +92,7 @@ def send(rng: Generator, reward: float, bump: Bump, setting: Setting) -> tuple[i
         units = math.floor(exact)
         if rng.random() < exact - units:
             units += 1
-        return units, closeness(units, bump)
+        return units, measure_closeness(units, bump)
     level = 1
     if rng.random() >= hat(reward, bump.centre):
         level = 0 if reward < bump.centre else 2

@@ -26,10 +26,15 @@ from discreet.simulation.loops import stream as stream_loop
 from discreet.simulation.outcome import Outcome
 from discreet.simulation.runner import BLOCK
 from discreet.simulation.workers import generator
-from discreet.strategies.betting.book import COUNT, SUM, front_runner, new_book
-from discreet.strategies.betting.interval import interval, new_beside, set_aside, shares
-from discreet.strategies.betting.rounds import first_round, next_round
-from discreet.strategies.betting.tilts import betting_rules
+from discreet.strategies.betting.bets import make_betting_rules
+from discreet.strategies.betting.book import COUNT, SUM, find_front_runner, new_book
+from discreet.strategies.betting.inference import (
+    compute_interval,
+    evidence_shares,
+    new_beside,
+    set_aside,
+)
+from discreet.strategies.betting.rounds import announce_first, settle_and_announce
 from discreet.strategies.epochs.decide import new_epochs, settle
 from discreet.strategies.evidence import epochs_evidence, phased_evidence, stream_evidence
 from discreet.strategies.phased.tables import PhasedRules, phase_bonus, phased_rules
@@ -294,26 +299,26 @@ def _epochs(instance: Instance, strategy: Strategy, rng: np.random.Generator, ca
 def _betting(instance: Instance, strategy: Strategy, rng: np.random.Generator, cap: int) -> RunPath:
     """bet-se, round by round with the functions that its loop calls."""
     arms, laws = instance.arms, laws_of(instance)
-    bets, setting = betting_rules(strategy, arms)
+    bets, setting = make_betting_rules(strategy, arms)
     book, pulls = new_book(arms, bets.tilt.size), np.zeros(arms, np.int64)
     beside = None if setting.kind == BITS else new_beside(arms, bets)
     ends, rows = np.full((2, arms), math.nan), list[_Row]()
-    now = first_round(bets, setting, cap, book)
+    now = announce_first(setting, cap, book)
     while now.winner < 0 and now.length >= 1:
-        played = book.active & (not now.margin)
+        played = book.active & (not now.difference)
         betting_loop.draw_round(rng, laws, now, setting, pulls, book)
         if beside is not None:
             set_aside(now, bets, setting, book, beside)
-        now, book = next_round(now, bets, setting, cap, book)
+        now, book = settle_and_announce(now, bets, setting, cap, book)
         known = book.total[:, COUNT] > 0
         means_of_sums = book.total[:, SUM] / np.maximum(book.total[:, COUNT], 1)
         clipped = np.clip(np.where(known, means_of_sums, math.nan), setting.low, setting.high)
         released = 0.5 + (clipped - 0.5) / setting.scale  # back to the scale of rewards
         for arm in np.flatnonzero(played & known):
-            more = None if beside is None else beside.of(int(arm))
-            within = interval(book.total[arm], strategy.delta, bets, setting, beside=more)
+            more = None if beside is None else beside.select(int(arm))
+            within = compute_interval(book.total[arm], strategy.delta, bets, setting, beside=more)
             ends[:, arm] = within
-        share = shares(book, setting)
+        share = evidence_shares(book, setting)
         leader = (
             now.winner
             if now.winner >= 0
@@ -328,7 +333,7 @@ def _betting(instance: Instance, strategy: Strategy, rng: np.random.Generator, c
         "evidence against each arm: log of what bets won, divided by log(1/δ); at 1 it is out",
     )
     return _by_rounds(
-        instance, strategy, rows, stopped, now.winner if stopped else front_runner(book), words
+        instance, strategy, rows, stopped, now.winner if stopped else find_front_runner(book), words
     )
 
 

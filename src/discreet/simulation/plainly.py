@@ -12,7 +12,7 @@ from discreet.simulation.loops.epochs import run_epochs
 from discreet.simulation.loops.phased import run_phased
 from discreet.simulation.loops.stream import collected, run_stream, steps_alone
 from discreet.simulation.outcome import Outcome, no_trace
-from discreet.strategies.betting.tilts import betting_rules
+from discreet.strategies.betting.bets import make_betting_rules
 from discreet.strategies.phased.tables import phased_rules
 from discreet.strategies.scales import noise_scale
 from discreet.strategies.strategy import Strategy
@@ -34,7 +34,11 @@ def plain_player(strategy: Strategy, laws: Laws, cap: int) -> Player | None:
 
 def _betting(strategy: Strategy, laws: Laws, cap: int) -> Player:
     arms = laws.mean.size
-    rules, pulls, none = betting_rules(strategy, arms), np.zeros(arms, np.int64), no_trace(arms)
+    rules, pulls, none = (
+        make_betting_rules(strategy, arms),
+        np.zeros(arms, np.int64),
+        no_trace(arms),
+    )
     return lambda rng: run_betting(rng, laws, rules, cap, pulls, none)
 
 

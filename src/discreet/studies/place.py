@@ -24,9 +24,7 @@ if TYPE_CHECKING:
 MARKER = "reproduce.json"
 OURS = {MARKER, "runs", "figures", "report.html", "table.parquet"}
 SAMPLES = "samples"
-"""The study of the paper's experiments; folders from before there were others do not
-say it.
-"""
+"""The study of the paper's experiments."""
 
 
 def prepare(folder: Path, studies: Mapping[str, Study], name: str = SAMPLES) -> None:
@@ -43,8 +41,7 @@ def prepare(folder: Path, studies: Mapping[str, Study], name: str = SAMPLES) -> 
     except OSError as error:
         raise InvalidInputError(f"cannot use {folder}: {error.strerror or error}") from None
     if not (folder / MARKER).exists():
-        other = {} if name == SAMPLES else {"study": name}
-        said = {"made by": "discreet reproduce", **other, "version": __version__}
+        said = {"made by": "discreet reproduce", "study": name, "version": __version__}
         write(folder / MARKER, json.dumps(said) + "\n")
 
 
@@ -63,9 +60,9 @@ def _check_marker(folder: Path, name: str) -> None:
     if not (folder / MARKER).exists():
         return
     try:
-        found = json.loads((folder / MARKER).read_text(encoding="utf-8")).get("study", SAMPLES)
-    except (ValueError, AttributeError):
-        found = SAMPLES
+        found = json.loads((folder / MARKER).read_text(encoding="utf-8"))["study"]
+    except (ValueError, KeyError, TypeError):
+        found = "unknown"
     if found != name:
         raise InvalidInputError(
             f"{named(folder)} belongs to the study {quoted(found)}, not to {name}: use another "

@@ -3,14 +3,18 @@ done again, and the same answer is given. (Requests for people are in enrol.py.)
 """
 
 import json
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from discreet.errors import InvalidInputError
 from discreet.trials.protocol import canonical
 from discreet.trials.status import Assignment, Told
 from discreet.trials.store.ledger import Ledger
 
+if TYPE_CHECKING:
+    from discreet.trials.desk import Desk
+
+Result = TypeVar("Result")
 ANOTHER = (
     "this request was made before, for something else: repeat it exactly, or use a new key. "
     "Nothing was changed"
@@ -32,28 +36,29 @@ class Request(NamedTuple):
         return f"\0{self.key}".encode()
 
 
-def done_before(ledger: Ledger, request: Request) -> list[Any]:
-    """The answer that a request has had, or nothing if it is new."""
-    text = ledger.answered(ledger.hash(request.text))
-    if text is None:
-        return []
-    found = json.loads(text)
-    if found["said"] != _said(ledger, request):
-        raise InvalidInputError(ANOTHER)
-    return [_unpacked(found["answer"])]
-
-
-def keep(ledger: Ledger, request: Request, answer: Any) -> None:
-    """Write down the answer of a request, in the transaction that did it."""
-    plain = vars(answer) if isinstance(answer, Told | Assignment) else answer
-    text = canonical({"said": _said(ledger, request), "answer": plain})
-    ledger.keep_answer(ledger.hash(request.text), text)
-
-
-def check_apart(requests: Sequence[Request]) -> None:
-    """Refuse two of one key at once, so that they are served one after the other."""
-    if len({request.key for request in requests}) < len(requests):
-        raise InvalidInputError(ANOTHER)
+def do_once(
+    desk: "Desk", request: Request | None, ids: Sequence[str], work: "Callable[[Desk], Result]"
+) -> Result:
+    """Do the work of a request, or return the answer that it has had. (An id that was
+    reissued is unknown, and the request that did it may come again: so a caller who is
+    bound to a site is known by the participants' numbers.)
+    """
+    if request is None:
+        return work(desk)
+    ledger = desk.ledger
+    hash = ledger.hash(request.text)
+    text = ledger.answered(hash)
+    if text is not None:
+        desk.check_site(ids)
+        found = json.loads(text)
+        if found["said"] != _said(ledger, request):
+            raise InvalidInputError(ANOTHER)
+        answer: Result = _unpacked(found["answer"])
+        return answer
+    result = work(desk)
+    plain = vars(result) if isinstance(result, Told | Assignment) else result
+    ledger.keep_answer(hash, canonical({"said": _said(ledger, request), "answer": plain}))
+    return result
 
 
 def _said(ledger: Ledger, request: Request) -> list[str]:
@@ -61,7 +66,7 @@ def _said(ledger: Ledger, request: Request) -> list[str]:
     return [request.kind, ledger.hash(about).hex()]
 
 
-def _unpacked(plain: dict[str, Any] | str | None) -> Told | Assignment | str | None:
+def _unpacked(plain: dict[str, Any] | str | None) -> Any:
     """Which answer it is, its names tell."""
     if not isinstance(plain, dict):
         return plain

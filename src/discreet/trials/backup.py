@@ -25,17 +25,15 @@ from discreet.trials.names import plain_name, writable
 from discreet.trials.outlasting import copy_over
 from discreet.trials.protocol import Protocol, digest
 from discreet.trials.record import BROKEN, Public, fresh
-from discreet.trials.snapshot import note_backup
 from discreet.trials.store.database import Store
 from discreet.trials.store.dialects import dialect_of
 from discreet.trials.store.ledger import Ledger
 from discreet.trials.store.opening import LOG, log_in_use
 from discreet.trials.store.session import Session
-from discreet.trials.store.turns import LINE
 from discreet.trials.store.whole import Whole
 
 NEW, REPLACED, LEFT = "new", "replaced", "left as it is"
-BESIDE = (LOG, "-shm", "-journal", LINE)
+BESIDE = (LOG, "-shm", "-journal")
 """What the names of files beside a database have more than its own."""
 FORCE = "--i-know-that-epsilon-is-spent-again with --reason"
 
@@ -69,8 +67,6 @@ def backup_trials(
     url: str,
     file: str | os.PathLike[str],
     who: str | None = None,
-    token: str | None = None,
-    ca: str | None = None,
 ) -> tuple[BackedUp, ...]:
     """Copy all trials at an address, as they are at one moment, into an SQLite file
     that only its owner may read; others may work on them meanwhile.
@@ -79,19 +75,22 @@ def backup_trials(
     trials, but no other file. It contains outcomes that are not released, and still
     contains them after they are: keep it as safe as the database, and delete old
     backups. `who` is the caller's name for the private journals (None: the user of the
-    database, or of this machine). From a service, https://…, it is downloaded, with an
-    operator's `token` (see `Trial.open`).
+    database, or of this machine). A service gives no backup: nobody who calls it may
+    have outcomes.
     """
     path, caller = _path(file), who_calls(who)
     if is_remote(url):
-        return _download(url, path, token, ca)
+        raise InvalidInputError(
+            "a backup cannot be made through a service, because it contains outcomes: make it on "
+            "the server, from the address of the database"
+        )
     with closing(Store(url, must_exist=True)) as home:
         check_writable(path, home.dialect.files, devices=False)
         with home.whole() as here:
             if not (trials := here.trials()):
                 raise InvalidInputError(f"there are no trials in {home.called} to back up")
             _check_replaced(path, here)
-        note_backup(home, [trial.name for trial in trials], caller or home.user)
+        _note_backup(home, [trial.name for trial in trials], caller or home.user)
         with home.whole() as here:
             return _write(path, here)
 
@@ -110,20 +109,12 @@ def _write(path: str, here: Whole) -> tuple[BackedUp, ...]:
     return tuple(BackedUp(trial.name, str(_head(trial))) for trial in trials)
 
 
-def _download(url: str, path: str, token: str | None, ca: str | None) -> tuple[BackedUp, ...]:
-    """The same from a service: what it sends is looked at before it gets its name."""
-    from discreet.remote.whole import fetch_backup
-
-    check_writable(path, (), devices=False)
-    data = fetch_backup(url, token, ca)
-    with private_file(path, BESIDE) as temporary:
-        temporary.write_bytes(data)
-        with closing(Store.of_file(str(temporary), must_exist=True)) as made, made.whole() as there:
-            if not there.sound():
-                raise StoreError(f"{path}: the service sent damaged data: try again")
-            _check_replaced(path, there)
-            found = tuple(BackedUp(trial.name, str(_head(trial))) for trial in there.trials())
-    return found
+def _note_backup(home: Store, names: list[str], who: str) -> None:
+    """Write into the journal of each trial who makes a backup."""
+    for name in names:
+        with home.session(name) as session:
+            if session.look() is not None:
+                Ledger(session).note(who, "backup", 0, None)
 
 
 def _check_replaced(path: str, here: Whole) -> None:
@@ -230,7 +221,7 @@ def _read(path: str, there: Whole) -> list[_Found]:
 
 
 def _checked(path: str, trial: Session) -> _Found:
-    row, problem = trial.look_again(), "its name is a different one"
+    row, problem = trial.row, "its name is a different one"
     try:
         protocol = Protocol.from_dict(json.loads(row.protocol))
         now = fresh(protocol)
@@ -287,7 +278,7 @@ def _step(found: _Found, there: Session | None, known: list[Head], forced: bool)
         return _Step(found, there, REPLACED, not (over or vouched))
     if over:
         raise TamperedError(_ended(found.session))
-    if not forced or digest(there.look_again().protocol) != _hash(found.session):
+    if not forced or digest(there.row.protocol) != _hash(found.session):
         raise TamperedError(_other(found.session, there))
     return _Step(found, there, REPLACED, True)
 
@@ -302,7 +293,7 @@ def _ended(trial: Session) -> str:
 
 def _other(trial: Session, there: Session) -> str:
     """Why a record that is there is not replaced."""
-    if digest(there.look_again().protocol) != _hash(trial):
+    if digest(there.row.protocol) != _hash(trial):
         return (
             f"there is another trial {trial.name!r} in the database, with other settings: restore "
             "into another database; nothing was changed"
@@ -328,15 +319,15 @@ def _put(step: _Step, here: Whole, who: str, excuse: str | None) -> Restored:
     made = copy_over(here, found.session, there)
     ledger = Ledger(made)
     ledger.note(who, "restore", 0, None)
-    ledger.write()
     if step.doubtful:
         act = Act(RESTORED, None, str(excuse))
-        people = made.look_again().people
+        people = made.row.people
         found.now.conduct.apply(act, found.now.run, people, found.protocol)
         made.append("operator", {"action": act.action, "reason": act.reason})
         made.save(found.now.dump())
     if there is not None:
         ledger.erase_later()
+    made.flush()
     return Restored(made.name, str(_head(made)), step.done, step.doubtful)
 
 
@@ -382,12 +373,12 @@ def _excuse(knows: Any, reason: Any) -> str | None:
 
 
 def _head(trial: Session) -> Head:
-    row = trial.look_again()
+    row = trial.row
     return Head(row.seq, row.head)
 
 
 def _hash(trial: Session) -> str:
-    return digest(trial.look_again().protocol)
+    return digest(trial.row.protocol)
 
 
 def _holds(trial: Session, head: Head) -> bool:

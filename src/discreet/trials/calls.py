@@ -1,16 +1,18 @@
-"""What callers of a live trial may do: ask, tell, correct, give up, operate; for
-themselves, or as one of the sites.
+"""What callers of a live trial may do: ask, tell, correct, say that an
+outcome is missing, operate; for themselves, or as one of the sites.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from discreet.errors import InvalidInputError
-from discreet.trials.again import Request
+from discreet.trials.again import Request, do_once
 from discreet.trials.conduct import SET_CLOCK
 from discreet.trials.desk import Desk, Outcomes
-from discreet.trials.enrol import assignment_of, open_assignments
+from discreet.trials.enrol import ask, open_assignments, open_round, shown_arm
+from discreet.trials.group_commit import Task
 from discreet.trials.intake import (
     act_of,
     check_amends,
@@ -24,20 +26,15 @@ from discreet.trials.intake import (
     response_units,
     wanted_of,
 )
-from discreet.trials.interrupts import Later
-from discreet.trials.jobs import ask_job, expire_job, open_job, tell_job, tell_request
-from discreet.trials.kept import Kept
 from discreet.trials.names import check_place, plain_name
 from discreet.trials.outcomes import Response
 from discreet.trials.people import Asked, asked_of, person_of
 from discreet.trials.protocol import MOST_PEOPLE, Protocol
 from discreet.trials.status import Assignment, Batch, OpenAssignment, Told
-from discreet.trials.together import Job
+from discreet.trials.stored import StoredTrial
 from discreet.validate import check_whole
 
 Found = TypeVar("Found")
-Steps = Generator[Job[Any, Any], Any, Found]
-"""Jobs that follow from each other: each is done, and what came of it sent in."""
 
 
 class Calls(ABC):
@@ -57,8 +54,8 @@ class Calls(ABC):
     """
 
     @abstractmethod
-    def _do(self, job: Job[Any, Found]) -> Found:
-        """Have something done that callers at the same time may have done at once."""
+    def _do(self, task: Task[Found]) -> Found:
+        """Run a task in a transaction, maybe with tasks of other threads."""
 
     @abstractmethod
     def _finish_erasing(self) -> None:
@@ -80,8 +77,7 @@ class Calls(ABC):
         Ask when a person is there: everybody who is assigned is in. `person` is an
         identifier of the person, or `people` those of the next n people; only keyed
         hashes of them are kept. The protocol says what happens if one of them came
-        before. `site` is where they come from, which is part of the record. Ctrl-C
-        takes effect once the answer is there.
+        before. `site` is where they come from, which is part of the record.
 
         In the answer, `assignments` are those who are in, and `left` those of the named
         people who are not: ask for them again later. `request` is a key of your own for
@@ -89,31 +85,27 @@ class Calls(ABC):
         the same `request`: nobody is assigned twice, and the answer is the same. (By
         the key alone the assignments are found, but not whose they are.)
 
-        Before that, late outcomes are given up and a round is opened, each in a
-        transaction of its own: nothing that can fail may follow a draw, or it could be
-        drawn again; and a key is committed to before anybody of its round is known.
+        Before that, late outcomes are counted as the worst and a round is opened, each
+        in a transaction of its own: nothing that can fail may follow a draw, or it
+        could be drawn again; and a key is committed to before anybody of its round is
+        known.
         """
-        with Later(afterwards=True):
-            return self._follow(self.asking(n, people, site, person, request))
-
-    def asking(
-        self,
-        n: int = 1,
-        people: Sequence[str] | None = None,
-        site: str | None = None,
-        person: str | None = None,
-        request: str | None = None,
-    ) -> Steps[Batch]:
-        """The same, step by step, for whoever waits for many callers at once."""
         bound = self.site is not None
-        wanted = wanted_of(n, people, self._place(site), person, request, self.who, bound)
-        if self.protocol.until is not None:
-            yield expire_job()
+        wanted = wanted_of(n, people, self._place(site), person, request, bound)
+        if self.protocol.deadline is not None:
+            self._expire(noted=False)
+        key = None if wanted.request is None else wanted.request.encode()
         while True:
-            batch: Batch | None = yield ask_job(wanted)
-            if batch is not None:
+            task = Task(
+                lambda desk: ask(desk, wanted),
+                self.who,
+                self.site,
+                request=key,
+                participants=wanted.how_many,
+            )
+            if (batch := self._do(task)) is not None:
                 return batch
-            yield open_job()
+            self._write(open_round)
 
     def tell(self, id: str, outcome: float, request: str | None = None) -> Told:
         """Tell one outcome. Telling it again changes nothing and looks the same,
@@ -121,48 +113,36 @@ class Calls(ABC):
         until it is released. `request`, a key of your own, has the same call answered
         as it was the first time.
         """
+        check_tells(self.protocol)
+        outcome_units(outcome, self.protocol)  # None, as in tell_many, is a mistake here
         return self.tell_many({one_id(id): outcome}, request)
 
-    def tell_many(self, outcomes: Mapping[str, float], request: str | None = None) -> Told:
-        """Tell many outcomes at once. Either all of them are accepted or, with an
-        error, none; it says which entry is wrong, by its place. Returns how many were
-        new, and which ids were told before or came too late. `request` as for `tell`.
-        """
-        return self._follow(self.telling(outcomes, request))
-
-    def telling(
-        self, outcomes: Mapping[str, float], request: str | None = None, missing: Sequence[str] = ()
-    ) -> Steps[Told]:
-        """The same, step by step, for whoever waits for many callers at once; the
-        outcomes of the ids in `missing` will not come.
+    def tell_many(self, outcomes: Mapping[str, float | None], request: str | None = None) -> Told:
+        """Tell many outcomes at once; None says that one will not come. Either all of
+        them are accepted or, with an error, none; it says which entry is wrong, by its
+        place. Returns how many were new, and which ids were told before or came too
+        late. `request` as for `tell`.
         """
         check_tells(self.protocol)
         check_many(outcomes)
         units = read_each(outcomes, lambda one: outcome_units(one, self.protocol))
-        return self._taking(Outcomes(units | dict.fromkeys(missing), None, self.who), request)
+        return self._take_in(Outcomes(units, None), request)
 
     def answer(self, id: str, response: Response, request: str | None = None) -> Told:
         """Tell one randomised response, in a trial with local trust."""
+        check_answers(self.protocol)
+        response_units(response, self.protocol)
         return self.answer_many({one_id(id): response}, request)
 
-    def answer_many(self, responses: Mapping[str, Response], request: str | None = None) -> Told:
+    def answer_many(
+        self, responses: Mapping[str, Response | None], request: str | None = None
+    ) -> Told:
         """Tell many randomised responses at once, as `tell_many` does."""
-        return self._follow(self.answering(responses, request))
-
-    def answering(
-        self,
-        responses: Mapping[str, Response],
-        request: str | None = None,
-        missing: Sequence[str] = (),
-    ) -> Steps[Told]:
-        """The same, step by step, for whoever waits for many callers at once; the
-        responses of the ids in `missing` will not come.
-        """
         check_answers(self.protocol)
         check_many(responses)
         units = read_each(responses, lambda one: response_units(one, self.protocol))
-        middles = {id: response.middle for id, response in responses.items()}
-        return self._taking(Outcomes(units | dict.fromkeys(missing), middles, self.who), request)
+        middles = {id: one.middle for id, one in responses.items() if one is not None}
+        return self._take_in(Outcomes(units, middles), request)
 
     def amend(self, id: str, outcome: float, request: str | None = None) -> None:
         """Correct an outcome that was told (or counts as a failure), until it is
@@ -182,7 +162,7 @@ class Calls(ABC):
         is kept of the call is what is kept of `tell`: that an outcome is missing may be
         the outcome.
         """
-        return self._follow(self._taking(Outcomes({one_id(id): None}, None, self.who), request))
+        return self._take_in(Outcomes({one_id(id): None}, None), request)
 
     def reissue(self, id: str, request: str | None = None) -> Assignment:
         """The same assignment under a new id, if others have seen the old one, which
@@ -190,17 +170,22 @@ class Calls(ABC):
         """
         wanted = one_id(id)
         once = self._request(request, "reissue", wanted)
-        return self._write(lambda desk: assignment_of(desk, desk.reissue(wanted)), once, [wanted])
+
+        def reissue(desk: Desk) -> Assignment:
+            row = desk.reissue(wanted)
+            return Assignment(row.id, shown_arm(desk, row))
+
+        return self._write(reissue, once, [wanted])
 
     def expire(self) -> int:
-        """Give up the assignments whose deadline or lease has passed, and make the
-        releases that are due (as `ask` does). Returns how many numbers were released.
+        """Count outcomes past their deadline as the worst, and make the releases that
+        are due (as `ask` does). Returns how many numbers were released.
         """
         return self._expire(noted=True)
 
     def _expire(self, noted: bool) -> int:
-        """The same; what `ask` does by the way is not noted."""
-        if self.protocol.until is None:
+        """Do so; what `ask` and a timer do by the way is not noted."""
+        if self.protocol.deadline is None:
             self._finish_erasing()
             return 0
         return self._write(lambda desk: desk.expire(noted))
@@ -226,17 +211,16 @@ class Calls(ABC):
             raise InvalidInputError(f"you call for {self.site}: ask an operator of the trial")
         act = act_of(action, reason, about)
         acts = None if seen is None else check_whole("seen", seen, least=0)
-        once = self._request(request, "operate", act.action, act.about)
+        once = self._request(request, "operate", act.action, act.about, act.reason)
         self._write(lambda desk: desk.operate(act, acts), once, any_clock=act.action == SET_CLOCK)
 
-    def _taking(self, outcomes: Outcomes, request: str | None) -> Steps[Told]:
+    def _take_in(self, outcomes: Outcomes, request: str | None) -> Told:
         if not outcomes.units:
             return Told(0)
         check_many(outcomes.units)
-        key = check_request(request)
-        once = None if key is None else tell_request(key, outcomes.units)
-        told: Told = yield tell_job(outcomes, self.site, once)
-        return told
+        ids = tuple(outcomes.units)
+        once = self._request(request, "tell", *ids)
+        return self._write(lambda desk: desk.take_in(outcomes), once, ids)
 
     def open_assignments(self, site: str | None = None) -> list[OpenAssignment]:
         """The assignments whose outcome is not in, in the order of assignment; of one
@@ -265,12 +249,13 @@ class Calls(ABC):
         The public record says that it was asked for, with the reason.
         """
         wanted, why = one_id(id), plain_name("the reason", reason)
-        once = self._request(request, "unblind", wanted)
+        once = self._request(request, "unblind", wanted, why)
         return self._write(lambda desk: desk.unblind(wanted, why), once, [wanted])
 
     def codes(self) -> dict[str, str]:
-        """The arm behind each code of a blinded trial, for operators and for those who
-        prepare what people are given. The journal notes who looked.
+        """Return the arm behind the code of each participant of a blinded trial, in the
+        order of assignment, for operators and for those who hand out what participants
+        are given. The journal notes who looked.
         """
         if self.site is not None:
             raise InvalidInputError(f"you call for {self.site}: ask an operator of the trial")
@@ -288,27 +273,16 @@ class Calls(ABC):
         """Do something in a transaction, with the state as it is now: all of it
         happens, and is on disk, or nothing of it.
         """
-        return self._do(self._job(work, request, ids, any_clock))
-
-    def _job(
-        self,
-        work: Callable[[Desk], Found],
-        request: Request | None = None,
-        ids: Sequence[str] = (),
-        any_clock: bool = False,
-    ) -> Job[None, Found]:
-        about: dict[str, Any] = {"ids": ids, "site": self.site, "request": request}
-        return Job(lambda desk, _: [work(desk)], None, who=self.who, any_clock=any_clock, **about)
-
-    def _follow(self, steps: Steps[Found]) -> Found:
-        """Have jobs done one after the other."""
-        try:
-            job = next(steps)
-            while True:
-                job = steps.send(self._do(job))
-        except StopIteration as end:
-            found: Found = end.value
-            return found
+        task = Task(
+            lambda desk: do_once(desk, request, ids, work),
+            self.who,
+            self.site,
+            request=None if request is None else request.text,
+            ids=tuple(ids),
+            participants=max(len(ids), 1),
+            any_clock=any_clock,
+        )
+        return self._do(task)
 
     def _request(self, key: Any, kind: str, *about: str | int | None) -> Request | None:
         known = check_request(key)
@@ -316,26 +290,32 @@ class Calls(ABC):
 
     def _place(self, site: Any) -> str | None:
         """Where people come from; whoever is bound to a site speaks of no other."""
+        if site is None:
+            return self.site
         place = check_place(site)
-        if self.site is None or place in (None, self.site):
-            return place if self.site is None else self.site
+        if self.site in (None, place):
+            return place
         raise InvalidInputError(
             f"you call for {self.site}: leave the site out. Nothing was changed"
         )
 
 
+@dataclass(eq=False)
 class Caller(Calls):
     """A caller of a trial that others use at the same time."""
 
-    def __init__(self, trial: Kept, who: str, site: str | None) -> None:
-        self.protocol = trial.protocol
-        self.who = who
-        self.site = site
-        self._trial = trial
+    trial: StoredTrial
+    who: str
+    site: str | None
 
-    def _do(self, job: Job[Any, Found]) -> Found:
-        return self._trial._do(job)
+    @property
+    def protocol(self) -> Protocol:  # type: ignore[override]
+        """What the trial was started with."""
+        return self.trial.protocol
+
+    def _do(self, task: Task[Found]) -> Found:
+        return self.trial._do(task)
 
     def _finish_erasing(self) -> None:
         """Make unreadable what any process has erased, if nobody still reads it."""
-        self._trial._finish_erasing()
+        self.trial._finish_erasing()

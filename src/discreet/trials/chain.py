@@ -16,6 +16,12 @@ the event says, such as the arm of a participant in a blinded trial.
 """
 
 
+class UnknownHeadError(TamperedError):
+    """The record does not go on from a head that a caller gave. Whether the record or
+    the head is wrong, only the caller can tell.
+    """
+
+
 class Event(NamedTuple):
     """One line of the public record."""
 

@@ -11,7 +11,6 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
 from discreet.errors import InvalidInputError
-from discreet.strategies.parts import BLOCKS
 from discreet.strategies.run import Run
 from discreet.trials.names import LONGEST_NAME, check_arms, check_distinct, check_site, writable
 from discreet.trials.protocol import MOST_PEOPLE, Protocol
@@ -21,40 +20,61 @@ LONGEST_REASON = 1000
 DROP, ADD, UNBLIND = "drop-arm", "add-arm", "unblind"
 RAISE, LOWER, SET_CLOCK, RESTORED = "raise-maximum", "lower-maximum", "set-clock", "restored"
 
-_ANY_SIZE = "the error rate holds at every size at once: a maximum only says when to look last"
+_ANY_SIZE = "the error rate holds at every size at once: a maximum only says when the last look is"
 
 MEANS = {
     RAISE: _ANY_SIZE,
     LOWER: _ANY_SIZE,
     "pause": (
-        "nobody is dealt meanwhile. Deadlines of people who are in run on: go on to tell outcomes"
+        "nobody is assigned during the pause. The deadlines of people who are in keep running, so "
+        "keep telling outcomes"
     ),
-    "resume": "nobody was dealt meanwhile; deadlines of people who were in ran on",
+    "resume": (
+        "nobody was assigned during the pause; the deadlines of people who were in kept running"
+    ),
     "stop": (
-        "the end is inconclusive; the smallest error rate that is shown for it holds whatever the "
-        "reason was"
+        "the end is inconclusive; the smallest error rate that is shown for it is valid whatever "
+        "the reason was"
     ),
     "close-site": (
-        "those who are in stay in; from then on the answer is about the people who still come"
+        "people who are in stay in; from then on the answer is about the people who still come"
     ),
-    "open-site": "from then on the answer is about its people, too",
+    "open-site": "from then on the answer is also about its people",
     DROP: (
-        "all bets began again with the arms that were left. Nothing more is released of the people "
-        "of the dropped arm, and rounds that were open are released without bets. Given everything "
-        "before, the trial ends with an arm that is not the best of those left with probability at "
-        "most δ; over a whole trial with h arms dropped, at most (h + 1) δ"
+        "all bets start again among the arms that are left. Nothing more is released about the "
+        "people of the dropped arm, and rounds that were open are released without bets. Given "
+        "everything before, the probability that the trial ends with an arm that is not the best "
+        "of those left is at most δ; over a whole trial with h arms dropped, at most (h + 1) δ"
     ),
     ADD: (
-        "the new arm is compared with those who are dealt at the same time only. With h arms added "
-        "the error rate is at most (h + 1) δ, and δ if the best of all was there from the start"
+        "the new arm is compared only with people who are assigned at the same time. With h arms "
+        "added the error rate is at most (h + 1) δ, and at most δ if the best of all arms was "
+        "there from the start"
     ),
     SET_CLOCK: (
-        "the clock that deadlines go by was set back. Deadlines that had passed by the wrong clock "
-        "stay passed, whatever the outcomes; those of people who are in count from now on at the "
-        "latest"
+        "the clock that decides deadlines was set back. Deadlines that had passed by the wrong "
+        "clock stay passed, whatever the outcomes. For everybody else in the trial, the time until "
+        "the deadline is counted from now at the latest"
     ),
 }
 """What an operator may do, and what it means for the guarantee."""
+NAMED = {
+    "pause": "Pause",
+    "resume": "Resume",
+    "stop": "Stop for good",
+    RAISE: "Raise the maximum",
+    LOWER: "Lower the maximum",
+    "close-site": "Close a site",
+    "open-site": "Open a site",
+    DROP: "Drop an arm",
+    ADD: "Add an arm",
+    SET_CLOCK: "Set the clock back",
+    UNBLIND: "Reveal the arm of a person",
+    RESTORED: "Restore the record from a backup",
+}
+"""What operators do, as pages say it, in the order in which it is offered; commands,
+records and programs have words of their own for it.
+"""
 FOR_GOOD = ("stop", DROP, ADD)
 """What cannot be taken back. (A maximum that was lowered can be raised again, unless
 the trial has ended by it.)
@@ -64,15 +84,14 @@ RECORDED = MEANS | {
         "staff know the arm of this person (its number is given). What the error rate means for "
         "everybody else is as before"
     ),
-    "maximum": _ANY_SIZE,
     RESTORED: (
         "the record was restored from a backup that may not be the latest. What was released after "
         "it may be released again, with fresh noise: the people concerned have then spent their ε "
         "twice"
     ),
 }
-"""The same, with what stands in records of earlier versions, and what only a restore
-writes.
+"""The same, with what is no action of an operator's: unblinding, and what only a
+restore writes.
 """
 RESTORED_WORDS = (
     "Not so for people whose outcomes were released again after the record was restored from a "
@@ -95,15 +114,10 @@ REFUSED = {
     ),
     "deadline": "the deadline cannot be changed: it defines the outcome. Start another trial",
     "range": "the range cannot be changed: it defines the outcome. Start another trial",
-    "missing": (
-        "what a missing outcome counts as cannot be changed: it defines what the outcome is. "
-        "Start another trial"
-    ),
     "dealing": "how arms are assigned cannot be changed: the error rate rests on it",
 }
 """What an operator may not do, and why."""
 NOT_NOW = {
-    "maximum": "say whether the maximum goes up or down: raise-maximum or lower-maximum",
     RESTORED: "only a restore records this: discreet trial restore",
     UNBLIND: "say whose arm must be known: discreet trial unblind NAME ID --reason …",
 }
@@ -160,7 +174,7 @@ class Conduct:
         return sum(act.action in (DROP, ADD) for act in self.acts)
 
     def dump(self) -> dict[str, Any]:
-        """In plain types; stored for ever, names are only added."""
+        """Return it in plain types."""
         return {**asdict(self), "acts": [list(act) for act in self.acts]}
 
     @staticmethod
@@ -174,10 +188,9 @@ class Conduct:
         """
         return None if protocol.sites is None else [*protocol.sites, *self.joined]
 
-    def enrol(self, site: str | None, people: int) -> None:
+    def enrol(self, site: str, people: int) -> None:
         """Count people of a site."""
-        if site is not None:
-            self.sites[site] = self.sites.get(site, 0) + people
+        self.sites[site] = self.sites.get(site, 0) + people
 
     def came(self, round: int) -> None:
         """Somebody of a round has come at the last time told."""
@@ -212,13 +225,7 @@ class Conduct:
                 f"an operator may do one of {', '.join(MEANS)}; got {quoted(act.action)}"
             )
         check_reason(act.reason)
-        if act.action in (DROP, ADD) and not protocol.dealing:
-            raise InvalidInputError(
-                "this trial began before arms were assigned by coins: what its error rate would "
-                "mean with other arms is not proved. Stop it, and start another"
-            )
         handlers: dict[str, Callable[[], None]] = {
-            "maximum": lambda: self._maximum(act, run, people, protocol),
             RAISE: lambda: self._maximum(act, run, people, protocol),
             LOWER: lambda: self._maximum(act, run, people, protocol),
             SET_CLOCK: lambda: self._set_clock(act.about),
@@ -241,11 +248,6 @@ class Conduct:
             raise InvalidInputError(
                 f"the maximum must be a whole number from {max(people, 1)}, the people who are in, "
                 f"to {MOST_PEOPLE}; got {quoted(about)}"
-            )
-        if protocol.dealing == BLOCKS and about < people + run.to_deal():
-            raise InvalidInputError(
-                "a round that is assigned in blocks cannot be cut short: what a cut block "
-                f"reveals is not paid for. Choose a maximum of at least {people + run.to_deal()}"
             )
         if about == self.maximum:
             raise InvalidInputError(f"the maximum is {about} already")
@@ -312,6 +314,17 @@ class Conduct:
                 "with another arm no round fits below the maximum: raise the maximum first"
             )
         self.arms.append(about)
+
+
+def act_name(action: str) -> str:
+    """An operator's action, as a page calls it."""
+    return NAMED.get(action, action)
+
+
+def act_phrase(action: str) -> str:
+    """The same within a sentence."""
+    name = act_name(action)
+    return f"{name[:1].lower()}{name[1:]}"
 
 
 def check_reason(reason: Any) -> str:

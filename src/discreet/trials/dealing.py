@@ -13,44 +13,35 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from itertools import accumulate
 
-from discreet.strategies.parts import BLOCKS, COINS, ORDER, SHUFFLED
+from discreet.strategies.parts import COINS, ORDER, SHUFFLED
 from discreet.strategies.strategy import Strategy
 
 DEALING = {
     COINS: (
-        "each person's arm is drawn by a coin with the announced odds, when the person is in, from "
-        "a key that is revealed with the release of the round. Keep it so: nobody may know an arm "
-        "before its person is in"
-    ),
-    BLOCKS: (
-        "people are dealt in permuted blocks, and every bet pays for what that tells. Towards the "
-        "end of a block the arms that are left can be guessed: what staff do who guess them and "
-        "pick people is NOT covered by the error rate"
+        "each person's arm is drawn by a coin with the announced odds once the person is in, from "
+        "a key that is revealed with the release of the round. It must stay that way: nobody may "
+        "know an arm before its person is in"
     ),
     SHUFFLED: (
-        "the places up to each release, which the record tells beforehand, are dealt in random "
-        "order. Sites that differ, trends, and staff who guess the arms that are left can break "
-        "the error rate. bet-se does not have this weakness"
+        "the places up to each release, which the record announces, are assigned in random order. "
+        "Sites that differ, trends, and staff who guess the arms that are left can break the error"
+        " rate. bet-se does not have this weakness"
     ),
     ORDER: (
-        "whoever can read the record knows the next arm. Sites that differ, trends, and staff who "
-        "pick people for the next arm can break the error rate. bet-se does not have this weakness"
+        "anyone who can read the record knows the next arm. Sites that differ, trends, and staff "
+        "who select people for the next arm can break the error rate. bet-se does not have this "
+        "weakness"
     ),
 }
 """How people are dealt, and what that leaves open."""
 GUARANTEE = {
     COINS: (
         "if one arm is at least as good as every other for the people of each round, it is lost "
-        "with probability at most δ, whatever the sites, trends and seasons, and however people "
-        "were picked, as long as nobody knows the next coin. If the order of arms changes over "
-        "time, less is promised: an arm that goes out was worse than its rival for the people of "
-        "at least one round up to then. The claim is about the people who were enrolled"
-    ),
-    BLOCKS: (
-        "if one arm is at least as good as every other for the people of each block (where "
-        "outcomes are not yes or no: for each person), it is lost with probability at most δ, "
-        "whatever the sites, trends and seasons, unless somebody guesses arms. The claim is about "
-        "the people who were enrolled"
+        "(eliminated, at any look) with probability at most δ, whatever the sites, trends and "
+        "seasons, and however people were selected, as long as nobody knows the next coin. If the "
+        "order of the arms changes over time, less is promised: for each arm, the probability that "
+        "it is eliminated without having been worse than its rival for the people of at least one "
+        "round up to then is at most δ. The claim is about the people who were enrolled"
     ),
     SHUFFLED: (
         "the best arm is lost with probability at most δ if the outcomes of each arm are "
@@ -59,14 +50,6 @@ GUARANTEE = {
 }
 GUARANTEE[ORDER] = GUARANTEE[SHUFFLED]
 """What the answer of a trial means, in short, by how people are dealt."""
-BEFORE = (
-    "the places of a round are dealt in random order. The error rate is proved for outcomes that "
-    "are independent, with means that may change from round to round but not within one, where "
-    "sites and seasons must be mixed, if nobody can guess who gets which arm"
-)
-"""The same of a trial of bet-se from before coins."""
-SHORTEST_BLOCK = 50
-"""People: shorter ones cost too much, and are too easily guessed."""
 KEY_BYTES = 32
 """No other length: HMAC pads shorter keys and hashes longer ones, so that another key
 would deal the same, or a public hash.
@@ -78,15 +61,6 @@ VALUES = 2**128
 def usual_dealing(strategy: Strategy) -> str:
     """How people of a strategy are dealt unless somebody wants it otherwise."""
     return strategy.part.dealings[0] if isinstance(strategy, Strategy) else ""
-
-
-def assignment_words(strategy: Strategy, kind: str) -> str:
-    """How people are dealt, in words; empty for trials from before that was written
-    down, where chance had no part in it.
-    """
-    if kind:
-        return DEALING[kind]
-    return BEFORE if COINS in strategy.part.dealings else ""
 
 
 def new_key() -> bytes:
@@ -128,13 +102,6 @@ def dealer(key: bytes) -> Callable[[int, Sequence[int]], int]:
             attempt += 1
 
     return drawn
-
-
-def deal(left: Sequence[int]) -> int:
-    """The arm of one of the places that are left, each as likely as any other, by the
-    system's randomness: in trials from before rounds had keys.
-    """
-    return bisect_right(list(accumulate(left)), secrets.randbelow(sum(left)))
 
 
 class Unrevealed:

@@ -11,46 +11,51 @@ from functools import cached_property
 from typing import NamedTuple
 
 from discreet.errors import InvalidInputError
+from discreet.strategies.run import Place
 from discreet.trials import mechanisms
-from discreet.trials.changes import Changes, Slot
-from discreet.trials.codes import codes_of
+from discreet.trials.codes import code_of
 from discreet.trials.conduct import CLOCK_TELLS, NOT_NOW, SET_CLOCK, UNBLIND, Act
-from discreet.trials.intake import id_of, number_of, same_id, unknown_id
+from discreet.trials.intake import number_of, same_id, unknown_id
 from discreet.trials.protocol import Protocol
 from discreet.trials.record import Public
+from discreet.trials.replay import EVERY_ROUND, dealt_in
 from discreet.trials.settling import end_if_over, settle, sweep
 from discreet.trials.status import ERASING, Tally, Told
 from discreet.trials.store import schema
 from discreet.trials.store.ledger import Ledger
-from discreet.trials.store.schema import Assigned
+from discreet.trials.store.schema import Assigned, Batched
 from discreet.trials.store.session import Session
 
 
 class Outcomes(NamedTuple):
-    """What one caller tells, by id."""
+    """What a caller tells, by id."""
 
     units: Mapping[str, int | None]
     """None: the outcome will not come."""
     middles: Mapping[str, float | None] | None
     """The middle levels that answers were randomised with, where they were."""
-    who: str
-    """Who tells, for the journal."""
 
 
 class Desk:
     """One transaction on a trial whose public state is `now`."""
 
     def __init__(
-        self, protocol: Protocol, now: Public, session: Session, ledger: Ledger, who: str
+        self,
+        protocol: Protocol,
+        now: Public,
+        session: Session,
+        ledger: Ledger,
+        who: str = "",
+        site: str | None = None,
     ) -> None:
         self.protocol = protocol
         self.now = now
         self.session = session
         self.ledger = ledger
         self.who = who
-        """Who calls, if one does; several who are served at once say it themselves."""
-        self.entered: list[Assigned] = []
-        """Who was assigned."""
+        """Who calls, for the journal."""
+        self.site = site
+        """Where the caller is bound to: others' participants are unknown to it."""
         self.drew = False
         """Whether a key or noise was drawn: nothing may follow that."""
         self.erased = False
@@ -66,16 +71,9 @@ class Desk:
         time = self.ledger.now
         return max(int(time), self.now.conduct.at) if self.protocol.timed else time
 
-    def note(
-        self,
-        call: str,
-        people: int,
-        site: str | None = None,
-        set_back: bool = False,
-        who: str | None = None,
-    ) -> None:
+    def note(self, call: str, people: int, site: str | None = None, set_back: bool = False) -> None:
         """Write who does this into the journal; nothing of an outcome."""
-        self.ledger.note(self.who if who is None else who, call, people, site, set_back)
+        self.ledger.note(self.who, call, people, site, set_back)
 
     # --- take in, and lose ------------------------------------------------------------
 
@@ -86,46 +84,44 @@ class Desk:
         found = known_ids(self.session, ids)
         for id in ids:
             if id not in found:
-                raise unknown_id(id)
+                raise unknown_id(id, ids)
+        self.check_site(ids)
         return found
 
-    def take_in(self, files: Sequence[Outcomes]) -> list[Told]:
-        """Seal the outcomes of one caller or several, or give up those that will not
-        come, and release what is complete with them; those told before stay, those past
-        the deadline count no more.
+    def check_site(self, ids: Sequence[str]) -> None:
+        """Refuse participants from elsewhere, by their numbers, as unknown ids."""
+        if self.site is None:
+            return
+        numbers = {id: number_of(id) for id in ids}
+        rows = self.session.assigned(sorted(set(numbers.values())))
+        for id, number in numbers.items():
+            if number not in rows or rows[number].site != self.site:
+                raise unknown_id(id, ids)
+
+    def take_in(self, outcomes: Outcomes) -> Told:
+        """Seal outcomes, the worst one for those that will not come, and release what
+        is complete with them; those told before stay, those past the deadline count no
+        more.
         """
-        owner = {id: place for place, one in reversed([*enumerate(files)]) for id in one.units}
-        rows = self.find(list(owner))
+        rows = self.find(list(outcomes.units))
         late = self.late() if self.protocol.deadline is not None else []
         gone = {row.number for row in late}
-        told = {
+        new = {
             id: row
             for id, row in rows.items()
             if row.state == schema.OPEN and row.number not in gone
         }
-        for one in files:
-            if one.middles is not None:
-                middles = one.middles.items()
-                self._check_middles((told[id], middle) for id, middle in middles if id in told)
-        given = [(row, files[owner[id]].units[id]) for id, row in told.items()]
-        present = [(row, units) for row, units in given if units is not None]
-        self.session.close_assignments([row for row, _ in present])
-        self._seal(present)
-        changes = Changes()
-        for row, _ in present:
-            changes.count(self.slot(row.arm, row.phase), open=-1, told=1)
-        self.session.add(changes.by_slot)
-        self._give_up([row for row, units in given if units is None] + late)
-        over = {id for id, row in rows.items() if self._past(row)}
-        found = []
-        for place, one in enumerate(files):
-            new = {id for id in one.units if id in told and owner[id] == place}
-            found.append(_told(one, new, over))
-            if new:  # whether others are late may be an outcome, and decides nothing here
-                self.note("tell", len(one.units), who=one.who)
-        if told or late:
-            settle(self, [*told.values(), *late])
-        return found
+        if outcomes.middles is not None:
+            self._check_middles((new[id], m) for id, m in outcomes.middles.items() if id in new)
+        given = [(row, outcomes.units[id]) for id, row in new.items()]
+        self._seal([*given, *((row, None) for row in late)])
+        if new:  # whether others are late may be an outcome, and decides nothing here
+            self.note("tell", len(rows))
+        if new or late:
+            settle(self, [*new.values(), *late])
+        past = tuple(id for id, row in rows.items() if self._past(row))
+        before = tuple(id for id in rows if id not in new and id not in past)
+        return Told(len(new), before, past)
 
     def _past(self, row: Assigned) -> bool:
         """Whether the deadline of a person has passed, whatever was told by then."""
@@ -137,7 +133,7 @@ class Desk:
         """
         for row, middle in middles:
             wanted = self.now.run.middle_of(row.phase)
-            if middle != wanted and self._is_round_open(row):
+            if middle != wanted and self.is_round_open(row):
                 raise InvalidInputError(
                     "the response was not randomised with the middle level that was announced "
                     f"with the assignment: --middle {wanted!r}. If it has already left the place "
@@ -156,24 +152,25 @@ class Desk:
         if row.state == schema.OPEN:
             raise InvalidInputError("there is no outcome to amend under this id: tell it first")
         released = self.slot(row.arm, row.phase) not in self.session.batches()
-        if released or self._taken(row) or not self._is_round_open(row):
+        if released or self._taken(row) or not self.is_round_open(row):
             raise InvalidInputError(
-                "the outcome under this id has been released: it can no longer be amended"
+                "the outcome under this id has been released, or will never be: it can no longer "
+                "be amended"
             )
         self.note("amend", 1)
-        if self.now.run.under_way(row.arm, row.phase):
+        if self._is_needed(row):
             self.session.reseal(self._sealed(row), units)
 
-    def _is_round_open(self, row: Assigned) -> bool:
+    def is_round_open(self, row: Assigned) -> bool:
         """Return whether the outcomes of a participant's round are not released. In a
         blinded trial those of an arm that was dropped or taken off the round go with
-        the round: a different answer would tell staff who has that arm.
+        the round, whose key is revealed with the release: a different answer would tell
+        staff who has that arm.
         """
-        run = self.now.run
-        if not self.protocol.blind:
-            return run.under_way(row.arm, row.phase)
-        phases = {phase for arm, phase in self.session.batches() if run.under_way(arm, phase)}
-        return row.phase in phases
+        round = dealt_in(self.protocol, row.phase)
+        if not (self.protocol.blind and round):
+            return self._is_needed(row)
+        return round in self.session.round_keys()
 
     def reissue(self, id: str) -> Assigned:
         """Another id for an assignment; the one before is of no use any more."""
@@ -184,51 +181,37 @@ class Desk:
         return made
 
     def late(self) -> list[Assigned]:
-        """Open assignments past their deadline, or lease."""
+        """Return the open assignments past their deadline."""
         return self.session.late(self.time)
 
     def expire(self, noted: bool) -> int:
-        """Outcomes past their deadline are given up, and what is released by the clock
-        is; how many numbers were released. (How many were given up is no count to be
-        shown: an outcome that is missing is an outcome. So the call is noted whoever is
-        late.)
+        """Count outcomes past their deadline as the worst, and make the releases by the
+        clock that are due. Return how many numbers were released. (How many were late
+        is no count to be shown: an outcome that is missing is an outcome. So the call
+        is noted whoever is late.)
         """
         late, before = self.late(), self.now.releases
-        self._give_up(late)
+        self._seal([(row, None) for row in late])
         if noted:
             self.note("expire", 0)
         settle(self, late, by_clock=True)
         return self.now.releases - before
 
-    def _give_up(self, lost: Sequence[Assigned]) -> None:
-        """Seal the worst outcome of those whose outcome will not come, or make room for
-        other participants.
+    def _seal(self, outcomes: Sequence[tuple[Assigned, int | None]]) -> None:
+        """Put outcomes behind the wall, the worst one for those that will not come
+        (None); of those that will never be released nothing but that they were told.
         """
-        self.session.close_assignments(lost)
-        replace = self.protocol.missing == "replace"
-        in_turn = self.now.run.learns_always
-        if not replace:
-            self._seal([(row, self._worst(row)) for row in lost])
-        elif in_turn:
-            self.session.seal([(self._sealed(row), None) for row in lost])
-        vacant = 1 if replace and not in_turn else 0
-        changes = Changes()
-        for row in lost:
-            slot = self.slot(row.arm, row.phase)
-            changes.count(slot, open=-1, told=1 - vacant, vacant=vacant)
-        self.session.add(changes.by_slot)
+        sealed = []
+        for row, units in outcomes:
+            value = self._worst(row) if units is None else units
+            sealed.append((self._sealed(row), value if self._is_needed(row) else None))
+            self.session.count(*self.slot(row.arm, row.phase), open=-1, told=1)
+        self.session.close_assignments([row for row, _ in outcomes])
+        self.session.seal(sealed)
 
-    def _seal(self, outcomes: Iterable[tuple[Assigned, int]]) -> None:
-        """Put outcomes behind the wall; of those that will never be released nothing
-        but that they were told.
-        """
-        going = self.now.run.under_way
-        self.session.seal(
-            [
-                (self._sealed(row), units if going(row.arm, row.phase) else None)
-                for row, units in outcomes
-            ]
-        )
+    def _is_needed(self, row: Assigned) -> bool:
+        """Return whether the outcome of a participant may still be released."""
+        return not self.now.stopped and self.now.run.under_way(row.arm, row.phase)
 
     def _worst(self, row: Assigned) -> int:
         """The worst outcome in units; randomised if that is how outcomes come in."""
@@ -265,12 +248,17 @@ class Desk:
         return self.now.conduct.arms[row.arm]
 
     def codes(self) -> dict[str, str]:
-        """The arm of each code."""
+        """Return the arm behind the code of each participant, in the order of
+        assignment.
+        """
         if not self.protocol.blind:
             return {}
-        self.note("codes", 0)
-        arms = enumerate(self.now.conduct.arms)
-        return {code: arm for place, arm in arms for code in codes_of(self.ledger.hash, place)}
+        self.note("codes", self.session.row.people)
+        arms = self.now.conduct.arms
+        return {
+            code_of(self.ledger.hash, number): arms[arm]
+            for number, (arm, _) in enumerate(self.session.places_assigned(), start=1)
+        }
 
     def _act(self, act: Act) -> None:
         """Write down what is done, and let follow what follows."""
@@ -278,9 +266,9 @@ class Desk:
             if act.about is not None:
                 raise InvalidInputError(CLOCK_TELLS)
             act = act._replace(about=int(self.ledger.now))
-            if self.protocol.until is not None:
-                self.session.bring_forward(float(act.about or 0) + self.protocol.until)
-        people = self.session.look_again().people
+            if self.protocol.deadline is not None:
+                self.session.bring_forward(float(act.about or 0) + self.protocol.deadline)
+        people = self.session.row.people
         noted = 1 if act.action == UNBLIND else people
         self.note(f"operate {act.action}", noted, set_back=act.action == SET_CLOCK)
         self.now.conduct.apply(act, self.now.run, people, self.protocol)
@@ -295,53 +283,70 @@ class Desk:
     # --- what the record does not say -------------------------------------------------
 
     def past_deadline(self) -> int | None:
-        """People whose deadline, or lease, has passed, told or not."""
-        return None if self.protocol.until is None else self.session.last_past(self.time)
+        """Return how many participants' deadlines have passed, told or not."""
+        return None if self.protocol.deadline is None else self.session.last_past(self.time)
 
     def erasing_words(self) -> str:
         """What to say while erased outcomes may still be readable."""
-        return "" if self.session.look_again().erasing is None else ERASING
+        return "" if self.session.row.erasing is None else ERASING
 
     # --- where people are counted -----------------------------------------------------
 
-    def tally(self) -> Tally:
-        """How many outcomes are not in, and how many of them the next release waits
-        for.
+    def tally(self, shown: bool = False) -> Tally:
+        """Count the outcomes that are not in, and those of them that the next release
+        waits for. In what is `shown` to anyone all that are not released count as not
+        in if rounds are released by the clock: nobody sees when outcomes come.
         """
-        batches = self.session.batches()
-        pending = sum(batch.open for batch in batches.values())
-        run = self.now.run
+        batches, run = self.session.batches(), self.now.run
+        hides = shown and self.protocol.timed
+        counted = list(batches.values())
+        if hides and self.protocol.blind and not self.now.stopped:
+            counted = [one for one in counted if self._is_unrevealed(one, EVERY_ROUND)]
+        pending = sum(batch.open + (batch.told if hides else 0) for batch in counted)
         if self.now.stopped:
             return Tally(pending, 0)
         if run.learns_always:
             return Tally(pending, pending if run.finished else 0)
         due = run.due()
-        known = (batches.get((batch.arm, batch.phase)) for batch in due)
+        known = () if hides else (batches.get((batch.arm, batch.phase)) for batch in due)
         told = sum(batch.told for batch in known if batch is not None)
-        return Tally(pending, sum(batch.size for batch in due) - told)
-
-    def shown_tally(self) -> Tally:
-        """What anyone may see of it: where rounds are released by the clock, so that
-        nobody sees when outcomes come, all that are not released count as not in.
-        """
-        if not self.protocol.timed:
-            return self.tally()
-        pending = sum(batch.open + batch.told for batch in self.session.batches().values())
-        waiting = 0 if self.now.stopped else sum(batch.size for batch in self.now.run.due())
+        waiting = sum(batch.size for batch in due) - told
+        if self.protocol.blind:
+            blocking = self._blocking(due)
+            waiting += sum(batch.open + (batch.told if hides else 0) for batch in blocking)
         return Tally(pending, waiting)
 
-    def slot(self, arm: int, phase: int) -> Slot:
+    def _blocking(self, due: list[Place]) -> list[Batched]:
+        """Return the batches beside those that are due for which a release of a blinded
+        trial waits: of arms that were dropped or taken off its rounds. Otherwise the
+        participants whose outcomes are still missing would be exactly those of an arm.
+        """
+        if not due:
+            return []
+        last, slots = dealt_in(self.protocol, due[0].phase), {(one.arm, one.phase) for one in due}
+        return [
+            batch
+            for slot, batch in self.session.batches().items()
+            if slot not in slots and self._is_unrevealed(batch, last)
+        ]
+
+    def _is_unrevealed(self, batch: Batched, last: int) -> bool:
+        """Return whether the key of a batch's round, one up to the last, is secret."""
+        round = dealt_in(self.protocol, batch.phase)
+        return not round or (round <= last and round in self.session.round_keys())
+
+    def slot(self, arm: int, phase: int) -> tuple[int, int]:
         """Answers that are taken one by one have one batch for each arm."""
         return (arm, 0) if self.now.run.learns_always else (arm, phase)
 
     def _sealed(self, row: Assigned) -> Assigned:
-        """Where an outcome is kept: an answer that is taken in turn, in its line."""
-        in_turn = self.now.run.learns_always
-        return row._replace(arm=self.now.line(row.arm)) if in_turn else row
+        """Return where an outcome is kept: answers that are taken in turn are one line,
+        whatever their arms.
+        """
+        return row._replace(arm=0) if self.now.run.learns_always else row
 
     def _taken(self, row: Assigned) -> bool:
-        in_turn = self.now.run.learns_always
-        return in_turn and row.phase <= self.now.cursor[self.now.line(row.arm)]
+        return self.now.run.learns_always and row.number <= self.now.cursor
 
 
 def known_ids(session: Session, ids: Sequence[str]) -> dict[str, Assigned]:
@@ -349,11 +354,4 @@ def known_ids(session: Session, ids: Sequence[str]) -> dict[str, Assigned]:
     numbers = {id: number_of(id) for id in ids}
     known = session.assigned(sorted(set(numbers.values())))
     rows = {id: row for id, number in numbers.items() if (row := known.get(number))}
-    return {id: row for id, row in rows.items() if same_id(id_of(row), id)}
-
-
-def _told(file: Outcomes, new: set[str], over: set[str]) -> Told:
-    """What a caller hears of what it told: what was new, and of the rest why not."""
-    late = tuple(id for id in file.units if id in over)
-    before = tuple(id for id in file.units if id not in new and id not in over)
-    return Told(len(new), before, late)
+    return {id: row for id, row in rows.items() if same_id(row.id, id)}

@@ -10,7 +10,7 @@ from discreet.trials.dealing import usual_dealing
 from discreet.trials.names import plain_name, plain_names
 from discreet.trials.protocol import Protocol
 
-SETTINGS = {"outside", "block", "deadline", "release", "enrolment", "people", "blinding", "script"}
+SETTINGS = {"outside", "deadline", "release", "enrolment", "people", "blinding", "script"}
 """Those that are taken as they are given."""
 
 
@@ -19,11 +19,9 @@ def new_protocol(
     arms: Sequence[str],
     strategy: Strategy,
     max_people: int,
-    missing: str = "failure",
     retain: str = "until-release",
     range: tuple[float, float] = (0.0, 1.0),
     direction: str = "max",
-    lease: float | None = None,
     dealing: str | None = None,
     sites: Sequence[str] | None = None,
     question: str = "",
@@ -34,21 +32,16 @@ def new_protocol(
     """
     if unknown := set(settings) - SETTINGS:
         raise InvalidInputError(f"a trial has no setting {', '.join(sorted(unknown))}")
-    protocol = Protocol(
+    return Protocol(
         plain_name("the name of the trial", name),
         plain_names("the name of an arm", arms),
         strategy,
         max_people,
-        missing,
+        usual_dealing(strategy) if dealing is None else dealing,
         retain,
         *ends_of(range),
         direction,
-        lease,
-        dealing=usual_dealing(strategy) if dealing is None else dealing,
         sites=plain_names("the name of a site", sites),
         question=plain_name("the question", question),
         **settings,
     )
-    if not protocol.dealing:
-        raise InvalidInputError("dealing must be one of the strategy's ways, or None")
-    return protocol

@@ -5,14 +5,14 @@ and requests that are repeated because their answer was lost.
 import json
 import secrets
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from discreet.errors import InvalidInputError
-from discreet.strategies.run import Deal
-from discreet.trials.changes import Changes
+from discreet.errors import DiscreetError, InvalidInputError
+from discreet.strategies.run import Place, in_order
 from discreet.trials.codes import code_of
-from discreet.trials.dealing import commitment, deal, dealer, new_key
-from discreet.trials.intake import Wanted, id_of
+from discreet.trials.dealing import commitment, dealer, new_key
+from discreet.trials.intake import Wanted
 from discreet.trials.names import check_site
 from discreet.trials.protocol import REFUSED, STICKY, canonical
 from discreet.trials.replay import dealt_in
@@ -32,15 +32,6 @@ ASKED_ANOTHER = (
 TOOK_PART = "this person took part before, and cannot take part again. Nobody was assigned"
 
 
-class Next(NamedTuple):
-    """The place of the next person."""
-
-    arm: int
-    phase: int
-    replaces: bool
-    """Whether the person takes the place of another one."""
-
-
 class Coming(NamedTuple):
     """The people of a list, by their places in it."""
 
@@ -50,86 +41,48 @@ class Coming(NamedTuple):
     new: list[int]
 
 
-def ask(desk: "Desk", callers: Sequence[Wanted]) -> list[Batch | None]:
-    """For each of one or more callers from one site the next people of the open round,
-    up to its end, and whoever came before; None if a round must be opened first.
+def ask(desk: "Desk", wanted: Wanted) -> Batch | None:
+    """Assign the next people of the open round, up to its end, and return whoever came
+    before; None if a round must be opened first.
     """
-    keys = [one.request for one in callers if one.request is not None]
-    desk.ledger.look_up([desk.ledger.hash(key.encode()) for key in keys])
-    answered = [_asked_before(desk, one) for one in callers]
-    fresh = [one for one, numbers in zip(callers, answered, strict=True) if numbers is None]
-    added = iter(_assign(desk, fresh)) if fresh else iter(())
-    numbers = [next(added) if found is None else found for found in answered]
-    rows = _rows(desk, {number for found in numbers if found for number in found.values()})
-    tally = desk.shown_tally()
-    waiting = tally.waiting
-    if waiting and desk.protocol.blind:  # how many the round needs depends on arms
-        waiting = tally.pending
-    return [
-        None if found is None else _batch(desk, one, found, rows, waiting)
-        for one, found in zip(callers, numbers, strict=True)
-    ]
+    numbers = None if wanted.request is None else _asked_before(desk, wanted, wanted.request)
+    if numbers is None:
+        numbers = _assign(desk, wanted)
+    return None if numbers is None else _batch(desk, wanted, numbers)
 
 
-def _rows(desk: "Desk", numbers: set[int]) -> dict[int, Assigned]:
-    """The assignments of these people; those who were just entered are at hand."""
-    here = {row.number: row for row in desk.entered}
-    there = sorted(numbers - here.keys())
-    return here | (desk.session.assigned(there) if there else {})
-
-
-def _assign(desk: "Desk", callers: Sequence[Wanted]) -> list[dict[int, int] | None]:
-    """The numbers of the people of each caller, by their places in the list."""
-    wanted = _together(callers)
+def _assign(desk: "Desk", wanted: Wanted) -> dict[int, int] | None:
+    """Assign people, and return their numbers by their places in the list."""
     coming = _coming(desk, wanted)
     if coming.new or not coming.known:
         _check_site(desk, wanted.site)
     if coming.new and closed(desk):
-        return [None] * len(callers)
-    _check_middles(desk, coming)
-    places = _places(desk, len(coming.new)) if coming.new and _enrols(desk) else []
-    first = desk.session.look_again().people + 1
+        return None
+    if coming.known:
+        _check_middles(desk, coming)
+    enrols = coming.new and not (desk.now.stopped or desk.now.conduct.paused)
+    places = _places(desk, len(coming.new)) if enrols else []
+    first = desk.session.row.people + 1
     if places:
         _enter(desk, places, wanted.site)
-    numbers = coming.known | dict(zip(coming.new, range(first, first + len(places)), strict=False))
+    entered = dict(zip(coming.new, range(first, first + len(places)), strict=False))
     if coming.hashes:
-        new = coming.new[: len(places)]
-        desk.ledger.enter_people([(coming.hashes[place], numbers[place]) for place in new])
-    found, start = list[dict[int, int] | None](), 0
-    for one in callers:
-        own = {place: numbers.get(start + place) for place in range(one.how_many)}
-        mine = {place: number for place, number in own.items() if number is not None}
-        if mine:
-            desk.note("ask", len(mine), one.site, who=one.who)
-            _keep_answer(desk, one, mine)
-        found.append(mine if mine or not closed(desk) else None)
-        start += one.how_many
+        names = [(coming.hashes[place], number) for place, number in entered.items()]
+        desk.ledger.enter_people(names)
+    numbers = coming.known | entered
+    if numbers:
+        desk.note("ask", len(numbers), wanted.site)
+        if wanted.request is not None:
+            answer = canonical({"said": _said(desk, wanted), "numbers": numbers})
+            desk.ledger.keep_answer(desk.ledger.hash(wanted.request.encode()), answer)
     end_if_over(desk)
-    return found
-
-
-def _together(callers: Sequence[Wanted]) -> Wanted:
-    """What several callers want, as if one did; refused if two make the same request,
-    so that they are served one after the other.
-    """
-    requests = [one.request for one in callers if one.request is not None]
-    if len(set(requests)) < len(requests):
-        raise InvalidInputError("two callers made the same request")
-    names = [name for one in callers for name in one.names or ()]
-    named = None if callers[0].names is None else tuple(names)
-    alone = len(callers) == 1 and callers[0].alone
-    many, site = sum(one.how_many for one in callers), callers[0].site
-    return Wanted(many, None, named, site, None, alone=alone, bound=callers[0].bound)
-
-
-def _enrols(desk: "Desk") -> bool:
-    return not (desk.now.stopped or desk.now.conduct.paused)
+    return numbers if numbers or not closed(desk) else None
 
 
 def closed(desk: "Desk") -> bool:
     """Whether somebody may come, and no round is open for them."""
     conduct = desk.now.conduct
-    full = desk.session.look_again().people >= conduct.maximum
+    full = desk.session.row.people >= conduct.maximum
     return not (desk.now.stopped or conduct.paused or full) and desk.now.run.closed
 
 
@@ -195,7 +148,7 @@ def _coming(desk: "Desk", wanted: Wanted) -> Coming:
 def _check_middles(desk: "Desk", coming: Coming) -> None:
     """Refuse people who are to send different levels: an answer says one."""
     run = desk.now.run
-    if not coming.known or run.middle is None:
+    if run.middle is None:
         return
     rows = desk.session.assigned(sorted(coming.known.values()))
     middles = {run.middle_of(row.phase) for row in rows.values()} - {None}
@@ -223,13 +176,11 @@ def _check_site(desk: "Desk", site: str | None) -> None:
 # --- requests -------------------------------------------------------------------------
 
 
-def _asked_before(desk: "Desk", wanted: Wanted) -> dict[int, int] | None:
+def _asked_before(desk: "Desk", wanted: Wanted, request: str) -> dict[int, int] | None:
     """The people of the answer that this request has had, by their places in the list;
     None if it is new. (One that had nobody is asked anew.)
     """
-    if wanted.request is None:
-        return None
-    text = desk.ledger.answered(desk.ledger.hash(wanted.request.encode()))
+    text = desk.ledger.answered(desk.ledger.hash(request.encode()))
     if text is None:
         return None
     said, found = _said(desk, wanted), json.loads(text)
@@ -243,12 +194,6 @@ def answered_before(desk: "Desk", request: str) -> bool:
     return desk.ledger.answered(desk.ledger.hash(request.encode())) is not None
 
 
-def _keep_answer(desk: "Desk", wanted: Wanted, numbers: dict[int, int]) -> None:
-    if wanted.request is not None:
-        answer = canonical({"said": _said(desk, wanted), "numbers": numbers})
-        desk.ledger.keep_answer(desk.ledger.hash(wanted.request.encode()), answer)
-
-
 def _said(desk: "Desk", wanted: Wanted) -> dict[str, Any]:
     """What is asked for, as it is kept: of identities a keyed hash. A single person
     without a name is what is meant where nothing is said.
@@ -259,38 +204,30 @@ def _said(desk: "Desk", wanted: Wanted) -> dict[str, Any]:
     return {"count": count, "names": names, "site": wanted.site}
 
 
-def _batch(
-    desk: "Desk",
-    wanted: Wanted,
-    numbers: dict[int, int],
-    rows: dict[int, Assigned],
-    waiting: int,
-) -> Batch:
+def _batch(desk: "Desk", wanted: Wanted, numbers: dict[int, int]) -> Batch:
     """The answer: these people, by their places in the list, and for how many outcomes
     the next release waits.
     """
     now = desk.now
     named = dict(enumerate(wanted.people or ()))
+    rows = desk.session.assigned(sorted(numbers.values()))
     assignments = [
-        assignment_of(desk, rows[numbers[place]], named.get(place)) for place in sorted(numbers)
+        Assignment(rows[number].id, shown_arm(desk, rows[number]), named.get(place))
+        for place, number in sorted(numbers.items())
     ]
     left = [who for place, who in named.items() if place not in numbers]
     middle = None if now.stopped else now.run.middle
     if middle is not None:
-        middles = (now.run.middle_of(rows[number].phase) for number in numbers.values())
+        middles = (now.run.middle_of(row.phase) for row in rows.values())
         middle = next((one for one in middles if one is not None), middle)
+    waiting = desk.tally(shown=True).waiting
     return Batch(tuple(assignments), waiting, now.stopped, middle, now.conduct.paused, tuple(left))
-
-
-def assignment_of(desk: "Desk", row: Assigned, person: str | None = None) -> Assignment:
-    """What the caller gets to see of an assignment."""
-    return Assignment(id_of(row), shown_arm(desk, row), person)
 
 
 def shown_arm(desk: "Desk", row: Assigned) -> str:
     """What staff see of a person's arm."""
     if desk.protocol.blind:
-        return code_of(desk.ledger.hash, row.arm, row.number)
+        return code_of(desk.ledger.hash, row.number)
     return desk.now.conduct.arms[row.arm]
 
 
@@ -304,10 +241,10 @@ def open_assignments(desk: "Desk", site: str | None) -> list[OpenAssignment]:
     desk.note("open", len(rows), site)
     return [
         OpenAssignment(
-            id_of(row),
+            row.id,
             shown_arm(desk, row),
             row.site,
-            None if row.at is None else max(now - row.at, 0.0),
+            max(now - row.at, 0.0),
             row.deadline,
         )
         for row in rows
@@ -317,62 +254,40 @@ def open_assignments(desk: "Desk", site: str | None) -> list[OpenAssignment]:
 # --- places ---------------------------------------------------------------------------
 
 
-def _places(desk: "Desk", count: int) -> list[Next]:
-    """Up to so many places of one round; those of people who are replaced come first.
-    In trials from before rounds had keys, they are dealt among the others and only
-    written first.
+def _places(desk: "Desk", count: int) -> list[Place]:
+    """Return up to so many places of one round, drawn by the key of the round that was
+    opened last; without keys in the strategy's own order.
     """
-    people, run = desk.session.look_again().people, desk.now.run
-    room, dealer = min(count, desk.now.conduct.maximum - people), _Dealer(desk)
-    vacant, found = list[Next](), list[Next]()
-    for batch in sorted(desk.session.batches().values()):
-        vacant += [Next(batch.arm, batch.phase, True)] * batch.vacant
-    while len(found) < room:
-        left = 0 if desk.protocol.keyed else run.to_deal()
-        drawn = secrets.randbelow(len(vacant) + left) if vacant or left else 0
-        if drawn < len(vacant):
-            found.append(vacant.pop(drawn))
-        elif (place := run.take(dealer.of(people + len(found) + 1))) is not None:
-            found.append(Next(place.arm, place.phase, False))
-        else:
+    people, run = desk.session.row.people, desk.now.run
+    keys = list(desk.session.round_keys().values()) if desk.protocol.keyed else []
+    if desk.protocol.keyed and not keys and not run.closed:
+        raise DiscreetError("the key of the open round is gone: run `discreet trial verify`")
+    draw = dealer(keys[-1]) if keys else None
+    places = list[Place]()
+    for number in range(people + 1, min(people + count, desk.now.conduct.maximum) + 1):
+        place = run.take(in_order if draw is None else partial(draw, number))
+        if place is None:
             break
-    return sorted(found, key=lambda place: not place.replaces)
+        places.append(place)
+    return places
 
 
-class _Dealer:
-    """What deals people: the key of the round that was opened last."""
-
-    def __init__(self, desk: "Desk") -> None:
-        keys = list(desk.session.round_keys().values()) if desk.protocol.keyed else []
-        self.draw = dealer(keys[-1]) if keys else None
-
-    def of(self, number: int) -> Deal:
-        """What deals the person of this number."""
-        draw = self.draw
-        return deal if draw is None else lambda weights: draw(number, weights)
-
-
-def _enter(desk: "Desk", places: Sequence[Next], site: str | None) -> None:
+def _enter(desk: "Desk", places: Sequence[Place], site: str | None) -> None:
     """Enter the people in these places."""
-    now, protocol, first = desk.now, desk.protocol, desk.session.look_again().people + 1
-    ends = None if desk.protocol.until is None else desk.time + desk.protocol.until
-    one_line = now.run.learns_always and protocol.dealing
-    rows, changes = list[Assigned](), Changes()
+    now, protocol, first = desk.now, desk.protocol, desk.session.row.people + 1
+    ends = None if protocol.deadline is None else desk.time + protocol.deadline
+    rows = list[Assigned]()
     for number, place in enumerate(places, start=first):
-        phase = number if one_line else place.phase
+        phase = number if now.run.learns_always else place.phase
         secret = secrets.token_hex(8)
         row = Assigned(number, secret, place.arm, phase, schema.OPEN, ends, site, desk.time)
         rows.append(row)
-        vacant = -1 if place.replaces else 0
-        changes.count(desk.slot(place.arm, place.phase), open=1, vacant=vacant)
+        desk.session.count(place.arm, 0 if now.run.learns_always else place.phase, open=1)
     desk.session.assign(rows)
-    desk.entered += rows
-    desk.session.add(changes.by_slot)
     says: dict[str, Any] = {"first": first, "arms": [place.arm for place in places]}
-    says["replacing"] = sum(place.replaces for place in places)
     if site is not None:
         says["site"] = site
-    now.conduct.enrol(site, len(places))
+        now.conduct.enrol(site, len(places))
     if protocol.timed:
         says["at"] = now.conduct.at = int(desk.time)
         now.conduct.came(dealt_in(protocol, places[-1].phase))

@@ -12,7 +12,7 @@ from discreet.arrays import Progress
 from discreet.errors import TamperedError
 from discreet.trials.chain import Head, check_goes_on, other_event
 from discreet.trials.dealing import KEY_BYTES, commitment
-from discreet.trials.protocol import Protocol, as_written, digest
+from discreet.trials.protocol import Protocol, digest
 from discreet.trials.record import BROKEN, fresh
 from discreet.trials.replay import Replay
 from discreet.trials.status import Status, Verification
@@ -35,12 +35,11 @@ def enter(home: Store, protocol: Protocol, who: str) -> None:
                 session.save(state)
                 ledger = Ledger(session)
                 ledger.note(who, "create", 0, None)
-                ledger.write()
 
 
 def check_head(session: Session, known: Head) -> None:
     """Refuse a record that is older than one that is known, or another one."""
-    row = session.look_again()
+    row = session.row
     check_goes_on(session.name, known, Head(row.seq, row.head))
     if session.hash_at(known.seq) != known.hash:
         raise TamperedError(other_event(session.name, known.seq))
@@ -50,9 +49,8 @@ def transcript_of(
     protocol: Protocol, protocol_hash: str, session: Session, status: Status
 ) -> dict[str, Any]:
     """What may be published of a trial."""
-    written = session.look_again().protocol
     return {
-        "protocol": as_written(protocol.to_dict(), json.loads(written)),
+        "protocol": protocol.to_dict(),
         "protocol_hash": protocol_hash,
         "events": [
             {"seq": event.seq, "kind": event.kind, **event.says, "hash": event.hash}
@@ -66,9 +64,9 @@ def begins(shorter: Session, longer: Session) -> bool:
     """Return whether a record is the beginning of another one, or the same. A record in
     which nothing has happened is the beginning of every record of its protocol.
     """
-    row = shorter.look_again()
+    row = shorter.row
     if row.seq == 1:
-        return row.protocol == longer.look_again().protocol
+        return row.protocol == longer.row.protocol
     return longer.hash_at(row.seq) == row.head
 
 
@@ -76,7 +74,7 @@ def examine(
     protocol: Protocol, session: Session, known: Head | None, progress: Progress | None = None
 ) -> Verification:
     """Follow a record from the start, and compare what stands in the database."""
-    problems, row = list[str](), session.look_again()
+    problems, row = list[str](), session.row
     if known is not None:
         try:
             check_head(session, known)

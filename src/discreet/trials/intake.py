@@ -4,7 +4,7 @@ import re
 import secrets
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from discreet.errors import InvalidInputError
 from discreet.trials.conduct import Act
@@ -13,9 +13,6 @@ from discreet.trials.outcomes import Response, largest_response, response_kind, 
 from discreet.trials.protocol import Protocol
 from discreet.trials.record import live_noise
 from discreet.validate import check_whole, quoted
-
-if TYPE_CHECKING:
-    from discreet.trials.store.schema import Assigned
 
 Told = TypeVar("Told")
 Read = TypeVar("Read")
@@ -35,17 +32,16 @@ def identifiers(people: Sequence[str]) -> list[bytes]:
         raise InvalidInputError("the list of people is empty")
     if not listed or not all(isinstance(person, str) and person.strip() for person in people):
         raise InvalidInputError("people must be a list of identifiers, each a text")
+    if any(len(person) > LONGEST_NAME for person in people):  # before they are normalised
+        raise InvalidInputError(
+            f"an identifier may have at most {LONGEST_NAME} characters. Nobody was assigned"
+        )
     try:
         return [unicodedata.normalize("NFC", person.strip()).encode() for person in people]
     except UnicodeEncodeError:
         raise InvalidInputError(
             "people must be a list of identifiers, each a text that can be written down"
         ) from None
-
-
-def id_of(row: "Assigned") -> str:
-    """Under which a person's outcome is told."""
-    return f"{row.number}-{row.token}"
 
 
 def looks_like_id(id: str) -> bool:
@@ -116,19 +112,12 @@ class Wanted(NamedTuple):
     site: str | None
     request: str | None
     """The key under which the answer can be had again."""
-    who: str = ""
-    """Who asks, for the journal."""
     alone: bool = False
     """Whether one person was named, and no list."""
     bound: bool = False
     """Whether the caller is bound to the site, and learns nothing of other sites'
     participants.
     """
-
-    @property
-    def alike(self) -> tuple[str | None, bool, bool]:
-        """Callers with the same are served at once."""
-        return self.site, self.names is None, self.bound
 
 
 def wanted_of(
@@ -137,7 +126,6 @@ def wanted_of(
     site: str | None,
     person: str | None,
     request: str | None,
-    who: str,
     bound: bool = False,
 ) -> Wanted:
     """Check what a caller asks for."""
@@ -145,12 +133,12 @@ def wanted_of(
         if people is not None:
             raise InvalidInputError("give person or people, not both")
         people = [person]
-    place = check_place(site)
+    place = None if site is None else check_place(site)
     names = None if people is None else tuple(identifiers(people))
     count = check_whole("n", n if names is None else len(names), least=1, most=MOST_AT_ONCE)
     called = None if people is None else tuple(people)
-    key = check_request(request)
-    return Wanted(count, called, names, place, key, who, person is not None, bound)
+    key = None if request is None else check_request(request)
+    return Wanted(count, called, names, place, key, person is not None, bound)
 
 
 def check_many(told: Any) -> None:
@@ -168,14 +156,16 @@ def check_many(told: Any) -> None:
         one_id(id)
 
 
-def read_each(told: Mapping[str, Told], read: Callable[[Told], Read]) -> dict[str, Read]:
-    """What was told, read one by one; the error of one among several says which, by its
-    place.
+def read_each(
+    told: Mapping[str, Told | None], read: Callable[[Told], Read]
+) -> dict[str, Read | None]:
+    """What was told, read one by one; None says that an outcome will not come. The
+    error of one among several says which, by its place.
     """
-    found = {}
+    found: dict[str, Read | None] = {}
     for place, (id, one) in enumerate(told.items(), 1):
         try:
-            found[id] = read(one)
+            found[id] = None if one is None else read(one)
         except InvalidInputError as error:
             if len(told) == 1:
                 raise

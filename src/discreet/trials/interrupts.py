@@ -7,21 +7,14 @@ import time
 import weakref
 from typing import Any, Protocol
 
-AFTERWARDS = 0.05
-"""Seconds in which a caller takes an answer over."""
-
 
 class Later:
-    """Ctrl-C comes when the block is left, or if it is to come `afterwards`, a moment
-    later, so that whoever waits for an answer has it first: an interrupt in the middle
-    could leave a lock to nobody, or an answer.
+    """Ctrl-C comes when the block is left: in the middle it could leave a lock to
+    nobody, or fail the tasks of other threads.
 
     Python runs the handlers of signals in its main thread only. Not a generator, which
     an interrupt can leave halfway.
     """
-
-    def __init__(self, afterwards: bool = False) -> None:
-        self.afterwards = afterwards
 
     def __enter__(self) -> None:
         """Take note of interrupts from here on."""
@@ -38,20 +31,8 @@ class Later:
         if callable(self.before) and self in _noting:
             _noting.remove(self)
             signal.signal(signal.SIGINT, self.before)
-            if self.noted and self.afterwards:
-                again = threading.Timer(AFTERWARDS, _interrupt)
-                again.daemon = True
-                again.start()
-            elif self.noted:
+            if self.noted:
                 self.before(*self.noted[0])
-
-
-def _interrupt() -> None:
-    """Ctrl-C, for the main thread, whatever it waits for."""
-    if hasattr(signal, "pthread_kill"):
-        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
-    else:
-        signal.raise_signal(signal.SIGINT)
 
 
 _noting: list[Later] = []
@@ -79,6 +60,21 @@ def close_at_fork(one: Connected) -> None:
     what it wrote could vanish when the parent closes the file.
     """
     _all.add(one)
+
+
+class Renewed(Protocol):
+    """Whatever has locks that are new in a forked process."""
+
+    def renew(self) -> None:
+        """Start anew: no other thread of before is in the child."""
+
+
+_renewed: weakref.WeakSet[Renewed] = weakref.WeakSet()
+
+
+def renew_after_fork(one: Renewed) -> None:
+    """Have something start anew in a forked process."""
+    _renewed.add(one)
 
 
 def _before_fork() -> None:
@@ -114,6 +110,8 @@ def _after_fork_in_child() -> None:
         one = _held.pop()
         one.lock = threading.RLock()
         one.pid = os.getpid()
+    for renewed in _renewed:
+        renewed.renew()
 
 
 if hasattr(os, "register_at_fork"):

@@ -35,7 +35,7 @@ def list_trials(url: str, token: str | None = None, ca: str | None = None) -> li
     `token` is valid (see `Trial.open`).
     """
     if is_remote(url):
-        from discreet.remote.whole import fetch_list
+        from discreet.remote.service import fetch_list
 
         return fetch_list(url, token, ca)
     from discreet.trials.store.database import Store
@@ -53,7 +53,7 @@ def timed_trials(home: "Store") -> list[str]:
     return [
         one.name
         for protocol, one in said
-        if one.state in (GOES_ON, PAUSED) and (protocol.get("deadline") or protocol.get("lease"))
+        if one.state in (GOES_ON, PAUSED) and protocol["deadline"] is not None
     ]
 
 
@@ -72,13 +72,12 @@ def find_trial(home: "Store", name: str) -> tuple[int, str, Listed] | None:
 def _listed(name: str, protocol: str, people: int, state: str) -> Listed:
     """From what is stored, without making a run of it."""
     said, now = json.loads(protocol), json.loads(state)
-    conduct = now.get("conduct", {})
-    if now.get("stopped", False):
-        stands = CONCLUSIVE if now.get("conclusive", False) else INCONCLUSIVE
+    conduct = now["conduct"]
+    if now["stopped"]:
+        stands = CONCLUSIVE if now["conclusive"] else INCONCLUSIVE
     else:
-        stands = PAUSED if conduct.get("paused", False) else GOES_ON
-    most = conduct.get("maximum", said["max_people"])
-    return Listed(name, said["strategy"]["name"], stands, people, most)
+        stands = PAUSED if conduct["paused"] else GOES_ON
+    return Listed(name, said["strategy"]["name"], stands, people, conduct["maximum"])
 
 
 def no_trial(name: str, place: str, names: Sequence[str]) -> str:

@@ -11,6 +11,10 @@ from urllib.parse import quote, unquote
 from discreet.errors import InvalidInputError
 
 LONGEST_NAME = 200
+MAX_CHARACTERS = 1200
+"""Characters of a text that is normalised, somewhat more than of any that is kept: a
+run of combining marks takes quadratically long.
+"""
 MAX_ARMS = 1000
 """Arms of a live trial: each round enrols several people on each of them."""
 LOOK_ALIKE = str.maketrans(
@@ -34,7 +38,8 @@ def check_names(name: Any, arms: Any) -> None:
     """Refuse names of a trial and its arms that cannot be kept."""
     if not writable(name) or len(name) > LONGEST_NAME or name.startswith("-"):
         raise InvalidInputError(
-            f"name must be a text of 1 to {LONGEST_NAME} characters that does not begin with -"
+            f"name must be a text of 1 to {LONGEST_NAME} ordinary characters that does not begin "
+            "with -"
         )
     if not isinstance(arms, tuple | list) or not all(writable(arm) for arm in arms):
         raise InvalidInputError("arms must be a list of names, such as ['5 mg', '10 mg']")
@@ -121,6 +126,8 @@ def plain_name(what: str, text: Any) -> Any:
     """
     if not isinstance(text, str):
         return text
+    if len(text) > MAX_CHARACTERS:
+        raise InvalidInputError(f"{what} may have at most {MAX_CHARACTERS} characters")
     name = unicodedata.normalize("NFC", text)
     if not shown_plainly(name):
         raise InvalidInputError(
@@ -131,14 +138,10 @@ def plain_name(what: str, text: Any) -> Any:
 
 
 def writable(text: Any) -> bool:
-    """Whether it is a text that every database can hold."""
-    if not isinstance(text, str) or not text.strip() or "\0" in text:
-        return False
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+    """Return whether this is a text that every database can hold, and that can be shown
+    without rewriting the line it stands in.
+    """
+    return isinstance(text, str) and bool(text.strip()) and shown_plainly(text)
 
 
 def in_path(name: str) -> str:

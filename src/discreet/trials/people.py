@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 
 from discreet.errors import InvalidInputError
 from discreet.trials.enrol import shown_arm
-from discreet.trials.intake import id_of
 from discreet.trials.status import OpenAssignment
 from discreet.trials.store import schema
 from discreet.trials.store.looking import answered_at
@@ -44,19 +43,19 @@ def person_of(desk: "Desk", number: int, site: str | None) -> OpenAssignment:
     if row is None or site not in (None, row.site):
         raise InvalidInputError(NOBODY)
     desk.note("open", 1, row.site)
-    age = None if row.at is None else max(desk.ledger.now - row.at, 0.0)
-    return OpenAssignment(id_of(row), shown_arm(desk, row), row.site, age, row.deadline)
+    age = max(desk.ledger.now - row.at, 0.0)
+    return OpenAssignment(row.id, shown_arm(desk, row), row.site, age, row.deadline)
 
 
 def asked_of(desk: "Desk", id: str) -> Asked:
     """What the person of an id may know; changes nothing."""
     row = desk.find([id])[id]
     run, stopped = desk.now.run, desk.now.stopped
-    past = desk.protocol.until is not None and (row.deadline or 0) < desk.time
+    past = desk.protocol.deadline is not None and (row.deadline or 0) < desk.time
     if row.state != schema.OPEN:
         state = ANSWERED
     else:
-        state = ENDED if stopped or not run.under_way(row.arm, row.phase) else OPEN
+        state = ENDED if stopped or not desk.is_round_open(row) else OPEN
         state = LATE if past else state
     middle = None if stopped else run.middle_of(row.phase)
     each = run.learns_always

@@ -11,20 +11,16 @@ from typing import Any
 
 from discreet.errors import InvalidInputError
 from discreet.scale import CLIP, OUTSIDE, REFUSE, Scale
-from discreet.strategies.parts import BLOCKS, COINS, ORDER
+from discreet.strategies.parts import COINS, ORDER
 from discreet.strategies.run import Dealing
 from discreet.strategies.strategy import Strategy
 from discreet.strategies.units import BITS, LEVELS, grid_of, kind_of
-from discreet.trials.dealing import SHORTEST_BLOCK
 from discreet.trials.names import check_names, check_sites, writable
 from discreet.trials.outcomes import payable_delta
 from discreet.validate import check_whole, is_word, quoted
 from discreet.version import __version__
 
-MISSING = {
-    "failure": "an outcome that stays missing counts as the worst one (non-responder imputation)",
-    "replace": "a person whose outcome stays missing is replaced by another one",
-}
+MISSING = "an outcome that stays missing counts as the worst one (non-responder imputation)"
 RETAIN = {
     "until-release": "outcomes are erased when their batch is released",
     "forever": (
@@ -35,12 +31,13 @@ RETAIN = {
 COMPLETE, CLOCK = "complete", "clock"
 RELEASE = {
     COMPLETE: (
-        "a round is released as soon as its outcomes are in. If how soon people answer depends on "
-        "their outcomes, the moment of a release tells about these, and ε does not cover that"
+        "the outcomes of a round are looked at as soon as all of them are in. If how soon people "
+        "answer depends on their outcomes, the moment of a look reveals something about them, and "
+        "ε does not cover that"
     ),
     CLOCK: (
-        "a round is released by the clock, when the deadline of its last person has passed: the "
-        "moment tells nothing about outcomes"
+        "the outcomes of a round are looked at by the clock, when the deadline of its last person "
+        "has passed: the moment reveals nothing about outcomes"
     ),
 }
 """When a round is released, and what that tells."""
@@ -49,15 +46,18 @@ ENROLMENT = {
     WAITING: "nobody is enrolled while a full round waits for its outcomes",
     CONTINUOUS: (
         "people are enrolled while earlier rounds wait for their outcomes. The error rate then "
-        "rests also on a pace of people's coming that does not depend on how those fare whose "
-        "outcomes are not released"
+        "also requires that the pace at which people come does not depend on how people fare whose"
+        " outcomes are not released"
     ),
 }
 STICKY, REFUSED, ANONYMOUS = "sticky", "refuse", "anonymous"
 PEOPLE = {
-    ANONYMOUS: ("nobody needs to say who comes; of people who are named, nobody takes part twice"),
-    STICKY: "whoever comes again gets the same assignment again",
-    REFUSED: "whoever comes again is refused",
+    ANONYMOUS: (
+        "people may be enrolled without saying who they are; somebody who is named takes part only"
+        " once"
+    ),
+    STICKY: "a person who comes again gets the same assignment again",
+    REFUSED: "a person who comes again is refused",
 }
 """What a second coming means."""
 UNBLINDED, CODES = "none", "codes"
@@ -81,22 +81,15 @@ class Protocol:
     arms: tuple[str, ...]
     strategy: Strategy
     max_people: int
-    missing: str = "failure"
+    dealing: str
+    """How people get their arms, a row of `DEALING`."""
     retain: str = "until-release"
     low: float = 0.0
     high: float = 1.0
     direction: str = "max"
-    lease: float | None = None
-    """Seconds after which an outcome counts as missing; None: never by itself."""
     version: str = __version__
     outside: str = REFUSE
     """What an outcome outside the range is: refused, or the nearer end."""
-    dealing: str = ""
-    """How people get their arms, a row of `DEALING`; empty in protocols from before
-    that was written down.
-    """
-    block: int = 0
-    """People of a permuted block, at least; 0 where there are none."""
     sites: tuple[str, ...] | None = None
     """Where people are enrolled; None: anywhere."""
     deadline: float | None = None
@@ -130,7 +123,6 @@ class Protocol:
         check_names(self.name, self.arms)
         if not writable(self.version):
             raise InvalidInputError("version must be the text of a version of discreet")
-        _check_word("missing", self.missing, MISSING)
         _check_word("retain", self.retain, RETAIN)
         _check_word("outside", self.outside, OUTSIDE)
         most = check_whole("max_people", self.max_people, least=len(self.arms), most=MOST_PEOPLE)
@@ -138,8 +130,6 @@ class Protocol:
         object.__setattr__(self, "max_people", most)
         object.__setattr__(self, "low", self.scale.low)
         object.__setattr__(self, "high", self.scale.high)
-        if self.lease is not None:
-            object.__setattr__(self, "lease", _check_seconds("lease", self.lease))
         self._check_field()
 
     def _check_field(self) -> None:
@@ -164,17 +154,8 @@ class Protocol:
     def _field_refusal(self) -> str | None:
         """Why these settings do not go together, if they do not."""
         name, ways = self.strategy.name, self.strategy.part.dealings
-        if not is_word(self.dealing, ("", *ways)):
+        if not is_word(self.dealing, ways):
             return f"{name} assigns arms by {' or '.join(ways)}; got {quoted(self.dealing)}"
-        if refusal := self._blocks_refusal():
-            return refusal
-        if self.missing == "replace" and self.dealing in (COINS, BLOCKS):
-            return (
-                "missing='replace' cannot be used where arms are assigned by chance: who is "
-                "missing may depend on the arm, so that different kinds of people would stay on "
-                "each. Use missing='failure': the outcome that counts is then 'did well and "
-                "answered'"
-            )
         if self.deadline is None:
             if self.release == COMPLETE and self.enrolment == WAITING:
                 return None
@@ -184,34 +165,8 @@ class Protocol:
             )
         return self._deadline_refusal()
 
-    def _blocks_refusal(self) -> str | None:
-        """The same of blocks."""
-        if self.dealing != BLOCKS:
-            usual = type(self.block) is int and self.block == 0
-            return None if usual else "block is for dealing='blocks' only: leave it out"
-        if type(self.block) is not int or self.block < SHORTEST_BLOCK:
-            return (
-                f"block must be a whole number of people, {SHORTEST_BLOCK} or more: shorter ones "
-                "cost too many people, and are too easily guessed"
-            )
-        arms = len(self.arms)
-        if self.max_people < -(-self.block // arms) * arms:
-            return (
-                f"no block of {self.block} people or more, as many on each of {arms} arms, fits "
-                f"below max_people={self.max_people}: raise it"
-            )
-        if self.strategy.zeta > 0:
-            return "the price of blocks is not proved for an indifference gap: leave zeta out"
-        return None
-
     def _deadline_refusal(self) -> str | None:
-        """The same of a protocol with a deadline."""
-        if self.lease is not None or self.missing == "replace":
-            other = "lease" if self.lease is not None else "missing='replace'"
-            return (
-                f"a deadline cannot be combined with {other}: what is not told by then counts as "
-                "the worst outcome"
-            )
+        """Return why settings with this deadline do not go together, if they do not."""
         if self.release == CLOCK and self.strategy.part.each_answer:
             return (
                 f"release='clock' is for rounds, and {self.strategy.name} releases every answer by "
@@ -229,7 +184,7 @@ class Protocol:
     @property
     def dealt(self) -> Dealing:
         """How a run of this protocol deals people."""
-        return Dealing(self.dealing, self.block, self.enrolment == CONTINUOUS)
+        return Dealing(self.dealing, self.enrolment == CONTINUOUS)
 
     @property
     def erases(self) -> bool:
@@ -247,17 +202,12 @@ class Protocol:
     @property
     def keyed(self) -> bool:
         """Whether people are dealt by keys of rounds."""
-        return self.dealing not in ("", ORDER)
+        return self.dealing != ORDER
 
     @property
     def timed(self) -> bool:
         """Whether the record tells when people came and rounds were released."""
         return self.release == CLOCK
-
-    @property
-    def until(self) -> float | None:
-        """Seconds from assignment after which an outcome counts as missing, if ever."""
-        return self.lease if self.deadline is None else self.deadline
 
     @cached_property
     def scale(self) -> Scale:
@@ -318,10 +268,10 @@ class Protocol:
     @staticmethod
     def from_dict(description: dict[str, Any]) -> "Protocol":
         """The protocol that `to_dict` described."""
-        if unknown := set(description) - {field.name for field in fields(Protocol)}:
+        if other := set(description) ^ {field.name for field in fields(Protocol)}:
             raise InvalidInputError(
-                f"the protocol has {', '.join(sorted(unknown))}, which this version of discreet "
-                "does not know: a newer one made it. Upgrade with pip install -U discreet"
+                f"another version of discreet than {__version__} wrote this protocol: only one of "
+                f"the two knows {', '.join(sorted(other))}"
             )
         strategy = Strategy.from_dict(description["strategy"])
         return Protocol(**{**description, "arms": tuple(description["arms"]), "strategy": strategy})
@@ -348,17 +298,6 @@ def canonical(value: Any) -> str:
 _encoder = json.JSONEncoder(
     sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
 )
-
-
-def as_written(made: dict[str, Any], written: dict[str, Any]) -> dict[str, Any]:
-    """A protocol without the names that there were not when it was written down: with
-    them it would have another hash.
-    """
-    return {
-        name: as_written(part, written[name]) if isinstance(part, dict) else part
-        for name, part in made.items()
-        if name in written
-    }
 
 
 def digest(text: str) -> str:

@@ -6,7 +6,7 @@ follow it.
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,7 +44,7 @@ def live_noise(strategy: Strategy) -> float | None:
     return gaussian_noise_scale(float(strategy.epsilon or 0), strategy.gamma)
 
 
-def live_run(strategy: Strategy, arms: int, people: int, dealing: Dealing | None = None) -> Run:
+def live_run(strategy: Strategy, arms: int, people: int, dealing: Dealing) -> Run:
     """A live run of at most so many people; its thresholds pay for discrete noise."""
     delta, noise = payable_delta(strategy), live_noise(strategy)
     return new_run(strategy, arms, people, delta, noise, dealing)
@@ -60,46 +60,31 @@ class Public:
     releases: int = 0
     stopped: bool = False
     conclusive: bool = False
-    cursor: list[int] = field(default_factory=list)
-    """For strategies that learn from every answer: how far answers are taken in, in the
-    order of assignment; by arm in trials from before that was one order.
+    cursor: int = 0
+    """For strategies that learn from every answer: how many answers are taken in, in
+    the order of assignment.
     """
 
     def dump(self) -> str:
-        """The state as text. Stored for ever: names are never changed, only added."""
+        """Return the state as text."""
         state = {
             "releases": self.releases,
             "stopped": self.stopped,
             "conclusive": self.conclusive,
             "cursor": self.cursor,
             "course": self.run.dump(),
+            "conduct": self.conduct.dump(),
         }
-        if self.protocol.dealing or self.conduct != fresh_conduct(self.protocol):
-            state["conduct"] = self.conduct.dump()
         return json.dumps(state)
 
     def load(self, text: str) -> None:
-        """The state that `dump` wrote, or that of an earlier version, which may lack
-        names.
-        """
+        """Load the state that `dump` wrote."""
         state = json.loads(text)
-        if "conduct" in state:
-            self.conduct = Conduct.load(state["conduct"])
-        else:
-            self.conduct = fresh_conduct(self.protocol)
+        self.conduct = Conduct.load(state["conduct"])
         self.run.cap = self.conduct.maximum
         self.run.load(state["course"])
-        self.releases = whole(state.get("releases", 0))
-        self.stopped = _flag(state.get("stopped", False))
-        self.conclusive = _flag(state.get("conclusive", False))
-        cursor = state.get("cursor", [0] * lines_of(self.protocol))
-        self.cursor = [whole(place) for place in cursor]
-        if len(self.cursor) != lines_of(self.protocol):
-            raise ValueError
-
-    def line(self, arm: int) -> int:
-        """In which line the answers of an arm wait for their turn."""
-        return 0 if self.protocol.dealing else arm
+        self.releases, self.cursor = _whole(state["releases"]), _whole(state["cursor"])
+        self.stopped, self.conclusive = _flag(state["stopped"]), _flag(state["conclusive"])
 
     def end(self) -> dict[str, Any]:
         """The trial is over: what the record says about it."""
@@ -108,7 +93,7 @@ class Public:
         return {"conclusive": self.conclusive, "recommendation": self.run.recommendation}
 
 
-def whole(value: Any) -> int:
+def _whole(value: Any) -> int:
     """A count, as it was written."""
     if type(value) is not int or value < 0:
         raise ValueError
@@ -121,22 +106,10 @@ def _flag(value: Any) -> bool:
     return value
 
 
-def lines_of(protocol: Protocol) -> int:
-    """In how many lines answers wait for their turn: one, in the order of assignment;
-    one an arm in trials from before.
-    """
-    return 1 if protocol.dealing else len(protocol.arms)
-
-
-def fresh_conduct(protocol: Protocol) -> Conduct:
-    """Nobody has done anything."""
-    return Conduct(protocol.max_people, list(protocol.arms))
-
-
 def fresh(protocol: Protocol) -> Public:
     """A trial that has not begun."""
     run = live_run(protocol.strategy, len(protocol.arms), protocol.max_people, protocol.dealt)
-    return Public(protocol, run, fresh_conduct(protocol), cursor=[0] * lines_of(protocol))
+    return Public(protocol, run, Conduct(protocol.max_people, list(protocol.arms)))
 
 
 # --- a release ------------------------------------------------------------------------

@@ -2,12 +2,13 @@
 the keys and the operators make of the ones before.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
 from discreet.errors import InvalidInputError
-from discreet.strategies.parts import BLOCKS, COINS
+from discreet.strategies.parts import COINS
 from discreet.strategies.run import Place, Totals
 from discreet.trials.chain import SALT, Event, parsed
 from discreet.trials.conduct import Act
@@ -23,12 +24,14 @@ EVERY_ROUND = 2**62
 
 Seat = tuple[int, int]
 """Where a person is: the arm, and its phase, or where answers are taken in turn the
-place in its line. There are as many as people, so that they are plain.
+person's number. There are as many as people, so that they are plain.
 """
 RELEASE = {"arm", "phase", "count", "sum"}
 """What a release says about each batch, beside the ε or ρ that it costs."""
 ROUNDED = 1e-4
 """By so much less than promised a release with Gaussian noise may cost."""
+COMMITMENT = re.compile(r"[0-9a-f]{64}")
+"""What an event says of the key of a round that is opened: its SHA-256."""
 NEAR = {"near"}
 """And where closeness is released beside sums."""
 
@@ -40,7 +43,7 @@ def says(kind: str, protocol: Protocol) -> tuple[set[str], set[str]]:
     return {
         "created": ({"protocol"}, set()),
         "opened": ({"round", "odds", "people", "commit"}, set()),
-        "assigned": ({"first", "arms", "replacing"} | at, {"site"}),
+        "assigned": ({"first", "arms"} | at, {"site"}),
         "released": ({"releases", "unit"} | keys | at, {"margin"}),
         "answered": ({"answers", "unit"}, set()),
         "operator": ({"action", "reason"}, {"about"}),
@@ -52,7 +55,7 @@ def dealt_in(protocol: Protocol, phase: int) -> int:
     """The round that people of a phase were dealt in, where several may be under way;
     else 0.
     """
-    return phase if protocol.dealing in (COINS, BLOCKS) else 0
+    return phase if protocol.dealing == COINS else 0
 
 
 def revealed_through(protocol: Protocol, due: Sequence[Place]) -> int:
@@ -71,8 +74,6 @@ class Replay:
         self.events = 0
         self.places: list[Seat] = []
         """Of each person, in the order of assignment."""
-        self.open: dict[int, int] = {}
-        """The phase that is being filled, by arm: where somebody is replaced."""
         self.released: set[Seat] = set()
         """(arm, phase) of all batches that were released."""
         self.unrevealed = Unrevealed()
@@ -83,8 +84,7 @@ class Replay:
         self._level, _ = protocol.strategy.level
         self._keyed, self._timed, self._grid = protocol.keyed, protocol.timed, protocol.grid
         self._in_turn = self.now.run.learns_always
-        self._one_line = bool(self._in_turn and protocol.dealing)
-        """Whether answers wait in one line: a person's place in it is the number."""
+        """Whether answers are taken one by one, in the order of assignment."""
 
     def follow(self, event: Event) -> str | None:
         """Go on by one event; what is wrong with it, if anything."""
@@ -115,9 +115,37 @@ class Replay:
     def unreleased(self) -> int:
         """People whose outcome is in no release."""
         if self.now.run.learns_always:
-            line, cursor = self.now.line, self.now.cursor
-            return sum(phase > cursor[line(arm)] for arm, phase in self.places)
+            return len(self.places) - self.now.cursor
         return sum(seat not in self.released for seat in self.places)
+
+    def awaited(self) -> int:
+        """Return for how many participants the next release waits. In a blinded trial
+        it also waits for those of arms that were dropped or taken off its round.
+        """
+        due = [] if self.now.stopped else self.now.run.due()
+        count = sum(batch.size for batch in due)
+        if not (self.protocol.blind and due):
+            return count
+        last, slots = dealt_in(self.protocol, due[0].phase), {(one.arm, one.phase) for one in due}
+        return count + sum(
+            seat not in slots and self._is_unrevealed(seat, last) for seat in self.places
+        )
+
+    def unrevealed_participants(self) -> int:
+        """Return how many participants are pending if releases are scheduled: those in
+        no release; in a blinded trial those of rounds that are not released.
+        """
+        if not self.protocol.blind or self.now.stopped:
+            return self.unreleased()
+        return sum(self._is_unrevealed(seat, EVERY_ROUND) for seat in self.places)
+
+    def _is_unrevealed(self, seat: Seat, last: int) -> bool:
+        """Return whether a participant is in no release, and the key of the round, one
+        up to the last, is secret.
+        """
+        round = dealt_in(self.protocol, seat[1])
+        secret = not round or (round <= last and round in self.unrevealed.commits)
+        return secret and seat not in self.released
 
     def _created(self, body: dict[str, Any]) -> str | None:
         return None  # the chain begins with the hash of the protocol
@@ -134,22 +162,20 @@ class Replay:
         made = {"round": opening.round, "odds": opening.odds, "people": opening.people}
         if canonical(said) != canonical(made):
             return "the strategy would have opened another round"
-        if type(commit) is not str or len(bytes.fromhex(commit)) != 32:
+        if type(commit) is not str or COMMITMENT.fullmatch(commit) is None:
             raise ValueError
         self.round = opening.round
         again = not self.unrevealed.open(self.round, commit)
         return "its key was committed to before" if again else None
 
     def _assigned(self, body: dict[str, Any]) -> str | None:
-        first, replacing = body["first"], body["replacing"]
+        first = body["first"]
         arms: list[int] = body["arms"]
-        if not _wholes([first, replacing, *arms]) or not 0 <= replacing <= len(arms) > 0:
+        if not _wholes([first, *arms]) or not arms:
             raise ValueError
         if problem := self._came(body, len(arms)):
             return problem
         run = self.now.run
-        if replacing and (self.protocol.missing != "replace" or self._in_turn):
-            return "nobody is replaced by this protocol"
 
         def deal(weights: list[int]) -> int:
             """Deals what was dealt, and notes it until the key is revealed."""
@@ -158,13 +184,10 @@ class Replay:
             return arm
 
         for number, arm in enumerate(arms, start=first):
-            if number >= first + replacing:
-                place = run.take(deal)
-                if place is None or place.arm != arm:
-                    return "the strategy would not have assigned this arm"
-                phase = self.open[arm] = number if self._one_line else place.phase
-            elif (arm, phase := self.open[arm]) in self.released:
-                return "somebody is replaced whose batch was released"
+            place = run.take(deal)
+            if place is None or place.arm != arm:
+                return "the strategy would not have assigned this arm"
+            phase = number if self._in_turn else place.phase
             self.places.append((arm, phase))
             if self._timed:
                 self.now.conduct.came(dealt_in(self.protocol, phase))
@@ -268,17 +291,14 @@ class Replay:
             return "this strategy takes no single answers"
         said = [one for answer in answers for one in answer]
         whole = _wholes(said) and _is_unit(unit, self._grid)
-        cursor, skipping = self.now.cursor, self.protocol.missing == "replace"
         largest = self._largest
         for number, units in answers:
-            arm, place = self.places[number - 1]
-            line = 0 if self._one_line else arm
-            passed = place - cursor[line] - 1
-            if number < 1 or passed < 0 or (passed and not skipping) or run.stopped:
+            arm, _ = self.places[number - 1]
+            if number != self.now.cursor + 1 or run.stopped:
                 return "an answer that was taken before, or out of turn"
             if not whole or abs(units) > largest:
                 return "not in the units of the protocol"
-            cursor[line] = place
+            self.now.cursor = number
             run.answer(arm, units * unit)
         self.now.releases += len(answers)
         return None
@@ -305,7 +325,7 @@ class Replay:
         if not (run.finished or len(self.places) >= self.now.conduct.maximum):
             return "an end before the maximum"
         awaited = self.unreleased() if run.learns_always else len(run.due())
-        if awaited and self.protocol.missing != "replace":
+        if awaited:
             return "an end before a release that was to come"
         return None
 

@@ -84,49 +84,44 @@ def sweep(desk: "Desk") -> None:
 
 def _take_answers(desk: "Desk", run: Run, news: Sequence[Assigned]) -> None:
     """Take in answers in the order of assignment: the order of arrival may depend on
-    the outcomes. Trials from before have one such line an arm.
+    the outcomes.
     """
-    grid, session, cursor = desk.protocol.grid, desk.session, desk.now.cursor
-    taken, rows = [], {row.number: row for row in news}
-    for line in sorted({desk.now.line(row.arm) for row in news}):
-        before = cursor[line]
-        waiting = session.answers(line, before)
-        told_before = [number for _, number, _ in waiting if number not in rows]
-        rows |= session.assigned(told_before) if told_before else {}
-        for place, number, units in waiting:
-            if units is not None and not run.stopped:
-                cursor[line] = place
-                run.answer(rows[number].arm, units / grid)
-                taken.append([number, units])
-        if desk.protocol.retain != "forever":
-            session.erase_answers(line, before, cursor[line])
+    grid, session, before = desk.protocol.grid, desk.session, desk.now.cursor
+    waiting, rows = session.answers(before), {row.number: row for row in news}
+    told_before = [number for number, _ in waiting if number not in rows]
+    rows |= session.assigned(told_before) if told_before else {}
+    taken = []
+    for number, units in waiting:
+        if run.stopped:
+            break
+        desk.now.cursor = number
+        run.answer(rows[number].arm, units / grid)
+        taken.append([number, units])
+    if desk.protocol.retain != "forever":
+        session.erase_answers(before, desk.now.cursor)
     if taken:
         desk.now.releases += len(taken)
         session.append("answered", {"answers": taken, "unit": 1 / grid})
 
 
 def end_if_over(desk: "Desk") -> None:
-    """Write the end if the rule has stopped, somebody has stopped it, or no release can
-    come any more.
+    """Write the end if the rule has stopped, somebody has stopped it, or nobody else
+    may be assigned and no release is to come.
     """
-    now = desk.now
-    if now.stopped or not (now.run.stopped or now.conduct.ended or _exhausted(desk)):
+    now, run = desk.now, desk.now.run
+    if now.stopped:
+        return
+    full = desk.session.row.people >= now.conduct.maximum
+    if run.learns_always:
+        exhausted = full and not any(batch.open for batch in desk.session.batches().values())
+    else:
+        exhausted = not run.due() and (full or run.finished)
+    if not (run.stopped or now.conduct.ended or exhausted):
         return
     says = now.end()
     if desk.protocol.keyed:
         says["keys"] = desk.session.reveal(EVERY_ROUND)
     desk.session.append("stopped", says)
-
-
-def _exhausted(desk: "Desk") -> bool:
-    """Whether nobody else may be asked, and what is due can never be complete."""
-    run = desk.now.run
-    full = desk.session.look_again().people >= desk.now.conduct.maximum
-    batches = desk.session.batches()
-    if run.learns_always:
-        return full and not any(batch.open for batch in batches.values())
-    due = run.due()
-    if not due:
-        return full or run.finished
-    waited = (batches.get((batch.arm, batch.phase)) for batch in due)
-    return full and any(batch.vacant for batch in waited if batch is not None)
+    if desk.protocol.retain != "forever":  # nobody will ever release what is left
+        desk.session.erase_all()
+        desk.erased = desk.protocol.erases

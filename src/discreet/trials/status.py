@@ -12,12 +12,11 @@ from discreet.strategies.pairs import Lead
 from discreet.strategies.run import ArmView
 from discreet.trials.chain import Head
 from discreet.trials.conduct import RECORDED, RESTORED, RESTORED_WORDS
-from discreet.trials.dealing import GUARANTEE, assignment_words
+from discreet.trials.dealing import DEALING, GUARANTEE
 from discreet.trials.protocol import (
     ANONYMOUS,
     CONTINUOUS,
     ENROLMENT,
-    MISSING,
     PEOPLE,
     RELEASE,
     RETAIN,
@@ -52,8 +51,8 @@ class OpenAssignment:
     id: str
     arm: str
     site: str | None
-    age: float | None
-    """Seconds since the person was assigned; unknown in trials of earlier versions."""
+    age: float
+    """Seconds since the person was assigned."""
     deadline: float | None
     """When the outcome counts as missing, in seconds since 1970."""
 
@@ -169,8 +168,8 @@ class Status(
     pending: int
     """People assigned whose outcome is not in."""
     waiting: int
-    """Outcomes that the next release waits for; then `ask` assigns only people who
-    replace others, unless enrolment is continuous.
+    """Outcomes that the next release waits for; then `ask` assigns nobody, unless
+    enrolment is continuous.
     """
     releases: int
     epsilon: float | None
@@ -178,7 +177,6 @@ class Status(
     delta: float
     privacy: str
     correctness: str
-    missing: str
     retain: str
     arms: tuple[ArmStatus, ...]
     head: str
@@ -189,9 +187,7 @@ class Status(
     leads: tuple["LeadStatus", ...]
     """What was released in place of means."""
     assignment: str
-    """How people are dealt to arms, and what the error rate then rests on; empty where
-    chance has no part in it.
-    """
+    """How people are dealt to arms, and what the error rate then rests on."""
     outside: str
     """What outcomes outside the range count as; empty if they are refused. Whether
     there were any is nowhere said.
@@ -199,9 +195,11 @@ class Status(
     middle: float | None
     """Where people send one of three levels: the middle one of those who are in now."""
     guarantee: str
-    """What the answer means, in short; empty in trials from before coins."""
+    """What the answer means, in short."""
     timing: str
-    """When rounds are released, and what that tells."""
+    """When rounds are released, and what that tells; empty where every answer is
+    released by itself.
+    """
     deadline: float | None
     """Seconds from assignment within which an outcome counts."""
     enrolment: str
@@ -213,8 +211,8 @@ class Status(
     next_release: int | None
     """When the round that is full is released by the clock, in seconds since 1970."""
     past_deadline: int | None
-    """People whose deadline, or lease, has passed, told or not: how many were missing
-    is an outcome, and nowhere said.
+    """People whose deadline has passed, told or not: how many were missing is an
+    outcome, and nowhere said.
     """
     coming_again: str
     """What it means if somebody comes a second time; empty where nobody needs to say
@@ -328,9 +326,9 @@ def _next_release(now: Public) -> int | None:
 
 
 def _error_rate(now: Public) -> float | None:
-    """Over the whole trial; of trials from before coins the status said δ alone."""
+    """Over the whole trial."""
     strategy = now.protocol.strategy
-    if not now.protocol.dealing or not strategy.proved:
+    if not strategy.proved:
         return None
     return min((1 + now.conduct.reshaped) * strategy.delta, 1.0)
 
@@ -358,7 +356,6 @@ def make_status(
     protocol, conduct = now.protocol, now.conduct
     strategy = protocol.strategy
     best = now.run.recommendation
-    waits = bool(protocol.dealing) and not strategy.part.each_answer
     return Status(
         name=protocol.name,
         strategy=strategy.name,
@@ -376,17 +373,16 @@ def make_status(
         delta=strategy.delta,
         privacy=_privacy(now),
         correctness=strategy.correctness,
-        missing=MISSING[protocol.missing],
         retain=RETAIN[protocol.retain],
         arms=figures.arms,
         head=str(head),
         protocol_hash=protocol_hash,
         leads=tuple(_lead(lead, now) for lead in now.run.leads()),
-        assignment=assignment_words(strategy, protocol.dealing),
+        assignment=DEALING[protocol.dealing],
         middle=None if now.stopped else now.run.middle,
         outside="" if protocol.outside == REFUSE else OUTSIDE[protocol.outside],
-        guarantee=GUARANTEE.get(protocol.dealing, ""),
-        timing=RELEASE[protocol.release] if waits else "",
+        guarantee=GUARANTEE[protocol.dealing],
+        timing="" if strategy.part.each_answer else RELEASE[protocol.release],
         deadline=protocol.deadline,
         enrolment=ENROLMENT[CONTINUOUS] if protocol.enrolment == CONTINUOUS else "",
         paused=conduct.paused,

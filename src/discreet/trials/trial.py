@@ -9,7 +9,6 @@ in and never come out.
 import json
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, cast
 
 from discreet.arrays import Progress
@@ -28,7 +27,6 @@ from discreet.trials.entry import check_head, enter, examine, transcript_of
 from discreet.trials.intake import (
     who_calls,
 )
-from discreet.trials.kept import Kept
 from discreet.trials.listing import no_trial
 from discreet.trials.names import check_place, writable
 from discreet.trials.protocol import (
@@ -50,14 +48,15 @@ from discreet.trials.status import (
 )
 from discreet.trials.store.database import Store
 from discreet.trials.store.looking import latest
+from discreet.trials.stored import StoredTrial
 from discreet.validate import check_whole
 
 
-def start(url: str, protocol: Protocol, who: str | None, usual: bool) -> None:
+def start(url: str, protocol: Protocol, who: str | None) -> None:
     """Start a trial for somebody who is not at this machine: what `Trial.create` would
     warn of, the caller tells them.
     """
-    Trial._start(url, protocol, who, usual).close()
+    Trial._start(url, protocol, who).close()
 
 
 def far_away() -> "type[Trial]":
@@ -69,7 +68,7 @@ def far_away() -> "type[Trial]":
     return cast("type[Trial]", RemoteTrial)
 
 
-class Trial(Kept, Calls):
+class Trial(StoredTrial, Calls):
     """A live trial. Make one with `Trial.create`, open it again with `Trial.open`."""
 
     def __init__(self, home: Store, protocol: Protocol, protocol_hash: str, who: str) -> None:
@@ -85,14 +84,11 @@ class Trial(Kept, Calls):
         arms: Sequence[str],
         strategy: Strategy,
         max_people: int,
-        missing: str = "failure",
         retain: str = "until-release",
         range: tuple[float, float] = (0.0, 1.0),
         direction: str = "max",
-        lease: float | None = None,
         outside: str = REFUSE,
         dealing: str | None = None,
-        block: int = 0,
         sites: Sequence[str] | None = None,
         deadline: float | None = None,
         release: str = COMPLETE,
@@ -109,54 +105,48 @@ class Trial(Kept, Calls):
         other settings are refused. If `url` is that of a service, https://…, the trial
         is started there, with an operator's `token` (see `open`).
 
-        Everything here is the protocol: it is frozen and hashed. `missing` says what an
-        outcome that stays missing counts as (`failure` or `replace`), `retain` how long
-        outcomes are kept (`until-release` or `forever`), `range` and `direction` (`max`
-        or `min`) which outcomes there are and which are better, `lease` after how many
-        seconds an outcome counts as missing, `outside` whether an outcome beyond the
-        range is refused or counts as the nearer end (`clip`). The strategy says whether
-        outcomes are numbers: `bet_se(outcomes="numbers")`. If it does not, and the
-        range is not (0, 1), there is a `RoundedWarning`.
+        Everything here is the protocol: it is frozen and hashed. `retain` says how
+        long outcomes are kept (`until-release` or `forever`), `range` and `direction`
+        (`max` or `min`) which outcomes there are and which are better, `outside`
+        whether an outcome beyond the range is refused or counts as the nearer end
+        (`clip`). The strategy says whether outcomes are numbers:
+        `bet_se(outcomes="numbers")`. If it does not, and the range is not (0, 1), there
+        is a `RoundedWarning`.
 
         `sites` names where people are enrolled (None: anywhere). Arms are assigned in
-        the strategy's usual way: with `bet-se` by coins, or with `dealing="blocks"` in
-        permuted blocks of at least `block` people. With a `deadline`, in seconds from
-        assignment, an outcome counts if it is told by then; otherwise it counts as the
-        worst one. Rounds are released when they are `complete`, or by the `clock`; and
-        with `enrolment="continuous"` people are enrolled while rounds wait. `people`
-        says what happens if somebody comes again: `sticky`, they get the same
-        assignment; `refuse`, they are refused; or `anonymous`, nobody needs to say who
-        comes. With `blinding="codes"` those who enrol people see codes instead of arms
+        the strategy's usual way: with `bet-se` by coins. With a `deadline`, in seconds
+        from assignment, an outcome counts if it is told by then; otherwise it counts as
+        the worst one. Without one, `miss` says that an outcome will not come. Rounds
+        are released when they are `complete`, or by the `clock`; and with
+        `enrolment="continuous"` people are enrolled while rounds wait. `people` says
+        what happens if somebody comes again: `sticky`, they get the same assignment;
+        `refuse`, they are refused; or `anonymous`, nobody needs to say who comes. With
+        `blinding="codes"` those who enrol people see codes instead of arms
         (`codes`, `unblind`). `question` is what each outcome answers, in words for
         people ("Was the pain gone after two hours?"), shown wherever an outcome is
         entered, and `script` is the SHA-256 of the script that randomises answers in
         their browsers. `who` is the caller's name for the private journal (None: the
         user of the database, or of this machine).
         """
-        said: dict[str, Any] = dict(missing=missing, retain=retain, range=range)
-        said |= dict(direction=direction, lease=lease, outside=outside, dealing=dealing)
-        said |= dict(block=block, sites=sites, deadline=deadline, release=release)
-        said |= dict(enrolment=enrolment, people=people, blinding=blinding)
-        said |= dict(question=question)
+        said: dict[str, Any] = dict(retain=retain, range=range, direction=direction)
+        said |= dict(outside=outside, dealing=dealing, sites=sites)
+        said |= dict(deadline=deadline, release=release, enrolment=enrolment)
+        said |= dict(people=people, blinding=blinding, question=question)
         if is_remote(url):
             said |= dict(who=who, token=token, ca=ca)
             return far_away().create(url, name, arms, strategy, max_people, **said)
         protocol = new_protocol(name, arms, strategy, max_people, script=script, **said)
         warn_if_rounded(strategy, protocol.scale.numbers)
-        return cls._start(url, protocol, who, dealing is None)
+        return cls._start(url, protocol, who)
 
     @classmethod
-    def _start(cls, url: str, protocol: Protocol, who: str | None, usual: bool) -> "Trial":
-        """Start the trial of a protocol, or continue it; `usual` if its arms are
-        assigned in the strategy's usual way because nobody chose one.
-        """
+    def _start(cls, url: str, protocol: Protocol, who: str | None) -> "Trial":
+        """Start the trial of a protocol, or continue it."""
         if protocol.strategy.trust_model.private:
             mechanisms.ready(protocol.strategy)
         who, home = who_calls(who), Store(url)
         enter(home, protocol, who or home.user)
         trial = cls._open(home, protocol.name, None, who)
-        if usual and not trial.protocol.dealing:
-            protocol = replace(protocol, dealing="")  # begun before it was written down
         if differences := trial.protocol.differences(protocol):
             raise InvalidInputError(
                 f"there is a trial {protocol.name!r} with other settings: "
@@ -212,8 +202,7 @@ class Trial(Kept, Calls):
             trial = cls(home, protocol, protocol_hash, who or home.user)
             if head is not None:
                 check_head(session, Head.parse(head))
-            trial._see(Head(row.seq, row.head))
-            trial._erasing = row.erasing
+            trial._look(session)
         trial._tidy_up(row)
         return trial
 
@@ -301,7 +290,7 @@ class Trial(Kept, Calls):
         return now.run
 
     def _status(self, desk: Desk) -> Status:
-        row = desk.session.look_again()
+        row = desk.session.row
         head = Head(row.seq, row.head)
         if self._figures is None or self._figures[0] != head:
             self._figures = (head, make_figures(self._now))
@@ -309,7 +298,7 @@ class Trial(Kept, Calls):
             self.protocol_hash,
             self._now,
             self._figures[1],
-            desk.shown_tally(),
+            desk.tally(shown=True),
             self._aside(desk),
             row.people,
             head,

@@ -24,12 +24,6 @@ from discreet.trials.status import ERASING, Aside, Tally, Verification, make_fig
 from discreet.validate import check_path, check_progress, named
 from discreet.version import __version__
 
-YOUNGER = (
-    *("leads", "assignment", "outside", "middle", "guarantee", "timing", "deadline"),
-    *("enrolment", "paused", "sites", "acts", "next_release", "error_rate"),
-    *("past_deadline", "coming_again", "erasing"),
-)
-"""Of a status: what older transcripts do not say, where it is empty."""
 PARTS = ("protocol", "protocol_hash", "events", "status")
 """Of a transcript."""
 Watch = Callable[[Event, Replay], None]
@@ -149,7 +143,7 @@ def check_transcript(
         reason = f": {error}" if isinstance(error, InvalidInputError) else ""
         words = f"the protocol is none that discreet {__version__} can follow{reason}"
         return Verification(0, nothing, (words,))
-    if not _as_written(said["protocol"], protocol.to_dict()):
+    if canonical(said["protocol"]) != protocol.text:
         return Verification(0, nothing, ("the protocol is not as discreet writes one",))
     try:
         events = [_event(one) for one in said["events"]]
@@ -183,16 +177,13 @@ def _status_problems(followed: Followed, said: dict[str, Any], protocol_hash: st
     if not all(type(count) is int for count in counts) or not _possible(replay, Tally(*counts)):
         yield f"status: {' and '.join(NOT_PUBLIC)} cannot be {counts[0]!r} and {counts[1]!r} here"
     figures, people = make_figures(replay.now), len(replay.places)
-    aside = Aside(said.get("past_deadline"), said.get("erasing", ""))
+    aside = Aside(said.get("past_deadline"), str(said.get("erasing")))
     if not _possible_aside(replay, aside):
         yield "status: past_deadline or erasing say what no status says"
     found = make_status(
         protocol_hash, replay.now, figures, Tally(0, 0), aside, people, followed.head
     ).to_dict()
     found |= {name: said.get(name) for name in NOT_PUBLIC}
-    for name in YOUNGER:
-        if name not in said and not found[name]:
-            del found[name]
     hint = ""
     if protocol.version != __version__:
         hint = f" (by discreet {__version__}; the trial was started with {protocol.version})"
@@ -206,23 +197,20 @@ def _possible(replay: Replay, tally: Tally) -> bool:
     """
     run = replay.now.run
     if replay.protocol.timed:
-        waiting = 0 if replay.now.stopped else sum(batch.size for batch in run.due())
-        return tally == Tally(replay.unreleased(), waiting)
+        return tally == Tally(replay.unrevealed_participants(), replay.awaited())
     if not 0 <= tally.pending <= replay.unreleased():
         return False
     if replay.now.stopped:
         return tally.waiting == 0
     if run.learns_always:
         return tally.waiting == (tally.pending if run.finished else 0)
-    most = sum(batch.size for batch in run.due())
-    if replay.protocol.missing == "failure":
-        most = min(most, tally.pending)
+    most = min(replay.awaited(), tally.pending)
     return (1 if run.due() else 0) <= tally.waiting <= most
 
 
 def _possible_aside(replay: Replay, aside: Aside) -> bool:
     """Whether a status can say this of what the record does not."""
-    past, timed = aside.past_deadline, replay.protocol.until is not None
+    past, timed = aside.past_deadline, replay.protocol.deadline is not None
     if past is not None and not (timed and type(past) is int and 0 <= past <= len(replay.places)):
         return False
     return aside.erasing in ("", ERASING)
@@ -320,15 +308,6 @@ def _digest(protocol: dict[str, Any]) -> str | None:
         return digest(canonical(protocol))
     except BROKEN:
         return None
-
-
-def _as_written(said: Any, made: Any) -> bool:
-    """Whether what is said is what would be written, type for type; older protocols may
-    lack names.
-    """
-    if isinstance(said, dict) and isinstance(made, dict):
-        return set(said) <= set(made) and all(_as_written(said[key], made[key]) for key in said)
-    return canonical(said) == canonical(made)
 
 
 def _event(said: dict[str, Any]) -> Event:

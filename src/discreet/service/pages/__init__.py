@@ -4,6 +4,7 @@ elsewhere.
 
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Route
 from starlette.staticfiles import StaticFiles
 
 from discreet.service import scripts
@@ -20,7 +21,6 @@ from discreet.service.pages import (
     trial,
     trials,
 )
-from discreet.service.routes import Route
 
 
 def routes(home: Home) -> list[Route]:
@@ -28,7 +28,9 @@ def routes(home: Home) -> list[Route]:
     files = StaticFiles(directory=scripts.STATIC)
 
     async def static(request: Request) -> Response:
-        return await files.get_response(request.path_params["file"], request.scope)
+        response = await files.get_response(request.path_params["file"], request.scope)
+        response.headers["Cache-Control"] = "no-cache"  # kept, but asked for again each time
+        return response
 
     found = [Route("/static/{file}", static)]
     parts = (login, trials, trial, operate, journal, tokens, new, public, desk, participant)

@@ -10,15 +10,22 @@ from collections.abc import Callable
 from typing import Any
 
 from starlette.responses import Response
+from starlette.routing import Route
 
 from discreet.errors import InvalidInputError
 from discreet.service.access import NotHereError, Visitor
 from discreet.service.api import check
 from discreet.service.invitations import DAYS, invite, link_path
-from discreet.service.pages.deskview import SAID, Face, desk_view, person_view, short_code
+from discreet.service.pages.deskview import (
+    SAID,
+    DeskView,
+    Face,
+    desk_view,
+    person_view,
+    short_code,
+)
 from discreet.service.pages.frame import Look, Work, address, look, once_of, send
 from discreet.service.pages.qr import qr_picture
-from discreet.service.routes import Route
 from discreet.trials.again import ANOTHER
 from discreet.trials.calls import Caller
 from discreet.trials.enrol import ASKED_ANOTHER
@@ -92,7 +99,12 @@ async def _show_desk(
     query = looking.request.query_params
     said = SAID.get(query.get("said", ""), "") if not (wrong or full) else ""
     about = query.get("person", "")
-    view = await looking.run(lambda: desk_view(_face(looking), full))
+
+    def make_view() -> DeskView:
+        status = looking.home.status(looking.name, looking.visitor)
+        return desk_view(_face(looking), status, full)
+
+    view = await looking.run(make_view)
     who = f"Person {about}: " if said and about.isascii() and about.isdigit() else ""
     return looking.page(
         "desk.html", status, view=view, wrong=wrong, waits=view.waits, said=who + said

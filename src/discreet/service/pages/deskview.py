@@ -107,11 +107,11 @@ class PersonView(NamedTuple):
     """Whether an outcome was told or is noted as missing; which, nobody is told."""
 
 
-def desk_view(face: Face, full: Batch | None = None) -> DeskView:
+def desk_view(face: Face, status: Status, full: Batch | None = None) -> DeskView:
     """The desk of a site, after an attempt to enrol somebody where there was no place,
     if there was one.
     """
-    status, protocol = face.trial.status(), face.trial.protocol
+    protocol = face.trial.protocol
     bound = face.caller.site is not None
     names = tuple(site.name for site in status.sites)
     closed = {site.name for site in status.sites if site.closed}
@@ -238,11 +238,11 @@ def _shut(status: Status, site_closed: bool) -> str:
 
 
 def _just_now(one: OpenAssignment) -> bool:
-    return one.age is not None and one.age < 60
+    return one.age < 60
 
 
 def _waited(one: OpenAssignment) -> Waited:
-    since = "" if one.age is None else "just now" if _just_now(one) else f"{span(one.age)} ago"
+    since = "just now" if _just_now(one) else f"{span(one.age)} ago"
     left = None if one.deadline is None else one.deadline - time.time()
     until = "" if left is None else f"in {span(left)}" if left > 0 else "has passed"
     late = left is not None and left <= 0

@@ -17,13 +17,11 @@ from discreet.reports.compared import check_control
 from discreet.reports.page import POLICY
 from discreet.reports.trial import trial_page, trial_pictures
 from discreet.service.blinding import blinded
+from discreet.service.home import Computation
 from discreet.service.pages.frame import Look
 from discreet.service.pictures import without_styles
-from discreet.service.remember import Remembered
 from discreet.trials.trial import Trial
 
-PICTURES = Remembered[dict[str, str]](64)
-FILES = Remembered[str](16)
 NO_MEANS = "sites see how the arms did only after the trial has ended"
 NOTHING = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 10 1"/>'
 
@@ -44,15 +42,15 @@ async def evidence(looking: Look) -> Response:
 
 
 async def _picture(looking: Look, which: str) -> Response:
-    def drawn() -> str:
-        seen = looking.home.seen(looking.name)
+    def plan() -> Computation:
+        seen = looking.home.seen(looking.name, looking.visitor)
         trial, status = seen.trial, seen.status
         if blinded(trial.protocol, status.stopped, looking.visitor):
             raise RefusedError(NO_MEANS, True)
-        key = (looking.home.url, looking.name, picture_key(seen.said()))
-        return PICTURES.get(key, lambda: _drawn(trial)).get(which, NOTHING)
+        key = (looking.name, "pictures", picture_key(seen.said()))
+        return Computation(key, lambda: _drawn(trial), lambda found: found.get(which, NOTHING))
 
-    return svg(await looking.run(drawn))
+    return svg(await looking.home.compute(await looking.run(plan)))
 
 
 def svg(text: str) -> Response:
@@ -118,14 +116,14 @@ async def _file(
 ) -> Response:
     """A file of a trial, made once for a state of it."""
 
-    def made() -> str:
-        seen = looking.home.seen(looking.name)
+    def plan() -> Computation:
+        seen = looking.home.seen(looking.name, looking.visitor)
         trial, status = seen.trial, seen.status
         check_control(control, [arm.name for arm in status.arms])
-        key = (looking.home.url, looking.name, ending, status.head, status.pending, control)
-        return FILES.get(key, lambda: make(trial))
+        key = (looking.name, status.head, status.pending, status.erasing, ending, control)
+        return Computation(key, lambda: make(trial))
 
-    text = await looking.run(made)
+    text = await looking.home.compute(await looking.run(plan))
     plain = re.sub(r"[^A-Za-z0-9_-]+", "-", looking.name).strip("-")[:60] or "trial"
     shown = "inline" if media == "text/html" else "attachment"
     headers = {

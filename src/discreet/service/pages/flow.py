@@ -54,7 +54,7 @@ async def flow(looking: Look) -> Response:
             looking.home.url,
             looking.name,
             private,
-            flow_key(looking.home.seen(looking.name).status),
+            flow_key(looking.home.seen(looking.name, looking.visitor).status),
         )
         return FLOWS.get(key, lambda: _drawn(trial, private))
 

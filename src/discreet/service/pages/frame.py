@@ -2,7 +2,6 @@
 send, and errors in words.
 """
 
-import hashlib
 import re
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
@@ -16,16 +15,16 @@ from starlette.exceptions import HTTPException
 from starlette.formparsers import MultiPartException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
-from starlette.types import Scope
+from starlette.routing import Route
+from starlette.types import Message, Receive
 
 from discreet.errors import InvalidInputError, RefusedError
 from discreet.service.access import Visitor
-from discreet.service.api import check
+from discreet.service.api import check, scoped_key, trial_in_path
 from discreet.service.credentials import form_key, is_form_key
 from discreet.service.home import Home
-from discreet.service.limits import TooLargeError, TooManyError, passage_of
+from discreet.service.limits import TooLargeError, TooManyError, get_info
 from discreet.service.problems import note_error, problem_of, words_of
-from discreet.service.routes import Route
 from discreet.trials.names import LONGEST_NAME, in_path
 from discreet.words import counted
 
@@ -46,12 +45,15 @@ ENVIRONMENT = jinja2.Environment(
 )
 DAY = re.compile(r"\d{4}-\d\d-\d\d")
 MAX_FIELDS = 1000
+MAX_FORM_BYTES = 16_000
+MAX_LONG_FORM_BYTES = 600_000
+LONG_FORMS = ("/new", "/new/plan")
+"""Forms with lists of names."""
+LARGE_FORM = "the form is longer than anybody types: nothing was done"
 MAX_FIELD_CHARACTERS = 2000
 LISTS = ("arms", "sites")
 MAX_LIST_CHARACTERS = 250_000
 """Of the fields that hold a name a line: a thousand names of the greatest length."""
-LONGEST_KEY = 150
-"""Of a form, as it is; there is room behind it for what is done with it."""
 NOTHING = "there is no page at this address: it may have been cut off or mistyped"
 BY_FORM = "what this address leads to is made by a form: go back, and press the button there"
 MISSING = {404: NOTHING, 405: BY_FORM}
@@ -90,7 +92,7 @@ class Look:
         self.home = home
         self.request = request
         self.visitor = visitor
-        self.name = str(request.path_params.get("name", ""))
+        self.name = trial_in_path(request)
         """The trial it is about, or empty."""
         self.form: Mapping[str, str] = {}
         """What a form carries; empty when a page is looked at."""
@@ -140,10 +142,7 @@ def once_of(form: Mapping[str, str], visitor: Visitor) -> str | None:
     key = form.get("once", "")
     if not key or len(key) > LONGEST_NAME:
         return None
-    whole = f"{visitor.role} {visitor.site or ''} {key}"
-    if len(whole) <= LONGEST_KEY:
-        return whole
-    return hashlib.sha256(whole.encode(errors="replace")).hexdigest()
+    return scoped_key(key, visitor)
 
 
 def _served(
@@ -154,7 +153,8 @@ def _served(
         try:
             looking.visitor = await visitor_of(home, request)
             if sent:
-                looking.form = await form_of(request)
+                with home.limits.reading_form(request.scope, looking.visitor.token):
+                    looking.form = await form_of(request)
                 check_sent(request, looking.form, needs_login=bool(action))
             if action:
                 await check(home, looking.visitor, action, looking.name)
@@ -171,7 +171,7 @@ def _served(
                 return _ended(looking, action)
             return looking.page("error.html", 403, words=str(error))
         except Exception as error:
-            note_error(error, passage_of(request.scope).request)
+            note_error(error, get_info(request.scope).id)
             status, words = words_of(error)
             return looking.page("error.html", status, words=words)
 
@@ -187,23 +187,21 @@ def _ended(looking: Look, action: str) -> Response:
     return looking.page("error.html", 403, words=words, back=quote(page, safe=""))
 
 
-async def missing_page(home: Home, scope: Scope, error: Exception) -> Response | None:
-    """What a browser shows where nothing is, or only what a form makes; programs get a
-    problem document. If nobody can say now who looks, the page is that of a stranger.
+async def missing_page(home: Home, request: Request, error: HTTPException) -> Response:
+    """Return what a browser shows where nothing is, or only what a form makes; programs
+    get a problem document. If nobody can say now who looks, the page is that of a
+    stranger.
     """
-    request = Request(scope)
-    if not isinstance(error, HTTPException) or error.status_code not in MISSING:
-        return None
-    if "text/html" not in request.headers.get("accept", ""):
-        return None
-    scope.setdefault("path_params", {})
+    if error.status_code not in MISSING or "text/html" not in request.headers.get("accept", ""):
+        return problem_of(error)
+    request.scope["path_params"] = {}
     looking = Look(home, request, Visitor())
     try:
         looking.visitor = await visitor_of(home, request)
     except TooManyError as refused:
         return problem_of(refused)
     except Exception as trouble:
-        note_error(trouble, passage_of(scope).request)
+        note_error(trouble, get_info(request.scope).id)
     page = looking.page("error.html", error.status_code, words=MISSING[error.status_code])
     page.headers.update(error.headers or {})
     return page
@@ -223,15 +221,25 @@ async def visitor_of(home: Home, request: Request) -> Visitor:
     """Authenticate a browser by its login."""
     login = read_login(request)
     token = None if not login else await home.run(home.tokens.find_login, login)
-    if token is not None or request.url.path != LOGIN_PATH:  # which counts by itself
+    logs_in = request.url.path == LOGIN_PATH and request.method == "POST"
+    if token is not None or not logs_in:  # logging in counts the token that it is given
         home.limits.admit(request.scope, token, bool(login) and token is None)
     return Visitor(token)
 
 
 async def form_of(request: Request) -> dict[str, str]:
-    """Read the fields of a form; refuse one that is longer than anybody types, before
-    anything parses it.
+    """Read the fields of a form; refuse one that is longer than anybody types, or has
+    more fields than any of ours, before anything parses it.
     """
+    limit = MAX_LONG_FORM_BYTES if request.url.path in LONG_FORMS else MAX_FORM_BYTES
+    body = bytearray()
+    async for part in request.stream():
+        body += part
+        if len(body) > limit:
+            raise TooLargeError(LARGE_FORM)
+    if body.count(b"&") >= MAX_FIELDS:
+        raise HTTPException(400)
+    request = Request(request.scope, _already_read(bytes(body)))
     try:
         async with request.form(max_files=0, max_fields=MAX_FIELDS) as form:
             fields = {key: str(value) for key, value in form.items()}
@@ -241,6 +249,15 @@ async def form_of(request: Request) -> dict[str, str]:
         if len(value) > (MAX_LIST_CHARACTERS if name in LISTS else MAX_FIELD_CHARACTERS):
             raise TooLargeError("a field of the form is too long: nothing was done")
     return fields
+
+
+def _already_read(body: bytes) -> Receive:
+    """Return what receives a body that was read before, whole."""
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": body}
+
+    return receive
 
 
 def check_sent(request: Request, form: Mapping[str, str], needs_login: bool) -> None:

@@ -7,12 +7,12 @@ from itertools import groupby, islice
 from typing import NamedTuple
 
 from starlette.responses import Response
+from starlette.routing import Route
 
 from discreet.service.home import Home
 from discreet.service.pages.frame import Look, look
 from discreet.service.pages.words import when
-from discreet.service.routes import Route
-from discreet.trials.aloud import act_phrase
+from discreet.trials.conduct import act_phrase
 from discreet.trials.status import Entry
 
 MOST_CALLS = 10_000

@@ -1,6 +1,7 @@
 """Log in with a token or a one-time login link, and log out."""
 
 from starlette.responses import Response
+from starlette.routing import Route
 
 from discreet.service.access import WRONG
 from discreet.service.credentials import SecretKind, is_form_key, is_kind
@@ -13,7 +14,6 @@ from discreet.service.pages.frame import (
     read_login,
     send,
 )
-from discreet.service.routes import Route
 from discreet.service.tokens import CODE_MINUTES, LOGIN_SECONDS
 from discreet.trials.store.doors import Token
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from markupsafe import Markup
 from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
 
 from discreet.calendar import rate_words
 from discreet.errors import DiscreetError, InvalidInputError
@@ -14,7 +15,7 @@ from discreet.planning.reach import out_of_reach
 from discreet.planning.rows import PlanRow
 from discreet.planning.ways import Way
 from discreet.reports.chances import best_words, cheap_words, few_right_words, price_words
-from discreet.reports.conduct import LOOKS, privacy_sentence
+from discreet.reports.conduct import privacy_sentence
 from discreet.reports.days import end_cells
 from discreet.reports.page import fragment
 from discreet.reports.past import in_units
@@ -27,11 +28,9 @@ from discreet.service.pages.draft import DEFAULTS, FOR_DAYS, LABELS, Draft, read
 from discreet.service.pages.frame import ENVIRONMENT, Look, address, look, send
 from discreet.service.pictures import without_styles
 from discreet.service.remember import Remembered
-from discreet.service.routes import Route
 from discreet.service.starting import start_trial
 from discreet.strategies.presets import rounded_words
-from discreet.trials.aloud import plainly
-from discreet.trials.dealing import GUARANTEE, assignment_words
+from discreet.trials.dealing import DEALING, GUARANTEE
 from discreet.trials.protocol import (
     BLINDING,
     ENROLMENT,
@@ -284,20 +283,18 @@ def when_words(draft: Draft, found: Plan | None) -> str:
 def promised(protocol: Protocol) -> list[tuple[str, str]]:
     """What the trial will promise, before it begins."""
     strategy = protocol.strategy
-    assigned = assignment_words(strategy, protocol.dealing)
-    found = [
+    return [
         ("Privacy", privacy_sentence(strategy.epsilon, strategy.privacy, strategy.gamma)),
         ("Error rate", correctness_words(strategy.correctness, protocol.scale)),
-        ("What the answer means", GUARANTEE.get(protocol.dealing, "")),
-        ("Assignment", assigned),
-        ("Looks", LOOKS[RELEASE[protocol.release]]),
+        ("What the answer means", GUARANTEE[protocol.dealing]),
+        ("Assignment", DEALING[protocol.dealing]),
+        ("Looks", RELEASE[protocol.release]),
         ("Enrolment", ENROLMENT[protocol.enrolment]),
         ("If somebody comes again", PEOPLE[protocol.people]),
         ("Blinding", BLINDING[protocol.blinding]),
-        ("Missing outcomes", MISSING[protocol.missing]),
+        ("Missing outcomes", MISSING),
         ("Retention", RETAIN[protocol.retain]),
     ]
-    return [(title, plainly(words)) for title, words in found if words]
 
 
 def _warning(protocol: Protocol) -> str:

@@ -5,14 +5,13 @@ before it is done; publishing; the list of codes.
 from typing import Any
 
 from starlette.responses import Response
+from starlette.routing import Route
 
 from discreet.errors import InvalidInputError
 from discreet.service.access import NotHereError
 from discreet.service.home import Home
 from discreet.service.pages.frame import Look, address, look, once_of, send
-from discreet.service.routes import Route
-from discreet.trials.aloud import NAMED, plainly
-from discreet.trials.conduct import FOR_GOOD, LONGEST_REASON, MEANS
+from discreet.trials.conduct import FOR_GOOD, LONGEST_REASON, MEANS, NAMED
 from discreet.trials.trial import Trial
 from discreet.validate import read_whole
 
@@ -35,6 +34,10 @@ UNLESS_OVER = {
 """What can be undone under a condition, which is said on its page."""
 
 
+MAX_CODES = 200
+"""Codes that the page lists at once; any other one is found by its text."""
+
+
 def offers(trial: Trial) -> dict[str, Any]:
     """The state of a trial, and what can be done to it now."""
     status = trial.status()
@@ -45,7 +48,7 @@ def offers(trial: Trial) -> dict[str, Any]:
     hidden = {"resume" if not status.paused else "pause"}
     hidden |= {"close-site"} if not sites[False] else set()
     hidden |= {"drop-arm"} if len(arms) <= 2 else set()
-    hidden |= {"set-clock"} if trial.protocol.until is None else set()
+    hidden |= {"set-clock"} if trial.protocol.deadline is None else set()
     actions = [] if status.stopped else [one for one in SHOWN if one not in hidden]
     return {
         "status": status,
@@ -59,7 +62,7 @@ async def _operate(looking: Look) -> Response:
     trial = await looking.run(looking.home.trial, looking.name)
     found = await looking.run(offers, trial)
     published = await looking.run(looking.home.published, looking.name)
-    rows = [(one, SHOWN[one], plainly(MEANS[one]), one in FOR_GOOD) for one in found["actions"]]
+    rows = [(one, SHOWN[one], MEANS[one], one in FOR_GOOD) for one in found["actions"]]
     return looking.page(
         "operate.html", name=looking.name, rows=rows, published=published, blind=found["blind"]
     )
@@ -83,7 +86,7 @@ async def _asked(looking: Look, action: str, wrong: str = "") -> Response:
         name=looking.name,
         action=action,
         title=SHOWN[action],
-        means=plainly(MEANS[action]),
+        means=MEANS[action],
         for_good=action in FOR_GOOD,
         unless=UNLESS_OVER.get(action, ""),
         back=SHOWN.get(TAKES_BACK.get(action, ""), ""),
@@ -167,18 +170,20 @@ async def _ask_codes(looking: Look) -> Response:
     the page of the list again may not want that.
     """
     trial = await looking.run(looking.home.trial, looking.name)
-    about = {"name": looking.name, "blind": trial.protocol.blind, "rows": None}
+    about = {"name": looking.name, "blind": trial.protocol.blind, "rows": None, "left": 0}
     return looking.page("codes.html", **about)
 
 
 async def _codes(looking: Look) -> Response:
-    """The list for whoever packs what people get; the journal notes who has looked."""
+    """Show the arm behind one code, or behind the last ones, to those who hand out what
+    people are given. The journal notes who has looked.
+    """
     caller = await looking.run(looking.home.caller, looking.name, looking.visitor)
     found: dict[str, str] = await looking.run(caller.codes)
-    seen = await looking.run(looking.home.seen, looking.name)
-    arms = [arm.name for arm in seen.status.arms]
-    rows = [(arm, sorted(code for code in found if found[code] == arm)) for arm in arms]
-    return looking.page("codes.html", name=looking.name, blind=bool(found), rows=rows)
+    wanted = looking.form.get("code", "").strip().upper()
+    rows = [one for one in reversed(found.items()) if wanted in ("", one[0])]
+    about = {"name": looking.name, "blind": caller.protocol.blind, "rows": rows[:MAX_CODES]}
+    return looking.page("codes.html", **about, left=max(len(rows) - MAX_CODES, 0))
 
 
 def routes(home: Home) -> list[Route]:

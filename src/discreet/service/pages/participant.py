@@ -11,18 +11,18 @@ from collections.abc import Awaitable, Callable
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Route
 
 from discreet.errors import InvalidInputError, RefusedError
 from discreet.service.access import Visitor
-from discreet.service.api import bearer_of, body_of, check, request_key
+from discreet.service.api import bearer_of, check, request_key
 from discreet.service.home import Home
 from discreet.service.invitations import PATH
-from discreet.service.limits import passage_of
+from discreet.service.limits import get_info
 from discreet.service.pages.deskview import is_yes_no
 from discreet.service.pages.frame import Look, look
 from discreet.service.problems import note_error, problem, problem_of
-from discreet.service.routes import Route
-from discreet.service.scripts import OTHER, former_scripts, integrity, script_hash
+from discreet.service.scripts import OTHER, integrity, script_hash
 from discreet.trials.outcomes import Response as Randomised
 from discreet.trials.people import Asked
 from discreet.trials.protocol import Protocol
@@ -87,7 +87,7 @@ class Receipt(msgspec.Struct):
 
 async def _page(looking: Look) -> Response:
     script = {"hash": script_hash(), "integrity": integrity(script_hash())}
-    return looking.page("participant.html", script=script, former=former_scripts())
+    return looking.page("participant.html", script=script)
 
 
 async def _question(home: Home, visitor: Visitor, _: Request) -> Question:
@@ -96,7 +96,7 @@ async def _question(home: Home, visitor: Visitor, _: Request) -> Question:
     asked = await home.run(home.caller(name, visitor).question, person)
     status = await home.run(trial.status)
     protocol = trial.protocol
-    if protocol.script not in (None, script_hash(), *former_scripts()):
+    if protocol.script not in (None, script_hash()):
         raise InvalidInputError(OTHER)
     return _ask(protocol, asked, status.head)
 
@@ -129,7 +129,7 @@ def _ask(protocol: Protocol, asked: Asked, head: str) -> Question:
 
 async def _answer(home: Home, visitor: Visitor, request: Request) -> Receipt:
     name, person = _whose(visitor)
-    sent = msgspec.json.decode(await body_of(request), type=Sent)
+    sent = msgspec.json.decode(await request.body(), type=Sent)
     response, key = Randomised.parse(sent.response), request_key(request, visitor)
     caller = home.caller(name, visitor)
     told = await home.run(caller.answer, person, response, key)
@@ -168,7 +168,7 @@ def _served(home: Home, path: str, action: str, work: Answered) -> Route:
         except InvalidInputError as error:
             return _kindly(error)
         except Exception as error:
-            note_error(error, passage_of(request.scope).request)
+            note_error(error, get_info(request.scope).id)
             return problem_of(error)
 
     return Route(path, serve, methods=["POST"])

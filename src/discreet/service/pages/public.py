@@ -1,13 +1,13 @@
 """A trial that was published, for anyone. That others are there nobody learns."""
 
 from starlette.responses import Response
+from starlette.routing import Route
 
 from discreet.service.access import NotHereError, Visitor
 from discreet.service.home import Home
 from discreet.service.pages import downloads, trial
 from discreet.service.pages.flow import flow
 from discreet.service.pages.frame import Look, Work, look
-from discreet.service.routes import Route
 
 NOT_PUBLISHED = "there is no published trial of this name here"
 

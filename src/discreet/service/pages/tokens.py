@@ -5,6 +5,7 @@ from typing import Any
 from urllib.parse import quote
 
 from starlette.responses import Response
+from starlette.routing import Route
 
 from discreet.errors import InvalidInputError
 from discreet.service.access import OPERATOR, PARTICIPANT, SITE, VIEWER, NotHereError, Visitor
@@ -20,7 +21,6 @@ from discreet.service.pages.held import (
 )
 from discreet.service.pages.qr import qr_picture
 from discreet.service.pages.words import when
-from discreet.service.routes import Route
 from discreet.service.tokens import CODE_MINUTES
 from discreet.trials.store.doors import Token
 from discreet.validate import read_decimal

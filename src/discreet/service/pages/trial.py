@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
 
 from discreet.reports.arms import shown_words
 from discreet.reports.conduct import (
@@ -18,7 +19,7 @@ from discreet.reports.conduct import (
     site_rows,
 )
 from discreet.service.access import ANYONE, Visitor
-from discreet.service.blinding import blinded, shown
+from discreet.service.blinding import blinded
 from discreet.service.home import Home
 from discreet.service.pages import downloads
 from discreet.service.pages.ahead import LABEL, ahead_of
@@ -34,9 +35,8 @@ from discreet.service.pages.words import (
     waits_words,
 )
 from discreet.service.remember import Remembered
-from discreet.service.routes import Route
 from discreet.trials.chain import Event
-from discreet.trials.protocol import BLINDING
+from discreet.trials.protocol import BLINDING, MISSING
 from discreet.trials.status import Status
 from discreet.trials.trial import Trial
 from discreet.validate import read_whole
@@ -61,12 +61,9 @@ def view(
     home: Home, trial: Trial, visitor: Visitor, before: int | None, public: bool
 ) -> dict[str, Any]:
     """All that the page of a trial shows to a visitor."""
-    seen = home.seen(trial.protocol.name)
+    seen = home.seen(trial.protocol.name, visitor)
     status, said = seen.status, seen.said()
     blind = blinded(trial.protocol, status.stopped, visitor)
-    if blind:
-        status = shown(status, trial.protocol, visitor)
-        said = status.to_dict()
     name = trial.protocol.name
     follows = public or visitor.may("transcript", name)
     record = seen.record(EVENTS, before) if follows else []
@@ -88,7 +85,7 @@ def view(
         "left": left_words(said),
         "ahead": ahead_of(home, trial, status, visitor),
         "label": LABEL,
-        "mark": mark_of(home, status),
+        "mark": mark_of(home, status, blind),
         **({} if blind else _arms(home, said, trial)),
         "flow": flow_words(trial, status, visitor, follows),
         "flow_key": flow_key(status),
@@ -118,10 +115,13 @@ def _admits(visitor: Visitor, said: Mapping[str, Any]) -> list[str]:
     return [site["name"] for site in said["sites"] if not site["closed"]] if lets else []
 
 
-def mark_of(home: Home, status: Status) -> str:
-    """What is another one as soon as the page shows something else."""
+def mark_of(home: Home, status: Status, blind: bool) -> str:
+    """Return a text that changes as soon as the page shows something else. Blinded
+    visitors see no forecast, which is another one after each action on an arm.
+    """
     counts = f"{status.pending} {status.waiting} {status.past_deadline}"
-    return f"{status.head} {counts} {home.forecasts.known(status.name)}"
+    forecast = "" if blind else home.forecasts.known(status.name)
+    return f"{status.head} {counts} {forecast}"
 
 
 def _arms(home: Home, said: Mapping[str, Any], trial: Trial) -> dict[str, Any]:
@@ -168,7 +168,7 @@ def _promised(said: Mapping[str, Any], trial: Trial) -> list[tuple[str, str]]:
         ("Privacy", privacy_sentence(said["epsilon"], said["privacy"], said["gamma"])),
         ("Error rate", correctness_words(said["correctness"], trial.protocol.scale)),
         *promises(said),
-        ("Missing outcomes", said["missing"]),
+        ("Missing outcomes", MISSING),
         ("Retention", said["retain"]),
         *([("Blinding", BLINDING[trial.protocol.blinding])] if trial.protocol.blind else []),
     ]
@@ -197,8 +197,9 @@ async def _trial(looking: Look) -> Response:
 async def mark(looking: Look) -> Response:
     """A short text that changes when the page does."""
 
-    seen = await looking.run(looking.home.seen, looking.name)
-    found = mark_of(looking.home, seen.status)
+    seen = await looking.run(looking.home.seen, looking.name, looking.visitor)
+    blind = blinded(seen.trial.protocol, seen.status.stopped, looking.visitor)
+    found = mark_of(looking.home, seen.status, blind)
     return PlainTextResponse(found, headers={"Cache-Control": "no-store"})
 
 

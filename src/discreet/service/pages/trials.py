@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from starlette.responses import Response
+from starlette.routing import Route
 
 from discreet.errors import DiscreetError
 from discreet.service import planner
@@ -11,7 +12,6 @@ from discreet.service.home import Home
 from discreet.service.pages.ahead import ahead_of
 from discreet.service.pages.frame import Look, look
 from discreet.service.pages.words import waits_words
-from discreet.service.routes import Route
 from discreet.trials.listing import GOES_ON, PAUSED, Listed
 
 MOST = 60
@@ -56,7 +56,7 @@ def _shown(home: Home, visitor: Visitor, one: Listed) -> Shown:
     if one.state not in (GOES_ON, PAUSED):
         return Shown(one, "Nothing: it has ended.")
     try:
-        seen = home.seen(one.name)
+        seen = home.seen(one.name, visitor)
         ahead = ahead_of(home, seen.trial, seen.status, visitor)
         return Shown(one, waits_words(seen.said()), "" if ahead is None else ahead.brief)
     except DiscreetError as error:

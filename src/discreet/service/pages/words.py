@@ -14,9 +14,8 @@ from discreet.reports.conduct import (
     level_words,
     past_words,
 )
-from discreet.trials.aloud import act_phrase
 from discreet.trials.chain import Event
-from discreet.trials.conduct import UNBLIND
+from discreet.trials.conduct import UNBLIND, act_phrase
 from discreet.words import closed, counted
 
 Said = Mapping[str, Any]

@@ -6,9 +6,7 @@
  */
 
 import { answerTo } from "./again.js";
-import * as current from "./respond.js";
-
-const { odds, readNumber, wordOf } = current;
+import { odds, readNumber, respond, wordOf } from "./respond.js";
 
 const KEPT = "discreet answer";
 const TRIES = 1000;
@@ -26,7 +24,6 @@ const CLOSED = {
 };
 
 let asked = null; // the question, as the service put it
-let script = current; // what randomises the answer: the one that the protocol names
 let word = ""; // what will leave the device
 
 if (document.getElementById("answering")) {
@@ -124,7 +121,7 @@ async function start() {
   const answer = await call("/a/question");
   if (!answer.ok) return note(answer.words);
   asked = answer.found;
-  if (!(await takeScript())) return note(OTHER_SCRIPT);
+  if (!namesScript()) return note(OTHER_SCRIPT);
   for (const place of document.querySelectorAll(".question")) {
     if (asked.question) place.textContent = asked.question;
   }
@@ -137,29 +134,9 @@ async function start() {
   }
 }
 
-/** Take the script that the protocol names, be it a former one; false if it is not there,
- * or the browser has refused it.
- */
-async function takeScript() {
-  const { script: hash, former } = at("answering").dataset;
-  if (asked.script === null || asked.script === hash) return true;
-  if (!former.split(" ").includes(asked.script)) return false;
-  const path = `/static/respond-${asked.script}.js`;
-  try {
-    await fetch(path, { integrity: integrityOf(asked.script) });
-    script = await import(path);
-  } catch {
-    return false;
-  }
-  write("script-hash", asked.script);
-  at("script-link").href = path;
-  return true;
-}
-
-/** A hash in hex, as a browser is told to check it. */
-function integrityOf(hash) {
-  const bytes = hash.match(/../g).map((two) => parseInt(two, 16));
-  return `sha256-${btoa(String.fromCharCode(...bytes))}`;
+/** Whether the protocol names the script of this page, or none. */
+function namesScript() {
+  return asked.script === null || asked.script === at("answering").dataset.script;
 }
 
 function showQuestion(left) {
@@ -201,9 +178,9 @@ function handle(event, place, work) {
 }
 
 function randomise() {
-  const response = script.respond(truth(), asked);
+  const response = respond(truth(), asked);
   for (const form of ["own", "coined"]) at(form).reset();
-  word = script.wordOf(response);
+  word = wordOf(response);
   showLeaving(meaningOf(response));
 }
 
@@ -304,7 +281,7 @@ function tryIt() {
 }
 
 function sample(outcome) {
-  return Array.from({ length: TRIES }, () => script.respond(outcome, asked).value / unitsOf(asked));
+  return Array.from({ length: TRIES }, () => respond(outcome, asked).value / unitsOf(asked));
 }
 
 /** How often each level was sent, with the odds beside it. */

@@ -4,8 +4,8 @@ drawn.
 Where a reward is rounded at random to a bit, the sum of a batch is binomial, whatever
 the law. Drawn in each round, for each active arm in turn: the number of people that the
 coins deal it, the sum of their bits, then two geometric variables for the noise (for a
-margin: once, at the end); Gaussian noise takes these and a uniform variable, until it
-is accepted. Outcomes that are numbers have their sum and closeness drawn
+difference: once, at the end); Gaussian noise takes these and a uniform variable, until
+it is accepted. Outcomes that are numbers have their sum and closeness drawn
 by `discreet.simulation.numbers`, and a noise for each of the two. Under a drift, for
 each person in turn: the coin and the outcome; then the noise of each arm.
 """
@@ -19,20 +19,28 @@ from discreet.simulation.laws import Generator, Laws, draw_for, draw_gaussian, s
 from discreet.simulation.numbers import draw_sent, send
 from discreet.simulation.outcome import Outcome, no_trace
 from discreet.simulation.runner import Runner, one_by_one
+from discreet.strategies.betting.bets import (
+    BettingRules,
+    Setting,
+    make_betting_rules,
+    make_bump,
+)
 from discreet.strategies.betting.book import (
     COUNT,
     NEAR,
     SUM,
     Book,
     Round,
-    count,
-    front_runner,
+    count_marked,
+    find_front_runner,
     new_book,
     odds_of,
 )
-from discreet.strategies.betting.near import bump_of
-from discreet.strategies.betting.rounds import first_round, next_round, release_margin
-from discreet.strategies.betting.tilts import BettingRules, Setting, betting_rules
+from discreet.strategies.betting.rounds import (
+    announce_first,
+    release_difference,
+    settle_and_announce,
+)
 from discreet.strategies.strategy import Strategy
 
 BY_PERSON = True
@@ -48,7 +56,7 @@ def draw_noise(rng: Generator, now: Round, setting: Setting) -> float:
         return 0.0
     if setting.sigma > 0:
         return draw_gaussian(rng, setting.sigma)
-    p = -math.expm1(-setting.tick if now.fine else -setting.epsilon)
+    p = -math.expm1(-setting.epsilon / setting.grid if now.fine else -setting.epsilon)
     return float(rng.geometric(p) - rng.geometric(p))
 
 
@@ -71,9 +79,9 @@ def draw_round(
             else:
                 total, near = draw_sent(rng, laws, a, dealt, now, setting)
                 book.fresh[a, SUM], book.fresh[a, NEAR] = total, near
-            if not now.margin:
+            if not now.difference:
                 add_noise(rng, a, now, setting, book)
-    if now.margin:
+    if now.difference:
         release_one(rng, now, setting, book)
 
 
@@ -89,7 +97,7 @@ def add_noise(rng: Generator, a: int, now: Round, setting: Setting, book: Book) 
 
 @leaf
 def release_one(rng: Generator, now: Round, setting: Setting, book: Book) -> None:
-    """One number for all arms, or two, from the sums in units."""
+    """One number for both arms, or two, from the sums in units."""
     noise, near = draw_noise(rng, now, setting), 0.0
     if now.fine:
         for a in range(book.active.size):
@@ -98,7 +106,7 @@ def release_one(rng: Generator, now: Round, setting: Setting, book: Book) -> Non
                 near += book.fresh[a, NEAR]
         near = (near + draw_noise(rng, now, setting)) / setting.grid
         noise /= setting.grid
-    release_margin(noise, near, now, book)
+    release_difference(noise, near, now, book)
 
 
 @leaf
@@ -116,7 +124,7 @@ def draw_people(
         book.fresh[a, SUM] = 0.0
         book.fresh[a, COUNT] = 0.0
         book.fresh[a, NEAR] = 0.0
-    bump = bump_of(now.centre, setting.grid)
+    bump = make_bump(now.centre, setting.grid)
     for person in range(now.samples, now.samples + now.length * now.weight):
         arm = flip(rng.random() * now.weight, now, book)
         book.fresh[arm, COUNT] += 1
@@ -127,7 +135,7 @@ def draw_people(
             book.fresh[arm, NEAR] += near
         elif rng.random() < sent(success(laws, arm, person), setting):
             book.fresh[arm, SUM] += 1
-    if now.margin:
+    if now.difference:
         release_one(rng, now, setting, book)
         return
     for a in range(pulls.size):
@@ -155,7 +163,7 @@ def note(trace: Floats, rounds: int, samples: int, length: int, book: Book) -> N
     """
     if rounds <= trace.shape[0]:
         trace[rounds - 1, 0] = samples
-        trace[rounds - 1, 1] = book.out.size - count(book.out)
+        trace[rounds - 1, 1] = book.out.size - count_marked(book.out)
         trace[rounds - 1, 2] = length
         trace[rounds - 1, 3] = rounds
         for a in range(book.out.size):
@@ -173,17 +181,19 @@ def run_betting(
     """
     book = new_book(pulls.size, rules.bets.tilt.size)
     pulls[:] = 0
-    now = first_round(rules.bets, rules.setting, cap, book)
+    now = announce_first(rules.setting, cap, book)
     while now.winner < 0 and now.length >= 1:
         if laws.drift.kind == STEADY:
             draw_round(rng, laws, now, rules.setting, pulls, book)
         else:
             draw_people(rng, laws, now, rules.setting, pulls, book)
         length = now.length
-        now, book = next_round(now, rules.bets, rules.setting, cap, book)
+        now, book = settle_and_announce(now, rules.bets, rules.setting, cap, book)
         note(trace, now.number, now.samples, length, book)
     stopped = now.winner >= 0
-    return Outcome(now.samples, now.winner if stopped else front_runner(book), stopped, now.number)
+    return Outcome(
+        now.samples, now.winner if stopped else find_front_runner(book), stopped, now.number
+    )
 
 
 def runner(strategy: Strategy, laws: Laws, cap: int, blocks: bool) -> Runner:
@@ -191,5 +201,5 @@ def runner(strategy: Strategy, laws: Laws, cap: int, blocks: bool) -> Runner:
     from discreet.simulation.compile import compiled
 
     arms = laws.mean.size
-    rules, run, none = betting_rules(strategy, arms), compiled(run_betting), no_trace(arms)
+    rules, run, none = make_betting_rules(strategy, arms), compiled(run_betting), no_trace(arms)
     return one_by_one(lambda rng, pulls: run(rng, laws, rules, cap, pulls, none))

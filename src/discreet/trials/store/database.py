@@ -12,7 +12,7 @@ import os
 import threading
 import weakref
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import sqlalchemy as sa
@@ -22,10 +22,9 @@ from discreet.trials.interrupts import Later, close_at_fork
 from discreet.trials.store import schema
 from discreet.trials.store.dialects import dialect_of
 from discreet.trials.store.guard import warn_if_logged, warn_if_readable
-from discreet.trials.store.reasons import NO_TRIALS, REPLACED, UNSURE
+from discreet.trials.store.reasons import NO_TRIALS, OTHER_VERSION, REPLACED, UNSURE
 from discreet.trials.store.schema import about, erasing, metadata, trials
 from discreet.trials.store.session import Session
-from discreet.trials.store.turns import Note, Turn
 from discreet.trials.store.vacuum import Rights
 from discreet.trials.store.whole import Whole
 
@@ -50,8 +49,7 @@ class Store:
         weakref.finalize(self, self.engine.dispose)
         close_at_fork(self)
         try:
-            with self._plainly():
-                self._prepare(not must_exist)
+            self._prepare(not must_exist)
         except BaseException:
             self.close()
             raise
@@ -89,29 +87,16 @@ class Store:
         """Close the connections; the next use opens new ones."""
         self.engine.dispose()
 
-    def turn(self, note: Note) -> AbstractContextManager[Turn | None]:
-        """One's turn to write, for `session`; whoever has to wait for it leaves a note
-        for those who have it.
-        """
-        return self.dialect.turn(note)
-
     @contextmanager
-    def session(self, name: str, turn: Turn | None = None) -> Iterator[Session]:
+    def session(self, name: str) -> Iterator[Session]:
         """One transaction with the trial's lock: all of it happens, and is on disk, or
         nothing of it.
         """
-        waited = self.dialect.turn() if turn is None else nullcontext()
-        with self._connection() as connection, waited:
-            yield Session(connection, name, self.dialect.locks_rows, self.dialect.clock)
+        with self._connection() as connection:
+            session = Session(connection, name, self.dialect.locks_rows, self.dialect.clock)
+            yield session
+            session.flush()
             self._commit(connection)
-
-    def unsure(self) -> StoreError:
-        """What to say of something that another process may have done for us."""
-        return StoreError(f"{self.called}: whoever did this has gone, and {UNSURE}")
-
-    def same_place(self, session: Session) -> bool:
-        """Whether a session writes where those would who wait for its turn."""
-        return self.dialect.same_place(session.connection)
 
     @contextmanager
     def reading(self, name: str) -> Iterator[Session]:
@@ -128,7 +113,7 @@ class Store:
             with self._connection(**self.dialect.reading) as connection:
                 yield connection
             return
-        with self._connection() as connection, self.dialect.turn():
+        with self._connection() as connection:
             if schema:
                 self.dialect.lock_schema(connection)
             yield connection
@@ -144,7 +129,7 @@ class Store:
     def alone(self) -> Iterator[Whole]:
         """One transaction on all trials, while nobody else has the database open."""
         try:
-            with self.lock, self.dialect.turn(), self._connection() as connection:
+            with self.lock, self._connection() as connection:
                 if not self.dialect.claim(connection):
                     self._fail(OPENED)
                 yield Whole(connection, self.dialect.locks_rows, self.dialect.clock)
@@ -184,8 +169,7 @@ class Store:
         try:
             if not self.rights().scrubs:
                 return False
-            alone = self._connection(**self.dialect.alone)
-            with alone as connection, self.dialect.turn():
+            with self._connection(**self.dialect.alone) as connection:
                 return self.dialect.scrub(connection)
         except StoreError:
             self.close()
@@ -209,14 +193,17 @@ class Store:
         """A connection with errors put plainly; what was not committed is rolled
         back.
         """
-        with Later(), self.lock, self._plainly():
+        with Later(), self.lock:
             if self.pid != os.getpid():
                 self._fail(
                     "this process was forked without Python's knowledge: open the trial in each "
                     "process"
                 )
-            with self.engine.connect() as connection:
-                yield connection.execution_options(**options)
+            try:
+                with self.engine.connect() as connection:
+                    yield connection.execution_options(**options)
+            except sa.exc.SQLAlchemyError as error:
+                self._fail(f"{self.dialect.reason(error)}; nothing was changed")
 
     def _commit(self, connection: sa.Connection) -> None:
         try:
@@ -229,47 +216,35 @@ class Store:
             self._fail(REPLACED)
 
     def _prepare(self, new: bool) -> None:
-        """Make the tables if there may be new ones, or bring older ones up to date; one
-        at a time.
+        """Make the tables if there may be new ones, one process at a time; refuse those
+        of another version.
         """
         with self._connection(**self.dialect.reading) as connection:
             there = sa.inspect(connection).has_table(about.name)
-            current = there and _version(connection) == schema.SCHEMA
+            if there:
+                self._check_version(connection)
         if not there and not new:
             raise InvalidInputError(NO_TRIALS.format(self.called))
         with self._connection(**self.dialect.alone) as connection:
             self.dialect.prepare(connection)
             if self.dialect.told and not self.dialect.files:
                 warn_if_logged(connection)
-        if current:
+        if there:
             return
         with self._connection() as connection:
             self.dialect.lock_schema(connection)
             metadata.create_all(connection)
-            self._migrate(connection)
+            if connection.execute(sa.select(about)).first() is None:
+                connection.execute(about.insert().values(version=schema.SCHEMA))
+            self._check_version(connection)
             connection.commit()
         self.close()  # a new connection knows the tables
 
-    def _migrate(self, connection: sa.Connection) -> None:
-        version = _version(connection)
-        if version is None:
-            connection.execute(about.insert().values(version=schema.SCHEMA))
-        elif version > schema.SCHEMA:
-            raise StoreError(
-                f"{self.called} was made by a newer discreet: upgrade with pip install -U discreet"
-            )
-        for step in range(version or schema.SCHEMA, schema.SCHEMA):
-            for statement in schema.MIGRATIONS[step]:
-                connection.execute(sa.text(statement))
-            connection.execute(about.insert().values(version=step + 1))
-
-    @contextmanager
-    def _plainly(self) -> Iterator[None]:
-        """Errors of the database as ours."""
-        try:
-            yield
-        except sa.exc.SQLAlchemyError as error:
-            self._fail(f"{self.dialect.reason(error)}; nothing was changed")
+    def _check_version(self, connection: sa.Connection) -> None:
+        """Refuse tables of another version."""
+        version = connection.execute(sa.select(sa.func.max(about.c.version))).scalar()
+        if version != schema.SCHEMA:
+            raise StoreError(f"{self.called}: {OTHER_VERSION.format(version, schema.SCHEMA)}")
 
     def _fail(self, reason: str) -> NoReturn:
         """Raise, without the driver's own error as context: that one holds what was to
@@ -289,8 +264,3 @@ def _let_go(context: sa.engine.ExceptionContext) -> None:
     """
     if not isinstance(context.original_exception, Exception):
         context.is_disconnect = False
-
-
-def _version(connection: sa.Connection) -> int | None:
-    found: int | None = connection.execute(sa.select(sa.func.max(about.c.version))).scalar()
-    return found

@@ -7,14 +7,12 @@ import getpass
 import os
 import sqlite3
 from abc import ABC, abstractmethod
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, ClassVar
 
 import sqlalchemy as sa
 
 from discreet.errors import InvalidInputError, StoreError
-from discreet.trials.store import letters, places
 from discreet.trials.store import reasons as why
 from discreet.trials.store.guard import Untold, claim_file, claim_server
 from discreet.trials.store.idle import begin, look_after
@@ -26,7 +24,6 @@ from discreet.trials.store.opening import (
     empty_log,
     file_at,
 )
-from discreet.trials.store.turns import LINE, Line, Note, Turn
 from discreet.trials.store.vacuum import Rights, Vacuum, rights_of
 
 SCRUB_SECONDS = 0.2
@@ -101,14 +98,6 @@ class Dialect(ABC):
     def listen(self, engine: sa.Engine) -> None:
         """Set up each new connection of the engine."""
 
-    def turn(self, note: Note | None = None) -> AbstractContextManager[Turn | None]:
-        """Whoever writes waits for those who came before."""
-        return contextlib.nullcontext()
-
-    def same_place(self, connection: sa.Connection) -> bool:
-        """Whether a transaction writes where those would who wait for its turn."""
-        return True
-
     @abstractmethod
     def claim(self, connection: sa.Connection) -> bool:
         """Before its first statement: keep all others out until the connection is
@@ -174,10 +163,6 @@ class SQLite(Dialect):
         super().__init__(url)
         self._opening = Opening(self.place)
 
-    def turn(self, note: Note | None = None) -> AbstractContextManager[Turn | None]:
-        """In a line of its own: SQLite's lock is unfair."""
-        return Line(self.place, BUSY_SECONDS).turn(note)
-
     def check_url(self, url: sa.URL) -> sa.URL:
         """A file, and nothing else."""
         drivers = ("sqlite", "sqlite+pysqlite")
@@ -196,8 +181,8 @@ class SQLite(Dialect):
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The file, its log, and the line of those who write."""
-        return tuple(f"{self.place}{end}" for end in ("", LOG, "-shm", LINE))
+        """The file, its log, and the log's index."""
+        return tuple(f"{self.place}{end}" for end in ("", LOG, "-shm"))
 
     def find(self, must_exist: bool) -> None:
         """A new file is empty, and only its owner may read it: outcomes of open batches
@@ -241,7 +226,6 @@ class SQLite(Dialect):
         """The file is whole by itself when nobody has it open."""
         with contextlib.suppress(sqlite3.Error):
             if file_at(self.place) == record.info["file"]:
-                letters.clear()
                 empty_log(connection, 0.0)
 
     def _check_file(self, _connection: Any, record: Any, _proxy: Any) -> None:
@@ -266,7 +250,6 @@ class SQLite(Dialect):
         """
         alone.exec_driver_sql("PRAGMA main.journal_mode = WAL")
         self._opening.has_log(_driver(alone), alone.info["file"])
-        letters.clear()
 
     def lock_schema(self, connection: sa.Connection) -> None:
         """Nothing: a writer has the whole file."""
@@ -275,7 +258,6 @@ class SQLite(Dialect):
         """Outcomes are overwritten where they are; old pages live on in the log until
         it is emptied, which readers can delay.
         """
-        letters.clear()
         return empty_log(_driver(alone), SCRUB_SECONDS)
 
     def code(self, error: Any) -> str | None:
@@ -318,7 +300,7 @@ class PostgreSQL(Dialect):
 
     def __init__(self, url: sa.URL) -> None:
         super().__init__(url)
-        self._vacuum, self._place, self._met = Vacuum(), "", ""
+        self._vacuum = Vacuum()
 
     def check_url(self, url: sa.URL) -> sa.URL:
         """With the driver we have."""
@@ -329,16 +311,6 @@ class PostgreSQL(Dialect):
         """The user of the server, if the address names one."""
         return self.url.username or super().user
 
-    def turn(self, note: Note | None = None) -> AbstractContextManager[Turn | None]:
-        """For one trial, among processes of this user and machine: to share."""
-        self._met = self._place  # the next connection may lead elsewhere
-        here = note and places.meeting_point(self._met, note.trial)
-        return Line(here, BUSY_SECONDS).turn(note) if here else contextlib.nullcontext()
-
-    def same_place(self, connection: sa.Connection) -> bool:
-        """As the server says."""
-        return places.is_at(self._met, connection)
-
     def find(self, must_exist: bool) -> None:
         """Whether the server is there, connecting will say."""
 
@@ -348,7 +320,6 @@ class PostgreSQL(Dialect):
 
     def prepare(self, alone: sa.Connection) -> None:
         """A server is durable by its settings, and each connection sees to it."""
-        places.clear()
 
     def listen(self, engine: sa.Engine) -> None:
         """Set up sessions when they begin, and look after them."""
@@ -356,9 +327,8 @@ class PostgreSQL(Dialect):
         look_after(engine)
 
     def _set_up(self, connection: Any, _record: Any) -> None:
-        """Settings of a session, and where it is."""
+        """Set up a session."""
         begin(connection, BUSY_SECONDS)
-        self._place = places.place_of(connection)
 
     def lock_schema(self, connection: sa.Connection) -> None:
         """Tables that are not there cannot be locked; a number of our own can."""
@@ -366,7 +336,6 @@ class PostgreSQL(Dialect):
 
     def scrub(self, alone: sa.Connection) -> bool:
         """Write the table anew, unless somebody would have to wait for it."""
-        letters.clear()
         return self._vacuum.rewrite(alone)
 
     def rights(self, connection: sa.Connection) -> Rights:

@@ -287,9 +287,8 @@ class Doors:
         dialect = self.store.dialect
         session = Session(connection, trial, dialect.locks_rows, dialect.clock)
         if session.look() is not None:
-            ledger = Ledger(session)
-            ledger.note(who, call, people, site)
-            ledger.write()
+            Ledger(session).note(who, call, people, site)
+            session.flush()
 
     @contextmanager
     def _reading(self) -> Iterator[sa.Connection]:

@@ -51,7 +51,7 @@ SITE: Given = {
     trials: "SELECT, UPDATE (seq, head, people, state)",
     events: "SELECT, INSERT",
     assignments: "SELECT, INSERT, UPDATE (token, state, deadline)",
-    batches: "SELECT, INSERT, UPDATE (open, told, vacant), DELETE",
+    batches: "SELECT, INSERT, UPDATE (open, told), DELETE",
     sealed: "SELECT, INSERT, UPDATE (units)",
     people: "SELECT, INSERT",
     keys: "SELECT",
@@ -144,7 +144,7 @@ def _begin(place: str, schema: str) -> Iterator[str]:
 
 
 def _tables() -> Iterator[str]:
-    """The tables of this version; those of another one are left to the library."""
+    """Yield what makes the tables of this version; others are refused."""
     dialect = postgresql.dialect()  # type: ignore[no-untyped-call]
     for table in ALL:
         made = sa.schema.CreateTable(table, if_not_exists=True).compile(dialect=dialect)
@@ -156,8 +156,8 @@ def _tables() -> Iterator[str]:
     yield f"INSERT INTO {about.name} SELECT {SCHEMA} WHERE NOT EXISTS (SELECT FROM {about.name});"
     yield (
         f"DO $$ BEGIN IF (SELECT max(version) FROM {about.name}) <> {SCHEMA} THEN "
-        "RAISE EXCEPTION 'these tables are of another version of discreet: "
-        "let their owner run discreet trial list, then this again'; END IF; END $$;"
+        "RAISE EXCEPTION 'these tables are of another version of discreet: use the one that "
+        "made them, or another database'; END IF; END $$;"
     )
 
 

@@ -4,6 +4,7 @@ as keyed hashes, requests and their answers, the journal, what is still to be er
 
 import hmac
 import shlex
+import time
 from collections.abc import Sequence
 from functools import cached_property
 from typing import NamedTuple
@@ -24,7 +25,6 @@ _key = sa.select(keys.c.key).where(at(keys))
 _hashed = sa.select(people.c.hash, people.c.number)
 _numbers = Listed(lambda among: _hashed.where(among(people.c.hash)))
 _answered = sa.select(requests.c.hash, requests.c.answer)
-_answer_again = requests.update().where(at(requests, "hash"))
 _requests = Listed(lambda among: _answered.where(among(requests.c.hash)))
 _entries = sa.select(*(journal.c[name] for name in Entry._fields)).where(at(journal))
 _newest_first = _entries.order_by(journal.c.entry.desc()).limit(sa.bindparam("most"))
@@ -50,12 +50,10 @@ class Ledger:
     def __init__(self, session: Session) -> None:
         self.session = session
         self._newest: Last | None = None
-        self._noted: list[Entry] = []
         self._answers: dict[bytes, str | None] = {}
         """Of requests that were looked up, the answers they have had."""
-        self._kept: list[tuple[bytes, str]] = []
-        self._hashes: dict[bytes, bytes] = {}
-        """A request is hashed when it is looked up and when its answer is kept."""
+        self._entered: dict[bytes, int] = {}
+        """Participants who were entered in this transaction."""
 
     @cached_property
     def _secret(self) -> bytes:
@@ -64,44 +62,34 @@ class Ledger:
     @cached_property
     def now(self) -> float:
         """When this transaction happens, by the one clock of the database."""
-        return self.session.clock()
-
-    def forget(self) -> None:
-        """Read anew what a part of the transaction that was taken back has changed."""
-        self._newest, self._noted = None, []
-        self._answers, self._kept = {}, []
-
-    def read_ahead(self) -> None:
-        """Read what nearly every call needs, while others are waited for."""
-        self._last()
-        self.session.batches()
-        _ = self._secret, self.now
+        session = self.session
+        if session.clock is None:
+            return time.time()
+        return float(session.connection.execute(session.clock).scalar_one())
 
     def hash(self, text: bytes) -> bytes:
         """What is kept of an identity or a request: a hash with the trial's secret."""
-        found = self._hashes.get(text)
-        if found is None:
-            found = self._hashes[text] = hmac.digest(self._secret, text, "sha256")
-        return found
+        return hmac.digest(self._secret, text, "sha256")
 
     # --- people and requests ----------------------------------------------------------
 
-    def numbers(self, hashes: Sequence[bytes]) -> dict[bytes, int | None]:
+    def numbers(self, hashes: Sequence[bytes]) -> dict[bytes, int]:
         """The numbers of those of them who took part before."""
-        found: dict[bytes, int | None] = {}
+        found: dict[bytes, int] = {}
         for some in pieces(hashes):
-            rows = self.session.run_list(_numbers, some).all()
+            rows = self.session.run_listed(_numbers, some).all()
             found |= {bytes(value): number for value, number in rows}
-        return found
+        return found | {hash: self._entered[hash] for hash in hashes if hash in self._entered}
 
     def enter_people(self, numbers: Sequence[tuple[bytes, int]]) -> None:
         """Note who takes part, under which number."""
+        self._entered |= dict(numbers)
         self.session.insert(people, numbers)
 
     def look_up(self, hashes: Sequence[bytes]) -> None:
         """Look many requests up at once, for `answered`."""
         for some in pieces([hash for hash in hashes if hash not in self._answers]):
-            rows = self.session.run_list(_requests, some).all()
+            rows = self.session.run_listed(_requests, some).all()
             found = {bytes(hash): text for hash, text in rows}
             self._answers |= {hash: found.get(hash) for hash in some}
 
@@ -112,14 +100,9 @@ class Ledger:
         return self._answers[hash]
 
     def keep_answer(self, hash: bytes, answer: str) -> None:
-        """The answer of a request, to be given again; `write` keeps it."""
+        """Keep the answer of a request, to be given again."""
         self._answers[hash] = answer
-        self._kept.append((hash, answer))
-
-    def replace_answer(self, hash: bytes, answer: str) -> None:
-        """Keep an answer in the place of the one before, now."""
-        if not self.session.run(_answer_again, at_hash=hash, answer=answer).rowcount:
-            self.session.insert(requests, [(hash, answer)])
+        self.session.insert(requests, [(hash, answer)])
 
     # --- the journal ------------------------------------------------------------------
 
@@ -130,20 +113,14 @@ class Ledger:
     def note(
         self, who: str, call: str, people: int, site: str | None, set_back: bool = False
     ) -> None:
-        """Note a call; `write` puts it into the journal. Its times never go back, but
-        where the clock was `set_back`.
+        """Put a call into the journal. Its times never go back, but where the clock was
+        `set_back`.
         """
         last = self._last()
         at = self.now if last is None or set_back else max(self.now, last.at)
         entry = Entry(last.entry + 1 if last else 1, at, who, site, call, people)
-        self._noted.append(entry)
+        self.session.insert(journal, [entry])
         self._newest = Last(entry.entry, entry.at)
-
-    def write(self) -> None:
-        """Put what was noted into the journal, and keep the answers."""
-        self.session.insert(journal, self._noted)
-        self.session.insert(requests, self._kept)
-        self._noted, self._kept = [], []
 
     def check_clock(self, recorded: float) -> None:
         """Refuse a clock that is well behind the last call, or the last time that the
@@ -171,9 +148,9 @@ class Ledger:
         """Note that the outcomes of what was just released are still to be made
         unreadable.
         """
-        seq = self.session.look_again().seq
+        seq = self.session.row.seq
         self.session.insert(erasing, [(seq, self.now)])
-        self.session.row = self.session.look_again()._replace(erasing=seq)
+        self.session.row = self.session.row._replace(erasing=seq)
 
     def erased(self, through: int) -> None:
         """What was erased up to this event is unreadable."""

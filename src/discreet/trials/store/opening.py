@@ -53,7 +53,8 @@ def place_of(found: os.stat_result) -> Place:
 def file_at(path: str) -> Place | None:
     """Which file there is now."""
     with suppress(OSError):
-        return place_of(os.stat(path))
+        found = os.stat(path)
+        return Place(found.st_dev, found.st_ino)
     return None
 
 

@@ -12,6 +12,10 @@ CAME_BETWEEN = "another transaction came in between: try again"
 OVERLOADED = "the server is out of connections or memory: try again later"
 ENDED = "the server ended the connection: check that it is running, and try again"
 NO_TRIALS = "there are no trials in {}: check the url, or create one there first"
+OTHER_VERSION = (
+    "its tables are of version {}, and this version of discreet works with version {} only: use "
+    "the discreet that made them, or another database"
+)
 GONE = (
     "the file was removed or renamed while the trial was open; nothing was changed. Put it "
     "back, or restore a backup and open it with the last head that you noted"

@@ -17,19 +17,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeDecorator
 
-SCHEMA = 3
-"""Version of the tables. Raise it with a step in MIGRATIONS, and keep a file of the
-version before as a test asset.
-"""
-MIGRATIONS: dict[int, tuple[str, ...]] = {
-    1: ("ALTER TABLE discreet_assignments ADD COLUMN site VARCHAR(200)",),
-    2: (
-        "ALTER TABLE discreet_assignments ADD COLUMN at FLOAT",
-        "ALTER TABLE discreet_people ADD COLUMN number INTEGER",
-        "INSERT INTO discreet_erasing SELECT trial, seq, 0 FROM discreet_trials",
-    ),
-}
-"""The statements that bring a database of this version to the next one."""
+SCHEMA = 4
+"""Version of the tables: a database with another one is refused."""
 OPEN = 0
 TOLD = 1
 """States of an assignment. An outcome that is missing or late has the state of one that
@@ -74,7 +63,7 @@ assignments = Table(
     Column("state", Integer, nullable=False),
     Column("deadline", Float),
     Column("site", String(200)),
-    Column("at", Float),
+    Column("at", Float, nullable=False),
 )
 waiting = sa.and_(assignments.c.state == OPEN, assignments.c.deadline.is_not(None))
 Index(
@@ -92,7 +81,6 @@ batches = Table(
     Column("phase", Integer, primary_key=True, autoincrement=False),
     Column("open", Integer, nullable=False),
     Column("told", Integer, nullable=False),
-    Column("vacant", Integer, nullable=False),
 )
 
 
@@ -134,9 +122,9 @@ people = Table(
     metadata,
     Column("trial", Integer, primary_key=True),
     Column("hash", LargeBinary(32), primary_key=True),
-    Column("number", Integer),
+    Column("number", Integer, nullable=False),
 )
-"""Keyed hashes of identities, and the person's number (none before it was kept)."""
+"""Keyed hashes of identities, and the person's number."""
 keys = Table(
     "discreet_keys",
     metadata,
@@ -210,11 +198,16 @@ class Assigned(NamedTuple):
     arm: int
     phase: int
     state: int
-    deadline: float | None = None
+    deadline: float | None
     """When its outcome counts no more."""
-    site: str | None = None
-    at: float | None = None
-    """When the person came; unknown of those from before it was kept."""
+    site: str | None
+    at: float
+    """When the person came."""
+
+    @property
+    def id(self) -> str:
+        """Under which the outcome is told."""
+        return f"{self.number}-{self.token}"
 
 
 class Batched(NamedTuple):
@@ -224,4 +217,3 @@ class Batched(NamedTuple):
     phase: int
     open: int
     told: int
-    vacant: int

@@ -2,7 +2,6 @@
 desk.py.
 """
 
-import time
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
@@ -80,8 +79,15 @@ _erase = (
     .where(at(sealed, "arm", "phase"), sealed.c.units.is_not(None))
     .values(units=schema.ERASED)
 )
-_answers = sa.select(sealed.c.phase, sealed.c.number, sealed.c.units).where(
-    at(sealed, "arm"), sealed.c.phase > sa.bindparam("after")
+_erase_all = (
+    sealed.update()
+    .where(at(sealed), sealed.c.units.is_not(None), sealed.c.units != schema.ERASED)
+    .values(units=schema.ERASED)
+)
+_answers = (
+    sa.select(sealed.c.number, sealed.c.units)
+    .where(at(sealed, "arm"), sealed.c.phase > sa.bindparam("after"))
+    .order_by(sealed.c.phase)
 )
 _erase_answers = (
     sealed.update()
@@ -115,7 +121,12 @@ _reissue = assignments.update().where(at(assignments, "number"))
 
 
 class Session:
-    """One transaction on one trial. Every method is a statement or two."""
+    """One transaction on one trial. Every method is a statement or two.
+
+    Writes are buffered, so that many tasks in one transaction cost one statement a
+    table. A statement whose result they may change flushes them first, and so does the
+    end of the transaction.
+    """
 
     def __init__(
         self, connection: sa.Connection, name: str, lock: bool, clock: sa.TextClause | None = None
@@ -124,11 +135,21 @@ class Session:
         self.name = name
         self._lock = lock
         self.kind = connection.dialect.name
-        self._clock = clock
-        self.row: Row | None = None
+        self.clock = clock
+        """How the server tells the time; None: the machine's is the one clock."""
+        self._row: Row | None = None
         self._counts: dict[tuple[int, int], Batched] | None = None
         self._people: dict[int, Assigned] = {}
-        """Assignments as they were read, if none has changed since."""
+        """Assignments as they are now, of those that were read or entered."""
+        self._past: list[int] | None = None
+        """Numbers of the assignments that were open past their deadline at first."""
+        self._keys: dict[int, bytes] | None = None
+        """Keys of the rounds that are not revealed, once they were read."""
+        self._inserts: dict[sa.Table, list[tuple[Any, ...]]] = {}
+        self._marks: list[int] = []
+        """Assignments whose state is to be written."""
+        self._counted: dict[tuple[int, int], bool] = {}
+        """Batches whose counts are to be written, and whether each has a row."""
 
     def look(self) -> Row | None:
         """The trial now, locked until the end of the transaction; None if there is none
@@ -136,19 +157,19 @@ class Session:
         """
         statement = _look_locked if self._lock else _look
         found = self.connection.execute(statement, {"name": self.name}).one_or_none()
-        self.row = None if found is None else Row._make(found)
-        return self.row
+        self._row = None if found is None else Row._make(found)
+        return self._row
 
-    def forget(self) -> None:
-        """Read anew what a part of the transaction that was taken back has changed."""
-        self._counts, self._people = None, {}
-        self.look()
-
-    def look_again(self) -> Row:
+    @property
+    def row(self) -> Row:
         """The trial as of `look` and what was changed since."""
-        if self.row is None:
+        if self._row is None:
             raise StoreError(f"there is no trial {self.name!r} here")
-        return self.row
+        return self._row
+
+    @row.setter
+    def row(self, row: Row) -> None:
+        self._row = row
 
     def create(self, protocol: str, head: str, key: bytes, state: str) -> bool:
         """Enter a new trial; false if another process was quicker."""
@@ -167,17 +188,16 @@ class Session:
         """Write a public event and move the head of the chain; `save` makes it
         count.
         """
-        row = self.look_again()
+        row = self.row
         event = next_event(row.head, row.seq + 1, kind, body)
         self.insert(events, [event])
-        self.row = row._replace(seq=event.seq, head=event.hash)
+        self._row = row._replace(seq=event.seq, head=event.hash)
 
     def save(self, state: str) -> None:
         """Write the trial's row: the head of the chain, how many people there are, the
         state that follows.
         """
-        row = self.look_again()._replace(state=state)
-        self.row = row
+        row = self._row = self.row._replace(state=state)
         self.run(_save, seq=row.seq, head=row.head, people=row.people, state=state)
 
     def events(self) -> Iterator[Event]:
@@ -194,34 +214,35 @@ class Session:
         found: str | None = self.run(_hash_at, at_seq=seq).scalar_one_or_none()
         return found
 
-    def clock(self) -> float:
-        """The time in seconds, by the one clock that all who use this database have."""
-        if self._clock is None:
-            return time.time()
-        return float(self.connection.execute(self._clock).scalar_one())
-
     # --- people -----------------------------------------------------------------------
 
     def assign(self, rows: Sequence[Assigned]) -> None:
         """Enter assignments."""
         self.insert(assignments, rows)
-        row = self.look_again()
-        self.row = row._replace(people=row.people + len(rows))
+        self._people |= {row.number: row for row in rows}
+        row = self.row
+        self._row = row._replace(people=row.people + len(rows))
 
     def assigned(self, numbers: Sequence[int]) -> dict[int, Assigned]:
         """Assignments by their numbers."""
         new = [number for number in numbers if number not in self._people]
-        for some in pieces(new):
+        for some in pieces(new) if new else ():
             if len(new) == 1:
-                found = self.run(_assigned_one, number=some[0]).all()
+                about = {"at_trial": self.row.trial, "number": some[0]}
+                found = self.connection.execute(_assigned_one, about).all()
             else:
-                found = self.run_list(_assigned_many, some).all()
+                found = self.run_listed(_assigned_many, some).all()
             self._people |= {row[0]: Assigned(*row) for row in found}
         return {number: self._people[number] for number in numbers if number in self._people}
 
     def late(self, now: float) -> list[Assigned]:
-        """Open assignments past their deadline."""
-        return [Assigned(*row) for row in self.run(_late, now=now)]
+        """Open assignments past their deadline, by the time of this transaction."""
+        if self._past is None:
+            rows = [Assigned(*row) for row in self.run(_late, now=now)]
+            self._people |= {row.number: row for row in rows}
+            self._past = [row.number for row in rows]
+        past = (self._people[number] for number in self._past)
+        return [row for row in past if row.state == OPEN]
 
     def open_assignments(self, site: str | None) -> list[Assigned]:
         """The assignments whose outcome is not in, in order; of one site, or of all."""
@@ -229,24 +250,23 @@ class Session:
         return [Assigned(*row) for row in self.run(here.order_by(assignments.c.number))]
 
     def last_past(self, now: float) -> int:
-        """The number of the last person whose deadline, or lease, has passed."""
+        """The number of the last person whose deadline has passed."""
         return int(self.run(_last_past, now=now).scalar_one_or_none() or 0)
 
     def reissue(self, row: Assigned, token: str) -> None:
         """Give an assignment another secret."""
-        self._people = {}
         self.run(_reissue, at_number=row.number, token=token)
+        self._people[row.number] = row._replace(token=token)
 
     def bring_forward(self, latest: float) -> None:
         """No deadline is later than this, whoever has told or not."""
-        self._people = {}
         self.run(_bring_forward, latest=latest, deadline=latest)
+        self._people, self._past = {}, None
 
     def close_assignments(self, rows: Sequence[Assigned]) -> None:
         """Note that no outcome of these assignments is waited for any more."""
-        self._people = {}
-        for some in pieces([row.number for row in rows]):
-            self.run_list(_mark, some, new=TOLD)
+        self._people |= {row.number: row._replace(state=TOLD) for row in rows}
+        self._marks += [row.number for row in rows]
 
     def batches(self) -> dict[tuple[int, int], Batched]:
         """The counts of all batches that are not released, by (arm, phase)."""
@@ -254,24 +274,12 @@ class Session:
             self._counts = {(row[0], row[1]): Batched(*row) for row in self.run(_batches)}
         return self._counts
 
-    def add(self, changes: dict[tuple[int, int], tuple[int, int, int]]) -> None:
-        """Add (open, told, vacant) to the counts of batches, given by (arm, phase)."""
-        known = self.batches()
-        old = []
-        new = []
-        for (arm, phase), more in sorted(changes.items()):
-            before = known.get((arm, phase), Batched(arm, phase, 0, 0, 0))
-            after = Batched(
-                arm, phase, *(now + plus for now, plus in zip(before[2:], more, strict=True))
-            )
-            if (arm, phase) in known:
-                counts = {"open": after.open, "told": after.told, "vacant": after.vacant}
-                old.append({"at_arm": arm, "at_phase": phase, **counts})
-            else:
-                new.append(after)
-            known[arm, phase] = after
-        self.run_many(_count_batch, old)
-        self.insert(batches, new)
+    def count(self, arm: int, phase: int, open: int = 0, told: int = 0) -> None:
+        """Add to the counts of a batch."""
+        known, slot = self.batches(), (arm, phase)
+        self._counted.setdefault(slot, slot in known)
+        batch = known.get(slot, Batched(arm, phase, 0, 0))
+        known[slot] = batch._replace(open=batch.open + open, told=batch.told + told)
 
     def close_batch(self, arm: int, phase: int) -> None:
         """Forget the counts of a released batch."""
@@ -280,17 +288,21 @@ class Session:
 
     def open_round(self, round: int, key: bytes) -> None:
         """Keep the key of a round that is opened."""
+        self.round_keys()[round] = key
         self.insert(rounds, [(round, key)])
 
     def round_keys(self) -> dict[int, bytes]:
         """The keys of the rounds that are not revealed, in the order of opening."""
-        return {number: bytes(key) for number, key in self.run(_round_keys)}
+        if self._keys is None:
+            self._keys = {number: bytes(key) for number, key in self.run(_round_keys)}
+        return self._keys
 
     def reveal(self, through: int) -> list[list[int | str]]:
         """(round, key) of the rounds up to one, to be published; they are kept here no
         longer.
         """
-        found = {number: key for number, key in self.round_keys().items() if number <= through}
+        known = self.round_keys()
+        found = {number: known.pop(number) for number in list(known) if number <= through}
         for number in found:
             self.run(_forget_round, at_round=number)
         return [[number, key.hex()] for number, key in found.items()]
@@ -298,8 +310,8 @@ class Session:
     # --- behind the wall --------------------------------------------------------------
 
     def seal(self, outcomes: Sequence[tuple[Assigned, int | None]]) -> None:
-        """Put outcomes, in units, behind the wall; None is an answer that will not
-        come.
+        """Put outcomes, in units, behind the wall; None stands for one that will never
+        be released.
         """
         self.insert(sealed, [(row.arm, row.phase, row.number, units) for row, units in outcomes])
 
@@ -327,22 +339,24 @@ class Session:
         """
         self.run(_erase, at_arm=arm, at_phase=phase)
 
-    def answers(self, line: int, after: int) -> list[tuple[int, int, int | None]]:
-        """(place, number, units) of a line's answers that follow place `after` without
-        a gap.
-        """
-        found: list[tuple[int, int, int | None]] = []
-        for place, number, units in self.run(
-            _answers.order_by(sealed.c.phase), at_arm=line, after=after
-        ):
-            if place != after + len(found) + 1:
-                break
-            found.append((place, number, units))
-        return found
+    def erase_all(self) -> None:
+        """Overwrite all outcomes of the trial."""
+        self.run(_erase_all)
 
-    def erase_answers(self, line: int, after: int, through: int) -> None:
-        """Overwrite a line's answers between two places."""
-        self.run(_erase_answers, at_arm=line, after=after, through=through)
+    def answers(self, after: int) -> list[tuple[int, int]]:
+        """Return (number, units) of the answers that follow those of the first `after`
+        participants without a gap.
+        """
+        answers: list[tuple[int, int]] = []
+        for number, units in self.run(_answers, at_arm=0, after=after):
+            if number != after + len(answers) + 1:
+                break
+            answers.append((number, units))
+        return answers
+
+    def erase_answers(self, after: int, through: int) -> None:
+        """Overwrite the answers of the participants between two numbers."""
+        self.run(_erase_answers, at_arm=0, after=after, through=through)
 
     # --- checks -----------------------------------------------------------------------
 
@@ -369,32 +383,50 @@ class Session:
     # --- statements -------------------------------------------------------------------
 
     def run(self, statement: sa.Executable, **values: Any) -> Any:
-        """A statement about this trial."""
-        return self.connection.execute(statement, {"at_trial": self.look_again().trial, **values})
+        """Run a statement about this trial, after what is buffered."""
+        self.flush()
+        return self.connection.execute(statement, {"at_trial": self.row.trial, **values})
 
-    def run_list(self, statement: Listed, listed: Sequence[Any], **values: Any) -> Any:
-        """A statement about the rows of a list."""
-        trial = self.look_again().trial
+    def run_listed(self, statement: Listed, listed: Sequence[Any], **values: Any) -> Any:
+        """Run a statement about rows of a list, which no buffered row can change."""
+        trial = self.row.trial
         if self.kind == "sqlite":
             about = {"at_trial": trial, **values}
             return self.connection.exec_driver_sql(*statement.driver(about, listed))
         about = {"trials": [trial] * len(listed), "listed": listed, **values}
         return self.connection.execute(statement.statement, about)
 
+    def insert(self, table: sa.Table, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Buffer rows of this trial, in the order of the table's columns."""
+        self._inserts.setdefault(table, []).extend(rows)
+
+    def flush(self) -> None:
+        """Write what is buffered."""
+        if not (self._inserts or self._marks or self._counted):
+            return
+        trial, known = self.row.trial, self.batches() if self._counted else {}
+        inserts, self._inserts = self._inserts, {}
+        marks, self._marks = self._marks, []
+        counted, self._counted = self._counted, {}
+        inserts.setdefault(batches, []).extend(known[slot] for slot in counted if not counted[slot])
+        for table, rows in inserts.items():
+            if rows and self.kind == "sqlite":
+                many = _inserts[table]
+                self.connection.exec_driver_sql(many.driver, many.driver_rows(trial, rows))
+            elif rows:
+                values = {"at_trial": trial, **_inserts[table].columns(rows)}
+                self.connection.execute(_inserts[table].statement, values)
+        for some in pieces(marks) if marks else ():
+            self.run_listed(_mark, some, new=TOLD)
+        counts = [known[slot] for slot in counted if counted[slot]]
+        if counts:
+            about = [
+                {"at_trial": trial, "at_arm": one.arm, "at_phase": one.phase}
+                | {"open": one.open, "told": one.told}
+                for one in counts
+            ]
+            self.connection.execute(_count_batch, about)
+
     def _rows(self, statement: sa.Executable) -> Iterator[Any]:
         """Many rows, fetched by the thousand: one by one they take twice the time."""
         return chain.from_iterable(self.run(statement).partitions(1_000))
-
-    def run_many(self, statement: sa.Executable, values: list[dict[str, Any]]) -> None:
-        """The same statement with many values."""
-        trial = self.look_again().trial
-        if values:
-            self.connection.execute(statement, [{"at_trial": trial, **row} for row in values])
-
-    def insert(self, table: sa.Table, rows: Sequence[tuple[Any, ...]]) -> None:
-        """Rows of this trial, in the order of the table's columns."""
-        many, trial = _inserts[table], self.look_again().trial
-        if self.kind == "sqlite" and rows:
-            self.connection.exec_driver_sql(many.driver, many.driver_rows(trial, rows))
-        elif rows:
-            self.run(many.statement, **many.columns(rows))

@@ -1,7 +1,5 @@
 """All trials of a database in one transaction: read at one moment, copied, replaced."""
 
-from typing import Any
-
 import sqlalchemy as sa
 
 from discreet.trials.store import schema
@@ -53,7 +51,7 @@ class Whole:
         """
         if replaced is not None:
             replaced.run(trials.update().where(at(trials)), name="-")  # no trial's name
-        row = trial.look_again()._asdict()
+        row = trial.row._asdict()
         del row["trial"]
         self.connection.execute(trials.insert(), {"name": trial.name, **row})
         made = Session(self.connection, trial.name, self.locks_rows, self.clock)
@@ -61,27 +59,10 @@ class Whole:
         for table in COPIED:
             for some in trial.run(_rows(table)).partitions():
                 made.insert(table, [tuple(one) for one in some])
+                made.flush()
         if replaced is not None:
             _remove(replaced)
         return made
-
-
-def copy_to_memory(here: Whole) -> bytes:
-    """Return a copy of all trials as the content of an SQLite file, made in memory."""
-    engine = sa.create_engine("sqlite://", hide_parameters=True)
-    try:
-        with engine.connect() as connection:
-            metadata.create_all(connection)
-            connection.execute(schema.about.insert().values(version=schema.SCHEMA))
-            copy = Whole(connection, False, None)
-            for trial in here.trials():
-                copy.copy(trial)
-            connection.commit()
-            driver: Any = connection.connection.dbapi_connection
-            content: bytes = driver.serialize()
-            return content
-    finally:
-        engine.dispose()
 
 
 def _remove(trial: Session) -> None:

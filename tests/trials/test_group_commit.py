@@ -1,12 +1,12 @@
 """Callers of one process share a transaction: nobody notices but by the time."""
 
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from itertools import count, pairwise
-from types import SimpleNamespace
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -14,12 +14,13 @@ import sqlalchemy as sa
 
 from discreet import Trial, bet_se, ttucb
 from discreet.errors import DiscreetError, InvalidInputError, StoreError
-from discreet.trials import mechanisms, record, settling, together
+from discreet.trials import mechanisms, record, settling
 from discreet.trials.desk import Desk
+from discreet.trials.group_commit import GroupCommit, Task
 from discreet.trials.intake import MOST_AT_ONCE
 from discreet.trials.store.database import Store
 from discreet.trials.store.session import Session
-from discreet.trials.together import Job
+from tests.support.clock import Clock
 from tests.support.stores import create
 
 BETS = bet_se(0.1, 5.0)
@@ -50,9 +51,9 @@ def at_once(trial: Trial, calls: list[Call]) -> list[Any]:
 
 
 def wait_until_in_line(trial: Trial, many: int) -> None:
-    """Until somebody is at work, and so many wait."""
-    line, deadline = trial._together, time.monotonic() + 60
-    while not line._busy or len(line._jobs) != many:
+    """Wait until a thread leads, and so many tasks are queued."""
+    group, deadline = trial._group, time.monotonic() + 60
+    while group._leader is None or len(group._queue) != many:
         assert time.monotonic() < deadline
         time.sleep(0.001)
 
@@ -78,7 +79,7 @@ def test_those_who_wait_share_a_commit(url: str) -> None:
     trial.ask()
     with watched(trial) as seen:
         found = at_once(trial, [trial.ask] * 12)
-    assert seen == ["assigned", "commit", "assigned", "commit"]
+    assert seen == ["assigned", "commit", *["assigned"] * 11, "commit"]
     ids = {one.id for batch in found for one in batch.assignments}
     assert len(ids) == 12
     told = at_once(trial, [partial(trial.tell, id, 1) for id in sorted(ids)])
@@ -86,53 +87,6 @@ def test_those_who_wait_share_a_commit(url: str) -> None:
     assert trial.status().people == 13
     assert [call.call for call in trial.journal(24)] == ["tell"] * 12 + ["ask"] * 12
     assert trial.verify().intact
-
-
-def test_a_crowd_is_waited_for(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those who had their answer and call again at once are served together again:
-    whoever leads waits for them, as long as the last transaction took. Here each takes
-    a minute, by the clock that the line looks at.
-    """
-    minutes = count()
-    clock = SimpleNamespace(monotonic=lambda: 60.0 * next(minutes))
-    monkeypatch.setattr(together, "time", clock)
-    trial = create(url, strategy=bet_se(0.1, 1.0))
-    trial.ask()
-    batches: list[set[str]] = []
-    serve = trial._serve
-
-    def noted(jobs: list[Any]) -> None:
-        batches.append({job.kind for job in jobs})
-        serve(jobs)
-
-    trial._serve = noted  # type: ignore[method-assign,assignment]
-
-    def ask_and_tell() -> None:
-        for _ in range(2):
-            trial.tell_many({one.id: 1 for one in trial.ask().assignments})
-
-    at_once(trial, [ask_and_tell] * 8)
-    # One is alone at first. Without waiting there are two crowds from then on.
-    assert batches[:3] == [{"ask"}, {"ask"}, {"tell"}]
-    assert len(batches) == 5
-    assert trial.verify().intact
-
-
-def test_a_crowd_is_not_waited_for_as_long_as_for_a_store_in_use(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    line, waited = together.Together(), list[float]()
-    monkeypatch.setattr(line._gathered, "wait", waited.append)
-    job, crowd = (Job[None, int](lambda desk, _: [1], None) for _ in range(2))
-    line._hand_on([crowd] * 8, 30.0, stays=False)
-
-    def serve(jobs: list[Job[Any, Any]]) -> None:
-        for one in jobs:
-            one.finish(1)
-            one.done = True
-
-    assert line.do(job, serve) == 1
-    assert waited == [together.MOST_PATIENCE]
 
 
 def test_one_who_is_refused_holds_nobody_up(url: str) -> None:
@@ -316,3 +270,141 @@ def test_what_draws_noise_is_loaded_before_others_wait(
     seen.clear()
     trial.ask()
     assert "load" not in seen
+
+
+def test_a_late_one_is_reissued_amid_others(url: str, clock: Clock) -> None:
+    """Those who are late are read once for a transaction."""
+    trial = create(url, strategy=BETS, deadline=100.0)
+    late = trial.ask().assignments[0]
+    clock.now += 60
+    one, two = trial.ask(2).assignments
+    clock.now += 60
+    found = at_once(
+        trial,
+        [
+            trial.open_assignments,
+            partial(trial.tell, one.id, 1),
+            partial(trial.reissue, late.id),
+            partial(trial.tell, two.id, 1),
+        ],
+    )
+    assert [found[1].new, found[3].new] == [1, 1]
+    assert found[2].id != late.id
+    assert trial.tell(found[2].id, 1).late == (found[2].id,)
+    assert trial.verify().intact
+
+
+def test_a_reader_behind_a_commit_sees_no_older_head(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process writes, and another thread looks, as soon as the lock is free."""
+    trial = create(url, strategy=BETS)
+    trial.ask()
+    other = Trial.open(url, "colours")
+    seen: list[Any] = []
+
+    class Lock:
+        def __init__(self) -> None:
+            self.lock, self.depth = threading.RLock(), 0
+
+        def __enter__(self) -> None:
+            self.lock.acquire()
+            self.depth += 1
+
+        def __exit__(self, *_: object) -> None:
+            self.depth -= 1
+            is_free = not self.depth
+            self.lock.release()
+            if is_free and not seen:
+                seen.append(None)
+                other.ask()
+                seen.append(trial.status().head)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(trial._store, "lock", Lock())
+        trial.ask()
+    assert str(trial.seen) == seen[1]
+    assert trial.verify().intact
+
+
+class BreakOffError(BaseException):
+    """What the handler of a signal raises, such as SystemExit."""
+
+
+def test_whoever_is_broken_off_leaves_nobody_waiting() -> None:
+    """By another signal than Ctrl-C, in the main thread, which would lead next."""
+    group, busy, found = GroupCommit(), threading.Event(), list[Any]()
+
+    def commit(tasks: list[Task[Any]]) -> None:
+        assert busy.wait(60)
+        for task in tasks:
+            task.done = True
+
+    def run() -> None:
+        found.append(group.run(Task(lambda _: None), commit))
+
+    def wait_until_in_line(many: int) -> None:
+        deadline = time.monotonic() + 60
+        while len(group._queue) != many and time.monotonic() < deadline:
+            time.sleep(0.001)
+
+    def follow() -> None:
+        wait_until_in_line(1)
+        others[1].start()
+        wait_until_in_line(2)
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)
+        time.sleep(0.1)
+        busy.set()
+
+    def break_off(*_: Any) -> None:
+        raise BreakOffError
+
+    others = [threading.Thread(target=run, daemon=True) for _ in range(2)]
+    following = threading.Thread(target=follow, daemon=True)
+    before = signal.signal(signal.SIGUSR1, break_off)
+    try:
+        others[0].start()
+        while group._leader is None or group._queue:
+            time.sleep(0.001)
+        following.start()
+        with pytest.raises(BreakOffError):
+            group.run(Task(lambda _: None), commit)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+        following.join(60)
+    for thread in others:
+        thread.join(10)
+    assert found == [None, None]
+
+
+def test_a_leader_that_is_broken_off_raises_and_the_others_hear_of_it() -> None:
+    group, found = GroupCommit(), list[Any]()
+
+    def commit(tasks: list[Task[Any]]) -> None:
+        thread.start()
+        while not group._queue:
+            time.sleep(0.001)
+        raise BreakOffError
+
+    def together(tasks: list[Task[Any]]) -> None:
+        assert len(tasks) == 2
+        raise BreakOffError
+
+    def run() -> None:
+        found.append(group.run(Task(lambda _: None), done))
+
+    def done(tasks: list[Task[Any]]) -> None:
+        for task in tasks:
+            task.done = True
+
+    thread = threading.Thread(target=run, daemon=True)
+    with pytest.raises(BreakOffError):
+        group.run(Task(lambda _: None), commit)
+    thread.join(10)
+    assert found == [None], "who waited leads next"
+    beside = Task[None](lambda _: None)
+    group._queue.append(beside)
+    with pytest.raises(BreakOffError):
+        group.run(Task(lambda _: None), together)
+    assert isinstance(beside.error, StoreError)
+    assert "not known whether this was done" in str(beside.error)
