@@ -1,5 +1,6 @@
 """Callers of one process share a transaction: nobody notices but by the time."""
 
+import asyncio
 import signal
 import threading
 import time
@@ -14,10 +15,10 @@ import sqlalchemy as sa
 
 from discreet import Trial, bet_se, ttucb
 from discreet.errors import DiscreetError, InvalidInputError, StoreError
-from discreet.trials import mechanisms, record, settling
-from discreet.trials.desk import Desk
-from discreet.trials.group_commit import GroupCommit, Task
-from discreet.trials.intake import MOST_AT_ONCE
+from discreet.trials import enrol, mechanisms, record, settling
+from discreet.trials.desk import Desk, Task
+from discreet.trials.group_commit import GroupCommit
+from discreet.trials.intake import MOST_AT_ONCE, wanted_of
 from discreet.trials.store.database import Store
 from discreet.trials.store.session import Session
 from tests.support.clock import Clock
@@ -51,9 +52,9 @@ def at_once(trial: Trial, calls: list[Call]) -> list[Any]:
 
 
 def wait_until_in_line(trial: Trial, many: int) -> None:
-    """Wait until a thread leads, and so many tasks are queued."""
+    """Wait until a transaction is under way, and so many tasks are queued."""
     group, deadline = trial._group, time.monotonic() + 60
-    while group._leader is None or len(group._queue) != many:
+    while not group._is_writing or len(group._queue) != many:
         assert time.monotonic() < deadline
         time.sleep(0.001)
 
@@ -331,80 +332,92 @@ class BreakOffError(BaseException):
     """What the handler of a signal raises, such as SystemExit."""
 
 
+def finish(tasks: list[Task[Any]]) -> None:
+    for task in tasks:
+        task.finish()
+
+
 def test_whoever_is_broken_off_leaves_nobody_waiting() -> None:
-    """By another signal than Ctrl-C, in the main thread, which would lead next."""
-    group, busy, found = GroupCommit(), threading.Event(), list[Any]()
+    """By another signal than Ctrl-C: the transaction goes on without its caller."""
+    is_free, found = threading.Event(), list[Any]()
 
     def commit(tasks: list[Task[Any]]) -> None:
-        assert busy.wait(60)
-        for task in tasks:
-            task.done = True
-
-    def run() -> None:
-        found.append(group.run(Task(lambda _: None), commit))
-
-    def wait_until_in_line(many: int) -> None:
-        deadline = time.monotonic() + 60
-        while len(group._queue) != many and time.monotonic() < deadline:
-            time.sleep(0.001)
-
-    def follow() -> None:
-        wait_until_in_line(1)
-        others[1].start()
-        wait_until_in_line(2)
-        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)
-        time.sleep(0.1)
-        busy.set()
+        assert is_free.wait(60)
+        finish(tasks)
 
     def break_off(*_: Any) -> None:
         raise BreakOffError
 
-    others = [threading.Thread(target=run, daemon=True) for _ in range(2)]
-    following = threading.Thread(target=follow, daemon=True)
+    group = GroupCommit(commit)
+    others = [
+        threading.Thread(target=lambda: found.append(group.run(Task(bool)))) for _ in range(2)
+    ]
     before = signal.signal(signal.SIGUSR1, break_off)
     try:
-        others[0].start()
-        while group._leader is None or group._queue:
-            time.sleep(0.001)
-        following.start()
+        for thread in others:
+            thread.start()
+        threading.Timer(0.1, signal.pthread_kill, (threading.get_ident(), signal.SIGUSR1)).start()
         with pytest.raises(BreakOffError):
-            group.run(Task(lambda _: None), commit)
+            group.run(Task(bool))
     finally:
         signal.signal(signal.SIGUSR1, before)
-        following.join(60)
+    is_free.set()
     for thread in others:
         thread.join(10)
     assert found == [None, None]
+    assert group.run(Task(bool)) is None
 
 
-def test_a_leader_that_is_broken_off_raises_and_the_others_hear_of_it() -> None:
-    group, found = GroupCommit(), list[Any]()
+def test_all_hear_of_whatever_ends_their_transaction() -> None:
+    def commit(tasks: list[Task[Any]]) -> None:
+        if fails:
+            raise BreakOffError
+        finish(tasks)
+
+    fails, group = True, GroupCommit(commit)
+    with pytest.raises(BreakOffError):
+        group.run(Task(bool))
+    fails = False
+    assert group.run(Task(bool)) is None
+
+
+def test_tasks_that_were_not_run_come_first_in_the_next_transaction() -> None:
+    order, is_free = list[str](), threading.Event()
 
     def commit(tasks: list[Task[Any]]) -> None:
+        assert is_free.wait(60)
+        order.append(tasks[0].who)
+        finish(tasks[:1])
+
+    group = GroupCommit(commit)
+    threads = [
+        threading.Thread(target=group.run, args=(Task(bool, who=str(number)),))
+        for number in range(5)
+    ]
+    for number, thread in enumerate(threads):
         thread.start()
-        while not group._queue:
+        deadline = time.monotonic() + 60
+        while not (group._is_writing and len(group._queue) == number):
+            assert time.monotonic() < deadline
             time.sleep(0.001)
-        raise BreakOffError
+    is_free.set()
+    for thread in threads:
+        thread.join(10)
+    assert order == ["0", "1", "2", "3", "4"]
 
-    def together(tasks: list[Task[Any]]) -> None:
-        assert len(tasks) == 2
-        raise BreakOffError
 
-    def run() -> None:
-        found.append(group.run(Task(lambda _: None), done))
+def test_an_event_loop_runs_tasks_without_threads_that_wait(url: str) -> None:
+    trial = create(url, strategy=BETS)
+    before = threading.active_count()
 
-    def done(tasks: list[Task[Any]]) -> None:
-        for task in tasks:
-            task.done = True
+    async def ask() -> list[Any]:
+        tasks = [Task(partial(enrol.ask, wanted=wanted), enrols=True) for _ in range(20)]
+        answers = asyncio.gather(*[trial._do_async(task) for task in tasks])
+        await asyncio.sleep(0)
+        assert threading.active_count() <= before + 1
+        return await answers
 
-    thread = threading.Thread(target=run, daemon=True)
-    with pytest.raises(BreakOffError):
-        group.run(Task(lambda _: None), commit)
-    thread.join(10)
-    assert found == [None], "who waited leads next"
-    beside = Task[None](lambda _: None)
-    group._queue.append(beside)
-    with pytest.raises(BreakOffError):
-        group.run(Task(lambda _: None), together)
-    assert isinstance(beside.error, StoreError)
-    assert "not known whether this was done" in str(beside.error)
+    wanted = wanted_of(1, None, None, None, None, False)
+    ids = {one.id for batch in asyncio.run(ask()) for one in batch.assignments}
+    assert len(ids) == 20
+    assert trial.verify().intact

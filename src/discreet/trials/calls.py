@@ -10,9 +10,8 @@ from typing import Any, TypeVar
 from discreet.errors import InvalidInputError
 from discreet.trials.again import Request, do_once
 from discreet.trials.conduct import SET_CLOCK
-from discreet.trials.desk import Desk, Outcomes
-from discreet.trials.enrol import ask, open_assignments, open_round, shown_arm
-from discreet.trials.group_commit import Task
+from discreet.trials.desk import Desk, Outcomes, Task
+from discreet.trials.enrol import ask, open_assignments, shown_arm
 from discreet.trials.intake import (
     act_of,
     check_amends,
@@ -85,27 +84,20 @@ class Calls(ABC):
         the same `request`: nobody is assigned twice, and the answer is the same. (By
         the key alone the assignments are found, but not whose they are.)
 
-        Before that, late outcomes are counted as the worst and a round is opened, each
-        in a transaction of its own: nothing that can fail may follow a draw, or it
-        could be drawn again; and a key is committed to before anybody of its round is
-        known.
+        Before that, late outcomes are counted as the worst, and a round is opened if
+        none is open.
         """
         bound = self.site is not None
         wanted = wanted_of(n, people, self._place(site), person, request, bound)
-        if self.protocol.deadline is not None:
-            self._expire(noted=False)
-        key = None if wanted.request is None else wanted.request.encode()
-        while True:
-            task = Task(
-                lambda desk: ask(desk, wanted),
-                self.who,
-                self.site,
-                request=key,
-                participants=wanted.how_many,
-            )
-            if (batch := self._do(task)) is not None:
-                return batch
-            self._write(open_round)
+        task = Task(
+            lambda desk: ask(desk, wanted),
+            self.who,
+            self.site,
+            request=None if wanted.request is None else wanted.request.encode(),
+            participants=wanted.how_many,
+            enrols=True,
+        )
+        return self._do(task)
 
     def tell(self, id: str, outcome: float, request: str | None = None) -> Told:
         """Tell one outcome. Telling it again changes nothing and looks the same,

@@ -6,11 +6,12 @@ refused may follow a draw: whoever is refused could try again until the noise su
 """
 
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar, cast
 
-from discreet.errors import InvalidInputError
+from discreet.errors import DiscreetError, InvalidInputError
 from discreet.strategies.run import Place
 from discreet.trials import mechanisms
 from discreet.trials.codes import code_of
@@ -26,6 +27,8 @@ from discreet.trials.store.ledger import Ledger
 from discreet.trials.store.schema import Assigned, Batched
 from discreet.trials.store.session import Session
 
+Result = TypeVar("Result")
+
 
 class Outcomes(NamedTuple):
     """What a caller tells, by id."""
@@ -34,6 +37,47 @@ class Outcomes(NamedTuple):
     """None: the outcome will not come."""
     middles: Mapping[str, float | None] | None
     """The middle levels that answers were randomised with, where they were."""
+
+
+@dataclass(eq=False)
+class Task(Generic[Result]):
+    """Work for one transaction, and its result."""
+
+    work: "Callable[[Desk], Result | None]"
+    """Returns None if participants are to be assigned and no round is open."""
+    who: str = ""
+    """Who calls, for the journal."""
+    site: str | None = None
+    """Where the caller is bound to, if anywhere."""
+    request: bytes | None = None
+    """The text of the key under which the work is done once, if it has one."""
+    ids: tuple[str, ...] = ()
+    """Ids of the assignments that the work is about."""
+    participants: int = 1
+    """How many participants the work is about: it bounds a transaction."""
+    any_clock: bool = False
+    """Whether it is done though the clock has gone back."""
+    enrols: bool = False
+    """Whether it assigns participants: late outcomes are expired before."""
+    needs_round: bool = False
+    """Whether it found no round to assign them in, and waits until one is opened."""
+    done: bool = False
+    result: Result | None = None
+    error: BaseException | None = None
+    wake: Callable[[], object] = bool
+    """Tells the caller that the task is done; called by the thread that writes."""
+
+    def finish(self, result: Result | None = None, error: BaseException | None = None) -> None:
+        """Set the result or the error, of which each caller raises one of its own."""
+        self.error = type(error)(*error.args) if isinstance(error, DiscreetError) else error
+        self.result, self.done = result, True
+        self.wake()
+
+    def get(self) -> Result:
+        """Return the result, or raise the error."""
+        if self.error is not None:
+            raise self.error
+        return cast(Result, self.result)
 
 
 class Desk:

@@ -2,7 +2,7 @@
 
 import json
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -16,10 +16,10 @@ from discreet.errors import (
 )
 from discreet.trials import mechanisms
 from discreet.trials.chain import Head, UnknownHeadError
-from discreet.trials.desk import Desk
-from discreet.trials.enrol import answered_before
+from discreet.trials.desk import Desk, Task
+from discreet.trials.enrol import answered_before, open_round
 from discreet.trials.entry import check_head
-from discreet.trials.group_commit import GroupCommit, Task
+from discreet.trials.group_commit import GroupCommit
 from discreet.trials.intake import check_request, number_of
 from discreet.trials.protocol import Protocol
 from discreet.trials.record import BROKEN, fresh
@@ -56,7 +56,7 @@ class StoredTrial:
         self.who = who
         """Who calls, for the journal."""
         self._store = home
-        self._group = GroupCommit()
+        self._group = GroupCommit(self._commit)
         self._now = fresh(protocol)
         self._seq = -1
         """Events behind the state we have; none that counts while a transaction is
@@ -109,23 +109,53 @@ class StoredTrial:
     # --- transactions -----------------------------------------------------------------
 
     def _do(self, task: Task[Result]) -> Result:
-        """Run a task in a transaction, maybe with tasks of other threads."""
+        """Run a task in a transaction, maybe with tasks of other callers."""
+        self._prepare(task)
+        return self._group.run(task)
+
+    async def _do_async(self, task: Task[Result]) -> Result:
+        """Do the same while the event loop serves others."""
+        self._prepare(task)
+        return await self._group.run_async(task)
+
+    def _prepare(self, task: Task[Any]) -> None:
+        """Load what draws noise before others are kept waiting."""
         if task.ids and self.protocol.strategy.trust_model.private:
-            mechanisms.load()  # before others are kept waiting
-        return self._group.run(task, self._commit)
+            mechanisms.load()
 
     def _commit(self, tasks: list[Task[Any]]) -> None:
         """Run tasks in one transaction, up to one that draws. If one of several is
         refused, all are taken back, and each has a transaction of its own.
+
+        If participants are enrolled, late outcomes are expired before, and a round is
+        opened if one is missing, each in a transaction of its own: nothing that can
+        fail may follow a draw, or it could be drawn again; and a key is committed to
+        before anybody of its round is known.
         """
+        enrolling = [task for task in tasks if task.enrols]
+        if enrolling and self.protocol.deadline is not None:
+            self._run_for(enrolling, lambda desk: desk.expire(noted=False))
+        tasks = [task for task in tasks if not task.done]
         try:
             self._transact(tasks)
         except _RefusedTaskError:
             for task in tasks:
                 if not task.done:
                     self._transact([task])
+        if missing := [task for task in enrolling if task.needs_round and not task.done]:
+            self._run_for(missing, open_round)
         if self._erasing is not None:
             self._scrub()
+
+    def _run_for(self, tasks: list[Task[Any]], work: Callable[[Desk], Any]) -> None:
+        """Run work in a transaction before tasks that need it; if it fails, so do
+        they.
+        """
+        task = Task(work, tasks[0].who)
+        self._transact([task])
+        if task.error is not None:
+            for waiting in tasks:
+                waiting.finish(error=task.error)
 
     def _transact(self, tasks: list[Task[Any]]) -> None:
         """Run tasks in one transaction, up to one that draws: if something that may be
@@ -157,10 +187,12 @@ class StoredTrial:
         except Exception as error:
             for task in tasks:
                 if not task.done:
-                    task.fail(error)
+                    task.finish(error=error)
         else:
             for task, result in results:
-                task.result, task.done = result, True
+                task.needs_round = task.enrols and result is None
+                if not task.needs_round:
+                    task.finish(result)
 
     def _refuse_unknown(self, session: Session, ledger: Ledger, tasks: list[Task[Any]]) -> None:
         """Read at once what the tasks need, and fail those with unknown ids before
@@ -174,7 +206,7 @@ class StoredTrial:
                 try:
                     Desk(self.protocol, self._now, session, ledger, "", task.site).find(task.ids)
                 except InvalidInputError as error:
-                    task.fail(error)
+                    task.finish(error=error)
 
     def _run(self, desk: Desk, task: Task[Result], alone: bool) -> Result:
         """Run one task of a transaction."""
