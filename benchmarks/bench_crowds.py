@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 from tests.support import postgres
 
 from discreet import Response, Strategy, bet_se, ctb_tt, respond
-from discreet.trials.intake import MOST_AT_ONCE
-from discreet.trials.store.session import Session
+from discreet.trials.inputs import MAX_BATCH
+from discreet.trials.store.tables import TrialTables
 from discreet.trials.trial import Trial
 
 NAME = "crowd"
@@ -121,20 +121,20 @@ def held(trial: Trial, call: Callable[[Any], Any], what: Any) -> tuple[Any, floa
     """What a call returns, and the seconds of its longest transaction: others who write
     wait for so long.
     """
-    usual, seconds = trial._store.session, list[float]()
+    usual, seconds = trial._store.transaction, list[float]()
 
     @contextmanager
-    def timed(name: str) -> Iterator[Session]:
-        with usual(name) as session:
+    def timed(name: str) -> Iterator[TrialTables]:
+        with usual(name) as tables:
             began = time.perf_counter()
-            yield session
+            yield tables
         seconds.append(time.perf_counter() - began)
 
-    trial._store.session = timed  # type: ignore[method-assign]
+    trial._store.transaction = timed  # type: ignore[method-assign]
     try:
         return call(what), max(seconds)
     finally:
-        trial._store.session = usual  # type: ignore[method-assign]
+        trial._store.transaction = usual  # type: ignore[method-assign]
 
 
 def hold_up(url: str, strategy: Strategy, outcome: Any) -> tuple[float, float]:
@@ -143,7 +143,7 @@ def hold_up(url: str, strategy: Strategy, outcome: Any) -> tuple[float, float]:
     tell = trial.answer_many if isinstance(outcome, Response) else trial.tell_many
     asking, telling = list[float](), list[float]()
     for _ in range(3):
-        batch, seconds = held(trial, trial.ask, MOST_AT_ONCE)
+        batch, seconds = held(trial, trial.ask, MAX_BATCH)
         asking.append(seconds)
         telling.append(held(trial, tell, {one.id: outcome for one in batch.assignments})[1])
     trial.close()
@@ -160,7 +160,7 @@ def run() -> None:
         print("\nMany callers                people a second      median of one      slowest")
         for name, url in places.items():
             compare(name, url)
-        print(f"\nOthers wait for {MOST_AT_ONCE} people   ask, tell_many   ask, answer_many")
+        print(f"\nOthers wait for {MAX_BATCH} people   ask, tell_many   ask, answer_many")
         told, answered = bet_se(delta=1e-9, epsilon=0.0005), ctb_tt(delta=1e-9, epsilon=1.0)
         for name, url in places.items():
             both = hold_up(url, told, 1.0), hold_up(url, answered, respond(1.0, epsilon=1.0))

@@ -96,7 +96,7 @@ def direct(url: str, keys: bool) -> float:
 
     trial, people, until = Trial.open(url, NAME), 0, time.time() + SECONDS
     while time.time() < until:
-        for one in trial.ask(request=key()).assignments:
+        for one in trial.ask(key=key()).assignments:
             trial.tell(one.id, 1.0, key())
             people += 1
     trial.close()

@@ -33,7 +33,7 @@ def long_trial(url: str, strategy: Strategy) -> Trial:
     """A trial of arms that are alike."""
     trial, rng = Trial.create(url, strategy.name, ARMS, strategy, 2**30), random.Random(0)
     now, written = fresh(trial.protocol), [first_event(trial.protocol_hash)]
-    seats = list[schema.Assigned]()
+    seats = list[schema.AssignmentRow]()
 
     def append(kind: str, **says: object) -> None:
         last, body = written[-1], canonical(says)
@@ -47,15 +47,17 @@ def long_trial(url: str, strategy: Strategy) -> Trial:
         append("assigned", first=number, arms=[place.arm])
         append("answered", answers=[[number, units]], unit=unit)
         now.run.answer(place.arm, units * unit)
-        seats.append(schema.Assigned(number, "", place.arm, number, schema.TOLD, None, None, 0.0))
+        seats.append(
+            schema.AssignmentRow(number, "", place.arm, number, schema.RECORDED, None, None, 0.0)
+        )
     now.releases, now.cursor = PEOPLE, PEOPLE
-    with trial._store.session(strategy.name) as session:
-        session.look()
-        row = session.row
-        session.insert(schema.events, written[row.seq :])
-        session.insert(schema.assignments, seats)
-        session.row = row._replace(seq=written[-1].seq, head=written[-1].hash, people=PEOPLE)
-        session.save(now.dump())
+    with trial._store.transaction(strategy.name) as tables:
+        tables.lock()
+        row = tables.row
+        tables._insert(schema.events, written[row.seq :])
+        tables._insert(schema.assignments, seats)
+        tables._row = row._replace(seq=written[-1].seq, head=written[-1].hash, participants=PEOPLE)
+        tables.save_state(now.dump())
     return trial
 
 

@@ -12,7 +12,7 @@ from httpx._config import DEFAULT_TIMEOUT_CONFIG
 from hypothesis import settings
 
 from discreet.trials.store import vacuum
-from discreet.trials.store.ledger import Ledger
+from discreet.trials.store.tables import TrialTables
 from tests.support import browser as browsers
 from tests.support import certificates
 from tests.support import chance as same_chance
@@ -150,5 +150,5 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """The time of all databases, for the test to turn."""
     made = Clock()
-    monkeypatch.setattr(Ledger, "now", property(lambda _ledger: made.now))
+    monkeypatch.setattr(TrialTables, "now", property(lambda _ledger: made.now))
     return made

@@ -14,7 +14,7 @@ from scipy import stats
 
 from discreet import Trial, bet_se, respond
 from discreet.strategies.run import Totals
-from discreet.trials import dealing, mechanisms, outcomes
+from discreet.trials import dealing, mechanisms, responses
 from tests.support.chance import SEEDED, chance
 
 SOURCE = Path(dealing.__file__).parent.parent
@@ -32,8 +32,8 @@ def drawn() -> list[object]:
     """Something of each kind that is drawn."""
     return [
         dealing.new_key(),
-        *(outcomes.to_units(0.3, 1) for _ in range(40)),
-        *(outcomes.to_level(0.3, 0.5) for _ in range(40)),
+        *(responses.to_units(0.3, 1) for _ in range(40)),
+        *(responses.to_level(0.3, 0.5) for _ in range(40)),
         mechanisms.noisy_totals(Totals(5, 6), 1.0, 2**20),
         mechanisms.gaussian_totals(Totals(5), 3.0, 2**20),
         respond(0.5, 1.0, 0.1).value,

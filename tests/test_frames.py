@@ -174,7 +174,7 @@ def test_means_are_in_units_of_the_outcomes() -> None:
 
 def test_single_answers_and_added_arms_have_rows() -> None:
     names = ["A", "B"]
-    added = {"seq": 2, "kind": "operator", "action": "add-arm", "about": "C", "reason": "r"}
+    added = {"seq": 2, "kind": "manager", "action": "add-arm", "about": "C", "reason": "r"}
     assert _rows(dict(added), names)[0]["about"] == "C"
     ended = {"seq": 3, "kind": "stopped", "conclusive": True, "recommendation": 2}
     assert _rows(ended, names)[0]["recommendation"] == "C"

@@ -6,7 +6,7 @@ with arguments that it takes; here one or more of these are replaced by what nob
 should hand in. These mistakes were planted to see the tests fail: `_between` without
 its check of the type (a TypeError), `Scale.reward` with the outcome in its message, and
 with the outcome in an error behind the one that is raised, `Trial.tell` that has the
-journal note a call before it refuses.
+audit trail note a call before it refuses.
 """
 
 import contextlib
@@ -150,10 +150,10 @@ LIVE_FOUND: dict[str, Callable[[Any, str], object]] = {
     "the outcome in place of the id, amended": lambda t, id: t.amend(f"0.{SECRET}", 1),
     "a site that is a list": lambda t, id: t.ask(site=["x"]),
     "a site that is huge": lambda t, id: t.open_assignments(10**400),
-    "an action that cannot be shown": lambda t, id: t.operate(Mute(), "rest"),
-    "an arm that is an array": lambda t, id: t.operate("drop-arm", "rest", NASTY["numpy array"]()),
-    "a clock beyond all numbers": lambda t, id: t.operate("set-clock", "rest", 10**5000),
-    "seen is an array": lambda t, id: t.operate("pause", "rest", seen=NASTY["numpy array"]()),
+    "an action that cannot be shown": lambda t, id: t.manage(Mute(), "rest"),
+    "an arm that is an array": lambda t, id: t.manage("drop-arm", "rest", NASTY["numpy array"]()),
+    "a clock beyond all numbers": lambda t, id: t.manage("set-clock", "rest", 10**5000),
+    "seen is an array": lambda t, id: t.manage("pause", "rest", seen=NASTY["numpy array"]()),
     "progress that cannot be called": lambda t, id: t.verify(progress=3),
     "an address that cannot be shown": lambda t, id: Trial.open(Mute(), "t"),  # type: ignore[arg-type]
     "an outcome that raises": lambda t, id: t.tell(id, Broken()),

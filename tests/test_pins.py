@@ -75,9 +75,9 @@ def test_a_stored_trial_is_read_and_written_as_it_was(path: Path, name: str, clo
     before, clock.now = pins.stored(path)[name], pins.last_time(path, name)
     trial = Trial.open(f"sqlite:///{path}", name)
     assert trial.protocol.strategy == pins.STORED[name].strategy
-    assert trial._now.dump() != before
+    assert trial._state.dump() != before
     kinds, status = sound(trial), trial.status()
-    assert trial._now.dump() == before
+    assert trial._state.dump() == before
     pins.fill(path, trial, status.people + 30, clock)
     later = sound(trial)
     assert trial.status().people >= status.people + 30 or trial.status().stopped
@@ -96,7 +96,7 @@ def test_a_stored_trial_says_how_people_come(path: Path, name: str, clock: Clock
     status = trial.status()
     assert [(act.action, act.about) for act in status.acts] == list(made.acts)
     assert [site.name for site in status.sites] == made.settings.get("sites", [])
-    assert (trial._now.run.closed, status.stopped) == (False, False)
+    assert (trial._state.run.closed, status.stopped) == (False, False)
     times = [event["at"] for event in trial.transcript()["events"] if "at" in event]
     assert bool(times) == (name == "clock")
 

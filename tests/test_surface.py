@@ -185,7 +185,9 @@ def test_the_wall(room: str) -> None:
         if isinstance(node, ast.Attribute)
     }
     assert not names & {"default_rng", "Generator", "SeedSequence"}
-    assert not re.search(r"\b(np|numpy)\.random\b|__import__|simulation\.|trials\.", code_of(path))
+    assert not re.search(
+        r"\b(np|numpy)\.random\b|__import__|simulation\.|trials\.", make_code(path)
+    )
 
 
 def test_the_wall_has_no_hole(tmp_path: Path) -> None:
@@ -205,7 +207,7 @@ def test_the_wall_has_no_hole(tmp_path: Path) -> None:
         }
 
 
-def code_of(path: Path) -> str:
+def make_code(path: Path) -> str:
     """The source without its docstrings and comments, which may speak of anything."""
     tree = ast.parse(path.read_text())
     for node in ast.walk(tree):

@@ -16,11 +16,11 @@ from discreet.reports.plan_text import show_plan
 from discreet.reports.quotes import quotes
 from discreet.reports.trial import trial_page
 from discreet.scale import Scale
-from discreet.service.pages.journal import grouped
+from discreet.service.pages.audit_trail import grouped
 from discreet.service.pages.words import event_words, known_words
 from discreet.trials.chain import Event
 from discreet.trials.conduct import RECORDED, UNBLIND
-from discreet.trials.status import Entry
+from discreet.trials.status import AuditEntry
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_one_is_not_many(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     trial = discreet.Trial.create(url, "dose", ["a", "b"], bet_se(0.1, 1.0), **settings)
     trial.ask(1, site="Leeds")
     before = known_words(trial.status().to_dict(), False)
-    trial.operate("stop", "Nobody comes.")
+    trial.manage("stop", "Nobody comes.")
     said, record = trial.transcript(), trial.record(99)
     trial.close()
     status = said["status"]
@@ -199,15 +199,15 @@ def test_what_operators_do_is_said_in_plain_words_on_pages() -> None:
     for action in RECORDED:
         says = {"action": action, "about": "Lyon", "reason": "Nobody comes."}
         act = {"action": action, "about": "Lyon", "reason": "why", "means": "so"}
-        line = event_words(Event(0, "operator", json.dumps(says), ""), ["a"])
+        line = event_words(Event(0, "manager", json.dumps(says), ""), ["a"])
         (row,) = act_rows({"acts": [act], "smallest_delta": None})
-        (call,) = grouped([Entry(1, 0.0, "Ada", None, f"operate {action}", 0)], 9)
+        (call,) = grouped([AuditEntry(1, 0.0, "Ada", None, f"manage {action}", 0)], 9)
         plain = row[0]
         assert plain[:1].isupper()
         assert "-" not in plain
-        who = "Staff" if action == UNBLIND else "Operator"
+        who = "Staff" if action == UNBLIND else "Manager"
         assert line == f"{who}: {plain[:1].lower()}{plain[1:]} (Lyon). Reason: Nobody comes."
-        assert call.call == f"operate: {plain[:1].lower()}{plain[1:]}"
+        assert call.call == f"manage: {plain[:1].lower()}{plain[1:]}"
     assert (
         act_rows({"acts": [{**act, "action": "of-another-version"}]})[0][0] == "of-another-version"
     )

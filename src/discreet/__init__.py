@@ -87,12 +87,12 @@ if (
     from discreet.trials.export import transcript_frame as transcript_frame
     from discreet.trials.listing import list_trials as list_trials
     from discreet.trials.mechanisms import respond as respond
-    from discreet.trials.outcomes import Response as Response
+    from discreet.trials.responses import Response as Response
     from discreet.trials.status import ArmStatus as ArmStatus
+    from discreet.trials.status import AskResult as AskResult
     from discreet.trials.status import Assignment as Assignment
-    from discreet.trials.status import Batch as Batch
     from discreet.trials.status import Status as Status
-    from discreet.trials.status import Told as Told
+    from discreet.trials.status import TellResult as TellResult
     from discreet.trials.status import Verification as Verification
     from discreet.trials.trial import Trial as Trial
     from discreet.trials.verify import verify_transcript as verify_transcript

@@ -45,7 +45,7 @@ from discreet.statistics import clopper_pearson
 from discreet.strategies.phased.run import PhasedRun
 from discreet.strategies.run import Place, Totals
 from discreet.strategies.shuffled import ShuffledRun
-from discreet.trials import enrol, releases
+from discreet.trials import enrolment, release
 from discreet.trials import mechanisms as wall
 from discreet.trials.record import Release
 from discreet.trials.trial import Trial
@@ -364,7 +364,7 @@ def test_a_rehearsal_is_the_live_trial(
     table = np.random.default_rng(3).integers(0, 2, (people, 2)) / 1.0
     if strategy.outcomes == "numbers":
         table[::3] = 0.75
-    for room in (releases, rehearsal):
+    for room in (release, rehearsal):
         monkeypatch.setattr(room, "to_units", lambda y, grid: round(y))
 
     class Counted(Silent):
@@ -383,7 +383,7 @@ def test_a_rehearsal_is_the_live_trial(
     noise = Counted()
     monkeypatch.setattr(wall, "noisy_totals", noise.noisy_totals)
     rounds = count(1)
-    monkeypatch.setattr(enrol, "new_key", lambda: keys(next(rounds)))
+    monkeypatch.setattr(enrolment, "new_key", lambda: keys(next(rounds)))
     trial = Trial.create(f"sqlite:///{tmp_path}/trial.db", "twin", ["a", "b"], strategy, people)
     arms: list[int] = []
     while batch := trial.ask(1 if strategy.name == "ttucb" else 1000).assignments:

@@ -124,7 +124,7 @@ def test_an_old_backup_is_refused() -> None:
         ("expire", "dose"),
         ("backup", "kept.db"),
         (*CREATE,),
-        ("operate", "dose", "pause", "--reason", "holidays"),
+        ("manage", "dose", "pause", "--reason", "holidays"),
     ],
     ids=lambda words: words[0],
 )

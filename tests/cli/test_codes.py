@@ -52,14 +52,14 @@ def test_without_blinding_there_are_none() -> None:
 def test_what_is_repeated_under_a_request_is_done_once() -> None:
     trial(*BLIND)
     one = read("ask", "dose")["assignments"][0]
-    said = ["reissue", "dose", one["id"], "--request", "r-1"]
+    said = ["reissue", "dose", one["id"], "--key", "r-1"]
     made = read(*said)
     assert made == read(*said)
     assert made["id"] != one["id"]
-    asked = ["unblind", "dose", made["id"], "--reason", "a fever", "--request", "u-1"]
+    asked = ["unblind", "dose", made["id"], "--reason", "a fever", "--key", "u-1"]
     assert read(*asked) == read(*asked)
     for _ in range(2):
-        trial("operate", "dose", "pause", "--reason", "snow", "--request", "p-1")
+        trial("manage", "dose", "pause", "--reason", "snow", "--key", "p-1")
     assert [act["action"] for act in read("status", "dose")["acts"]] == ["unblind", "pause"]
-    again = trial("operate", "dose", "resume", "--reason", "thaw", "--request", "p-1", code=2)
+    again = trial("manage", "dose", "resume", "--reason", "thaw", "--key", "p-1", code=2)
     assert "for something else" in again.stderr

@@ -7,7 +7,7 @@ story of the demo) is refused, so that only what comes before it takes time. The
 mistakes were planted to see the tests fail: `read_number` without its refusal (a
 traceback), an unknown option and an id that is none repeated (an outcome on stderr),
 `_say` and `named` without their check of the letters (two lines), `trial miss` that has
-the journal note a call before it refuses, and one that deletes the database.
+the audit trail note a call before it refuses, and one that deletes the database.
 """
 
 import contextlib
@@ -56,17 +56,17 @@ COMMANDS: dict[str, tuple[list[str], dict[str, str | None]]] = {
         ["new"],
         {"--arms": "a,b", "--max-people": "100", "--strategy": "bet-se", "--trust": "none"},
     ),
-    "trial ask": (["dose"], {"--site": "x", "--person": "q"}),
-    "trial operate": (["dose", "pause"], {"--reason": "rest", "--yes": None, "--request": "r"}),
+    "trial ask": (["dose"], {"--site": "x", "--participant": "q"}),
+    "trial manage": (["dose", "pause"], {"--reason": "rest", "--yes": None, "--key": "r"}),
     "trial expire": (["dose"], {}),
     "trial open": (["dose"], {"--site": "x"}),
-    "trial reissue": (["dose", ID], {"--request": "r"}),
+    "trial reissue": (["dose", ID], {"--key": "r"}),
     "trial unblind": (["dose", ID], {"--reason": "a fever"}),
     "trial codes": (["dose"], {}),
-    "trial journal": (["dose"], {}),
+    "trial audit-trail": (["dose"], {}),
     "trial backup": (["kept.db"], {}),
     "trial restore": (["past.csv"], {"--head": "1:aa", "--reason": "lost"}),
-    "trial grants": ([], {"--operator": "someone", "--service": "serves"}),
+    "trial grants": ([], {"--manager": "someone", "--service": "serves"}),
     "trial tell": (["dose", ID, OUTCOME], {}),
     "trial amend": (["dose", ID, OUTCOME], {}),
     "trial miss": (["dose", ID], {}),
@@ -97,7 +97,7 @@ class Place:
         rules: dict[str, Any] = {"sites": ["x"], "people": "sticky"}
         place = f"sqlite:///{self.database}"
         trial = Trial.create(place, "dose", ["a", "b"], bet_se(0.1, trust="none"), 10**6, **rules)
-        self.id = trial.ask(site="x", person="p").assignments[0].id
+        self.id = trial.ask(site="x", participant="p").assignments[0].id
         (folder / "dose.json").write_text(json.dumps(trial.transcript()))
         (folder / "past.csv").write_text("arm,y\na,1\nb,0\na,1\nb,1\n")
         (folder / "bad.csv").write_bytes(b"\xff\xfe,1\n")
@@ -221,7 +221,7 @@ def test_any_file(data: bytes, place: Place) -> None:
         run(place, [*words, "-"], data)
         run(place, [*words, "any"])
     people = data.replace(SECRET.encode(), b"somebody")  # of whom ask tells the arms
-    run(place, ["trial", "ask", "dose", "--site", "x", "--people", "-"], people)
+    run(place, ["trial", "ask", "dose", "--site", "x", "--participants", "-"], people)
     run(place, ["verify", "any"])
     run(place, ["report", "any", "--out", "page.html"])
     run(place, ["sweep", "any", "--out", "folder"])

@@ -98,10 +98,10 @@ def test_local_trust() -> None:
 def test_missing_outcomes_and_people(folder: Path) -> None:
     trial(*CREATE, "--strategy", "adap-tt", "--epsilon", "1")
     (folder / "people.txt").write_text("ann\nbob\n")
-    batch = read("ask", "dose", "--people", "people.txt")
+    batch = read("ask", "dose", "--participants", "people.txt")
     first, second = batch["assignments"]
     assert {first["arm"], second["arm"]} == {"a", "b"}
-    assert "took part before" in trial("ask", "dose", "--people", "people.txt", code=2).stderr
+    assert "took part before" in trial("ask", "dose", "--participants", "people.txt", code=2).stderr
     assert trial("miss", "dose", first["id"]).stdout == "Accepted: 1.\n"
     assert read("miss", "dose", first["id"]) == {
         "accepted": 0,

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from discreet.cli import main
 from discreet.errors import InvalidInputError
-from discreet.trials.status import Assignment, Batch, OpenAssignment, Told
+from discreet.trials.status import AskResult, Assignment, OpenAssignment, TellResult
 
 
 class CommandTrial:
@@ -40,27 +40,27 @@ class CommandTrial:
         people: Sequence[str] | None = None,
         site: str | None = None,
         request: str | None = None,
-    ) -> Batch:
+    ) -> AskResult:
         words = [] if n is None else [f"--count={n}"]
-        words += [] if people is None else ["--people=-"]
+        words += [] if people is None else ["--participants=-"]
         words += [] if site is None else [f"--site={site}"]
-        words += [] if request is None else [f"--request={request}"]
+        words += [] if request is None else [f"--key={request}"]
         found = self._run("ask", *words, input=None if people is None else "\n".join(people))
         rows = tuple(Assignment(**row) for row in found["assignments"])
         flags = {key: found[key] for key in ("waiting", "stopped", "middle", "paused")}
-        return Batch(rows, left=tuple(found["left"]), **flags)
+        return AskResult(rows, not_assigned=tuple(found["left"]), **flags)
 
-    def tell(self, id: str, outcome: float) -> Told:
+    def tell(self, id: str, outcome: float) -> TellResult:
         return _told(self._run("tell", id, str(outcome)))
 
-    def tell_many(self, outcomes: Mapping[str, float]) -> Told:
+    def tell_many(self, outcomes: Mapping[str, float]) -> TellResult:
         lines = "\n".join(f"{id},{outcome}" for id, outcome in outcomes.items())
         return _told(self._run("tell", "--csv=-", input=lines))
 
     def amend(self, id: str, outcome: float) -> None:
         self._run("amend", id, str(outcome))
 
-    def miss(self, id: str) -> Told:
+    def miss(self, id: str) -> TellResult:
         return _told(self._run("miss", id))
 
     def reissue(self, id: str) -> Assignment:
@@ -70,9 +70,9 @@ class CommandTrial:
         words = [] if site is None else [f"--site={site}"]
         return [OpenAssignment(**row) for row in self._run("open", *words)["open"]]
 
-    def operate(self, action: str, reason: str, about: str | int | None = None) -> None:
+    def manage(self, action: str, reason: str, about: str | int | None = None) -> None:
         words = [] if about is None else [str(about)]
-        self._run("operate", action, *words, f"--reason={reason}", "--yes")
+        self._run("manage", action, *words, f"--reason={reason}", "--yes")
 
     def expire(self) -> int:
         return int(self._run("expire")["released"])
@@ -87,8 +87,8 @@ class CommandTrial:
         words = [] if head is None else [f"--head={head}"]
         return _as_object(self._run("verify", *words))
 
-    def journal(self) -> list[Any]:
-        return [_as_object(row) for row in self._run("journal")["journal"]]
+    def audit_trail(self) -> list[Any]:
+        return [_as_object(row) for row in self._run("audit trail")["audit trail"]]
 
     def unblind(self, id: str, reason: str) -> str:
         return str(self._run("unblind", id, f"--reason={reason}")["arm"])
@@ -100,8 +100,8 @@ class CommandTrial:
         pass
 
 
-def _told(found: dict[str, Any]) -> Told:
-    return Told(found["accepted"], tuple(found["before"]), tuple(found["late"]))
+def _told(found: dict[str, Any]) -> TellResult:
+    return TellResult(found["accepted"], tuple(found["before"]), tuple(found["late"]))
 
 
 def _as_object(document: Any) -> Any:

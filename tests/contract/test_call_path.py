@@ -130,8 +130,8 @@ def test_status(trial: Trial) -> None:
 
 
 def test_ask_over_http(trial: Trial) -> None:
-    home = Home(str(trial.place))
-    secret, _ = home.tokens.make("a test", "operator", "a test")
+    home = Home(str(trial.url))
+    secret, _ = home.tokens.make("a test", "manager", "a test")
     headers = {"Authorization": f"Bearer {secret}"}
 
     async def ask() -> Counter:

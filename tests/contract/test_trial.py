@@ -24,12 +24,12 @@ def test_each_assignment_has_an_id_and_an_arm(create: Create) -> None:
 
 def test_a_repeated_key_gets_the_same_assignments(create: Create) -> None:
     trial = create()
-    first = trial.ask(2, request="visit 1")
-    assert trial.ask(2, request="visit 1") == first
-    assert trial.ask(2, request="visit 2").assignments != first.assignments
+    first = trial.ask(2, key="visit 1")
+    assert trial.ask(2, key="visit 1") == first
+    assert trial.ask(2, key="visit 2").assignments != first.assignments
     assert trial.status().people == 4
     with pytest.raises(InvalidInputError):
-        trial.ask(3, request="visit 1")
+        trial.ask(3, key="visit 1")
 
 
 def test_an_outcome_counts_once(create: Create) -> None:
@@ -174,10 +174,10 @@ def test_sites_are_those_of_the_protocol(create: Create) -> None:
 
 def test_a_paused_trial_enrols_nobody_until_it_goes_on(create: Create) -> None:
     trial = create()
-    trial.operate("pause", "snow")
+    trial.manage("pause", "snow")
     batch = trial.ask(1)
     assert (batch.assignments, batch.paused) == ((), True)
-    trial.operate("resume", "thaw")
+    trial.manage("resume", "thaw")
     assert len(trial.ask(1).assignments) == 1
     acts = trial.status().acts
     assert [(act.action, act.reason) for act in acts] == [("pause", "snow"), ("resume", "thaw")]
@@ -185,7 +185,7 @@ def test_a_paused_trial_enrols_nobody_until_it_goes_on(create: Create) -> None:
 
 def test_a_closed_site_enrols_nobody(create: Create) -> None:
     trial = create(sites=["Leeds", "Lyon"])
-    trial.operate("close-site", "no staff", "Lyon")
+    trial.manage("close-site", "no staff", "Lyon")
     with pytest.raises(InvalidInputError):
         trial.ask(1, site="Lyon")
     assert len(trial.ask(1, site="Leeds").assignments) == 1
@@ -193,17 +193,17 @@ def test_a_closed_site_enrols_nobody(create: Create) -> None:
 
 def test_a_dropped_arm_gets_nobody_in_the_next_round(create: Create) -> None:
     trial = create()
-    trial.operate("drop-arm", "side effects", "third")
-    trial.operate("stop", "enough")
+    trial.manage("drop-arm", "side effects", "third")
+    trial.manage("stop", "enough")
     assert trial.status().stopped
     with pytest.raises(DiscreetError):
-        trial.operate("pause", "too late")
+        trial.manage("pause", "too late")
 
 
 def test_actions_need_a_reason(create: Create) -> None:
     trial = create()
     with pytest.raises(InvalidInputError):
-        trial.operate("pause", "")
+        trial.manage("pause", "")
     assert not trial.status().paused
 
 
@@ -225,7 +225,7 @@ def test_the_audit_trail_has_no_outcome(create: Create) -> None:
     trial = create()
     id = trial.ask(1).assignments[0].id
     trial.tell(id, 1)
-    entries = trial.journal()
+    entries = trial.audit_trail()
     assert {entry.call for entry in entries} >= {"create", "ask", "tell"}
     assert not [entry for entry in entries if id in str(entry)]
 

@@ -153,7 +153,7 @@ def test_an_authority_of_ones_own(
         settings: Any = {"arms": ["a", "b"], "strategy": bet_se(0.1, 1.0), "max_people": 100}
         trial = Trial.create(far.base, "dose", **settings, ca=certificate[0])
         assert len(trial.ask(2).assignments) == 2
-        assert Trial.open(trial.place, ca=certificate[0]).status().people == 2
+        assert Trial.open(trial.url, ca=certificate[0]).status().people == 2
         trial.close()
 
 

@@ -85,10 +85,10 @@ def test_calls_do_the_same(far: Far) -> None:
     trial, local = both(far, sites=["Leeds", "Lyon"], people="sticky")
     assert isinstance(trial, RemoteTrial)
     assert (trial.protocol, trial.protocol_hash) == (local.protocol, local.protocol_hash)
-    assert (trial.who, trial.site, trial.files) == ("the operator", None, ())
-    first = trial.ask(people=["ann", "bob"], site="Leeds", request="é k")
-    assert trial.ask(people=["ann", "bob"], site="Leeds", request="é k") == first
-    assert (trial.asked("é k"), trial.asked("another")) == (True, False)
+    assert (trial.who, trial.site, trial.files) == ("the manager", None, ())
+    first = trial.ask(people=["ann", "bob"], site="Leeds", key="é k")
+    assert trial.ask(people=["ann", "bob"], site="Leeds", key="é k") == first
+    assert (trial.was_answered("é k"), trial.was_answered("another")) == (True, False)
     ann, bob = first.assignments
     assert (ann.person, bob.person) == ("ann", "bob")
     (cid,) = trial.ask(person="cid", site="Lyon").assignments
@@ -100,11 +100,11 @@ def test_calls_do_the_same(far: Far) -> None:
     assert [one.id for one in trial.open_assignments("Lyon")] == [again.id]
     assert trial.open_assignments("Leeds") == []
     assert trial.miss(again.id).new == 1
-    trial.operate("raise-maximum", "more people", 600, seen=0)
+    trial.manage("raise-maximum", "more people", 600, seen=0)
     assert trial.expire() == 0
     assert trial.codes() == {}
-    calls = [entry.call for entry in trial.journal(3)]
-    assert trial.journal() == local.journal()
+    calls = [entry.call for entry in trial.audit_trail(3)]
+    assert trial.audit_trail() == local.audit_trail()
     assert len(calls) == 3
     assert trial.status() == local.status()
     assert trial.transcript() == local.transcript()
@@ -132,17 +132,17 @@ def test_answers(far: Far) -> None:
     trial, _ = both(far, strategy=ctb_tt(1.0, 0.1))
     one, two = trial.ask(2).assignments
     answer = respond(1.0, 1.0)
-    assert trial.answer(one.id, answer, request="k") == trial.answer(one.id, answer, request="k")
-    assert trial.answer_many({two.id: answer, one.id: answer}).before == (one.id,)
+    assert trial.answer(one.id, answer, key="k") == trial.answer(one.id, answer, key="k")
+    assert trial.answer_many({two.id: answer, one.id: answer}).already_told == (one.id,)
 
 
 @pytest.mark.parametrize("name", ["a/b", "50 % of ü", "..", "x/ask", "?#&", "<b>'\";--"])
 def test_names(name: str, far: Far) -> None:
     trial, _ = both(far, name=name)
     trial.ask()
-    again = Trial.open(trial.place)
+    again = Trial.open(trial.url)
     assert (again.protocol.name, again.status().people) == (name, 1)
-    assert Trial.open(far.base, name).place == trial.place
+    assert Trial.open(far.base, name).url == trial.url
 
 
 def test_creating_again(far: Far) -> None:
@@ -156,11 +156,11 @@ def test_creating_again(far: Far) -> None:
     with pytest.raises(InvalidInputError, match="no setting colour"):
         RemoteTrial.create(far.base, "new", ARMS, BETS, 9, colour="red")
     with pytest.raises(InvalidInputError, match="leave who out"):
-        create(far.base, who="me")
+        create(far.base, user="me")
     with pytest.raises(InvalidInputError, match="leave who out"):
-        Trial.open(far.base, "colours", who="me")
+        Trial.open(far.base, "colours", user="me")
     with pytest.raises(InvalidInputError, match="leave who out"):
-        trial.caller("me")
+        trial.as_user("me")
 
 
 # --- the same errors ------------------------------------------------------------------
@@ -178,8 +178,8 @@ WRONG: dict[str, Any] = {
     "ask from a number": lambda t: t.ask(site=3),
     "ask from half a pair": lambda t: t.ask(site="\ud800"),
     "ask for half a pair": lambda t: t.ask(people=["\ud800"]),
-    "a request of nothing": lambda t: t.ask(request=" "),
-    "a request too long": lambda t: t.tell(UNKNOWN, 1, request="x" * 201),
+    "a request of nothing": lambda t: t.ask(key=" "),
+    "a request too long": lambda t: t.tell(UNKNOWN, 1, key="x" * 201),
     "tell out of range": lambda t: t.tell(UNKNOWN, 7),
     "tell not a number": lambda t: t.tell(UNKNOWN, float("nan")),
     "tell a text": lambda t: t.tell(UNKNOWN, "1"),
@@ -196,19 +196,19 @@ WRONG: dict[str, Any] = {
     "reissue no id": lambda t: t.reissue("x"),
     "reissue nothing": lambda t: t.reissue(None),
     "unblind nobody": lambda t: t.unblind(UNKNOWN, "a fever"),
-    "operate wrongly": lambda t: t.operate("explode", "why not"),
-    "operate on a number": lambda t: t.operate(5, "why not"),
-    "change epsilon": lambda t: t.operate("epsilon", "more"),
-    "resume": lambda t: t.operate("resume", "now"),
-    "no reason": lambda t: t.operate("pause", ""),
-    "no text as a reason": lambda t: t.operate("pause", None),
-    "a reason of lines": lambda t: t.operate("pause", "a\nb"),
-    "act too late": lambda t: t.operate("pause", "rest", seen=3),
-    "act before": lambda t: t.operate("pause", "rest", seen=-1),
-    "no such arm": lambda t: t.operate("drop-arm", "bad", "pink"),
-    "too small": lambda t: t.operate("lower-maximum", "few", 0),
-    "a journal of none": lambda t: t.journal(0),
-    "a journal of text": lambda t: t.journal("x"),
+    "manage wrongly": lambda t: t.manage("explode", "why not"),
+    "manage on a number": lambda t: t.manage(5, "why not"),
+    "change epsilon": lambda t: t.manage("epsilon", "more"),
+    "resume": lambda t: t.manage("resume", "now"),
+    "no reason": lambda t: t.manage("pause", ""),
+    "no text as a reason": lambda t: t.manage("pause", None),
+    "a reason of lines": lambda t: t.manage("pause", "a\nb"),
+    "act too late": lambda t: t.manage("pause", "rest", seen=3),
+    "act before": lambda t: t.manage("pause", "rest", seen=-1),
+    "no such arm": lambda t: t.manage("drop-arm", "bad", "pink"),
+    "too small": lambda t: t.manage("lower-maximum", "few", 0),
+    "an audit trail of none": lambda t: t.audit_trail(0),
+    "an audit trail of text": lambda t: t.audit_trail("x"),
     "a wrong head": lambda t: t.verify("17"),
     "no progress": lambda t: t.verify(progress=5),
     "no name": lambda t: Trial.open(t.place),
@@ -228,7 +228,7 @@ def test_errors_are_the_same(far: Far) -> None:
     differ = {name for name, call in wrong.items() if said(call, trial) != said(call, local)}
     assert not differ
     assert trial.status().people == 0
-    assert trial.journal() == local.journal()
+    assert trial.audit_trail() == local.audit_trail()
 
 
 # --- heads ----------------------------------------------------------------------------
@@ -248,14 +248,14 @@ def test_an_older_record_is_refused(far: Far, tmp_path: Any) -> None:
         with pytest.raises(TamperedError) as there:
             Trial.open(far.base, "colours", wrong)
         assert str(here.value) == str(there.value)
-    before = local.journal()
+    before = local.audit_trail()
     for wrong in (ahead, forged, past):
         other = Trial.open(far.base, "colours")
         other._seen = Head.parse(wrong)
         for call in (other.ask, other.status, other.transcript, other.verify, other.expire):
             with pytest.raises(TamperedError):
                 call()
-    assert local.journal() == before, "nothing was done"
+    assert local.audit_trail() == before, "nothing was done"
 
 
 def test_a_service_that_goes_back_is_found_out(far: Far) -> None:
@@ -291,13 +291,13 @@ def test_verify_trusts_nobody(far: Far) -> None:
 
 def test_a_site_is_blinded_until_the_end(far: Far) -> None:
     trial, local = both(far, sites=["Leeds", "Lyon"], blinding="codes", max_people=80)
-    nurse = Trial.open(trial.place, token=far.token("site", trial="colours", site="Leeds"))
-    viewer = Trial.open(trial.place, token=far.token("viewer", trial="colours"))
-    assert (nurse.who, nurse.site) == ("a site", "Leeds")
+    nurse = Trial.open(trial.url, token=far.token("site", trial="colours", site="Leeds"))
+    monitor = Trial.open(trial.url, token=far.token("monitor", trial="colours"))
+    assert (nurse.user, vars(nurse)["site"]) == ("a site", "Leeds")
     one = nurse.ask().assignments[0]
     assert one.arm in trial.codes()
     assert nurse.unblind(one.id, "a fever") == trial.codes()[one.arm]
-    trial.operate("drop-arm", "it does badly", "blue")
+    trial.manage("drop-arm", "it does badly", "blue")
     while not nurse.ask(20).stopped:
         nurse.tell_many({open.id: 1.0 for open in nurse.open_assignments()})
         shown, whole = nurse.status(), local.status()
@@ -307,15 +307,15 @@ def test_a_site_is_blinded_until_the_end(far: Far) -> None:
         assert [act.action for act in shown.acts] == ["unblind"]
         assert not any(arm in str(shown) for arm in ARMS)
         assert (shown.people, shown.head) == (whole.people, whole.head)
-        assert viewer.status() == trial.status() == whole
+        assert monitor.status() == trial.status() == whole
         assert whole.arms
     assert local.status().stopped
     assert nurse.status() == local.status()
-    for refused in (nurse.transcript, nurse.journal, nurse.codes, nurse.verify, nurse.expire):
+    for refused in (nurse.transcript, nurse.audit_trail, nurse.codes, nurse.verify, nurse.expire):
         with pytest.raises(RefusedError, match="of the role site"):
             refused()
-    with pytest.raises(RefusedError, match="of the role viewer"):
-        viewer.ask()
+    with pytest.raises(RefusedError, match="of the role monitor"):
+        monitor.ask()
     with pytest.raises(InvalidInputError, match="you call for Leeds"):
         nurse.ask(site="Lyon")
 
@@ -323,15 +323,15 @@ def test_a_site_is_blinded_until_the_end(far: Far) -> None:
 def test_without_a_token(far: Far, monkeypatch: pytest.MonkeyPatch) -> None:
     trial, _ = both(far)
     with pytest.raises(RefusedError, match="not for this trial"):
-        Trial.open(far.base, "other", token=far.token("viewer", trial="colours"))
+        Trial.open(far.base, "other", token=far.token("monitor", trial="colours"))
     with pytest.raises(InvalidInputError, match="there is no trial 'other' here"):
         Trial.open(far.base, "other")
     with pytest.raises(RefusedError, match="unknown here, was revoked, or has expired") as wrong:
-        Trial.open(trial.place, token="discreet_wrong")
+        Trial.open(trial.url, token="discreet_wrong")
     assert not wrong.value.known
     monkeypatch.delenv("DISCREET_TOKEN")
     with pytest.raises(RefusedError, match="DISCREET_TOKEN") as found:
-        Trial.open(trial.place)
+        Trial.open(trial.url)
     assert not found.value.known
 
 
@@ -353,13 +353,13 @@ def test_many_at_once(far: Far) -> None:
 
     def enrol(number: int) -> list[str]:
         for turn in range(1000):  # rounds may be full, and wait for others
-            batch = trial.ask(person=f"p{number}", request=f"k{number} {turn}")
+            batch = trial.ask(participant=f"p{number}", key=f"k{number} {turn}")
             if batch.assignments:
                 break
             time.sleep(0.01)
         ids = [one.id for one in batch.assignments]
         trial.tell_many(dict.fromkeys(ids, float(number % 2)))
-        again = trial.ask(person=f"p{number}", request=f"k{number} {turn}")
+        again = trial.ask(participant=f"p{number}", key=f"k{number} {turn}")
         assert again.assignments == batch.assignments
         return ids
 

@@ -38,7 +38,7 @@ def test_every_command(far: Far, folder: Path) -> None:
     assert read(far, *CREATE)["head"] == made["head"]
     batch = read(far, "ask", "dose", "-n", "4", "--site", "Leeds")
     one, two, three, four = (each["id"] for each in batch["assignments"])
-    assert read(far, "ask", "dose", "--request", batch["request"], "--site", "Leeds") == batch
+    assert read(far, "ask", "dose", "--key", batch["request"], "--site", "Leeds") == batch
     assert read(far, "tell", "dose", one, "1")["accepted"] == 1
     (folder / "told.csv").write_text(f"id,outcome\n{one},0\n{two},1\n")
     assert read(far, "tell", "dose", "--csv", "told.csv") == {
@@ -53,12 +53,12 @@ def test_every_command(far: Far, folder: Path) -> None:
     codes = read(far, "codes", "dose")["codes"]
     shown = read(far, "unblind", "dose", again["id"], "--reason", "a fever")
     assert shown == {"id": again["id"], "arm": codes[again["arm"]]}
-    done = read(far, "operate", "dose", "pause", "--reason", "rest")
+    done = read(far, "manage", "dose", "pause", "--reason", "rest")
     assert read(far, "expire", "dose") == {"released": 0, "stopped": False}
     assert read(far, "status", "dose", "--head", done["head"])["paused"] is True
     assert read(far, "list")["trials"][0]["state"] == "paused"
-    calls = [entry["call"] for entry in read(far, "journal", "dose")["journal"]]
-    assert {"ask", "tell", "amend", "reissue", "codes", "operate pause"} <= {*calls}
+    calls = [entry["call"] for entry in read(far, "audit trail", "dose")["audit trail"]]
+    assert {"ask", "tell", "amend", "reissue", "codes", "manage pause"} <= {*calls}
     assert read(far, "verify", "dose", "--head", done["head"])["intact"] is True
     trial(far, "transcript", "dose", "--out", "dose.json")
     assert CliRunner().invoke(main, ["verify", "dose.json"]).exit_code == 0
@@ -107,7 +107,7 @@ def test_errors_are_one_line(far: Far, monkeypatch: pytest.MonkeyPatch) -> None:
     for words, code in (
         (("status", "other"), 2),
         (("tell", "dose", "1-0123456789abcdef", "1"), 2),
-        (("ask", "dose", "--request", "never"), 2),
+        (("ask", "dose", "--key", "never"), 2),
         (("unblind", "dose", "1-0123456789abcdef"), 2),
     ):
         result = trial(far, *words, code=code)

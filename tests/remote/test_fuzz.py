@@ -27,7 +27,7 @@ class Live:
 
     def seen(self) -> Any:
         """What calls change."""
-        return [(one.status(), one.journal(10)) for one in self.trials]
+        return [(one.status(), one.audit_trail(10)) for one in self.trials]
 
 
 @pytest.fixture(scope="module")

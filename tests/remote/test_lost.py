@@ -37,7 +37,7 @@ def changes(trial: Trial) -> dict[str, Callable[[], Any]]:
         "miss": lambda: trial.miss(ids[2]),
         "reissue": lambda: trial.reissue(ids[3]),
         "unblind": lambda: trial.unblind(ids[4], "a fever"),
-        "operate": lambda: trial.operate("pause", "a holiday"),
+        "manage": lambda: trial.manage("pause", "a holiday"),
     }
 
 
@@ -46,7 +46,7 @@ def test_whatever_happens_it_is_done_once(fate: str, far: Far) -> None:
     trial = create(far.base, strategy=BETS, blinding="codes")
     local = Trial.open(far.url, "colours")
     calls = changes(trial)
-    before, people = len(local.journal()), local.status().people
+    before, people = len(local.audit_trail()), local.status().people
     far.calls, found = [], {}
     for name, call in calls.items():
         far.fate = now_and_then(fate, 2)
@@ -54,7 +54,7 @@ def test_whatever_happens_it_is_done_once(fate: str, far: Far) -> None:
     keys = [(path.rpartition("/")[2], key) for _, path, key in far.calls]
     assert len(keys) == 3 * len(calls), "each was made three times"
     assert len(set(keys)) == len(calls), "with one key"
-    assert len(local.journal()) == before + len(calls), "and done once"
+    assert len(local.audit_trail()) == before + len(calls), "and done once"
     assert local.status().people == people + 2
     assert len(found["ask"].assignments) == 2
     assert (found["tell"].new, found["miss"].new) == (1, 1)
@@ -66,17 +66,17 @@ def test_whatever_happens_it_is_done_once(fate: str, far: Far) -> None:
 def test_what_is_read_is_read_again(far: Far) -> None:
     trial = create(far.base, strategy=BETS)
     far.fate = now_and_then(CUT, 2)
-    assert Trial.open(trial.place).status() == trial.status()
+    assert Trial.open(trial.url).status() == trial.status()
     assert trial.verify().intact
 
 
 def test_the_service_starts_again(far: Far) -> None:
     trial = create(far.base, strategy=BETS)
-    first = trial.ask(3, request="k")
+    first = trial.ask(3, key="k")
     far.stop()
     starting = threading.Timer(0.5, far.start)
     starting.start()
-    assert trial.ask(3, request="k") == first
+    assert trial.ask(3, key="k") == first
     starting.join()
     assert trial.tell(first.assignments[0].id, 1).new == 1
     assert trial.status().people == 3
@@ -90,16 +90,16 @@ def test_patience_ends(far: Far) -> None:
     with pytest.raises(StoreError, match="not known whether this was done") as found:
         trial.ask()
     assert len(far.calls) < 6, "pauses double, and are a second in all"
-    key = str(found.value).partition("request='")[2].partition("'")[0]
+    key = str(found.value).partition("key='")[2].partition("'")[0]
     with pytest.raises(StoreError, match=r"not known whether this was done: repeat it$"):
         trial.expire()
-    with pytest.raises(StoreError, match="request='mine'"):
-        trial.ask(request="mine")
+    with pytest.raises(StoreError, match="key='mine'"):
+        trial.ask(key="mine")
     far.fate = lambda _path: None
     assert Trial.open(far.url, "colours").status().people == 2
-    again = trial.ask(request=key)
+    again = trial.ask(key=key)
     assert len(again.assignments) == 1
-    assert trial.ask(request=key) == again
+    assert trial.ask(key=key) == again
     assert trial.status().people == 2
     far.stop()
     with pytest.raises(StoreError, match="Nothing was done"):
@@ -111,7 +111,7 @@ def test_what_is_refused_is_not_repeated(far: Far) -> None:
     trial = create(far.base, strategy=BETS)
     far.calls = []
     with pytest.raises(InvalidInputError):
-        trial.operate("resume", "not paused")
+        trial.manage("resume", "not paused")
     assert len(far.calls) == 1
 
 
@@ -128,7 +128,7 @@ def test_many_callers_of_a_bad_connection(far: Far) -> None:
 
     def enrol(number: int) -> int:
         for turn in range(1000):
-            batch = trial.ask(person=f"p{number}", request=f"{number} {turn}")
+            batch = trial.ask(participant=f"p{number}", key=f"{number} {turn}")
             if batch.assignments:
                 break
             time.sleep(0.01)
@@ -142,8 +142,8 @@ def test_many_callers_of_a_bad_connection(far: Far) -> None:
     local = Trial.open(far.url, "colours")
     status = local.status()
     assert (status.people, status.pending) == (24, 0)
-    told = [entry for entry in local.journal() if entry.call == "tell"]
-    assert sum(entry.people for entry in told) == 24
+    told = [entry for entry in local.audit_trail() if entry.action == "tell"]
+    assert sum(entry.participants for entry in told) == 24
     assert local.verify().intact
 
 

@@ -88,13 +88,13 @@ def test_names_from_right_to_left_keep_their_place() -> None:
 
 
 def test_a_page_says_that_arms_are_level(home: Home, tied: Trial) -> None:
-    """For the operator, for a site, and for anyone."""
+    """For the manager, for a site, and for anyone."""
     home.doors.publish("dose", "a test")
     with behind(home) as base:
-        operator = home.tokens.make("operator", "operator", "test")[0]
+        manager = home.tokens.make("manager", "manager", "test")[0]
         site = home.tokens.make("site", "site", "test", "dose", "Leeds")[0]
-        pages = [Visit(base, secret).get("/t/dose").text for secret in (operator, site)]
-        pages.append(Visit(base, operator).get("/p/dose").text)
+        pages = [Visit(base, secret).get("/t/dose").text for secret in (manager, site)]
+        pages.append(Visit(base, manager).get("/p/dose").text)
     for page in pages:
         assert "So far usual care and new care are level. This is not a conclusion" in page
         assert "badge good" not in page
@@ -104,7 +104,7 @@ def test_a_page_says_that_arms_are_level(home: Home, tied: Trial) -> None:
 def test_an_end_without_a_lead(tied: Trial, capsys: pytest.CaptureFixture[str]) -> None:
     show_trial(tied.status())
     assert "usual care and new care are level so far." in capsys.readouterr().out
-    tied.operate("stop", "Nobody comes.")
+    tied.manage("stop", "Nobody comes.")
     said = tied.transcript()
     told = " ".join(known_words(said["status"], False))
     ended = "In the end usual care and new care were level. No arm was found to be the best."
@@ -151,8 +151,8 @@ def test_an_interval_is_said_in_per_cent(
     home: Home, tied: Trial, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with behind(home) as base:
-        operator = home.tokens.make("operator", "operator", "test")[0]
-        page = Visit(base, operator).get("/t/dose").text
+        manager = home.tokens.make("manager", "manager", "test")[0]
+        page = Visit(base, manager).get("/t/dose").text
     show_trial(tied.status())
     shown = " ".join(capsys.readouterr().out.split())
     report = trial_page(tied.transcript())

@@ -1,4 +1,4 @@
-"""A trial's report as a journal prints it: differences, flow of people, sentences to
+"""A trial's report as an audit trail prints it: differences, flow of people, sentences to
 quote, dates. Nothing in it is made of anything but the public record.
 """
 
@@ -15,10 +15,10 @@ from discreet import InvalidInputError, Trial, adap_tt, bet_se, trial_page, ttuc
 from discreet.cli import main
 from discreet.reports.compared import compare
 from discreet.reports.course import Course
-from discreet.reports.dates import journal_dates
+from discreet.reports.dates import audit_dates
 from discreet.reports.quotes import error_quote, privacy_quote
 from discreet.reports.trial import _p_value
-from discreet.trials.status import Entry
+from discreet.trials.status import AuditEntry
 from discreet.trials.verify import check_transcript
 from tests.support.keys import seeded_keys
 
@@ -111,7 +111,7 @@ def test_all_pairs_and_arms_that_were_added_are_paid_for(tmp_path: Path) -> None
     trial = Trial.create(url, "dose", ["a", "b", "c"], strategy, max_people=4000)
     for added in (False, True):
         if added:
-            trial.operate("add-arm", "a new dose", "d")
+            trial.manage("add-arm", "a new dose", "d")
         while not all(arm.count for arm in trial.status().arms):
             batch = trial.ask(40).assignments
             trial.tell_many({one.id: float(one.arm in "bd") for one in batch})
@@ -244,15 +244,17 @@ def test_quotes_say_what_holds_and_nothing_else() -> None:
 def test_dates_of_a_journal_tell_no_days_of_outcomes() -> None:
     day = 86_400
     calls = [("create", 0), ("ask", 1), ("tell", 2), ("ask", 3), ("tell", 9), ("backup", 12)]
-    entries = [Entry(n, at * day, "ann", None, call, 1) for n, (call, at) in enumerate(calls, 1)]
-    assert journal_dates(entries[::-1], True) == {
+    entries = [
+        AuditEntry(n, at * day, "ann", None, call, 1) for n, (call, at) in enumerate(calls, 1)
+    ]
+    assert audit_dates(entries[::-1], True) == {
         "Created": "1970-01-01",
         "First person assigned": "1970-01-02",
         "Last person assigned": "1970-01-04",
         "Ended, at the latest": "1970-01-10",
     }
-    assert "1970-01-10" not in journal_dates(entries, False).values()
-    assert journal_dates([], True) == {}
+    assert "1970-01-10" not in audit_dates(entries, False).values()
+    assert audit_dates([], True) == {}
 
 
 def test_dates_and_control_from_the_command_line(tmp_path: Path) -> None:

@@ -151,30 +151,30 @@ def section(page: str, title: str) -> str:
 def test_the_page_of_a_trial_in_the_field(start: Start) -> None:
     trial = start(sites=["Leeds", EVIL], deadline=604800)
     enrol(trial, 5, "Leeds")
-    trial.operate("pause", "a <i>holiday</i> & more")
+    trial.manage("pause", "a <i>holiday</i> & more")
     page = trial_page(trial.transcript())
     assert "NOT VERIFIED" not in page
     assert "The trial is paused: nobody is assigned" in section(page, "Result")
-    trial.operate("resume", "it is over")
-    trial.operate("close-site", "no staff", EVIL)
-    trial.operate("lower-maximum", "money", 20)
-    trial.operate("stop", "enough")
+    trial.manage("resume", "it is over")
+    trial.manage("close-site", "no staff", EVIL)
+    trial.manage("lower-maximum", "money", 20)
+    trial.manage("stop", "enough")
     page = trial_page(trial.transcript())
     assert "NOT VERIFIED" not in page
     assert "<b>" not in page
     assert "<i>" not in page
-    assert "The trial was stopped by an operator without a conclusion." in section(page, "Result")
+    assert "The trial was stopped by a manager without a conclusion." in section(page, "Result")
     sites = section(page, "Flow of people")
     assert "<td>Leeds</td><td>5</td><td>ended</td>" in sites
     assert "<td>&lt;b&gt;Ly&amp;on&lt;/b&gt;</td><td>0</td><td>closed</td>" in sites
-    acts = section(page, "Deviations: what operators did")
+    acts = section(page, "Deviations: what managers did")
     assert "a &lt;i&gt;holiday&lt;/i&gt; &amp; more" in acts
     names = ("Pause", "Resume", "Close a site", "Stop for good")
     assert all(f"<td>{name}</td>" in acts for name in names)
     assert "<td>Lower the maximum</td><td>20</td><td>5 people, 5 looks</td>" in acts
     assert "a maximum only says when the last look is" in acts
     promised = section(page, "What holds, and on what it rests")
-    assert "What the answer means" not in promised, "it was stopped by an operator"
+    assert "What the answer means" not in promised, "it was stopped by a manager"
     assert "Error rate" not in promised
     assert "Deadline: an outcome counts if it is told within 7 days" in promised
     protocol = section(page, "What was fixed before the first person")
@@ -193,7 +193,7 @@ def test_an_end_at_the_maximum_is_no_end_by_hand(start: Start) -> None:
     enrol(trial, 6)
     page = trial_page(trial.transcript())
     assert "The trial ended at its maximum without a conclusion." in page
-    assert "None: the record contains no action by an operator." in page
+    assert "None: the record contains no action by a manager." in page
     assert "and whether they are open now" not in page
     assert "<dt>Sites</dt><dd>anywhere</dd>" in page
 
@@ -209,9 +209,9 @@ def test_arms_that_come_and_go(start: Start, capsys: pytest.CaptureFixture[str])
     """bet-se by coins: an arm is added, with no means before, and one is dropped."""
     trial = start(strategy=bet_se(1e-90, epsilon=5.0), max_people=600)
     play(trial, 100)
-    trial.operate("add-arm", "a new dose", "40 mg")
+    trial.manage("add-arm", "a new dose", "40 mg")
     play(trial, 100)
-    trial.operate("drop-arm", "side effects", "5 mg")
+    trial.manage("drop-arm", "side effects", "5 mg")
     play(trial, 600)
     said = trial.transcript()
     course = Course(said)
@@ -250,11 +250,11 @@ def test_a_terminal_shows_sites_and_operators(
     trial = start(strategy=ctb_tt(epsilon=1.0, delta=0.1), deadline=3600)
     for one in trial.ask(4, site="[red]Leeds").assignments:
         trial.answer(one.id, respond(1.0, 1.0))
-    trial.operate("raise-maximum", "more [bold]money", 80)
-    trial.operate("pause", "a holiday")
+    trial.manage("raise-maximum", "more [bold]money", 80)
+    trial.manage("pause", "a holiday")
     show_trial(trial.status())
     words = " ".join(capsys.readouterr().out.split())
-    assert "is paused: nobody is assigned until an operator resumes it." in words
+    assert "is paused: nobody is assigned until a manager resumes it." in words
     assert "[red]Leeds 4 open" in words
     assert (
         "- raise-maximum 80 (reason: more [bold]money): the error rate holds at every size" in words
@@ -263,6 +263,6 @@ def test_a_terminal_shows_sites_and_operators(
     assert "4 of at most 80 people" in words
     assert "What the answer means: the best arm is lost" in words
     assert "within 1 hour of" in words
-    trial.operate("stop", "enough")
+    trial.manage("stop", "enough")
     show_trial(trial.status())
-    assert "was stopped by an operator: INCONCLUSIVE" in capsys.readouterr().out
+    assert "was stopped by a manager: INCONCLUSIVE" in capsys.readouterr().out

@@ -9,17 +9,9 @@ from pathlib import Path
 import pytest
 
 from discreet.errors import RefusedError
-from discreet.service.access import (
-    ACTIONS,
-    ANYONE,
-    OPERATOR,
-    PUBLIC,
-    ROLES,
-    SITE,
-    WHOLE,
-    Visitor,
-)
+from discreet.service.access import ACTIONS, ANYONE, PUBLIC, WHOLE, Visitor
 from discreet.trials.store.doors import Token
+from discreet.trials.verbs import MANAGER, ROLES, SITE
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "service.md"
 
@@ -61,7 +53,7 @@ def test_what_is_in_no_table_nobody_may() -> None:
 
 def test_refusals_say_nothing_of_what_is_there() -> None:
     with pytest.raises(RefusedError, match="not for this trial") as refused:
-        Visitor(token(OPERATOR, "other")).check("status", "dose")
+        Visitor(token(MANAGER, "other")).check("status", "dose")
     assert refused.value.known
     with pytest.raises(RefusedError, match="needs a token") as unknown:
         Visitor().check("status", "dose")

@@ -102,7 +102,7 @@ def test_a_trial_from_creation_to_its_record(client: httpx.Client, service: Serv
         assert status == trial.status().to_dict()
     assert client.get("/trials/dose/verify").json()["intact"]
     assert client.get("/trials/dose/transcript").json()["status"]["people"] == 3
-    calls = [one["call"] for one in client.get("/trials/dose/journal").json()]
+    calls = [one["call"] for one in client.get("/trials/dose/audit-trail").json()]
     assert {"ask", "tell", "amend"} <= set(calls)
     assert client.get("/trials").json()[0]["people"] == 3
 
@@ -121,7 +121,7 @@ def test_a_trial_of_any_name_is_reached_at_every_endpoint(
 ) -> None:
     for name in ODD:
         Trial.create(
-            service.home.url, name, ["a", "b"], bet_se(0.1, 1.0), max_people=50, who="a test"
+            service.home.url, name, ["a", "b"], bet_se(0.1, 1.0), max_people=50, user="a test"
         ).close()
     listed = [one["name"] for one in client.get("/trials").json()]
     kept = [Trial.open(service.home.url, name).protocol.name for name in ODD]
@@ -187,7 +187,7 @@ def test_names_that_rewrite_a_screen_are_refused(client: httpx.Client, service: 
         answer = client.post("/trials", json={**good, **part})
         assert answer.status_code == 422, answer.text
         assert not set("\x1b\u202e\x07") & set(answer.text)
-    answer = client.post("/tokens", json={"name": bad, "role": "viewer"})
+    answer = client.post("/tokens", json={"name": bad, "role": "monitor"})
     assert answer.status_code == 422
     assert client.get(f"/trials/{in_path(bad)}").status_code == 404
     assert not set("\x1b\u202e\x07") & set(client.get(f"/trials/{in_path(bad)}").text)
@@ -196,18 +196,18 @@ def test_names_that_rewrite_a_screen_are_refused(client: httpx.Client, service: 
 def test_a_clock_that_jumps(
     client: httpx.Client, service: Service, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Forth, a token is over. Back, nothing is done until an operator says that the
+    """Forth, a token is over. Back, nothing is done until a manager says that the
     clock is right; meanwhile what anyone may see is seen.
     """
     monkeypatch.setattr(tokens, "REMEMBERED", -1.0)
     monkeypatch.setattr(service.home.doors, "now", lambda: clock.now)
     new_trial(client)
-    secret = service.token("viewer", days=1)
-    viewer = {"Authorization": f"Bearer {secret}"}
-    assert client.get("/trials/dose", headers=viewer).status_code == 200
+    secret = service.token("monitor", days=1)
+    monitor = {"Authorization": f"Bearer {secret}"}
+    assert client.get("/trials/dose", headers=monitor).status_code == 200
     assert client.post("/trials/dose/ask", json={"site": "Leeds"}).status_code == 200
     clock.now += 2 * 86_400
-    assert client.get("/trials/dose", headers=viewer).status_code == 401
+    assert client.get("/trials/dose", headers=monitor).status_code == 401
     assert client.post("/trials/dose/ask", json={"site": "Leeds"}).status_code == 200
     clock.now -= 86_400
     refused = client.post("/trials/dose/ask", json={"site": "Leeds"})
@@ -215,7 +215,7 @@ def test_a_clock_that_jumps(
     assert "set-clock" in refused.json()["detail"]
     assert client.get("/trials/dose").json()["people"] == 2
     said = {"action": "set-clock", "reason": "the clock was wrong"}
-    assert client.post("/trials/dose/operate", json=said).status_code == 200
+    assert client.post("/trials/dose/manage", json=said).status_code == 200
     assert client.post("/trials/dose/ask", json={"site": "Leeds"}).status_code == 200
     assert client.get("/trials/dose/verify").json()["intact"]
 
@@ -265,7 +265,7 @@ def test_a_site_reaches_its_own_trial_alone(client: httpx.Client, service: Servi
     assert client.post("/trials/dose/tell", json=told, headers=leeds).json()["new"] == 1
     assert client.get("/trials/other", headers=leeds).status_code == 403
     assert client.get("/trials/nothing", headers=leeds).status_code == 403
-    assert client.get("/trials/dose/journal", headers=leeds).status_code == 403
+    assert client.get("/trials/dose/audit-trail", headers=leeds).status_code == 403
     assert [one["name"] for one in client.get("/trials", headers=leeds).json()] == ["dose"]
 
 

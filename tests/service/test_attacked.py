@@ -17,7 +17,6 @@ import pytest
 
 from discreet import Trial, adap_tt_star, bet_se, verify_transcript
 from discreet.errors import InvalidInputError
-from discreet.service.access import OPERATOR, SITE, VIEWER
 from discreet.service.endpoints import ENDPOINTS, PREFIX
 from discreet.service.home import Home
 from discreet.service.limits import MOST_BYTES, Bounds
@@ -25,6 +24,7 @@ from discreet.service.pages.frame import LOGIN_COOKIE, MAX_FORM_BYTES, MAX_LONG_
 from discreet.strategies.strategy import Strategy
 from discreet.trials.protocol import canonical, digest
 from discreet.trials.store import schema
+from discreet.trials.verbs import MANAGER, MONITOR, SITE
 from tests.support.forge import rechained
 from tests.support.remote import far_away
 from tests.support.served import Visit, behind
@@ -51,7 +51,7 @@ def blinded_trial(path: Path, trust: str = "global") -> tuple[str, Trial, list[s
     ids = list[str]()
     while batch := trial.ask(50, site="Leeds").assignments:
         ids += [one.id for one in batch]
-    trial.operate("drop-arm", "harm", ARMS[0])
+    trial.manage("drop-arm", "harm", ARMS[0])
     return url, trial, ids, dealt(trial)
 
 
@@ -135,7 +135,7 @@ def test_slow_bodies_of_strangers_do_not_keep_others_out(tmp_path: Path) -> None
         time.sleep(1)
         for path in ("/healthz", "/readyz", "/login"):
             assert httpx.get(f"{base}{path}").status_code == 200
-        headers = bearer(home.tokens.make("a viewer", VIEWER, "a test")[0])
+        headers = bearer(home.tokens.make("a monitor", MONITOR, "a test")[0])
         assert httpx.get(f"{base}/api/v1/trials", headers=headers).status_code == 200
 
 
@@ -162,7 +162,7 @@ def test_a_form_of_separators_takes_no_longer_than_its_length_explains(
     create(url)
     form = {"Content-Type": "application/x-www-form-urlencoded"}
     home = Home(url)
-    cookies = {LOGIN_COOKIE: home.tokens.log_in(home.tokens.make("a", OPERATOR, "a test")[1])}
+    cookies = {LOGIN_COOKIE: home.tokens.log_in(home.tokens.make("a", MANAGER, "a test")[1])}
     with behind(home) as base:
         httpx.post(f"{base}{path}", content=b"&", headers=form, cookies=cookies)
         for length in (MOST_BYTES - 1, MAX_LONG_FORM_BYTES, MAX_FORM_BYTES):
@@ -252,14 +252,14 @@ def test_one_report_is_computed_at_a_time(tmp_path: Path, monkeypatch: pytest.Mo
     home = Home(url, bounds=Bounds(stranger_rate=1000))
     home.publish("colours", "a test")
     monkeypatch.setattr("discreet.service.endpoints.trial_page", slow)
-    headers = bearer(home.tokens.make("a viewer", VIEWER, "a test")[0])
+    headers = bearer(home.tokens.make("a monitor", MONITOR, "a test")[0])
     with behind(home) as base, ThreadPoolExecutor(200) as pool:
         address = f"{base}/api/v1/trials/colours"
         reports = [f"{address}/report?control={arm}" for arm in ARMS] * 60
         answers = [pool.submit(httpx.get, report, timeout=60) for report in reports]
         while not most:
             time.sleep(0.01)
-        assert httpx.get(f"{address}/journal?most=1", headers=headers).status_code == 403
+        assert httpx.get(f"{address}/audit-trail?most=1", headers=headers).status_code == 403
         assert httpx.get(address, headers=headers).status_code == 200
         assert most == [1]
         staff_served.set()
@@ -302,13 +302,13 @@ def test_outcomes_that_will_never_be_released_are_erased(strategy: Strategy, url
     *others, last = trial.ask(10).assignments
     for one in others:
         trial.tell(one.id, OUTCOME)
-    assert count(url, schema.sealed) == len(others)
-    trial.operate("stop", "enough")
+    assert count(url, schema.outcomes) == len(others)
+    trial.manage("stop", "enough")
     trial.tell(last.id, OUTCOME)
     for one in (others[0], last):
         with pytest.raises(InvalidInputError, match="never"):
             trial.amend(one.id, OUTCOME)
-    assert count(url, schema.sealed) == 0
+    assert count(url, schema.outcomes) == 0
     assert trial.verify().intact
     trial.close()
     if url.startswith("sqlite"):
@@ -323,8 +323,8 @@ def test_a_trial_that_keeps_outcomes_keeps_them(retain: str, tmp_path: Path) -> 
     url = f"sqlite:///{tmp_path}/t.db"
     trial = create(url, strategy=bet_se(0.05, 1.0), retain=retain)
     trial.tell(trial.ask(10).assignments[0].id, 1)
-    trial.operate("stop", "enough")
-    assert count(url, schema.sealed) == (retain == "forever")
+    trial.manage("stop", "enough")
+    assert count(url, schema.outcomes) == (retain == "forever")
 
 
 @pytest.mark.parametrize("sign", ["\u202e", "\x1b[2J", "\u2066", "\n"])
@@ -338,7 +338,7 @@ def test_a_transcript_with_signs_that_rewrite_lines_is_not_verified(
     settings: dict[str, Any] = {"sites": ["Leeds"], "question": "Better?"}
     trial = create(f"sqlite:///{tmp_path}/t.db", strategy=bet_se(0.05, 1.0), **settings)
     trial.ask(3, site="Leeds")
-    trial.operate("pause", "snow")
+    trial.manage("pause", "snow")
     words = {"name": "colours", "arm": "red", "site": "Leeds", "question": "Better?"}
     word = words.get(place, "snow")
     text = json.dumps(trial.transcript())
@@ -381,7 +381,7 @@ def test_codes_that_are_no_longer_given_do_not_tell_who_had_the_arm(tmp_path: Pa
         return codes
 
     former = enrol(300)
-    trial.operate("drop-arm", "harm", ARMS[0])
+    trial.manage("drop-arm", "harm", ARMS[0])
     later = set(enrol(300))
     arms = dealt(trial)
     gone = {arm for arm, code in zip(arms, former, strict=False) if code not in later}
@@ -411,10 +411,10 @@ def test_a_key_does_not_answer_for_another_reason(url: str) -> None:
     trial = create(url, strategy=bet_se(0.05, 1.0), blinding="codes")
     id = trial.ask(1).assignments[0].id
     for _ in range(2):
-        trial.operate("pause", "snow", request="pause")
-        trial.unblind(id, "a fever", request="unblind")
+        trial.manage("pause", "snow", key="pause")
+        trial.unblind(id, "a fever", key="unblind")
     with pytest.raises(InvalidInputError, match="for something else"):
-        trial.operate("pause", "a fire", request="pause")
+        trial.manage("pause", "a fire", key="pause")
     with pytest.raises(InvalidInputError, match="for something else"):
-        trial.unblind(id, "curious", request="unblind")
+        trial.unblind(id, "curious", key="unblind")
     assert [act.reason for act in trial.status().acts] == ["snow", "a fever"]

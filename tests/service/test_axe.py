@@ -19,10 +19,10 @@ LOOKS = (({"width": 1200, "height": 900}, "light"), ({"width": 390, "height": 84
 can be touched and moved one of width.
 """
 PAGES = (
-    *("/", "/tokens", "/tokens/1/revoke", "/new", "/t/dose", "/t/dose/operate"),
-    *("/t/dose/operate/drop-arm", "/t/dose/publish", "/t/dose/journal", "/t/dose/report.html"),
+    *("/", "/tokens", "/tokens/1/revoke", "/new", "/t/dose", "/t/dose/manage"),
+    *("/t/dose/manage/drop-arm", "/t/dose/publish", "/t/dose/audit-trail", "/t/dose/report.html"),
     *("/t/dose/desk", "/t/dose/desk/1", "/t/dose/desk/12", "/t/done/desk", "/t/local/desk/1"),
-    *("/t/blind/operate", "/t/blind/codes", "/t/blind/desk/1", "/p/done", "/t/fresh", "/a"),
+    *("/t/blind/manage", "/t/blind/codes", "/t/blind/desk/1", "/p/done", "/t/fresh", "/a"),
     *("/api/docs", "/login"),
 )
 
@@ -37,12 +37,12 @@ def engine() -> None:
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     with service(tmp_path_factory.mktemp("axe")) as made:
-        made.trial("dose").operate("pause", "Snow on the roads.")
+        made.trial("dose").manage("pause", "Snow on the roads.")
         made.trial("blind", blinding="codes")
         finish(made.trial("done"))
         local = bet_se(0.1, 1.0, trust="local")
         with closing(Trial.create(made.url, "local", ["a", "b"], local, 500, people="refuse")) as t:
-            t.ask(person="Ada")
+            t.ask(participant="Ada")
         arms = ["a", "b"]
         Trial.create(made.url, "fresh", arms, bet_se(0.1, 1.0), 500, sites=["Leeds"]).close()
         for name in ("dose", "done"):
@@ -81,7 +81,7 @@ def found_in(page: Any) -> list[str]:
 
 @pytest.mark.slow
 def test_no_page_has_violations(place: Service, address: str, page: Any) -> None:
-    _, token = place.home.tokens.make("an operator", "operator", "a test")
+    _, token = place.home.tokens.make("a manager", "manager", "a test")
     code = place.home.tokens.make_code(token)
     page.goto(f"{address}/login#{code}")
     page.get_by_role("button", name="Log in").click()

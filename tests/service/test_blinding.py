@@ -10,11 +10,12 @@ import httpx
 import pytest
 
 from discreet import Trial, adap_tt_star, bet_se, respond, verify_transcript
-from discreet.service.access import OPERATOR, SITE, VIEWER, Visitor
+from discreet.service.access import Visitor
 from discreet.service.blinding import blinded, shown
 from discreet.trials.chain import link
 from discreet.trials.protocol import canonical
 from discreet.trials.store.doors import Token
+from discreet.trials.verbs import MANAGER, MONITOR, SITE
 from tests.support.forge import rechained
 from tests.support.remote import far_away
 from tests.support.served import Visit, hidden
@@ -27,13 +28,13 @@ def visitor(role: str) -> Visitor:
 
 
 @pytest.mark.parametrize("blinding", ["none", "codes"])
-@pytest.mark.parametrize("role", [OPERATOR, SITE, VIEWER])
+@pytest.mark.parametrize("role", [MANAGER, SITE, MONITOR])
 @pytest.mark.parametrize("stopped", [False, True])
 def test_only_sites_are_blinded_and_only_before_the_end(
     blinding: str, role: str, stopped: bool, tmp_path: Path
 ) -> None:
     trial = create(f"sqlite:///{tmp_path}/t.db", strategy=bet_se(0.05, 1.0), blinding=blinding)
-    trial.operate("add-arm", "it came late", "pink")
+    trial.manage("add-arm", "it came late", "pink")
     whole = replace(trial.status(), stopped=stopped, recommendation="red", smallest_delta=0.2)
     hidden = (blinding, role, stopped) == ("codes", SITE, False)
     assert blinded(trial.protocol, stopped, visitor(role)) is hidden
@@ -59,7 +60,7 @@ def test_a_blinded_trial_is_published_after_its_end(tmp_path: Path) -> None:
         refused = visit.post(publish, {"key": key, "published": "yes"})
         assert (refused.status_code, "after its end" in refused.text) == (422, True)
         assert httpx.get(f"{far.base}/p/colours").status_code != 200
-        trial.operate("stop", "enough")
+        trial.manage("stop", "enough")
         assert httpx.post(path, headers=headers).json() == {"published": True}
         assert httpx.get(f"{far.base}/p/colours").status_code == 200
 
@@ -110,8 +111,8 @@ def test_a_blinded_site_sees_no_trace_of_actions_on_arms(url: str) -> None:
     while batch := trial.ask(50, site="Leeds").assignments:
         ids += [one.id for one in batch]
     arms = {f"{number}": arm for number, arm in enumerate(dealt(trial), start=1)}
-    trial.operate("drop-arm", "harm", ARMS[0])
-    trial.operate("add-arm", "new", "pink")
+    trial.manage("drop-arm", "harm", ARMS[0])
+    trial.manage("add-arm", "new", "pink")
     with far_away(url) as far:
         secret = far.token(SITE, trial="colours", site="Leeds")
         visit = Visit(far.base, secret)
@@ -180,7 +181,7 @@ def test_a_release_waits_for_all_participants_of_its_round(
         draw.shuffle(ids)
         tell_some(trial, ids, draw)
         if step == drop and strategy.name == "bet-se":
-            trial.operate("drop-arm", "harm", ARMS[0])
+            trial.manage("drop-arm", "harm", ARMS[0])
         assert_no_open_participant_in_a_released_round(trial)
         assert verify_transcript(trial.transcript()).intact
         releases.add(trial.status().releases)

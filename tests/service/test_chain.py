@@ -104,7 +104,7 @@ def test_stored_and_published_records_hold(script_page: "Page", tmp_path: Path) 
 
 @pytest.fixture(scope="module")
 def odd(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """A trial of which everything is named oddly, with floats and an operator in its
+    """A trial of which everything is named oddly, with floats and a manager in its
     record.
     """
     url = f"sqlite:///{tmp_path_factory.mktemp('odd')}/trials.db"
@@ -116,9 +116,9 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     for site in sites:
         for one in trial.ask(2, site=site).assignments:
             trial.tell(one.id, 0.0)
-    trial.operate("close-site", 'so "odd" \\ 😀', sites[1])
-    trial.operate("lower-maximum", "7.0 is not 7", 900)
-    trial.operate("stop", "end \\u0000 \\")
+    trial.manage("close-site", 'so "odd" \\ 😀', sites[1])
+    trial.manage("lower-maximum", "7.0 is not 7", 900)
+    trial.manage("stop", "end \\u0000 \\")
     transcript = trial.transcript()
     trial.close()
     return transcript

@@ -46,13 +46,13 @@ def test_a_trial_ends_by_the_clock_though_nobody_calls(home: Home, clock: Clock)
     do_what_is_due(home)
     assert not clocked.status().stopped
     assert silent.status().head == before, "nothing is due yet"
-    noted = len(silent.journal(100))
+    noted = len(silent.audit_trail(100))
     for _ in range(20):
         clock.now += DAY + 61
         do_what_is_due(home)
     assert clocked.status().stopped
     assert silent.status().head != before
-    assert len(silent.journal(100)) == noted, "as with `ask`, it is nobody's call"
+    assert len(silent.audit_trail(100)) == noted, "as with `ask`, it is nobody's call"
     assert timeless.status().pending == 3
     assert clocked.verify().intact
     assert silent.verify().intact

@@ -37,7 +37,7 @@ def start(home: Home, **settings: Any) -> Trial:
 
 
 def staff(home: Home, base: str, site: str | None = None) -> Visit:
-    role = "operator" if site is None else "site"
+    role = "manager" if site is None else "site"
     secret = home.tokens.make(f"{site} desk", role, "test", site and "dose", site)[0]
     return Visit(base, secret)
 
@@ -231,12 +231,12 @@ def test_what_is_waited_for_is_said(home: Home, base: str) -> None:
     waits = re.search(r"This round is full. (\d+) outcomes must come in", full.text)
     assert waits is not None
     assert int(waits.group(1)) == len(asked.assignments)
-    trial.operate("close-site", "no staff", "Leeds")
+    trial.manage("close-site", "no staff", "Leeds")
     assert "This site is closed" in leeds.get(DESK).text
-    trial.operate("pause", "a check")
+    trial.manage("pause", "a check")
     assert "The trial is paused" in leeds.get(DESK).text
-    trial.operate("resume", "done")
-    trial.operate("stop", "no money")
+    trial.manage("resume", "done")
+    trial.manage("stop", "no money")
     over = leeds.get(DESK).text
     assert "The trial is over" in over
     assert "Enrol the next person" not in over
@@ -245,14 +245,14 @@ def test_what_is_waited_for_is_said(home: Home, base: str) -> None:
 def test_outcomes_of_another_site_are_said_to_be_awaited_elsewhere(home: Home, base: str) -> None:
     """Not where, nor whose; and nothing where this site awaits one of them itself."""
     trial = start(home, sites=["Leeds", "Lyon"])
-    leeds, lyon, operator = staff(home, base, "Leeds"), staff(home, base, "Lyon"), staff(home, base)
+    leeds, lyon, manager = staff(home, base, "Leeds"), staff(home, base, "Lyon"), staff(home, base)
     asked = trial.ask(200, site="Leeds").assignments
     full = enrol(lyon).text
     assert "can be enrolled. They are awaited elsewhere, not at this site.</p>" in full
     assert "No outcome is awaited at Lyon." in full
     assert "Leeds" not in full
-    assert "They are awaited elsewhere" in enrol(operator, site="Lyon").text
-    for page in (enrol(leeds), enrol(operator, site="Leeds"), lyon.get(DESK)):
+    assert "They are awaited elsewhere" in enrol(manager, site="Lyon").text
+    for page in (enrol(leeds), enrol(manager, site="Leeds"), lyon.get(DESK)):
         assert page.status_code == 200
         assert "awaited elsewhere" not in page.text
     trial.tell_many({one.id: 1.0 for one in asked[1:]})
@@ -319,8 +319,8 @@ def test_forms_need_the_key_of_the_login(home: Home, base: str) -> None:
 
 def test_viewers_and_strangers_have_no_desk(home: Home, base: str) -> None:
     start(home)
-    viewer = Visit(base, home.tokens.make("v", "viewer", "test", "dose")[0])
-    assert viewer.get(DESK).status_code == viewer.get(f"{DESK}/1").status_code == 403
+    monitor = Visit(base, home.tokens.make("v", "monitor", "test", "dose")[0])
+    assert monitor.get(DESK).status_code == monitor.get(f"{DESK}/1").status_code == 403
     stranger = httpx.get(base + DESK, follow_redirects=True)
     assert str(stranger.url).endswith("/login?to=%2Ft%2Fdose%2Fdesk")
 
@@ -367,7 +367,7 @@ def test_where_no_question_is_written_down_the_desk_says_whom_to_ask(
     kind = {"strategy": bet_se(0.05, 1.0, outcomes="numbers"), "range": (0, 72)} if numbers else {}
     start(home, **kind)
     page = enrol(staff(home, base)).text
-    assert "The protocol does not say what the outcome is: ask the operator" in page
+    assert "The protocol does not say what the outcome is: ask the manager" in page
 
 
 def test_an_answer_under_local_trust_is_invited_not_told(home: Home, base: str) -> None:

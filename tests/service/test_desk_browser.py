@@ -16,12 +16,13 @@ from scipy.stats import binom
 
 from discreet import Trial, bet_se, ctb_tt, gauss_tt
 from discreet.audits.privacy import epsilon_low
-from discreet.service.access import OPERATOR, SITE, Visitor
+from discreet.service.access import Visitor
 from discreet.service.home import Home
 from discreet.service.invitations import invite, link_path
 from discreet.service.scripts import script_for
 from discreet.strategies.strategy import Strategy
 from discreet.trials.store.doors import Token
+from discreet.trials.verbs import MANAGER, SITE
 from tests.support.browser import Started, call
 from tests.support.served import behind
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Page, Route
 
 DESK = "/t/dose/desk"
-STAFF = Visitor(Token(1, "op", OPERATOR, None, None, None, 0.0, "test", None, None, None))
+STAFF = Visitor(Token(1, "op", MANAGER, None, None, None, 0.0, "test", None, None, None))
 ENROL = "Enrol the next person"
 TOO_LOW = """() => [...document.querySelectorAll("a, button, input, select, summary")]
   .map((one) => (one.matches("[type=radio], [type=checkbox]") ? one.closest("label") : one))
@@ -73,7 +74,7 @@ def start(home: Home, **settings: Any) -> Trial:
 
 def log_in(home: Home, base: str, page: "Page", site: str | None = None) -> None:
     """Without the page for that, which has tests of its own."""
-    role = OPERATOR if site is None else SITE
+    role = MANAGER if site is None else SITE
     secret = home.tokens.make(f"{site} desk", role, "test", site and "dose", site)[0]
     page.request.post(f"{base}/login", form={"secret": secret, "to": "/"}, max_redirects=0)
     page.goto(base + DESK)
@@ -106,7 +107,7 @@ def test_enrol_and_tell(home: Home, base: str, page: "Page") -> None:
     assert trial.status().people == 1
     assert page.url == f"{base}{DESK}/1?said=enrolled"
     assert page.evaluate("document.activeElement.textContent") == "Person 1: enrolled."
-    assert trial.person(1).id == id
+    assert trial.find_assignment(1).id == id
     page.get_by_role("group", name="Is the pain gone?").first.get_by_label("Yes").check()
     page.get_by_role("button", name="Save the outcome").click()
     said(page, "Person 1: the entry was saved.")
@@ -260,7 +261,7 @@ def test_after_a_reload_the_same_press_is_shown(
             assert trial.status().people == 0
             page.get_by_label("Who is it?").fill("Ada Lovelace")
             page.get_by_role("button", name=ENROL).click()
-        assert shown(page)[1] == trial.person(1).id
+        assert shown(page)[1] == trial.find_assignment(1).id
         assert trial.status().people == 1
         page.wait_for_function("sessionStorage.length === 0")
 
@@ -332,7 +333,7 @@ def test_a_number_is_checked_in_words_before_it_is_sent(
 
 def test_what_was_typed_stays_when_it_is_refused(home: Home, base: str, browser: Started) -> None:
     trial = start(home, people="refuse")
-    trial.ask(person="Ada")
+    trial.ask(participant="Ada")
     with another(browser) as page:
         log_in(home, base, page)
         page.get_by_label("Who is it?").fill("Ada")
@@ -447,7 +448,7 @@ def test_another_person_s_link_in_the_same_tab_is_theirs(
 
 def test_a_link_logs_in_where_the_login_is_shown(home: Home, base: str, page: "Page") -> None:
     start(home)
-    code = home.tokens.make_code(home.tokens.make("ward", "operator", "a test")[1])
+    code = home.tokens.make_code(home.tokens.make("ward", "manager", "a test")[1])
     page.goto(f"{base}/login?to=%2Ft%2Fdose")
     page.get_by_role("button", name="Log in").wait_for()
     page.goto(f"{base}/login?to=%2Ft%2Fdose#{code}")
@@ -616,7 +617,7 @@ def test_gaussian_answers_and_links_that_are_over(home: Home, base: str, page: "
     page.goto(link)
     said(page, "An answer was already taken")
     later = invited(home, base, trial)
-    trial.operate("stop", "no money")
+    trial.manage("stop", "no money")
     page.goto("about:blank")
     page.goto(later)
     said(page, "This trial needs no more answers.")
@@ -633,7 +634,7 @@ def test_the_odds_of_what_the_server_received(home: Home, base: str, page: "Page
     people, epsilon, level = 3000, 0.5, 1e-6
     trial = local(home, ctb_tt(epsilon, 1e-12), max_people=people)
     ids = [one.id for one in trial.ask(people).assignments]
-    secret = home.tokens.make("op", OPERATOR, "test")[0]
+    secret = home.tokens.make("op", MANAGER, "test")[0]
     page.goto(f"{base}/a")
     code = """async ([ids, epsilon, secret]) => {
       const { respond, wordOf } = await import("/static/respond.js");

@@ -90,7 +90,7 @@ def test_a_change_by_others_is_seen(service: Service) -> None:
     with listening(service, service.secret) as lines:
         event(lines)
         with closing(Trial.open(service.home.url, "dose")) as trial:
-            trial.operate("pause", "a holiday")
+            trial.manage("pause", "a holiday")
         assert event(lines)[1]["state"] == "paused"
 
 
@@ -116,7 +116,7 @@ def test_streams_are_for_those_who_may(service: Service) -> None:
 def test_a_revoked_token_hears_no_more(service: Service, published: bool) -> None:
     if published:
         service.home.doors.publish("dose", "a test")
-    secret, token = service.home.tokens.make("eyes", "viewer", "a test")
+    secret, token = service.home.tokens.make("eyes", "monitor", "a test")
     with listening(service, secret) as lines, listening(service, service.secret) as others:
         event(lines)
         event(others)
@@ -150,7 +150,7 @@ def test_nobody_is_watched_for_when_nobody_listens(service: Service) -> None:
     wait_for(lambda: service.home.limits._streams == 0)
 
 
-VIEWERS = 150
+MONITORS = 150
 
 
 @pytest.mark.slow
@@ -196,15 +196,15 @@ def test_many_viewers_cost_one_computation(
         writer.close()
 
     async def view_all() -> None:
-        await asyncio.gather(*(view() for _ in range(VIEWERS)))
+        await asyncio.gather(*(view() for _ in range(MONITORS)))
 
     begun = time.monotonic()
     thread = threading.Thread(target=asyncio.run, args=(view_all(),))
     thread.start()
-    for _ in range(VIEWERS):
+    for _ in range(MONITORS):
         assert told.acquire(timeout=SOON)
     ask(service)
-    for _ in range(VIEWERS):
+    for _ in range(MONITORS):
         assert told.acquire(timeout=SOON)
     thread.join(SOON)
     assert not thread.is_alive()

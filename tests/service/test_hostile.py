@@ -74,7 +74,7 @@ class Caller:
         self.loop = asyncio.new_event_loop()
         transport = httpx.ASGITransport(make_app(self.home), raise_app_exceptions=False)
         self.client = httpx.AsyncClient(transport=transport, base_url="http://service")
-        self.secret, token = self.home.tokens.make("a manager", "operator", "a test")
+        self.secret, token = self.home.tokens.make("a manager", "manager", "a test")
         self.login = self.home.tokens.log_in(token)
         self.bearer = {"Authorization": f"Bearer {self.secret}"}
         self.cookie = {"Cookie": f"{LOGIN_COOKIE}={self.login}"}
@@ -166,7 +166,7 @@ def bodies(takes: type) -> Iterator[dict[str, Any]]:
     """Bodies of an endpoint in which one field is odd, and the others are there."""
     names = [field.name for field in msgspec.structs.fields(takes)]
     good: dict[str, Any] = {"id": "1-00000000", "outcome": 1, "reason": "x", "action": "pause"}
-    good |= {"outcomes": {"1-00000000": 1}, "answers": {}, "name": "x", "role": "viewer"}
+    good |= {"outcomes": {"1-00000000": 1}, "answers": {}, "name": "x", "role": "monitor"}
     odd: list[Any] = [*ODD, 10**25, -1, 1e308, None, True, [], {}, [[]], {"a": []}]
     for name in names:
         body = {one: good[one] for one in names if one in good}

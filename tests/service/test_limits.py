@@ -79,7 +79,7 @@ def test_a_token_has_a_rate(tmp_path: Path) -> None:
     with limited(tmp_path, rate=1.0, burst=3.0) as service:
         now = [100.0]
         service.home.limits._known._clock = lambda: now[0]
-        other = {"Authorization": f"Bearer {service.token('viewer')}"}
+        other = {"Authorization": f"Bearer {service.token('monitor')}"}
         with httpx.Client(base_url=f"{service.base_url}/api/v1") as client:
             codes = [client.get("/trials", headers=service.headers) for _ in range(6)]
             assert client.get("/trials", headers=other).status_code == 200
@@ -113,19 +113,19 @@ def test_strangers_have_a_rate_of_their_own(tmp_path: Path) -> None:
 def test_calls_at_once(
     bounds: dict[str, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    go, inside, status = threading.Event(), threading.Semaphore(0), Trial.journal
+    go, inside, status = threading.Event(), threading.Semaphore(0), Trial.audit_trail
 
     def waits(trial: Trial, most: int) -> Any:
         inside.release()
         assert go.wait(PATIENCE)
         return status(trial, most)
 
-    monkeypatch.setattr(Trial, "journal", waits)
+    monkeypatch.setattr(Trial, "audit trail", waits)
     with limited(tmp_path, **bounds) as service:
         codes = list[int]()
 
         def call() -> None:
-            address = f"{service.base_url}/api/v1/trials/dose/journal"
+            address = f"{service.base_url}/api/v1/trials/dose/audit-trail"
             codes.append(httpx.get(address, headers=service.headers).status_code)
 
         threads = [threading.Thread(target=call) for _ in range(2)]

@@ -26,7 +26,7 @@ def test_a_token_is_looked_up_once_for_all_who_call_with_it(
 ) -> None:
     monkeypatch.setattr(tokens, "REMEMBERED", 3600.0)
     home, looks = Home(f"sqlite:///{tmp_path}/trials.db"), list[bytes]()
-    secret, made = home.tokens.make("load", "operator", "a test")
+    secret, made = home.tokens.make("load", "manager", "a test")
     by_hash = home.doors.by_hash
 
     def slowly(hash: bytes) -> Token | None:

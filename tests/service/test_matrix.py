@@ -11,13 +11,14 @@ import httpx
 import pytest
 
 from discreet import Trial, bet_se
-from discreet.service.access import ACTIONS, OPERATOR, PARTICIPANT, PUBLIC, ROLES, SITE, WHOLE
+from discreet.service.access import ACTIONS, PUBLIC, WHOLE
 from discreet.service.endpoints import ENDPOINTS, PREFIX, Endpoint
-from discreet.trials.intake import number_of
+from discreet.trials.inputs import parse_number
+from discreet.trials.verbs import MANAGER, PARTICIPANT, ROLES, SITE
 from tests.support.service import Service, serving
 
 STRANGER = "somebody with a wrong token"
-ELSEWHERE = "operator of another trial"
+ELSEWHERE = "manager of another trial"
 CALLERS = (*ROLES, ELSEWHERE, STRANGER)
 PLACES = [one for one in ENDPOINTS if one.action != "events"]
 """A stream would not end; tests/service/test_events.py has those."""
@@ -36,11 +37,11 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 @pytest.fixture(scope="module")
 def secrets(service: Service) -> dict[str, str]:
     id = service.home.trial("dose").ask(site="x").assignments[0].id
-    assert number_of(id) == 1
+    assert parse_number(id) == 1
     scope = {SITE: {"trial": "dose", "site": "x"}}
     scope[PARTICIPANT] = {"trial": "dose", "person": id}
     made = {role: service.token(role, **scope.get(role, {})) for role in ROLES}
-    made[ELSEWHERE] = service.token(OPERATOR, trial="other")
+    made[ELSEWHERE] = service.token(MANAGER, trial="other")
     return made | {STRANGER: "discreet_" + "A" * 43}
 
 
@@ -48,9 +49,9 @@ def secrets(service: Service) -> dict[str, str]:
 def wrong(service: Service, secrets: dict[str, str]) -> dict[str, str]:
     """Tokens that do not work, by the reason."""
     tokens = service.home.tokens
-    revoked, token = tokens.make("gone", OPERATOR, "a test")
+    revoked, token = tokens.make("gone", MANAGER, "a test")
     assert tokens.revoke(token.number, "a test")
-    expired, _ = tokens.make("old", OPERATOR, "a test", days=1e-9)
+    expired, _ = tokens.make("old", MANAGER, "a test", days=1e-9)
     return {"unknown": secrets[STRANGER], "revoked": revoked, "expired": expired}
 
 
@@ -71,7 +72,7 @@ def test_every_role_at_every_endpoint(
         found = call(service, one, "dose", secrets[who])
         may = who in ACTIONS[one.action] and who != PARTICIPANT  # who has a page, and no API
         if who == ELSEWHERE:
-            may = OPERATOR in ACTIONS[one.action] and one.action not in WHOLE
+            may = MANAGER in ACTIONS[one.action] and one.action not in WHOLE
             may = may and "{name}" not in one.path
         refused = 401 if who in (STRANGER, PARTICIPANT) else 403
         assert (found == refused) == (not may), (who, found)

@@ -1,5 +1,5 @@
 """Nobody can tell a missing outcome from one that was entered: not from addresses, log
-lines, metrics, the journal, answers, or what the database keeps.
+lines, metrics, the audit trail, answers, or what the database keeps.
 """
 
 import json
@@ -55,7 +55,7 @@ def watch(
     wait_for(lambda: any("/healthz" in str(one.__dict__) for one in caplog.records))
     after = count_calls(service)
     counted = {name: after[name] - before.get(name, 0) for name in after}
-    noted = [entry[2:] for entry in kept.journal(1)]
+    noted = [entry[2:] for entry in kept.audit_trail(1)]
     calls = {name: n for name, n in counted.items() if n and "/healthz" not in name}
     return [answer, read_lines(caplog), calls, noted]
 

@@ -21,11 +21,11 @@ import httpx
 import pytest
 
 from discreet import Trial, bet_se
-from discreet.service.access import OPERATOR
 from discreet.service.home import Home
 from discreet.service.limits import Bounds
 from discreet.service.serve import Place, make_server
 from discreet.trials.names import in_path
+from discreet.trials.verbs import MANAGER
 from tests.support.service import PATIENCE, Service, running, wait_for
 
 ROOT = Path(__file__).parent.parent.parent
@@ -71,7 +71,7 @@ class Proxy(NamedTuple):
         return f"https://localhost:{self.port}/api/v1"
 
     def client(self) -> httpx.Client:
-        """An operator's program."""
+        """A manager's program."""
         headers = self.service.headers
         return httpx.Client(base_url=self.api, headers=headers, verify=trust(), timeout=PATIENCE)
 
@@ -86,7 +86,7 @@ class Proxy(NamedTuple):
                 yield encrypted
 
     def head(self, method: str, path: str, *more: str) -> bytes:
-        """The head of an operator's request."""
+        """The head of a manager's request."""
         secret = f"Authorization: Bearer {self.service.secret}"
         first = f"{method} /api/v1/trials/{path} HTTP/1.1"
         return "\r\n".join([first, "Host: localhost", secret, *more, "", ""]).encode()
@@ -167,7 +167,7 @@ def proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
     for name in NAMES:
         Trial.create(url, name, ["a", "b"], bet_se(0.1, 1.0), max_people=100).close()
     home = Home(url, bounds=Bounds(rate=1e6, stranger_rate=1e6))
-    secret = home.tokens.make("a test", OPERATOR, "a test")[0]
+    secret = home.tokens.make("a test", MANAGER, "a test")[0]
     server = make_server(home, Place(port=0, behind_proxy=True))
     with (
         running(server) as base_url,

@@ -1,4 +1,4 @@
-"""Who published a trial, or made or revoked a token for it, is in its journal."""
+"""Who published a trial, or made or revoked a token for it, is in its audit trail."""
 
 import json
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from discreet.service.credentials import SecretKind, hash_secret
 from discreet.service.home import Home
 from discreet.trials.store import schema
 from discreet.trials.store.database import Store
-from discreet.trials.store.ledger import Ledger
+from discreet.trials.store.tables import TrialTables
 from tests.support.postgres import Server
 from tests.support.service import serving, wait_for
 from tests.support.stores import database
@@ -50,13 +50,13 @@ def home(url: str) -> Iterator[Home]:
 
 def noted(trial: Trial, most: int) -> Noted:
     """The last entries, the newest last."""
-    found = reversed(trial.journal(most))
-    return [(one.who, one.call, one.site, one.people) for one in found]
+    found = reversed(trial.audit_trail(most))
+    return [(one.user, one.action, one.site, one.participants) for one in found]
 
 
 def test_forms_are_noted(place: Service) -> None:
-    visit, trial = place.visit("operator"), place.home.trial("dose")
-    second = place.home.trial("second").journal()
+    visit, trial = place.visit("manager"), place.home.trial("dose")
+    second = place.home.trial("second").audit_trail()
     for published in ("yes", "no", "no"):
         assert visit.send("/t/dose/publish", published=published).status_code == 303
     form = {"name": "Ada", "role": "site", "site": "Leeds"}
@@ -64,18 +64,18 @@ def test_forms_are_noted(place: Service) -> None:
     number = place.home.doors.all()[0].number
     for _ in range(2):
         assert visit.send(f"/tokens/{number}/revoke").status_code == 303
-    who = "a operator"
+    who = "a manager"
     assert noted(trial, 4) == [
         (who, "publish", None, 0),
         (who, "unpublish", None, 0),
         (who, f"token create {number}", "Leeds", 0),
         (who, f"token revoke {number}", "Leeds", 0),
     ]
-    before = len(trial.journal())
-    assert visit.send("/tokens", name="Bob", role="viewer").status_code == 200
-    assert len(trial.journal()) == before
-    assert place.home.trial("second").journal() == second
-    shown = visit.get("/t/dose/journal").text
+    before = len(trial.audit_trail())
+    assert visit.send("/tokens", name="Bob", role="monitor").status_code == 200
+    assert len(trial.audit_trail()) == before
+    assert place.home.trial("second").audit_trail() == second
+    shown = visit.get("/t/dose/audit-trail").text
     assert f"token revoke {number}" in shown
     assert "A token for all trials is in no trial" in shown
 
@@ -87,14 +87,14 @@ def test_calls_of_programs_are_noted(url: str) -> None:
         with serving(url) as server:
             address, headers = f"{server.base_url}/api/v1", server.headers
             (one,) = trial.ask(1).assignments
-            body = {"name": "Ada", "role": "viewer", "trial": "dose"}
+            body = {"name": "Ada", "role": "monitor", "trial": "dose"}
             with httpx.Client(base_url=address, headers=headers) as client:
                 made = client.post("/tokens", json=body).json()["token"]["number"]
                 assert client.post("/trials/dose/publish").status_code == 200
                 assert client.post("/trials/dose/unpublish").status_code == 200
                 assert client.post("/trials/dose/invite", json={"id": one.id}).status_code == 200
                 assert client.post(f"/tokens/{made}/revoke").status_code == 200
-        found = [one for one in noted(trial, 100) if one[0] == "the tests' operator"]
+        found = [one for one in noted(trial, 100) if one[0] == "the tests' manager"]
         assert [(call, people) for _, call, _, people in found if call != "open"] == [
             *((f"token create {made}", 0), ("publish", 0), ("unpublish", 0)),
             *(("invite", 1), (f"token revoke {made}", 0)),
@@ -105,7 +105,7 @@ def test_commands_are_noted(url: str) -> None:
     with closing(
         Trial.create(url, "dose", ["a", "b"], bet_se(0.1, 1.0, trust="local"), max_people=50)
     ) as trial:
-        words = ["create", "Ada", "--role=viewer", "--trial=dose", f"--url={url}", "--json"]
+        words = ["create", "Ada", "--role=monitor", "--trial=dose", f"--url={url}", "--json"]
         made = CliRunner().invoke(main, ["token", *words])
         number = str(json.loads(made.stdout)["token"]["number"])
         done = CliRunner().invoke(main, ["token", "revoke", number, f"--url={url}"])
@@ -121,17 +121,17 @@ def test_commands_are_noted(url: str) -> None:
 def test_what_cannot_be_noted_is_not_done(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     """But a revocation is."""
     doors, tokens = home.doors, home.tokens
-    secret, one = tokens.make("Ada", "viewer", "a test", "dose")
+    secret, one = tokens.make("Ada", "monitor", "a test", "dose")
     doors.publish("second", "a test")
 
     def fail(*_: Any) -> None:
         raise StoreError("the disk is full")
 
-    monkeypatch.setattr(Ledger, "note", fail)
+    monkeypatch.setattr(TrialTables, "add_audit_entry", fail)
     for act in (
         lambda: doors.publish("dose", "a test"),
         lambda: doors.unpublish("second", "a test"),
-        lambda: tokens.make("Bob", "viewer", "a test", "dose"),
+        lambda: tokens.make("Bob", "monitor", "a test", "dose"),
         lambda: tokens.make_code(one, "a test"),
     ):
         with pytest.raises(StoreError):
@@ -148,8 +148,8 @@ def test_nobody_waits_with_a_note_for_a_trial(postgres: Server) -> None:
     """While a trial is locked, tokens of others are looked up, and its own revoked."""
     url = postgres.new_url()
     with closing(made_home(url)) as home, database(url) as connection:
-        secret = home.tokens.make("Ada", "viewer", "a test", "second")[0]
-        one = home.tokens.make("Bob", "viewer", "a test", "dose")[1]
+        secret = home.tokens.make("Ada", "monitor", "a test", "second")[0]
+        one = home.tokens.make("Bob", "monitor", "a test", "dose")[1]
         connection.execute(sa.text("SELECT 1 FROM discreet_trials WHERE name='dose' FOR UPDATE"))
         with ThreadPoolExecutor() as threads:
             published = threads.submit(home.doors.publish, "dose", "a test")
@@ -161,7 +161,7 @@ def test_nobody_waits_with_a_note_for_a_trial(postgres: Server) -> None:
             assert [published.done(), revoked.done()] == [False, False]
             connection.rollback()
             assert revoked.result()
-        calls = [entry.call for entry in home.trial("dose").journal()]
+        calls = [entry.action for entry in home.trial("dose").audit_trail()]
         assert sorted(calls[:2]) == ["publish", f"token revoke {one.number}"]
 
 
@@ -171,7 +171,7 @@ def _waiting(connection: sa.Connection) -> bool:
 
 
 def test_notes_have_their_place_among_calls(url: str) -> None:
-    """Whoever writes into the journal at the same time: nothing fails, and no entry has
+    """Whoever writes into the audit trail at the same time: nothing fails, and no entry has
     the number of another.
     """
     with closing(made_home(url)) as home:
@@ -183,26 +183,26 @@ def test_notes_have_their_place_among_calls(url: str) -> None:
 
         def make() -> None:
             for _ in range(10):
-                home.tokens.make("Ada", "viewer", "a test", "dose")
+                home.tokens.make("Ada", "monitor", "a test", "dose")
 
         with ThreadPoolExecutor() as threads:
             for done in [threads.submit(work) for work in (ask, make, ask, make)]:
                 done.result()
-        found = trial.journal()
+        found = trial.audit_trail()
         assert [entry.entry for entry in found] == list(range(len(found), 0, -1))
-        assert sum(entry.call.startswith("token create") for entry in found) == 20
+        assert sum(entry.action.startswith("token create") for entry in found) == 20
 
 
 # --- what a restore keeps -------------------------------------------------------------
 
 
-def journal_of(url: str) -> list[tuple[float, str, str]]:
+def audit_of(url: str) -> list[tuple[float, str, str]]:
     """When, who and what, the oldest first."""
     with closing(Trial.open(url, "dose")) as trial:
-        found = trial.journal()[::-1]
+        found = trial.audit_trail()[::-1]
     assert [one.entry for one in found] == list(range(1, len(found) + 1))
     assert [one.at for one in found] == sorted(one.at for one in found)
-    return [(one.at, one.who, one.call) for one in found]
+    return [(one.at, one.user, one.action) for one in found]
 
 
 def set_back(url: str, file: Path) -> None:
@@ -222,15 +222,15 @@ def test_notes_of_tokens_outlast_a_restore(url: str, tmp_path: Path) -> None:
         _, new = home.tokens.make("Lyon", "site", "Bob", "dose", "Lyon")
         home.tokens.revoke(old.number, "Eve")
         home.doors.publish("dose", "Eve")
-    before = journal_of(url)
+    before = audit_of(url)
     set_back(url, file)
-    after = journal_of(url)
+    after = audit_of(url)
     kept = [f"token create {old.number}", "backup", f"token create {new.number}"]
     kept += [f"token revoke {old.number}", "publish"]
     assert [call for _, _, call in after] == ["create", *kept, "restore"]
     assert after[:-1] == before, "with their times"
     set_back(url, file)
-    again = journal_of(url)
+    again = audit_of(url)
     assert [call for _, _, call in again] == ["create", *kept, "restore"], "each of them once"
     with closing(Home(url)) as home:
         assert {one.number for one in home.doors.all()} >= {old.number, new.number}
@@ -245,9 +245,9 @@ def test_a_note_of_a_clock_that_was_ahead_stops_nobody(url: str, tmp_path: Path)
             trial.ask()
         home.tokens.make("Lyon", "site", "Bob", "dose", "Lyon")
     with database(url) as connection:
-        late = schema.journal.update().where(schema.journal.c.call.like("token create%"))
-        connection.execute(late.values(at=schema.journal.c.at + 1e6))
+        late = schema.audit_trail.update().where(schema.audit_trail.c.action.like("token create%"))
+        connection.execute(late.values(at=schema.audit_trail.c.at + 1e6))
     restore_trials(file, url, i_know_that_epsilon_is_spent_again=True, reason="a test")
-    assert journal_of(url)[-2][2].startswith("token create")
+    assert audit_of(url)[-2][2].startswith("token create")
     with closing(Trial.open(url, "dose")) as trial:
         assert len(trial.ask().assignments) == 1

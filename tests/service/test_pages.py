@@ -17,17 +17,17 @@ from discreet.errors import StoreError
 from discreet.reports.trial import trial_pictures
 from discreet.service import planner
 from discreet.service.pages import flow
+from discreet.service.pages.audit_trail import Row, grouped
 from discreet.service.pages.draft import read
 from discreet.service.pages.frame import LOGIN_COOKIE
-from discreet.service.pages.journal import Row, grouped
 from discreet.service.scripts import script_hash
-from discreet.trials.status import Entry
+from discreet.trials.status import AuditEntry
 from tests.support.visitors import Service, Visit, service
 
-OPERATOR, OTHER, VIEWER, SITE, ANYONE = "operator", "other", "viewer", "site", "anyone"
-READERS, RECORD = {OPERATOR, VIEWER, SITE}, {OPERATOR, VIEWER}
+MANAGER, OTHER, MONITOR, SITE, ANYONE = "manager", "other", "monitor", "site", "anyone"
+READERS, RECORD = {MANAGER, MONITOR, SITE}, {MANAGER, MONITOR}
 PAGES: dict[str, set[str]] = {
-    "/": {OPERATOR, OTHER, VIEWER, SITE},
+    "/": {MANAGER, OTHER, MONITOR, SITE},
     "/t/dose": READERS,
     "/t/dose/head": READERS,
     "/t/dose/means.svg": READERS,
@@ -36,21 +36,21 @@ PAGES: dict[str, set[str]] = {
     "/t/dose/transcript.json": RECORD,
     "/t/dose/report.html": RECORD,
     "/t/dose/arms.csv": RECORD,
-    "/t/dose/operate": {OPERATOR},
-    "/t/dose/operate/stop": {OPERATOR},
-    "/t/dose/publish": {OPERATOR},
-    "/t/dose/journal": {OPERATOR},
-    "/t/dose/codes": {OPERATOR},
-    "/tokens": {OPERATOR, OTHER},
-    "/tokens/1/revoke": {OPERATOR},
-    "/new": {OPERATOR},
+    "/t/dose/manage": {MANAGER},
+    "/t/dose/manage/stop": {MANAGER},
+    "/t/dose/publish": {MANAGER},
+    "/t/dose/audit-trail": {MANAGER},
+    "/t/dose/codes": {MANAGER},
+    "/tokens": {MANAGER, OTHER},
+    "/tokens/1/revoke": {MANAGER},
+    "/new": {MANAGER},
 }
-"""Who may see which page; the other operator is that of another trial."""
+"""Who may see which page; the other manager is that of another trial."""
 FORMS: dict[str, dict[str, str]] = {
-    "/t/dose/operate/pause": {"reason": "why", "seen": "0", "once": "a"},
+    "/t/dose/manage/pause": {"reason": "why", "seen": "0", "once": "a"},
     "/t/dose/publish": {"published": "yes"},
     "/t/dose/codes": {},
-    "/tokens": {"name": "x", "role": "viewer", "trial": "dose"},
+    "/tokens": {"name": "x", "role": "monitor", "trial": "dose"},
     "/tokens/1/revoke": {},
     "/new": {"do": "review"},
     "/new/plan": {},
@@ -84,9 +84,9 @@ def running(place: Service) -> Service:
 def visits(place: Service) -> dict[str, Visit]:
     """A browser for everybody."""
     return {
-        OPERATOR: place.visit("operator"),
-        OTHER: place.visit("operator", "second"),
-        VIEWER: place.visit("viewer", "dose"),
+        MANAGER: place.visit("manager"),
+        OTHER: place.visit("manager", "second"),
+        MONITOR: place.visit("monitor", "dose"),
         SITE: place.visit("site", "dose", "Leeds"),
         ANYONE: place.visit(),
     }
@@ -113,7 +113,7 @@ def test_every_page_is_for_those_who_may_see_it(running: Service) -> None:
 def test_every_form_is_for_those_who_may_send_it(running: Service) -> None:
     everybody = visits(running)
     for path, form in FORMS.items():
-        for who in (OTHER, VIEWER, SITE, ANYONE):
+        for who in (OTHER, MONITOR, SITE, ANYONE):
             if (who, path) == (OTHER, "/tokens"):
                 expected = 422  # it may make tokens, for its own trial
             elif (who, path) == (OTHER, "/tokens/1/revoke"):
@@ -130,7 +130,7 @@ def test_every_form_is_for_those_who_may_send_it(running: Service) -> None:
 
 @pytest.mark.parametrize("path", FORMS)
 def test_a_form_without_its_key_or_from_elsewhere_is_refused(running: Service, path: str) -> None:
-    visit = running.visit("operator")
+    visit = running.visit("manager")
     form, elsewhere = FORMS[path], {"Origin": "https://elsewhere.example"}
     for answer in (
         visit.post(path, form),
@@ -154,8 +154,8 @@ def test_a_trial_that_is_not_published_is_not_there(running: Service) -> None:
         assert anyone.get(f"/p/dose{path}").status_code == 200
     assert anyone.get("/t/dose").headers["location"] == "/p/dose"
     assert anyone.get("/p/second").status_code == 404
-    assert "Operate" not in anyone.get("/p/dose").text
-    assert "http://testserver/p/dose</a>" in running.visit("operator").get("/t/dose").text
+    assert "Manage" not in anyone.get("/p/dose").text
+    assert "http://testserver/p/dose</a>" in running.visit("manager").get("/t/dose").text
     lost = anyone.get("/p/", Accept="text/html")
     assert (lost.status_code, "There is no page at this address" in lost.text) == (404, True)
     assert anyone.get("/p/").headers["content-type"] == "application/problem+json"
@@ -163,26 +163,26 @@ def test_a_trial_that_is_not_published_is_not_there(running: Service) -> None:
 
 def test_a_blinded_site_sees_no_arm_before_the_end(place: Service) -> None:
     place.trial("blind", blinding="codes")
-    site, viewer = place.visit("site", "blind", "Leeds"), place.visit("viewer", "blind")
+    site, monitor = place.visit("site", "blind", "Leeds"), place.visit("monitor", "blind")
     shown = site.get("/t/blind").text
     assert "blinded" in shown
     assert not any(f">{arm}" in shown for arm in ("usual", "new", "third"))
-    assert "usual" in viewer.get("/t/blind").text
+    assert "usual" in monitor.get("/t/blind").text
     for picture in ("means", "evidence", "people"):
         assert site.get(f"/t/blind/{picture}.svg").status_code == 403
-    operator = place.visit("operator")
-    assert "list of codes" in operator.get("/t/blind/operate").text
+    manager = place.visit("manager")
+    assert "list of codes" in manager.get("/t/blind/manage").text
     made = Trial.open(place.url, "blind")
     codes = made.codes()
-    page = operator.send("/t/blind/codes").text
+    page = manager.send("/t/blind/codes").text
     listed = re.findall(r"<code>(\w+)</code>.*?<td[^>]*>(\w+)</td>", page)
     assert listed == list(reversed(codes.items())) != []
     code, arm = listed[-1]
-    page = operator.send("/t/blind/codes", code=code.lower()).text
+    page = manager.send("/t/blind/codes", code=code.lower()).text
     assert re.findall(r"<code>(\w+)</code>.*?<td[^>]*>(\w+)</td>", page) == [(code, arm)]
-    assert "There is no such code" in operator.send("/t/blind/codes", code="nobody").text
-    assert "codes" in operator.get("/t/blind/journal").text
-    made.operate("stop", "enough")
+    assert "There is no such code" in manager.send("/t/blind/codes", code="nobody").text
+    assert "codes" in manager.get("/t/blind/audit-trail").text
+    made.manage("stop", "enough")
     made.close()
     assert "usual" in site.get("/t/blind").text
     assert site.get("/t/blind/means.svg").status_code == 200
@@ -192,8 +192,8 @@ def test_a_blinded_site_sees_no_arm_before_the_end(place: Service) -> None:
 
 
 def test_an_operator_acts_once_with_a_reason_and_what_was_seen(running: Service) -> None:
-    visit = running.visit("operator")
-    page = "/t/dose/operate/pause"
+    visit = running.visit("manager")
+    page = "/t/dose/manage/pause"
     form = visit.hidden(page)
     assert visit.send(page, **form).status_code == 422
     for _ in range(2):
@@ -201,45 +201,45 @@ def test_an_operator_acts_once_with_a_reason_and_what_was_seen(running: Service)
         assert answer.headers["location"] == "/t/dose"
     shown = visit.get("/t/dose").text
     assert "paused" in shown
-    assert shown.count("snow") == 2  # among what operators did, and in the record
-    late = visit.send("/t/dose/operate/resume", seen="0", once="b", reason="thaw")
+    assert shown.count("snow") == 2  # among what managers did, and in the record
+    late = visit.send("/t/dose/manage/resume", seen="0", once="b", reason="thaw")
     assert late.status_code == 422
     assert 'role="alert"' in late.text
     assert ">thaw</textarea>" in late.text
-    fresh = visit.hidden("/t/dose/operate/resume")
-    assert visit.send("/t/dose/operate/resume", **fresh, reason="thaw").status_code == 303
+    fresh = visit.hidden("/t/dose/manage/resume")
+    assert visit.send("/t/dose/manage/resume", **fresh, reason="thaw").status_code == 303
 
 
 def test_every_action_has_a_page_that_says_what_it_means(running: Service) -> None:
-    visit = running.visit("operator")
-    offered = visit.get("/t/dose/operate").text
+    visit = running.visit("manager")
+    offered = visit.get("/t/dose/manage").text
     for action in ("pause", "stop", "raise-maximum", "close-site", "drop-arm", "add-arm"):
-        assert f'href="/t/dose/operate/{action}"' in offered
-        shown = visit.get(f"/t/dose/operate/{action}").text
+        assert f'href="/t/dose/manage/{action}"' in offered
+        shown = visit.get(f"/t/dose/manage/{action}").text
         assert "What it does to the guarantee" in shown
         for_good = action in ("stop", "drop-arm", "add-arm")
         assert ("cannot be undone" in shown) == for_good
-    shown = visit.get("/t/dose/operate/lower-maximum").text
+    shown = visit.get("/t/dose/manage/lower-maximum").text
     assert "cannot be undone" not in shown
     assert "You can raise the maximum again, unless the trial has ended" in shown
-    listed = offered.partition('href="/t/dose/operate/lower-maximum"')[2].partition("</li>")[0]
+    listed = offered.partition('href="/t/dose/manage/lower-maximum"')[2].partition("</li>")[0]
     assert listed
     assert "cannot be undone" not in listed
     about = {"raise-maximum": "950", "close-site": "Lyon", "drop-arm": "third", "add-arm": "fourth"}
     for action, thing in about.items():
-        page = f"/t/dose/operate/{action}"
+        page = f"/t/dose/manage/{action}"
         answer = visit.send(page, **visit.hidden(page), reason="because", about=thing)
         assert answer.status_code == 303, answer.text
-    assert visit.send("/t/dose/operate/lower-maximum", seen="4", reason="a", about="x").text.count(
+    assert visit.send("/t/dose/manage/lower-maximum", seen="4", reason="a", about="x").text.count(
         "whole number"
     )
-    assert visit.get("/t/dose/operate/format").status_code == 404
+    assert visit.get("/t/dose/manage/format").status_code == 404
     status = running.home.trial("dose").status()
     assert [act.action for act in status.acts] == [*about]
 
 
 def test_a_token_is_shown_once_and_ends(running: Service) -> None:
-    visit = running.visit("operator")
+    visit = running.visit("manager")
     made = visit.send("/tokens", name="Ada", role="site", trial="dose", site="Leeds", days="3")
     assert made.headers["cache-control"] == "no-store"
     secret = made.text.partition('id="token" readonly value="')[2].partition('"')[0]
@@ -255,16 +255,16 @@ def test_a_token_is_shown_once_and_ends(running: Service) -> None:
 
 
 def test_a_token_expires_unless_somebody_wants_it_otherwise(running: Service) -> None:
-    visit = running.visit("operator")
+    visit = running.visit("manager")
     offered = 'id="days" name="days" inputmode="decimal" value="90"'
     assert offered in visit.get("/tokens").text
     assert offered in visit.get("/tokens?role=site&trial=dose&site=Leeds").text
     wrong = visit.send("/tokens", name="x", role="site", trial="dose", days="")
     assert 'id="days" name="days" inputmode="decimal" value=""' in wrong.text
     for days in ("0", "99999999"):
-        wrong = visit.send("/tokens", name="x", role="viewer", days=days)
+        wrong = visit.send("/tokens", name="x", role="monitor", days=days)
         assert "at most 3660; leave it out for a token that does not expire." in wrong.text
-    made = visit.send("/tokens", name="for ever", role="viewer", days="")
+    made = visit.send("/tokens", name="for ever", role="monitor", days="")
     assert offered in made.text
     assert [one.expires for one in running.home.doors.all() if one.name == "for ever"] == [None]
 
@@ -276,7 +276,7 @@ def rows_of(text: str) -> list[list[str]]:
     return [[re.sub("<[^>]+>", "", cell) for cell in row] for row in cells if row]
 
 
-def test_calls_that_are_alike_share_a_row_of_the_journal(running: Service) -> None:
+def test_calls_that_are_alike_share_a_row_of_the_audit_trail(running: Service) -> None:
     trial, nurse = running.home.trial("dose"), running.visit("site", "dose", "Leeds")
     for _ in range(600):
         trial.open_assignments("Leeds")
@@ -284,7 +284,7 @@ def test_calls_that_are_alike_share_a_row_of_the_journal(running: Service) -> No
         trial.ask(2, site="Leeds")
     trial.ask(1, site="Lyon")
     nurse.get("/t/dose/desk")
-    shown = running.visit("operator").get("/t/dose/journal").text
+    shown = running.visit("manager").get("/t/dose/audit-trail").text
     rows = rows_of(shown)
     assert [row[2:5] for row in rows[:5]] == [
         ["Leeds", "open", "10"],
@@ -294,17 +294,17 @@ def test_calls_that_are_alike_share_a_row_of_the_journal(running: Service) -> No
         ["Leeds", "token create 1", "0"],
     ]
     assert rows[0][1] == "a site"
-    assert len(trial.journal()) > 600
+    assert len(trial.audit_trail()) > 600
 
 
 def test_a_row_of_the_journal_says_from_when_to_when() -> None:
-    def entry(at: float, people: int, call: str = "open", who: str = "Ada") -> Entry:
-        return Entry(0, at, who, "Leeds", call, people)
+    def entry(at: float, people: int, call: str = "open", user: str = "Ada") -> AuditEntry:
+        return AuditEntry(0, at, user, "Leeds", call, people)
 
     noon = 1_800_000_000.0
     newest_first = [entry(noon, 3), entry(noon - 60, 7), entry(noon - 86_400, 5)]
     days = "2027-01-14 08:00 to 2027-01-15 08:00 UTC"
-    assert grouped([*newest_first, entry(noon - 86_401, 5, who="Bob")], 9) == [
+    assert grouped([*newest_first, entry(noon - 86_401, 5, user="Bob")], 9) == [
         Row(days, "Ada", "Leeds", "open, 3 times", "3 to 7"),
         Row("2027-01-14 07:59 UTC", "Bob", "Leeds", "open", "5"),
     ]
@@ -316,7 +316,7 @@ def test_a_row_of_the_journal_says_from_when_to_when() -> None:
 
 
 def test_the_next_step_is_said(place: Service) -> None:
-    visit = place.visit("operator")
+    visit = place.visit("manager")
     visit.send("/new", do="create", **GOOD)
     first = visit.get("/t/made%20here").text
     way = "/tokens?role=site&amp;trial=made%20here&amp;site=Lyon#make"
@@ -334,16 +334,16 @@ def test_the_next_step_is_said(place: Service) -> None:
     after = visit.get("/t/made%20here").text
     assert "A token for Lyon" not in after
     assert f'<a href="{way}">for Lyon</a>' in after
-    assert "next step" not in place.visit("viewer").get("/t/made%20here").text
+    assert "next step" not in place.visit("monitor").get("/t/made%20here").text
     trial = place.home.trial("made here")
     trial.ask(1, site="Lyon")
     place.home.changed("made here")
     assert "next step" not in visit.get("/t/made%20here").text
-    trial.operate("stop", "no money")
+    trial.manage("stop", "no money")
     place.home.changed("made here")
     ended = visit.get("/t/made%20here").text
     assert "/t/made%20here/publish" in ended
-    assert "An operator ended the trial without a conclusion, after 1 person." in ended
+    assert "A manager ended the trial without a conclusion, after 1 person." in ended
     assert "The end is inconclusive.</td>" in ended
     assert '<td data-label="Now">ended</td>' in ended
     place.home.doors.publish("made here", "a test")
@@ -353,12 +353,12 @@ def test_the_next_step_is_said(place: Service) -> None:
 @pytest.mark.parametrize(
     "form",
     [
-        {"role": "viewer"},
+        {"role": "monitor"},
         {"name": "x", "role": "site", "trial": "dose"},
         {"name": "x", "role": "site", "site": "Leeds"},
-        {"name": "x", "role": "viewer", "trial": "no-such"},
-        {"name": "x", "role": "viewer", "days": "soon"},
-        {"name": "x", "role": "viewer", "days": "-1"},
+        {"name": "x", "role": "monitor", "trial": "no-such"},
+        {"name": "x", "role": "monitor", "days": "soon"},
+        {"name": "x", "role": "monitor", "days": "-1"},
         {"name": "x", "role": "participant"},
     ],
     ids=", ".join,
@@ -366,7 +366,7 @@ def test_the_next_step_is_said(place: Service) -> None:
 def test_a_token_that_makes_no_sense_is_refused_in_words(
     running: Service, form: dict[str, str]
 ) -> None:
-    visit = running.visit("operator")
+    visit = running.visit("manager")
     before = len(running.home.doors.all())
     answer = visit.send("/tokens", **form)
     assert answer.status_code in (404, 422)
@@ -384,7 +384,7 @@ GOOD = {
 
 
 def test_a_trial_is_looked_at_and_started(place: Service) -> None:
-    visit = place.visit("operator")
+    visit = place.visit("manager")
     assert "no trial here yet" in visit.get("/").text
     review = visit.send("/new", do="review", **GOOD)
     assert review.status_code == 200
@@ -429,7 +429,7 @@ def test_a_trial_is_looked_at_and_started(place: Service) -> None:
 def test_what_is_wrong_is_said_beside_the_field(
     place: Service, field: str, value: str, words: str
 ) -> None:
-    visit = place.visit("operator")
+    visit = place.visit("manager")
     for do in ("review", "create"):
         answer = visit.send("/new", do=do, **{**GOOD, field: value})
         assert answer.status_code == 422
@@ -444,7 +444,7 @@ def test_people_may_come_by_the_month() -> None:
 
 
 def test_numbers_are_in_their_own_units(place: Service) -> None:
-    visit = place.visit("operator")
+    visit = place.visit("manager")
     units = {"outcomes": "numbers", "low": "-5", "high": "15", "difference": "4"}
     more = {"direction": "min", "deadline": "2", "release": "clock", "enrolment": "continuous"}
     form = {**GOOD, **units, **more, "blinding": "codes", "people": "sticky"}
@@ -461,7 +461,7 @@ def test_numbers_are_in_their_own_units(place: Service) -> None:
 def test_what_an_outcome_answers_is_asked_for_and_shown(
     place: Service, trust: str, script: str | None
 ) -> None:
-    visit = place.visit("operator")
+    visit = place.visit("manager")
     asked = {**GOOD, "question": " Did you sleep \n well? ", "trust": trust}
     assert "Did you sleep well?" in visit.send("/new", do="review", **asked).text
     assert visit.send("/new", do="create", **asked).status_code == 303
@@ -471,7 +471,7 @@ def test_what_an_outcome_answers_is_asked_for_and_shown(
 
 
 def test_a_trial_without_a_question_is_written_down_as_before(place: Service) -> None:
-    visit = place.visit("operator")
+    visit = place.visit("manager")
     assert visit.send("/new", do="create", **GOOD).status_code == 303
     made = place.home.trial("made here")
     assert made.protocol.question == ""
@@ -493,7 +493,7 @@ def test_who_publishes_on_this_machine_alone_is_told_so(place: Service, host: st
     words, alone = "by which others cannot reach it", host != "trial.example.org"
     place.trial("dose")
     place.trial("blind", blinding="codes")
-    visit = place.visit("operator")
+    visit = place.visit("manager")
     asked = visit.get("/t/dose/publish", Host=host).text
     assert (words in asked) == alone
     assert (f"as {host.partition(':')[0]}, by" in asked) == (alone and "::" not in host)
@@ -522,7 +522,7 @@ def test_a_plan_answers_in_words_and_pictures(
     place: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(planner, "ready", lambda _seconds, _days: True)
-    visit = place.visit("operator")
+    visit = place.visit("manager")
     form = {**GOOD, "difference": "60", "name": "", "max_people": ""}
     shown = visit.send("/new/plan", **form)
     assert shown.status_code == 200
@@ -551,7 +551,7 @@ def test_a_plan_knows_the_arms_the_day_and_the_power(
     place: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(planner, "ready", lambda _seconds, _days: True)
-    visit = place.visit("operator")
+    visit = place.visit("manager")
     form = {**GOOD, "difference": "60", "max_people": "40"}
     shown = visit.send("/new/plan", **form).text
     assert "Success rates: one 0.8, two 0.2." in shown
@@ -583,7 +583,7 @@ def test_a_plan_of_numbers_is_in_their_units(
     place: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(planner, "ready", lambda _seconds, _days: True)
-    visit = place.visit("operator")
+    visit = place.visit("manager")
     form = {**GOOD, "outcomes": "numbers", "low": "-10", "high": "10", "difference": "12"}
     form |= {"max_people": "40"}
     shown = visit.send("/new/plan", **form).text
@@ -608,7 +608,7 @@ def test_a_plan_says_what_success_is_where_no_is_better(
 ) -> None:
     monkeypatch.setattr(planner, "ready", lambda _seconds, _days: True)
     form = {**GOOD, "difference": "60", "max_people": "40", "direction": "min"}
-    shown = place.visit("operator").send("/new/plan", **form).text
+    shown = place.visit("manager").send("/new/plan", **form).text
     assert "Success rates (a success is the answer no): one 0.8, two 0.2." in shown
 
 
@@ -623,7 +623,7 @@ def test_a_plan_says_what_success_is_where_no_is_better(
     ],
 )
 def test_it_is_said_how_the_pace_was_read(place: Service, typed: str, words: str) -> None:
-    visit = place.visit("operator")
+    visit = place.visit("manager")
     answer = visit.send("/new/plan", **{**GOOD, "accrual": typed, "arms": "one", "name": ""}).text
     assert f'data-wrong="name arms" data-read="Read as {words}."' in answer
     again = visit.send("/new", do="back", **{**GOOD, "accrual": typed}).text
@@ -635,7 +635,7 @@ def test_it_is_said_how_the_pace_was_read(place: Service, typed: str, words: str
 def test_the_last_look_says_when_the_trial_is_planned(
     place: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    visit = place.visit("operator")
+    visit = place.visit("manager")
     form = {**GOOD, "difference": "60", "accrual": "40/month", "delay": "7"}
     dated = {**form, "start": "2027-03-01"}
     monkeypatch.setattr(planner, "ready", lambda _seconds, _days: False)
@@ -667,7 +667,7 @@ def test_a_plan_that_cannot_be_made_yet_is_said(
     place: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(planner, "ready", lambda _seconds, _days: False)
-    visit = place.visit("operator")
+    visit = place.visit("manager")
     assert "data-again" in visit.send("/new/plan", **GOOD).text
     wrong = visit.send("/new/plan", **{**GOOD, "epsilon": "x", "arms": ""}).text
     assert "0.001 to 100" in wrong
@@ -706,13 +706,13 @@ def test_names_are_text_on_every_page(place: Service, name: str) -> None:
         place.url, name, [name, "b", "c"], bet_se(0.1, 1.0, hint=0.5), 900, sites=[name]
     )
     made.tell_many({one.id: 1.0 for one in made.ask(30, site=name).assignments})
-    made.operate("close-site", name, name)
+    made.manage("close-site", name, name)
     made.close()
     place.home.doors.publish(name, "a test")
-    place.home.tokens.make(name, "viewer", name, name)
-    visit = place.visit("operator")
+    place.home.tokens.make(name, "monitor", name, name)
+    visit = place.visit("manager")
     at = f"/t/{quote(name, safe='')}"
-    paths = ["", "/operate", "/operate/stop", "/operate/drop-arm", "/publish", "/journal"]
+    paths = ["", "/manage", "/manage/stop", "/manage/drop-arm", "/publish", "/audit-trail"]
     public = f"/p/{quote(name, safe='')}"
     for path in ["/", "/tokens", *(at + path for path in paths), public, f"{public}/report.html"]:
         answer = visit.get(path)
@@ -732,7 +732,7 @@ def test_names_are_text_on_every_page(place: Service, name: str) -> None:
 @pytest.mark.parametrize("name", ["=1+1", "+1", "-1", "@SUM(A1)", "＝1", " =1", "＠x"])
 def test_no_cell_is_a_formula(place: Service, name: str) -> None:
     Trial.create(place.url, "dose", [name, "b"], bet_se(0.1, 1.0), 90).close()
-    rows = list(csv.reader(io.StringIO(place.visit("operator").get("/t/dose/arms.csv").text)))
+    rows = list(csv.reader(io.StringIO(place.visit("manager").get("/t/dose/arms.csv").text)))
     assert [row[0] for row in rows] == ["arm", f"'{name}", "b"]
 
 
@@ -747,7 +747,7 @@ def test_no_page_has_an_outcome_a_style_a_script_of_its_own_or_an_address_of_oth
     made.amend(asked[0].id, planted[1])
     made.close()
     place.home.doors.publish("dose", "a test")
-    visit = place.visit("operator")
+    visit = place.visit("manager")
     fetched = [path for path in PAGES if "svg" not in path] + ["/p/dose", "/p/dose/report.html"]
     for path in fetched:
         text = visit.get(path).text
@@ -771,34 +771,34 @@ def test_the_picture_is_drawn_once_for_all_who_look(
 
     monkeypatch.setattr("discreet.service.pages.downloads.trial_pictures", draw)
     monkeypatch.setattr(running.home._seen, "_seconds", -1.0)
-    visit = running.visit("viewer", "dose")
+    visit = running.visit("monitor", "dose")
     texts = {visit.get("/t/dose/means.svg").text for _ in range(5)}
     assert len(texts) == len(drawn) == 1
     made = Trial.open(running.url, "dose")
-    made.operate("pause", "snow")
+    made.manage("pause", "snow")
     made.close()
     visit.get("/t/dose/means.svg")
     assert len(drawn) == 2
 
 
 def test_people_are_drawn_as_far_as_a_visitor_may_know(running: Service) -> None:
-    operator, viewer = running.visit("operator", "dose"), running.visit("viewer", "dose")
-    assert flow.NOTED in operator.get("/t/dose").text
-    assert "time (UTC)" in operator.get("/t/dose/people.svg").text
-    assert flow.IN_ORDER in viewer.get("/t/dose").text
-    drawn = viewer.get("/t/dose/people.svg").text
+    manager, monitor = running.visit("manager", "dose"), running.visit("monitor", "dose")
+    assert flow.NOTED in manager.get("/t/dose").text
+    assert "time (UTC)" in manager.get("/t/dose/people.svg").text
+    assert flow.IN_ORDER in monitor.get("/t/dose").text
+    drawn = monitor.get("/t/dose/people.svg").text
     assert "time (UTC)" not in drawn
     assert "Leeds" in drawn
     assert "people.svg" not in running.visit("site", "dose", "Leeds").get("/t/dose").text
     running.home.doors.publish("dose", "a test")
-    assert "time (UTC)" not in operator.get("/p/dose/people.svg").text
+    assert "time (UTC)" not in manager.get("/p/dose/people.svg").text
 
 
 def test_a_page_asks_for_a_mark_that_changes_with_it(
     running: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(running.home._seen, "_seconds", -1.0)
-    visit = running.visit("viewer", "dose")
+    visit = running.visit("monitor", "dose")
     mark = visit.get("/t/dose/head").text
     assert f'data-mark="{mark}"' in visit.get("/t/dose").text
     assert visit.get("/t/dose/head").text == mark
@@ -811,10 +811,10 @@ def test_a_page_asks_for_a_mark_that_changes_with_it(
 def test_the_record_is_paged_from_its_end(running: Service) -> None:
     made = Trial.open(running.url, "dose")
     for _ in range(15):
-        made.operate("pause", "a")
-        made.operate("resume", "b")
+        made.manage("pause", "a")
+        made.manage("resume", "b")
     made.close()
-    visit = running.visit("viewer", "dose")
+    visit = running.visit("monitor", "dose")
     first = visit.get("/t/dose").text
     before = first.partition("?before=")[2].partition("#")[0]
     assert "The trial began" not in first
@@ -826,10 +826,10 @@ def test_the_record_is_paged_from_its_end(running: Service) -> None:
 
 def test_a_wrong_address_has_the_head_of_every_page(running: Service) -> None:
     """Who is logged in sees that; who is not is shown the way in, and nothing else."""
-    lost = running.visit("operator").get("/no/such/page", Accept="text/html")
+    lost = running.visit("manager").get("/no/such/page", Accept="text/html")
     assert lost.status_code == 404
     assert '<a href="/tokens">Tokens</a>' in lost.text
-    assert "a operator (operator)" in lost.text
+    assert "a manager (manager)" in lost.text
     assert "Log out" in lost.text
     assert 'href="/login"' not in lost.text
     site = running.visit("site", "dose", "Leeds").get("/no/such/page", Accept="text/html").text
@@ -847,36 +847,36 @@ def test_a_wrong_address_has_the_head_of_every_page(running: Service) -> None:
 
 @pytest.mark.parametrize("path", ["/new/plan", "/logout", "/t/dose/desk/enrol"])
 def test_what_only_a_form_makes_is_a_page_too(running: Service, path: str) -> None:
-    page = running.visit("operator").get(path, Accept="text/html")
+    page = running.visit("manager").get(path, Accept="text/html")
     assert page.status_code in (404, 405)
     assert "<h1>This did not work</h1>" in page.text
     if page.status_code == 405:
         assert "go back, and press the button there" in page.text
         assert page.headers["allow"] == "POST"
-        plain = running.visit("operator").get(path)
+        plain = running.visit("manager").get(path)
         assert plain.headers["content-type"] == "application/problem+json"
 
 
 def test_the_page_of_codes_that_is_loaded_again_asks_first(place: Service) -> None:
     """A reload is a look at the page; the list is shown, and noted, by the button."""
     place.trial("blind", blinding="codes")
-    operator = place.visit("operator")
-    code = re.findall(r"<code>(\w+)</code>", operator.send("/t/blind/codes").text)[0]
-    before = Trial.open(place.url, "blind").journal()
-    again = operator.get("/t/blind/codes", Accept="text/html")
+    manager = place.visit("manager")
+    code = re.findall(r"<code>(\w+)</code>", manager.send("/t/blind/codes").text)[0]
+    before = Trial.open(place.url, "blind").audit_trail()
+    again = manager.get("/t/blind/codes", Accept="text/html")
     assert (again.status_code, "Show the arm" in again.text) == (200, True)
     assert code not in again.text
-    assert "The journal has noted" not in again.text
-    assert Trial.open(place.url, "blind").journal() == before
+    assert "The audit trail has noted" not in again.text
+    assert Trial.open(place.url, "blind").audit_trail() == before
     place.trial("seen")
-    assert "This trial is not blinded" in operator.get("/t/seen/codes").text
-    assert "This trial is not blinded" in operator.send("/t/seen/codes").text
+    assert "This trial is not blinded" in manager.get("/t/seen/codes").text
+    assert "This trial is not blinded" in manager.send("/t/seen/codes").text
 
 
 def test_a_wrong_address_is_answered_without_the_database(
     running: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    visit = running.visit("operator")
+    visit = running.visit("manager")
 
     def fail(_: str) -> None:
         raise StoreError("the database cannot be used now")

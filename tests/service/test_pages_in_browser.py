@@ -39,7 +39,7 @@ def address(place: Service) -> Iterator[str]:
         yield found
 
 
-def log_in(place: Service, page: Any, address: str, role: str = "operator") -> None:
+def log_in(place: Service, page: Any, address: str, role: str = "manager") -> None:
     """By a login link."""
     _, token = place.home.tokens.make(f"a {role}", role, "a test")
     code = place.home.tokens.make_code(token)
@@ -75,19 +75,19 @@ def test_an_operator_plans_starts_pauses_and_publishes(
     page.get_by_role("button", name="Start the trial").click()
     assert page.locator("h1").inner_text() == "Dose <1>"
     for action, state in (("Pause", "paused"), ("Resume", "running")):
-        page.get_by_role("link", name="Operate").click()
+        page.get_by_role("link", name="Manage").click()
         page.get_by_role("link", name=action, exact=True).click()
         page.get_by_label("Why").fill("Snow on the roads.")
         page.get_by_role("button", name=action).click()
         assert page.locator(".badge").first.inner_text() == state
-    page.get_by_role("link", name="Operate").click()
+    page.get_by_role("link", name="Manage").click()
     page.get_by_role("link", name="Publish it").click()
     page.get_by_role("button", name="Publish it").click()
     page.get_by_role("link", name="its public page").click()
     page.get_by_role("button", name="Log out").click()
     page.goto(f"{address}/p/{quote('Dose <1>', safe='')}")
     assert "Snow on the roads." in page.locator("main").inner_text()
-    assert page.get_by_role("link", name="Operate").count() == 0
+    assert page.get_by_role("link", name="Manage").count() == 0
 
 
 def test_a_note_goes_with_what_it_is_about(
@@ -155,7 +155,7 @@ def test_a_page_shows_what_changes_and_keeps_what_is_under_way(
     page.goto(f"{address}/t/dose")
     page.locator("#verify").focus()
     made = Trial.open(place.url, "dose")
-    made.operate("pause", "Snow on the roads.")
+    made.manage("pause", "Snow on the roads.")
     made.close()
     page.evaluate(LOOK_NOW)
     page.locator("#news").get_by_text("Changed just now: paused").wait_for()
@@ -177,14 +177,14 @@ def test_the_head_of_a_page_follows_the_state_of_the_trial(
     assert (enrol.count(), publish.count()) == (1, 0)
     page.locator("#verify").click()
     page.locator("#verified").get_by_text("The record holds").wait_for()
-    page.get_by_role("link", name="Operate").focus()
+    page.get_by_role("link", name="Manage").focus()
     made = Trial.open(place.url, "dose")
-    made.operate("stop", "No money.")
+    made.manage("stop", "No money.")
     made.close()
     page.evaluate(LOOK_NOW)
     page.locator("#news").get_by_text("Changed just now: ended without an answer").wait_for()
     assert (enrol.count(), publish.count()) == (0, 1)
-    assert page.evaluate("document.activeElement.textContent") == "Operate"
+    assert page.evaluate("document.activeElement.textContent") == "Manage"
     assert "The record holds" in page.locator("#verified").inner_text()
     assert page.locator("h1").all_inner_texts() == ["dose"]
     publish.evaluate("link => { link.dataset.same = 'yes'; }")
@@ -216,16 +216,16 @@ def test_the_chain_is_checked_in_the_browser(place: Service, address: str, page:
 
 def test_pages_fit_on_a_phone(place: Service, address: str, page: Any) -> None:
     made = place.trial("dose", sites=["Leeds", LONG])
-    made.operate("close-site", LONG, LONG)
+    made.manage("close-site", LONG, LONG)
     made.close()
-    place.home.tokens.make(LONG, "viewer", LONG, "dose")
+    place.home.tokens.make(LONG, "monitor", LONG, "dose")
     place.home.doors.publish("dose", "a test")
     log_in(place, page, address)
     page.set_viewport_size({"width": 390, "height": 800})
     for path in (
-        *("/", "/tokens", "/tokens/1/revoke", "/new", "/t/dose", "/t/dose/operate"),
-        *("/t/dose/operate/stop", "/t/dose/operate/open-site", "/t/dose/publish"),
-        *("/t/dose/journal", "/p/dose"),
+        *("/", "/tokens", "/tokens/1/revoke", "/new", "/t/dose", "/t/dose/manage"),
+        *("/t/dose/manage/stop", "/t/dose/manage/open-site", "/t/dose/publish"),
+        *("/t/dose/audit-trail", "/p/dose"),
     ):
         for width in (390, 1200):
             page.set_viewport_size({"width": width, "height": 800})
@@ -242,7 +242,7 @@ def test_pages_fit_on_a_phone(place: Service, address: str, page: Any) -> None:
 def test_every_field_has_a_label(place: Service, address: str, page: Any) -> None:
     place.trial("dose")
     log_in(place, page, address)
-    for path in ("/tokens", "/new", "/t/dose/operate/raise-maximum", "/t/dose/operate/drop-arm"):
+    for path in ("/tokens", "/new", "/t/dose/manage/raise-maximum", "/t/dose/manage/drop-arm"):
         page.goto(f"{address}{path}")
         bare = page.locator("input:not([type=hidden]), select, textarea").evaluate_all(
             "all => all.filter(e => !e.labels.length).map(e => e.outerHTML)"
@@ -259,7 +259,7 @@ def test_a_trial_of_any_name_is_reached_by_links(
     log_in(place, page, address)
     page.get_by_role("link", name=name, exact=True).click()
     assert page.locator("h1").inner_text() == name
-    page.get_by_role("link", name="Operate").click()
+    page.get_by_role("link", name="Manage").click()
     page.get_by_role("link", name="Pause", exact=True).click()
     page.get_by_label("Why").fill("Snow.")
     page.get_by_role("button", name="Pause").click()

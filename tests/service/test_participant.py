@@ -13,7 +13,7 @@ import pytest
 from discreet import Trial, bet_se, ctb_tt, gauss_tt, respond, verify_transcript
 from discreet.errors import InvalidInputError
 from discreet.service import scripts
-from discreet.service.access import OPERATOR, SITE, Visitor
+from discreet.service.access import Visitor
 from discreet.service.credentials import SecretKind
 from discreet.service.home import Home
 from discreet.service.invitations import invite, link_path
@@ -21,10 +21,11 @@ from discreet.service.scripts import integrity, script_for, script_hash
 from discreet.strategies.strategy import Strategy
 from discreet.trials.mechanisms import gaussian_noise_scale
 from discreet.trials.store.doors import Token
+from discreet.trials.verbs import MANAGER, SITE
 from tests.support.served import behind
 
 LOCAL = ctb_tt(1.0, 0.1)
-STAFF = Visitor(Token(1, "op", OPERATOR, None, None, None, 0.0, "test", None, None, None))
+STAFF = Visitor(Token(1, "op", MANAGER, None, None, None, 0.0, "test", None, None, None))
 
 
 @pytest.fixture
@@ -66,7 +67,7 @@ def test_the_question_has_all_that_randomising_needs(home: Home, base: str) -> N
     found = call(base, "question", invited(home, batch.assignments[0].id)).json()
     numbers = {name: found[name] for name in ("epsilon", "low", "high", "middle", "gamma")}
     assert numbers == {"epsilon": 2.0, "low": 0.0, "high": 10.0, "middle": 0.5, "gamma": None}
-    assert found["middle"] == batch.middle
+    assert found["middle"] == batch.middle_level
     assert found["fraction"] == ["2", "1"]
     assert (found["state"], found["person"], found["published"]) == ("open", 1, False)
     assert found["script"] == script_hash() == trial.protocol.script
@@ -104,7 +105,7 @@ def test_an_event_is_of_this_person_and_of_no_other(home: Home, base: str) -> No
         trial.answer(id, respond(1.0, 1.0))
     events = trial.transcript()["events"]
     for number, id in enumerate(ids, start=1):
-        event = trial.question(id).event
+        event = trial.participant_view(id).event
         assert event is not None
         assert [one for one, _ in events[event[0] - 1]["answers"]] == [number]
 
@@ -131,7 +132,7 @@ def test_a_link_is_for_one_answer(home: Home, base: str) -> None:
         verify=False,
     )
     assert elsewhere.status_code == 401
-    assert trial.question(other.id).state == "open"
+    assert trial.participant_view(other.id).state == "open"
 
 
 def test_a_new_id_makes_the_link_useless(home: Home, base: str) -> None:
@@ -160,7 +161,7 @@ def test_a_wrong_link_is_of_no_use(base: str, home: Home, secret: str) -> None:
 
 def test_staff_do_not_answer_here(home: Home, base: str) -> None:
     start(home)
-    for role, site in ((OPERATOR, None), (SITE, "Leeds"), ("viewer", None)):
+    for role, site in ((MANAGER, None), (SITE, "Leeds"), ("monitor", None)):
         secret = home.tokens.make("x", role, "test", "habits", site)[0]
         assert call(base, "question", secret).status_code == 401
         assert call(base, "answer", secret, {"response": "rr/1.0/1"}).status_code == 401
@@ -197,7 +198,7 @@ def test_what_was_not_randomised_as_the_protocol_says_is_refused(
     id = trial.ask().assignments[0].id
     found = call(base, "answer", invited(home, id), {"response": sent})
     assert found.status_code == 422
-    assert trial.question(id).state == "open"
+    assert trial.participant_view(id).state == "open"
 
 
 def test_bodies_that_are_no_answer_are_refused(home: Home, base: str) -> None:
@@ -212,7 +213,7 @@ def test_nothing_is_asked_after_the_end(home: Home, base: str) -> None:
     trial = start(home)
     id = trial.ask().assignments[0].id
     secret = invited(home, id)
-    trial.operate("stop", "no money")
+    trial.manage("stop", "no money")
     assert call(base, "question", secret).json()["state"] == "ended"
     with pytest.raises(InvalidInputError, match="nobody was invited"):
         invited(home, id)
@@ -243,7 +244,7 @@ def test_the_page_names_the_script_that_is_served(base: str) -> None:
 
 
 def test_a_trial_made_by_the_api_names_the_script(home: Home, base: str) -> None:
-    headers = {"Authorization": f"Bearer {home.tokens.make('op', OPERATOR, 'test')[0]}"}
+    headers = {"Authorization": f"Bearer {home.tokens.make('op', MANAGER, 'test')[0]}"}
     for name, strategy, script in (
         ("local", {"name": "ctb-tt", "epsilon": 1, "delta": 0.1}, script_hash()),
         ("central", {"name": "bet-se", "epsilon": 1, "delta": 0.1}, None),

@@ -22,7 +22,7 @@ from discreet.service import logs, planner
 from discreet.service.app import routes
 from discreet.service.credentials import form_key
 from discreet.service.pages.frame import LOGIN_COOKIE
-from discreet.trials.store.session import Session
+from discreet.trials.store.tables import TrialTables
 from tests.support.service import Service, serving
 
 DIGITS = "7313177"
@@ -30,9 +30,9 @@ DIGITS = "7313177"
 PERSON = "Zebedee"
 OUTCOME = f"0.{DIGITS}"
 ROLES: dict[str, dict[str, Any]] = {
-    "operator": {},
+    "manager": {},
     "site": {"trial": "dose", "site": "Leeds"},
-    "viewer": {},
+    "monitor": {},
 }
 
 
@@ -180,11 +180,11 @@ def enrol_and_tell(searched: Searched) -> None:
 
 @pytest.mark.slow
 def test_nothing_planted_is_found_while_all_is_well(searched: Searched) -> None:
-    viewer = searched.callers["viewer"]
+    monitor = searched.callers["monitor"]
     enrol_and_tell(searched)
     walk(searched, searched.callers, ("GET",))
-    walk(searched, ("operator", "participant"), ("POST",))
-    with viewer.stream("GET", "/api/v1/trials/dose/events") as stream:
+    walk(searched, ("manager", "participant"), ("POST",))
+    with monitor.stream("GET", "/api/v1/trials/dose/events") as stream:
         lines = [line for line, _ in zip(stream.iter_lines(), range(3), strict=False)]
     searched.said.append(("events", "\n".join(lines)))
     statuses = {where.rpartition(" ")[2] for where, _ in searched.said if where != "log"}
@@ -209,15 +209,15 @@ def gone(*_about: Any) -> NoReturn:
 def test_nothing_planted_is_found_when_something_breaks(
     searched: Searched, fault: Any, status: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    operator, path = searched.callers["operator"], "/api/v1/trials/dose"
+    manager, path = searched.callers["manager"], "/api/v1/trials/dose"
     said = {"n": 1, "person": PERSON, "site": "Leeds"}
-    (one,) = operator.post(f"{path}/ask", json=said).json()["assignments"]
+    (one,) = manager.post(f"{path}/ask", json=said).json()["assignments"]
     for part in ("look", "run", "insert"):
-        monkeypatch.setattr(Session, part, fault)
+        monkeypatch.setattr(TrialTables, part, fault)
     searched.said.clear()
-    operator.post(f"{path}/tell", json={"outcomes": {one["id"]: float(OUTCOME)}})
-    operator.post(f"{path}/ask", json={"n": 1, "person": PERSON})
-    walk(searched, ("operator",))
+    manager.post(f"{path}/tell", json={"outcomes": {one["id"]: float(OUTCOME)}})
+    manager.post(f"{path}/ask", json={"n": 1, "person": PERSON})
+    walk(searched, ("manager",))
     found = [where for where, _ in searched.said if where.endswith(status)]
     assert len(found) > 20
     searched.check("/nowhere", str(searched.service.home.store.dialect.place))

@@ -124,6 +124,6 @@ def test_nothing_stays_of_a_try(url: str) -> None:
     create(url).close()
     home = Home(url)
     home.doors.try_to_write()
-    with home.store.transaction(reading=True) as connection:
+    with home.store.begin(reading=True) as connection:
         assert connection.exec_driver_sql("SELECT count(*) FROM discreet_logins").scalar() == 0
     home.close()

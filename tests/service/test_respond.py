@@ -28,8 +28,8 @@ from discreet.statistics import one_sided
 from discreet.strategies.strategy import Strategy
 from discreet.strategies.units import FINE, PLACES
 from discreet.trials.mechanisms import gaussian_noise_scale, respond, response_epsilon
-from discreet.trials.outcomes import Response
 from discreet.trials.record import live_noise
+from discreet.trials.responses import Response
 from tests.support.browser import STATIC, Started, call, serving
 
 if TYPE_CHECKING:
@@ -411,7 +411,7 @@ def test_trials_take_them(script_page: "Page", tmp_path: Path) -> None:
     for name, (strategy, options) in LOCAL.items():
         trial = Trial.create(url, name, ["A", "B"], strategy, 100, **options)
         batch = trial.ask(3)
-        settings = settings_of(trial, batch.middle)
+        settings = settings_of(trial, batch.middle_level)
         for one in batch.assignments:
             made = call(script_page, "respond.js", "respond", 0.75, settings)
             word = call(script_page, "respond.js", "wordOf", made)

@@ -22,7 +22,7 @@ from discreet.service.pages.frame import LOGIN_COOKIE, SECURE_LOGIN_COOKIE
 from discreet.trials.store.doors import Token
 
 BASE = "https://trials.example"
-MANAGER = Visitor(Token(0, "a test", "operator", None, None, None, 0.0, "", None, None, None))
+MANAGER = Visitor(Token(0, "a test", "manager", None, None, None, 0.0, "", None, None, None))
 
 
 class Browser:
@@ -70,7 +70,7 @@ def browser(home: Home) -> Iterator[Browser]:
 def make_secrets(home: Home) -> dict[SecretKind, str]:
     """A working secret of every kind."""
     id = home.trial("L").ask(site="Leeds").assignments[0].id
-    secret, token = home.tokens.make("a manager", "operator", "a test")
+    secret, token = home.tokens.make("a manager", "manager", "a test")
     return {
         SecretKind.TOKEN: secret,
         SecretKind.INVITATION: invite(home, MANAGER, "L", id, 1.0)[0],
@@ -156,7 +156,7 @@ def test_a_participants_link_reads_and_answers_for_nobody_else(
             page = browser.cookie("GET", f"/t/L/desk/{number}", secret)
             assert page.status_code == 303
             assert page.headers["location"].startswith("/login")
-        assert all(trial.question(id).state == "open" for id in ids[1:])
+        assert all(trial.participant_view(id).state == "open" for id in ids[1:])
         if not used:
             taken = browser.bearer("POST", "/a/answer", secret, json={"response": "rr/1.0/1"})
             assert taken.json()["taken"]
@@ -170,7 +170,7 @@ def test_an_error_page_shows_nothing_that_its_reader_may_not_open(
     token = home.tokens.make("a site", "site", "a test", "L", "Leeds")[1]
     login = home.tokens.log_in(token)
     form = {"id": "1-00000000", "response": "rr/1.0/1", "key": form_key(login), "once": "a"}
-    monkeypatch.setitem(ACTIONS, "open", frozenset({"operator"}))
+    monkeypatch.setitem(ACTIONS, "open", frozenset({"manager"}))
     found = browser.cookie("POST", "/t/L/desk/answer", login, data=form)
     assert found.status_code == 403
     assert id not in found.text
@@ -204,7 +204,7 @@ def test_a_login_link_expires(
 
 
 def test_a_login_link_ends_with_its_token(home: Home, browser: Browser) -> None:
-    _, token = home.tokens.make("a manager", "operator", "a test")
+    _, token = home.tokens.make("a manager", "manager", "a test")
     code = home.tokens.make_code(token)
     home.tokens.revoke(token.number, "a test")
     assert browser.log_in(code).status_code == 403
@@ -230,9 +230,9 @@ def test_the_cookie_of_a_login_belongs_to_this_host(home: Home, browser: Browser
 def test_a_login_over_another_login_asks_first(home: Home, browser: Browser) -> None:
     """A link that somebody sends must not change who enters outcomes here."""
     tokens = home.tokens
-    mine, _ = tokens.make("Ada", "operator", "a test")
-    _, other = tokens.make("Bob", "operator", "a test")
-    typed, _ = tokens.make("Cleo", "operator", "a test")
+    mine, _ = tokens.make("Ada", "manager", "a test")
+    _, other = tokens.make("Bob", "manager", "a test")
+    typed, _ = tokens.make("Cleo", "manager", "a test")
     assert browser.log_in(mine).status_code == 303
     before = browser.client.cookies[SECURE_LOGIN_COOKIE]
     for secret, name in ((tokens.make_code(other), "Bob"), (typed, "Cleo")):
@@ -240,18 +240,18 @@ def test_a_login_over_another_login_asks_first(home: Home, browser: Browser) -> 
         assert asked.status_code == 409
         assert "You are logged in as <strong>Ada</strong>" in asked.text
         assert f"Log in as {name}" in asked.text
-        assert "Ada (operator)" in browser.send("GET", "/").text, "still"
+        assert "Ada (manager)" in browser.send("GET", "/").text, "still"
         assert typed not in asked.text, "a token is not repeated in a page"
         form = dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', asked.text))
         forged = browser.log_in(form["secret"], key=form_key(new_secret(SecretKind.LOGIN)))
         assert forged.status_code == 409
     assert browser.log_in(form["secret"], key=form["key"]).status_code == 303
-    assert "Cleo (operator)" in browser.send("GET", "/").text
+    assert "Cleo (manager)" in browser.send("GET", "/").text
     assert tokens.find_login(before) is None, "the former login has ended"
 
 
 def test_a_login_with_the_same_token_is_not_asked_about(home: Home, browser: Browser) -> None:
-    secret, token = home.tokens.make("Ada", "operator", "a test")
+    secret, token = home.tokens.make("Ada", "manager", "a test")
     assert browser.log_in(secret).status_code == 303
     assert browser.log_in(home.tokens.make_code(token)).status_code == 303
 
@@ -261,14 +261,14 @@ def test_a_manager_makes_another_login_link_for_staff(home: Home, browser: Brows
     invitation = make_secrets(home)[SecretKind.INVITATION]
     answers = home.tokens.find_invitation(invitation)
     assert answers is not None
-    browser.log_in(home.tokens.make("Ada", "operator", "a test")[0])
+    browser.log_in(home.tokens.make("Ada", "manager", "a test")[0])
     key = form_key(browser.client.cookies[SECURE_LOGIN_COOKIE])
     made = browser.send("POST", f"/tokens/{site.number}/link", data={"key": key})
     (code,) = re.findall(rf"/login[^\"#]*#({SecretKind.LOGIN_CODE.prefix}[\w-]+)", made.text)
     assert home.tokens.find_code(code) == site
     assert "discreet_token_" not in made.text
-    entry = home.trial("L").journal()[0]
-    assert (entry.who, entry.call) == ("Ada", f"token link {site.number}")
+    entry = home.trial("L").audit_trail()[0]
+    assert (entry.user, entry.action) == ("Ada", f"token link {site.number}")
     refused = browser.send("POST", f"/tokens/{answers.number}/link", data={"key": key})
     assert refused.status_code == 422
     browser.client.cookies.clear()

@@ -330,7 +330,7 @@ def test_metrics_are_for_operators_and_this_machine(
     address = f"{service.base_url}/metrics"
     assert httpx.get(address, headers=headers).status_code == 401
     assert httpx.get(address, headers={**headers, **service.headers}).status_code == 200
-    for scope in ({"role": "viewer"}, {"role": "operator", "trial": "dose"}):
+    for scope in ({"role": "monitor"}, {"role": "manager", "trial": "dose"}):
         token = {"Authorization": f"Bearer {service.token(**scope)}"}
         assert httpx.get(address, headers={**headers, **token}).status_code == 403
 

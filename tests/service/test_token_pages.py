@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from discreet.service.access import PARTICIPANT
 from discreet.trials.store.doors import Token
+from discreet.trials.verbs import PARTICIPANT
 from tests.support.visitors import Service, service
 
 
@@ -38,9 +38,9 @@ def test_links_of_participants_are_one_row_a_trial(place: Service) -> None:
         place.home.tokens.revoke(one.number, "a test")
     for one in made[30:34]:
         place.home.doors.touch(one.number)
-    visit = place.visit("operator")
+    visit = place.visit("manager")
     page = visit.get("/tokens").text
-    assert named(page) == ["a operator"]
+    assert named(page) == ["a manager"]
     words = "37 links for participants of dose: 3 not opened yet, 4 opened, 30 expired or revoked."
     assert words in page
     assert "1 link for participants of second: 1 not opened yet." in page
@@ -60,10 +60,10 @@ def test_of_very_many_tokens_a_page_shows_some_and_says_so(
     monkeypatch.setattr("discreet.service.pages.held.MOST", 10)
     links = [link(place, person) for person in range(1, 26)]
     tokens = place.home.tokens
-    old = tokens.make("Ada", "viewer", "a test")[1]
+    old = tokens.make("Ada", "monitor", "a test")[1]
     for number in range(12):
-        tokens.revoke(tokens.make(f"Bob {number}", "viewer", "a test")[1].number, "a test")
-    visit = place.visit("operator")
+        tokens.revoke(tokens.make(f"Bob {number}", "monitor", "a test")[1].number, "a test")
+    visit = place.visit("manager")
     page = visit.get("/tokens").text
     assert len(named(page)) == 10
     assert old.name in named(page)[:2]  # those that work are before those that do not
@@ -82,7 +82,7 @@ def test_of_very_many_tokens_a_page_shows_some_and_says_so(
 
 def test_links_of_another_trial_are_nobodys_to_see(place: Service) -> None:
     link(place, 1)
-    other = place.visit("operator", "second")
+    other = place.visit("manager", "second")
     assert "participants of dose" not in other.get("/tokens").text
     hidden, none = (other.get(f"/tokens?links={name}") for name in ("dose", "no-such"))
     assert hidden.status_code == none.status_code == 404

@@ -44,7 +44,7 @@ def opened(url: str) -> Iterator[Tokens]:
 
 
 def test_a_token_is_shown_once(place: str) -> None:
-    result = run("create", "the office", "--role=operator", place)
+    result = run("create", "the office", "--role=manager", place)
     assert result.exit_code == 0, result.output
     secret = result.stdout.strip()
     assert is_kind(SecretKind.TOKEN, secret)
@@ -55,7 +55,7 @@ def test_a_token_is_shown_once(place: str) -> None:
     (found,) = done("list", place)["tokens"]
     assert found["valid"]
     assert secret not in json.dumps(found)
-    assert (found["role"], found["trial"], found["used"]) == ("operator", None, None)
+    assert (found["role"], found["trial"], found["used"]) == ("manager", None, None)
 
 
 def test_a_token_is_of_no_use_when_it_is_revoked(place: str, url: str) -> None:
@@ -76,9 +76,9 @@ def test_a_token_is_of_no_use_when_it_is_revoked(place: str, url: str) -> None:
 
 def test_a_token_expires(url: str) -> None:
     with opened(url) as tokens:
-        secret, _ = tokens.make("short", "viewer", "a test", days=1e-9)
+        secret, _ = tokens.make("short", "monitor", "a test", days=1e-9)
         wait_for(lambda: tokens.find_token(secret) is None)
-        secret, made = tokens.make("long", "viewer", "a test", days=1)
+        secret, made = tokens.make("long", "monitor", "a test", days=1)
         assert tokens.find_token(secret) == made
         assert tokens.find_token(secret[:-1]) is None
 
@@ -88,10 +88,10 @@ def test_a_token_expires(url: str) -> None:
     [
         (["--role=site", "--trial=dose"], "must name a site"),
         (["--role=site", "--site=Leeds"], "must name a trial"),
-        (["--role=viewer", "--site=Leeds"], "must name a site"),
-        (["--role=viewer", "--trial=none"], "no trial 'none'"),
-        (["--role=viewer", "--days=-1"], "days must be"),
-        (["--role=viewer", "--days=nan"], "days must be"),
+        (["--role=monitor", "--site=Leeds"], "must name a site"),
+        (["--role=monitor", "--trial=none"], "no trial 'none'"),
+        (["--role=monitor", "--days=-1"], "days must be"),
+        (["--role=monitor", "--days=nan"], "days must be"),
         (["--role=participant", "--trial=dose"], "participant"),
         (["--role=king"], "king"),
         ([], "--role"),
@@ -121,7 +121,7 @@ def test_a_site_that_the_trial_does_not_have_is_refused(url: str) -> None:
         answer = httpx.post(address, json=body, headers=service.headers)
         assert answer.status_code == 422
         assert says in answer.json()["detail"]
-    made.operate("open-site", "They want to take part.", "Lion")
+    made.manage("open-site", "They want to take part.", "Lion")
     made.close()
     for site in (*sites, "Lion"):
         assert done(*words, f"--site={site}")["token"]["site"] == site
@@ -136,7 +136,7 @@ def test_there_is_no_token_to_revoke(place: str) -> None:
 def test_a_participant_has_one_person(url: str) -> None:
     """Without one, a link could answer for anybody."""
     with opened(url) as tokens:
-        for role, person in (("participant", None), ("viewer", "abc")):
+        for role, person in (("participant", None), ("monitor", "abc")):
             with pytest.raises(InvalidInputError, match="one assignment"):
                 tokens.make("x", role, "a test", trial="dose", person=person)
 

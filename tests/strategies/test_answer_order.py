@@ -15,25 +15,25 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
-Told = Sequence[float]
+TellResult = Sequence[float]
 """When each person's answer is told, in the order of assignment; arms take turns."""
-Order = Callable[[Told, float], tuple[int, int]]
+Order = Callable[[TellResult, float], tuple[int, int]]
 """How many answers of each arm count at a time."""
 LATE = 10**6
 
 
-def in_own_order(told: Told, now: float) -> tuple[int, int]:
+def in_own_order(told: TellResult, now: float) -> tuple[int, int]:
     """An answer counts when all earlier people of its arm have answered."""
     return leading(told[0::2], now), leading(told[1::2], now)
 
 
-def in_global_order(told: Told, now: float) -> tuple[int, int]:
+def in_global_order(told: TellResult, now: float) -> tuple[int, int]:
     """An answer counts when all people assigned earlier have answered."""
     people = leading(told, now)
     return (people + 1) // 2, people // 2
 
 
-def leading(told: Told, now: float) -> int:
+def leading(told: TellResult, now: float) -> int:
     return next((place for place, at in enumerate(told) if at > now), len(told))
 
 

@@ -60,15 +60,15 @@ def nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(room, "_price_closeness", room._price_closeness.__wrapped__)
 
 
-class Told(NamedTuple):
+class TellResult(NamedTuple):
     """What was released about `RUNS` arms of the same law."""
 
     book: Book
     beside: Beside
 
 
-def nothing(bets: Bets) -> Told:
-    return Told(new_book(RUNS, bets.tilt.size), new_beside(RUNS, bets))
+def nothing(bets: Bets) -> TellResult:
+    return TellResult(new_book(RUNS, bets.tilt.size), new_beside(RUNS, bets))
 
 
 def rules(trust: str, outcomes: str = "numbers") -> BettingRules:
@@ -119,7 +119,7 @@ def noise(rng: np.random.Generator, grid: int, setting: Setting) -> Ints | int:
 
 
 def play(
-    rng: np.random.Generator, rewards: Floats, now: Round, trust: BettingRules, told: Told
+    rng: np.random.Generator, rewards: Floats, now: Round, trust: BettingRules, told: TellResult
 ) -> None:
     """A release about each arm."""
     (bets, setting), (book, beside), size = trust, told, rewards.shape[1]
@@ -185,7 +185,7 @@ def test_closeness_that_weighs_too_much_is_caught(
     assert alarm(missed(trust, "constant", [*ROUNDS, 1280]))
 
 
-def after(trust: str, law: str, outcomes: str, size: int = 1000) -> Told:
+def after(trust: str, law: str, outcomes: str, size: int = 1000) -> TellResult:
     """One release about each arm, at the centre 1/2."""
     found, rng = rules(trust, outcomes), np.random.default_rng(3)
     told, now = nothing(found.bets), fine_round(0.5, fine=outcomes == "numbers")

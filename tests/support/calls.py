@@ -30,13 +30,13 @@ RECORDS = {
         "ArmStatus",
         "Assignment",
         "BackedUp",
-        "Batch",
+        "AskResult",
         "Bounds",
         "CharacteristicTime",
         "Correctness",
     ),
     *("GapScenarios", "OutOfReach", "Plan", "PrivacyAudit", "PrivateBounds", "RangeCost"),
-    *("Recommendation", "Restored", "Results", "Status", "Told", "Verification"),
+    *("Recommendation", "Restored", "Results", "Status", "TellResult", "Verification"),
 }
 """What calls give back: nobody else makes one, and they take anything."""
 SERVICE = {"Trial.check_known", "Trial.put", "Trial.played_on"}
@@ -240,8 +240,8 @@ def _here(trial: Trial, local: Trial, own: str) -> dict[str, Call]:
         return {}
     return {
         "Trial.record": (trial.record, {"most": 3, "before": 9}),
-        "Trial.person": (trial.person, {"number": 1}),
-        "Trial.question": (local.question, {"id": own}),
+        "Trial.find_assignment": (trial.find_assignment, {"number": 1}),
+        "Trial.question": (local.participant_view, {"id": own}),
     }
 
 
@@ -250,7 +250,7 @@ def lives(url: str) -> dict[str, Call]:
     rules: dict[str, Any] = {"sites": ["x", "y"], "people": "sticky"}
     trial = Trial.create(url, "t", ["a", "b", "c"], BETS, 10**6, **rules)
     local = Trial.create(url, "local", ["a", "b"], LOCAL, 100)
-    id, own = trial.ask(site="x", person="1").assignments[0].id, local.ask().assignments[0].id
+    id, own = trial.ask(site="x", participant="1").assignments[0].id, local.ask().assignments[0].id
     text = trial.transcript()
     new = {"url": url, "name": "new", "arms": ["a", "b"], "strategy": BETS, "max_people": 9}
     new |= {"retain": "until-release", "range": (0, 1), "direction": "max"}
@@ -277,21 +277,21 @@ def lives(url: str) -> dict[str, Call]:
         "Trial.reissue": (trial.reissue, {"id": id}),
         "Trial.unblind": (trial.unblind, {"id": id, "reason": "a fever", "request": None}),
         "Trial.codes": (trial.codes, {}),
-        "Trial.asked": (trial.asked, {"request": "k"}),
-        "Trial.caller": (trial.caller, {"who": "me", "site": "x"}),
-        "Trial.operate": (
-            trial.operate,
+        "Trial.was_answered": (trial.was_answered, {"request": "k"}),
+        "Trial.as_user": (trial.as_user, {"who": "me", "site": "x"}),
+        "Trial.manage": (
+            trial.manage,
             {"action": "pause", "reason": "rest", "about": None, "seen": None},
         ),
         **{
-            f"Trial.operate: {action}": (
-                trial.operate,
+            f"Trial.manage: {action}": (
+                trial.manage,
                 {"action": action, "reason": "rest", "about": about},
             )
             for action, about in ACTS.items()
         },
         "Trial.open_assignments": (trial.open_assignments, {"site": "x"}),
-        "Trial.journal": (trial.journal, {"most": 3}),
+        "Trial.audit_trail": (trial.audit_trail, {"most": 3}),
         "Trial.verify": (trial.verify, {"head": None, "progress": None}),
         "Trial.expire": (trial.expire, {}),
         "Trial.status": (trial.status, {}),

@@ -22,9 +22,9 @@ from discreet.audits import privacy as audit
 from discreet.audits.sources import Simulated
 from discreet.simulation.laws import draw_gaussian
 from discreet.strategies.run import Totals
-from discreet.trials import dealing, enrol, mechanisms, outcomes
+from discreet.trials import dealing, enrolment, mechanisms, outcomes, responses
 
-SEEDED = (audit, dealing, enrol, outcomes)
+SEEDED = (audit, dealing, enrolment, outcomes, responses)
 """The modules in which `secrets` decides what is dealt, rounded or found."""
 
 

@@ -22,12 +22,12 @@ LIVE = [
         "asked",
         "caller",
         "open_assignments",
-        "journal",
+        "audit trail",
         "verify",
-        "operate",
+        "manage",
     ),
-    *(f"operate: {act}" for act in ("resume", "raise-maximum", "lower-maximum", "close-site")),
-    *(f"operate: {act}" for act in ("open-site", "add-arm", "drop-arm", "set-clock")),
+    *(f"manage: {act}" for act in ("resume", "raise-maximum", "lower-maximum", "close-site")),
+    *(f"manage: {act}" for act in ("open-site", "add-arm", "drop-arm", "set-clock")),
 ]
 """Calls of a trial that take something."""
 TAKEN = {"Trial.tell": "outcome", "Trial.amend": "outcome", "Trial.tell_many": "outcomes"}

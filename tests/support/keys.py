@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from discreet.trials import chain, enrol
+from discreet.trials import chain, enrolment
 
 
 def seeded_keys(patch: pytest.MonkeyPatch, seed: int = 7) -> None:
     """New rounds have keys and events salts of this seed from now on, each its own."""
     rng = np.random.default_rng(seed)
-    patch.setattr(enrol, "new_key", lambda: rng.bytes(32))
+    patch.setattr(enrolment, "new_key", lambda: rng.bytes(32))
     salts = np.random.default_rng([seed, 1])
     patch.setattr(chain, "new_salt", lambda: salts.bytes(16).hex())

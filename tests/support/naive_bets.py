@@ -11,7 +11,7 @@ def log_of_sum(logs: list[float]) -> float:
     return top + math.log(sum(math.exp(x - top) for x in logs))
 
 
-Told = tuple[float, ...]
+TellResult = tuple[float, ...]
 """What was released of an arm: sum and people; of numbers also how close they were."""
 
 
@@ -27,7 +27,7 @@ class Weights:
     step: float
     close: tuple[float, float] = (0.0, 0.0)
 
-    def score(self, own: Told, rival: Told) -> float:
+    def score(self, own: TellResult, rival: TellResult) -> float:
         """T of an arm and its rival."""
         value = 0.0
         for (no, yes), close, (total, people, *near) in zip(

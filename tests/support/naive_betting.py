@@ -12,7 +12,7 @@ import numpy as np
 
 from tests.support.naive_bets import (
     Announced,
-    Told,
+    TellResult,
     Weights,
     log_of_sum,
     mixture,
@@ -59,7 +59,7 @@ class NaiveBetting(NaivePlans):
     def weigh(self, now: Announced, tilt: float, a: int) -> Weights:
         return now.weigh(tilt, a, now.centre)
 
-    def told(self, a: int, seen: dict[int, float], people: dict[int, int]) -> Told:
+    def told(self, a: int, seen: dict[int, float], people: dict[int, int]) -> TellResult:
         """What a score is told about an arm: sum, people."""
         return seen[a], people[a]
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from discreet import Beta, Discrete, Drift, Drifting, Instance, Sampled
-from tests.support.naive_bets import Announced, Told, Weights
+from tests.support.naive_bets import Announced, TellResult, Weights
 from tests.support.naive_betting import NaiveBetting
 
 # --- the bump -------------------------------------------------------------------------
@@ -110,8 +110,8 @@ class NaiveNumbers(NaiveBetting):
                 self.send(float(data[int(rng.random() * len(data))]), c, rng) for _ in range(people)
             ]
             return sum(k for k, _ in sent), sum(q for _, q in sent)
-        values: Told = (0.0, 1.0)
-        chances: Told = (1 - self.means[a], self.means[a])
+        values: TellResult = (0.0, 1.0)
+        chances: TellResult = (1 - self.means[a], self.means[a])
         if isinstance(arms, Discrete):
             values, given = tuple(arms.values), arms.probabilities[a]
             chances = tuple(chance / sum(given) for chance in given)
@@ -122,7 +122,12 @@ class NaiveNumbers(NaiveBetting):
         return self.count_units(values, chances, people, c, rng)
 
     def count_levels(
-        self, values: Told, chances: Told, people: int, z: float, rng: np.random.Generator
+        self,
+        values: TellResult,
+        chances: TellResult,
+        people: int,
+        z: float,
+        rng: np.random.Generator,
     ) -> tuple[int, int]:
         rounded = [self.thirds(x, z) for x in values]
         middle = sum(p * m for p, (m, _) in zip(chances, rounded, strict=True))
@@ -135,7 +140,12 @@ class NaiveNumbers(NaiveBetting):
         return near * round(z * self.grid) + ones * self.grid, near * self.grid
 
     def count_units(
-        self, values: Told, chances: Told, people: int, c: float, rng: np.random.Generator
+        self,
+        values: TellResult,
+        chances: TellResult,
+        people: int,
+        c: float,
+        rng: np.random.Generator,
     ) -> tuple[int, int]:
         total, near = 0, 0
         for i, (x, chance) in enumerate(zip(values, chances, strict=True)):
@@ -233,7 +243,7 @@ class NaiveNumbers(NaiveBetting):
             w.close = (min(own, rival), min(own, rival)) if now.single else (own, rival)
         return w
 
-    def told(self, a: int, seen: dict[int, float], people: dict[int, int]) -> Told:
+    def told(self, a: int, seen: dict[int, float], people: dict[int, int]) -> TellResult:
         return seen[a], people[a], self.near[a]
 
     def closeness_price(self, now: Announced, w: Weights) -> float:

@@ -8,8 +8,8 @@ import pytest
 
 from discreet import Strategy, Trial, bet_se, respond
 from discreet.audits.sources import Simulated
-from discreet.trials import mechanisms, releases
-from discreet.trials.status import Batch
+from discreet.trials import mechanisms, release
+from discreet.trials.status import AskResult
 from tests.support.keys import seeded_keys
 
 FINE = 2**20
@@ -38,13 +38,13 @@ def nearly_bits(seed: int = 1) -> Law:
     return lambda arm: float(rng.choice([0, 0.5, 1], p=chances[arm]))
 
 
-def tell(trial: Trial, batch: Batch, law: Law) -> None:
+def tell(trial: Trial, batch: AskResult, law: Law) -> None:
     """Everybody's outcome, randomised where they are if nobody is trusted."""
     told, strategy = {one.id: law(one.arm) for one in batch.assignments}, trial.protocol.strategy
     if strategy.trust != "local":
         trial.tell_many(told)
         return
-    epsilon, middle = float(strategy.epsilon or 0), batch.middle
+    epsilon, middle = float(strategy.epsilon or 0), batch.middle_level
     trial.answer_many({id: respond(x, epsilon, middle=middle) for id, x in told.items()})
 
 
@@ -63,5 +63,5 @@ def without_chance(patch: pytest.MonkeyPatch, seed: int = 7) -> None:
     """Noise, roundings at the release and keys of rounds with a seed."""
     source, rng = Simulated(seed), np.random.default_rng(seed)
     patch.setattr(mechanisms, "noisy_totals", source.noisy_totals)
-    patch.setattr(releases, "to_units", lambda y, grid: int(rng.random() < y))
+    patch.setattr(release, "to_units", lambda y, grid: int(rng.random() < y))
     seeded_keys(patch, seed)

@@ -28,12 +28,13 @@ import sqlalchemy as sa
 from starlette.requests import Request
 
 from discreet.cli import main as discreet
-from discreet.service.access import OPERATOR, Visitor
+from discreet.service.access import Visitor
 from discreet.service.api import HEAD, KEY, request_key
 from discreet.service.home import Home
 from discreet.trials.store import schema
 from discreet.trials.store.doors import Token
 from discreet.trials.trial import Trial
+from discreet.trials.verbs import MANAGER
 from tests.support import storm
 
 SOON = 60.0
@@ -150,11 +151,11 @@ class Client(threading.Thread):
             self.error = error
 
     def turn(self) -> None:
-        """Somebody comes, and their outcomes are told; one client also operates."""
+        """Somebody comes, and their outcomes are told; one client also manages."""
         if self.number == 0:
             most = storm.MOST - self.requests - 1
             said = {"action": "lower-maximum", "about": most, "reason": "an outage"}
-            self.post("operate", said)
+            self.post("manage", said)
             self.log.write("acted", most)
         found = self.post("ask", {"n": self.rng.choice((1, 2, 5))})["assignments"]
         if not found:
@@ -199,8 +200,8 @@ class Client(threading.Thread):
 
 
 def store_key(key: str) -> str:
-    """What the store calls the request of a key, of the operator."""
-    token = Token(0, "", OPERATOR, None, None, None, 0, "", None, None, None)
+    """What the store calls the request of a key, of the manager."""
+    token = Token(0, "", MANAGER, None, None, None, 0, "", None, None, None)
     scope = {"type": "http", "headers": [(KEY.encode(), key.encode())]}
     return str(request_key(Request(scope), Visitor(token)))
 
@@ -221,7 +222,7 @@ def outage(
     """
     trial = storm.create(url, kind)
     with closing(Home(url)) as here:
-        token = here.tokens.make("clients", OPERATOR, "an outage")[0]
+        token = here.tokens.make("clients", MANAGER, "an outage")[0]
     rng, log = random.Random(seed), storm.Log(folder / f"outage-{kind}.log")
     servers = Servers(url, folder, rng, many, plant)
     try:
@@ -268,7 +269,7 @@ def problems(url: str, log: storm.Log) -> list[str]:
             found.append("an outcome was lost after tell returned")
         acts = [act.about for act in trial.status().acts]
         if sorted(map(str, acts)) != sorted(line[0] for line in said(log, "acted")):
-            found.append("an operator's act was lost or done twice")
+            found.append("a manager's act was lost or done twice")
         heads = {f"{one['seq']}:{one['hash']}" for one in trial.transcript()["events"]}
         if any(line[0] not in heads for line in said(log, "head")):
             found.append("a state that was shown is not in the record")

@@ -36,9 +36,9 @@ from discreet import (
     Trial,
 )
 from discreet.strategies.presets import RULES
-from discreet.trials import chain, enrol
+from discreet.trials import chain, enrolment
 from discreet.trials.protocol import CONTINUOUS
-from discreet.trials.store.ledger import Ledger
+from discreet.trials.store.tables import TrialTables
 from tests.support.clock import Clock
 from tests.support.pictures import undrawn
 
@@ -180,7 +180,7 @@ COMMANDS = {
     "audit privacy local": "audit privacy --strategy ctb-tt --epsilon 1 --runs 400 --noise numpy --seed 3",
     "sweep": "sweep study.toml --out study",
     "trial create": "trial create dose --arms a,b --strategy bet-se --trust none --max-people 60 --url sqlite:///t.db",
-    "trial ask": "trial ask dose -n 3 --request monday --url sqlite:///t.db",
+    "trial ask": "trial ask dose -n 3 --key monday --url sqlite:///t.db",
     "trial status": "trial status dose --url sqlite:///t.db",
     "trial tell": "trial tell dose --csv told.csv --url sqlite:///t.db",
     "trial status told": "trial status dose --url sqlite:///t.db",
@@ -202,7 +202,7 @@ def documents(folder: Path) -> dict[str, str]:
     (folder / "study.toml").write_text(STUDY)
     found, keys, salts = {}, np.random.default_rng(7), np.random.default_rng(8)
     with (
-        patch.object(enrol, "new_key", lambda: keys.bytes(32)),
+        patch.object(enrolment, "new_key", lambda: keys.bytes(32)),
         patch.object(chain, "new_salt", lambda: salts.bytes(16).hex()),
         undrawn(),
     ):
@@ -289,7 +289,7 @@ class Made(NamedTuple):
     strategy: Strategy
     settings: dict[str, Any]
     acts: tuple[tuple[str, str | int | None], ...] = ()
-    """What an operator does, and about what."""
+    """What a manager does, and about what."""
 
 
 SITES = {"sites": ["Leeds", "Lyon"]}
@@ -313,7 +313,7 @@ COINS: dict[str, Made] = {
         ),
     ),
 }
-"""One of every way to deal, to come and to answer, and one with an operator."""
+"""One of every way to deal, to come and to answer, and one with a manager."""
 STORED = {name: Made(strategy, {}) for name, strategy in (LIVE | BETS | NUMBERS).items()} | COINS
 """All trials of the pinned file."""
 DOSES = ["5 mg", "10 mg", "20 mg"]
@@ -327,7 +327,7 @@ def new_trial(path: Path, name: str) -> Trial:
 
 def fill(path: Path, trial: Trial, people: int, clock: Clock) -> None:
     """Go on with a trial up to so many people, seven an hour, the last of whom have not
-    told; operators act after the first twenty.
+    told; managers act after the first twenty.
     """
     protocol, rng = trial.protocol, np.random.default_rng(len(trial.protocol.name))
     acts = list(COINS[protocol.name].acts) if protocol.name in COINS else []
@@ -348,7 +348,7 @@ def fill(path: Path, trial: Trial, people: int, clock: Clock) -> None:
             trial.tell_many(outcomes)
         done = len(trial.status().acts)
         if done < len(acts) and trial.status().people > 20:
-            trial.operate(acts[done][0], "the plan", acts[done][1])
+            trial.manage(acts[done][0], "the plan", acts[done][1])
     trial.ask(3, site=open_site(trial))
     trial.close()
 
@@ -362,9 +362,7 @@ def open_site(trial: Trial) -> str | None:
 def last_time(path: Path, name: str) -> float:
     """When the last call of a trial was made."""
     with closing(sqlite3.connect(path)) as connection:
-        query = (
-            "select max(at) from discreet_journal join discreet_trials using (trial) where name = ?"
-        )
+        query = "select max(at) from discreet_audit_trail join discreet_trials using (trial) where name = ?"
         (last,) = connection.execute(query, (name,)).fetchone()
         return float(last)
 
@@ -396,7 +394,7 @@ def write_trials(path: Path) -> None:
     """Write the file of trials."""
     path.unlink(missing_ok=True)
     clock = Clock()
-    with patch.object(Ledger, "now", property(lambda _ledger: clock.now)):
+    with patch.object(TrialTables, "now", property(lambda _ledger: clock.now)):
         for name in STORED:
             fill(path, new_trial(path, name), 60, clock)
     with closing(sqlite3.connect(path)) as connection:

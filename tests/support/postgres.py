@@ -18,7 +18,7 @@ from discreet.trials.store.grants import grants
 
 REQUIRED = "DISCREET_REQUIRE_POSTGRES"
 """If this is set in the environment, a missing server is an error."""
-ROLES = {kind: f"the-{kind}" for kind in ("owner", "operator", "site", "viewer")}
+ROLES = {kind: f"the-{kind}" for kind in ("owner", "manager", "site", "monitor")}
 """Users of the server by what they may do."""
 
 
@@ -119,8 +119,8 @@ class Server:
             self.psql("postgres", "-c", made + owns)
             self.roles_made = True
         name, script = self._new_name(), self.folder / "grants.sql"
-        operators, sites, viewers = ([ROLES[kind]] for kind in ("operator", "site", "viewer"))
-        script.write_text(grants(operators, sites, viewers, schema=name))
+        managers, sites, monitors = ([ROLES[kind]] for kind in ("manager", "site", "monitor"))
+        script.write_text(grants(managers, sites, monitors, schema=name))
         script.chmod(0o644)
         self.psql(ROLES["owner"], "-v", "ON_ERROR_STOP=1", "-f", str(script))
         return {kind: self.url_of(role, name) for kind, role in ROLES.items()}

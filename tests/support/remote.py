@@ -11,9 +11,9 @@ from typing import Any
 
 import uvicorn
 
-from discreet.service.access import OPERATOR
 from discreet.service.app import make_app
 from discreet.service.home import Home
+from discreet.trials.verbs import MANAGER
 
 PATIENCE = 60.0
 """Seconds within which it must have started, and ended."""
@@ -46,7 +46,7 @@ class Far:
         """Whether the heads that callers know are not looked at."""
         self._server: uvicorn.Server | None = None
         home = Home(url)
-        self.secret = home.tokens.make("the operator", OPERATOR, "a test")[0]
+        self.secret = home.tokens.make("the manager", MANAGER, "a test")[0]
         home.close()
 
     @property

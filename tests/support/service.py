@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from discreet.service.access import OPERATOR
 from discreet.service.home import Home
 from discreet.service.limits import Bounds
 from discreet.service.serve import Place, Server, make_server
+from discreet.trials.verbs import MANAGER
 
 PATIENCE = 60.0
 """Seconds within which it must have started, and ended, and whatever is waited for
@@ -24,13 +24,13 @@ class Service(NamedTuple):
     base_url: str
     """Such as http://127.0.0.1:49152, without a slash at the end."""
     secret: str
-    """An operator's token, for all trials."""
+    """A manager's token, for all trials."""
     home: Home
     server: Server
 
     @property
     def headers(self) -> dict[str, str]:
-        """What the operator sends."""
+        """What the manager sends."""
         return {"Authorization": f"Bearer {self.secret}"}
 
     def token(self, role: str, **scope: Any) -> str:
@@ -46,7 +46,7 @@ def serving(url: str, bounds: Bounds | None = None, loop: str | None = None) -> 
     """
     bounds = Bounds(rate=1e6, stranger_rate=1e6) if bounds is None else bounds
     home = Home(url, bounds=bounds)
-    secret = home.tokens.make("the tests' operator", OPERATOR, "a test")[0]
+    secret = home.tokens.make("the tests' manager", MANAGER, "a test")[0]
     server = make_server(home, Place(port=0, bounds=bounds))
     server.config.loop = loop or server.config.loop
     with running(server) as base_url:

@@ -54,7 +54,7 @@ def database(url: str, **options: Any) -> Iterator[sa.Connection]:
 def count(url: str, table: sa.Table) -> int:
     with database(url) as connection:
         query = sa.select(sa.func.count()).select_from(table)
-        left = query.where(table.c.units != schema.ERASED) if table is schema.sealed else query
+        left = query.where(table.c.units != schema.ERASED) if table is schema.outcomes else query
         return int(connection.execute(left).scalar_one())
 
 

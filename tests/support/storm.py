@@ -8,7 +8,7 @@ before a random statement or commit, so that deaths fall inside transactions. Wh
 worker was promised it writes to a log that outlives it. The outcome of a person is a
 function of their number, so that anybody may tell it, also for the dead.
 
-Some workers repeat requests whose answer the dead have lost, some operate (pause,
+Some workers repeat requests whose answer the dead have lost, some manage (pause,
 resume, move the maximum, add and drop arms), some have a clock that is wrong; and now
 and then the database file is moved away, or an old copy put in its place.
 """
@@ -32,9 +32,9 @@ import sqlalchemy as sa
 
 from discreet import Strategy, adap_tt_star, bet_se, ttucb_batched
 from discreet.errors import InvalidInputError, StoreError
-from discreet.trials import outcomes
+from discreet.trials import responses
 from discreet.trials.store import schema
-from discreet.trials.store.ledger import Ledger
+from discreet.trials.store.tables import TrialTables
 from discreet.trials.trial import Trial
 from tests.support import postgres
 
@@ -107,16 +107,16 @@ def open_ids(trial: Trial, most: int) -> list[str]:
 
 def rows_of(trial: Trial, table: sa.Table, where: Any = True, most: int | None = None) -> list[Any]:
     """Rows of the trial, from before or behind the wall."""
-    with trial._store.reading(trial.protocol.name) as session:
-        row = session.look()
+    with trial._store.snapshot(trial.protocol.name) as tables:
+        row = tables.lock()
         assert row is not None
         query = sa.select(table).where(table.c.trial == row.trial, where).limit(most)
-        return list(session.connection.execute(query))
+        return list(tables.connection.execute(query))
 
 
 def tell(trial: Trial, log: Log, ids: list[str]) -> None:
     told = trial.tell_many({id: outcome(int(id.split("-")[0])) for id in ids})
-    log.write("told", *(id for id in ids if id not in told.late + told.before))
+    log.write("told", *(id for id in ids if id not in told.late + told.already_told))
 
 
 def work(trial: Trial, log: Log, rng: random.Random, rough: bool) -> None:
@@ -127,7 +127,7 @@ def work(trial: Trial, log: Log, rng: random.Random, rough: bool) -> None:
     while refused < 50:
         try:
             if rough and rng.random() < 0.1:
-                operate(trial, rng)
+                manage(trial, rng)
             turn(trial, log, rng)
         except StoreError as error:
             if not rough:
@@ -144,12 +144,12 @@ def turn(trial: Trial, log: Log, rng: random.Random) -> None:
     key = f"request-{rng.randrange(10**9)}" if rng.random() < 0.8 else None
     if key is not None:
         log.write("wants", key)
-    batch = trial.ask(rng.choice((1, 2, 5, 20)), request=key)
+    batch = trial.ask(rng.choice((1, 2, 5, 20)), key=key)
     ids = [a.id for a in batch.assignments]
     if ids:
         log.write("asked", *(f"{a.id}:{a.arm}" for a in batch.assignments))
         if key is not None and rng.random() < 0.2:
-            assert trial.ask(request=key).assignments == batch.assignments
+            assert trial.ask(key=key).assignments == batch.assignments
     else:
         ids = open_ids(trial, 20)
     rng.shuffle(ids)
@@ -159,8 +159,8 @@ def turn(trial: Trial, log: Log, rng: random.Random) -> None:
             tell(trial, log, some)
 
 
-def operate(trial: Trial, rng: random.Random) -> None:
-    """What an operator may do; who is too late, or not allowed, is refused."""
+def manage(trial: Trial, rng: random.Random) -> None:
+    """What a manager may do; who is too late, or not allowed, is refused."""
     status = trial.status()
     acts: list[tuple[str, Any]] = [("resume", None)] * 3 if status.paused else [("pause", None)]
     acts += [("lower-maximum", MOST - 1 - len(status.acts)), ("raise-maximum", MOST)]
@@ -168,14 +168,14 @@ def operate(trial: Trial, rng: random.Random) -> None:
         acts += [("add-arm", f"arm-{len(status.arms)}"), ("drop-arm", rng.choice(status.arms).name)]
     action, about = rng.choice(acts)
     try:
-        trial.operate(action, "a storm", about, seen=len(status.acts))
+        trial.manage(action, "a storm", about, seen=len(status.acts))
     except InvalidInputError:
         return
 
 
 def set_clock(trial: Trial) -> None:
     try:
-        trial.operate("set-clock", "the clock was wrong")
+        trial.manage("set-clock", "the clock was wrong")
     except (InvalidInputError, StoreError):
         return
 
@@ -185,8 +185,8 @@ def wrong_clock(rng: random.Random) -> None:
     far ahead that others miss their deadline.
     """
     offset = rng.choice((-86_400.0, -30.0, 30.0, 45.0, AHEAD if rng.random() < 0.2 else 20.0))
-    honest: Any = Ledger.now
-    setattr(Ledger, "now", property(lambda ledger: honest.func(ledger) + offset))  # noqa: B010
+    honest: Any = TrialTables.now
+    setattr(TrialTables, "now", property(lambda tables: honest.func(tables) + offset))  # noqa: B010
 
 
 def spawn(trial: Trial, url: str, log: Log, seed: int, fuse: bool, rough: bool) -> int:
@@ -343,12 +343,12 @@ def problems(url: str, log: Log, name: str = NAME) -> list[str]:
     trial = Trial.open(url, name)
     set_clock(trial)
     if trial.status().paused:
-        trial.operate("resume", "the storm is over")
+        trial.manage("resume", "the storm is over")
     while waiting := open_ids(trial, 1000):
         tell(trial, log, waiting)
     arms = [arm.name for arm in trial.status().arms]
     rows = rows_of(trial, schema.assignments)
-    sealed = {row.number: row for row in rows_of(trial, schema.sealed)}
+    sealed = {row.number: row for row in rows_of(trial, schema.outcomes)}
     events = [event for event in trial.transcript()["events"] if event["kind"] == "released"]
     releases = [one for event in events for one in event["releases"]]
     found = list(trial.verify().problems)
@@ -368,7 +368,7 @@ def problems(url: str, log: Log, name: str = NAME) -> list[str]:
     sure = {int(id.split("-")[0]) for id in told}
     if any(row.units not in worth(number, trial, sure) for number, row in sealed.items()):
         found.append("an outcome was changed, or one that was told counts as missing")
-    if set(sealed) != {row.number for row in rows if row.state == schema.TOLD}:
+    if set(sealed) != {row.number for row in rows if row.state == schema.RECORDED}:
         found.append("a person was told without an outcome, or has one untold")
     found += wrong_answers(trial, log)
     return found + wrong_releases(
@@ -380,7 +380,7 @@ def worth(number: int, trial: Trial, sure: set[int]) -> list[int | None]:
     """Return what may be stored of a participant, in units: the outcome; the worst one
     unless a caller is `sure` that it was told; nothing, if the arm was dropped before.
     """
-    units: list[int | None] = [outcomes.to_units(outcome(number), trial.protocol.grid)]
+    units: list[int | None] = [responses.to_units(outcome(number), trial.protocol.grid)]
     if number not in sure and trial.protocol.deadline is not None:
         units.append(0)
     return [*units, None] if trial.protocol.dealing == "coins" else units
@@ -393,13 +393,13 @@ def wrong_answers(trial: Trial, log: Log) -> list[str]:
     answered = {bytes(row.hash) for row in rows_of(trial, schema.requests)}
     for key in keys:
         if request_hash(trial, key) in answered:
-            trial.ask(request=key)
+            trial.ask(key=key)
     return ["a repeated request assigned somebody"] if trial.status().people != people else []
 
 
 def request_hash(trial: Trial, key: str) -> bytes:
-    with trial._reading() as desk:
-        return desk.ledger.hash(key.encode())
+    with trial._reading() as tx:
+        return tx.tables.hash_with_secret(key.encode())
 
 
 def wrong_releases(releases: list[dict[str, Any]], sealed: list[Any], exact: bool) -> list[str]:

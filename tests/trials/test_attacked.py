@@ -11,7 +11,7 @@ from discreet import Trial, bet_se
 from discreet.errors import InvalidInputError, StoreError, TamperedError
 from discreet.trials.backup import backup_trials, restore_trials
 from discreet.trials.interrupts import Later
-from discreet.trials.store import schema, session
+from discreet.trials.store import schema, tables
 from tests.support.clock import Clock
 from tests.support.stores import create
 
@@ -26,12 +26,12 @@ def test_rows_that_grow_leave_no_copies(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/t.db"
     trial = create(url, arms=["A", "B", "C", "D"], strategy=BETS, max_people=4000)
     people = trial.ask(400).assignments
-    trial.operate("drop-arm", "harm", "D")
+    trial.manage("drop-arm", "harm", "D")
     for one in people:
         trial.tell(one.id, 731_317 / 2**20)
-    trial.operate("pause", "a holiday")
+    trial.manage("pause", "a holiday")
     with trial._reading() as desk:
-        rows = desk.session.connection.execute(schema.sealed.select()).all()
+        rows = desk.tables.connection.execute(schema.outcomes.select()).all()
     dropped = [row for row in rows if row.arm == 3]
     assert dropped
     assert {row.units for row in dropped} == {None}
@@ -44,8 +44,8 @@ def test_the_clock_is_set_by_the_clock(url: str, clock: Clock) -> None:
     trial.tell_many(dict.fromkeys(ids, 1))
     for about in (0, 5, "now"):
         with pytest.raises(InvalidInputError, match="takes a reason and nothing else"):
-            trial.operate("set-clock", "x", about)
-    trial.operate("set-clock", "the clock was wrong")
+            trial.manage("set-clock", "x", about)
+    trial.manage("set-clock", "the clock was wrong")
     assert trial.expire() == 0
     clock.now += MONTH + 2
     assert trial.expire() > 0
@@ -54,11 +54,11 @@ def test_the_clock_is_set_by_the_clock(url: str, clock: Clock) -> None:
 def test_a_trial_that_is_over_is_not_stuck_by_a_clock(url: str, clock: Clock) -> None:
     trial = create(url, strategy=BETS, people="sticky")
     clock.now += 365 * 86400
-    first = trial.ask(person="p", request="k")
-    trial.operate("stop", "enough")
+    first = trial.ask(participant="p", key="k")
+    trial.manage("stop", "enough")
     clock.now -= 365 * 86400
-    assert trial.ask(person="p").assignments == first.assignments
-    assert trial.ask(request="k").assignments[0].id == first.assignments[0].id
+    assert trial.ask(participant="p").assignments == first.assignments
+    assert trial.ask(key="k").assignments[0].id == first.assignments[0].id
     trial.tell(first.assignments[0].id, 1)
 
 
@@ -70,7 +70,7 @@ def test_a_clock_that_only_a_timer_saw_is_noticed(url: str, clock: Clock) -> Non
     clock.now -= 365 * 86400 - 60
     with pytest.raises(StoreError, match="set-clock"):
         trial.ask()
-    trial.operate("set-clock", "it was a year ahead")
+    trial.manage("set-clock", "it was a year ahead")
     people = trial.ask(5).assignments
     assert all(row.deadline == clock.now + MONTH for row in trial.open_assignments())
     trial.tell_many({one.id: 1 for one in people})
@@ -85,7 +85,7 @@ def test_the_journal_does_not_say_who_was_late(url: str, clock: Clock, told: boo
         trial.tell(one.id, 1)
     clock.now += MONTH + 1
     trial.expire()
-    calls = [call.call for call in trial.journal()]
+    calls = [call.action for call in trial.audit_trail()]
     assert calls == (["expire", "tell", "ask", "create"] if told else ["expire", "ask", "create"])
 
 
@@ -99,7 +99,7 @@ def test_the_journal_of_a_tell_does_not_say_who_else_was_late(
     trial.tell_many({one.id: 1} if late else {one.id: 1, two.id: 1})
     clock.now += MONTH + 1
     trial.tell(one.id, 1)
-    assert [call.call for call in trial.journal()] == ["tell", "ask", "create"]
+    assert [call.action for call in trial.audit_trail()] == ["tell", "ask", "create"]
 
 
 @pytest.mark.parametrize("told", [True, False])
@@ -110,7 +110,7 @@ def test_deadlines_are_brought_forward_for_all(url: str, clock: Clock, told: boo
     if told:
         trial.tell(people[-1].id, 1)
     clock.now -= 10**7
-    trial.operate("set-clock", "it was ahead")
+    trial.manage("set-clock", "it was ahead")
     clock.now += MONTH + 1
     assert trial.status().past_deadline == 10
 
@@ -121,7 +121,7 @@ def test_a_record_that_has_ended_takes_the_place_of_no_other(url: str, tmp_path:
     create(url, strategy=BETS).ask(3)
     backup_trials(url, file)
     other = Trial.open(f"sqlite:///{file}", "colours")
-    other.operate("stop", "enough")
+    other.manage("stop", "enough")
     other.close()
     here = Trial.open(url, "colours")
     here.ask(2)
@@ -134,11 +134,11 @@ def test_a_record_that_has_ended_takes_the_place_of_no_other(url: str, tmp_path:
 
 def test_the_file_of_a_site_that_is_closed(url: str) -> None:
     trial = create(url, strategy=BETS, people="sticky", sites=["Leeds", "Lyon"])
-    first = trial.ask(person="p", site="Lyon").assignments
-    trial.operate("close-site", "no staff", "Lyon")
-    assert trial.ask(person="p", site="Lyon").assignments == first
+    first = trial.ask(participant="p", site="Lyon").assignments
+    trial.manage("close-site", "no staff", "Lyon")
+    assert trial.ask(participant="p", site="Lyon").assignments == first
     with pytest.raises(InvalidInputError, match="Lyon is closed"):
-        trial.ask(person="q", site="Lyon")
+        trial.ask(participant="q", site="Lyon")
 
 
 def test_a_child_of_a_thread_hears_ctrl_c(tmp_path: Path) -> None:
@@ -189,5 +189,5 @@ def test_forking_while_two_databases_are_at_work(tmp_path: Path) -> None:
 
 
 def test_statements_erase_outcomes_only() -> None:
-    for statement in (session._erase, session._erase_answers):
+    for statement in (tables._erase, tables._erase_answers):
         assert "units IS NOT NULL" in str(statement)

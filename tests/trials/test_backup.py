@@ -294,14 +294,14 @@ def test_never_over_a_device_or_the_database_itself(tmp_path: Path, file: Path) 
 
 def test_the_journal_tells_who_took_a_backup(url: str, file: Path) -> None:
     head = begin(url)
-    backup_trials(url, file, who="Ada")
+    backup_trials(url, file, user="Ada")
     with opened(url) as trial:
-        entry = trial.journal(1)[0]
-        assert (entry.who, entry.call, entry.people) == ("Ada", "backup", 0)
+        entry = trial.audit_trail(1)[0]
+        assert (entry.user, entry.action, entry.participants) == ("Ada", "backup", 0)
         assert trial.status().head == head
     backup_trials(url, file)
     with opened(url) as trial:
-        assert trial.journal(1)[0].who not in ("", "Ada")
+        assert trial.audit_trail(1)[0].user not in ("", "Ada")
 
 
 def test_outcomes_that_were_erased_are_not_in_it(url: str, file: Path) -> None:
@@ -309,8 +309,8 @@ def test_outcomes_that_were_erased_are_not_in_it(url: str, file: Path) -> None:
     begin(url)
     backup_trials(url, file)
     with database(f"sqlite:///{file}") as connection:
-        units = list(connection.execute(sa.select(schema.sealed.c.units)).scalars())
-        told = connection.execute(sa.select(sa.func.sum(schema.batches.c.told))).scalar_one()
+        units = list(connection.execute(sa.select(schema.outcomes.c.units)).scalars())
+        told = connection.execute(sa.select(sa.func.sum(schema.counts.c.told))).scalar_one()
     assert UNITS in units
     assert len(units) - units.count(schema.ERASED) == told < len(units)
 
@@ -331,7 +331,7 @@ def test_restore_into_a_database_of_the_other_kind(url: str, other: str, file: P
     assert [one.name for one in list_trials(other)] == ["colours", "resident", "shapes"]
     assert not lost(url, other)
     with opened(other) as trial:
-        assert trial.journal(1)[0].call == "restore"
+        assert trial.audit_trail(1)[0].action == "restore"
         assert not trial.status().acts
     go_on(other)
     with opened(other) as trial:
@@ -344,17 +344,17 @@ def test_restore_into_a_database_of_the_other_kind(url: str, other: str, file: P
 
 def test_people_and_requests_are_known_after_it(url: str, other: str, file: Path) -> None:
     trial = create(url, strategy=bet_se(0.1, 1.0), people="sticky", deadline=1e6)
-    asked = trial.ask(person="record 12", request="first visit")
+    asked = trial.ask(participant="record 12", key="first visit")
     trial.close()
     head = head_of(url)
     backup_trials(url, file)
     restore_trials(file, other, [head])
     with opened(other) as copy:
         with pytest.raises(InvalidInputError, match="request was made before"):
-            copy.ask(person="record 13", request="first visit")
-        assert copy.ask(person="record 12").assignments == asked.assignments
-        assert copy.ask(person="record 12", request="first visit").assignments == asked.assignments
-        assert copy.ask(person="record 13").assignments[0].id != asked.assignments[0].id
+            copy.ask(participant="record 13", key="first visit")
+        assert copy.ask(participant="record 12").assignments == asked.assignments
+        assert copy.ask(participant="record 12", key="first visit").assignments == asked.assignments
+        assert copy.ask(participant="record 13").assignments[0].id != asked.assignments[0].id
         assert copy.tell(asked.assignments[0].id, 1).new == 1
         assert copy.verify(head).intact
 
@@ -380,20 +380,20 @@ def test_an_older_record_is_replaced(url: str, other: str, file: Path, tmp_path:
     assert [(one.done, one.head, one.spent_again) for one in done] == [(REPLACED, head, False)]
     assert not lost(url, other)
     with database(other) as connection:
-        gone = schema.sealed.c.trial.not_in(sa.select(schema.trials.c.trial))
-        units = set(connection.execute(sa.select(schema.sealed.c.units).where(gone)).scalars())
+        gone = schema.outcomes.c.trial.not_in(sa.select(schema.trials.c.trial))
+        units = set(connection.execute(sa.select(schema.outcomes.c.units).where(gone)).scalars())
         assert units == {schema.ERASED}, "what was replaced is overwritten"
         assert not connection.execute(sa.select(schema.erasing)).all()
     go_on(other)
     with opened(other, head=head) as trial:
-        assert [event["kind"] for event in trial.transcript()["events"]].count("operator") == 0
+        assert [event["kind"] for event in trial.transcript()["events"]].count("manager") == 0
     assert len(list_trials(other)) == 2
 
 
 def test_a_trial_that_is_over_needs_no_head(url: str, other: str, file: Path) -> None:
     begin(url)
     with opened(url) as trial:
-        trial.operate("stop", "no money")
+        trial.manage("stop", "no money")
     backup_trials(url, file)
     done = restore_trials(file, other)
     assert (done[0].done, done[0].spent_again) == (NEW, False)
@@ -476,7 +476,7 @@ def test_another_record_is_not_replaced(url: str, other: str, file: Path) -> Non
     go_on(url)
     backup_trials(url, file)
     with opened(other) as trial:
-        trial.operate("raise-maximum", "more people come", 600)
+        trial.manage("raise-maximum", "more people come", 600)
     head = go_on(other)
     with pytest.raises(TamperedError, match="differs from that of the backup"):
         restore_trials(file, other)
@@ -595,7 +595,7 @@ TAMPERED = {
     "the state": "UPDATE discreet_trials SET state = '{}'",
     "the protocol": "UPDATE discreet_trials SET protocol = '{}'",
     "the name": "UPDATE discreet_trials SET name = 'colors'",
-    "an outcome": "DELETE FROM discreet_sealed WHERE units > 0",
+    "an outcome": "DELETE FROM discreet_outcomes WHERE units > 0",
     "a person": "DELETE FROM discreet_assignments WHERE number = 2",
     "the end": "DELETE FROM discreet_events WHERE seq > 5",
 }
@@ -618,7 +618,7 @@ def test_a_backup_with_a_bad_page(tmp_path: Path, file: Path) -> None:
     head = backup_trials(here(tmp_path), file)[0].head
     with database(f"sqlite:///{file}") as connection:
         page = connection.exec_driver_sql(
-            "SELECT rootpage FROM sqlite_master WHERE name = 'discreet_people'"
+            "SELECT rootpage FROM sqlite_master WHERE name = 'discreet_participants'"
         ).scalar_one()
         size = connection.exec_driver_sql("PRAGMA page_size").scalar_one()
     content = bytearray(file.read_bytes())
@@ -648,7 +648,7 @@ def test_what_is_restored_all_the_same_says_so_for_ever(url: str, file: Path) ->
     """The trial goes on from the old record; everybody can see that it does."""
     heads = {name: begin(url, name) for name in ("colours", "shapes")}
     with opened(url, "shapes") as trial:
-        trial.operate("stop", "no money")
+        trial.manage("stop", "no money")
     backup_trials(url, file)
     go_on(url)
     done = {one.name: one for one in restore_trials(file, url, **FORCED)}
@@ -659,11 +659,11 @@ def test_what_is_restored_all_the_same_says_so_for_ever(url: str, file: Path) ->
         status, events = trial.status(), trial.transcript()["events"]
         assert status.head == done["colours"].head
         assert events[-1]["seq"] == seq + 1
-        assert (events[-1]["kind"], events[-1]["action"]) == ("operator", RESTORED)
+        assert (events[-1]["kind"], events[-1]["action"]) == ("manager", RESTORED)
         assert events[-1]["reason"] == "the disk is lost"
         assert [act.means for act in status.acts] == [RECORDED[RESTORED]]
         assert trial.verify().problems == ()
-        assert trial.journal(1)[0].call == "restore"
+        assert trial.audit_trail(1)[0].action == "restore"
     go_on(url)
     with opened(url) as trial:
         assert verify_transcript(trial.transcript(), done["colours"].head).problems == ()

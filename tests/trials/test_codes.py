@@ -6,7 +6,7 @@ import pytest
 
 from discreet import Trial, bet_se, verify_transcript
 from discreet.errors import InvalidInputError
-from discreet.trials.codes import ALPHABET, code_of
+from discreet.trials.codes import ALPHABET, make_code
 from tests.support.stores import ARMS, create
 
 BETS = bet_se(0.05, 1.0)
@@ -18,7 +18,7 @@ def keyed(text: bytes) -> bytes:
 
 def test_no_two_codes_are_the_same() -> None:
     numbers = [*range(1, 4001), *range(2**30 - 1000, 2**30 + 1)]
-    codes = [code_of(keyed, number) for number in numbers]
+    codes = [make_code(keyed, number) for number in numbers]
     assert len(set(codes)) == len(codes)
     assert {len(code) for code in codes} == {6}
     assert set("".join(codes)) == set(ALPHABET)
@@ -26,7 +26,7 @@ def test_no_two_codes_are_the_same() -> None:
 
 def test_staff_see_codes(url: str) -> None:
     trial = create(url, strategy=BETS, blinding="codes")
-    batch = trial.ask(60, request="k").assignments
+    batch = trial.ask(60, key="k").assignments
     codes = trial.codes()
     assert list(codes) == [one.arm for one in batch]
     arms = [
@@ -37,28 +37,30 @@ def test_staff_see_codes(url: str) -> None:
     ]
     assert [codes[one.arm] for one in batch] == arms
     assert not set(codes) & set(ARMS)
-    assert [one.arm for one in trial.ask(60, request="k").assignments] == [one.arm for one in batch]
+    assert [one.arm for one in trial.ask(60, key="k").assignments] == [one.arm for one in batch]
     assert [one.arm for one in trial.open_assignments()] == [one.arm for one in batch]
     assert trial.reissue(batch[0].id).arm == batch[0].arm
-    assert [entry.call for entry in trial.journal()][-3:] == ["codes", "ask", "create"]
+    assert [entry.action for entry in trial.audit_trail()][-3:] == ["codes", "ask", "create"]
 
 
 def test_an_arm_comes_to_be_known_with_a_reason(url: str) -> None:
     trial = create(url, strategy=BETS, blinding="codes", sites=["Leeds", "Lyon"])
-    nurse = trial.caller("nurse", "Leeds")
+    nurse = trial.as_user("nurse", "Leeds")
     one = nurse.ask(2).assignments[0]
-    assert nurse.unblind(one.id, "a fever", request="k") == trial.codes()[one.arm]
-    assert nurse.unblind(one.id, "a fever", request="k") == trial.codes()[one.arm]
+    assert nurse.unblind(one.id, "a fever", key="k") == trial.codes()[one.arm]
+    assert nurse.unblind(one.id, "a fever", key="k") == trial.codes()[one.arm]
     (act,) = trial.status().acts
     assert (act.action, act.about, act.reason) == ("unblind", 1, "a fever")
-    assert [one.people for one in trial.journal() if one.call == "operate unblind"] == [1]
+    assert [one.participants for one in trial.audit_trail() if one.action == "manage unblind"] == [
+        1
+    ]
     assert trial.verify().intact
     assert verify_transcript(trial.transcript()).intact
     for refused in (
-        lambda: trial.caller("clerk", "Lyon").unblind(one.id, "curious"),
+        lambda: trial.as_user("clerk", "Lyon").unblind(one.id, "curious"),
         lambda: nurse.unblind(one.id, ""),
         nurse.codes,
-        lambda: trial.operate("unblind", "curious", 1),
+        lambda: trial.manage("unblind", "curious", 1),
     ):
         with pytest.raises(InvalidInputError):
             refused()

@@ -1,4 +1,4 @@
-"""Sites and operators: who may come, what may be done, and that all of it is public,
+"""Sites and managers: who may come, what may be done, and that all of it is public,
 replayed and refused where it must be.
 """
 
@@ -87,13 +87,13 @@ def test_a_site_may_join(url: str) -> None:
     with pytest.raises(InvalidInputError, match="one of Leeds; got 'Lyon'"):
         trial.ask(1, site="Lyon")
     with pytest.raises(InvalidInputError, match="give the name of a site"):
-        trial.operate("close-site", "a typo", "Lyon")
-    trial.operate("open-site", "a second hospital joins", "Lyon")
+        trial.manage("close-site", "a typo", "Lyon")
+    trial.manage("open-site", "a second hospital joins", "Lyon")
     trial.ask(2, site="Lyon")
     assert [(one.name, one.people) for one in trial.status().sites] == [("Leeds", 0), ("Lyon", 2)]
     with pytest.raises(InvalidInputError, match="Lyon is open already"):
-        trial.operate("open-site", "again", "Lyon")
-    trial.operate("close-site", "it leaves", "Lyon")
+        trial.manage("open-site", "again", "Lyon")
+    trial.manage("close-site", "it leaves", "Lyon")
     sound(trial, url)
     said = trial.transcript()
     said["events"] = [one for one in said["events"] if one.get("action") != "open-site"]
@@ -104,19 +104,19 @@ def test_a_site_may_join(url: str) -> None:
 
 def test_a_closed_site_enrols_nobody(url: str) -> None:
     trial = create(url, strategy=BETS, sites=["Leeds", "Lyon"])
-    trial.operate("close-site", "no nurse", "Lyon")
+    trial.manage("close-site", "no nurse", "Lyon")
     with pytest.raises(InvalidInputError, match="Lyon is closed"):
         trial.ask(1, site="Lyon")
     trial.ask(1, site="Leeds")
     with pytest.raises(InvalidInputError, match="closed already"):
-        trial.operate("close-site", "again", "Lyon")
-    trial.operate("open-site", "a nurse", "Lyon")
+        trial.manage("close-site", "again", "Lyon")
+    trial.manage("open-site", "a nurse", "Lyon")
     assert len(trial.ask(1, site="Lyon").assignments) == 1
     assert [one.closed for one in trial.status().sites] == [False, False]
     sound(trial, url)
 
 
-# --- operators ------------------------------------------------------------------------
+# --- managers ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -125,14 +125,14 @@ def test_a_closed_site_enrols_nobody(url: str) -> None:
 def test_pause_and_resume(url: str, strategy: Any) -> None:
     trial = create(url, strategy=strategy)
     people = trial.ask(3).assignments
-    trial.operate("pause", "a storm")
+    trial.manage("pause", "a storm")
     batch = trial.ask(3)
     assert (batch.assignments, batch.paused, batch.stopped) == ((), True, False)
     trial.tell_many({one.id: 1 for one in people})
     assert trial.status().paused
     with pytest.raises(InvalidInputError, match="paused already"):
-        trial.operate("pause", "again")
-    trial.operate("resume", "the storm is over")
+        trial.manage("pause", "again")
+    trial.manage("resume", "the storm is over")
     rounds(trial, 3)
     assert trial.status().people > 3
     assert [(one.action, one.reason) for one in trial.status().acts] == [
@@ -152,13 +152,13 @@ def test_stop(url: str, strategy: Any) -> None:
     trial = create(url, strategy=strategy)
     rounds(trial, 2)
     people = trial.ask(2).assignments
-    trial.operate("stop", "the drug is not delivered any more")
+    trial.manage("stop", "the drug is not delivered any more")
     status = trial.status()
     assert (status.stopped, status.conclusive) == (True, False)
     assert trial.ask().stopped
     trial.tell_many({one.id: 1 for one in people})
     with pytest.raises(InvalidInputError, match="the trial is over"):
-        trial.operate("resume", "we go on")
+        trial.manage("resume", "we go on")
     sound(trial, url)
 
 
@@ -168,7 +168,7 @@ def test_stop(url: str, strategy: Any) -> None:
 def test_the_maximum_may_move_both_ways(url: str, strategy: Any) -> None:
     trial = create(url, strategy=strategy, max_people=60)
     rounds(trial, 1, people=10)
-    trial.operate("raise-maximum", "more money", 150)
+    trial.manage("raise-maximum", "more money", 150)
     while trial.status().people <= 60 and not trial.status().stopped:
         rounds(trial, 1, people=10)
     assert trial.status().max_people == 150
@@ -176,8 +176,8 @@ def test_the_maximum_may_move_both_ways(url: str, strategy: Any) -> None:
     if not trial.status().stopped:
         for wrong in (people - 1, 0, -3, 2**31, 80.5, "90", None, True):
             with pytest.raises(InvalidInputError, match="the maximum must be a whole number"):
-                trial.operate("lower-maximum", "less money", wrong)  # type: ignore[arg-type]
-        trial.operate("lower-maximum", "less money", people)
+                trial.manage("lower-maximum", "less money", wrong)  # type: ignore[arg-type]
+        trial.manage("lower-maximum", "less money", people)
         rounds(trial, 50)
         assert trial.status().stopped
         assert trial.status().people == people
@@ -188,7 +188,7 @@ def test_a_dropped_arm_is_dealt_no_more(url: str) -> None:
     trial = create(url, strategy=BETS, max_people=4000)
     rounds(trial, 2)
     trial.ask(5)
-    trial.operate("drop-arm", "side effects", "green")
+    trial.manage("drop-arm", "side effects", "green")
     assert "(h + 1) δ" in trial.status().acts[0].means
     assert trial.status().error_rate == pytest.approx(2 * BETS.delta)
     seen = set()
@@ -206,7 +206,7 @@ def test_a_dropped_arm_is_dealt_no_more(url: str) -> None:
     assert [arm.name for arm in status.arms] == ["red", "green", "blue"]
     assert status.arms[1].count > 0, "what was released of it stays"
     with pytest.raises(InvalidInputError, match="the trial is over"):
-        trial.operate("drop-arm", "no", "red")
+        trial.manage("drop-arm", "no", "red")
     sound(trial, url)
 
 
@@ -216,12 +216,12 @@ def test_outcomes_that_nobody_will_release_are_not_kept(url: str) -> None:
     people = trial.ask(6).assignments
     before = [one for one in people if one.arm == people[0].arm]
     trial.tell_many({one.id: 1 for one in before[:1]})
-    assert count(url, schema.sealed) == 1
-    trial.operate("drop-arm", "side effects", people[0].arm)
-    assert count(url, schema.sealed) == 0
+    assert count(url, schema.outcomes) == 1
+    trial.manage("drop-arm", "side effects", people[0].arm)
+    assert count(url, schema.outcomes) == 0
     trial.tell_many({one.id: 1 for one in before})
     with database(url) as connection:
-        kept = [row.units for row in connection.execute(schema.sealed.select())]
+        kept = [row.units for row in connection.execute(schema.outcomes.select())]
     assert all(units in (None, schema.ERASED) for units in kept)
     for one in before:
         with pytest.raises(InvalidInputError, match="can no longer be amended"):
@@ -233,27 +233,27 @@ def _open(trial: Trial) -> list[str]:
     """Ids of the people whose outcome is not in."""
     from discreet.trials.store.schema import OPEN
 
-    with trial._store.reading(trial.protocol.name) as session:
-        session.look()
-        rows = session.assigned(list(range(1, session.row.people + 1)))
+    with trial._store.snapshot(trial.protocol.name) as tables:
+        tables.lock()
+        rows = tables.find_assignments(list(range(1, tables.row.participants + 1)))
         return [row.id for row in rows.values() if row.state == OPEN]
 
 
 def test_two_arms_must_be_left(url: str) -> None:
     trial = create(url, strategy=BETS)
-    trial.operate("drop-arm", "side effects", "red")
+    trial.manage("drop-arm", "side effects", "red")
     for arm, words in (("red", "give the name of an arm"), ("blue", "two arms must be left")):
         with pytest.raises(InvalidInputError, match=words):
-            trial.operate("drop-arm", "more of them", arm)
+            trial.manage("drop-arm", "more of them", arm)
     sound(trial, url)
 
 
 def test_an_added_arm_plays_from_the_next_round_on(url: str) -> None:
     trial = create(url, strategy=BETS, max_people=6000)
     rounds(trial, 2)
-    trial.operate("add-arm", "a new dose", "violet")
+    trial.manage("add-arm", "a new dose", "violet")
     with pytest.raises(InvalidInputError, match="a name of its own"):
-        trial.operate("add-arm", "again", "violet")
+        trial.manage("add-arm", "again", "violet")
     rounds(trial)
     status = trial.status()
     assert [arm.name for arm in status.arms] == ["red", "green", "blue", "violet"]
@@ -268,25 +268,25 @@ def test_another_arm_does_not_end_a_trial(url: str) -> None:
     trial = create(url, strategy=BETS, max_people=60)
     rounds(trial, 1)
     people = trial.status().people
-    trial.operate("lower-maximum", "less money", people + 4)
+    trial.manage("lower-maximum", "less money", people + 4)
     with pytest.raises(InvalidInputError, match="raise the maximum first"):
-        trial.operate("add-arm", "a new dose", "violet")
+        trial.manage("add-arm", "a new dose", "violet")
     assert not trial.status().stopped
     assert len(trial.status().arms) == 3
-    trial.operate("raise-maximum", "more money", people + 100)
-    trial.operate("add-arm", "a new dose", "violet")
+    trial.manage("raise-maximum", "more money", people + 100)
+    trial.manage("add-arm", "a new dose", "violet")
     sound(trial, url)
 
 
 def test_no_round_is_opened_while_nobody_may_come(url: str) -> None:
-    """An event that an operator's was moved across is seen."""
+    """An event that a manager's was moved across is seen."""
     trial = create(url, strategy=BETS)
-    trial.operate("pause", "a storm")
-    trial.operate("resume", "no storm")
+    trial.manage("pause", "a storm")
+    trial.manage("resume", "no storm")
     trial.ask(2)
     said = trial.transcript()
     events = said["events"]
-    assert [event["kind"] for event in events[2:]] == ["operator", "opened", "assigned"]
+    assert [event["kind"] for event in events[2:]] == ["manager", "opened", "assigned"]
     events[2], events[3] = events[3], events[2]
     for seq, event in enumerate(events, start=1):
         event["seq"] = seq
@@ -297,8 +297,8 @@ def test_an_action_is_a_word(url: str) -> None:
     trial = create(url, strategy=BETS)
     wrong: list[Any] = [["pause"], {}, {"pause"}, b"pause"]
     for action in wrong:
-        with pytest.raises(InvalidInputError, match="an operator may do one of"):
-            trial.operate(action, "no")
+        with pytest.raises(InvalidInputError, match="a manager may do one of"):
+            trial.manage(action, "no")
 
 
 def test_other_strategies_have_no_proof_for_other_arms(url: str) -> None:
@@ -306,7 +306,7 @@ def test_other_strategies_have_no_proof_for_other_arms(url: str) -> None:
         trial = create(url, f"t{place}", strategy=strategy)
         for action, arm in (("drop-arm", "red"), ("add-arm", "violet")):
             with pytest.raises(InvalidInputError, match="proved for bet-se only"):
-                trial.operate(action, "no", arm)
+                trial.manage(action, "no", arm)
         assert not trial.status().acts
 
 
@@ -315,19 +315,19 @@ def test_what_is_refused_says_why(url: str) -> None:
     head = trial.status().head
     for action, why in REFUSED.items():
         with pytest.raises(InvalidInputError) as refused:
-            trial.operate(action, "we want to")
+            trial.manage(action, "we want to")
         assert str(refused.value) == why
     for wrong in ("dance", "", None, 3):
-        with pytest.raises(InvalidInputError, match="an operator may do one of"):
-            trial.operate(wrong, "we want to")  # type: ignore[arg-type]
+        with pytest.raises(InvalidInputError, match="a manager may do one of"):
+            trial.manage(wrong, "we want to")  # type: ignore[arg-type]
     for reason in ("", "  ", None, 7, "x" * 1001, "\udc80"):
         with pytest.raises(InvalidInputError, match=r"give a reason|invisible character"):
-            trial.operate("pause", reason)  # type: ignore[arg-type]
+            trial.manage("pause", reason)  # type: ignore[arg-type]
     for action in ("pause", "stop"):
         with pytest.raises(InvalidInputError, match="takes a reason and nothing else"):
-            trial.operate(action, "so", 3)
+            trial.manage(action, "so", 3)
     with pytest.raises(InvalidInputError, match="the trial is not paused"):
-        trial.operate("resume", "so")
+        trial.manage("resume", "so")
     assert trial.status().head == head
     assert set(MEANS) & set(REFUSED) == set()
 
@@ -335,20 +335,20 @@ def test_what_is_refused_says_why(url: str) -> None:
 def test_actions_that_were_forged_are_found(url: str) -> None:
     trial = create(url, strategy=BETS, sites=["Leeds"], max_people=300)
     trial.ask(5, site="Leeds")
-    trial.operate("raise-maximum", "more", 400)
-    trial.operate("pause", "a break")
+    trial.manage("raise-maximum", "more", 400)
+    trial.manage("pause", "a break")
     said = trial.transcript()
 
     def forged(**change: Any) -> str:
         other = deepcopy(said)
-        event = next(one for one in other["events"] if one["kind"] == "operator")
+        event = next(one for one in other["events"] if one["kind"] == "manager")
         event.update(change)
         return " ".join(verify_transcript(rechained(other)).problems)
 
     assert verify_transcript(rechained(json.loads(json.dumps(said)))).intact
-    assert "an operator may not do" in forged(about=3)
-    assert "an operator may not do" in forged(action="epsilon")
-    assert "an operator may not do" in forged(action="pause")
+    assert "a manager may not do" in forged(about=3)
+    assert "a manager may not do" in forged(action="epsilon")
+    assert "a manager may not do" in forged(action="pause")
     assert "does not say what" in forged(extra=1)
     assert "status" in forged(about=401)
     assert "status" in forged(reason="less")
@@ -361,8 +361,8 @@ def test_nobody_comes_while_a_trial_is_paused(url: str) -> None:
     """A record that says otherwise is found."""
     trial = create(url, strategy=BETS)
     trial.ask(2)
-    trial.operate("pause", "a break")
-    trial.operate("resume", "back")
+    trial.manage("pause", "a break")
+    trial.manage("resume", "back")
     trial.ask(2)
     said = trial.transcript()
     del said["events"][4]

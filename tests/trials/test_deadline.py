@@ -9,7 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from discreet import InvalidInputError, Strategy, Told, adap_tt_star, bet_se, ctb_tt, dp_se, ttucb
+from discreet import (
+    InvalidInputError,
+    Strategy,
+    TellResult,
+    adap_tt_star,
+    bet_se,
+    ctb_tt,
+    dp_se,
+    ttucb,
+)
 from discreet.trials import mechanisms
 from discreet.trials.trial import Trial
 from discreet.trials.verify import verify_transcript
@@ -75,12 +84,12 @@ def test_late_is_acknowledged_and_ignored(url: str, clock: Clock) -> None:
     trial.tell_many({one.id: 1 for one in people[:-1]})
     clock.now += 0.001
     late = people[-1]
-    assert trial.tell(late.id, 1) == Told(0, (), (late.id,))
+    assert trial.tell(late.id, 1) == TellResult(0, (), (late.id,))
     released = [event for event in trial.transcript()["events"] if event["kind"] == "released"]
     sums = {ARMS[one["arm"]]: one["count"] - one["sum"] for one in released[0]["releases"]}
     assert sum(sums.values()) == 1
     assert sums[late.arm] == 1
-    assert trial.tell(late.id, 1) == Told(0, (), (late.id,))
+    assert trial.tell(late.id, 1) == TellResult(0, (), (late.id,))
     assert trial.verify().intact
 
 

@@ -37,7 +37,7 @@ class Files:
 
     def read(self) -> bytes:
         """All that stands in them, as it is on disk now."""
-        where = f"SELECT pg_relation_filepath('{schema.sealed.name}')"
+        where = f"SELECT pg_relation_filepath('{schema.outcomes.name}')"
         with database(self.url) as connection:
             folder = connection.exec_driver_sql("SHOW data_directory").scalar_one()
             self.known.add(Path(folder, connection.exec_driver_sql(where).scalar_one()))
@@ -85,7 +85,7 @@ def test_outcomes_are_gone_from_the_files(url: str) -> None:
 
 
 @contextmanager
-def session(url: str, *statements: str, end: str = "ROLLBACK") -> Iterator[None]:
+def tables(url: str, *statements: str, end: str = "ROLLBACK") -> Iterator[None]:
     """Somebody else at work on the same server."""
     address = dialect_of(url).url.set(drivername="postgresql", username="postgres")
     with psycopg.connect(address.render_as_string(), autocommit=True) as connection:
@@ -112,7 +112,7 @@ def test_what_somebody_may_still_see_is_not_gone(url: str, what: str) -> None:
     statements, end = OLD[what]
     trial, files = create(url), Files(url)
     last, rows = nearly_released(trial)
-    with session(url, *statements, end=end):
+    with tables(url, *statements, end=end):
         trial.tell(last, 1.0)
         assert trial.status().releases == 3
         assert "may still be readable" in trial.status().erasing
@@ -130,8 +130,8 @@ def test_nobody_waits_for_a_lock(url: str, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setitem(vacuum.FOR_NOW, "statement_timeout", "600s")
     trial = create(f"{url}%20-cclient_min_messages%3Derror")
     last, rows = nearly_released(trial)
-    lock = f"LOCK TABLE {schema.sealed.name} IN SHARE UPDATE EXCLUSIVE MODE"
-    with session(url, "BEGIN", f"SET search_path = {place_of(url)}", lock):
+    lock = f"LOCK TABLE {schema.outcomes.name} IN SHARE UPDATE EXCLUSIVE MODE"
+    with tables(url, "BEGIN", f"SET search_path = {place_of(url)}", lock):
         began = time.monotonic()
         trial.tell(last, 1.0)
         assert time.monotonic() - began < 300, "and not as long as writers wait for locks"
@@ -153,10 +153,10 @@ def test_the_server_keeps_no_statistics_of_outcomes(
     url = postgres.new_url() if made_by == "library" else postgres.granted()["owner"]
     nearly_released(create(url))
     with database(url) as connection:
-        connection.exec_driver_sql(f"ANALYZE {schema.sealed.name}")
+        connection.exec_driver_sql(f"ANALYZE {schema.outcomes.name}")
         counted = connection.exec_driver_sql(
             "SELECT attname FROM pg_stats WHERE schemaname = current_schema() "
-            f"AND tablename = '{schema.sealed.name}'"
+            f"AND tablename = '{schema.outcomes.name}'"
         )
         assert set(counted.scalars()) == {"trial", "arm", "phase", "number"}
 
@@ -179,7 +179,7 @@ def test_what_takes_too_long_rests(url: str, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setitem(vacuum.FOR_NOW, "statement_timeout", "60s")
     trial.expire()
     assert trial.status().erasing
-    with trial._store.reading("colours") as found:
+    with trial._store.snapshot("colours") as found:
         shown = [
             found.connection.exec_driver_sql(f"SHOW {name}").scalar() for name in vacuum.FOR_NOW
         ]

@@ -45,7 +45,7 @@ def find_outcomes(url: str, rows: list[tuple[int, int]]) -> int:
         with database(url, isolation_level="AUTOCOMMIT") as connection:
             connection.exec_driver_sql("CHECKPOINT")
             folder = connection.exec_driver_sql("SHOW data_directory").scalar_one()
-            query = f"SELECT pg_relation_filepath('{schema.sealed.name}')"
+            query = f"SELECT pg_relation_filepath('{schema.outcomes.name}')"
             raw = Path(folder, connection.exec_driver_sql(query).scalar_one()).read_bytes()
         patterns = [
             (n.to_bytes(4, "little"), (u + schema.OFFSET).to_bytes(8, "little")) for n, u in rows
@@ -125,7 +125,7 @@ def test_whoever_opens_the_trial_finishes_the_erasure(
     assert not trial.status().erasing
 
 
-@pytest.mark.parametrize("finish", [Trial.expire, lambda trial: trial.caller("x").expire()])
+@pytest.mark.parametrize("finish", [Trial.expire, lambda trial: trial.as_user("x").expire()])
 def test_a_trial_that_was_open_finishes_the_erasure_of_others(
     url: str, trial: Trial, finish: Callable[[Trial], None]
 ) -> None:

@@ -19,7 +19,7 @@ from discreet.audits.rehearsal import Rehearsal, fixed_keys
 from discreet.audits.sources import Simulated
 from discreet.statistics import one_sided
 from discreet.strategies.run import Dealing
-from discreet.trials import enrol
+from discreet.trials import enrolment
 from discreet.trials.dealing import draw
 from discreet.trials.trial import Trial
 from tests.support.hospitals import (
@@ -168,7 +168,7 @@ def test_two_hospitals_and_a_trial(
     and not none.
     """
     keys, rounds = fixed_keys(5), count(1)
-    monkeypatch.setattr(enrol, "new_key", lambda: keys(next(rounds)))
+    monkeypatch.setattr(enrolment, "new_key", lambda: keys(next(rounds)))
     sites = ("north", "south")
     url = f"sqlite:///{tmp_path}/trial.db"
     trial = Trial.create(url, "hospitals", ["a", "b"], strategy, 60, sites=sites)

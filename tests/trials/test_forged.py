@@ -119,18 +119,18 @@ def test_an_interrupt_right_after_the_commit_leaves_nothing_readable(tmp_path: P
     batch = trial.ask(100)
     *most, last = batch.assignments
     trial.tell_many({one.id: 1.0 for one in most})
-    honest = trial._store.session
+    honest = trial._store.transaction
 
     @contextmanager
     def interrupted(name: str) -> Any:
-        with honest(name) as session:
-            yield session
+        with honest(name) as tables:
+            yield tables
         raise KeyboardInterrupt
 
-    trial._store.session = interrupted  # type: ignore[method-assign]
+    trial._store.transaction = interrupted  # type: ignore[method-assign]
     with pytest.raises(KeyboardInterrupt):
         trial.tell(last.id, 1.0)
-    trial._store.session = honest  # type: ignore[method-assign]
+    trial._store.transaction = honest  # type: ignore[method-assign]
     assert trial.status().erasing
     trial.expire()
     again = Trial.open(f"sqlite:///{tmp_path}/t.db", "t")

@@ -15,12 +15,13 @@ import sqlalchemy as sa
 
 from discreet import Trial, bet_se, ttucb
 from discreet.errors import DiscreetError, InvalidInputError, StoreError
-from discreet.trials import enrol, mechanisms, record, settling
-from discreet.trials.desk import Desk, Task
-from discreet.trials.group_commit import GroupCommit
-from discreet.trials.intake import MOST_AT_ONCE, wanted_of
+from discreet.trials import mechanisms, record
+from discreet.trials.group_commit import GroupCommit, Task
+from discreet.trials.inputs import MAX_BATCH
 from discreet.trials.store.database import Store
-from discreet.trials.store.session import Session
+from discreet.trials.store.tables import TrialTables
+from discreet.trials.transaction import TrialTransaction
+from discreet.trials.verbs import ASK, AskBody
 from tests.support.clock import Clock
 from tests.support.stores import create
 
@@ -63,15 +64,15 @@ def wait_until_in_line(trial: Trial, many: int) -> None:
 def watched(trial: Trial) -> Iterator[list[str]]:
     """Commits, and what the record got in between."""
     seen: list[str] = []
-    append = Session.append
+    append = TrialTables.append_event
 
-    def noted(session: Session, kind: str, body: dict[str, Any]) -> None:
+    def noted(tables: TrialTables, kind: str, body: dict[str, Any]) -> None:
         seen.append(kind)
-        append(session, kind, body)
+        append(tables, kind, body)
 
     sa.event.listen(trial._store.engine, "commit", lambda _: seen.append("commit"))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Session, "append", noted)
+        patch.setattr(TrialTables, "append_event", noted)
         yield seen
 
 
@@ -86,20 +87,20 @@ def test_those_who_wait_share_a_commit(url: str) -> None:
     told = at_once(trial, [partial(trial.tell, id, 1) for id in sorted(ids)])
     assert [one.new for one in told] == [1] * 12
     assert trial.status().people == 13
-    assert [call.call for call in trial.journal(24)] == ["tell"] * 12 + ["ask"] * 12
+    assert [call.action for call in trial.audit_trail(24)] == ["tell"] * 12 + ["ask"] * 12
     assert trial.verify().intact
 
 
 def test_one_who_is_refused_holds_nobody_up(url: str) -> None:
     trial = create(url, strategy=BETS, sites=["Leeds", "Lyon"], people="refuse")
-    trial.ask(person="ann", site="Leeds")
+    trial.ask(participant="ann", site="Leeds")
     names = ["ann", "bob", "cid", "bob", "dan"]
-    calls: list[Call] = [lambda: trial.ask(person="eve", site="Leeds")]
-    calls += [partial(trial.ask, person=name, site="Leeds") for name in names]
+    calls: list[Call] = [lambda: trial.ask(participant="eve", site="Leeds")]
+    calls += [partial(trial.ask, participant=name, site="Leeds") for name in names]
     calls += [
-        lambda: trial.ask(person="fay", site="Oslo"),
-        lambda: trial.operate("fly", "x"),
-        lambda: trial.operate("close-site", "no staff", "Lyon"),
+        lambda: trial.ask(participant="fay", site="Oslo"),
+        lambda: trial.manage("fly", "x"),
+        lambda: trial.manage("close-site", "no staff", "Lyon"),
         lambda: trial.tell("1-0000", 1),
     ]
     found = at_once(trial, calls)
@@ -114,7 +115,7 @@ def test_one_who_is_refused_holds_nobody_up(url: str) -> None:
 
 def test_the_same_request_at_once_has_one_answer(url: str) -> None:
     trial = create(url, strategy=BETS)
-    found = at_once(trial, [lambda: trial.ask(2, request="r")] * 6)
+    found = at_once(trial, [lambda: trial.ask(2, key="r")] * 6)
     assert len({tuple(one.id for one in batch.assignments) for batch in found}) == 1
     assert trial.status().people == 2
 
@@ -140,8 +141,8 @@ def completing(trial: Trial) -> tuple[list[Call], int]:
         people += batch
     trial.tell_many({one.id: 1 for one in people[:-1]})
     last: list[Call] = [
-        lambda: trial.operate("drop-arm", "x", people[-1].arm),
-        lambda: trial.operate("raise-maximum", "x", 600),
+        lambda: trial.manage("drop-arm", "x", people[-1].arm),
+        lambda: trial.manage("raise-maximum", "x", 600),
     ]
     return [trial.open_assignments, *last, *[trial.ask] * 3], len(people)
 
@@ -169,7 +170,9 @@ def test_a_transaction_that_goes_on_after_a_draw_is_found(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The planted mistake: nobody says that something was drawn."""
-    monkeypatch.setattr(Desk, "drew", property(lambda _: False, lambda *_: None), raising=False)
+    monkeypatch.setattr(
+        TrialTransaction, "drew", property(lambda _: False, lambda *_: None), raising=False
+    )
     trial = create(url, strategy=BETS)
     calls, _ = completing(trial)
     with watched(trial) as seen:
@@ -186,10 +189,10 @@ def test_a_refusal_behind_a_draw_redraws_nothing(url: str, monkeypatch: pytest.M
         drawn.append(words)
         return release(*words)
 
-    monkeypatch.setattr(settling, "release", noted)
+    monkeypatch.setattr(release, "release", noted)
     trial = create(url, strategy=BETS)
     calls, _ = completing(trial)
-    at_once(trial, [*calls, lambda: trial.operate("fly", "x"), lambda: trial.tell("1-00", 1)])
+    at_once(trial, [*calls, lambda: trial.manage("fly", "x"), lambda: trial.tell("1-00", 1)])
     releases = [one for one in trial.transcript()["events"] if one["kind"] == "released"]
     assert len(drawn) == len(releases) > 0
 
@@ -218,8 +221,8 @@ def test_a_crowd(url: str) -> None:
     def work(seed: int) -> None:
         try:
             for turn in range(6):
-                batch = trial.ask(1 + (seed + turn) % 3, request=f"{seed} {turn}")
-                again = trial.ask(request=f"{seed} {turn}")
+                batch = trial.ask(1 + (seed + turn) % 3, key=f"{seed} {turn}")
+                again = trial.ask(key=f"{seed} {turn}")
                 assert batch.assignments == again.assignments
                 trial.tell_many({one.id: (seed + turn) % 2 for one in batch.assignments})
         except BaseException as error:
@@ -240,12 +243,12 @@ def test_no_transaction_is_of_more_people_than_one_call(url: str) -> None:
     trial = create(url, strategy=bet_se(1e-9, 0.001), max_people=10**6)
     trial.ask()
     with watched(trial) as seen:
-        found = at_once(trial, [lambda: trial.ask(MOST_AT_ONCE // 2)] * 5)
+        found = at_once(trial, [lambda: trial.ask(MAX_BATCH // 2)] * 5)
     assert seen.count("commit") == 3
-    assert sum(len(one.assignments) for one in found) > MOST_AT_ONCE
+    assert sum(len(one.assignments) for one in found) > MAX_BATCH
     with pytest.raises(InvalidInputError, match="n must be"):
-        trial.ask(MOST_AT_ONCE + 1)
-    ids = {f"1-{number}": 1.0 for number in range(MOST_AT_ONCE + 1)}
+        trial.ask(MAX_BATCH + 1)
+    ids = {f"1-{number}": 1.0 for number in range(MAX_BATCH + 1)}
     with pytest.raises(InvalidInputError, match="at most 10000 outcomes can be told at once"):
         trial.tell_many(ids)
 
@@ -256,16 +259,16 @@ def test_what_draws_noise_is_loaded_before_others_wait(
     """Loading it takes a tenth of a second, which all who write would wait for."""
     trial, seen = create(url, strategy=BETS), list[str]()
     person = trial.ask().assignments[0]
-    session = Store.session
+    tables = Store.transaction
 
     @contextmanager
-    def noted(store: Store, *about: Any) -> Iterator[Session]:
+    def noted(store: Store, *about: Any) -> Iterator[TrialTables]:
         seen.append("write")
-        with session(store, *about) as made:
+        with tables(store, *about) as made:
             yield made
 
     monkeypatch.setattr(mechanisms, "load", lambda: seen.append("load"))
-    monkeypatch.setattr(Store, "session", noted)
+    monkeypatch.setattr(Store, "tables", noted)
     trial.tell(person.id, 1.0)
     assert seen[:2] == ["load", "write"]
     seen.clear()
@@ -324,7 +327,7 @@ def test_a_reader_behind_a_commit_sees_no_older_head(
     with monkeypatch.context() as patch:
         patch.setattr(trial._store, "lock", Lock())
         trial.ask()
-    assert str(trial.seen) == seen[1]
+    assert str(trial._seen) == seen[1]
     assert trial.verify().intact
 
 
@@ -386,12 +389,12 @@ def test_tasks_that_were_not_run_come_first_in_the_next_transaction() -> None:
 
     def commit(tasks: list[Task[Any]]) -> None:
         assert is_free.wait(60)
-        order.append(tasks[0].who)
+        order.append(tasks[0].user)
         finish(tasks[:1])
 
     group = GroupCommit(commit)
     threads = [
-        threading.Thread(target=group.run, args=(Task(bool, who=str(number)),))
+        threading.Thread(target=group.run, args=(Task(bool, user=str(number)),))
         for number in range(5)
     ]
     for number, thread in enumerate(threads):
@@ -411,13 +414,12 @@ def test_an_event_loop_runs_tasks_without_threads_that_wait(url: str) -> None:
     before = threading.active_count()
 
     async def ask() -> list[Any]:
-        tasks = [Task(partial(enrol.ask, wanted=wanted), enrols=True) for _ in range(20)]
-        answers = asyncio.gather(*[trial._do_async(task) for task in tasks])
+        tasks = [trial._make_task(ASK, AskBody()) for _ in range(20)]
+        answers = asyncio.gather(*[trial._group.run_async(task) for task in tasks])
         await asyncio.sleep(0)
         assert threading.active_count() <= before + 1
         return await answers
 
-    wanted = wanted_of(1, None, None, None, None, False)
     ids = {one.id for batch in asyncio.run(ask()) for one in batch.assignments}
     assert len(ids) == 20
     assert trial.verify().intact

@@ -14,7 +14,7 @@ from scipy import stats
 from discreet import InvalidInputError, Strategy, adap_tt_star, bet_se, dp_se, ttucb
 from discreet.trials.dealing import commitment, draw, new_key
 from discreet.trials.store import schema
-from discreet.trials.store.session import Session
+from discreet.trials.store.tables import TrialTables
 from discreet.trials.trial import Trial
 from discreet.trials.verify import verify_transcript
 from tests.support.forge import rechained
@@ -64,7 +64,7 @@ def test_a_record_shows_that_chance_dealt(url: str, strategy: Strategy) -> None:
     assert [commitment(bytes.fromhex(key)) for _, key in keys] == [
         event["commit"] for event in opened
     ]
-    assert count(url, schema.rounds) == 0, "what was revealed is kept no longer"
+    assert count(url, schema.round_keys) == 0, "what was revealed is kept no longer"
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda one: one.name)
@@ -74,7 +74,7 @@ def test_no_key_is_public_while_it_deals(url: str, strategy: Strategy) -> None:
     for _ in range(30):
         batch = trial.ask(3)
         with database(url) as connection:
-            keys = [bytes(row.key).hex() for row in connection.execute(schema.rounds.select())]
+            keys = [bytes(row.key).hex() for row in connection.execute(schema.round_keys.select())]
             state = connection.execute(schema.trials.select()).one().state
         assert len(keys) == 1
         assert keys[0] not in json.dumps(trial.transcript()) + state + repr(trial.status())
@@ -150,18 +150,18 @@ def test_a_key_is_committed_to_before_its_people_are_known(url: str) -> None:
     """In a transaction of its own: who asks, and for how many, changes no key."""
     trial = create(url, strategy=bet_se(0.1, epsilon=2))
     with pytest.raises(InvalidInputError, match="are named before in it"):
-        trial.ask(people=["ann", "ann"])
+        trial.ask(participants=["ann", "ann"])
     assert [event["kind"] for event in trial.transcript()["events"]] == ["created"]
     saved = list[int]()
-    honest = Session.save
+    honest = TrialTables.save_state
 
-    def counted(session: Session, state: str) -> None:
-        saved.append(session.row.seq)
-        honest(session, state)
+    def counted(tables: TrialTables, state: str) -> None:
+        saved.append(tables.row.seq)
+        honest(tables, state)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Session, "save", counted)
-        trial.ask(people=["ann", "bob"])
+        patch.setattr(TrialTables, "save_state", counted)
+        trial.ask(participants=["ann", "bob"])
     assert saved == [2, 3], "one for the opening, one for the people"
 
 
@@ -170,7 +170,7 @@ def test_a_key_that_was_changed_in_the_database_is_found(url: str) -> None:
     trial.ask(3)
     assert trial.verify().intact
     with database(url) as connection:
-        connection.execute(schema.rounds.update().values(key=bytes(32)))
+        connection.execute(schema.round_keys.update().values(key=bytes(32)))
     assert "keys of rounds" in trial.verify().problems[0]
 
 

@@ -22,9 +22,11 @@ def test_the_middle_level_is_announced_and_asked_for(url: str) -> None:
     trial = levels(url)
     batch = trial.ask(5)
     one, two, *_ = batch.assignments
-    assert batch.middle == trial.status().middle == 0.5
+    assert batch.middle_level == trial.status().middle == 0.5
     for wrong in (0.25, 513 / 1024):
-        with pytest.raises(InvalidInputError, match=r"announced with the assignment: --middle 0.5"):
+        with pytest.raises(
+            InvalidInputError, match=r"announced with the assignment: --middle-level 0.5"
+        ):
             trial.answer_many(
                 {one.id: respond(0.4, 3.0, middle=0.5), two.id: respond(0.4, 3.0, middle=wrong)}
             )
@@ -43,7 +45,7 @@ def test_the_middle_level_is_announced_and_asked_for(url: str) -> None:
 def test_where_bits_are_sent_no_level_is_taken(url: str, strategy: Strategy) -> None:
     trial, epsilon = start(url, strategy), float(strategy.epsilon or 0)
     batch = trial.ask(2)
-    assert batch.middle is trial.status().middle is None
+    assert batch.middle_level is trial.status().middle is None
     with pytest.raises(InvalidInputError, match="was not randomised as the protocol says"):
         trial.answer(batch.assignments[0].id, respond(1, epsilon, middle=0.5))
     trial.answer(batch.assignments[0].id, respond(1, epsilon))
@@ -57,14 +59,14 @@ def test_what_was_told_before_is_ignored_whatever_its_middle(url: str) -> None:
     old = {one.id: respond(0.9, 3.0, middle=0.5) for one in first.assignments}
     trial.answer_many(old)
     batch = trial.ask(400)
-    assert batch.middle not in (None, 0.5)
+    assert batch.middle_level not in (None, 0.5)
     before = trial.status()
     trial.answer_many(old)
     assert trial.status() == before
-    (new, *_), middle = batch.assignments, batch.middle
+    (new, *_), middle = batch.assignments, batch.middle_level
     trial.answer_many({**old, new.id: respond(0.9, 3.0, middle=middle)})
     assert trial.status().pending == before.pending - 1
-    with pytest.raises(InvalidInputError, match=f"--middle {middle!r}"):
+    with pytest.raises(InvalidInputError, match=f"--middle-level {middle!r}"):
         trial.answer(batch.assignments[1].id, next(iter(old.values())))
 
 
@@ -73,10 +75,12 @@ def test_levels_on_another_scale(url: str) -> None:
     trial = levels(url, **options)
     batch = trial.ask(1)
     (one,) = batch.assignments
-    assert trial.protocol.respond_options.startswith("--epsilon 3.0 --middle MIDDLE --range 0.0,10")
-    with pytest.raises(InvalidInputError, match="--middle MIDDLE --range"):
-        trial.answer(one.id, respond(0.2, 3.0, middle=batch.middle))
-    answer = respond(99, 3.0, middle=batch.middle, **options)
+    assert trial.protocol.respond_options.startswith(
+        "--epsilon 3.0 --middle-level MIDDLE --range 0.0,10"
+    )
+    with pytest.raises(InvalidInputError, match="--middle-level MIDDLE --range"):
+        trial.answer(one.id, respond(0.2, 3.0, middle=batch.middle_level))
+    answer = respond(99, 3.0, middle=batch.middle_level, **options)
     assert Response.parse(str(answer)) == answer
     trial.answer(one.id, answer)
     assert trial.status().pending == 0
@@ -93,16 +97,18 @@ def test_levels_by_commands(tmp_path: Path) -> None:
     url = ("--url", f"sqlite:///{tmp_path}/t.db")
     words = ("--strategy", "bet-se", "--trust", "local", "--epsilon", "3", "--delta", "0.1")
     made = ("--arms", "a,b", "--max-people", "500", "--range", "0,10", *words)
-    assert "--middle MIDDLE --range 0.0,10.0" in call("trial", "create", "t", *made, *url)
+    assert "--middle-level MIDDLE --range 0.0,10.0" in call("trial", "create", "t", *made, *url)
     line, hint = call("trial", "ask", "t", *url).strip().splitlines()
-    assert hint.endswith("--epsilon 3.0 --middle 0.5 --range 0.0,10.0 --direction max --outcome -")
+    assert hint.endswith(
+        "--epsilon 3.0 --middle-level 0.5 --range 0.0,10.0 --direction max --outcome -"
+    )
     options = hint.split("discreet respond ")[1].removesuffix(" --outcome -").split()
     sent = json.loads(call("respond", "--outcome", "7", *options, "--json"))
     assert (sent["mechanism"], sent["middle"], sent["gamma"]) == ("levels", 0.5, None)
     assert sent["value"] in (0, 512, 1024)
     id = line.split()[0]
     other = call("respond", "--outcome", "7", *[w.replace("0.5", "0.25") for w in options]).strip()
-    assert "--middle 0.5" in call("trial", "tell", "t", id, other, *url, code=2)
+    assert "--middle-level 0.5" in call("trial", "tell", "t", id, other, *url, code=2)
     call("trial", "tell", "t", id, sent["response"], *url)
     assert json.loads(call("trial", "status", "t", "--json", *url))["middle"] == 0.5
     assert json.loads(call("trial", "ask", "t", "--json", *url))["middle"] == 0.5

@@ -30,19 +30,19 @@ def ids(batch: Any) -> list[tuple[str, str]]:
 
 def test_a_request_gets_the_same_answer_for_ever(url: str) -> None:
     trial = create(url, sites=["Leeds", "Lyon"])
-    first = trial.ask(2, site="Leeds", request="monday")
+    first = trial.ask(2, site="Leeds", key="monday")
     people = trial.status().people
-    assert ids(trial.ask(2, site="Leeds", request="monday")) == ids(first)
+    assert ids(trial.ask(2, site="Leeds", key="monday")) == ids(first)
     trial.tell_many({one.id: 1.0 for one in first.assignments})
     other = Trial.open(url, "colours")
-    assert ids(other.ask(2, site="Leeds", request="monday")) == ids(first)
-    assert ids(other.ask(request="monday")) == ids(first), "the key alone is enough"
+    assert ids(other.ask(2, site="Leeds", key="monday")) == ids(first)
+    assert ids(other.ask(key="monday")) == ids(first), "the key alone is enough"
     assert other.status().people == people
-    other.operate("pause", "a holiday")
-    assert ids(other.ask(request="monday")) == ids(first)
-    other.operate("stop", "no money")
-    assert ids(other.ask(request="monday")) == ids(first)
-    assert ids(other.ask(site="Leeds", request="tuesday")) == []
+    other.manage("pause", "a holiday")
+    assert ids(other.ask(key="monday")) == ids(first)
+    other.manage("stop", "no money")
+    assert ids(other.ask(key="monday")) == ids(first)
+    assert ids(other.ask(site="Leeds", key="tuesday")) == []
     assert other.verify().intact
 
 
@@ -53,25 +53,25 @@ def test_a_request_gets_the_same_answer_for_ever(url: str) -> None:
 )
 def test_a_key_is_for_one_request(url: str, otherwise: dict[str, Any]) -> None:
     trial = create(url)
-    trial.ask(3, site="Leeds", request="monday")
+    trial.ask(3, site="Leeds", key="monday")
     with pytest.raises(InvalidInputError, match="this request was made before, for other people"):
-        trial.ask(**{"n": 3, **otherwise}, request="monday")
+        trial.ask(**{"n": 3, **otherwise}, key="monday")
     assert trial.status().people == 3
 
 
 def test_a_request_that_had_nobody_is_asked_anew(url: str) -> None:
     trial = create(url, strategy=bet_se(0.1, 1.0))
     held = [one.id for one in trial.ask(100).assignments]
-    assert ids(trial.ask(2, request="later")) == []
+    assert ids(trial.ask(2, key="later")) == []
     trial.tell_many(dict.fromkeys(held, 1.0))
-    answer = trial.ask(2, request="later")
+    answer = trial.ask(2, key="later")
     assert len(answer.assignments) == 2
-    assert ids(trial.ask(2, request="later")) == ids(answer)
+    assert ids(trial.ask(2, key="later")) == ids(answer)
 
 
 def test_requests_and_people_leave_only_hashes(url: str) -> None:
     trial = create(url, people="sticky")
-    trial.ask(people=PEOPLE, request="visit of ann-q7")
+    trial.ask(participants=PEOPLE, key="visit of ann-q7")
     with database(url) as connection:
         for table in schema.metadata.sorted_tables:
             for row in connection.execute(table.select()):
@@ -81,17 +81,19 @@ def test_requests_and_people_leave_only_hashes(url: str) -> None:
 
 def test_people_of_a_request_are_named_in_its_answer(url: str) -> None:
     trial = create(url)
-    batch = trial.ask(people=PEOPLE, request="r")
-    assert [one.person for one in batch.assignments] == PEOPLE
-    assert [one.person for one in trial.ask(people=PEOPLE, request="r").assignments] == PEOPLE
-    assert [one.person for one in trial.ask(request="r").assignments] == [None] * 3
+    batch = trial.ask(participants=PEOPLE, key="r")
+    assert [one.participant for one in batch.assignments] == PEOPLE
+    assert [
+        one.participant for one in trial.ask(participants=PEOPLE, key="r").assignments
+    ] == PEOPLE
+    assert [one.participant for one in trial.ask(key="r").assignments] == [None] * 3
 
 
 @pytest.mark.parametrize("wrong", ["", " ", "x" * 201, 3, b"key", "\ud800", "a\0b"], ids=repr)
 def test_what_is_no_key(url: str, wrong: Any) -> None:
     trial = create(url)
     with pytest.raises(InvalidInputError, match="request must be a text of your own"):
-        trial.ask(request=wrong)
+        trial.ask(key=wrong)
     assert trial.status().people == 0
 
 
@@ -105,12 +107,12 @@ def test_a_client_that_is_killed_right_after_its_commit_asks_again(url: str) -> 
     if child == 0:
         try:
             sa.event.listen(trial._store.engine, "checkin", die)
-            trial.ask(2, request="mine")
+            trial.ask(2, key="mine")
         finally:
             os._exit(1)
     assert os.waitpid(child, 0)[1] == signal.SIGKILL
     people = trial.status().people
-    batch = trial.ask(2, request="mine")
+    batch = trial.ask(2, key="mine")
     assert len(batch.assignments) == 2
     assert trial.status().people == max(people, 2)
 
@@ -130,9 +132,9 @@ def test_what_ctrl_c_interrupted_can_be_asked_for_again(url: str) -> None:
     trial.ask()
     sa.event.listen(trial._store.engine, "before_cursor_execute", press)
     with pytest.raises(KeyboardInterrupt):
-        trial.ask(2, request="key")
+        trial.ask(2, key="key")
     assert trial.status().people == 3
-    assert len(trial.ask(2, request="key").assignments) == 2
+    assert len(trial.ask(2, key="key").assignments) == 2
     assert trial.status().people == 3
 
 
@@ -159,10 +161,10 @@ def test_an_answer_that_cannot_be_written_is_had_again(out: str, tmp_path: Path)
     os.close(target)
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
-    assert "this command gives it again: discreet trial ask colours --request " in done.stderr
-    key = done.stderr.split("--request ")[1].split()[0]
+    assert "this command gives it again: discreet trial ask colours --key " in done.stderr
+    key = done.stderr.split("--key ")[1].split()[0]
     assert trial.status().people == 2
-    batch = trial.ask(request=key)
+    batch = trial.ask(key=key)
     assert len(batch.assignments) == 2
     assert trial.status().people == 2
 
@@ -173,17 +175,17 @@ def test_an_answer_that_cannot_be_written_is_had_again(out: str, tmp_path: Path)
 @pytest.mark.parametrize("strategy", [adap_tt_star(1, 0.1), bet_se(0.1, 1.0), ttucb(0.1)])
 def test_whoever_comes_again_has_the_same_assignment(url: str, strategy: Any) -> None:
     trial = create(url, strategy=strategy, people="sticky")
-    first = trial.ask(person="ann-q7")
-    assert ids(trial.ask(person="ann-q7")) == ids(first)
-    mixed = trial.ask(people=["bob-q7", "ann-q7", "cid-q7"])
-    assert [one.person for one in mixed.assignments] == ["bob-q7", "ann-q7", "cid-q7"]
+    first = trial.ask(participant="ann-q7")
+    assert ids(trial.ask(participant="ann-q7")) == ids(first)
+    mixed = trial.ask(participants=["bob-q7", "ann-q7", "cid-q7"])
+    assert [one.participant for one in mixed.assignments] == ["bob-q7", "ann-q7", "cid-q7"]
     assert mixed.assignments[1].id == first.assignments[0].id
     assert trial.status().people == 3
     trial.tell_many({one.id: 1.0 for one in mixed.assignments})
-    assert ids(Trial.open(url, "colours").ask(person="ann-q7")) == ids(first)
-    trial.operate("stop", "no money")
-    assert ids(trial.ask(person="ann-q7")) == ids(first)
-    assert ids(trial.ask(person="new-q7")) == []
+    assert ids(Trial.open(url, "colours").ask(participant="ann-q7")) == ids(first)
+    trial.manage("stop", "no money")
+    assert ids(trial.ask(participant="ann-q7")) == ids(first)
+    assert ids(trial.ask(participant="new-q7")) == []
     assert trial.verify().intact
 
 
@@ -193,13 +195,13 @@ def test_the_rest_of_a_list_comes_with_the_next_round(url: str) -> None:
     people = [f"p{number}" for number in range(150)]
     seen: dict[str, str] = {}
     for _ in range(20):
-        batch = trial.ask(people=people)
+        batch = trial.ask(participants=people)
         for one in batch.assignments:
-            assert one.person is not None
-            assert seen.setdefault(one.person, one.id) == one.id
-        assert {*batch.left} == {*people} - {*seen}
+            assert one.participant is not None
+            assert seen.setdefault(one.participant, one.id) == one.id
+        assert {*batch.not_assigned} == {*people} - {*seen}
         trial.tell_many({id: 1.0 for id in seen.values()})
-        if not batch.left or batch.stopped:
+        if not batch.not_assigned or batch.stopped:
             break
     assert trial.status().people == len(seen)
     assert trial.verify().intact
@@ -212,16 +214,16 @@ def test_an_identity_comes_before_the_arm(url: str, people: str) -> None:
         trial.ask()
     assert trial.status().people == 0
     with pytest.raises(InvalidInputError, match="people number 2 of the list"):
-        trial.ask(people=["ann", "ann"])
+        trial.ask(participants=["ann", "ann"])
     assert trial.status().coming_again
 
 
 @pytest.mark.parametrize("people", ["refuse", "anonymous"])
 def test_whoever_comes_again_is_refused(url: str, people: str) -> None:
     trial = create(url, people=people)
-    trial.ask(person="ann")
+    trial.ask(participant="ann")
     with pytest.raises(InvalidInputError, match="took part before"):
-        trial.ask(people=["bob", " ann "])
+        trial.ask(participants=["bob", " ann "])
     assert trial.status().people == 1
 
 
@@ -229,7 +231,7 @@ def test_a_word_for_a_second_coming(url: str) -> None:
     with pytest.raises(InvalidInputError, match="people must be one of anonymous, sticky, refuse"):
         create(url, people="twice")
     with pytest.raises(InvalidInputError, match="person or people, not both"):
-        create(url).ask(person="ann", people=["bob"])
+        create(url).ask(participant="ann", participants=["bob"])
 
 
 # --- what staff see -------------------------------------------------------------------
@@ -258,41 +260,43 @@ def test_what_is_open(url: str, clock: Clock) -> None:
 
 def test_a_new_id_in_place_of_an_old_one(url: str) -> None:
     trial = create(url)
-    (one,) = trial.ask(request="r").assignments
+    (one,) = trial.ask(key="r").assignments
     new = trial.reissue(one.id)
     assert (new.arm, new.id.split("-")[0]) == (one.arm, one.id.split("-")[0])
     assert new.id != one.id
     for call in (trial.miss, trial.reissue, lambda id: trial.tell(id, 1)):
         with pytest.raises(InvalidInputError, match="there is no assignment"):
             call(one.id)
-    assert ids(trial.ask(request="r")) == [(new.id, new.arm)]
+    assert ids(trial.ask(key="r")) == [(new.id, new.arm)]
     assert trial.tell(new.id, 1).new == 1
     assert trial.verify().intact
 
 
-def test_the_journal(url: str, clock: Clock) -> None:
+def test_the_audit_trail(url: str, clock: Clock) -> None:
     trial = Trial.create(
-        url, "colours", ["a", "b"], ttucb(0.1), 500, sites=["Leeds"], who="the manager"
+        url, "colours", ["a", "b"], ttucb(0.1), 500, sites=["Leeds"], user="the manager"
     )
-    site = Trial.open(url, "colours", who="nurse 3")
+    site = Trial.open(url, "colours", user="nurse 3")
     clock.now += 60
     one, two, three = site.ask(3, site="Leeds").assignments
     site.tell(one.id, 1.0)
     site.tell(one.id, 0.0)
     site.miss(two.id)
     site.tell(three.id, 0.0)
-    trial.operate("pause", "a holiday")
+    trial.manage("pause", "a holiday")
     trial.open_assignments()
-    said = [(call.call, call.who, call.site, call.people) for call in trial.journal()][::-1]
+    said = [(call.action, call.user, call.site, call.participants) for call in trial.audit_trail()][
+        ::-1
+    ]
     assert said[0] == ("create", "the manager", None, 0)
     assert said[1] == ("ask", "nurse 3", "Leeds", 3)
     assert {call for call, who, *_ in said[2:5] if who == "nurse 3"} == {"tell"}, (
         "a missing one too"
     )
-    assert [call for call, *_ in said[5:]] == ["operate pause", "open"]
-    assert [call.at for call in trial.journal(1)] == [clock.now]
+    assert [call for call, *_ in said[5:]] == ["manage pause", "open"]
+    assert [call.at for call in trial.audit_trail(1)] == [clock.now]
     assert "nurse" not in json.dumps(trial.transcript())
-    assert trial.journal(2) == trial.journal()[:2]
+    assert trial.audit_trail(2) == trial.audit_trail()[:2]
 
 
 def test_the_journal_is_the_same_whatever_the_outcomes(url: str, clock: Clock) -> None:
@@ -301,23 +305,23 @@ def test_the_journal_is_the_same_whatever_the_outcomes(url: str, clock: Clock) -
         trial = create(url, name, strategy=ttucb(0.1), max_people=60)
         for one in trial.ask(9).assignments + trial.ask(9).assignments:
             trial.miss(one.id) if outcome is None else trial.tell(one.id, outcome)
-        said.append([call._replace(entry=0) for call in trial.journal()])
+        said.append([call._replace(entry=0) for call in trial.audit_trail()])
     assert said[0] == said[1] == said[2]
 
 
 def test_nothing_is_noted_where_nothing_is_changed(url: str) -> None:
     trial = create(url)
     batch = trial.ask(100)
-    calls = len(trial.journal())
+    calls = len(trial.audit_trail())
     assert not trial.ask().assignments
     trial.status()
     trial.transcript()
     for wrong in ("9-abc", batch.assignments[0].id + "0"):
         with pytest.raises(InvalidInputError):
             trial.tell(wrong, 1)
-    assert len(trial.journal()) == calls
+    assert len(trial.audit_trail()) == calls
     with pytest.raises(InvalidInputError, match="most"):
-        trial.journal(0)
+        trial.audit_trail(0)
 
 
 # --- one clock ------------------------------------------------------------------------
@@ -350,8 +354,8 @@ def test_a_clock_that_was_ahead_is_set_back(url: str, clock: Clock, release: str
     with pytest.raises(StoreError, match="set-clock"):
         trial.ask()
     with pytest.raises(InvalidInputError, match="reason"):
-        trial.operate("set-clock", "")
-    trial.operate("set-clock", "the clock was three years ahead")
+        trial.manage("set-clock", "")
+    trial.manage("set-clock", "the clock was three years ahead")
     trial.tell_many({one.id: 1.0 for one in before + during})
     assert [row.deadline for row in trial.open_assignments()] == []
     assert trial.verify().intact
@@ -379,41 +383,41 @@ def test_people_past_their_deadline_are_counted_told_or_not(url: str, clock: Clo
     assert trial.verify().intact
 
 
-# --- several operators ----------------------------------------------------------------
+# --- several managers ----------------------------------------------------------------
 
 
-def test_operators_who_have_seen_the_same_do_not_both_act(url: str) -> None:
+def test_managers_who_have_seen_the_same_do_not_both_act(url: str) -> None:
     one, two = create(url, sites=["Leeds", "Lyon"]), Trial.open(url, "colours")
     seen = len(one.status().acts)
-    one.operate("close-site", "no staff", "Leeds", seen=seen)
-    with pytest.raises(InvalidInputError, match="another operator has acted in the meantime"):
-        two.operate("stop", "one site is not enough", seen=seen)
+    one.manage("close-site", "no staff", "Leeds", seen=seen)
+    with pytest.raises(InvalidInputError, match="another manager has acted in the meantime"):
+        two.manage("stop", "one site is not enough", seen=seen)
     assert not two.status().stopped
     two.ask(site="Lyon")
-    two.operate("pause", "let us think", seen=seen + 1)
+    two.manage("pause", "let us think", seen=seen + 1)
     assert [act.action for act in one.status().acts] == ["close-site", "pause"]
 
 
-def test_operators_at_once_draw_nothing_twice(url: str) -> None:
+def test_managers_at_once_draw_nothing_twice(url: str) -> None:
     """Threads that pause, resume and move the maximum while others enrol: the record
     verifies, and every batch was released once.
     """
     trial = create(url, strategy=bet_se(0.1, 5.0), max_people=150)
     rounds: list[Exception] = []
 
-    def operators(number: int) -> None:
+    def managers(number: int) -> None:
         own = Trial.open(url, "colours")
         for turn in range(6):
             try:
                 if number == 0:
-                    own.operate("pause" if turn % 2 == 0 else "resume", "a try")
+                    own.manage("pause" if turn % 2 == 0 else "resume", "a try")
                 else:
-                    own.operate("raise-maximum", "a try", 160 + 10 * turn + number)
+                    own.manage("raise-maximum", "a try", 160 + 10 * turn + number)
             except InvalidInputError as error:
                 rounds.append(error)
         own.close()
 
-    threads = [threading.Thread(target=operators, args=(number,)) for number in range(3)]
+    threads = [threading.Thread(target=managers, args=(number,)) for number in range(3)]
     for thread in threads:
         thread.start()
     for _ in range(15):
@@ -429,4 +433,4 @@ def test_operators_at_once_draw_nothing_twice(url: str) -> None:
     ]
     assert len(places) == len(set(places))
     assert trial.verify().intact
-    assert len([event for event in events if event["kind"] == "operator"]) == 18 - len(rounds)
+    assert len([event for event in events if event["kind"] == "manager"]) == 18 - len(rounds)

@@ -15,14 +15,25 @@ import sqlalchemy as sa
 from discreet import Trial, bet_se
 from discreet.trials.store import idle
 from discreet.trials.store.database import Store
-from discreet.trials.store.ledger import _numbers, _requests
-from discreet.trials.store.many import Listed, evened
-from discreet.trials.store.schema import TOLD, Assigned, assignments, people, requests
-from discreet.trials.store.session import Session, _assigned_many, _mark
+from discreet.trials.store.schema import (
+    RECORDED,
+    AssignmentRow,
+    assignments,
+    participants,
+    requests,
+)
+from discreet.trials.store.tables import (
+    ListStatement,
+    TrialTables,
+    _listed_assignments,
+    _listed_participants,
+    _listed_requests,
+    _mark_recorded,
+)
 from tests.support.postgres import Server
 
 ROWS = 20_000
-TABLES = (assignments, people, requests)
+TABLES = (assignments, participants, requests)
 
 
 def made(table: sa.Table, number: int) -> tuple[Any, ...]:
@@ -32,38 +43,38 @@ def made(table: sa.Table, number: int) -> tuple[Any, ...]:
     return tuple(values.get(one.name) for one in table.c if one.name != "trial")
 
 
-def plan(session: Session, listed: Listed, values: list[Any], **about: Any) -> str:
+def plan(tables: TrialTables, listed: ListStatement, values: list[Any], **about: Any) -> str:
     """How a database finds the rows of a list."""
-    words = "EXPLAIN QUERY PLAN" if session.kind == "sqlite" else "EXPLAIN"
+    words = "EXPLAIN QUERY PLAN" if tables.connection.dialect.name == "sqlite" else "EXPLAIN"
     found = list[str]()
 
-    @sa.event.listens_for(session.connection.engine, "before_cursor_execute", retval=True)
+    @sa.event.listens_for(tables.connection.engine, "before_cursor_execute", retval=True)
     def explain(*call: Any) -> tuple[str, Any]:
         return f"{words} {call[2]}", call[3]
 
     try:
-        for row in session.run_listed(listed, values, **about).all():
+        for row in tables._run_listed(listed, values, **about).all():
             found.append(str(row[-1]))
     finally:
-        sa.event.remove(session.connection.engine, "before_cursor_execute", explain)
+        sa.event.remove(tables.connection.engine, "before_cursor_execute", explain)
     return "\n".join(found)
 
 
 def test_rows_of_a_list_are_found_by_the_index(url: str) -> None:
     Trial.create(url, "dose", ["a", "b"], bet_se(0.1, 1.0), max_people=50).close()
     store = Store(url)
-    with store.lock, store.session("dose") as session:
-        session.look()
+    with store.lock, store.transaction("dose") as tables:
+        tables.lock()
         for table in TABLES:
-            session.insert(table, [made(table, number) for number in range(1, ROWS + 1)])
-        session.flush()
+            tables._insert(table, [made(table, number) for number in range(1, ROWS + 1)])
+        tables.flush()
         numbers = list(range(0, ROWS, ROWS // 64))
         hashes = [number.to_bytes(32, "little") for number in numbers]
         plans = [
-            plan(session, _assigned_many, numbers),
-            plan(session, _mark, numbers, new=1),
-            plan(session, _numbers, hashes),
-            plan(session, _requests, hashes),
+            plan(tables, _listed_assignments, numbers),
+            plan(tables, _mark_recorded, numbers, new=1),
+            plan(tables, _listed_participants, hashes),
+            plan(tables, _listed_requests, hashes),
         ]
     store.close()
     for one in plans:
@@ -77,26 +88,26 @@ def test_what_was_read_of_people_is_read_again_once_it_has_changed(url: str) -> 
     Trial.create(url, "dose", ["a", "b"], bet_se(0.1, 1.0), max_people=50).close()
     store, there = (
         Store(url),
-        [Assigned(number, "x" * 16, 0, 1, 0, 9.0, None, 7.0) for number in (1, 2)],
+        [AssignmentRow(number, "x" * 16, 0, 1, 0, 9.0, None, 7.0) for number in (1, 2)],
     )
-    with store.lock, store.session("dose") as session:
-        session.look()
-        assert session.assigned([1, 2]) == {}
-        session.assign(there)
+    with store.lock, store.transaction("dose") as tables:
+        tables.lock()
+        assert tables.find_assignments([1, 2]) == {}
+        tables.insert_assignments(there)
         one, two = there
-        assert session.assigned([2, 1, 3]) == {2: two, 1: one}
-        session.close_assignments([one])
-        assert session.assigned([1, 2]) == {1: one._replace(state=TOLD), 2: two}
-        session.reissue(two, "y" * 16)
-        assert session.assigned([2]) == {2: two._replace(token="y" * 16)}
-        session.bring_forward(7.0)
-        assert [row.deadline for row in session.assigned([1, 2]).values()] == [7.0, 7.0]
+        assert tables.find_assignments([2, 1, 3]) == {2: two, 1: one}
+        tables.mark_recorded([one])
+        assert tables.find_assignments([1, 2]) == {1: one._replace(state=RECORDED), 2: two}
+        tables.reissue(two, "y" * 16)
+        assert tables.find_assignments([2]) == {2: two._replace(token="y" * 16)}
+        tables.limit_deadlines(7.0)
+        assert [row.deadline for row in tables.find_assignments([1, 2]).values()] == [7.0, 7.0]
     store.close()
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 64, 65, 10_000])
 def test_lists_have_few_lengths(size: int) -> None:
-    found = evened(range(size))
+    found = list(_listed_requests.for_driver({"at_trial": 1}, range(size))[1][1:])
     assert found[:size] == list(range(size))
     assert set(found[size:]) <= {size - 1}
     assert len(found) == 2 ** (size - 1).bit_length()
@@ -107,18 +118,18 @@ def kept_plan(store: Store) -> str:
     and again.
     """
     kept = "pg_prepared_statements WHERE statement LIKE 'SELECT discreet_requests%%'"
-    with store.lock, store.session("dose") as session:
-        name = session.connection.exec_driver_sql(f"SELECT name FROM {kept}").scalar_one()
+    with store.lock, store.transaction("dose") as tables:
+        name = tables.connection.exec_driver_sql(f"SELECT name FROM {kept}").scalar_one()
         words = f"EXPLAIN EXECUTE {name} (ARRAY[1], ARRAY['x'::bytea])"
-        return "\n".join(session.connection.exec_driver_sql(words).scalars())
+        return "\n".join(tables.connection.exec_driver_sql(words).scalars())
 
 
 def use(store: Store, often: int) -> None:
     """Look a request up, in a transaction each time."""
     for _ in range(often):
-        with store.lock, store.session("dose") as session:
-            session.look()
-            session.run_listed(_requests, [b"x" * 32]).all()
+        with store.lock, store.transaction("dose") as tables:
+            tables.lock()
+            tables._run_listed(_listed_requests, [b"x" * 32]).all()
 
 
 @pytest.mark.parametrize("forgets", [True, False])
@@ -135,9 +146,9 @@ def test_a_server_that_saw_small_tables_finds_rows_of_large_ones(
     store = Store(url)
     use(store, 15)
     assert "Seq Scan on discreet_requests" in kept_plan(store)
-    with store.lock, store.session("dose") as session:
-        session.look()
-        session.insert(requests, [made(requests, number) for number in range(1, ROWS + 1)])
+    with store.lock, store.transaction("dose") as tables:
+        tables.lock()
+        tables._insert(requests, [made(requests, number) for number in range(1, ROWS + 1)])
     use(store, 128)
     assert ("Seq Scan on discreet_requests" in kept_plan(store)) is not forgets
     store.close()

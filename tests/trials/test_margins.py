@@ -61,7 +61,7 @@ def dealt(transcript: dict[str, Any], phase: int) -> Counter[int]:
 
 def successes(folder: Path) -> dict[tuple[int, int], int]:
     """Behind the wall: the sum of each arm in each round."""
-    column = schema.sealed.c
+    column = schema.outcomes.c
     query = sa.select(column.arm, column.phase, column.units)
     sums = Counter[tuple[int, int]]()
     with database(f"sqlite:///{folder}/t.db") as connection:

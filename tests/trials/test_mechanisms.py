@@ -30,9 +30,9 @@ from discreet.scale import Scale
 from discreet.strategies.run import Totals
 from discreet.strategies.units import grid_of
 from discreet.trials import mechanisms as privacy
-from discreet.trials import outcomes
+from discreet.trials import responses
 from discreet.trials.mechanisms import respond
-from discreet.trials.outcomes import Response
+from discreet.trials.responses import Response
 
 pytestmark = pytest.mark.real_chance
 ALARM = 1e-9
@@ -94,10 +94,10 @@ def test_responses_have_their_law(outcome: float, gamma: float | None) -> None:
 
 def test_rounding_is_without_bias_and_within_the_grid() -> None:
     """Binomial limits; false alarm 1e-9."""
-    assert [outcomes.to_units(r, 4) for r in (0.0, 0.25, 0.5, 1.0)] == [0, 1, 2, 4]
-    up = sum(outcomes.to_units(0.3, 1) for _ in range(5000))
+    assert [responses.to_units(r, 4) for r in (0.0, 0.25, 0.5, 1.0)] == [0, 1, 2, 4]
+    up = sum(responses.to_units(0.3, 1) for _ in range(5000))
     assert stats.binomtest(up, 5000, 0.3).pvalue > ALARM
-    assert {outcomes.to_units(0.3, 10) for _ in range(50)} <= {3, 4}
+    assert {responses.to_units(0.3, 10) for _ in range(50)} <= {3, 4}
 
 
 def test_discrete_noise_keeps_the_error_rate() -> None:
@@ -109,9 +109,9 @@ def test_discrete_noise_keeps_the_error_rate() -> None:
         k = np.arange(1, 50)
         tails = 2 * np.exp(-eta * k) / (1 + math.exp(-eta))
         worst = (tails / np.exp(-eta * k)).max()
-        assert worst * outcomes.payable_delta(strategy) <= strategy.delta * (1 + 1e-12)
+        assert worst * responses.payable_delta(strategy) <= strategy.delta * (1 + 1e-12)
     for free in (bet_se(0.1, epsilon=1), ctb_tt(1, 0.1), ttucb(0.1), gauss_tt(1, 0.1, 0.1)):
-        assert outcomes.payable_delta(free) == free.delta
+        assert responses.payable_delta(free) == free.delta
 
 
 def test_discrete_laplace_has_a_smaller_moment_generating_function() -> None:
@@ -286,8 +286,8 @@ def exact_mean(reward: float, middle: float, patch: pytest.MonkeyPatch) -> Fract
             cases.append(below)
             return min(case, below - 1)
 
-        patch.setattr("discreet.trials.outcomes.secrets.randbelow", draw)
-        return outcomes.to_level(reward, middle)
+        patch.setattr("discreet.trials.responses.secrets.randbelow", draw)
+        return responses.to_level(reward, middle)
 
     least, most = up_with(10**40), up_with(0)
     low, high = 0, cases[-1]
@@ -309,7 +309,7 @@ def test_rounding_to_a_level_is_without_any_bias(monkeypatch: pytest.MonkeyPatch
 
 
 def test_rounding_that_is_biased_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outcomes, "Fraction", lambda x: Fraction(round(x * 2**30), 2**30))
+    monkeypatch.setattr(responses, "Fraction", lambda x: Fraction(round(x * 2**30), 2**30))
     assert exact_mean(0.1, 0.25, monkeypatch) != Fraction(0.1)
 
 

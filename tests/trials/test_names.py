@@ -44,9 +44,9 @@ def test_what_rewrites_a_line_is_no_name(name: str, url: str) -> None:
     with pytest.raises(InvalidInputError):
         trial.ask(site=name)
     with pytest.raises(InvalidInputError):
-        trial.operate("add-arm", "a new dose", name)
+        trial.manage("add-arm", "a new dose", name)
     with pytest.raises(InvalidInputError):
-        trial.operate("pause", name)
+        trial.manage("pause", name)
     assert trial.status().people == 0
 
 
@@ -120,9 +120,9 @@ def test_names_that_look_alike_are_refused(tmp_path: Path, first: str, second: s
         create(url, sites=[first, second])
     trial = Trial.create(url, "t", [first, "y"], bet_se(0.1, 1.0), max_people=500, sites=[first])
     with pytest.raises(InvalidInputError, match="arms 1 and 3 look alike"):
-        trial.operate("add-arm", "new", second)
+        trial.manage("add-arm", "new", second)
     with pytest.raises(InvalidInputError, match="sites 1 and 2 look alike"):
-        trial.operate("open-site", "new", second)
+        trial.manage("open-site", "new", second)
     assert trial.verify().intact
 
 
@@ -137,7 +137,7 @@ def test_a_trial_has_at_most_a_thousand_arms(tmp_path: Path) -> None:
         Trial.create(url, "t", names, bet_se(0.1, 1.0), max_people=10**6)
     trial = Trial.create(url, "t", names[:1000], bet_se(0.1, 1.0), max_people=10**6)
     with pytest.raises(InvalidInputError, match="at most 1000 arms; got 1001"):
-        trial.operate("add-arm", "new", "one more")
+        trial.manage("add-arm", "new", "one more")
 
 
 def test_verification_is_linear_in_the_arms(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from discreet import verify_transcript as verified
 from discreet.strategies.units import grid_of
 from discreet.trials import mechanisms
 from discreet.trials.protocol import Protocol
-from discreet.trials.status import Batch
+from discreet.trials.status import AskResult
 from discreet.trials.store import schema
 from tests.support.forge import rechained
 from tests.support.keys import seeded_keys
@@ -75,8 +75,8 @@ def test_from_the_first_person_to_the_transcript(url: str, name: str) -> None:
     assert trial.verify(status.head).problems == verified(transcript).problems == ()
     assert Trial.open(url, "sleep", status.head).status() == status
     assert status.middle is None
-    assert trial.ask(3) == Batch((), 0, True)
-    assert count(url, schema.sealed) == 0, "outcomes are erased at their release"
+    assert trial.ask(3) == AskResult((), 0, True)
+    assert count(url, schema.outcomes) == 0, "outcomes are erased at their release"
     for arm, mean in zip(status.arms, (0.7, 0.3), strict=True):
         if arm.interval is not None:
             assert arm.interval[0] <= mean <= arm.interval[1]
@@ -111,7 +111,7 @@ def test_what_is_released_without_privacy_is_the_sum_and_the_bumps(tmp_path: Pat
     for _ in range(4):
         batch, told = trial.ask(400), dict[str, list[float]](a=[], b=[])
         assert batch.waiting == len(batch.assignments)
-        centre = trial._now.run.now.centre  # type: ignore[attr-defined]
+        centre = trial._state.run.now.centre  # type: ignore[attr-defined]
         for one in batch.assignments:
             told[one.arm].append(rng.integers(FINE + 1) / FINE)
         queue = {arm: list(values) for arm, values in told.items()}
@@ -157,7 +157,7 @@ def test_a_trial_that_is_opened_for_every_call_is_the_same(tmp_path: Path, name:
     for place in ("one", "many"):
         with pytest.MonkeyPatch.context() as patch:
             without_chance(patch, 1)
-            patch.setattr("discreet.trials.intake.to_units", lambda y, grid: math.floor(y * grid))
+            patch.setattr("discreet.trials.inputs.to_units", lambda y, grid: math.floor(y * grid))
             url, draw = f"sqlite:///{tmp_path}/{place}.db", law(3)
             trial = start(url, EVERY[name], 3000)
             while (batch := trial.ask(90)).assignments:
@@ -165,7 +165,7 @@ def test_a_trial_that_is_opened_for_every_call_is_the_same(tmp_path: Path, name:
                     trial.close()
                     trial = Trial.open(url, "sleep")
                 tell(trial, batch, draw)
-            found.append((trial.status(), trial._now.dump(), trial.transcript()["events"]))
+            found.append((trial.status(), trial._state.dump(), trial.transcript()["events"]))
             units = {event["unit"] for event in released(trial.transcript())}
             assert len(units) == (2 if name == "little noise" else 1)
             trial.close()
@@ -254,7 +254,7 @@ def test_a_missing_level_is_a_randomised_worst_one(url: str) -> None:
         for one in batch.assignments:
             trial.miss(one.id)
     with database(url) as connection:
-        sent = connection.execute(sa.select(schema.sealed.c.units)).scalars().all()
+        sent = connection.execute(sa.select(schema.outcomes.c.units)).scalars().all()
     truth = math.exp(2) / (math.exp(2) + 2)
     assert stats.binomtest(sent.count(0), len(sent), truth).pvalue > 1e-9
     assert 0 < sent.count(1024) < len(sent) > sent.count(0)
@@ -296,8 +296,8 @@ def test_a_number_is_kept_until_its_release(url: str) -> None:
     *most, last = trial.ask(400).assignments
     trial.tell_many({one.id: 777_777 / FINE for one in most})
     with database(url) as connection:
-        assert set(connection.execute(sa.select(schema.sealed.c.units)).scalars()) == {777_777}
-    assert count(url, schema.sealed) == len(most)
+        assert set(connection.execute(sa.select(schema.outcomes.c.units)).scalars()) == {777_777}
+    assert count(url, schema.outcomes) == len(most)
     trial.tell(last.id, 777_777 / FINE)
-    assert count(url, schema.sealed) == 0
+    assert count(url, schema.outcomes) == 0
     assert "777777" not in json.dumps(trial.transcript())

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from discreet import InvalidInputError, Trial, bet_se, respond, trial_page, verify_transcript
 from discreet.cli import main
-from discreet.trials.intake import outcome_units
+from discreet.trials.inputs import outcome_units
 from discreet.trials.protocol import Protocol
 from tests.support.keys import seeded_keys
 

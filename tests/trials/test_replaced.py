@@ -17,7 +17,7 @@ import pytest
 from discreet import Trial, bet_se
 from discreet.errors import InvalidInputError, StoreError, TamperedError
 from discreet.trials.store import opening
-from discreet.trials.store.session import Session
+from discreet.trials.store.tables import TrialTables
 from tests.support.stores import create
 
 BETS = bet_se(1e-6, trust="none")
@@ -93,15 +93,15 @@ def test_a_file_that_was_removed_is_not_made_again(trial: Trial, file: Path) -> 
 def test_a_file_replaced_in_the_middle_is_not_acknowledged(
     trial: Trial, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    honest = Session.save
+    honest = TrialTables.save_state
 
-    def meanwhile(session: Session, state: str) -> None:
-        honest(session, state)
+    def meanwhile(tables: TrialTables, state: str) -> None:
+        honest(tables, state)
         backup = file.with_name("backup.db")
         if backup.exists():
             os.replace(backup, file)
 
-    monkeypatch.setattr(Session, "save", meanwhile)
+    monkeypatch.setattr(TrialTables, "save_state", meanwhile)
     with pytest.raises(StoreError, match="another file was put in its place"):
         trial.ask(1)
     for call in (lambda: trial.ask(1), trial.status):

@@ -56,10 +56,10 @@ def refused(call: Callable[[], object]) -> None:
 
 @NOT_OWNED
 def test_a_site_enrols_people_and_tells_outcomes(roles: dict[str, str]) -> None:
-    create(roles["operator"], deadline=3600.0)
-    trial = Trial.open(roles["site"], "colours", who="Leeds")
-    asked = [trial.ask(person=f"record {n}", request=f"r{n}").assignments[0].id for n in range(3)]
-    assert trial.ask(person="record 1", request="r1").assignments[0].id == asked[1]
+    create(roles["manager"], deadline=3600.0)
+    trial = Trial.open(roles["site"], "colours", user="Leeds")
+    asked = [trial.ask(participant=f"record {n}", key=f"r{n}").assignments[0].id for n in range(3)]
+    assert trial.ask(participant="record 1", key="r1").assignments[0].id == asked[1]
     trial.tell(asked[0], 1.0)
     trial.amend(asked[0], 0.0)
     trial.miss(asked[1])
@@ -67,23 +67,23 @@ def test_a_site_enrols_people_and_tells_outcomes(roles: dict[str, str]) -> None:
     assert [one.id for one in trial.open_assignments()] == [again]
     trial.tell(again, 1.0)
     assert trial.status().releases == 3
-    trial.operate("pause", "holidays")
-    trial.operate("set-clock", "it was wrong")
+    trial.manage("pause", "holidays")
+    trial.manage("set-clock", "it was wrong")
     assert trial.expire() == 0
     assert trial.verify().intact
-    assert Trial.open(roles["operator"], "colours").journal()[0].who == "Leeds"
+    assert Trial.open(roles["manager"], "colours").audit_trail()[0].user == "Leeds"
 
 
 @NOT_OWNED
-def test_a_site_makes_no_trial_and_reads_no_journal(roles: dict[str, str]) -> None:
-    create(roles["operator"])
+def test_a_site_makes_no_trial_and_reads_no_audit_trail(roles: dict[str, str]) -> None:
+    create(roles["manager"])
     trial = Trial.open(roles["site"], "colours")
     refused(lambda: create(roles["site"], "other"))
-    refused(trial.journal)
+    refused(trial.audit_trail)
     assert [one.name for one in list_trials(roles["site"])] == ["colours"]
 
 
-@pytest.mark.parametrize("role", ["site", "operator"])
+@pytest.mark.parametrize("role", ["site", "manager"])
 @pytest.mark.parametrize(
     "statement",
     [
@@ -92,10 +92,10 @@ def test_a_site_makes_no_trial_and_reads_no_journal(roles: dict[str, str]) -> No
         "TRUNCATE discreet_events",
         "UPDATE discreet_trials SET protocol = '{}'",
         "UPDATE discreet_assignments SET arm = 0",
-        "DELETE FROM discreet_sealed",
-        "DELETE FROM discreet_journal",
-        "DROP TABLE discreet_batches",
-        "ALTER TABLE discreet_sealed ADD COLUMN extra INTEGER",
+        "DELETE FROM discreet_outcomes",
+        "DELETE FROM discreet_audit_trail",
+        "DROP TABLE discreet_counts",
+        "ALTER TABLE discreet_outcomes ADD COLUMN extra INTEGER",
     ],
 )
 def test_nobody_rewrites_the_record(empty: dict[str, str], role: str, statement: str) -> None:
@@ -105,38 +105,38 @@ def test_nobody_rewrites_the_record(empty: dict[str, str], role: str, statement:
 
 @NOT_OWNED
 def test_a_viewer_sees_what_anyone_may_see(roles: dict[str, str], tmp_path: Path) -> None:
-    made = create(roles["operator"], deadline=3600.0)
+    made = create(roles["manager"], deadline=3600.0)
     run(made, 8)
-    seen = Trial.open(roles["viewer"], "colours", head=made.status().head)
+    seen = Trial.open(roles["monitor"], "colours", head=made.status().head)
     assert made.status().past_deadline == 0
     assert seen.status() == replace(made.status(), past_deadline=None)
     assert seen.transcript()["events"] == made.transcript()["events"]
     assert "colours" in trial_page(seen.transcript())
     assert verify_transcript(seen.transcript()).intact
-    assert [one.people for one in list_trials(roles["viewer"])] == [8]
+    assert [one.people for one in list_trials(roles["monitor"])] == [8]
     seen.close()
     for command in (["status"], ["transcript"], ["report", "--out", str(tmp_path / "page.html")]):
-        words = ["trial", command[0], "colours", "--url", roles["viewer"], *command[1:]]
+        words = ["trial", command[0], "colours", "--url", roles["monitor"], *command[1:]]
         result = CliRunner().invoke(main, words)
         assert (result.exit_code, result.stderr) == (0, "")
 
 
 @NOT_OWNED
 def test_a_viewer_changes_nothing(roles: dict[str, str]) -> None:
-    (one,) = create(roles["operator"]).ask().assignments
-    seen = Trial.open(roles["viewer"], "colours")
+    (one,) = create(roles["manager"]).ask().assignments
+    seen = Trial.open(roles["monitor"], "colours")
     for call in (
         seen.ask,
         lambda: seen.tell(one.id, 1.0),
-        lambda: seen.operate("pause", "why not"),
+        lambda: seen.manage("pause", "why not"),
         seen.open_assignments,
-        seen.journal,
-        lambda: create(roles["viewer"], "other"),
+        seen.audit_trail,
+        lambda: create(roles["monitor"], "other"),
     ):
         refused(call)
     with pytest.raises(StoreError, match=r"discreet trial transcript .*, then discreet verify"):
         seen.verify()
-    words = ["trial", "ask", "colours", "--url", roles["viewer"]]
+    words = ["trial", "ask", "colours", "--url", roles["monitor"]]
     result = CliRunner().invoke(main, words)
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr.count("\n") == 1
@@ -146,19 +146,19 @@ def test_a_viewer_changes_nothing(roles: dict[str, str]) -> None:
 @pytest.mark.parametrize(
     "what",
     [
-        "* FROM discreet_sealed",
+        "* FROM discreet_outcomes",
         "token FROM discreet_assignments",
         "arm FROM discreet_assignments",
-        "* FROM discreet_keys",
-        "* FROM discreet_rounds",
-        "* FROM discreet_people",
+        "* FROM discreet_secrets",
+        "* FROM discreet_round_keys",
+        "* FROM discreet_participants",
         "* FROM discreet_requests",
-        "* FROM discreet_journal",
+        "* FROM discreet_audit_trail",
     ],
 )
 def test_a_viewer_reads_no_secret(empty: dict[str, str], what: str) -> None:
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
-        direct(empty["viewer"], f"SELECT {what}")
+        direct(empty["monitor"], f"SELECT {what}")
 
 
 # --- who may not tidy up --------------------------------------------------------------
@@ -170,38 +170,38 @@ def test_who_may_not_tidy_up_is_told(
     """And does not try at each call; the owner's next one does it."""
     with monkeypatch.context() as patch:
         patch.setattr(PostgreSQL, "scrub", None)
-        with pytest.warns(ErasingWarning, match="GRANT MAINTAIN ON discreet_sealed") as told:
-            trial = create(roles["operator"])
+        with pytest.warns(ErasingWarning, match="GRANT MAINTAIN ON discreet_outcomes") as told:
+            trial = create(roles["manager"])
         assert Path(told[0].filename).name == "stores.py", "where the caller is"
         trial.tell_many({one.id: 1.0 for one in trial.ask(3).assignments})
         assert trial.status().erasing
         trial.expire()
         with pytest.warns(ErasingWarning):
             assert Trial.open(roles["site"], "colours").status().erasing
-        assert Trial.open(roles["viewer"], "colours").status().erasing, "a viewer erases nothing"
+        assert Trial.open(roles["monitor"], "colours").status().erasing, "a monitor erases nothing"
     assert not Trial.open(roles["owner"], "colours").status().erasing
     assert not trial.status().erasing
 
 
 def test_who_erases_nothing_is_not_told(roles: dict[str, str]) -> None:
     """Warnings are errors here."""
-    create(roles["operator"], "kept", retain="forever")
-    create(roles["operator"], "local", strategy=ctb_tt(epsilon=1.0, delta=0.1))
-    create(roles["owner"], "over", strategy=bet_se(0.1, trust="none")).operate("stop", "why not")
+    create(roles["manager"], "kept", retain="forever")
+    create(roles["manager"], "local", strategy=ctb_tt(epsilon=1.0, delta=0.1))
+    create(roles["owner"], "over", strategy=bet_se(0.1, trust="none")).manage("stop", "why not")
     for name in ("kept", "local", "over"):
         Trial.open(roles["site"], name)
 
 
 def test_a_warning_is_one_line_on_stderr(roles: dict[str, str]) -> None:
     create(roles["owner"])
-    words = ["trial", "status", "colours", "--json", "--url", roles["operator"]]
+    words = ["trial", "status", "colours", "--json", "--url", roles["manager"]]
     result = CliRunner().invoke(main, words)
     assert result.exit_code == 0
     assert result.stderr.startswith("discreet: warning: outcomes that this trial erases")
     assert result.stderr.count("\n") == 1
     arms = ["--arms", "a,b", "--max-people", "500", "--strategy", "bet-se", "--epsilon", "1"]
     result = CliRunner().invoke(
-        main, ["trial", "create", "new", *arms, "--url", roles["operator"], "--json"]
+        main, ["trial", "create", "new", *arms, "--url", roles["manager"], "--json"]
     )
     assert result.stderr.count("discreet: warning: ") == result.stderr.count("\n") == 1
 
@@ -227,13 +227,13 @@ def test_a_right_of_newer_servers_is_asked_for_there_only(version: int) -> None:
 def test_the_script_may_be_run_again_and_takes_rights_away(roles: dict[str, str]) -> None:
     place = roles["owner"].rpartition("%3D")[2]
     create(roles["owner"], retain="forever")
-    direct(roles["owner"], grants(viewers=["the-operator"], schema=place))
-    assert Trial.open(roles["operator"], "colours").status().people == 0
-    refused(lambda: Trial.open(roles["operator"], "colours").ask())
+    direct(roles["owner"], grants(monitors=["the-manager"], schema=place))
+    assert Trial.open(roles["manager"], "colours").status().people == 0
+    refused(lambda: Trial.open(roles["manager"], "colours").ask())
     Trial.open(roles["site"], "colours").ask()
     damage(roles["owner"], "UPDATE discreet_schema SET version = version - 1")
     with pytest.raises(psycopg.errors.RaiseException):
-        direct(roles["owner"], grants(operators=["the-operator"], schema=place))
+        direct(roles["owner"], grants(managers=["the-manager"], schema=place))
 
 
 @NOT_OWNED
@@ -241,9 +241,9 @@ def test_a_service_has_a_role_of_its_own_and_tokens_nobody_else_sees(
     roles: dict[str, str],
 ) -> None:
     place = roles["owner"].rpartition("%3D")[2]
-    direct(roles["owner"], grants(services=["the-operator"], schema=place))
-    create(roles["operator"])
-    with closing(Home(roles["operator"])) as home:
+    direct(roles["owner"], grants(services=["the-manager"], schema=place))
+    create(roles["manager"])
+    with closing(Home(roles["manager"])) as home:
         secret, made = home.tokens.make("a nurse", "site", "a test", "colours", "Leeds")
         assert home.tokens.find_token(secret) is not None
         assert home.tokens.use_code(home.tokens.make_code(made, "a test"))
@@ -252,14 +252,14 @@ def test_a_service_has_a_role_of_its_own_and_tokens_nobody_else_sees(
         assert home.published("colours")
         assert home.tokens.revoke(made.number, "a test")
         home.trial("colours").ask(1)
-    for role in ("site", "viewer"):
+    for role in ("site", "monitor"):
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             direct(roles[role], "SELECT hash FROM discreet_tokens")
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             direct(roles[role], "SELECT hash FROM discreet_login_codes")
     for statement in ("DELETE FROM discreet_tokens", "UPDATE discreet_login_codes SET expires = 0"):
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
-            direct(roles["operator"], statement)
+            direct(roles["manager"], statement)
 
 
 @NOT_OWNED
@@ -267,14 +267,14 @@ def test_a_service_of_before_has_the_script_run_again(roles: dict[str, str]) -> 
     """A role that makes no tables is refused one that is new, until the owner has made
     it.
     """
-    script = grants(services=["the-operator"], schema=roles["owner"].rpartition("%3D")[2])
+    script = grants(services=["the-manager"], schema=roles["owner"].rpartition("%3D")[2])
     direct(roles["owner"], script)
-    with closing(Home(roles["operator"])) as home:
-        secret, _ = home.tokens.make("a nurse", "viewer", "a test")
+    with closing(Home(roles["manager"])) as home:
+        secret, _ = home.tokens.make("a nurse", "monitor", "a test")
     direct(roles["owner"], "DROP TABLE discreet_login_codes")
-    refused(lambda: Home(roles["operator"]))
+    refused(lambda: Home(roles["manager"]))
     direct(roles["owner"], script)
-    with closing(Home(roles["operator"])) as home:
+    with closing(Home(roles["manager"])) as home:
         assert home.tokens.find_token(secret) is not None
 
 
@@ -287,12 +287,12 @@ def test_roles_and_schemas_have_plain_names() -> None:
     with pytest.raises(InvalidInputError, match="at least one role"):
         grants()
     with pytest.raises(InvalidInputError, match="name each role once"):
-        grants(operators=["a"], viewers=["a"])
+        grants(managers=["a"], monitors=["a"])
 
 
 def test_the_command_prints_the_script() -> None:
-    words = ["trial", "grants", "--operator", "ann", "--site", "leeds", "--site", "lyon"]
-    result = CliRunner().invoke(main, [*words, "--viewer", "web", "--schema", "trials"])
+    words = ["trial", "grants", "--manager", "ann", "--site", "leeds", "--site", "lyon"]
+    result = CliRunner().invoke(main, [*words, "--monitor", "web", "--schema", "trials"])
     assert result.exit_code == 0
     assert result.stdout == grants(["ann"], ["leeds", "lyon"], ["web"], "trials")
     result = CliRunner().invoke(main, ["trial", "grants"])

@@ -1,5 +1,5 @@
 """One suite for every store: each test with `url` runs on SQLite and on a PostgreSQL
-server of its own, there as the owner of the tables and as an operator who is not.
+server of its own, there as the owner of the tables and as a manager who is not.
 """
 
 import logging
@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from discreet import Told, adap_tt_star, bet_se, ctb_tt, list_trials
+from discreet import TellResult, adap_tt_star, bet_se, ctb_tt, list_trials
 from discreet.errors import InvalidInputError, StoreError, TamperedError
 from discreet.trials import mechanisms as privacy
-from discreet.trials.store import dialects, many, schema
+from discreet.trials.store import dialects, schema, tables
 from discreet.trials.trial import Trial
 from tests.support import postgres as postgres_server
 from tests.support.clock import Clock
@@ -33,12 +33,12 @@ NOT_OWNED = pytest.mark.filterwarnings("ignore::discreet.errors.ErasingWarning")
 )
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """A new database of each kind, and one in which the user is nobody but an
-    operator.
+    manager.
     """
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path}/trials.db"
     server: postgres_server.Server = request.getfixturevalue("postgres")
-    return server.new_url() if request.param == "postgresql" else server.granted()["operator"]
+    return server.new_url() if request.param == "postgresql" else server.granted()["manager"]
 
 
 OWNED = pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
@@ -87,12 +87,12 @@ def test_open_makes_no_file(tmp_path: Path) -> None:
 def test_tell_twice(url: str) -> None:
     trial = create(url, retain="forever")
     first = trial.ask(3).assignments[0]
-    assert trial.tell(first.id, OUTCOME) == Told(1)
+    assert trial.tell(first.id, OUTCOME) == TellResult(1)
     for outcome in (OUTCOME, 0.0, 1.0):
-        assert trial.tell(first.id, outcome) == Told(0, (first.id,))
+        assert trial.tell(first.id, outcome) == TellResult(0, (first.id,))
     assert trial.status().pending == 2
     with database(url) as connection:
-        assert connection.execute(sa.select(schema.sealed.c.units)).scalars().all() == [UNITS]
+        assert connection.execute(sa.select(schema.outcomes.c.units)).scalars().all() == [UNITS]
 
 
 def test_unknown_ids(url: str) -> None:
@@ -136,7 +136,7 @@ def test_amend(url: str) -> None:
     trial.tell(ids[0], 0)
     trial.amend(ids[0], OUTCOME)
     with database(url) as connection:
-        assert connection.execute(sa.select(schema.sealed.c.units)).scalar_one() == UNITS
+        assert connection.execute(sa.select(schema.outcomes.c.units)).scalar_one() == UNITS
     trial.tell_many(dict.fromkeys(ids, 1))
     with pytest.raises(InvalidInputError, match="has been released"):
         trial.amend(ids[0], 0)
@@ -153,7 +153,9 @@ def test_missing_outcomes(url: str) -> None:
     assert trial.status().releases == 3
     with database(url) as connection:
         units = (
-            connection.execute(sa.select(schema.sealed.c.units).order_by(schema.sealed.c.number))
+            connection.execute(
+                sa.select(schema.outcomes.c.units).order_by(schema.outcomes.c.number)
+            )
             .scalars()
             .all()
         )
@@ -173,18 +175,18 @@ def test_deadlines_end(url: str, clock: Clock) -> None:
 
 
 def test_people_take_part_once(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(many, "AT_ONCE", 100)
+    monkeypatch.setattr(tables, "MAX_LISTED", 100)
     trial = create(url)
     names = [f"person {number}" for number in range(430)]
-    assert len(trial.ask(people=names[:3]).assignments) == 3
+    assert len(trial.ask(participants=names[:3]).assignments) == 3
     with pytest.raises(InvalidInputError, match=r"people number 3 of the list"):
         create(url, "other", strategy=ctb_tt(epsilon=1, delta=0.1), max_people=10**5).ask(
-            people=["w", "x", "x"]
+            participants=["w", "x", "x"]
         )
     other = create(url, "third", strategy=ctb_tt(epsilon=1, delta=0.1), max_people=10**5)
-    assert len(other.ask(people=names).assignments) == len(names)
+    assert len(other.ask(participants=names).assignments) == len(names)
     with pytest.raises(InvalidInputError, match=r"people number 2 of the list"):
-        other.ask(people=["somebody new", names[-1]])
+        other.ask(participants=["somebody new", names[-1]])
     assert other.status().people == len(names)
 
 
@@ -195,7 +197,7 @@ def test_local_trust(url: str) -> None:
         trial.miss(ids[3])
         trial.answer_many({id: privacy.respond(1.0, 2.0) for id in reversed(ids)})
     assert trial.status().releases == 42
-    assert count(url, schema.sealed) == 0
+    assert count(url, schema.outcomes) == 0
     assert trial.verify().intact
 
 
@@ -238,8 +240,8 @@ TAMPERING = {
         "UPDATE discreet_events SET body = replace(body, 'people\":', 'people\":1') WHERE seq = 2",
         "event 2",
     ),
-    "a key": ("UPDATE discreet_rounds SET round = round + 1", "keys of rounds"),
-    "a lost key": ("DELETE FROM discreet_rounds", "keys of rounds"),
+    "a key": ("UPDATE discreet_round_keys SET round = round + 1", "keys of rounds"),
+    "a lost key": ("DELETE FROM discreet_round_keys", "keys of rounds"),
     "no JSON": ("UPDATE discreet_events SET body = 'x' WHERE seq = 2", "event 2"),
     "a lost event": ("DELETE FROM discreet_events WHERE seq = 2", "event 3"),
     "a lost end": (
@@ -260,8 +262,8 @@ TAMPERING = {
         "assignments",
     ),
     "the people": ("UPDATE discreet_trials SET people = people + 1", "assignments"),
-    "an outcome": ("DELETE FROM discreet_sealed", "outcomes"),
-    "counts": ("UPDATE discreet_batches SET open = open + 1", "outcomes"),
+    "an outcome": ("DELETE FROM discreet_outcomes", "outcomes"),
+    "counts": ("UPDATE discreet_counts SET open = open + 1", "outcomes"),
 }
 
 
@@ -271,7 +273,7 @@ def test_tampering_is_found(url: str, what: str) -> None:
     trial = create(url)
     run(trial, 10)
     (one,) = trial.ask(1).assignments
-    while not trial._now.run.to_deal():
+    while not trial._state.run.to_deal():
         trial.tell(one.id, 1)
         (one,) = trial.ask(1).assignments
     trial.tell(one.id, 0.5)  # in a round that is still dealt
@@ -306,11 +308,11 @@ def test_forged_events_are_found(url: str) -> None:
     ]
     for number, (kind, body) in enumerate(forged):
         trial = create(url, f"forged {number}")
-        with trial._store.session(trial.protocol.name) as session:
-            row = session.look()
+        with trial._store.transaction(trial.protocol.name) as tables:
+            row = tables.lock()
             assert row is not None
-            session.append(kind, body)
-            session.save(row.state)
+            tables.append_event(kind, body)
+            tables.save_state(row.state)
         assert not trial.verify().intact
 
 
@@ -338,7 +340,7 @@ def test_a_restored_backup_is_refused(tmp_path: Path) -> None:
 
 PATTERN = (UNITS + schema.OFFSET).to_bytes(8, "big")
 """How an outcome stands in a file: eight bytes; three are there by chance at times."""
-LEFT = sa.select(schema.sealed.c.number).where(schema.sealed.c.units != schema.ERASED)
+LEFT = sa.select(schema.outcomes.c.number).where(schema.outcomes.c.units != schema.ERASED)
 
 
 def raw_bytes(folder: Path) -> bytes:
@@ -424,7 +426,7 @@ def test_retention(url: str) -> None:
     for trial in (kept, erased):
         trial.tell_many({a.id: OUTCOME for a in trial.ask(3).assignments})
     assert "KEPT" in kept.status().retain
-    assert count(url, schema.sealed) == 3
+    assert count(url, schema.outcomes) == 3
 
 
 def words_of(error: BaseException | None) -> str:
@@ -481,12 +483,14 @@ def test_errors_hold_no_outcome(url: str, caplog: pytest.LogCaptureFixture) -> N
     ids = [a.id for a in trial.ask(3).assignments]
     with database(url) as connection:
         if "sqlite" in url:
-            rule = f"BEFORE INSERT ON discreet_sealed WHEN NEW.units = {UNITS + schema.OFFSET}"
+            rule = f"BEFORE INSERT ON discreet_outcomes WHEN NEW.units = {UNITS + schema.OFFSET}"
             rule += " BEGIN SELECT RAISE(ABORT, 'no'); END"
             connection.execute(sa.text(f"CREATE TRIGGER refuse {rule}"))
         else:
             connection.execute(
-                sa.text(f"ALTER TABLE discreet_sealed ADD CHECK (units <> {UNITS + schema.OFFSET})")
+                sa.text(
+                    f"ALTER TABLE discreet_outcomes ADD CHECK (units <> {UNITS + schema.OFFSET})"
+                )
             )
     for told in ({ids[0]: OUTCOME}, dict.fromkeys(ids, OUTCOME)):
         with pytest.raises(StoreError, match=r"refused.*nothing was changed") as refused:
@@ -532,7 +536,7 @@ def test_fork_in_the_middle(url: str) -> None:
     assert os.waitpid(child, 0)[1] == 0
     for end in (child_reads, parent_writes, parent_reads, child_writes):
         os.close(end)
-    assert count(url, schema.sealed) == 4
+    assert count(url, schema.outcomes) == 4
     run(trial, 2)
     assert trial.verify().intact
 
@@ -599,7 +603,7 @@ def test_threads_share_a_trial(url: str) -> None:
         thread.join()
     assert not problems
     assert trial.status().pending == 0
-    assert count(url, schema.sealed) == trial.status().people > 50
+    assert count(url, schema.outcomes) == trial.status().people > 50
     assert trial.verify().intact
 
 
@@ -620,13 +624,13 @@ def test_postgresql_commits_are_on_disk(postgres: postgres_server.Server) -> Non
     try:
         trial = create(url)
         run(trial, 3)
-        for session in (trial._store.session, trial._store.reading):
-            with session("colours") as found:
+        for tables in (trial._store.transaction, trial._store.snapshot):
+            with tables("colours") as found:
                 shown = found.connection.execute(sa.text("SHOW synchronous_commit")).scalar()
                 isolation = found.connection.execute(sa.text("SHOW transaction_isolation")).scalar()
             assert shown == "on"
             assert isolation == (
-                "read committed" if session == trial._store.session else "repeatable read"
+                "read committed" if tables == trial._store.transaction else "repeatable read"
             )
     finally:
         with database(url) as connection:
@@ -639,8 +643,8 @@ def test_postgresql_locks_one_trial_only(
     monkeypatch.setattr(dialects, "BUSY_SECONDS", 0.3)
     url = postgres.new_url()
     one, same, other = create(url), Trial.open(url, "colours"), create(url, "other")
-    with one._store.session("colours") as session:
-        session.look()
+    with one._store.transaction("colours") as tables:
+        tables.lock()
         other.ask(1)
         same.status()
         with pytest.raises(
@@ -663,7 +667,7 @@ def test_postgresql_takes_many_people_in_few_statements(
         (rows if several else values).append(len(given))
 
     for start in (0, 50):
-        batch = trial.ask(people=[f"person {start + number}" for number in range(50)])
+        batch = trial.ask(participants=[f"person {start + number}" for number in range(50)])
         trial.answer_many({one.id: privacy.respond(1, 1.0) for one in batch.assignments})
     assert trial.status().people == 100
     assert max(values) < 20
@@ -676,22 +680,22 @@ def test_many_rows_are_written_as_they_are(url: str) -> None:
     trial = create(url, retain="forever")
     words = ["NULL", None, "", "{a,b}", 'a "b"', "a\\b", "Łódź", "'; --", "%s %(x)s :y"]
     rows = [
-        schema.Assigned(
+        schema.AssignmentRow(
             number, "ab", 1, 3, schema.OPEN, number / 3 if number % 2 else None, site, 7.0
         )
         for number, site in enumerate(words, start=1)
     ]
-    with trial._store.session("colours") as session:
-        session.look()
-        session.assign(rows)
-        session.seal([(row, row.number * UNITS if row.site else None) for row in rows])
-        session.close_assignments(rows[::2])
-    with trial._store.reading("colours") as session:
-        session.look()
-        found = session.assigned([*range(-1, len(rows) + 9)])
-        kept = session.run(sa.select(schema.sealed.c.number, schema.sealed.c.units)).all()
+    with trial._store.transaction("colours") as tables:
+        tables.lock()
+        tables.insert_assignments(rows)
+        tables.insert_outcomes([(row, row.number * UNITS if row.site else None) for row in rows])
+        tables.mark_recorded(rows[::2])
+    with trial._store.snapshot("colours") as tables:
+        tables.lock()
+        found = tables.find_assignments([*range(-1, len(rows) + 9)])
+        kept = tables.run(sa.select(schema.outcomes.c.number, schema.outcomes.c.units)).all()
     assert [found[row.number]._replace(state=0) for row in rows] == rows
-    assert [row.state for row in found.values()].count(schema.TOLD) == len(rows[::2])
+    assert [row.state for row in found.values()].count(schema.RECORDED) == len(rows[::2])
     assert sorted(kept) == [(row.number, row.number * UNITS if row.site else None) for row in rows]
 
 
@@ -699,7 +703,7 @@ def test_states_are_listed(url: str) -> None:
     for name, acts in (("on", ()), ("paused", ("pause",)), ("over", ("stop",))):
         trial = create(url, name, strategy=bet_se(0.1, trust="none"))
         for act in acts:
-            trial.operate(act, "why not")
+            trial.manage(act, "why not")
     found = {one.name: one.state for one in list_trials(url)}
     assert found == {"on": "goes on", "paused": "paused", "over": "inconclusive"}
 
@@ -707,8 +711,8 @@ def test_states_are_listed(url: str) -> None:
 def test_tell_says_what_was_new(url: str) -> None:
     trial = create(url)
     one, two, three = (place.id for place in trial.ask(3).assignments)
-    assert trial.tell(one, 1) == Told(1)
-    assert trial.tell_many({one: 0, two: 1}) == Told(1, (one,))
+    assert trial.tell(one, 1) == TellResult(1)
+    assert trial.tell_many({one: 0, two: 1}) == TellResult(1, (one,))
     trial.miss(three)
-    assert trial.tell_many({three: 1, two: 0}) == Told(0, (three, two))
-    assert trial.tell_many({}) == Told(0)
+    assert trial.tell_many({three: 1, two: 0}) == TellResult(0, (three, two))
+    assert trial.tell_many({}) == TellResult(0)

@@ -18,7 +18,7 @@ from discreet import ctb_tt
 from discreet.errors import DiscreetError, InvalidInputError, StoreError
 from discreet.trials import mechanisms as privacy
 from discreet.trials.store import opening, schema
-from discreet.trials.store.session import Session
+from discreet.trials.store.tables import TrialTables
 from discreet.trials.trial import Trial
 from tests.support import postgres as postgres_server
 from tests.support.stores import OUTCOME, count, create, database, run
@@ -223,7 +223,7 @@ def test_connection_cut_in_a_transaction(
     trial = create(url)
     asked = [a.id for a in trial.ask(3).assignments]
     trial.tell_many(dict.fromkeys(asked[:2], 1.0))
-    usual = getattr(Session, step)
+    usual = getattr(TrialTables, step)
 
     def then_cut(*arguments: object, **words: object) -> object:
         found = usual(*arguments, **words)
@@ -231,12 +231,12 @@ def test_connection_cut_in_a_transaction(
         return found
 
     with monkeypatch.context() as patch:
-        patch.setattr(Session, step, then_cut)
+        patch.setattr(TrialTables, step, then_cut)
         with pytest.raises(
             StoreError, match=r"server ended the connection.*try again; nothing was changed"
         ):
             trial.tell(asked[2], OUTCOME)
-    assert (trial.status().pending, count(url, schema.sealed)) == (1, 2)
+    assert (trial.status().pending, count(url, schema.outcomes)) == (1, 2)
     assert trial.verify().intact
     trial.tell(asked[2], 1.0)
     assert trial.status().releases == 3

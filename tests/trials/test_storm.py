@@ -14,7 +14,7 @@ import pytest
 import sqlalchemy as sa
 
 from discreet.errors import DiscreetError
-from discreet.trials.store.session import Session
+from discreet.trials.store.tables import TrialTables
 from discreet.trials.trial import Trial
 from tests.support import storm
 
@@ -96,14 +96,14 @@ def test_planted_mistakes_are_found(
     its batch or from the state. (Outcomes are written last, so that a commit after them
     parts nothing.)
     """
-    usual = getattr(Session, step)
+    usual = getattr(TrialTables, step)
 
-    def in_two(session: Session, *arguments: Any) -> None:
-        usual(session, *arguments)
-        session.flush()
-        session.connection.commit()
+    def in_two(tables: TrialTables, *arguments: Any) -> None:
+        usual(tables, *arguments)
+        tables.flush()
+        tables.connection.commit()
 
-    monkeypatch.setattr(Session, step, in_two)
+    monkeypatch.setattr(TrialTables, step, in_two)
     assert any(
         said for _, said in problems_at_every_step(f"sqlite:///{tmp_path}/trials.db", tmp_path)
     )

@@ -22,7 +22,7 @@ from discreet import (
     InvalidInputError,
     RoundedWarning,
     Strategy,
-    Told,
+    TellResult,
     adap_tt,
     adap_tt_star,
     bet_se,
@@ -41,9 +41,9 @@ from discreet.strategies.betting.bets import make_betting_rules
 from discreet.strategies.run import Totals
 from discreet.theory import thresholds as threshold
 from discreet.trials import mechanisms as privacy
-from discreet.trials import outcomes
+from discreet.trials import responses
 from discreet.trials.protocol import Protocol
-from discreet.trials.status import Batch
+from discreet.trials.status import AskResult
 from discreet.trials.trial import Trial
 from tests.support.keys import seeded_keys
 from tests.support.oracle import oracle
@@ -76,7 +76,7 @@ def means(trial: Trial) -> dict[str, float | None]:
     return {arm.name: arm.mean for arm in trial.status().arms}
 
 
-def tell(trial: Trial, batch: Batch, rng: np.random.Generator) -> None:
+def tell(trial: Trial, batch: AskResult, rng: np.random.Generator) -> None:
     """Outcomes of a batch, in random order."""
     people = list(batch.assignments)
     rng.shuffle(people)
@@ -119,7 +119,7 @@ def test_a_trial_from_the_first_person_to_the_transcript(
     record = trial.transcript()
     assert json.loads(json.dumps(record)) == record
     assert record["status"] == status.to_dict()
-    assert trial.ask(5) == Batch((), 0, True)
+    assert trial.ask(5) == AskResult((), 0, True)
     again = Trial.open(f"sqlite:///{tmp_path / 'trial.db'}", "dose", status.head)
     assert again.status() == status
 
@@ -142,9 +142,9 @@ def test_people_are_in_the_trial_at_once_up_to_the_next_release(tmp_path: Path) 
     first = trial.ask(50)
     assert sorted(one.arm for one in first.assignments) == sorted(ARMS)
     assert first.waiting == 3
-    assert trial.ask(50) == Batch((), 3, False)
+    assert trial.ask(50) == AskResult((), 3, False)
     trial.tell(first.assignments[2].id, 1)
-    assert trial.ask(50) == Batch((), 2, False)
+    assert trial.ask(50) == AskResult((), 2, False)
     assert trial.status().waiting == 2
     assert set(means(trial).values()) == {None}
     trial.tell_many({first.assignments[0].id: 0, first.assignments[1].id: 0.5})
@@ -194,7 +194,7 @@ def test_a_second_tell_changes_nothing_and_amend_does_until_the_release(tmp_path
     trial = start(tmp_path, batched(0.1))
     one, two, three = trial.ask(9).assignments
     trial.tell(one.id, 1)
-    assert trial.tell(one.id, 0) == trial.tell(one.id, 1) == Told(0, (one.id,))
+    assert trial.tell(one.id, 0) == trial.tell(one.id, 1) == TellResult(0, (one.id,))
     trial.tell(two.id, 1)
     trial.amend(two.id, 0.25)
     with pytest.raises(InvalidInputError, match="no outcome to amend"):
@@ -225,7 +225,7 @@ def test_deadlines_pass(
 ) -> None:
     """Nobody waits for ever: after the deadline the trial goes on by itself."""
     clock = [1000.0]
-    monkeypatch.setattr("discreet.trials.store.ledger.time.time", lambda: clock[0])
+    monkeypatch.setattr("discreet.trials.store.tables.time.time", lambda: clock[0])
     trial = start(tmp_path, strategy, 40, deadline=60)
     rng = np.random.default_rng(5)
     for _ in range(200):
@@ -233,7 +233,7 @@ def test_deadlines_pass(
         if batch.stopped:
             break
         heard = tuple(one for one in batch.assignments if rng.random() < 0.6)
-        tell(trial, Batch(heard, 0, False), rng)
+        tell(trial, AskResult(heard, 0, False), rng)
         clock[0] += 61
     else:
         trial.expire()
@@ -295,13 +295,13 @@ def test_units_of_the_experimenter(tmp_path: Path) -> None:
 
 def test_nobody_takes_part_twice(tmp_path: Path) -> None:
     trial = start(tmp_path, ttucb(0.1))
-    assert len(trial.ask(people=["ann-q7", "bob-q7"]).assignments) == 2
+    assert len(trial.ask(participants=["ann-q7", "bob-q7"]).assignments) == 2
     for people in (["eve-q7", "bob-q7"], ["eve-q7", "eve-q7"]):
         with pytest.raises(InvalidInputError, match="number 2 of the list") as caught:
-            trial.ask(people=people)
+            trial.ask(participants=people)
         assert "q7" not in str(caught.value)
     assert trial.status().people == 2
-    assert len(trial.ask(people=["eve-q7"]).assignments) == 1
+    assert len(trial.ask(participants=["eve-q7"]).assignments) == 1
     content = b"".join(path.read_bytes() for path in tmp_path.iterdir())
     assert b"-q7" not in content
 
@@ -412,7 +412,7 @@ def test_at_the_maximum_answers_are_waited_for(tmp_path: Path) -> None:
     trial = start(tmp_path, ctb_tt(1, 0.01), 5)
     people = trial.ask(9).assignments
     assert len(people) == 5
-    assert trial.ask(9) == Batch((), 5, False)
+    assert trial.ask(9) == AskResult((), 5, False)
     trial.answer_many({one.id: privacy.respond(1, 1.0) for one in people})
     status = trial.status()
     assert (status.stopped, status.conclusive) == (True, False)
@@ -508,7 +508,7 @@ def test_a_trial_decides_as_the_simulator(
     tape: Any = taped(record, bits, strategy)
     arms = len(names)
     pulls = np.zeros(arms, np.int64)
-    exact = strategy.with_(delta=outcomes.payable_delta(strategy))
+    exact = strategy.with_(delta=responses.payable_delta(strategy))
     if strategy.estimator == "bets":
         if strategy.trust == "global":
             assert [up - 10**6 for up in tape.jumps[::2]] == drawn_noise
@@ -553,14 +553,14 @@ def test_a_refusal_never_follows_a_draw(tmp_path: Path, monkeypatch: pytest.Monk
         return honest(*arguments)
 
     monkeypatch.setattr(privacy, "noisy_sum", counted)
-    monkeypatch.setattr("discreet.trials.store.ledger.time.time", lambda: clock[0])
+    monkeypatch.setattr("discreet.trials.store.tables.time.time", lambda: clock[0])
     trial = start(tmp_path, adap_tt_star(1, 0.1), deadline=1)
-    first = trial.ask(people=["ann", "bob", "cid"]).assignments
+    first = trial.ask(participants=["ann", "bob", "cid"]).assignments
     trial.tell_many({one.id: 1 for one in first[:2]})
     clock[0] += 9
     for people in (["ann"], ["dan", "ann"], ["\udc80"]) * 3:
         with pytest.raises(InvalidInputError):
-            trial.ask(people=people)
+            trial.ask(participants=people)
     assert len(drawn) == trial.status().releases
 
 
@@ -577,12 +577,12 @@ def test_a_response_must_be_on_the_scale_of_the_protocol(tmp_path: Path) -> None
 def test_what_no_mechanism_gives_is_no_response(tmp_path: Path) -> None:
     for value in (0.3, 7, True, 10**30):
         with pytest.raises(InvalidInputError):
-            outcomes.Response("rr", 1.0, None, value, Scale())  # type: ignore[arg-type]
+            responses.Response("rr", 1.0, None, value, Scale())  # type: ignore[arg-type]
     trial = start(tmp_path, gauss_tt(1, 0.01, 0.1))
     one = trial.ask().assignments[0]
     for value in (2**60, -(2**62), 10**30):
         with pytest.raises(InvalidInputError, match="larger than its noise"):
-            trial.answer(one.id, outcomes.Response("gauss", 1.0, 0.01, value, Scale()))
+            trial.answer(one.id, responses.Response("gauss", 1.0, 0.01, value, Scale()))
 
 
 def test_an_object_refuses_a_record_older_than_it_has_seen(tmp_path: Path) -> None:
@@ -636,7 +636,7 @@ def test_erased_outcomes_leave_no_copies(tmp_path: Path) -> None:
 
     def unreleased() -> int:
         with sqlite3.connect(tmp_path / "trial.db") as database:
-            query = f"SELECT count(*) FROM discreet_sealed WHERE units = {2**62 + mark}"
+            query = f"SELECT count(*) FROM discreet_outcomes WHERE units = {2**62 + mark}"
             (left,) = database.execute(query).fetchone()
         database.close()
         return int(left)
@@ -774,12 +774,12 @@ def test_numbers_of_other_types_are_outcomes(tmp_path: Path) -> None:
 def test_odd_people_are_refused(people: Any, tmp_path: Path) -> None:
     trial = start(tmp_path, ttucb(0.1))
     with pytest.raises(InvalidInputError):
-        trial.ask(people=people)
-    trial.ask(people=["Jos\u00e9"])
+        trial.ask(participants=people)
+    trial.ask(participants=["Jos\u00e9"])
     with pytest.raises(InvalidInputError, match="took part before"):
-        trial.ask(people=[" Jose\u0301 "])
+        trial.ask(participants=[" Jose\u0301 "])
     with pytest.raises(InvalidInputError, match="this person took part before, and cannot"):
-        trial.ask(person="Jos\u00e9")
+        trial.ask(participant="Jos\u00e9")
 
 
 CHANGES: tuple[dict[str, Any], ...] = (

@@ -22,8 +22,8 @@ from discreet.strategies.scales import sum_noise
 from discreet.strategies.strategy import Strategy, check_strategy
 from discreet.strategies.units import grid_of
 from discreet.trials.dealing import commitment, draw, new_key, usual_dealing
-from discreet.trials.outcomes import to_units
 from discreet.trials.record import Release, live_run, release
+from discreet.trials.responses import to_units
 from discreet.validate import check_arms, check_whole
 
 Table = Ints | Floats

@@ -13,7 +13,7 @@ from discreet.strategies.betting.bets import slip_of
 from discreet.strategies.run import Totals
 from discreet.strategies.units import FINE, PLACES
 from discreet.trials import mechanisms
-from discreet.trials.outcomes import middle_units, to_level
+from discreet.trials.responses import middle_units, to_level
 
 
 class Source(Protocol):

@@ -18,7 +18,7 @@ from discreet.words import counted
 
 if TYPE_CHECKING:
     from discreet.trials.protocol import Protocol
-    from discreet.trials.status import Batch
+    from discreet.trials.status import AskResult
     from discreet.trials.trial import Trial
 
 
@@ -26,20 +26,23 @@ if TYPE_CHECKING:
 @click.argument("name")
 @click.option("--count", "-n", type=int, help="How many people to assign.  [default: 1]")
 @click.option(
-    "--person",
+    "--participant",
     "persons",
     multiple=True,
     help="An identifier of the person; only a keyed hash of it is kept.",
 )
 @click.option(
-    "--people", type=click.Path(), help="A file with one identifier per line, instead of --count."
+    "--participants",
+    "people",
+    type=click.Path(),
+    help="A file with one identifier per line, instead of --count.",
 )
 @click.option(
     "--site",
     help="The site these people come from; it is part of the public record.  [default: none]",
 )
 @click.option(
-    "--request",
+    "--key",
     help="A text of your own that names this request. If you repeat the command with the same "
     "text, with or without the other options, the same assignments come back.  [default: a "
     "new one, which is shown where the answer could be lost]",
@@ -53,7 +56,7 @@ def ask(
     persons: tuple[str, ...],
     people: str | None,
     site: str | None,
-    request: str | None,
+    key: str | None,
     head: str | None,
     url: str,
     as_json: bool,
@@ -66,16 +69,20 @@ def ask(
 
     wanted = _people(persons, people, count)
     place = opened(url, name, head)
-    if request is not None and wanted is None and count is None and not place.asked(request):
+    if key is not None and wanted is None and count is None and not place.was_answered(key):
         raise InvalidInputError(
             "no request has been made with this key: check the key. If it is a new one, say how "
-            "many people come, or who, with --count 1, --person or --people. Nobody was assigned"
+            "many people come, or who, with --count 1, --participant or --participants. Nobody "
+            "was assigned"
         )
-    key, asked = request or secrets.token_hex(8), len(wanted) if wanted else count or 1
-    again = _again(name, key, (("--people", people), ("--site", site), ("--url", typed_url())))
+    is_new_key, asked = key is None, len(wanted) if wanted else count or 1
+    key = key or secrets.token_hex(8)
+    again = _again(
+        name, key, (("--participants", people), ("--site", site), ("--url", typed_url()))
+    )
     with Later():  # the answer is shown before Ctrl-C is heard
-        batch = place.ask(asked, wanted, site, request=key)
-        if request is None and batch.assignments and not sys.stdout.isatty():
+        batch = place.ask(asked, wanted, site, key=key)
+        if is_new_key and batch.assignments and not sys.stdout.isatty():
             click.echo(
                 f"discreet: if the answer is lost, this command gives it again: {again}", err=True
             )
@@ -88,7 +95,7 @@ def ask(
 
 def _again(name: str, key: str, options: tuple[tuple[str, str | None], ...]) -> str:
     """The command that repeats a request; without identities, as it may be logged."""
-    words = ["discreet trial ask", shlex.quote(name), "--request", shlex.quote(key)]
+    words = ["discreet trial ask", shlex.quote(name), "--key", shlex.quote(key)]
     for option, value in options:
         words += [] if value is None else [option, shlex.quote(value)]
     return " ".join(words)
@@ -100,13 +107,15 @@ TITLES = ("id", "identifier", "name", "names", "patient", "people", "person", "s
 def _people(persons: tuple[str, ...], people: str | None, count: int | None) -> list[str] | None:
     """Who comes, if that is said."""
     if len(persons) > 1:
-        raise InvalidInputError("give --person once; for several people use --people FILE")
+        raise InvalidInputError(
+            "give --participant once; for several people use --participants FILE"
+        )
     if (persons or people is not None) and count is not None:
         raise InvalidInputError(
-            "give either --count, or the people by --person or --people, not both"
+            "give either --count, or the people by --participant or --participants, not both"
         )
     if persons and people is not None:
-        raise InvalidInputError("give --person or --people, not both")
+        raise InvalidInputError("give --participant or --participants, not both")
     if people is None:
         return [*persons] or None
     with reading(people) as file:
@@ -140,54 +149,55 @@ def _shown(again: str) -> Iterator[None]:
         click.get_current_context().exit(1)
 
 
-def _plain(batch: "Batch", key: str) -> dict[str, Any]:
+def _plain(batch: "AskResult", key: str) -> dict[str, Any]:
     """The answer for scripts."""
     assignments = [
-        {"id": one.id, "arm": one.arm} | ({} if one.person is None else {"person": one.person})
+        {"id": one.id, "arm": one.arm}
+        | ({} if one.participant is None else {"participant": one.participant})
         for one in batch.assignments
     ]
     return {
         "assignments": assignments,
-        "left": [*batch.left],
+        "not_assigned": [*batch.not_assigned],
         "waiting": batch.waiting,
         "stopped": batch.stopped,
-        "middle": batch.middle,
+        "middle_level": batch.middle_level,
         "paused": batch.paused,
-        "request": key,
+        "key": key,
     }
 
 
-def _words(batch: "Batch", asked: int, place: "Trial") -> str:
+def _words(batch: "AskResult", asked: int, place: "Trial") -> str:
     """The answer for people."""
     lines = [
-        f"{one.id}  {one.arm}" + ("" if one.person is None else f"  {one.person}")
+        f"{one.id}  {one.arm}" + ("" if one.participant is None else f"  {one.participant}")
         for one in batch.assignments
     ]
     protocol = place.protocol
     if batch.assignments and protocol.strategy.trust_model.randomised:
-        options = protocol.respond_options.replace("MIDDLE", repr(batch.middle))
+        options = protocol.respond_options.replace("MIDDLE", repr(batch.middle_level))
         words = "Randomise their outcomes where they are, with: discreet respond"
         lines.append(f"{words} {options} --outcome -")
-    if batch.left and batch.assignments:
-        others = "" if len(batch.left) == 1 else f" and {len(batch.left) - 1} more"
+    if batch.not_assigned and batch.assignments:
+        others = "" if len(batch.not_assigned) == 1 else f" and {len(batch.not_assigned) - 1} more"
         lines.append(
-            f"Not assigned yet: {batch.left[0]}{others}. Ask for them in the next round, with a "
-            "new request."
+            f"Not assigned yet: {batch.not_assigned[0]}{others}. Ask for them in the next "
+            "round, with a new key."
         )
     if words := _next_words(batch, asked, protocol):
         lines.append(words)
     return "\n".join(lines)
 
 
-def _next_words(batch: "Batch", asked: int, protocol: "Protocol") -> str:
+def _next_words(batch: "AskResult", asked: int, protocol: "Protocol") -> str:
     """What to do after asking for so many people."""
     name = shlex.quote(protocol.name)
     if batch.stopped:
         return f"The trial is over: discreet trial status {name}"
     if batch.paused:
         return (
-            "The trial is paused: nobody is assigned until an operator resumes it, with discreet "
-            f"trial operate {name} resume --reason …"
+            "The trial is paused: nobody is assigned until a manager resumes it, with discreet "
+            f"trial manage {name} resume --reason …"
         )
     outcomes = counted(batch.waiting, "outcome")
     if protocol.enrolment == "continuous":

@@ -244,7 +244,7 @@ def _created(made: "Trial") -> dict[str, Any]:
         "name": kept.name,
         "protocol_hash": made.protocol_hash,
         "head": status.head,
-        "url": made.place,
+        "url": made.url,
         "outcomes": kept.strategy.shown_outcomes,
         "dealing": kept.dealing,
         "assignment": status.assignment,

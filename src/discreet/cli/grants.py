@@ -13,8 +13,8 @@ from discreet.cli.options import json_option, show_json
     help="A role that `discreet serve` works with. It may be given several times.",
 )
 @click.option(
-    "--operator",
-    "operators",
+    "--manager",
+    "managers",
     multiple=True,
     help="A role that creates and conducts trials. It may be given several times.",
 )
@@ -25,8 +25,8 @@ from discreet.cli.options import json_option, show_json
     help="A role that enrols people and tells outcomes. It may be given several times.",
 )
 @click.option(
-    "--viewer",
-    "viewers",
+    "--monitor",
+    "monitors",
     multiple=True,
     help="A role that sees what anyone may see. It may be given several times.",
 )
@@ -39,9 +39,9 @@ from discreet.cli.options import json_option, show_json
 @json_option
 def grants(
     services: tuple[str, ...],
-    operators: tuple[str, ...],
+    managers: tuple[str, ...],
     sites: tuple[str, ...],
-    viewers: tuple[str, ...],
+    monitors: tuple[str, ...],
     schema: str,
     as_json: bool,
 ) -> None:
@@ -51,5 +51,5 @@ def grants(
     """
     from discreet.trials.store.grants import grants as written
 
-    text = written(operators, sites, viewers, schema, services)
+    text = written(managers, sites, monitors, schema, services)
     show_json({"sql": text}) if as_json else click.echo(text, nl=False)

@@ -90,7 +90,8 @@ csv_option = click.option(
     help="Also write the answer to this CSV file, as a table with one value in each cell.",
 )
 request_option = click.option(
-    "--request",
+    "--key",
+    "request",
     help="A text of your own that names this request. If the answer is lost, repeat the command "
     "with the same text: nothing is done twice, and the same answer comes back.  [default: none]",
 )

@@ -31,7 +31,7 @@ def show_pages(url: str, name: str, folder: Path) -> None:
         say("The page was served for a moment, and a browser took a picture of it:")
         say(str(picture.absolute()), wrap=False)
     say(
-        "To look at the trial in your own browser as its operator, run this command and open "
+        "To look at the trial in your own browser as its manager, run this command and open "
         "the link that it prints."
     )
     say(f"discreet serve --url {url}", wrap=False)

@@ -33,7 +33,8 @@ outside_option = click.option(
 )
 @click.option("--gamma", type=float, help="The γ of the trial's (ε, γ)-privacy, with gauss-tt.")
 @click.option(
-    "--middle",
+    "--middle-level",
+    "middle",
     type=float,
     help="The middle level that a trial of numbers announces with each assignment.",
 )

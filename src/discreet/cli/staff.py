@@ -1,5 +1,5 @@
 """What staff see of a trial: `discreet trial open`, `reissue`, `unblind`, `codes` and
-`journal`.
+`audit trail`.
 """
 
 from dataclasses import asdict
@@ -104,7 +104,7 @@ def unblind(
 @answer_options
 def codes(name: str, head: str | None, url: str, as_json: bool) -> None:
     """List the arm behind the code of each person of a blinded trial. The list is for
-    operators, and for those who hand out what people are given.
+    managers, and for those who hand out what people are given.
     """
     found = opened(url, name, head).codes()
     rows = [{"code": code, "arm": arm} for code, arm in found.items()]
@@ -124,19 +124,19 @@ def codes(name: str, head: str | None, url: str, as_json: bool) -> None:
 @head_option
 @url_option
 @answer_options
-def journal(name: str, most: int, head: str | None, url: str, as_json: bool) -> None:
-    """List who made which call and when, the newest first. The journal is private: it
-    is not part of the record, and contains no outcomes.
+def audit_trail(name: str, most: int, head: str | None, url: str, as_json: bool) -> None:
+    """List who made which call and when, the newest first. The audit trail is private:
+    it is not part of the record, and contains no outcomes.
     """
-    from discreet.trials.status import Entry
+    from discreet.trials.status import AuditEntry
 
-    found = opened(url, name, head).journal(most)
+    found = opened(url, name, head).audit_trail(most)
     rows = [one._asdict() for one in found]
-    if answer({"journal": rows}, as_json, rows, Entry._fields):
+    if answer({"audit_trail": rows}, as_json, rows, AuditEntry._fields):
         return
     for one in found:
-        people = counted(one.people, "person", "people")
-        words = [moment(one.at), one.who, *([one.site] if one.site else []), one.call, people]
+        people = counted(one.participants, "person", "people")
+        words = [moment(one.at), one.user, *([one.site] if one.site else []), one.action, people]
         click.echo("  ".join(words))
 
 

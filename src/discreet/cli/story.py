@@ -26,7 +26,7 @@ from discreet.results import Results
 from discreet.simulation import engine
 from discreet.simulation.paths import RunPath, run_path
 from discreet.strategies.presets import bet_se, recommended
-from discreet.trials.outcomes import chance
+from discreet.trials.responses import chance
 from discreet.trials.trial import Trial
 from discreet.words import people
 

@@ -36,7 +36,7 @@ def read_outcome(id: str, word: str, protocol: "Protocol", line: int | None = No
     """An outcome that the protocol takes; the error says in which line of a file, or
     whose, and never which.
     """
-    from discreet.trials.intake import looks_like_id
+    from discreet.trials.inputs import looks_like_id
 
     try:
         value = read_number(word)
@@ -95,11 +95,11 @@ def read_outcomes(file: TextIO) -> Iterator[tuple[int, str, str]]:
 
 def pieces_of(file: TextIO) -> Iterator[dict[str, str]]:
     """The outcomes by id, from the start, as many at once as a trial takes."""
-    from discreet.trials.intake import MOST_AT_ONCE
+    from discreet.trials.inputs import MAX_BATCH
 
     file.seek(0)
     rows = read_outcomes(file)
-    while piece := {id: word for _, id, word in islice(rows, MOST_AT_ONCE)}:
+    while piece := {id: word for _, id, word in islice(rows, MAX_BATCH)}:
         yield piece
 
 

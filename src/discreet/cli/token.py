@@ -40,7 +40,7 @@ def _tokens(url: str, must_exist: bool = True) -> Iterator["Tokens"]:
 @click.argument("name")
 @click.option(
     "--role",
-    type=click.Choice(["operator", "site", "viewer"]),
+    type=click.Choice(["manager", "site", "monitor"]),
     required=True,
     help="What its holder may do.",
 )

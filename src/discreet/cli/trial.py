@@ -12,7 +12,7 @@ from discreet.cli.ask import ask
 from discreet.cli.backup import backup, restore
 from discreet.cli.create import create
 from discreet.cli.grants import grants
-from discreet.cli.operate import expire, operate
+from discreet.cli.manage import expire, manage
 from discreet.cli.options import (
     answer,
     answer_options,
@@ -25,7 +25,7 @@ from discreet.cli.options import (
 )
 from discreet.cli.progress import progress_bar, quiet_warnings
 from discreet.cli.reports import check_report, pdf_option, write_report
-from discreet.cli.staff import codes, journal, open_assignments, reissue, unblind
+from discreet.cli.staff import audit_trail, codes, open_assignments, reissue, unblind
 from discreet.cli.tables import pieces_of, read_outcome, read_outcomes, reading
 from discreet.cli.transcript import (
     assessed_option,
@@ -38,7 +38,7 @@ from discreet.files import check_writable
 
 if TYPE_CHECKING:
     from discreet.trials.protocol import Protocol
-    from discreet.trials.status import Told
+    from discreet.trials.status import TellResult
     from discreet.trials.trial import Trial
 
 
@@ -51,7 +51,7 @@ def trial() -> None:
 
 
 for command in (
-    *(create, ask, operate, expire, open_assignments, reissue, unblind, codes, journal),
+    *(create, ask, manage, expire, open_assignments, reissue, unblind, codes, audit_trail),
     *(backup, restore, grants),
 ):
     trial.add_command(command)
@@ -93,17 +93,17 @@ def tell(
     _show_told(found, place.protocol, as_json)
 
 
-def _show_told(found: "Told", protocol: "Protocol", as_json: bool) -> None:
+def _show_told(found: "TellResult", protocol: "Protocol", as_json: bool) -> None:
     """What was taken."""
-    said = {"accepted": found.new, "before": [*found.before], "late": [*found.late]}
+    said = {"accepted": found.new, "already_told": [*found.already_told], "late": [*found.late]}
     if not answer(said, as_json):
         click.echo("\n".join(_told_words(found, protocol)))
 
 
-def _tell(place: "Trial", told: dict[str, str]) -> "Told":
+def _tell(place: "Trial", told: dict[str, str]) -> "TellResult":
     """Tell what was read."""
     if place.protocol.strategy.trust_model.randomised:
-        from discreet.trials.outcomes import Response
+        from discreet.trials.responses import Response
 
         return place.answer_many({id: Response.parse(word) for id, word in told.items()})
     return place.tell_many(
@@ -111,45 +111,47 @@ def _tell(place: "Trial", told: dict[str, str]) -> "Told":
     )
 
 
-def _tell_file(place: "Trial", table: str) -> "Told":
+def _tell_file(place: "Trial", table: str) -> "TellResult":
     """Tell the outcomes of a file, in pieces; a line that cannot be read is found
     before the first of them is told.
     """
-    from discreet.trials.status import Told
+    from discreet.trials.status import TellResult
 
     randomised = place.protocol.strategy.trust_model.randomised
     with reading(table) as file:
         for line, id, word in read_outcomes(file):
             if not randomised:
                 read_outcome(id, word, place.protocol, line)
-        sums = Told(0)
+        sums = TellResult(0)
         for piece in pieces_of(file):
             try:
                 found = _tell(place, piece)
             except DiscreetError as error:
-                if not (sums.new or sums.before or sums.late):
+                if not (sums.new or sums.already_told or sums.late):
                     raise
                 raise type(error)(
                     f"{error} of this part of the file. Everything before it was told "
                     f"({sums.new} new). It is safe to tell the whole file again"
                 ) from None
-            sums = Told(sums.new + found.new, sums.before + found.before, sums.late + found.late)
-    if not (sums.new or sums.before or sums.late):
+            sums = TellResult(
+                sums.new + found.new, sums.already_told + found.already_told, sums.late + found.late
+            )
+    if not (sums.new or sums.already_told or sums.late):
         raise InvalidInputError("no line has an id and an outcome: nothing was told")
     return sums
 
 
-def _told_words(found: "Told", protocol: "Protocol") -> list[str]:
+def _told_words(found: "TellResult", protocol: "Protocol") -> list[str]:
     """What was taken, and of what was not, why: by ids and times, never by outcomes."""
     words = [f"Accepted: {found.new}."]
-    if found.before:
+    if found.already_told:
         command = f"discreet trial amend {shlex.quote(protocol.name)} ID OUTCOME"
         mended = f" Until the look that uses it, correct one: {command}"
         if protocol.strategy.trust_model.randomised:
             mended = ""
         words.append(
-            "Told before or declared missing, so nothing was changed: "
-            f"{_some(found.before)}.{mended}"
+            "Recorded before or declared missing, so nothing was changed: "
+            f"{_some(found.already_told)}.{mended}"
         )
     if found.late:
         words.append(f"Past the deadline, so they do not count: {_some(found.late)}")
@@ -321,15 +323,15 @@ def report(
 ) -> None:
     """Write a page about the trial that may be published. It is one HTML file, made
     from the public transcript, and from what you add with --assessed and --dates. The
-    dates are taken from the private journal.
+    dates are taken from the private audit trail.
     """
-    from discreet.reports.dates import journal_dates
+    from discreet.reports.dates import audit_dates
     from discreet.reports.trial import trial_page
 
     place = opened(url, name, head)
     check_report(out, pdf, place.files)
     said = place.transcript()
-    days = journal_dates(place.journal(10**6), said["status"]["stopped"]) if dates else None
+    days = audit_dates(place.audit_trail(10**6), said["status"]["stopped"]) if dates else None
     files = write_report(out, pdf, trial_page(said, control, assessed, days))
     printed = {} if pdf is None else {"pdf": pdf}
     show_json({"report": out, **printed}) if as_json else click.echo("\n".join(files))

@@ -178,7 +178,7 @@ def _advice(request: ApiRequest, key: str) -> str:
     if request.method == "GET":
         return "Nothing was changed: try again"
     unknown = "It is not known whether this was done: repeat it"
-    return f"{unknown} with request={key!r}; it will be done only once" if request.once else unknown
+    return f"{unknown} with key={key!r}; it will be done only once" if request.once else unknown
 
 
 def _pause(tries: int, got: Got | Lost) -> float:

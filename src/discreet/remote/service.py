@@ -6,11 +6,13 @@ import unicodedata
 from contextlib import closing
 from typing import Any, NamedTuple
 
+import msgspec
+
 from discreet import errors
 from discreet.errors import InvalidInputError, TamperedError
 from discreet.remote.address import way_to
 from discreet.remote.http import ApiRequest, HttpClient
-from discreet.remote.reading import UnreadableError, made, plain, read_list
+from discreet.remote.reading import UnreadableError, read
 from discreet.trials.chain import Head, check_goes_on
 from discreet.trials.listing import Listed
 from discreet.trials.names import in_path
@@ -18,8 +20,17 @@ from discreet.trials.protocol import Protocol, canonical, digest
 from discreet.trials.record import BROKEN
 
 TRIALS = "/trials"
-KINDS = {"protocol": dict, "protocol_hash": str, "head": str, "who": str, "role": str}
-"""What a service says of a trial that is opened."""
+
+
+class OpenedTrial(msgspec.Struct):
+    """What a service says of a trial that is opened."""
+
+    protocol: dict[str, Any]
+    protocol_hash: str
+    head: str
+    user: str
+    role: str
+    site: str | None = None
 
 
 class RemoteState(NamedTuple):
@@ -30,7 +41,7 @@ class RemoteState(NamedTuple):
     protocol: Protocol
     protocol_hash: str
     head: Head
-    who: str
+    user: str
     role: str
     site: str | None
 
@@ -50,44 +61,43 @@ def open_trial(client: HttpClient, name: str, head: str | None = None) -> Remote
 def _open(client: HttpClient, name: str, known: Head | None) -> RemoteState:
     path = f"{TRIALS}/{in_path(name)}"
     head = None if known is None else str(known)
-    answer = plain(client.call(ApiRequest("GET", f"{path}/protocol", known=head)))
-    if not isinstance(answer, dict) or any(
-        type(answer.get(one)) is not kind for one, kind in KINDS.items()
-    ):
-        raise UnreadableError
-    if digest(canonical(answer["protocol"])) != answer["protocol_hash"]:
+    opened = read(OpenedTrial, client.call(ApiRequest("GET", f"{path}/protocol", known=head)))
+    if digest(canonical(opened.protocol)) != opened.protocol_hash:
         raise TamperedError(f"the protocol of {name!r} is not the one it was started with")
     try:
-        protocol = Protocol.from_dict(answer["protocol"])
+        protocol = Protocol.from_dict(opened.protocol)
     except InvalidInputError:
         raise
     except BROKEN:
         raise UnreadableError from None
-    found = Head.parse(answer["head"])
+    found = Head.parse(opened.head)
     if known is not None:
         check_goes_on(name, known, found)
-    about = (answer["who"], answer["role"], answer.get("site"))
-    return RemoteState(path, protocol, answer["protocol_hash"], found, *about)
+    about = (opened.user, opened.role, opened.site)
+    return RemoteState(path, protocol, opened.protocol_hash, found, *about)
 
 
-class Warned(NamedTuple):
+class ServiceWarning(msgspec.Struct):
     """A warning of the service's library, and what it says."""
 
     kind: str
     words: str
 
 
-def create_trial(client: HttpClient, settings: dict[str, Any]) -> list[Warned]:
+class Started(msgspec.Struct):
+    """The part of a new trial that the client needs."""
+
+    warnings: list[ServiceWarning]
+
+
+def create_trial(client: HttpClient, settings: dict[str, Any]) -> list[ServiceWarning]:
     """Start a trial, or continue one of this name and these settings; return what the
     service warns of.
     """
-    answer = plain(client.call(ApiRequest("POST", TRIALS, settings, once=False)))
-    if not isinstance(answer, dict) or not isinstance(answer.get("warnings"), list):
-        raise UnreadableError
-    return [made(Warned, one) for one in answer["warnings"]]
+    return read(Started, client.call(ApiRequest("POST", TRIALS, settings, once=False))).warnings
 
 
-def warn_here(warned: list[Warned]) -> None:
+def warn_here(warned: list[ServiceWarning]) -> None:
     """Warn as the library does where a trial is kept, by the same class."""
     for one in warned:
         kind = getattr(errors, one.kind, UserWarning)
@@ -98,4 +108,4 @@ def warn_here(warned: list[Warned]) -> None:
 def fetch_list(url: str, token: str | None = None, ca: str | None = None) -> list[Listed]:
     """Return the trials that a token is for."""
     with closing(HttpClient(way_to(url, token, ca))) as client:
-        return read_list(Listed, client.call(ApiRequest("GET", TRIALS)))
+        return read(list[Listed], client.call(ApiRequest("GET", TRIALS)))

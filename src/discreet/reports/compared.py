@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from discreet.errors import InvalidInputError
 from discreet.reports.course import Course
 from discreet.strategies.pairs import LEAST, Pair
-from discreet.trials.outcomes import payable_delta
 from discreet.trials.record import Public
+from discreet.trials.responses import payable_delta
 from discreet.validate import quoted
 
 CONTROL, BEST, AHEAD = "control", "best", "ahead"

@@ -23,7 +23,7 @@ from discreet.words import (
 
 Said = Mapping[str, Any]
 """A status in plain types."""
-PAUSED = "is paused: nobody is assigned until an operator resumes it"
+PAUSED = "is paused: nobody is assigned until a manager resumes it"
 DROPPED, ADDED = "dropped by hand", "added later"
 ARM_ACTS = {DROP: DROPPED, ADD: ADDED}
 UNITS = {"days": 86_400, "hours": 3600, "minutes": 60}
@@ -83,13 +83,13 @@ def past_words(status: Said) -> str:
 
 
 def by_hand(status: Said) -> bool:
-    """Whether an operator has ended the trial."""
+    """Whether a manager has ended the trial."""
     return any(act["action"] == "stop" for act in status["acts"])
 
 
 def end_words(status: Said) -> str:
     """How a trial that is inconclusive has ended."""
-    return "was stopped by an operator" if by_hand(status) else "ended at its maximum"
+    return "was stopped by a manager" if by_hand(status) else "ended at its maximum"
 
 
 def promises(status: Said, met: bool = True) -> list[tuple[str, str]]:
@@ -99,7 +99,7 @@ def promises(status: Said, met: bool = True) -> list[tuple[str, str]]:
     seconds = status["deadline"]
     deadline = "" if seconds is None else deadline_words(seconds)
     answer = [
-        ("Error rate after what operators did", reshaped_words(status)),
+        ("Error rate after what managers did", reshaped_words(status)),
         ("What the answer means", status["guarantee"]),
     ]
     found = [
@@ -235,7 +235,7 @@ def _likely_words(epsilon: float) -> str:
 
 
 def arm_notes(status: Said) -> dict[str, str]:
-    """What operators did to arms, by the arm's name."""
+    """What managers did to arms, by the arm's name."""
     notes = dict[str, str]()
     for act in status["acts"]:
         if kind := ARM_ACTS.get(act["action"]):

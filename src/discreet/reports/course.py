@@ -1,5 +1,5 @@
 """What a report keeps while the public record of a trial is followed: how the arms did
-from look to look, who was assigned where, and when operators acted.
+from look to look, who was assigned where, and when managers acted.
 """
 
 from collections import Counter
@@ -66,7 +66,7 @@ class Course:
         self.margins: list[Margin] = []
         """Those between two arms."""
         self.acts: list[Moment] = []
-        """Of what operators did."""
+        """Of what managers did."""
         self.sites: list[str | None] = []
         """Where each person came from, in the order of assignment."""
         self.times: list[tuple[str, int]] = []
@@ -82,7 +82,7 @@ class Course:
         says = event.says
         if event.kind == "assigned":
             self.sites += [says.get("site")] * len(says["arms"])
-        elif event.kind == "operator":
+        elif event.kind == "manager":
             self.acts.append(Moment(len(replay.places), self.looks))
         elif event.kind == "answered":
             self.looks += len(says["answers"])

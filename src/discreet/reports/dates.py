@@ -1,5 +1,5 @@
 """When things happened: by the record, where it goes by the clock; else as whoever
-publishes a report says, from the private journal for instance.
+publishes a report says, from the private audit trail for instance.
 """
 
 from collections.abc import Mapping, Sequence
@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from discreet.reports.course import Course
 from discreet.reports.page import Facts, Part, Text
-from discreet.trials.status import Entry
+from discreet.trials.status import AuditEntry
 
 STATED = "Stated by those who publish this page; not in the record, and not checked:"
 RECORDED = "By the record, in days of universal time (UTC):"
@@ -36,23 +36,24 @@ def _recorded(course: Course) -> list[tuple[str, str]]:
     return found
 
 
-def journal_dates(entries: Sequence[Entry], stopped: bool) -> dict[str, str]:
-    """The days of a trial by its private journal: created, first and last person, end.
+def audit_dates(entries: Sequence[AuditEntry], stopped: bool) -> dict[str, str]:
+    """The days of a trial by its private audit trail: created, first and last person,
+    end.
 
     No more: on which days outcomes were told is nobody's business, and the day of a
     look is the day on which the last outcome of its round was.
     """
     calls = sorted(entries, key=lambda one: one.entry)
-    created = [one.at for one in calls if one.call == "create"]
+    created = [one.at for one in calls if one.action == "create"]
     found = {"Created": day(created[0])} if created else {}
-    found |= dict(_ends([one.at for one in calls if one.call == "ask"]))
-    changes = [one.at for one in calls if one.call in ENDS]
+    found |= dict(_ends([one.at for one in calls if one.action == "ask"]))
+    changes = [one.at for one in calls if one.action in ENDS]
     if stopped and changes:
         found["Ended, at the latest"] = day(changes[-1])
     return found
 
 
-ENDS = ("ask", "tell", "expire", "operate stop")
+ENDS = ("ask", "tell", "expire", "manage stop")
 """Calls that may end a trial."""
 
 

@@ -266,7 +266,7 @@ def show_privacy(found: "PrivacyAudit") -> None:
 
 def show_trial(found: "Status", protocol: "Protocol | None" = None) -> None:
     """A live trial: where it stands, what was released about each arm, what is
-    promised, and what sites and operators did.
+    promised, and what sites and managers did.
     """
     said = found.to_dict()
     say(f"{found.name} ({found.strategy}) {_verdict(found, said)}.")
@@ -330,11 +330,11 @@ def _show_arms(found: "Status", said: dict[str, Any]) -> None:
 
 
 def _show_conduct(said: dict[str, Any]) -> None:
-    """Where people came from, and what operators did."""
+    """Where people came from, and what managers did."""
     if sites := site_rows(said):
         show_grid(SITE_HEAD, sites, left=["site", "now"])
     if acts := act_rows(said, named=str):
-        say("What operators did:")
+        say("What managers did:")
     for action, about, reason, means in acts:
         what = action if about == "–" else f"{action} {about}"
         say(f"- {what} (reason: {reason}): {means}.")

@@ -167,7 +167,7 @@ def _sections(
         Section("Flow of people", flow_parts(said, course, added.assessed)),
         Section("Sentences to quote", quoted),
         Section("What was fixed before the first person", _protocol(said)),
-        Section("Deviations: what operators did", _deviations(status, course)),
+        Section("Deviations: what managers did", _deviations(status, course)),
         *([Section("Dates", dates)] if dates else []),
         Section("What holds, and on what it rests", [Bullets(_promises(said, course))]),
         Section("Record", [Bullets(_record(said, found, added.more))]),
@@ -247,7 +247,7 @@ def _arms(status: dict[str, Any], compared: Compared | None) -> Table:
 
 
 def _p_value(value: float) -> str:
-    """As journals write them; never rounded down."""
+    """As audit trails write them; never rounded down."""
     if value < SMALL:
         return f"< {SMALL:g}"
     if value > 0.99:
@@ -323,7 +323,7 @@ def _intervals(compared: Compared) -> list[tuple[float, float]]:
     return [row.interval for row in compared.rows]
 
 
-# --- protocol, operators, promises ----------------------------------------------------
+# --- protocol, managers, promises ----------------------------------------------------
 
 
 def _protocol(said: dict[str, Any]) -> list[Part]:
@@ -338,7 +338,7 @@ def _protocol(said: dict[str, Any]) -> list[Part]:
 def _deviations(status: dict[str, Any], course: Course) -> list[Part]:
     acts = act_rows(status)
     if not acts:
-        return [Text("None: the record contains no action by an operator.")]
+        return [Text("None: the record contains no action by a manager.")]
     moments = [
         f"{counted(moment.people, 'person', 'people')}, {counted(moment.looks, 'look')}"
         for moment in course.acts

@@ -7,45 +7,33 @@ from dataclasses import dataclass
 
 from discreet.errors import InvalidInputError, RefusedError
 from discreet.trials.store.doors import Token
+from discreet.trials.verbs import MANAGER, MONITOR, SITE, STAFF, VERBS
 
-OPERATOR, SITE, VIEWER, PARTICIPANT, ANYONE = "operator", "site", "viewer", "participant", "anyone"
-ROLES = (OPERATOR, SITE, VIEWER, PARTICIPANT)
-"""Roles that a token can have. Anyone is who has none."""
-
-STAFF = frozenset({OPERATOR, SITE})
-READERS = frozenset({OPERATOR, SITE, VIEWER})
+ANYONE = "anyone"
+"""The role of callers without a token."""
+READERS = frozenset({MANAGER, SITE, MONITOR})
 ACTIONS: dict[str, frozenset[str]] = {
+    **{verb.name: verb.roles for verb in VERBS},
     "list": READERS,
     "status": READERS,
     "protocol": READERS,
     "events": READERS,
-    "transcript": frozenset({OPERATOR, VIEWER}),
-    "report": frozenset({OPERATOR, VIEWER}),
-    "verify": frozenset({OPERATOR, VIEWER}),
-    "ask": STAFF,
-    "tell": STAFF,
-    "amend": STAFF,
-    "reissue": STAFF,
-    "open": STAFF,
-    "unblind": STAFF,
-    "answer": frozenset({OPERATOR, SITE, PARTICIPANT}),
-    "question": frozenset({PARTICIPANT}),
+    "transcript": frozenset({MANAGER, MONITOR}),
+    "report": frozenset({MANAGER, MONITOR}),
+    "verify": frozenset({MANAGER, MONITOR}),
     "invite": STAFF,
-    "expire": frozenset({OPERATOR}),
-    "create": frozenset({OPERATOR}),
-    "plan": frozenset({OPERATOR}),
-    "operate": frozenset({OPERATOR}),
-    "codes": frozenset({OPERATOR}),
-    "journal": frozenset({OPERATOR}),
-    "publish": frozenset({OPERATOR}),
-    "tokens": frozenset({OPERATOR}),
+    "create": frozenset({MANAGER}),
+    "plan": frozenset({MANAGER}),
+    "audit-trail": frozenset({MANAGER}),
+    "publish": frozenset({MANAGER}),
+    "tokens": frozenset({MANAGER}),
 }
-"""Which roles may do what. What is not here, nobody may."""
+"""Roles that may do something. What is not here, nobody may."""
 PUBLIC = frozenset({"status", "protocol", "transcript", "report", "verify", "events"})
 """What anyone may do with a trial that was published."""
 WHOLE = frozenset({"create", "plan"})
-"""What is not about one trial: for operators of all of them."""
-WRONG = "this token is unknown here, was revoked, or has expired: ask an operator for another one"
+"""What is not about one trial: for managers of all of them."""
+WRONG = "this token is unknown here, was revoked, or has expired: ask a manager for another one"
 
 
 class NotHereError(InvalidInputError):
@@ -69,7 +57,7 @@ class Visitor:
 
     @property
     def who(self) -> str:
-        """What the journal calls it."""
+        """What the audit trail calls it."""
         return ANYONE if self.token is None else self.token.name
 
     @property

@@ -16,10 +16,12 @@ from starlette.types import Send
 
 from discreet.errors import InvalidInputError
 from discreet.service.access import Visitor
-from discreet.service.endpoints import ENDPOINTS, PREFIX, Call, Endpoint, done
+from discreet.service.endpoints import ENDPOINTS, PREFIX, Call, Endpoint
 from discreet.service.home import Computation, Home
 from discreet.service.middleware import REPORT_POLICY
+from discreet.trials.chain import Head
 from discreet.trials.names import LONGEST_NAME, from_path
+from discreet.trials.verbs import Verb
 
 KEY = "idempotency-key"
 HEAD = "discreet-head"
@@ -91,39 +93,42 @@ def query_of(request: Request, endpoint: Endpoint) -> dict[str, str]:
 
 
 def served(home: Home, endpoint: Endpoint) -> Callable[[Request], Awaitable[Response]]:
-    """What answers calls of an endpoint."""
+    """Return the function that serves requests of an endpoint."""
     decoder = None if endpoint.takes is None else msgspec.json.Decoder(endpoint.takes)
 
     async def serve(request: Request) -> Response:
-        visitor = await visitor_of(home, request)
-        name = trial_in_path(request)
+        visitor, name = await visitor_of(home, request), trial_in_path(request)
         if not visitor.may(endpoint.action, name or None):
             await check(home, visitor, endpoint.action, name)
-        body, headers = await request.body(), request.headers
+        content, headers = await request.body(), request.headers
         try:
-            said = None if decoder is None else decoder.decode(body)
+            body = None if decoder is None else decoder.decode(content or b"{}")
         except RecursionError:
             raise msgspec.DecodeError(
                 "this is nested more deeply than anything the service accepts"
             ) from None
-        call = Call(
-            home,
-            visitor,
-            name,
-            request.path_params.get("about", ""),
-            said,
-            query_of(request, endpoint) if request.scope["query_string"] else {},
-            request_key(request, visitor) if KEY in headers else None,
-            headers.get("last-event-id", ""),
-        )
-        found, head = await home.run(done, endpoint, call, headers.get(HEAD))
-        if isinstance(found, Computation):
-            found = await home.compute(found)
+        query = query_of(request, endpoint) if request.scope["query_string"] else {}
+        trial = await home.opened(name) if name else None
+        if trial is not None and (text := headers.get(HEAD)) is not None:
+            head = Head.parse(text)
+            if not trial.is_known(head):
+                await home.run(trial.check_known, head)
+        if isinstance(endpoint.work, Verb):
+            assert trial is not None
+            key = request_key(request, visitor) if KEY in headers else None
+            result = await trial.call(endpoint.work, body, key, visitor)
+        else:
+            about, after = request.path_params.get("about", ""), headers.get("last-event-id", "")
+            call = Call(home, visitor, name, about, body, query, after)
+            result = await home.run(endpoint.work, call)
+        if isinstance(result, Computation):
+            result = await home.compute(result)
         if endpoint.method != "GET" and name:
             home.changed(name)
-        if isinstance(found, AsyncIterator):
+        if isinstance(result, AsyncIterator):
             home.limits.begin_stream(request.scope)
-        return answer(endpoint, found, head)
+        sees_head = trial is not None and visitor.may("status", name)
+        return answer(endpoint, result, str(trial.head) if trial and sees_head else None)
 
     return serve
 

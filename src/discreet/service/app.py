@@ -68,7 +68,7 @@ def _about(home: Home) -> list[Route]:
 
     async def measured(request: Request) -> Response:
         if not from_here(request):
-            check_whole_operator(await visitor_of(home, request))
+            check_whole_manager(await visitor_of(home, request))
         return Response(home.metrics.text(), media_type=metrics.TYPE)
 
     return [
@@ -78,8 +78,8 @@ def _about(home: Home) -> list[Route]:
     ]
 
 
-def check_whole_operator(visitor: Visitor) -> None:
-    """Refuse who is not the operator of all trials."""
+def check_whole_manager(visitor: Visitor) -> None:
+    """Refuse who is not the manager of all trials."""
     visitor.check("create", None)
 
 

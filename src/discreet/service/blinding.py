@@ -5,10 +5,11 @@ arms do.
 from dataclasses import replace
 from typing import Any
 
-from discreet.service.access import SITE, Visitor
+from discreet.service.access import Visitor
 from discreet.trials.conduct import ADD, DROP
 from discreet.trials.protocol import Protocol
 from discreet.trials.status import Status
+from discreet.trials.verbs import SITE
 
 HIDDEN = ("recommendation", "smallest_delta", "middle", "error_rate")
 """Of a status: what tells how arms do, or that one came or went."""
@@ -22,7 +23,7 @@ def blinded(protocol: Protocol, stopped: bool, visitor: Visitor) -> bool:
 def shown(status: Status, protocol: Protocol, visitor: Visitor) -> Status:
     """A status as a visitor may see it: for sites of a blinded trial that goes on,
     without people, means, intervals and leads of arms, without a recommendation, and
-    without what operators did to arms.
+    without what managers did to arms.
     """
     if not blinded(protocol, status.stopped, visitor):
         return status

@@ -48,7 +48,7 @@ def do_what_is_due(home: Home) -> None:
         return
     for name in names:
         try:
-            home.trial(name)._expire(noted=False)
+            home.trial(name).make_due_releases()
         except DiscreetError as error:
             logs.trouble(str(error), "clock")
         except Exception as error:

@@ -12,16 +12,14 @@ from discreet.reports.compared import check_control
 from discreet.reports.trial import trial_page
 from discreet.service import wire
 from discreet.service.access import NotHereError, Visitor
-from discreet.service.home import Computation, Home
+from discreet.service.home import Computation, Home, ServedTrial
 from discreet.service.invitations import invite, link_path
 from discreet.service.starting import start_trial, strategy_of
-from discreet.trials.calls import Caller
-from discreet.trials.chain import UnknownHeadError
+from discreet.trials.chain import Head, UnknownHeadError
 from discreet.trials.listing import Listed
-from discreet.trials.outcomes import Response
-from discreet.trials.status import Assignment, Batch, OpenAssignment, Status, Told, Verification
+from discreet.trials.status import Status, Verification
 from discreet.trials.store.doors import Token
-from discreet.trials.trial import Trial
+from discreet.trials.verbs import VERBS, Body, Done, Verb
 from discreet.validate import read_whole
 
 PREFIX = "/api/v1"
@@ -38,20 +36,13 @@ class Call(NamedTuple):
     """What else the path names."""
     body: Any
     query: dict[str, str]
-    request: str | None
-    """The key under which it is done once."""
     after: str = ""
     """The last event that whoever wants a stream of them has had."""
 
     @property
-    def trial(self) -> Trial:
-        """The trial, for what anyone may see."""
+    def trial(self) -> ServedTrial:
+        """The trial."""
         return self.home.trial(self.name)
-
-    @property
-    def caller(self) -> Caller:
-        """The trial, for what this caller changes."""
-        return Caller(self.trial, self.visitor.who, self.visitor.site)
 
 
 class Endpoint(NamedTuple):
@@ -60,26 +51,14 @@ class Endpoint(NamedTuple):
     method: str
     path: str
     action: str
-    work: Callable[[Call], Any]
+    work: Callable[[Call], Any] | Verb[Any, Any]
+    """A function that runs in a thread, or a verb of a trial."""
     gives: Any
-    takes: type[wire.In] | None = None
+    takes: type[Body] | None = None
     says: str = ""
     media: str = "application/json"
     query: tuple[tuple[str, str], ...] = ()
     """What may be said after the path, and what it means."""
-
-
-def done(endpoint: Endpoint, call: Call, known: str | None) -> tuple[Any, str | None]:
-    """What a call gives, and the head of the record then, for whoever may see it;
-    refused before anything is done if the record is not the one of which the caller
-    knows a head.
-    """
-    if not call.name:
-        return endpoint.work(call), None
-    if known is not None:
-        call.trial.check_known(known)
-    found, sees = endpoint.work(call), call.visitor.may("status", call.name)
-    return found, str(call.trial.seen) if sees else None
 
 
 # --- trials ---------------------------------------------------------------------------
@@ -108,7 +87,7 @@ def _events(call: Call) -> AsyncIterator[bytes]:
 def _protocol(call: Call) -> wire.Opened:
     trial, visitor = call.trial, call.visitor
     who = (visitor.who, visitor.role, visitor.site)
-    return wire.Opened(trial.protocol.to_dict(), trial.protocol_hash, str(trial.seen), *who)
+    return wire.Opened(trial.protocol.to_dict(), trial.protocol_hash, str(trial.head), *who)
 
 
 def _state_key(call: Call, *about: str | None) -> Hashable:
@@ -140,7 +119,7 @@ def _verify(call: Call) -> Computation:
     trial, known, wrong = call.trial, call.query.get("head"), tuple[str, ...]()
     if known is not None:
         try:
-            trial.check_known(known)
+            trial.check_known(Head.parse(known))
         except UnknownHeadError as error:
             wrong = (str(error),)
 
@@ -152,71 +131,15 @@ def _verify(call: Call) -> Computation:
     return Computation(key, trial.verify, finish)
 
 
-# --- people ---------------------------------------------------------------------------
-
-
-def _ask(call: Call) -> Batch:
-    said: wire.Ask = call.body
-    return call.caller.ask(said.n, said.people, said.site, said.person, call.request)
-
-
-def _tell(call: Call) -> Told:
-    return call.caller.tell_many(call.body.outcomes, call.request)
-
-
-def _answer(call: Call) -> Told:
-    said: dict[str, str | None] = call.body.answers
-    parsed = {id: None if text is None else Response.parse(text) for id, text in said.items()}
-    return call.caller.answer_many(parsed, call.request)
-
-
-def _amend(call: Call) -> wire.Done:
-    call.caller.amend(call.body.id, call.body.outcome, call.request)
-    return wire.Done()
-
-
-def _reissue(call: Call) -> Assignment:
-    return call.caller.reissue(call.body.id, call.request)
-
-
-def _asked(call: Call) -> wire.Asked:
-    return wire.Asked(call.request is not None and call.trial.asked(call.request))
-
-
-def _unblind(call: Call) -> wire.Unblinded:
-    return wire.Unblinded(call.caller.unblind(call.body.id, call.body.reason, call.request))
-
-
 def _invite(call: Call) -> wire.Invited:
-    said: wire.Invite = call.body
-    secret, token = invite(call.home, call.visitor, call.name, said.id, said.days)
+    body: wire.Invite = call.body
+    secret, token = invite(call.home, call.visitor, call.name, body.id, body.days)
     return wire.Invited(link_path(secret), token)
 
 
-def _open(call: Call) -> list[OpenAssignment]:
-    return call.caller.open_assignments(call.query.get("site"))
-
-
-# --- operators ------------------------------------------------------------------------
-
-
-def _operate(call: Call) -> Status:
-    said: wire.Operate = call.body
-    call.caller.operate(said.action, said.reason, said.about, said.seen, call.request)
-    return call.home.status(call.name, call.visitor)
-
-
-def _codes(call: Call) -> dict[str, str]:
-    return call.caller.codes()
-
-
-def _expire(call: Call) -> wire.Released:
-    return wire.Released(call.caller.expire())
-
-
-def _journal(call: Call) -> list[wire.Noted]:
-    entries = call.trial.journal(read_whole(call.query.get("most", "1000")) or 0)
-    return [wire.Noted(*entry) for entry in entries]
+def _audit_trail(call: Call) -> list[wire.AuditRow]:
+    entries = call.trial.audit_trail(read_whole(call.query.get("limit", "1000")) or 0)
+    return [wire.AuditRow(*entry) for entry in entries]
 
 
 def _publish(call: Call) -> wire.Published:
@@ -237,7 +160,7 @@ def _make_token(call: Call) -> wire.MadeToken:
     said: wire.NewToken = call.body
     if call.visitor.token is not None and call.visitor.token.trial not in (None, said.trial):
         raise InvalidInputError(
-            f"you are the operator of {call.visitor.token.trial} only: make tokens for that trial"
+            f"you are the manager of {call.visitor.token.trial} only: make tokens for that trial"
         )
     call.home.check_there(said.trial)
     call.home.check_site(said.trial, said.site)
@@ -247,13 +170,13 @@ def _make_token(call: Call) -> wire.MadeToken:
     return wire.MadeToken(secret, token)
 
 
-def _revoke(call: Call) -> wire.Done:
+def _revoke(call: Call) -> Done:
     number = read_whole(call.about)
     known = {one.number: one for one in call.home.doors.all()}
     if number not in known or not _reaches(call.visitor, known[number]):
         raise NotHereError("there is no token of this number")
     call.home.tokens.revoke(number, call.visitor.who)
-    return wire.Done()
+    return Done()
 
 
 def _reaches(visitor: Visitor, token: Token) -> bool:
@@ -262,6 +185,12 @@ def _reaches(visitor: Visitor, token: Token) -> bool:
 
 T = "/trials/{name}"
 ENDPOINTS: tuple[Endpoint, ...] = (
+    *(
+        Endpoint(
+            *("POST", f"{T}/{verb.name}", verb.name, verb, verb.result, verb.body, verb.help),
+        )
+        for verb in VERBS
+    ),
     Endpoint("GET", "/trials", "list", _list, list[Listed], says="Every trial, and its state."),
     Endpoint("POST", "/trials", "create", _create, wire.Started, wire.NewTrial, "Start a trial."),
     Endpoint("GET", T, "status", _status, Status, says="The trial as anyone may see it."),
@@ -275,50 +204,8 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         says="What was fixed before the first person.",
     ),
     Endpoint(
-        *("POST", f"{T}/ask", "ask", _ask, Batch, wire.Ask),
-        "Assign people who have arrived.",
-    ),
-    Endpoint(
-        *("POST", f"{T}/tell", "tell", _tell, Told, wire.Tell),
-        "Tell outcomes, or that they will not come.",
-    ),
-    Endpoint(
-        *("POST", f"{T}/answer", "answer", _answer, Told, wire.Answer),
-        "Tell randomised responses, or that they will not come.",
-    ),
-    Endpoint("POST", f"{T}/amend", "amend", _amend, wire.Done, wire.Amend, "Correct an outcome."),
-    Endpoint(
-        *("POST", f"{T}/reissue", "reissue", _reissue, Assignment, wire.About),
-        "Give an assignment a new id.",
-    ),
-    Endpoint(
-        *("GET", f"{T}/asked", "ask", _asked, wire.Asked),
-        says="Whether a request with this Idempotency-Key has had assignments.",
-    ),
-    Endpoint(
-        *("POST", f"{T}/unblind", "unblind", _unblind, wire.Unblinded, wire.Unblind),
-        "Reveal the arm of a person in a blinded trial; the record says so, with the reason.",
-    ),
-    Endpoint(
         *("POST", f"{T}/invite", "invite", _invite, wire.Invited, wire.Invite),
         "A link with which one person answers once, in a trial with local trust.",
-    ),
-    Endpoint(
-        *("GET", f"{T}/open", "open", _open, list[OpenAssignment]),
-        says="The people whose outcomes are not in.",
-        query=(("site", "Of this site only."),),
-    ),
-    Endpoint(
-        *("POST", f"{T}/operate", "operate", _operate, Status, wire.Operate),
-        "Pause, resume, stop, drop an arm, close a site, …, with a reason.",
-    ),
-    Endpoint(
-        *("GET", f"{T}/codes", "codes", _codes, dict[str, str]),
-        says="The arm behind the code of each participant of a blinded trial.",
-    ),
-    Endpoint(
-        *("POST", f"{T}/expire", "expire", _expire, wire.Released),
-        says="Count late outcomes as the worst, and make the releases that are due.",
     ),
     Endpoint(
         *("GET", f"{T}/transcript", "transcript", _transcript, dict[str, Any]),
@@ -336,13 +223,9 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         query=(("head", "A head that you noted earlier: the record must continue from there."),),
     ),
     Endpoint(
-        "GET",
-        f"{T}/journal",
-        "journal",
-        _journal,
-        list[wire.Noted],
-        says="Who made which call, and when.",
-        query=(("most", "How many of the latest calls; 1000 if left out."),),
+        *("GET", f"{T}/audit-trail", "audit-trail", _audit_trail, list[wire.AuditRow]),
+        says="Who did what, and when.",
+        query=(("limit", "How many of the latest entries; 1000 if left out."),),
     ),
     Endpoint(
         "POST",
@@ -361,7 +244,5 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         *("POST", "/tokens", "tokens", _make_token, wire.MadeToken, wire.NewToken),
         "Make a token.",
     ),
-    Endpoint(
-        "POST", "/tokens/{about}/revoke", "tokens", _revoke, wire.Done, says="Revoke a token."
-    ),
+    Endpoint("POST", "/tokens/{about}/revoke", "tokens", _revoke, Done, says="Revoke a token."),
 )

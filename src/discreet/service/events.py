@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from discreet.service import logs
-from discreet.service.access import SITE, Visitor
+from discreet.service.access import Visitor
 from discreet.trials.listing import find_trial
+from discreet.trials.verbs import SITE
 from discreet.validate import read_whole
 
 if TYPE_CHECKING:

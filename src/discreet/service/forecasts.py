@@ -27,7 +27,7 @@ class Seen:
     """What is known of how a trial may end."""
 
     key: str
-    """What it depends on: the releases so far, and what operators did."""
+    """What it depends on: the releases so far, and what managers did."""
     found: Forecast | None = None
     reason: str = ""
     """Why there is none, if there never will be one at this key."""

@@ -7,11 +7,11 @@ import threading
 import time
 from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 import msgspec
 
-from discreet.errors import InvalidInputError
+from discreet.errors import InvalidInputError, TamperedError
 from discreet.service.access import NotHereError, Visitor
 from discreet.service.blinding import blinded, shown
 from discreet.service.events import Events
@@ -20,14 +20,19 @@ from discreet.service.limits import Bounds, Limits
 from discreet.service.metrics import Metrics
 from discreet.service.remember import Remembered
 from discreet.service.tokens import Tokens, check_site
-from discreet.trials.calls import Caller
-from discreet.trials.chain import Event
+from discreet.strategies.run import Run
+from discreet.trials import outcomes
+from discreet.trials.chain import Event, Head, UnknownHeadError
+from discreet.trials.entry import check_head
+from discreet.trials.group_commit import Task
 from discreet.trials.listing import Listed, list_trials
+from discreet.trials.record import fresh
 from discreet.trials.status import Status
 from discreet.trials.store.database import Store
 from discreet.trials.store.doors import Doors, Token
 from discreet.trials.store.guard import Untold
-from discreet.trials.trial import Trial
+from discreet.trials.trial import Trial, TrialUser
+from discreet.trials.verbs import Arguments, Result, Verb
 from discreet.validate import quoted
 
 Found = TypeVar("Found")
@@ -45,12 +50,60 @@ take to be seen. As long counts a try to write to the store.
 """
 
 
+class ServedTrial(Trial):
+    """A trial, with what only a service needs."""
+
+    @property
+    def head(self) -> Head:
+        """The head of the record as it was seen last."""
+        return self._seen
+
+    async def call(
+        self, verb: Verb[Arguments, Result], body: Arguments, key: str | None, visitor: Visitor
+    ) -> Result:
+        """Do a verb for a visitor while the event loop serves others."""
+        task = self._make_task(verb, body, key, visitor.who, visitor.site)
+        return await self._group.run_async(task)
+
+    def make_due_releases(self) -> None:
+        """Expire late outcomes and make scheduled releases, unasked: the audit trail
+        does not note it.
+        """
+        self._group.run(Task(lambda tx: outcomes.expire(tx, is_noted=False), self.user))
+
+    def is_known(self, head: Head) -> bool:
+        """Return whether a head is one of the last that were seen."""
+        return head in self._known
+
+    def check_known(self, head: Head) -> None:
+        """Refuse to go on with a record that is older than one that a caller knows by
+        its head, or another one.
+        """
+        if head not in self._known:
+            with self._store.lock, self._store.snapshot(self.protocol.name) as tables:
+                self._look(tables)
+                try:
+                    check_head(tables, head)
+                except TamperedError as error:
+                    raise UnknownHeadError(str(error)) from None
+
+    def copy_run(self) -> Run:
+        """Return a copy of the run as far as it is public, to try out how it may go
+        on.
+        """
+        copied = fresh(self.protocol)
+        with self._reading():
+            text = self._state.dump()
+        copied.load(text)
+        return copied.run
+
+
 class Seen:
     """A trial as it was at a moment, for however many look at it: each part of what
     they see is computed by the first who wants it.
     """
 
-    def __init__(self, trial: Trial, status: Status) -> None:
+    def __init__(self, trial: ServedTrial, status: Status) -> None:
         self.trial = trial
         self.status = status
         self._parts = Remembered[Any](KEPT)
@@ -115,7 +168,7 @@ class Home:
         self._computing = ThreadPoolExecutor(1, "computation")
         self._computed = Remembered[Any](KEPT_RESULTS)
         self._opening = threading.Lock()
-        self._trials: dict[str, Trial] = {}
+        self._trials: dict[str, ServedTrial] = {}
         self._seen = Remembered[Seen](KEPT, FRESH)
         self._under_way: dict[tuple[str, str], asyncio.Future[Any]] = {}
         """What is done once for all who want it at the same moment, such as looking a
@@ -195,7 +248,7 @@ class Home:
 
     # --- trials -----------------------------------------------------------------------
 
-    def trial(self, name: str) -> Trial:
+    def trial(self, name: str) -> ServedTrial:
         """Return the trial of a name, opened once."""
         if found := self._trials.get(name):
             return found
@@ -203,7 +256,7 @@ class Home:
             if found := self._trials.get(name):
                 return found
             self.check_there(name)
-            found = Trial.open(self.url, name, who=self.who)
+            found = cast(ServedTrial, ServedTrial.open(self.url, name, user=self.who))
             self._trials[name] = found
             spare = list(self._trials)[:-MAX_OPEN_TRIALS]
             closed = [self._trials.pop(one) for one in spare]
@@ -211,11 +264,16 @@ class Home:
             one.close()
         return found
 
-    def caller(self, name: str, visitor: Visitor) -> Caller:
+    async def opened(self, name: str) -> ServedTrial:
+        """Return the trial of a name; the event loop serves others while it is opened."""
+        known = self._trials.get(name)
+        return known if known is not None else await self.run(self.trial, name)
+
+    def as_user(self, name: str, visitor: Visitor) -> TrialUser:
         """A trial, for whoever calls: bound to the site of its token, which was checked
         when the token was made.
         """
-        return Caller(self.trial(name), visitor.who, visitor.site)
+        return TrialUser(self.trial(name), visitor.who, visitor.site)
 
     def seen(self, name: str, visitor: Visitor) -> "Seen":
         """Return a trial as a visitor may see it now. It is computed once for all who

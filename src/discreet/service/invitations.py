@@ -1,11 +1,12 @@
 """Invitations: one link for one answer of one person, in a trial with local trust."""
 
 from discreet.errors import InvalidInputError
-from discreet.service.access import PARTICIPANT, Visitor
+from discreet.service.access import Visitor
 from discreet.service.home import Home
-from discreet.trials.intake import number_of
-from discreet.trials.people import OPEN
+from discreet.trials.inputs import parse_number
+from discreet.trials.outcomes import OPEN
 from discreet.trials.store.doors import Token
+from discreet.trials.verbs import PARTICIPANT
 
 PATH = "/a"
 """The participant's page."""
@@ -17,18 +18,18 @@ def invite(home: Home, visitor: Visitor, name: str, id: str, days: float) -> tup
     """Make the secret with which the participant of an id can answer once. It stops
     working when the assignment gets another id.
     """
-    caller = home.caller(name, visitor)
+    caller = home.as_user(name, visitor)
     if not caller.protocol.strategy.trust_model.randomised:
         raise InvalidInputError(
             "people answer for themselves only in trials with local trust: tell this trial the "
             "outcome"
         )
-    if caller.question(id).state != OPEN:
+    if caller.participant_view(id).state != OPEN:
         raise InvalidInputError(
             "this trial is not waiting for an answer from this person: nobody was invited"
         )
-    number = number_of(id)
-    site = caller.person(number).site
+    number = parse_number(id)
+    site = caller.find_assignment(number).site
     words = f"invitation of person {number}"
     return home.tokens.make(words, PARTICIPANT, visitor.who, name, site, days, id)
 

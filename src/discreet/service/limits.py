@@ -47,7 +47,7 @@ class Bounds:
     """Seconds of that which may come at once: a public page and what is on it."""
     each: int = 512
     """Calls of one token at once: half of all, so that no caller keeps out the others;
-    and as many as viewers of one trial who come back at the same moment.
+    and as many as monitors of one trial who come back at the same moment.
     """
     calls: int = 1024
     """Calls at once in all: what waits behind them is better told to come back."""

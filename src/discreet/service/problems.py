@@ -35,7 +35,7 @@ NOTHING = "there is nothing at this address: see /api/docs"
 WRONG_METHOD = "this address takes another method: see /api/docs"
 UNKNOWN_FIELD = re.compile(r"unknown field `(?![A-Za-z_]{1,40}`( - at `[^`]*`)?$).*`", re.DOTALL)
 UNREADABLE = "the call cannot be read"
-UNKNOWN = "this should not happen; the details are in the server's log: tell its operator"
+UNKNOWN = "this should not happen; the details are in the server's log: tell its manager"
 KINDS: tuple[tuple[type[Exception], int, str], ...] = (
     (SlowError, 408, "Too slow"),
     (TooLargeError, 413, "Too large"),

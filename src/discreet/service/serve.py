@@ -179,7 +179,7 @@ def forbid_core_files() -> None:
 
 
 def welcome(home: Home, place: Place, say: Callable[[str], None]) -> None:
-    """Say where the service is; if there is no operator yet, make one's token and say
+    """Say where the service is; if there is no manager yet, make one's token and say
     it, with a link to log in at once.
     """
     say(f"Serving the trials of {home.store.address} at {place.url} (Ctrl-C ends it).")
@@ -187,10 +187,10 @@ def welcome(home: Home, place: Place, say: Callable[[str], None]) -> None:
     if first is not None:
         secret, token = first
         link = login_link(place, home.tokens.make_code(token))
-        say(f"The operator's token, shown only once; keep it secret:\n{secret}")
+        say(f"The manager's token, shown only once; keep it secret:\n{secret}")
         say(f"To log in now, open this link; it works once, for {CODE_MINUTES} minutes:\n{link}")
     else:
         say(
             "Log in there with a token. To make a new one: discreet token create NAME --role "
-            "operator"
+            "manager"
         )

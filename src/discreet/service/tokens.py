@@ -8,12 +8,12 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from discreet.errors import InvalidInputError
-from discreet.service.access import OPERATOR, PARTICIPANT, ROLES, SITE
 from discreet.service.credentials import SecretKind, hash_secret, is_kind, new_secret
 from discreet.trials.names import LONGEST_NAME, check_place, plain_name, writable
 from discreet.trials.protocol import Protocol
 from discreet.trials.status import Status
 from discreet.trials.store.doors import Doors, Token
+from discreet.trials.verbs import MANAGER, PARTICIPANT, ROLES, SITE
 from discreet.validate import quoted
 
 REMEMBERED = 1.0
@@ -68,11 +68,11 @@ class Tokens:
         return secret, self.doors.add(hash_secret(kind, secret), new)
 
     def make_first(self) -> tuple[str, Token] | None:
-        """Make an operator's token for a service in which none works; else None."""
+        """Make a manager's token for a service in which none works; else None."""
         now = self.doors.now()
-        if any(token.role == OPERATOR and token.valid(now) for token in self.doors.all()):
+        if any(token.role == MANAGER and token.valid(now) for token in self.doors.all()):
             return None
-        return self.make("first operator", OPERATOR, "discreet serve")
+        return self.make("first manager", MANAGER, "discreet serve")
 
     def revoke(self, number: int, by: str) -> bool:
         """Revoke a token, its logins and its login links; return whether there is one
@@ -207,7 +207,7 @@ def check_site(protocol: Protocol, status: Status, site: str | None) -> None:
     if site not in sites:
         raise InvalidInputError(
             f"this trial has no site {quoted(site)}; its sites: {', '.join(sites)}. Another one "
-            "can be opened under Operate, or with discreet trial operate"
+            "can be opened under Manage, or with discreet trial manage"
         )
 
 

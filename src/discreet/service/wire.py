@@ -3,22 +3,16 @@ the library gives (`trials.status`), field by field.
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
 
 from discreet.trials.status import Status
 from discreet.trials.store.doors import Token
-
-Text = Annotated[str, msgspec.Meta(max_length=2000)]
-"""A name, an id, a response or a reason: a longer text is refused when it is read."""
+from discreet.trials.verbs import Body, Text
 
 
-class In(msgspec.Struct, forbid_unknown_fields=True):
-    """What a request carries; a field that is not known is refused."""
-
-
-class NewTrial(In):
+class NewTrial(Body):
     """A trial to be started: the protocol, field by field, as for `Trial.create`."""
 
     name: Text
@@ -42,52 +36,7 @@ class NewTrial(In):
     question: Text = ""
 
 
-class Ask(In):
-    """People who are there."""
-
-    n: int = 1
-    people: list[Text] | None = None
-    site: Text | None = None
-    person: Text | None = None
-
-
-class Tell(In):
-    """Outcomes by id; null: the outcome will not come. That it is missing may be the
-    outcome, so that no address or log line may tell.
-    """
-
-    outcomes: dict[Text, float | None]
-
-
-class Answer(In):
-    """Randomised responses by id, each as `discreet respond` writes it; null: the
-    response will not come.
-    """
-
-    answers: dict[Text, Text | None]
-
-
-class Amend(In):
-    """An outcome in the place of another one."""
-
-    id: Text
-    outcome: float
-
-
-class About(In):
-    """One assignment."""
-
-    id: Text
-
-
-class Unblind(In):
-    """Whose arm must be known now, and why."""
-
-    id: Text
-    reason: Text
-
-
-class Invite(In):
+class Invite(Body):
     """Who is to answer, and for how many days the link is good."""
 
     id: Text
@@ -102,16 +51,7 @@ class Invited(msgspec.Struct):
     token: Token
 
 
-class Operate(In):
-    """What an operator does, and why."""
-
-    action: Text
-    reason: Text
-    about: Text | int | None = None
-    seen: int | None = None
-
-
-class NewToken(In):
+class NewToken(Body):
     """A token to be made."""
 
     name: Text
@@ -128,22 +68,10 @@ class Opened(msgspec.Struct):
     """As it was written down."""
     protocol_hash: str
     head: str
-    who: str
-    """What the journal calls whoever asks."""
+    user: str
+    """The caller's name in the audit trail."""
     role: str
     site: str | None
-
-
-class Unblinded(msgspec.Struct):
-    """The arm of a person."""
-
-    arm: str
-
-
-class Asked(msgspec.Struct):
-    """Whether there was a request of a key."""
-
-    asked: bool
 
 
 class Warned(msgspec.Struct):
@@ -155,7 +83,7 @@ class Warned(msgspec.Struct):
 
 @dataclass(frozen=True)
 class Started(Status):
-    """A trial that was started, and what its operator should know of it."""
+    """A trial that was started, and what its manager should know of it."""
 
     warnings: tuple[Warned, ...] = ()
 
@@ -165,18 +93,6 @@ class MadeToken(msgspec.Struct):
 
     secret: str
     token: Token
-
-
-class Done(msgspec.Struct):
-    """That something was done."""
-
-    done: bool = True
-
-
-class Released(msgspec.Struct):
-    """What `expire` released."""
-
-    releases: int
 
 
 class Verified(msgspec.Struct):
@@ -194,12 +110,12 @@ class Published(msgspec.Struct):
     published: bool
 
 
-class Noted(msgspec.Struct):
-    """A call, as the journal notes it (`trials.status.Entry`)."""
+class AuditRow(msgspec.Struct):
+    """An entry of the audit trail (`trials.status.AuditEntry`)."""
 
     entry: int
     at: float
-    who: str
+    user: str
     site: str | None
-    call: str
-    people: int
+    action: str
+    participants: int

@@ -163,18 +163,18 @@ class Run(ABC):
         raise DiscreetError(f"{self.strategy.name} is not dealt in rounds here")
 
     def maximum(self, people: int) -> None:
-        """The operator's new cap."""
+        """The manager's new cap."""
         self.cap = people
 
     def drop(self, arm: int) -> None:
-        """The operator takes an arm out of the trial."""
+        """The manager takes an arm out of the trial."""
         raise InvalidInputError(
             f"no arm can be dropped from a trial of {self.strategy.name}: the error rate after "
             "that is proved for bet-se only. Stop the trial, and start another"
         )
 
     def add(self) -> None:
-        """The operator adds an arm, the last one from now on."""
+        """The manager adds an arm, the last one from now on."""
         raise InvalidInputError(
             f"no arm can be added to a trial of {self.strategy.name}: the error rate after that "
             "is proved for bet-se only. Stop the trial, and start another"

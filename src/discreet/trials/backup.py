@@ -20,16 +20,15 @@ from discreet.remote.address import is_remote
 from discreet.trials.chain import Head
 from discreet.trials.conduct import LONGEST_REASON, RESTORED, Act
 from discreet.trials.entry import begins, examine
-from discreet.trials.intake import who_calls
+from discreet.trials.inputs import check_user
 from discreet.trials.names import plain_name, writable
 from discreet.trials.outlasting import copy_over
 from discreet.trials.protocol import Protocol, digest
 from discreet.trials.record import BROKEN, Public, fresh
 from discreet.trials.store.database import Store
 from discreet.trials.store.dialects import dialect_of
-from discreet.trials.store.ledger import Ledger
 from discreet.trials.store.opening import LOG, log_in_use
-from discreet.trials.store.session import Session
+from discreet.trials.store.tables import TrialTables
 from discreet.trials.store.whole import Whole
 
 NEW, REPLACED, LEFT = "new", "replaced", "left as it is"
@@ -66,7 +65,7 @@ class Restored:
 def backup_trials(
     url: str,
     file: str | os.PathLike[str],
-    who: str | None = None,
+    user: str | None = None,
 ) -> tuple[BackedUp, ...]:
     """Copy all trials at an address, as they are at one moment, into an SQLite file
     that only its owner may read; others may work on them meanwhile.
@@ -74,11 +73,11 @@ def backup_trials(
     The file is either complete or not there. It may replace an older backup of the same
     trials, but no other file. It contains outcomes that are not released, and still
     contains them after they are: keep it as safe as the database, and delete old
-    backups. `who` is the caller's name for the private journals (None: the user of the
-    database, or of this machine). A service gives no backup: nobody who calls it may
-    have outcomes.
+    backups. `user` is the caller's name for the private audit trails (None: the user of
+    the database, or of this machine). A service gives no backup: nobody who calls it
+    may have outcomes.
     """
-    path, caller = _path(file), who_calls(who)
+    path, caller = _path(file), check_user(user)
     if is_remote(url):
         raise InvalidInputError(
             "a backup cannot be made through a service, because it contains outcomes: make it on "
@@ -86,12 +85,12 @@ def backup_trials(
         )
     with closing(Store(url, must_exist=True)) as home:
         check_writable(path, home.dialect.files, devices=False)
-        with home.whole() as here:
+        with home.snapshot_all() as here:
             if not (trials := here.trials()):
                 raise InvalidInputError(f"there are no trials in {home.called} to back up")
             _check_replaced(path, here)
         _note_backup(home, [trial.name for trial in trials], caller or home.user)
-        with home.whole() as here:
+        with home.snapshot_all() as here:
             return _write(path, here)
 
 
@@ -99,7 +98,7 @@ def _write(path: str, here: Whole) -> tuple[BackedUp, ...]:
     """The file, and what is in it."""
     trials = here.trials()
     with private_file(path, BESIDE) as temporary:
-        with closing(Store.of_file(str(temporary))) as made, made.alone() as there:
+        with closing(Store.of_file(str(temporary))) as made, made.exclusive() as there:
             for trial in trials:
                 there.copy(trial)
         if log_in_use(temporary):
@@ -109,12 +108,12 @@ def _write(path: str, here: Whole) -> tuple[BackedUp, ...]:
     return tuple(BackedUp(trial.name, str(_head(trial))) for trial in trials)
 
 
-def _note_backup(home: Store, names: list[str], who: str) -> None:
-    """Write into the journal of each trial who makes a backup."""
+def _note_backup(home: Store, names: list[str], user: str) -> None:
+    """Write into the audit trail of each trial who makes a backup."""
     for name in names:
-        with home.session(name) as session:
-            if session.look() is not None:
-                Ledger(session).note(who, "backup", 0, None)
+        with home.transaction(name) as tables:
+            if tables.lock() is not None:
+                tables.add_audit_entry(user, "backup", 0)
 
 
 def _check_replaced(path: str, here: Whole) -> None:
@@ -122,7 +121,7 @@ def _check_replaced(path: str, here: Whole) -> None:
     if not Path(path).exists() or not Path(path).stat().st_size:
         return
     try:
-        with closing(Store.of_file(path, must_exist=True)) as old, old.whole() as there:
+        with closing(Store.of_file(path, must_exist=True)) as old, old.snapshot_all() as there:
             lost = any(not _continued(trial, here) for trial in there.trials())
     except DiscreetError:
         lost = True
@@ -133,7 +132,7 @@ def _check_replaced(path: str, here: Whole) -> None:
         )
 
 
-def _continued(trial: Session, here: Whole) -> bool:
+def _continued(trial: TrialTables, here: Whole) -> bool:
     found = here.trial(trial.name)
     return found is not None and begins(trial, found)
 
@@ -144,7 +143,7 @@ def _continued(trial: Session, here: Whole) -> bool:
 class _Found(NamedTuple):
     """A trial of the file, checked."""
 
-    session: Session
+    tables: TrialTables
     protocol: Protocol
     now: Public
 
@@ -153,7 +152,7 @@ class _Step(NamedTuple):
     """What is to be done with it."""
 
     found: _Found
-    there: Session | None
+    there: TrialTables | None
     """The trial of its name in the database."""
     done: str
     doubtful: bool
@@ -166,7 +165,7 @@ def restore_trials(
     heads: Sequence[str] = (),
     i_know_that_epsilon_is_spent_again: bool = False,
     reason: str | None = None,
-    who: str | None = None,
+    user: str | None = None,
 ) -> tuple[Restored, ...]:
     """Put all trials of a backup into the database at an address, which nobody else may
     have open: all of them, or with an error none.
@@ -178,7 +177,7 @@ def restore_trials(
     `i_know_that_epsilon_is_spent_again` and a `reason` this is done all the same for
     running trials, and the public record of each such trial says so for ever.
     """
-    path, known, caller = _path(file), _heads(heads), who_calls(who)
+    path, known, caller = _path(file), _heads(heads), check_user(user)
     if is_remote(url):
         raise InvalidInputError(
             "a backup cannot be restored through a service: stop the service, and restore into "
@@ -189,12 +188,12 @@ def restore_trials(
         raise InvalidInputError(f"there is no file {path}: name a backup of trials")
     if any(same_file(path, other) for other in dialect_of(url).files):
         raise InvalidInputError(f"{path} is the database itself: name a backup of it")
-    with closing(Store.of_file(path, must_exist=True)) as store, store.whole() as there:
+    with closing(Store.of_file(path, must_exist=True)) as store, store.snapshot_all() as there:
         found = _read(path, there)
         _check_known(path, found, known)
         with closing(_target(url, found, known, excuse)) as home:
             caller = caller or home.user
-            with home.alone() as here:
+            with home.exclusive() as here:
                 steps = _plan(found, here, known, excuse is not None)
                 done = tuple(_put(step, here, caller, excuse) for step in steps)
             _tidy(home, done)
@@ -220,7 +219,7 @@ def _read(path: str, there: Whole) -> list[_Found]:
     return found
 
 
-def _checked(path: str, trial: Session) -> _Found:
+def _checked(path: str, trial: TrialTables) -> _Found:
     row, problem = trial.row, "its name is a different one"
     try:
         protocol = Protocol.from_dict(json.loads(row.protocol))
@@ -240,7 +239,7 @@ def _checked(path: str, trial: Session) -> _Found:
 
 def _check_known(path: str, found: list[_Found], known: list[Head]) -> None:
     for head in known:
-        if not any(_holds(one.session, head) for one in found):
+        if not any(_holds(one.tables, head) for one in found):
             raise TamperedError(
                 f"no record in {path} has the event {head.seq} that --head names: the backup is "
                 "older than that, or of other trials. Use a newer backup or, if there is none, "
@@ -251,10 +250,10 @@ def _check_known(path: str, found: list[_Found], known: list[Head]) -> None:
 def _plan(found: list[_Found], here: Whole | None, known: list[Head], forced: bool) -> list[_Step]:
     """What is to be done with each trial, or why nothing is."""
     steps = [
-        _step(one, None if here is None else here.trial(one.session.name), known, forced)
+        _step(one, None if here is None else here.trial(one.tables.name), known, forced)
         for one in found
     ]
-    names = [repr(step.found.session.name) for step in steps if step.doubtful]
+    names = [repr(step.found.tables.name) for step in steps if step.doubtful]
     if names and not forced:
         raise InvalidInputError(
             f"nothing shows that the backup of {', '.join(names)} is not an old one. Going on "
@@ -265,25 +264,25 @@ def _plan(found: list[_Found], here: Whole | None, known: list[Head], forced: bo
     return steps
 
 
-def _step(found: _Found, there: Session | None, known: list[Head], forced: bool) -> _Step:
+def _step(found: _Found, there: TrialTables | None, known: list[Head], forced: bool) -> _Step:
     """That a record in the database goes on in the backup does not show that the backup
     is the latest: the file may have been put back by hand. Only a known head does.
     """
-    over, vouched = found.now.stopped, any(_holds(found.session, head) for head in known)
+    over, vouched = found.now.stopped, any(_holds(found.tables, head) for head in known)
     if there is None:
         return _Step(found, None, NEW, not (over or vouched))
-    if _head(there) == _head(found.session):
+    if _head(there) == _head(found.tables):
         return _Step(found, there, LEFT, False)
-    if begins(there, found.session):
+    if begins(there, found.tables):
         return _Step(found, there, REPLACED, not (over or vouched))
     if over:
-        raise TamperedError(_ended(found.session))
-    if not forced or digest(there.row.protocol) != _hash(found.session):
-        raise TamperedError(_other(found.session, there))
+        raise TamperedError(_ended(found.tables))
+    if not forced or digest(there.row.protocol) != _hash(found.tables):
+        raise TamperedError(_other(found.tables, there))
     return _Step(found, there, REPLACED, True)
 
 
-def _ended(trial: Session) -> str:
+def _ended(trial: TrialTables) -> str:
     """Why a record that has ended, and could not say so, takes no other's place."""
     return (
         f"the record of {trial.name!r} in the backup has ended, and the database has a different "
@@ -291,7 +290,7 @@ def _ended(trial: Session) -> str:
     )
 
 
-def _other(trial: Session, there: Session) -> str:
+def _other(trial: TrialTables, there: TrialTables) -> str:
     """Why a record that is there is not replaced."""
     if digest(there.row.protocol) != _hash(trial):
         return (
@@ -311,22 +310,21 @@ def _other(trial: Session, there: Session) -> str:
     )
 
 
-def _put(step: _Step, here: Whole, who: str, excuse: str | None) -> Restored:
+def _put(step: _Step, here: Whole, user: str, excuse: str | None) -> Restored:
     """Write a trial into the database, and what is to be said about it."""
     found, there = step.found, step.there
     if step.done == LEFT and there is not None:
         return Restored(there.name, str(_head(there)), LEFT, False)
-    made = copy_over(here, found.session, there)
-    ledger = Ledger(made)
-    ledger.note(who, "restore", 0, None)
+    made = copy_over(here, found.tables, there)
+    made.add_audit_entry(user, "restore", 0)
     if step.doubtful:
         act = Act(RESTORED, None, str(excuse))
-        people = made.row.people
+        people = made.row.participants
         found.now.conduct.apply(act, found.now.run, people, found.protocol)
-        made.append("operator", {"action": act.action, "reason": act.reason})
-        made.save(found.now.dump())
+        made.append_event("managed", {"action": act.action, "reason": act.reason})
+        made.save_state(found.now.dump())
     if there is not None:
-        ledger.erase_later()
+        made.insert_erasing()
     made.flush()
     return Restored(made.name, str(_head(made)), step.done, step.doubtful)
 
@@ -338,9 +336,9 @@ def _tidy(home: Store, done: Sequence[Restored]) -> None:
     replaced = [one for one in done if one.done == REPLACED]
     if replaced and home.scrub():
         for one in replaced:
-            with home.session(one.name) as session:
-                if session.look() is not None:
-                    Ledger(session).erased(Head.parse(one.head).seq)
+            with home.transaction(one.name) as tables:
+                if tables.lock() is not None:
+                    tables.delete_erasing(Head.parse(one.head).seq)
 
 
 # --- what is given --------------------------------------------------------------------
@@ -372,15 +370,15 @@ def _excuse(knows: Any, reason: Any) -> str | None:
     return str(text)
 
 
-def _head(trial: Session) -> Head:
+def _head(trial: TrialTables) -> Head:
     row = trial.row
     return Head(row.seq, row.head)
 
 
-def _hash(trial: Session) -> str:
+def _hash(trial: TrialTables) -> str:
     return digest(trial.row.protocol)
 
 
-def _holds(trial: Session, head: Head) -> bool:
+def _holds(trial: TrialTables, head: Head) -> bool:
     """Whether a head is one of a trial's record."""
     return trial.hash_at(head.seq) == head.hash

@@ -18,7 +18,7 @@ Keyed = Callable[[bytes], bytes]
 """A hash with the trial's secret."""
 
 
-def code_of(keyed: Keyed, participant: int) -> str:
+def make_code(keyed: Keyed, participant: int) -> str:
     """Return the code of a participant, given the number, from 1 on: a permutation with
     a key (Feistel's), so that no two are the same and none can be guessed.
     """

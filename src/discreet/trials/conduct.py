@@ -1,6 +1,6 @@
-"""The conduct of a trial: what sites and operators have done, all of it public.
+"""The conduct of a trial: what sites and managers have done, all of it public.
 
-An operator may do what the proofs allow, gives a reason, and all of it stands in the
+A manager may do what the proofs allow, gives a reason, and all of it stands in the
 record. What each action means for the guarantee is on the docs page "What the guarantee
 means".
 """
@@ -57,7 +57,7 @@ MEANS = {
         "the deadline is counted from now at the latest"
     ),
 }
-"""What an operator may do, and what it means for the guarantee."""
+"""What a manager may do, and what it means for the guarantee."""
 NAMED = {
     "pause": "Pause",
     "resume": "Resume",
@@ -72,7 +72,7 @@ NAMED = {
     UNBLIND: "Reveal the arm of a person",
     RESTORED: "Restore the record from a backup",
 }
-"""What operators do, as pages say it, in the order in which it is offered; commands,
+"""What managers do, as pages say it, in the order in which it is offered; commands,
 records and programs have words of their own for it.
 """
 FOR_GOOD = ("stop", DROP, ADD)
@@ -90,12 +90,12 @@ RECORDED = MEANS | {
         "twice"
     ),
 }
-"""The same, with what is no action of an operator's: unblinding, and what only a
+"""The same, with what is no action of a manager's: unblinding, and what only a
 restore writes.
 """
 RESTORED_WORDS = (
     "Not so for people whose outcomes were released again after the record was restored from a "
-    "backup (see what operators did): they may have spent twice as much"
+    "backup (see what managers did): they may have spent twice as much"
 )
 """What a restore has left of the promise of privacy."""
 REFUSED = {
@@ -116,12 +116,12 @@ REFUSED = {
     "range": "the range cannot be changed: it defines the outcome. Start another trial",
     "dealing": "how arms are assigned cannot be changed: the error rate rests on it",
 }
-"""What an operator may not do, and why."""
+"""What a manager may not do, and why."""
 NOT_NOW = {
     RESTORED: "only a restore records this: discreet trial restore",
     UNBLIND: "say whose arm must be known: discreet trial unblind NAME ID --reason …",
 }
-"""What stands in records, and is no action of an operator's."""
+"""What stands in records, and is no action of a manager's."""
 CLOCK_TELLS = "set-clock takes a reason and nothing else: the time comes from the clock"
 
 
@@ -130,7 +130,7 @@ LATEST = 10**12
 
 
 class Act(NamedTuple):
-    """What an operator did."""
+    """What a manager did."""
 
     action: str
     about: str | int | None
@@ -140,7 +140,7 @@ class Act(NamedTuple):
 
 @dataclass
 class Conduct:
-    """What sites and operators have done so far."""
+    """What sites and managers have done so far."""
 
     maximum: int
     arms: list[str]
@@ -214,7 +214,7 @@ class Conduct:
         self.last = [entry for entry in self.last if entry[0] > round]
 
     def apply(self, act: Act, run: Run, people: int, protocol: Protocol) -> None:
-        """Do what an operator wants, or refuse it with the reason and change
+        """Do what a manager wants, or refuse it with the reason and change
         nothing.
         """
         word = act.action if isinstance(act.action, str) else ""
@@ -222,7 +222,7 @@ class Conduct:
             raise InvalidInputError(REFUSED[word])
         if word not in RECORDED:
             raise InvalidInputError(
-                f"an operator may do one of {', '.join(MEANS)}; got {quoted(act.action)}"
+                f"a manager may do one of {', '.join(MEANS)}; got {quoted(act.action)}"
             )
         check_reason(act.reason)
         handlers: dict[str, Callable[[], None]] = {
@@ -317,7 +317,7 @@ class Conduct:
 
 
 def act_name(action: str) -> str:
-    """An operator's action, as a page calls it."""
+    """A manager's action, as a page calls it."""
     return NAMED.get(action, action)
 
 

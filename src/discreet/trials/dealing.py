@@ -77,10 +77,10 @@ def draw(key: bytes, number: int, weights: Sequence[int]) -> int:
     """The arm of a person, each as likely as its weight says: a number below the sum of
     all weights, without bias, from the key and the person's number.
     """
-    return dealer(key)(number, weights)
+    return make_draw(key)(number, weights)
 
 
-def dealer(key: bytes) -> Callable[[int, Sequence[int]], int]:
+def make_draw(key: bytes) -> Callable[[int, Sequence[int]], int]:
     """`draw` for many people of one round: half of what a draw takes is to prepare the
     key.
     """
@@ -143,7 +143,7 @@ class Unrevealed:
             whole = key.hex() == text and len(key) == KEY_BYTES
             if not whole or commitment(key) != self.commits.pop(int(round)):
                 return f"the key of round {round} is not the one that was committed to"
-            drawn = dealer(key)
+            drawn = make_draw(key)
             for number, weights, arm in self.people.pop(int(round)):
                 if drawn(number, weights) != arm:
                     return f"person {number} was not dealt by the key of round {round}"

@@ -17,9 +17,8 @@ from discreet.trials.record import BROKEN, fresh
 from discreet.trials.replay import Replay
 from discreet.trials.status import Status, Verification
 from discreet.trials.store.database import Store
-from discreet.trials.store.ledger import Ledger
-from discreet.trials.store.schema import Row
-from discreet.trials.store.session import Session
+from discreet.trials.store.schema import TrialRow
+from discreet.trials.store.tables import TrialTables
 from discreet.trials.verify import Followed, differences, follow, telling
 
 
@@ -27,26 +26,25 @@ def enter(home: Store, protocol: Protocol, who: str) -> None:
     """Begin the record of a new trial, unless there is one of this name."""
     text = protocol.text
     state = fresh(protocol).dump()
-    with home.session(protocol.name) as session:
-        if session.look() is None:
+    with home.transaction(protocol.name) as tables:
+        if tables.lock() is None:
             key = secrets.token_bytes(32)
-            if session.create(text, digest(text), key, state):
-                session.append("created", {"protocol": digest(text)})
-                session.save(state)
-                ledger = Ledger(session)
-                ledger.note(who, "create", 0, None)
+            if tables.create(text, digest(text), key, state):
+                tables.append_event("created", {"protocol": digest(text)})
+                tables.save_state(state)
+                tables.add_audit_entry(who, "create", 0)
 
 
-def check_head(session: Session, known: Head) -> None:
+def check_head(tables: TrialTables, known: Head) -> None:
     """Refuse a record that is older than one that is known, or another one."""
-    row = session.row
-    check_goes_on(session.name, known, Head(row.seq, row.head))
-    if session.hash_at(known.seq) != known.hash:
-        raise TamperedError(other_event(session.name, known.seq))
+    row = tables.row
+    check_goes_on(tables.name, known, Head(row.seq, row.head))
+    if tables.hash_at(known.seq) != known.hash:
+        raise TamperedError(other_event(tables.name, known.seq))
 
 
 def transcript_of(
-    protocol: Protocol, protocol_hash: str, session: Session, status: Status
+    protocol: Protocol, protocol_hash: str, tables: TrialTables, status: Status
 ) -> dict[str, Any]:
     """What may be published of a trial."""
     return {
@@ -54,13 +52,13 @@ def transcript_of(
         "protocol_hash": protocol_hash,
         "events": [
             {"seq": event.seq, "kind": event.kind, **event.says, "hash": event.hash}
-            for event in session.events()
+            for event in tables.events()
         ],
         "status": status.to_dict(),
     }
 
 
-def begins(shorter: Session, longer: Session) -> bool:
+def begins(shorter: TrialTables, longer: TrialTables) -> bool:
     """Return whether a record is the beginning of another one, or the same. A record in
     which nothing has happened is the beginning of every record of its protocol.
     """
@@ -71,25 +69,25 @@ def begins(shorter: Session, longer: Session) -> bool:
 
 
 def examine(
-    protocol: Protocol, session: Session, known: Head | None, progress: Progress | None = None
+    protocol: Protocol, tables: TrialTables, known: Head | None, progress: Progress | None = None
 ) -> Verification:
     """Follow a record from the start, and compare what stands in the database."""
-    problems, row = list[str](), session.row
+    problems, row = list[str](), tables.row
     if known is not None:
         try:
-            check_head(session, known)
+            check_head(tables, known)
         except TamperedError as error:
             problems.append(str(error))
     told = telling(progress, row.seq)
-    followed = follow(Replay(protocol), digest(row.protocol), session.events(), told)
+    followed = follow(Replay(protocol), digest(row.protocol), tables.events(), told)
     if followed.problem:
         problems.append(followed.problem)
     if not problems:
-        problems += islice(disagreements(followed, row, session), 1)
+        problems += islice(disagreements(followed, row, tables), 1)
     return Verification(followed.head.seq, str(Head(row.seq, row.head)), tuple(problems))
 
 
-def disagreements(followed: Followed, row: Row, session: Session) -> Iterator[str]:
+def disagreements(followed: Followed, row: TrialRow, tables: TrialTables) -> Iterator[str]:
     """What in the database does not follow from its record."""
     replay = followed.replay
     if followed.head != Head(row.seq, row.head):
@@ -98,12 +96,12 @@ def disagreements(followed: Followed, row: Row, session: Session) -> Iterator[st
         yield followed.unfinished
     if not _is_the_same(row.state, replay.now.dump()):
         yield "the state does not follow from the record"
-    places = list(session.places_assigned())
-    if replay.places != places or row.people != len(places):
+    places = list(tables.assigned_arms())
+    if replay.places != places or row.participants != len(places):
         yield "the assignments do not follow from the record"
-    if not session.counts_agree():
+    if not tables.are_counts_correct():
         yield "the counts of outcomes do not agree with the outcomes"
-    keys = session.round_keys()
+    keys = tables.round_keys()
     kept = {round: commitment(key) for round, key in keys.items()}
     whole = all(len(key) == KEY_BYTES for key in keys.values())
     if kept != replay.unrevealed.commits or not whole:

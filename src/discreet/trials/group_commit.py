@@ -8,16 +8,63 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
-from discreet.trials.desk import Task
-from discreet.trials.intake import MOST_AT_ONCE
-from discreet.trials.interrupts import Later, renew_after_fork
+from discreet.errors import DiscreetError
+from discreet.trials.inputs import MAX_BATCH
+from discreet.trials.interrupts import renew_after_fork
+
+if TYPE_CHECKING:
+    from discreet.trials.transaction import TrialTransaction
 
 Result = TypeVar("Result")
 COMMIT_DELAY = 0.0003
 """Seconds for which the writer waits for more, if the last transaction had several."""
+
+
+@dataclass(eq=False)
+class Task(Generic[Result]):
+    """Work for one transaction, and its result."""
+
+    work: "Callable[[TrialTransaction], Result | None]"
+    """The work. It returns None if it enrols and no round is open."""
+    user: str = ""
+    """The caller, for the audit trail."""
+    site: str | None = None
+    """The site that the caller is bound to, if any."""
+    key: bytes | None = None
+    """The text of the idempotency key, if there is one."""
+    ids: tuple[str, ...] = ()
+    """Ids of the assignments that the work is about."""
+    participants: int = 1
+    """Number of participants that the work is about: it bounds a transaction."""
+    enrols: bool = False
+    """True if it assigns participants: late outcomes are expired before."""
+    sets_clock: bool = False
+    """True if it is done though the clock has gone back."""
+    needs_round: bool = False
+    """True if it found no open round, and waits until one is opened."""
+    done: bool = False
+    result: Result | None = None
+    error: BaseException | None = None
+    wake: Callable[[], object] = bool
+    """Tells the caller that the task is done; called by the thread that writes."""
+
+    def finish(self, result: Result | None = None, error: BaseException | None = None) -> None:
+        """Set the result or the error, and wake the caller. Each caller gets an error
+        object of its own.
+        """
+        self.error = type(error)(*error.args) if isinstance(error, DiscreetError) else error
+        self.result, self.done = result, True
+        self.wake()
+
+    def get(self) -> Result:
+        """Return the result, or raise the error."""
+        if self.error is not None:
+            raise self.error
+        return cast(Result, self.result)
 
 
 class GroupCommit:
@@ -25,7 +72,8 @@ class GroupCommit:
 
     def __init__(self, commit: Callable[[list[Task[Any]]], None]) -> None:
         self._commit = commit
-        """Runs tasks in one transaction; those that it does not finish come again."""
+        """Runs tasks in a transaction; those that it does not finish are queued again.
+        """
         self.renew()
         renew_after_fork(self)
 
@@ -37,18 +85,17 @@ class GroupCommit:
         self._writer = ThreadPoolExecutor(1, "writer")
 
     def run(self, task: Task[Result]) -> Result:
-        """Run a task, with those that wait at the same time, and return its result.
-        Ctrl-C takes effect afterwards.
+        """Run a task, in one transaction with others that wait, and return its result.
+        If the wait is interrupted, the task is done all the same.
         """
         done = threading.Event()
         task.wake = done.set
-        with Later():
-            self._submit(task)
-            done.wait()
+        self._submit(task)
+        done.wait()
         return task.get()
 
     async def run_async(self, task: Task[Result]) -> Result:
-        """Do the same while the event loop serves others."""
+        """Run a task while the event loop serves others, and return its result."""
         loop, done = asyncio.get_running_loop(), asyncio.Event()
         task.wake = lambda: loop.call_soon_threadsafe(done.set)
         self._submit(task)
@@ -56,7 +103,7 @@ class GroupCommit:
         return task.get()
 
     def _submit(self, task: Task[Any]) -> None:
-        """Queue a task, and start to write if nobody does."""
+        """Queue a task, and start to write unless the writer is at work."""
         with self._lock:
             self._queue.append(task)
             if not self._is_writing:
@@ -78,14 +125,14 @@ class GroupCommit:
                 self._queue[:0] = [task for task in tasks if not task.done]
 
     def _take(self, had_several: bool) -> list[Task[Any]]:
-        """Take the first tasks, at least one, with at most MOST_AT_ONCE participants in
+        """Take the first tasks, at least one, with at most MAX_BATCH participants in
         total.
         """
         if had_several:
             time.sleep(COMMIT_DELAY)
         with self._lock:
-            sums = accumulate(task.participants for task in self._queue)
-            number = max(sum(total <= MOST_AT_ONCE for total in sums), 1)
+            totals = accumulate(task.participants for task in self._queue)
+            number = max(sum(total <= MAX_BATCH for total in totals), 1)
             tasks, self._queue = self._queue[:number], self._queue[number:]
             self._is_writing = bool(tasks)
         return tasks

@@ -61,11 +61,11 @@ def find_trial(home: "Store", name: str) -> tuple[int, str, Listed] | None:
     """How far one trial is: the length of its record, its head, and what is listed of
     it; None if there is none of this name.
     """
-    with home.reading(name) as session:
-        row = session.look()
+    with home.snapshot(name) as tables:
+        row = tables.lock()
     if row is None:
         return None
-    listed = _listed(name, row.protocol, row.people, row.state)
+    listed = _listed(name, row.protocol, row.participants, row.state)
     return row.seq, str(Head(row.seq, row.head)), listed
 
 

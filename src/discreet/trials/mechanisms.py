@@ -17,7 +17,7 @@ from discreet.strategies.run import Totals
 from discreet.strategies.scales import sum_noise
 from discreet.strategies.strategy import Strategy
 from discreet.strategies.units import FINE, PLACES, grid_of
-from discreet.trials.outcomes import Response, middle_units, to_level, to_units
+from discreet.trials.responses import Response, middle_units, to_level, to_units
 from discreet.validate import check_epsilon, check_gamma
 
 

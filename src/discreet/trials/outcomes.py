@@ -1,157 +1,178 @@
-"""Outcomes of a live trial: their units, and the answers that were randomised before
-they came.
+"""Outcomes of a live trial: record, amend and expire them."""
 
-Outcomes are rounded at random to a grid of whole units, without bias, so that sums are
-whole numbers. Nothing here makes noise, and nothing needs OpenDP.
-"""
-
-import math
 import secrets
-from dataclasses import dataclass
-from fractions import Fraction
+from collections.abc import Mapping, Sequence
 
 from discreet.errors import InvalidInputError
-from discreet.scale import Scale
-from discreet.strategies.strategy import Strategy
-from discreet.strategies.units import FINE, LEVELS, PLACES, grid_of, kind_of
-from discreet.validate import quoted
+from discreet.trials import mechanisms
+from discreet.trials.inputs import outcome_units, response_units
+from discreet.trials.release import release_due
+from discreet.trials.responses import Response
+from discreet.trials.status import Assignment, ParticipantView, TellResult
+from discreet.trials.store import schema
+from discreet.trials.store.schema import AssignmentRow
+from discreet.trials.transaction import TrialTransaction
+from discreet.trials.verbs import AmendBody, AnswerBody, Expired, TellBody
 
-MAX_RESPONSE_CHARACTERS = 500
-"""A randomised response in words is far shorter."""
+OPEN, ANSWERED, LATE, ENDED = "open", "answered", "late", "ended"
+"""States of a participant's own answer."""
 
 
-@dataclass(frozen=True)
-class Response:
-    """An answer that was randomised before it left the person; a trial with local trust
-    accepts nothing else.
+def tell(tx: TrialTransaction, body: TellBody) -> TellResult:
+    """Record outcomes; None stands for one that will not come."""
+    units = {
+        id: None if value is None else outcome_units(value, tx.protocol)
+        for id, value in body.outcomes.items()
+    }
+    return _record(tx, tx.find(list(units)), units)
+
+
+def answer(tx: TrialTransaction, body: AnswerBody) -> TellResult:
+    """Record randomised responses; None stands for one that will not come."""
+    responses = {
+        id: None if text is None else Response.parse(text) for id, text in body.answers.items()
+    }
+    rows = tx.find(list(responses))
+    for id, response in responses.items():
+        if response is not None and rows[id].state == schema.OPEN:
+            _check_middle_level(tx, rows[id], response.middle)
+    units = {
+        id: None if response is None else response_units(response, tx.protocol)
+        for id, response in responses.items()
+    }
+    return _record(tx, rows, units)
+
+
+def _record(
+    tx: TrialTransaction, rows: dict[str, AssignmentRow], units: Mapping[str, int | None]
+) -> TellResult:
+    """Record outcomes in units, and make the releases that are complete with them.
+    Those recorded before stay; those past the deadline no longer count.
     """
+    late = tx.tables.late_assignments(tx.time) if tx.protocol.deadline is not None else []
+    late_numbers = {row.number for row in late}
+    new = {
+        id: row
+        for id, row in rows.items()
+        if row.state == schema.OPEN and row.number not in late_numbers
+    }
+    _insert(tx, [*((row, units[id]) for id, row in new.items()), *((row, None) for row in late)])
+    if new:  # whether others are late may be an outcome, and decides nothing here
+        tx.audit("tell", len(rows))
+    if new or late:
+        release_due(tx, [*new.values(), *late])
+    past = tuple(id for id, row in rows.items() if tx.is_past_deadline(row))
+    already_told = tuple(id for id in rows if id not in new and id not in past)
+    return TellResult(len(new), already_told, past)
 
-    mechanism: str
-    """`rr`, randomised response on a bit; `levels`, on one of three levels; `gauss`, a
-    sum of the outcome and discrete Gaussian noise.
+
+def _check_middle_level(tx: TrialTransaction, row: AssignmentRow, level: float | None) -> None:
+    """Refuse a response that was randomised with another middle level than the one that
+    was announced.
     """
-    epsilon: float
-    gamma: float | None
-    value: int
-    """The bit, or the level or noisy outcome in units of the grid."""
-    scale: Scale
-    """Which outcomes there are and which are better, as it was randomised."""
-    middle: float | None = None
-    """The middle one of three levels, in rewards."""
-
-    def __post_init__(self) -> None:
-        """Refuse what no mechanism of ours gives."""
-        values = {"rr": (0, 1), "levels": (0, PLACES, middle_units(self.middle))}
-        whole = isinstance(self.value, int) and not isinstance(self.value, bool)
-        word = self.mechanism if isinstance(self.mechanism, str) else ""
-        known = whole and self.value in values.get(word, ())
-        extra = {"rr": (), "levels": ("middle",), "gauss": ("gamma",)}.get(word)
-        given = tuple(name for name in ("middle", "gamma") if getattr(self, name) is not None)
-        if extra != given or not whole or not (known or word == "gauss"):
-            raise InvalidInputError("not a randomised response: make one with discreet.respond")
-
-    def __str__(self) -> str:
-        """The response as one word, to be sent; `Response.parse` reads it."""
-        more = self.gamma if self.middle is None else self.middle
-        levels = f"{self.epsilon!r}" if more is None else f"{self.epsilon!r}/{more!r}"
-        span = f"@{self.scale.low!r}:{self.scale.high!r}:{self.scale.direction}"
-        if self.scale == Scale():
-            span = ""
-        return f"{self.mechanism}/{levels}/{self.value}{span}"
-
-    @staticmethod
-    def parse(word: str) -> "Response":
-        """The response that was written as a word; a bare number, such as a raw
-        outcome, is refused.
-        """
-        try:
-            if len(word) > MAX_RESPONSE_CHARACTERS:
-                raise ValueError
-            answer, _, span = word.strip().partition("@")
-            low, high, direction = span.split(":") if span else ("0", "1", "max")
-            mechanism, *levels, value = answer.split("/")
-            if (mechanism, len(levels)) not in (("rr", 1), ("levels", 2), ("gauss", 2)):
-                raise ValueError
-            epsilon, more = float(levels[0]), float(levels[1]) if levels[1:] else None
-            scale = Scale(float(low), float(high), direction)
-            if mechanism == "levels":
-                return Response(mechanism, epsilon, None, int(value), scale, more)
-            return Response(mechanism, epsilon, more, int(value), scale)
-        except (AttributeError, TypeError, ValueError):
-            raise InvalidInputError(
-                "not a randomised response: randomise the outcome where the person is, with "
-                "`discreet respond`"
-            ) from None
-
-
-def middle_units(middle: float | None) -> int:
-    """A middle level in units; refuses what is never announced as one."""
-    if middle is None:
-        return 0
-    units = middle * PLACES if isinstance(middle, float | int) else math.nan
-    if not PLACES / 64 <= units <= PLACES * 63 / 64 or units != round(units):
+    announced = tx.state.run.middle_of(row.phase)
+    if level != announced and not tx.is_past_deadline(row) and tx.is_round_open(row):
         raise InvalidInputError(
-            "middle must be the level that was announced with the assignment, on the scale from "
-            f"0 (worst) to 1 (best) and a multiple of 1/{PLACES} from 1/64 to 63/64; got "
-            f"{quoted(middle)}"
+            "the response was not randomised with the middle level that was announced "
+            f"with the assignment: --middle-level {announced!r}. If it has already left the place "
+            "where the person is, do not randomise the outcome again, which would spend "
+            "ε twice: say that the outcome is missing"
         )
-    return round(units)
 
 
-def to_level(reward: float, middle: float) -> int:
-    """A reward rounded at random to one of the levels 0, middle and 1, numbered from 0,
-    so that its mean is the reward exactly.
+def _insert(tx: TrialTransaction, values: Sequence[tuple[AssignmentRow, int | None]]) -> None:
+    """Insert outcomes, the worst one for those that will not come (None); of those that
+    will never be released only that they were recorded.
     """
-    low, high = (0, Fraction(middle)) if reward < middle else (Fraction(middle), 1)
-    share = (Fraction(reward) - low) / (high - low)
-    up = secrets.randbelow(share.denominator) < share.numerator
-    return int(reward >= middle) + up
+    releases_each, stored = tx.state.run.learns_always, []
+    for row, units in values:
+        value = _worst_outcome(tx, row) if units is None else units
+        stored.append((_stored_row(tx, row), value if tx.is_needed(row) else None))
+        tx.tables.add_counts(row.arm, 0 if releases_each else row.phase, open=-1, recorded=1)
+    tx.tables.mark_recorded([row for row, _ in values])
+    tx.tables.insert_outcomes(stored)
 
 
-def response_kind(strategy: Strategy) -> str:
-    """The mechanism by which answers to this strategy are randomised."""
-    if strategy.part.gamma:
-        return "gauss"
-    return "levels" if kind_of(strategy) == LEVELS else "rr"
-
-
-def chance(probability: float) -> bool:
-    """True with exactly this probability: a float is a whole number over a power of
-    two.
+def _worst_outcome(tx: TrialTransaction, row: AssignmentRow) -> int:
+    """Return the worst outcome in units; randomised if outcomes are randomised
+    responses.
     """
-    hits, cases = probability.as_integer_ratio()
-    return secrets.randbelow(cases) < hits
+    strategy = tx.protocol.strategy
+    if not strategy.trust_model.randomised:
+        return 0
+    epsilon, middle = float(strategy.epsilon or 0), tx.state.run.middle_of(row.phase)
+    return mechanisms.respond(0.0, epsilon, strategy.gamma, middle=middle).value
 
 
-def to_units(reward: float, grid: int) -> int:
-    """A reward in whole units of 1/grid, rounded at random so that its mean is the
-    reward exactly.
+def _stored_row(tx: TrialTransaction, row: AssignmentRow) -> AssignmentRow:
+    """Return where an outcome is stored: answers that are released one by one are in
+    one line, whatever their arms.
     """
-    exact = reward * grid
-    whole = math.floor(exact)
-    return whole if whole == exact else whole + chance(exact - whole)
+    return row._replace(arm=0) if tx.state.run.learns_always else row
 
 
-def payable_delta(strategy: Strategy) -> float:
-    """The δ to compute thresholds with, so that discrete noise keeps the promised one.
-
-    The tails of discrete Laplace noise of η = ε/grid exceed those of Laplace noise by a
-    factor of 2/(1 + e^-η), and no more; the proofs of adap-tt, adap-tt-star and dp-se
-    use tails. bet-se pays for its noise exactly, and discrete Gaussian noise has the
-    moments that its price is made of.
+def amend(tx: TrialTransaction, body: AmendBody) -> None:
+    """Replace an outcome that is not released. What can be seen does not depend on
+    whether it was recorded or is missing.
     """
-    laplace = strategy.trust_model.noised and strategy.pure
-    if not laplace or strategy.part.prices_noise:
-        return strategy.delta
-    eta = float(strategy.epsilon or 0) / grid_of(strategy)
-    return float(strategy.delta * (1.0 + math.exp(-eta)) / 2.0)
+    row, state = tx.find([body.id])[body.id], tx.state
+    if tx.is_past_deadline(row):
+        raise InvalidInputError(
+            "the deadline of this person has passed: what was recorded by then counts, and can "
+            "no longer be amended"
+        )
+    if row.state == schema.OPEN:
+        raise InvalidInputError("there is no outcome to amend under this id: record it first")
+    releases_each = state.run.learns_always
+    batch = (row.arm, 0 if releases_each else row.phase)
+    was_taken = releases_each and row.number <= state.cursor
+    if batch not in tx.tables.counts() or was_taken or not tx.is_round_open(row):
+        raise InvalidInputError(
+            "the outcome under this id has been released, or will never be: it can no longer "
+            "be amended"
+        )
+    tx.audit("amend", 1)
+    if tx.is_needed(row):
+        tx.tables.replace_outcome(_stored_row(tx, row), outcome_units(body.outcome, tx.protocol))
 
 
-def largest_response(noise: float | None, grid: int) -> float:
-    """No response lies beyond, in units: the best outcome, or 40 standard deviations of
-    noise (chance below e^-800).
+def reissue(tx: TrialTransaction, id: str) -> Assignment:
+    """Give an assignment a new id; the one before no longer works."""
+    row = tx.find([id])[id]
+    new = row._replace(token=secrets.token_hex(8))
+    tx.tables.reissue(row, new.token)
+    tx.audit("reissue", 1)
+    return tx.shown_assignment(new)
 
-    `noise` is the standard deviation, in rewards, of a Gaussian response, None of
-    randomised response.
+
+def expire(tx: TrialTransaction, is_noted: bool = True) -> Expired:
+    """Count outcomes past their deadline as the worst, and make scheduled releases that
+    are due. Return how many numbers were released, not how many participants were late:
+    a missing outcome is an outcome. (So the call is noted whoever is late.)
     """
-    return grid if noise is None else 2.0**FINE * (1 + 40 * noise)
+    if tx.protocol.deadline is None:
+        return Expired(0)
+    late, before = tx.tables.late_assignments(tx.time), tx.state.releases
+    _insert(tx, [(row, None) for row in late])
+    if is_noted:
+        tx.audit("expire", 0)
+    release_due(tx, late, is_scheduled=True)
+    return Expired(tx.state.releases - before)
+
+
+def view_participant(tx: TrialTransaction, id: str) -> ParticipantView:
+    """Return what a participant may know about the own answer; change nothing."""
+    row = tx.find([id])[id]
+    run, has_stopped = tx.state.run, tx.state.stopped
+    if row.state != schema.OPEN:
+        state = ANSWERED
+    elif tx.is_past_deadline(row):
+        state = LATE
+    else:
+        state = ENDED if has_stopped or not tx.is_round_open(row) else OPEN
+    middle_level = None if has_stopped else run.middle_of(row.phase)
+    is_published = run.learns_always
+    event = None
+    if is_published and state == ANSWERED:
+        event = tx.tables.find_answer_event(row.number)
+    return ParticipantView(row.number, state, middle_level, is_published, event)

@@ -16,7 +16,7 @@ from discreet.strategies.run import Dealing
 from discreet.strategies.strategy import Strategy
 from discreet.strategies.units import BITS, LEVELS, grid_of, kind_of
 from discreet.trials.names import check_names, check_sites, writable
-from discreet.trials.outcomes import payable_delta
+from discreet.trials.responses import payable_delta
 from discreet.validate import check_whole, is_word, quoted
 from discreet.version import __version__
 
@@ -223,7 +223,7 @@ class Protocol:
         if self.strategy.gamma is not None:
             words += f" --gamma {self.strategy.gamma!r}"
         if kind_of(self.strategy) == LEVELS:
-            words += " --middle MIDDLE"
+            words += " --middle-level MIDDLE"
         if self.scale != Scale():
             words += f" --range {self.low!r},{self.high!r} --direction {self.direction}"
         if self.outside == CLIP:

@@ -15,8 +15,8 @@ from discreet.errors import NoConvergenceError
 from discreet.strategies.run import Dealing, Place, Run, Totals, new_run
 from discreet.strategies.strategy import Strategy
 from discreet.trials.conduct import Conduct
-from discreet.trials.outcomes import payable_delta
 from discreet.trials.protocol import Protocol
+from discreet.trials.responses import payable_delta
 
 BROKEN = (
     ArithmeticError,

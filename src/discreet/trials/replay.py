@@ -1,5 +1,5 @@
 """The state of a trial from public events alone, and whether each is what the strategy,
-the keys and the operators make of the ones before.
+the keys and the managers make of the ones before.
 """
 
 import re
@@ -14,9 +14,9 @@ from discreet.trials.chain import SALT, Event, parsed
 from discreet.trials.conduct import Act
 from discreet.trials.dealing import Unrevealed
 from discreet.trials.names import check_site
-from discreet.trials.outcomes import largest_response
 from discreet.trials.protocol import Protocol, canonical
 from discreet.trials.record import BROKEN, fresh, in_rewards, live_noise
+from discreet.trials.responses import largest_response
 
 EVERY_ROUND = 2**62
 """All keys are revealed, whatever the round."""
@@ -42,11 +42,11 @@ def says(kind: str, protocol: Protocol) -> tuple[set[str], set[str]]:
     keys = {"keys"} if protocol.keyed else set()
     return {
         "created": ({"protocol"}, set()),
-        "opened": ({"round", "odds", "people", "commit"}, set()),
+        "opened": ({"round", "odds", "participants", "commit"}, set()),
         "assigned": ({"first", "arms"} | at, {"site"}),
         "released": ({"releases", "unit"} | keys | at, {"margin"}),
         "answered": ({"answers", "unit"}, set()),
-        "operator": ({"action", "reason"}, {"about"}),
+        "managed": ({"action", "reason"}, {"about"}),
         "stopped": ({"conclusive", "recommendation"} | keys, set()),
     }[kind]
 
@@ -158,8 +158,8 @@ class Replay:
         if not self.protocol.keyed or not self.now.run.closed or conduct.paused or full:
             return "no round was to be opened"
         opening, commit = self.now.run.open(), body["commit"]
-        said = {name: body[name] for name in ("round", "odds", "people")}
-        made = {"round": opening.round, "odds": opening.odds, "people": opening.people}
+        said = {name: body[name] for name in ("round", "odds", "participants")}
+        made = {"round": opening.round, "odds": opening.odds, "participants": opening.people}
         if canonical(said) != canonical(made):
             return "the strategy would have opened another round"
         if type(commit) is not str or COMMITMENT.fullmatch(commit) is None:
@@ -303,14 +303,14 @@ class Replay:
         self.now.releases += len(answers)
         return None
 
-    # --- operators, and the end -------------------------------------------------------
+    # --- managers, and the end -------------------------------------------------------
 
-    def _operator(self, body: dict[str, Any]) -> str | None:
+    def _managed(self, body: dict[str, Any]) -> str | None:
         act = Act(body["action"], body.get("about"), body["reason"])
         try:
             self.now.conduct.apply(act, self.now.run, len(self.places), self.protocol)
         except InvalidInputError as error:
-            return f"what an operator may not do: {error}"
+            return f"what a manager may not do: {error}"
         return "it does not say what such an event says" if body.get("about", 0) is None else None
 
     def _stopped(self, body: dict[str, Any]) -> str | None:
@@ -369,7 +369,7 @@ STEPS: dict[str, Step] = {
     "assigned": Replay._assigned,
     "released": Replay._released,
     "answered": Replay._answered,
-    "operator": Replay._operator,
+    "managed": Replay._managed,
     "stopped": Replay._stopped,
 }
 """What is checked of an event, by its kind."""

@@ -34,14 +34,14 @@ ERASING = (
 
 @dataclass(frozen=True)
 class Assignment:
-    """One person's place in the trial: give them this arm, and tell the outcome under
-    this id.
+    """A participant's assignment: give them this arm, and record the outcome under this
+    id.
     """
 
     id: str
     arm: str
-    person: str | None = None
-    """Who it is, as the caller named them."""
+    participant: str | None = None
+    """The identifier that the caller gave."""
 
 
 @dataclass(frozen=True)
@@ -58,36 +58,57 @@ class OpenAssignment:
 
 
 @dataclass(frozen=True)
-class Batch:
-    """What `ask` gives: `assignments` (maybe none), how many outcomes are `waiting`,
-    whether the trial is over (`stopped`), and who of those named got no place (`left`).
+class AskResult:
+    """What `ask` returns: `assignments` (maybe none), for how many outcomes the next
+    release is `waiting`, and whether the trial is over (`stopped`).
     """
 
     assignments: tuple[Assignment, ...]
     waiting: int
     stopped: bool
-    middle: float | None = None
-    """Where people send one of three levels: the middle one, for `respond`."""
+    middle_level: float | None = None
+    """The middle one of three levels, for `respond`, if participants send one of them.
+    """
     paused: bool = False
-    """Whether an operator has paused the trial."""
-    left: tuple[str, ...] = ()
-    """Of the people who were named, those who are not assigned: the round is full, or
-    nobody is enrolled now.
+    """Whether a manager has paused the trial."""
+    not_assigned: tuple[str, ...] = ()
+    """Named participants who are not assigned: the round is full, or nobody is enrolled
+    now.
     """
 
 
 @dataclass(frozen=True)
-class Told:
+class TellResult:
     """What `tell` did. It depends on ids and times alone, never on an outcome."""
 
     new: int
-    """Outcomes that were taken."""
-    before: tuple[str, ...] = ()
-    """Ids that were told before, or are declared missing: nothing changed. `amend`
+    """Number of outcomes that were recorded."""
+    already_told: tuple[str, ...] = ()
+    """Ids that were recorded before, or are declared missing: nothing changed. `amend`
     corrects an outcome until it is released.
     """
     late: tuple[str, ...] = ()
-    """Ids whose deadline has passed: what was told by then counts, and nothing else."""
+    """Ids whose deadline has passed: what was recorded by then counts, and nothing
+    else.
+    """
+
+
+@dataclass(frozen=True)
+class ParticipantView:
+    """What a participant who is to answer may know of the own answer."""
+
+    number: int
+    """The participant's number in the record."""
+    state: str
+    """`open`; `answered`, by the participant or because it was said to be missing;
+    `late`, past the deadline; `ended`, the trial needs no answer any more.
+    """
+    middle_level: float | None
+    """The middle one of three levels, if one of them is sent."""
+    is_published: bool
+    """Whether the record has every answer by itself, and not only sums."""
+    event: tuple[int, str] | None
+    """Number and hash of the event with the answer, if there is one."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +155,7 @@ class SiteStatus:
 
 @dataclass(frozen=True)
 class ActStatus:
-    """What an operator did, why, and what it means for the guarantee."""
+    """What a manager did, why, and what it means for the guarantee."""
 
     action: str
     about: str | int | None
@@ -207,7 +228,7 @@ class Status(
     paused: bool
     sites: tuple[SiteStatus, ...]
     acts: tuple[ActStatus, ...]
-    """What operators did."""
+    """What managers did."""
     next_release: int | None
     """When the round that is full is released by the clock, in seconds since 1970."""
     past_deadline: int | None
@@ -246,18 +267,18 @@ class Verification:
         return not self.problems
 
 
-class Entry(NamedTuple):
-    """A call, as the journal notes it."""
+class AuditEntry(NamedTuple):
+    """An entry of the audit trail."""
 
     entry: int
     at: float
-    """When, in seconds since 1970, by the clock of the database."""
-    who: str
-    """The token, the user of the database, or of the machine."""
+    """Time in seconds since 1970, by the clock of the database."""
+    user: str
+    """Name of the token, or user of the database or of the machine."""
     site: str | None
-    call: str
-    people: int
-    """How many it was about."""
+    action: str
+    participants: int
+    """Number of participants that it was about."""
 
 
 class Figures(NamedTuple):

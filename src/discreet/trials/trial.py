@@ -1,32 +1,39 @@
-"""Live trials: ask for assignments, tell outcomes, stop when it is sound, publish.
+"""Live trials: ask for assignments, record outcomes, stop when it is sound, publish.
 
-A `Trial` is a view of a trial in a store; any number of them, in any number of
-processes and places, may work on the same trial. What can be seen through `Batch`,
+A `Trial` is a view of a trial in a database; any number of them, in any number of
+processes and places, may work on the same trial. What can be seen through `AskResult`,
 `Status` and `transcript` is computed from released sums and public counts: outcomes go
 in and never come out.
 """
 
 import json
 import unicodedata
-from collections.abc import Sequence
-from typing import Any, cast
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any, TypeVar, cast
 
 from discreet.arrays import Progress
-from discreet.errors import InvalidInputError, TamperedError
+from discreet.errors import (
+    DiscreetError,
+    ErasingWarning,
+    InvalidInputError,
+    StoreError,
+    TamperedError,
+    warn_caller,
+)
 from discreet.remote.address import is_remote
 from discreet.scale import REFUSE
 from discreet.strategies.presets import warn_if_rounded
-from discreet.strategies.run import Run
 from discreet.strategies.strategy import Strategy
-from discreet.trials import mechanisms
-from discreet.trials.calls import Caller, Calls
+from discreet.trials import enrolment, idempotency, management, mechanisms, outcomes
 from discreet.trials.chain import Event, Head, is_first_event
-from discreet.trials.desk import Desk
+from discreet.trials.conduct import SET_CLOCK
 from discreet.trials.draft import new_protocol
 from discreet.trials.entry import check_head, enter, examine, transcript_of
-from discreet.trials.intake import (
-    who_calls,
-)
+from discreet.trials.group_commit import GroupCommit, Task
+from discreet.trials.inputs import check_key, check_user, parse_number
 from discreet.trials.listing import no_trial
 from discreet.trials.names import check_place, writable
 from discreet.trials.protocol import (
@@ -37,9 +44,11 @@ from discreet.trials.protocol import (
     Protocol,
     digest,
 )
-from discreet.trials.record import fresh
+from discreet.trials.record import BROKEN, fresh
 from discreet.trials.status import (
-    Entry,
+    ERASING,
+    Aside,
+    AuditEntry,
     Figures,
     Status,
     Verification,
@@ -47,34 +56,107 @@ from discreet.trials.status import (
     make_status,
 )
 from discreet.trials.store.database import Store
-from discreet.trials.store.looking import latest
-from discreet.trials.stored import StoredTrial
+from discreet.trials.store.schema import TrialRow
+from discreet.trials.store.tables import TrialTables
+from discreet.trials.transaction import TrialTransaction
+from discreet.trials.verbs import (
+    ASK,
+    Answered,
+    AskBody,
+    Body,
+    Done,
+    ManageBody,
+    RevealedArm,
+    TrialVerbs,
+    Verb,
+)
 from discreet.validate import check_whole
 
+Arguments = TypeVar("Arguments", bound=Body)
+Result = TypeVar("Result")
+READABLE = (
+    "outcomes that this trial erases stay readable in the server's files until the owner of its "
+    "tables opens it, because this user may not vacuum discreet_outcomes: have the owner run "
+    "discreet trial expire from a timer or, on PostgreSQL 17 and newer, GRANT MAINTAIN ON "
+    "discreet_outcomes to this user"
+)
+MAX_KNOWN_HEADS = 1000
+"""Heads that are kept in mind, for callers who know one of them."""
 
-def start(url: str, protocol: Protocol, who: str | None) -> None:
+
+def _amend(tx: TrialTransaction, body: Any) -> Done:
+    outcomes.amend(tx, body)
+    return Done()
+
+
+def _manage(tx: TrialTransaction, body: Any) -> Done:
+    management.manage(tx, body)
+    return Done()
+
+
+WORK: dict[str, Callable[[TrialTransaction, Any], Any]] = {
+    "tell": outcomes.tell,
+    "answer": outcomes.answer,
+    "amend": _amend,
+    "reissue": lambda tx, body: outcomes.reissue(tx, body.id),
+    "unblind": lambda tx, body: RevealedArm(management.unblind(tx, body)),
+    "list-open": lambda tx, body: enrolment.list_open(tx, body.site),
+    "find": lambda tx, body: enrolment.find_assignment(tx, body.number),
+    "was-answered": lambda tx, body: Answered(idempotency.was_answered(tx, body.key)),
+    "view": lambda tx, body: outcomes.view_participant(tx, body.id),
+    "manage": _manage,
+    "list-codes": lambda tx, _: management.list_codes(tx),
+    "expire": lambda tx, _: outcomes.expire(tx),
+}
+"""The function of each verb but `ask`."""
+
+
+def start(url: str, protocol: Protocol, user: str | None) -> None:
     """Start a trial for somebody who is not at this machine: what `Trial.create` would
     warn of, the caller tells them.
     """
-    Trial._start(url, protocol, who).close()
+    Trial._start(url, protocol, user).close()
 
 
-def far_away() -> "type[Trial]":
-    """The class of trials at a service, which has the methods of `Trial`: a test
-    compares them.
-    """
+def _remote_class() -> "type[Trial]":
+    """Return the class of trials at a service, which has the methods of `Trial`."""
     from discreet.remote.trial import RemoteTrial
 
     return cast("type[Trial]", RemoteTrial)
 
 
-class Trial(StoredTrial, Calls):
+class _RefusedTaskError(Exception):
+    """A task was refused: nothing of its transaction has happened."""
+
+    def __init__(self, task: Task[Any], error: DiscreetError) -> None:
+        super().__init__()
+        self.task = task
+        self.error = error
+
+
+class Trial(TrialVerbs):
     """A live trial. Make one with `Trial.create`, open it again with `Trial.open`."""
 
-    def __init__(self, home: Store, protocol: Protocol, protocol_hash: str, who: str) -> None:
-        super().__init__(home, protocol, protocol_hash, who)
+    def __init__(self, database: Store, protocol: Protocol, protocol_hash: str, user: str) -> None:
+        self.protocol = protocol
+        self.protocol_hash = protocol_hash
+        self.user = user
+        """The caller, for the audit trail."""
+        self._store = database
+        self._group = GroupCommit(self._commit)
+        self._state = fresh(protocol)
+        self._seq = -1
+        """Number of events behind the state; none while a transaction is under way."""
+        self._seen = Head(0, "")
+        """Head of the longest record that was seen: a record only grows."""
+        self._known = deque[Head](maxlen=MAX_KNOWN_HEADS)
+        """The last heads that were seen, each of which is continued by the next."""
+        self._erasing: int | None = None
+        """The event up to which outcomes were erased, by any process, that may still be
+        readable in the files of the database, as of the last look.
+        """
         self._figures: tuple[Head, Figures] | None = None
-        """What takes long in a status, and the head at which it was computed."""
+        """The costly part of a status, and the head at which it was computed."""
 
     @classmethod
     def create(
@@ -97,13 +179,13 @@ class Trial(StoredTrial, Calls):
         blinding: str = UNBLINDED,
         question: str = "",
         script: str | None = None,
-        who: str | None = None,
+        user: str | None = None,
         token: str | None = None,
         ca: str | None = None,
     ) -> "Trial":
         """Start a trial, or continue the one of this name if it has these settings;
         other settings are refused. If `url` is that of a service, https://…, the trial
-        is started there, with an operator's `token` (see `open`).
+        is started there, with a manager's `token` (see `open`).
 
         Everything here is the protocol: it is frozen and hashed. `retain` says how
         long outcomes are kept (`until-release` or `forever`), `range` and `direction`
@@ -125,28 +207,28 @@ class Trial(StoredTrial, Calls):
         (`codes`, `unblind`). `question` is what each outcome answers, in words for
         people ("Was the pain gone after two hours?"), shown wherever an outcome is
         entered, and `script` is the SHA-256 of the script that randomises answers in
-        their browsers. `who` is the caller's name for the private journal (None: the
-        user of the database, or of this machine).
+        their browsers. `user` is the caller's name for the private audit trail (None:
+        the user of the database, or of this machine).
         """
         said: dict[str, Any] = dict(retain=retain, range=range, direction=direction)
         said |= dict(outside=outside, dealing=dealing, sites=sites)
         said |= dict(deadline=deadline, release=release, enrolment=enrolment)
         said |= dict(people=people, blinding=blinding, question=question)
         if is_remote(url):
-            said |= dict(who=who, token=token, ca=ca)
-            return far_away().create(url, name, arms, strategy, max_people, **said)
+            said |= dict(user=user, token=token, ca=ca)
+            return _remote_class().create(url, name, arms, strategy, max_people, **said)
         protocol = new_protocol(name, arms, strategy, max_people, script=script, **said)
         warn_if_rounded(strategy, protocol.scale.numbers)
-        return cls._start(url, protocol, who)
+        return cls._start(url, protocol, user)
 
     @classmethod
-    def _start(cls, url: str, protocol: Protocol, who: str | None) -> "Trial":
+    def _start(cls, url: str, protocol: Protocol, user: str | None) -> "Trial":
         """Start the trial of a protocol, or continue it."""
         if protocol.strategy.trust_model.private:
             mechanisms.ready(protocol.strategy)
-        who, home = who_calls(who), Store(url)
-        enter(home, protocol, who or home.user)
-        trial = cls._open(home, protocol.name, None, who)
+        user, database = check_user(user), Store(url)
+        enter(database, protocol, user or database.user)
+        trial = cls._open(database, protocol.name, None, user)
         if differences := trial.protocol.differences(protocol):
             raise InvalidInputError(
                 f"there is a trial {protocol.name!r} with other settings: "
@@ -160,13 +242,13 @@ class Trial(StoredTrial, Calls):
         url: str,
         name: str | None = None,
         head: str | None = None,
-        who: str | None = None,
+        user: str | None = None,
         token: str | None = None,
         ca: str | None = None,
     ) -> "Trial":
         """Open a trial that exists. With `head`, as `status` gave it, a record older
-        than that is refused. `who` is the caller's name for the private journal (None:
-        the user of the database, or of this machine).
+        than that is refused. `user` is the caller's name for the private audit trail
+        (None: the user of the database, or of this machine).
 
         A trial at a service has an address, https://trial.example.org/t/dose, which
         needs no name beside it, and takes a `token` (None: that of DISCREET_TOKEN, or
@@ -179,95 +261,101 @@ class Trial(StoredTrial, Calls):
         Anyone who knows a later head can notice this.
         """
         if is_remote(url):
-            return far_away().open(url, name, head, who, token, ca)
+            return _remote_class().open(url, name, head, user, token, ca)
         if name is None or not writable(name):
             raise InvalidInputError("name must be a text, the name of a trial")
-        who, home = who_calls(who), Store(url, must_exist=True)
+        user, database = check_user(user), Store(url, must_exist=True)
         composed = unicodedata.normalize("NFC", str(name))
-        if composed != name and name not in home.names():
+        if composed != name and name not in database.names():
             name = composed
-        return cls._open(home, name, head, who)
+        return cls._open(database, name, head, user)
 
     @classmethod
-    def _open(cls, home: Store, name: str, head: str | None, who: str | None) -> "Trial":
-        with home.reading(name) as session:
-            row = session.look()
+    def _open(cls, database: Store, name: str, head: str | None, user: str | None) -> "Trial":
+        with database.snapshot(name) as tables:
+            row = tables.lock()
             if row is None:
-                raise InvalidInputError(no_trial(name, home.called, home.names()))
+                raise InvalidInputError(no_trial(name, database.called, database.names()))
             protocol_hash = digest(row.protocol)
-            first = session.first_event()
+            first = tables.first_event()
             if first is None or not is_first_event(first, protocol_hash):
                 raise TamperedError(f"the protocol of {name!r} is not the one it was started with")
             protocol = Protocol.from_dict(json.loads(row.protocol))
-            trial = cls(home, protocol, protocol_hash, who or home.user)
+            trial = cls(database, protocol, protocol_hash, user or database.user)
             if head is not None:
-                check_head(session, Head.parse(head))
-            trial._look(session)
+                check_head(tables, Head.parse(head))
+            trial._look(tables)
         trial._tidy_up(row)
         return trial
 
     def __repr__(self) -> str:
-        """Name, strategy and place; nothing that was told."""
+        """Return name, strategy and address; nothing that was recorded."""
         return f"Trial({self.protocol.name!r}, {self.protocol.strategy.name}, {self._store!r})"
 
     @property
-    def place(self) -> str:
-        """Where the trial is kept, without a password."""
+    def url(self) -> str:
+        """The address of the database, without a password."""
         return self._store.address
 
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Files of the database on this machine: nothing else may be written there."""
+        return self._store.dialect.files
+
     def close(self) -> None:
-        """Close the connections to the store. Nothing is lost without it; the next call
-        opens new ones.
+        """Close the connections to the database. Nothing is lost without it; the next
+        call opens new ones.
         """
         self._scrub()
         self._store.close()
 
-    def caller(self, who: str, site: str | None = None) -> "Caller":
-        """The same trial for another caller, who may be bound to a site: people then
-        come from that site, and the caller can see and change no others. Any number of
-        callers share the connections and the commits of this trial.
+    def as_user(self, user: str, site: str | None = None) -> "TrialUser":
+        """Return the trial for another caller, who may be bound to a site:
+        participants then come from that site, and the caller can see and change no
+        others. Any number of callers share the connections and commits of this trial.
         """
-        name = who_calls(who)
-        return Caller(self, self.who if name is None else name, check_place(site))
+        name = check_user(user)
+        return TrialUser(self, self.user if name is None else name, check_place(site))
 
     # --- what staff may see -----------------------------------------------------------
 
-    def journal(self, most: int = 1000) -> list[Entry]:
-        """The last calls that changed or handed out anything, the newest first: when,
-        who, from which site, what kind of call, how many people; never an outcome.
+    def audit_trail(self, limit: int = 1000) -> list[AuditEntry]:
+        """Return the last calls that changed or handed out anything, the newest first:
+        when, who, from which site, which action, how many participants; never an
+        outcome.
 
         It is private, and not part of the record.
         """
-        count = check_whole("most", most, least=1, most=10**6)
-        with self._reading() as desk:
-            return desk.ledger.entries(count)
+        limit = check_whole("limit", limit, least=1, most=10**6)
+        with self._reading() as tx:
+            return tx.tables.audit_entries(limit)
 
     # --- what anyone may see ----------------------------------------------------------
 
     def status(self) -> Status:
-        """Everything in it may be shown to anyone."""
-        with self._reading() as desk:
-            return self._status(desk)
+        """Return the status, all of which may be shown to anyone."""
+        with self._reading() as tx:
+            return self._status(tx)
 
     def transcript(self) -> dict[str, Any]:
-        """What may be published: protocol, assignments, releases, decisions, and the
-        chain that ties them together.
+        """Return what may be published: protocol, assignments, releases, decisions, and
+        the chain that ties them together.
 
-        It contains nothing that was not released, no identifiers of people, and no ids
-        under which outcomes are told.
+        It contains nothing that was not released, no identifiers of participants, and
+        no ids under which outcomes are recorded.
         """
-        with self._reading() as desk:
-            status = self._status(desk)
-            return transcript_of(self.protocol, self.protocol_hash, desk.session, status)
+        with self._reading() as tx:
+            status = self._status(tx)
+            return transcript_of(self.protocol, self.protocol_hash, tx.tables, status)
 
-    def record(self, most: int = 100, before: int | None = None) -> list[Event]:
-        """The last events of the public record, the newest first; with `before`, those
-        before that position.
+    def record(self, limit: int = 100, before: int | None = None) -> list[Event]:
+        """Return the last events of the public record, the newest first; with `before`,
+        those before that position.
         """
-        count = check_whole("most", most, least=1, most=10**6)
+        limit = check_whole("limit", limit, least=1, most=10**6)
         place = 2**31 - 1 if before is None else check_whole("before", before, least=1)
-        with self._reading() as desk:
-            return latest(desk.session, place, count)
+        with self._reading() as tx:
+            return tx.tables.latest_events(place, limit)
 
     def verify(self, head: str | None = None, progress: Progress | None = None) -> Verification:
         """Check the record: recompute its chain, and the state from the record alone.
@@ -275,31 +363,234 @@ class Trial(StoredTrial, Calls):
         With `head`, also check that the record continues from there. `progress(done,
         total)` is called now and then with the number of events done and of all events.
         """
-        self._check_may_verify()
+        if not self._store.rights().verifies:
+            raise StoreError(
+                f"{self._store.called}: this user may not read everything that verify compares "
+                "with the record. Check what is published instead: discreet trial transcript "
+                "NAME --out FILE, then discreet verify FILE"
+            )
         known = None if head is None else Head.parse(head)
-        with self._store.lock, self._store.reading(self.protocol.name) as session:
-            self._look(session)
-            return examine(self.protocol, session, known, progress)
+        with self._store.lock, self._store.snapshot(self.protocol.name) as tables:
+            self._look(tables)
+            return examine(self.protocol, tables, known, progress)
 
-    def played_on(self) -> Run:
-        """A copy of the run as far as it is public, to try out how it may go on."""
-        now = fresh(self.protocol)
-        with self._reading():
-            state = self._now.dump()
-        now.load(state)
-        return now.run
-
-    def _status(self, desk: Desk) -> Status:
-        row = desk.session.row
-        head = Head(row.seq, row.head)
+    def _status(self, tx: TrialTransaction) -> Status:
+        """Return the status. Of deadlines nothing is told to those who may not read
+        assignments, since the rows of these change when outcomes are recorded.
+        """
+        row = tx.tables.row
+        head, past_deadline = Head(row.seq, row.head), None
         if self._figures is None or self._figures[0] != head:
-            self._figures = (head, make_figures(self._now))
+            self._figures = (head, make_figures(self._state))
+        if self.protocol.deadline is not None and self._store.rights().verifies:
+            past_deadline = tx.tables.last_past_deadline(tx.time)
         return make_status(
             self.protocol_hash,
-            self._now,
+            self._state,
             self._figures[1],
-            desk.tally(shown=True),
-            self._aside(desk),
-            row.people,
+            tx.tally(is_shown=True),
+            Aside(past_deadline, "" if row.erasing is None else ERASING),
+            row.participants,
             head,
         )
+
+    # --- transactions -----------------------------------------------------------------
+
+    def _call(self, verb: Verb[Arguments, Result], body: Arguments, key: Any = None) -> Result:
+        return self._group.run(self._make_task(verb, body, key, self.user))
+
+    def _make_task(
+        self,
+        verb: Verb[Arguments, Result],
+        body: Arguments,
+        key: Any = None,
+        user: str = "",
+        site: str | None = None,
+    ) -> Task[Result]:
+        """Check the arguments of a verb, and return what is to be done in a
+        transaction.
+        """
+        arguments: Any = body.checked(self.protocol)
+        key = None if verb.is_repeatable else check_key(key)
+
+        def work(tx: TrialTransaction) -> Any:
+            if verb.name == ASK.name:
+                return enrolment.ask(tx, arguments, key)
+            if key is None:
+                return WORK[verb.name](tx, arguments)
+            return idempotency.run_once(tx, verb, arguments, key, WORK[verb.name])
+
+        ids = arguments.ids
+        if ids and self.protocol.strategy.trust_model.private:
+            mechanisms.load()  # before others are kept waiting for it
+        task: Task[Result] = Task(work, user, site, ids=ids, participants=max(len(ids), 1))
+        if key is not None:
+            task.key = idempotency.key_text(verb.name, key)
+        if isinstance(arguments, AskBody):
+            task.participants, task.enrols = arguments.n, True
+        if isinstance(arguments, ManageBody):
+            task.sets_clock = arguments.action == SET_CLOCK
+        return task
+
+    def _commit(self, tasks: list[Task[Any]]) -> None:
+        """Run tasks in one transaction, up to one that draws. A task that is refused
+        fails alone: the transaction is rolled back, and the others run again.
+
+        If participants are enrolled, late outcomes are expired before, and a round is
+        opened if one is missing, each in a transaction of its own: nothing that can
+        fail may follow a draw, or it could be drawn again; and a key is committed to
+        before anybody of its round is known.
+        """
+        enrolling = [task for task in tasks if task.enrols]
+        if enrolling and self.protocol.deadline is not None:
+            self._run_for(enrolling, lambda tx: outcomes.expire(tx, is_noted=False))
+        while pending := [task for task in tasks if not task.done]:
+            try:
+                self._transact(pending)
+                break
+            except _RefusedTaskError as refusal:
+                refusal.task.finish(error=refusal.error)
+        if missing := [task for task in enrolling if task.needs_round and not task.done]:
+            self._run_for(missing, enrolment.open_round)
+        if self._erasing is not None:
+            self._scrub()
+
+    def _run_for(self, tasks: list[Task[Any]], work: Callable[[TrialTransaction], Any]) -> None:
+        """Run work in a transaction before tasks that need it; if it fails, so do
+        they.
+        """
+        task = Task(work, tasks[0].user)
+        try:
+            self._transact([task])
+        except _RefusedTaskError as refusal:
+            task.finish(error=refusal.error)
+        if task.error is not None:
+            for waiting in tasks:
+                waiting.finish(error=task.error)
+
+    def _transact(self, tasks: list[Task[Any]]) -> None:
+        """Run tasks in one transaction, up to one that draws, and finish them. If one
+        is refused, nothing has happened.
+        """
+        results = list[tuple[Task[Any], Any]]()
+        try:
+            with self._store.lock, self._store.transaction(self.protocol.name) as tables:
+                self._catch_up(tables)
+                before, self._seq = tables.row.seq, -1
+                self._look_up(tables, tasks)
+                for task in tasks:
+                    tx = TrialTransaction(self.protocol, self._state, tables, task.user, task.site)
+                    try:
+                        results.append((task, tx.run(task)))
+                    except DiscreetError as error:
+                        raise _RefusedTaskError(task, error) from None
+                    if tx.drew:
+                        break
+                if tables.row.seq != before:  # every change of the state is an event
+                    tables.save_state(self._state.dump())
+                row = tables.row
+            self._seq = row.seq
+            self._seen = Head(row.seq, row.head)
+            self._known.append(self._seen)
+            self._erasing = row.erasing
+        except _RefusedTaskError:
+            raise
+        except Exception as error:
+            for task in tasks:
+                task.finish(error=error)
+        else:
+            for task, result in results:
+                task.needs_round = task.enrols and result is None
+                if not task.needs_round:
+                    task.finish(result)
+
+    def _look_up(self, tables: TrialTables, tasks: list[Task[Any]]) -> None:
+        """Read in a statement each what the tasks need."""
+        if numbers := {parse_number(id) for task in tasks for id in task.ids}:
+            tables.find_assignments(sorted(numbers))
+        if keys := [task.key for task in tasks if task.key is not None]:
+            tables.load_answers([tables.hash_with_secret(key) for key in keys])
+
+    @contextmanager
+    def _reading(self) -> Iterator[TrialTransaction]:
+        """Return one consistent look at the trial."""
+        with self._store.lock, self._store.snapshot(self.protocol.name) as tables:
+            self._catch_up(tables)
+            yield TrialTransaction(self.protocol, self._state, tables)
+
+    def _catch_up(self, tables: TrialTables) -> None:
+        """Load the state unless it is the one we have: every change of it is an
+        event.
+        """
+        row = self._look(tables)
+        if row.seq == self._seq:
+            return
+        self._seq = -1
+        try:
+            self._state.load(row.state)
+        except BROKEN:
+            raise TamperedError(
+                f"the state of {self.protocol.name!r} is not what was written: run `discreet "
+                "trial verify`"
+            ) from None
+        self._seq = row.seq
+
+    def _look(self, tables: TrialTables) -> TrialRow:
+        """Read the trial's row; refuse a record that is older than the last one seen."""
+        row = tables.lock()
+        if row is None:
+            raise InvalidInputError(
+                f"there is no trial {self.protocol.name!r} in {self._store.called} any more"
+            )
+        head = Head(row.seq, row.head)
+        if head != self._seen:
+            if self._seen.seq:
+                check_head(tables, self._seen)
+            self._seen = head
+            self._known.append(head)
+        self._erasing = row.erasing
+        return row
+
+    # --- erased outcomes --------------------------------------------------------------
+
+    def _tidy_up(self, row: TrialRow) -> None:
+        """Scrub what others left when the trial is opened, or say who must."""
+        is_over = False
+        with suppress(*BROKEN):
+            is_over = bool(json.loads(row.state)["stopped"])
+        if self._erasing is not None or (self.protocol.erases and not is_over):
+            rights = self._store.rights()
+            if rights.erases and not rights.scrubs:
+                warn_caller(READABLE, ErasingWarning)
+        self._scrub()
+
+    def _scrub(self) -> None:
+        """Make erased outcomes unreadable; what cannot be done now, with a later
+        call.
+        """
+        through = self._erasing
+        if through is None or not self._store.scrub():
+            return
+        with self._store.lock, self._store.transaction(self.protocol.name) as tables:
+            if tables.lock() is not None:
+                tables.delete_erasing(through)
+        if self._erasing == through:
+            self._erasing = None
+
+
+@dataclass(eq=False)
+class TrialUser(TrialVerbs):
+    """A trial for one of several callers."""
+
+    trial: Trial
+    user: str
+    site: str | None
+
+    @property
+    def protocol(self) -> Protocol:  # type: ignore[override]
+        """The trial's protocol."""
+        return self.trial.protocol
+
+    def _call(self, verb: Verb[Arguments, Result], body: Arguments, key: Any = None) -> Result:
+        task = self.trial._make_task(verb, body, key, self.user, self.site)
+        return self.trial._group.run(task)

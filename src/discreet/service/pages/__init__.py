@@ -10,11 +10,11 @@ from starlette.staticfiles import StaticFiles
 from discreet.service import scripts
 from discreet.service.home import Home
 from discreet.service.pages import (
+    audit_trail,
     desk,
-    journal,
     login,
+    manage,
     new,
-    operate,
     participant,
     public,
     tokens,
@@ -33,7 +33,7 @@ def routes(home: Home) -> list[Route]:
         return response
 
     found = [Route("/static/{file}", static)]
-    parts = (login, trials, trial, operate, journal, tokens, new, public, desk, participant)
+    parts = (login, trials, trial, manage, audit_trail, tokens, new, public, desk, participant)
     for part in parts:
         found += part.routes(home)
     return found

@@ -1,7 +1,7 @@
 """How a trial may go on, in words for those who may know: people in all, and by when.
 
 It follows from the public record alone. The pace of enrolment stands in the record
-where that tells times, and else in the journal, which is the operator's to see.
+where that tells times, and else in the audit trail, which is the manager's to see.
 """
 
 import time
@@ -12,17 +12,16 @@ from datetime import UTC, datetime
 from discreet.planning.forecast import Forecast
 from discreet.service.access import Visitor
 from discreet.service.blinding import blinded
-from discreet.service.home import Home
+from discreet.service.home import Home, ServedTrial
 from discreet.service.remember import Remembered
 from discreet.trials.status import Status
-from discreet.trials.trial import Trial
 from discreet.words import counted, people
 
 DAY = 86_400.0
 SOON = 3600.0
 """Seconds of enrolment before its pace says anything."""
 CALLS = 1000
-"""The last calls of the journal, by which a pace is judged."""
+"""The last calls of the audit trail, by which a pace is judged."""
 OFTEN, RARELY = 0.5, 0.05
 """From which share of continuations without an answer that is the first thing to say,
 and one to say in a table.
@@ -47,7 +46,7 @@ class Ahead:
     """Whether there is a forecast, which has to be labelled."""
 
 
-def ahead_of(home: Home, trial: Trial, status: Status, visitor: Visitor) -> Ahead | None:
+def ahead_of(home: Home, trial: ServedTrial, status: Status, visitor: Visitor) -> Ahead | None:
     """What a visitor may know of how a trial may go on; None: nothing."""
     if status.stopped or blinded(trial.protocol, status.stopped, visitor):
         return None
@@ -55,7 +54,7 @@ def ahead_of(home: Home, trial: Trial, status: Status, visitor: Visitor) -> Ahea
         return Ahead((NOTHING_YET,), "not yet")
     name, key = trial.protocol.name, f"{status.releases}-{len(status.acts)}"
     seed = int(trial.protocol_hash[:8], 16) + status.releases
-    seen = home.forecasts.see(name, key, seed, trial.played_on)
+    seen = home.forecasts.see(name, key, seed, trial.copy_run)
     if seen is None:
         return Ahead((SOON_THERE,), "being simulated")
     if seen.found is None:
@@ -113,26 +112,26 @@ def _date(days: float) -> str:
 # --- the pace -------------------------------------------------------------------------
 
 
-def pace_of(home: Home, trial: Trial, visitor: Visitor) -> float | None:
+def pace_of(home: Home, trial: ServedTrial, visitor: Visitor) -> float | None:
     """People a second, as far as a visitor may know; None if nobody can say."""
     name, timed = trial.protocol.name, trial.protocol.timed
     if timed:
         return PACES.get((home.url, name, "record"), lambda: _recorded(trial))
-    if visitor.may("journal", name):
-        return PACES.get((home.url, name, "journal"), lambda: _noted(trial))
+    if visitor.may("audit-trail", name):
+        return PACES.get((home.url, name, "audit trail"), lambda: _noted(trial))
     return None
 
 
-def _recorded(trial: Trial) -> float | None:
+def _recorded(trial: ServedTrial) -> float | None:
     """By the times in the public record, of its last events."""
     events = [one.says for one in reversed(trial.record(CALLS)) if one.kind == "assigned"]
     return pace([(float(says["at"]), len(says["arms"])) for says in events], time.time())
 
 
-def _noted(trial: Trial) -> float | None:
-    """By the journal."""
-    calls = [one for one in reversed(trial.journal(CALLS)) if one.call == "ask"]
-    return pace([(one.at, one.people) for one in calls], time.time())
+def _noted(trial: ServedTrial) -> float | None:
+    """By the audit trail."""
+    calls = [one for one in reversed(trial.audit_trail(CALLS)) if one.action == "ask"]
+    return pace([(one.at, one.participants) for one in calls], time.time())
 
 
 def pace(came: Sequence[tuple[float, int]], now: float) -> float | None:

@@ -26,12 +26,11 @@ from discreet.service.pages.deskview import (
 )
 from discreet.service.pages.frame import Look, Work, address, look, once_of, send
 from discreet.service.pages.qr import qr_picture
-from discreet.trials.again import ANOTHER
-from discreet.trials.calls import Caller
-from discreet.trials.enrol import ASKED_ANOTHER
-from discreet.trials.intake import number_of
-from discreet.trials.outcomes import Response as Randomised
-from discreet.trials.status import Batch, Told
+from discreet.trials.idempotency import OTHER_ASK, OTHER_REQUEST
+from discreet.trials.inputs import parse_number
+from discreet.trials.responses import Response as Randomised
+from discreet.trials.status import AskResult, TellResult
+from discreet.trials.trial import TrialUser
 from discreet.validate import read_decimal, read_whole
 
 TYPE_A_NUMBER = (
@@ -64,8 +63,8 @@ def _face(looking: Look) -> Face:
     return Face(looking.home.trial(looking.name), _caller(looking), site, chosen)
 
 
-def _caller(looking: Look) -> Caller:
-    return looking.home.caller(looking.name, looking.visitor)
+def _caller(looking: Look) -> TrialUser:
+    return looking.home.as_user(looking.name, looking.visitor)
 
 
 def _key(looking: Look, kind: str) -> str | None:
@@ -88,13 +87,13 @@ def _enrolled_before(looking: Look, asked: str) -> int | None:
     """The number of the person whom a form has enrolled; nobody is enrolled by this."""
     looking.form = {"once": asked}
     key = _key(looking, "ask")
-    if key is None or not looking.home.trial(looking.name).asked(key):
+    if key is None or not looking.home.trial(looking.name).was_answered(key):
         return None
-    return number_of(_caller(looking).ask(request=key).assignments[0].id)
+    return parse_number(_caller(looking).ask(key=key).assignments[0].id)
 
 
 async def _show_desk(
-    looking: Look, status: int = 200, wrong: str = "", full: Batch | None = None
+    looking: Look, status: int = 200, wrong: str = "", full: AskResult | None = None
 ) -> Response:
     query = looking.request.query_params
     said = SAID.get(query.get("said", ""), "") if not (wrong or full) else ""
@@ -122,7 +121,7 @@ async def _person(looking: Look) -> Response:
 async def _show_person(
     looking: Look, number: int, status: int = 200, said: str = "", wrong: str = "", **more: Any
 ) -> Response:
-    await check(looking.home, looking.visitor, "open", looking.name)
+    await check(looking.home, looking.visitor, "list-open", looking.name)
     view = await looking.run(lambda: person_view(_face(looking), number))
     about = {"arm": None, "link": None, "link_picture": None, "days": DAYS, **more}
     return looking.page("desk_person.html", status, view=view, said=said, wrong=wrong, **about)
@@ -137,8 +136,8 @@ async def _enrol(looking: Look) -> Response:
     def ask() -> Any:
         return _caller(looking).ask(
             site=form.get("site") or None,
-            person=form.get("person") or None,
-            request=_key(looking, "ask"),
+            participant=form.get("person") or None,
+            key=_key(looking, "ask"),
         )
 
     try:
@@ -147,12 +146,12 @@ async def _enrol(looking: Look) -> Response:
         return await _show_desk(looking, 422, wrong=_of_one(str(error)))
     if not batch.assignments:
         return await _show_desk(looking, full=batch)
-    return _to_person(looking, number_of(batch.assignments[0].id), "enrolled")
+    return _to_person(looking, parse_number(batch.assignments[0].id), "enrolled")
 
 
 def _of_one(words: str) -> str:
     """What is said of a request, of the one person that a desk enrols."""
-    return ENROLLED_BEFORE if words == ASKED_ANOTHER else words
+    return ENROLLED_BEFORE if words == OTHER_ASK else words
 
 
 async def _find(looking: Look) -> Response:
@@ -160,11 +159,11 @@ async def _find(looking: Look) -> Response:
     stands after its number must be right, or a slip would open another person.
     """
     typed = re.sub(r"[\s-]+", "-", looking.form.get("code", "").strip().lower())
-    number = number_of(typed)
+    number = parse_number(typed)
     try:
         if number < 1:
             raise InvalidInputError(TYPE_WHOM)
-        id = (await looking.run(_caller(looking).person, number)).id
+        id = (await looking.run(_caller(looking).find_assignment, number)).id
         if "-" in typed and typed not in (id, short_code(id)):
             raise InvalidInputError(
                 f"person {number} has another id: compare what you typed with the notes"
@@ -176,10 +175,10 @@ async def _find(looking: Look) -> Response:
 
 def _pressed(error: InvalidInputError) -> str:
     """What is said of a request, of the page that it came from."""
-    return PRESSED_BEFORE if str(error) == ANOTHER else str(error)
+    return PRESSED_BEFORE if str(error) == OTHER_REQUEST else str(error)
 
 
-def _about_one(work: Callable[[Look, Caller, str], str], at_desk: frozenset[str]) -> Work:
+def _about_one(work: Callable[[Look, TrialUser, str], str], at_desk: frozenset[str]) -> Work:
     """A form about one person: what was done is said on a page that can be loaded
     again, what was refused on the page of that person.
     """
@@ -189,34 +188,34 @@ def _about_one(work: Callable[[Look, Caller, str], str], at_desk: frozenset[str]
         try:
             said = await looking.run(lambda: work(looking, _caller(looking), id))
         except InvalidInputError as error:
-            return await _show_person(looking, number_of(id), 422, wrong=_pressed(error))
+            return await _show_person(looking, parse_number(id), 422, wrong=_pressed(error))
         if said in at_desk:
             extra = _site_words(looking)
-            return looking.go(f"{_desk_path(looking)}?said={said}&person={number_of(id)}{extra}")
-        return _to_person(looking, number_of(id), said)
+            return looking.go(f"{_desk_path(looking)}?said={said}&person={parse_number(id)}{extra}")
+        return _to_person(looking, parse_number(id), said)
 
     return serve
 
 
-def _tell(looking: Look, caller: Caller, id: str) -> str:
+def _tell(looking: Look, caller: TrialUser, id: str) -> str:
     if "outcome" not in looking.form:
         return _miss(looking, caller, id)
     return _told(caller.tell(id, _outcome(looking), _key(looking, "tell")))
 
 
-def _answer(looking: Look, caller: Caller, id: str) -> str:
+def _answer(looking: Look, caller: TrialUser, id: str) -> str:
     if "response" not in looking.form:
         return _miss(looking, caller, id)
     response = Randomised.parse(looking.form["response"])
     return _told(caller.answer(id, response, _key(looking, "answer")))
 
 
-def _amend(looking: Look, caller: Caller, id: str) -> str:
+def _amend(looking: Look, caller: TrialUser, id: str) -> str:
     caller.amend(id, _outcome(looking), _key(looking, "amend"))
     return "amended"
 
 
-def _miss(looking: Look, caller: Caller, id: str) -> str:
+def _miss(looking: Look, caller: TrialUser, id: str) -> str:
     """Note that an outcome will not come. The form has the address of the one with the
     outcome, and leads to the same: browsers and proxies keep addresses.
     """
@@ -225,12 +224,12 @@ def _miss(looking: Look, caller: Caller, id: str) -> str:
     return _told(caller.miss(id, _key(looking, "miss")))
 
 
-def _reissue(looking: Look, caller: Caller, id: str) -> str:
+def _reissue(looking: Look, caller: TrialUser, id: str) -> str:
     caller.reissue(id, _key(looking, "reissue"))
     return "reissued"
 
 
-def _told(told: Told) -> str:
+def _told(told: TellResult) -> str:
     """What to say: it follows from the id and the time, never from an outcome."""
     return "taken" if told.new else "late" if told.late else "before"
 
@@ -249,8 +248,8 @@ async def _unblind(looking: Look) -> Response:
     try:
         arm = await looking.run(_caller(looking).unblind, id, reason, _key(looking, "unblind"))
     except InvalidInputError as error:
-        return await _show_person(looking, number_of(id), 422, wrong=str(error))
-    return await _show_person(looking, number_of(id), arm=arm)
+        return await _show_person(looking, parse_number(id), 422, wrong=str(error))
+    return await _show_person(looking, parse_number(id), arm=arm)
 
 
 async def _invite(looking: Look) -> Response:
@@ -261,10 +260,10 @@ async def _invite(looking: Look) -> Response:
         about = (looking.home, looking.visitor, looking.name, id, days)
         secret, _ = await looking.run(invite, *about)
     except InvalidInputError as error:
-        return await _show_person(looking, number_of(id), 422, wrong=_pressed(error))
+        return await _show_person(looking, parse_number(id), 422, wrong=_pressed(error))
     link = str(looking.request.base_url).rstrip("/") + link_path(secret)
     picture = qr_picture(link)
-    return await _show_person(looking, number_of(id), link=link, link_picture=picture, days=days)
+    return await _show_person(looking, parse_number(id), link=link, link_picture=picture, days=days)
 
 
 def _days(text: str) -> float:
@@ -288,7 +287,7 @@ def _to_person(looking: Look, number: int, said: str = "") -> Response:
 
 
 def _site_words(looking: Look) -> str:
-    """The site that an operator's desk stands in, in an address."""
+    """The site that a manager's desk stands in, in an address."""
     visitor: Visitor = looking.visitor
     site = "" if visitor.site else looking.form.get("site", "")
     return f"&site={address(site)[1:]}" if site else ""
@@ -300,9 +299,9 @@ def routes(home: Any) -> list[Route]:
     back = frozenset({"taken"})
     return [
         look(home, desk, "ask", _desk),
-        look(home, desk + "/{number}", "open", _person),
+        look(home, desk + "/{number}", "list-open", _person),
         send(home, f"{desk}/enrol", "ask", _enrol),
-        send(home, f"{desk}/find", "open", _find),
+        send(home, f"{desk}/find", "list-open", _find),
         send(home, f"{desk}/tell", "tell", _about_one(_tell, back)),
         send(home, f"{desk}/answer", "answer", _about_one(_answer, back)),
         send(home, f"{desk}/amend", "amend", _about_one(_amend, back)),

@@ -8,12 +8,11 @@ from discreet.errors import InvalidInputError
 from discreet.scale import CLIP
 from discreet.service.pages.frame import ENVIRONMENT
 from discreet.service.pages.qr import qr_picture
-from discreet.trials.calls import Caller
-from discreet.trials.intake import number_of
-from discreet.trials.people import ANSWERED
+from discreet.trials.inputs import parse_number
+from discreet.trials.outcomes import ANSWERED
 from discreet.trials.protocol import ANONYMOUS, Protocol
-from discreet.trials.status import Batch, OpenAssignment, Status
-from discreet.trials.trial import Trial
+from discreet.trials.status import AskResult, OpenAssignment, Status
+from discreet.trials.trial import Trial, TrialUser
 from discreet.words import counted
 
 MOST_ROWS = 200
@@ -36,11 +35,11 @@ class Face(NamedTuple):
     """A trial, as somebody looks at it from a desk."""
 
     trial: Trial
-    caller: Caller
+    caller: TrialUser
     place: str | None
     """The site that the desk stands in."""
     chosen: bool
-    """Whether an operator chose it."""
+    """Whether a manager chose it."""
 
 
 class Waited(NamedTuple):
@@ -61,7 +60,7 @@ class DeskView(NamedTuple):
     name: str
     place: str | None
     choices: tuple[str, ...] | None
-    """Sites among which an operator picks; None: whoever looks is bound to one."""
+    """Sites among which a manager picks; None: whoever looks is bound to one."""
     any_site: bool
     """Whether people may come from sites that nobody has named."""
     named: bool
@@ -107,7 +106,7 @@ class PersonView(NamedTuple):
     """Whether an outcome was told or is noted as missing; which, nobody is told."""
 
 
-def desk_view(face: Face, status: Status, full: Batch | None = None) -> DeskView:
+def desk_view(face: Face, status: Status, full: AskResult | None = None) -> DeskView:
     """The desk of a site, after an attempt to enrol somebody where there was no place,
     if there was one.
     """
@@ -133,14 +132,14 @@ def desk_view(face: Face, status: Status, full: Batch | None = None) -> DeskView
         blind=protocol.blind,
         rows=rows,
         more=len(found) - len(rows),
-        newest=number_of(found[-1].id) if found and _just_now(found[-1]) else None,
+        newest=parse_number(found[-1].id) if found and _just_now(found[-1]) else None,
     )
 
 
 def person_view(face: Face, number: int) -> PersonView:
     """The page of one person."""
     protocol = face.trial.protocol
-    one = face.caller.person(number)
+    one = face.caller.find_assignment(number)
     row = _waited(one)
     return PersonView(
         name=protocol.name,
@@ -163,7 +162,7 @@ def person_view(face: Face, number: int) -> PersonView:
         better=better_of(protocol),
         clip=protocol.outside == CLIP,
         options=protocol.respond_options,
-        told=face.caller.question(one.id).state == ANSWERED,
+        told=face.caller.participant_view(one.id).state == ANSWERED,
     )
 
 
@@ -191,7 +190,7 @@ def short_code(id: str) -> str:
     return f"{number}-{rest[:4]}"
 
 
-def waited_for(batch: Batch | None, status: Status, elsewhere: bool) -> str:
+def waited_for(batch: AskResult | None, status: Status, elsewhere: bool) -> str:
     """Why nobody was enrolled, in plain words, and whether no outcome that the round
     waits for is one of this site.
     """
@@ -227,7 +226,7 @@ def _shut(status: Status, site_closed: bool) -> str:
     if status.stopped:
         return "The trial is over: nobody can be enrolled any more."
     if status.paused:
-        return "The trial is paused: nobody is enrolled until an operator resumes it."
+        return "The trial is paused: nobody is enrolled until a manager resumes it."
     if status.people >= status.max_people:
         most = counted(f"{status.max_people:,}", "person", "people")
         return (
@@ -246,7 +245,7 @@ def _waited(one: OpenAssignment) -> Waited:
     left = None if one.deadline is None else one.deadline - time.time()
     until = "" if left is None else f"in {span(left)}" if left > 0 else "has passed"
     late = left is not None and left <= 0
-    return Waited(number_of(one.id), short_code(one.id), one.arm, one.site, since, until, late)
+    return Waited(parse_number(one.id), short_code(one.id), one.arm, one.site, since, until, late)
 
 
 def sentence(words: str) -> str:

@@ -1,5 +1,5 @@
 """How people came to a trial, drawn: times of the public record where it tells any,
-those of the journal for whoever may see it.
+those of the audit trail for whoever may see it.
 """
 
 from starlette.responses import Response
@@ -19,7 +19,7 @@ STEPS = 50
 MOST_CALLS = 100_000
 """Calls by which people are drawn: the last ones, if there were more."""
 TIMED = "People assigned over time, by site and in all, with the times of the public record."
-NOTED = "People assigned over time, by site and in all, with the times of the journal."
+NOTED = "People assigned over time, by site and in all, with the times of the audit trail."
 IN_ORDER = (
     "People assigned at each site against people assigned in all: the public record of this "
     "trial has their order, but no times."
@@ -34,7 +34,7 @@ def flow_words(trial: Trial, status: Status, visitor: Visitor, follows: bool) ->
         return ""
     if trial.protocol.timed:
         return TIMED
-    if visitor.may("journal", status.name):
+    if visitor.may("audit-trail", status.name):
         return NOTED
     return IN_ORDER if any(site.people for site in status.sites) else ""
 
@@ -49,7 +49,7 @@ async def flow(looking: Look) -> Response:
 
     def drawn() -> str:
         trial = looking.home.trial(looking.name)
-        private = not trial.protocol.timed and looking.visitor.may("journal", looking.name)
+        private = not trial.protocol.timed and looking.visitor.may("audit-trail", looking.name)
         key = (
             looking.home.url,
             looking.name,
@@ -69,8 +69,10 @@ def _drawn(trial: Trial, private: bool) -> str:
 
 
 def _noted(trial: Trial) -> list[charts.Arrival]:
-    calls = reversed(trial.journal(MOST_CALLS))
-    return [charts.Arrival(one.at, one.site, one.people) for one in calls if one.call == "ask"]
+    calls = reversed(trial.audit_trail(MOST_CALLS))
+    return [
+        charts.Arrival(one.at, one.site, one.participants) for one in calls if one.action == "ask"
+    ]
 
 
 def _recorded(trial: Trial) -> list[charts.Arrival]:

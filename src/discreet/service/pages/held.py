@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 from urllib.parse import urlencode
 
-from discreet.service.access import PARTICIPANT
 from discreet.service.pages.words import when
 from discreet.trials.store.doors import Token
+from discreet.trials.verbs import PARTICIPANT
 from discreet.validate import read_whole
 from discreet.words import counted
 

@@ -23,10 +23,10 @@ from discreet.service.pages.deskview import is_yes_no
 from discreet.service.pages.frame import Look, look
 from discreet.service.problems import note_error, problem, problem_of
 from discreet.service.scripts import OTHER, integrity, script_hash
-from discreet.trials.outcomes import Response as Randomised
-from discreet.trials.people import Asked
 from discreet.trials.protocol import Protocol
 from discreet.trials.record import live_noise
+from discreet.trials.responses import Response as Randomised
+from discreet.trials.status import ParticipantView
 
 NO_USE = (
     "this link does not work, or no longer works: it may have expired, or have been revoked. Ask "
@@ -93,7 +93,7 @@ async def _page(looking: Look) -> Response:
 async def _question(home: Home, visitor: Visitor, _: Request) -> Question:
     name, person = _whose(visitor)
     trial = await home.run(home.trial, name)
-    asked = await home.run(home.caller(name, visitor).question, person)
+    asked = await home.run(home.as_user(name, visitor).participant_view, person)
     status = await home.run(trial.status)
     protocol = trial.protocol
     if protocol.script not in (None, script_hash()):
@@ -101,13 +101,13 @@ async def _question(home: Home, visitor: Visitor, _: Request) -> Question:
     return _ask(protocol, asked, status.head)
 
 
-def _ask(protocol: Protocol, asked: Asked, head: str) -> Question:
+def _ask(protocol: Protocol, asked: ParticipantView, head: str) -> Question:
     strategy = protocol.strategy
     epsilon = float(strategy.epsilon or 0)
     over, under = epsilon.as_integer_ratio()
     return Question(
         trial=protocol.name,
-        person=asked.person,
+        person=asked.number,
         state=asked.state,
         question=protocol.question,
         yes_no=is_yes_no(protocol),
@@ -117,11 +117,11 @@ def _ask(protocol: Protocol, asked: Asked, head: str) -> Question:
         high=protocol.high,
         direction=protocol.direction,
         outside=protocol.outside,
-        middle=asked.middle,
+        middle=asked.middle_level,
         gamma=strategy.gamma,
         noise=live_noise(strategy),
         script=protocol.script,
-        published=asked.published,
+        published=asked.is_published,
         event=asked.event,
         head=head,
     )
@@ -131,11 +131,11 @@ async def _answer(home: Home, visitor: Visitor, request: Request) -> Receipt:
     name, person = _whose(visitor)
     sent = msgspec.json.decode(await request.body(), type=Sent)
     response, key = Randomised.parse(sent.response), request_key(request, visitor)
-    caller = home.caller(name, visitor)
+    caller = home.as_user(name, visitor)
     told = await home.run(caller.answer, person, response, key)
-    asked = await home.run(caller.question, person)
+    asked = await home.run(caller.participant_view, person)
     status = await home.run(home.trial(name).status)
-    about = (asked.person, asked.published, asked.event, status.head)
+    about = (asked.number, asked.is_published, asked.event, status.head)
     return Receipt(told.new == 1, bool(told.late), *about)
 
 
@@ -185,6 +185,6 @@ def routes(home: Home) -> list[Route]:
     """The participant's page, and what its script asks."""
     return [
         look(home, PATH, "", _page),
-        _served(home, f"{PATH}/question", "question", _question),
+        _served(home, f"{PATH}/question", "view", _question),
         _served(home, f"{PATH}/answer", "answer", _answer),
     ]

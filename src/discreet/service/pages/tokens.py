@@ -8,7 +8,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from discreet.errors import InvalidInputError
-from discreet.service.access import OPERATOR, PARTICIPANT, SITE, VIEWER, NotHereError, Visitor
+from discreet.service.access import NotHereError, Visitor
 from discreet.service.home import Home
 from discreet.service.pages.frame import Look, address, look, send
 from discreet.service.pages.held import (
@@ -23,12 +23,13 @@ from discreet.service.pages.qr import qr_picture
 from discreet.service.pages.words import when
 from discreet.service.tokens import CODE_MINUTES
 from discreet.trials.store.doors import Token
+from discreet.trials.verbs import MANAGER, MONITOR, PARTICIPANT, SITE
 from discreet.validate import read_decimal
 
 ROLES = {
     SITE: "Site: enrols its people, tells outcomes",
-    VIEWER: "Viewer: sees trials, and changes nothing",
-    OPERATOR: "Operator: may do everything",
+    MONITOR: "Monitor: sees trials, and changes nothing",
+    MANAGER: "Manager: may do everything",
 }
 """Roles that are given by hand; participants get theirs from a site."""
 DAYS = "90"
@@ -136,10 +137,10 @@ def _make_token(looking: Look) -> tuple[str, Token]:
     if role not in ROLES:
         raise InvalidInputError("choose what the token lets its holder do")
     if not name:
-        raise InvalidInputError("say who it is for: the journal uses this name for its holder")
+        raise InvalidInputError("say who it is for: the audit trail uses this name for its holder")
     if mine is not None and mine.trial not in (None, trial):
         raise InvalidInputError(
-            f"you are the operator of {mine.trial} only: make tokens for that trial"
+            f"you are the manager of {mine.trial} only: make tokens for that trial"
         )
     looking.home.check_there(trial)
     site = form.get("site", "").strip() or None

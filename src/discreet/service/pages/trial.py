@@ -20,7 +20,7 @@ from discreet.reports.conduct import (
 )
 from discreet.service.access import ANYONE, Visitor
 from discreet.service.blinding import blinded
-from discreet.service.home import Home
+from discreet.service.home import Home, ServedTrial
 from discreet.service.pages import downloads
 from discreet.service.pages.ahead import LABEL, ahead_of
 from discreet.service.pages.deskview import outcome_words
@@ -38,7 +38,6 @@ from discreet.service.remember import Remembered
 from discreet.trials.chain import Event
 from discreet.trials.protocol import BLINDING, MISSING
 from discreet.trials.status import Status
-from discreet.trials.trial import Trial
 from discreet.validate import read_whole
 from discreet.words import as_sure, correctness_words, interval_ends, lead_words, percent
 
@@ -58,7 +57,7 @@ class Bar:
 
 
 def view(
-    home: Home, trial: Trial, visitor: Visitor, before: int | None, public: bool
+    home: Home, trial: ServedTrial, visitor: Visitor, before: int | None, public: bool
 ) -> dict[str, Any]:
     """All that the page of a trial shows to a visitor."""
     seen = home.seen(trial.protocol.name, visitor)
@@ -74,7 +73,7 @@ def view(
         "question": trial.protocol.question,
         "blind": blind,
         "follows": follows,
-        "operates": not public and visitor.may("operate", name),
+        "manages": not public and visitor.may("manage", name),
         "enrols": not public and visitor.may("ask", name) and not status.stopped,
         "next": _next(home, visitor, said) if not public else None,
         "admits": _admits(visitor, said) if not public else [],
@@ -99,7 +98,7 @@ def view(
 
 
 def _next(home: Home, visitor: Visitor, said: Mapping[str, Any]) -> list[str] | None:
-    """Sites that the operator of a trial without people may let in now; None if there
+    """Sites that the manager of a trial without people may let in now; None if there
     is no next step to say.
     """
     name = said["name"]
@@ -110,7 +109,7 @@ def _next(home: Home, visitor: Visitor, said: Mapping[str, Any]) -> list[str] | 
 
 
 def _admits(visitor: Visitor, said: Mapping[str, Any]) -> list[str]:
-    """Sites that the operator of a trial may make another token for."""
+    """Sites that the manager of a trial may make another token for."""
     lets = visitor.may("tokens", said["name"]) and not said["stopped"]
     return [site["name"] for site in said["sites"] if not site["closed"]] if lets else []
 
@@ -124,11 +123,11 @@ def mark_of(home: Home, status: Status, blind: bool) -> str:
     return f"{status.head} {counts} {forecast}"
 
 
-def _arms(home: Home, said: Mapping[str, Any], trial: Trial) -> dict[str, Any]:
+def _arms(home: Home, said: Mapping[str, Any], trial: ServedTrial) -> dict[str, Any]:
     """How the arms do."""
     protocol, notes = trial.protocol, arm_notes(said)
     key = downloads.picture_key(said)
-    known = EVIDENCE.get((home.url, said["name"], key), lambda: trial.played_on().evidence())
+    known = EVIDENCE.get((home.url, said["name"], key), lambda: trial.copy_run().evidence())
     level = percent(1 - said["delta"])
     span = (protocol.low, protocol.high)
     rows = [
@@ -163,7 +162,7 @@ def _bar(arm: Mapping[str, Any], low: float, high: float) -> Bar | None:
     return Bar(*(min(max(100 * (at - low) / (high - low), 0), 100) for at in places))
 
 
-def _promised(said: Mapping[str, Any], trial: Trial) -> list[tuple[str, str]]:
+def _promised(said: Mapping[str, Any], trial: ServedTrial) -> list[tuple[str, str]]:
     return [
         ("Privacy", privacy_sentence(said["epsilon"], said["privacy"], said["gamma"])),
         ("Error rate", correctness_words(said["correctness"], trial.protocol.scale)),

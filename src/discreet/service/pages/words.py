@@ -42,7 +42,7 @@ def waits_words(status: Said) -> str:
     if status["stopped"]:
         return "Nothing: it has ended."
     if status["paused"]:
-        return "An operator, to resume it."
+        return "A manager, to resume it."
     if status["next_release"]:
         return f"The look at {_outcomes(status['waiting'])} after {when(status['next_release'])}."
     if status["waiting"]:
@@ -67,7 +67,7 @@ def known_words(status: Said, blind: bool) -> list[str]:
     if status["conclusive"]:
         took_part = f"{_of_people(status['people'])} took part.{past_words(status)}"
         return [answer_words(status), took_part]
-    ended = "An operator ended the trial" if by_hand(status) else "The trial ended"
+    ended = "A manager ended the trial" if by_hand(status) else "The trial ended"
     after = f"{ended} without a conclusion, after {_of_people(status['people'])}."
     found = [after, ahead_words(status)]
     if status["smallest_delta"] is not None:
@@ -107,9 +107,9 @@ def _opened(says: Said, _: Sequence[str]) -> str:
     return f"Round {says['round']} was opened for {_of_people(says['people'])}, with a sealed key."
 
 
-def _operator(says: Said, _: Sequence[str]) -> str:
+def _manager(says: Said, _: Sequence[str]) -> str:
     about = f" ({says['about']})" if says.get("about") is not None else ""
-    who = "Staff" if says["action"] == UNBLIND else "Operator"
+    who = "Staff" if says["action"] == UNBLIND else "Manager"
     return f"{who}: {act_phrase(says['action'])}{about}. Reason: {says['reason']}"
 
 
@@ -164,7 +164,7 @@ EVENTS: dict[str, Callable[[Said, Sequence[str]], str]] = {
     "assigned": _assigned,
     "released": _released,
     "answered": lambda says, _: f"{len(says['answers'])} randomised answers were recorded.",
-    "operator": _operator,
+    "manager": _manager,
     "stopped": _stopped,
 }
 """How each kind of event is told."""

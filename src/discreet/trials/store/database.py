@@ -24,7 +24,7 @@ from discreet.trials.store.dialects import dialect_of
 from discreet.trials.store.guard import warn_if_logged, warn_if_readable
 from discreet.trials.store.reasons import NO_TRIALS, OTHER_VERSION, REPLACED, UNSURE
 from discreet.trials.store.schema import about, erasing, metadata, trials
-from discreet.trials.store.session import Session
+from discreet.trials.store.tables import TrialTables
 from discreet.trials.store.vacuum import Rights
 from discreet.trials.store.whole import Whole
 
@@ -88,24 +88,24 @@ class Store:
         self.engine.dispose()
 
     @contextmanager
-    def session(self, name: str) -> Iterator[Session]:
+    def transaction(self, name: str) -> Iterator[TrialTables]:
         """One transaction with the trial's lock: all of it happens, and is on disk, or
         nothing of it.
         """
         with self._connection() as connection:
-            session = Session(connection, name, self.dialect.locks_rows, self.dialect.clock)
-            yield session
-            session.flush()
+            tables = TrialTables(connection, name, self.dialect.locks_rows, self.dialect.clock)
+            yield tables
+            tables.flush()
             self._commit(connection)
 
     @contextmanager
-    def reading(self, name: str) -> Iterator[Session]:
+    def snapshot(self, name: str) -> Iterator[TrialTables]:
         """One consistent look at a trial."""
         with self._connection(**self.dialect.reading) as connection:
-            yield Session(connection, name, False, self.dialect.clock)
+            yield TrialTables(connection, name, False, self.dialect.clock)
 
     @contextmanager
-    def transaction(self, reading: bool = False, schema: bool = False) -> Iterator[sa.Connection]:
+    def begin(self, reading: bool = False, schema: bool = False) -> Iterator[sa.Connection]:
         """One transaction on tables of others in this database; with `schema` one that
         makes them.
         """
@@ -120,13 +120,13 @@ class Store:
             self._commit(connection)
 
     @contextmanager
-    def whole(self) -> Iterator[Whole]:
+    def snapshot_all(self) -> Iterator[Whole]:
         """All trials, as they are at one moment."""
         with self._connection(**self.dialect.reading) as connection:
             yield Whole(connection, False, self.dialect.clock)
 
     @contextmanager
-    def alone(self) -> Iterator[Whole]:
+    def exclusive(self) -> Iterator[Whole]:
         """One transaction on all trials, while nobody else has the database open."""
         try:
             with self.lock, self._connection() as connection:
@@ -144,7 +144,7 @@ class Store:
 
     def rows(self) -> list[tuple[str, str, int, str]]:
         """(name, protocol, people, state) of each trial, by name."""
-        columns = (trials.c.name, trials.c.protocol, trials.c.people, trials.c.state)
+        columns = (trials.c.name, trials.c.protocol, trials.c.participants, trials.c.state)
         with self._connection(**self.dialect.reading) as connection:
             found = connection.execute(sa.select(*columns)).all()
         return sorted((row[0], row[1], row[2], row[3]) for row in found)

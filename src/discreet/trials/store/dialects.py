@@ -327,7 +327,7 @@ class PostgreSQL(Dialect):
         look_after(engine)
 
     def _set_up(self, connection: Any, _record: Any) -> None:
-        """Set up a session."""
+        """Set up a tables."""
         begin(connection, BUSY_SECONDS)
 
     def lock_schema(self, connection: sa.Connection) -> None:

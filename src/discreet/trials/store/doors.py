@@ -13,12 +13,11 @@ from sqlalchemy import Column, Float, Integer, LargeBinary, MetaData, String, Ta
 
 from discreet.errors import StoreError
 from discreet.trials.store.database import Store
-from discreet.trials.store.ledger import Ledger
-from discreet.trials.store.session import Session
+from discreet.trials.store.tables import TrialTables
 
 UNNOTED = (
     "the token is revoked, and of no use any more; but the database was too busy to note that in "
-    "the trial's journal"
+    "the trial's audit trail"
 )
 metadata = MetaData()
 tokens = Table(
@@ -106,16 +105,17 @@ _publish = sa.text(
 class Doors:
     """The tokens, logins and published trials of one database.
 
-    What is done for one trial is noted in its journal, in the same transaction: one is
-    never without the other. Such a transaction waits for the trial's; in a service it
-    has a store of its own, `noting`, so that no login and no look at a token waits with
-    it (other notes do). A revocation takes effect at once, and is noted afterwards.
+    What is done for one trial is noted in its audit trail, in the same transaction: one
+    is never without the other. Such a transaction waits for the trial's; in a service
+    it has a store of its own, `noting`, so that no login and no look at a token waits
+    with it (other notes do). A revocation takes effect at once, and is noted
+    afterwards.
     """
 
     def __init__(self, store: Store, noting: Store | None = None) -> None:
         self.store = store
         self._noting = noting or store
-        with store.transaction(schema=True) as connection:
+        with store.begin(schema=True) as connection:
             metadata.create_all(connection)
 
     def now(self) -> float:
@@ -128,7 +128,7 @@ class Doors:
         database takes no writes. SQLite and a server write both steps to their logs.
         """
         hash = secrets.token_bytes(32)
-        with self._noting.transaction() as connection:
+        with self._noting.begin() as connection:
             connection.execute(logins.insert(), {"hash": hash, "token": 0, "expires": 0.0})
             connection.execute(logins.delete().where(logins.c.hash == hash))
 
@@ -136,7 +136,7 @@ class Doors:
 
     def add(self, hash: bytes, made: Token) -> Token:
         """Keep a token, under a number of its own and the time of the database."""
-        with self._noting.transaction() as connection:
+        with self._noting.begin() as connection:
             row = {field.name: getattr(made, field.name) for field in fields(Token)}
             row |= {"hash": hash, "made": self._now(connection)}
             del row["number"]
@@ -168,7 +168,7 @@ class Doors:
     def revoke(self, number: int, by: str) -> bool:
         """Make a token and its logins of no use from now on; false if there is none."""
         here = tokens.c.number == number
-        with self.store.transaction() as connection:
+        with self.store.begin() as connection:
             now = self._now(connection)
             found = connection.execute(sa.select(*_columns).where(here)).one_or_none()
             fresh = tokens.update().where(here & tokens.c.revoked.is_(None))
@@ -181,7 +181,7 @@ class Doors:
 
     def touch(self, number: int) -> None:
         """Note that a token was used."""
-        with self.store.transaction() as connection:
+        with self.store.begin() as connection:
             here = tokens.update().where(tokens.c.number == number)
             connection.execute(here.values(used=self._now(connection)))
 
@@ -189,7 +189,7 @@ class Doors:
 
     def log_in(self, hash: bytes, token: int, seconds: float) -> None:
         """Keep the login of a browser for a while, and forget what is over."""
-        with self.store.transaction() as connection:
+        with self.store.begin() as connection:
             now = self._now(connection)
             connection.execute(logins.delete().where(logins.c.expires < now))
             row = {"hash": hash, "token": token, "expires": now + seconds}
@@ -204,15 +204,16 @@ class Doors:
 
     def log_out(self, hash: bytes) -> None:
         """Forget a login."""
-        with self.store.transaction() as connection:
+        with self.store.begin() as connection:
             connection.execute(logins.delete().where(logins.c.hash == hash))
 
     def add_code(self, hash: bytes, token: Token, seconds: float, by: str | None) -> None:
         """Store a login code for a while, and delete codes that have expired. If
-        somebody else makes it for the holder of the token, note that in the journal.
+        somebody else makes it for the holder of the token, note that in the audit
+        trail.
         """
         store = self.store if by is None else self._noting
-        with store.transaction() as connection:
+        with store.begin() as connection:
             now = self._now(connection)
             connection.execute(codes.delete().where(codes.c.expires < now))
             row = {"hash": hash, "token": token.number, "expires": now + seconds}
@@ -229,21 +230,21 @@ class Doors:
 
     def use_code(self, hash: bytes) -> bool:
         """Delete a login code; return whether this call deleted it."""
-        with self.store.transaction() as connection:
+        with self.store.begin() as connection:
             return connection.execute(codes.delete().where(codes.c.hash == hash)).rowcount == 1
 
     # --- what was published -----------------------------------------------------------
 
     def publish(self, trial: str, by: str) -> None:
         """Let anyone see what may be published of a trial."""
-        with self._noting.transaction() as connection:
+        with self._noting.begin() as connection:
             row = {"trial": trial, "since": self._now(connection), "by": by}
             if connection.execute(_publish, row).rowcount:
                 self._note(connection, trial, by, "publish")
 
     def unpublish(self, trial: str, by: str) -> None:
         """Show a trial only to callers whose token allows it."""
-        with self._noting.transaction() as connection:
+        with self._noting.begin() as connection:
             gone = published.delete().where(published.c.trial == trial)
             if connection.execute(gone).rowcount:
                 self._note(connection, trial, by, "unpublish")
@@ -267,7 +268,7 @@ class Doors:
     def _note_revoked(self, token: Token, by: str) -> None:
         """That a token was revoked, which it is whatever becomes of this."""
         try:
-            with self._noting.transaction() as connection:
+            with self._noting.begin() as connection:
                 self._note(connection, token.trial, by, f"token revoke {token.number}", token.site)
         except StoreError:
             raise StoreError(UNNOTED) from None
@@ -281,18 +282,18 @@ class Doors:
         site: str | None = None,
         people: int = 0,
     ) -> None:
-        """Into the journal of the trial that it is for; what is for all is in none."""
+        """Into the audit trail of the trial that it is for; what is for all is in none."""
         if trial is None:
             return
         dialect = self.store.dialect
-        session = Session(connection, trial, dialect.locks_rows, dialect.clock)
-        if session.look() is not None:
-            Ledger(session).note(who, call, people, site)
-            session.flush()
+        tables = TrialTables(connection, trial, dialect.locks_rows, dialect.clock)
+        if tables.lock() is not None:
+            tables.add_audit_entry(who, call, people, site)
+            tables.flush()
 
     @contextmanager
     def _reading(self) -> Iterator[sa.Connection]:
-        with self.store.transaction(reading=True) as connection:
+        with self.store.begin(reading=True) as connection:
             yield connection
 
     def _now(self, connection: sa.Connection) -> float:

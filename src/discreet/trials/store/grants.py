@@ -12,20 +12,20 @@ from discreet.errors import InvalidInputError
 from discreet.trials.store.doors import codes, logins, published, tokens
 from discreet.trials.store.doors import metadata as doors
 from discreet.trials.store.schema import (
+    NO_STATISTICS,
     SCHEMA,
-    UNCOUNTED,
     about,
     assignments,
-    batches,
+    audit_trail,
+    counts,
     erasing,
     events,
-    journal,
-    keys,
     metadata,
-    people,
+    outcomes,
+    participants,
     requests,
-    rounds,
-    sealed,
+    round_keys,
+    secrets,
     trials,
 )
 
@@ -38,38 +38,38 @@ USUAL = "public"
 
 Given = dict[sa.Table, str]
 
-VIEWER: Given = {
+MONITOR: Given = {
     about: "SELECT",
     trials: "SELECT",
     events: "SELECT",
-    batches: "SELECT",
+    counts: "SELECT",
     erasing: "SELECT",
 }
 """What status, list, transcript and report read."""
 SITE: Given = {
     about: "SELECT",
-    trials: "SELECT, UPDATE (seq, head, people, state)",
+    trials: "SELECT, UPDATE (seq, head, participants, state)",
     events: "SELECT, INSERT",
     assignments: "SELECT, INSERT, UPDATE (token, state, deadline)",
-    batches: "SELECT, INSERT, UPDATE (open, told), DELETE",
-    sealed: "SELECT, INSERT, UPDATE (units)",
-    people: "SELECT, INSERT",
-    keys: "SELECT",
-    rounds: "SELECT, INSERT, DELETE",
+    counts: "SELECT, INSERT, UPDATE (open, recorded), DELETE",
+    outcomes: "SELECT, INSERT, UPDATE (units)",
+    participants: "SELECT, INSERT",
+    secrets: "SELECT",
+    round_keys: "SELECT, INSERT, DELETE",
     requests: "SELECT, INSERT",
-    journal: "SELECT (trial, entry, at), INSERT",
+    audit_trail: "SELECT (trial, entry, at), INSERT",
     erasing: "SELECT, INSERT, DELETE",
 }
 """What people are enrolled and outcomes told with. Whoever completes a round draws its
 release, and so must read its outcomes and its key.
 """
-OPERATOR: Given = SITE | {
+MANAGER: Given = SITE | {
     trials: f"{SITE[trials]}, INSERT",
-    keys: "SELECT, INSERT",
-    journal: "SELECT, INSERT",
+    secrets: "SELECT, INSERT",
+    audit_trail: "SELECT, INSERT",
 }
 """All that the library does but make, change and restore tables."""
-SERVICE: Given = OPERATOR | {
+SERVICE: Given = MANAGER | {
     tokens: "SELECT, INSERT, UPDATE (revoked, used)",
     logins: "SELECT, INSERT, DELETE",
     codes: "SELECT, INSERT, DELETE",
@@ -82,9 +82,9 @@ ALL = (*metadata.sorted_tables, *doors.sorted_tables)
 
 
 def grants(
-    operators: Sequence[str] = (),
+    managers: Sequence[str] = (),
     sites: Sequence[str] = (),
-    viewers: Sequence[str] = (),
+    monitors: Sequence[str] = (),
     schema: str = USUAL,
     services: Sequence[str] = (),
 ) -> str:
@@ -92,23 +92,21 @@ def grants(
     roles, which lose all others that they had on these tables. It is one transaction,
     and may be run again.
 
-    Operators create and conduct trials, sites enrol people and tell outcomes, viewers
+    Managers create and conduct trials, sites enrol people and tell outcomes, monitors
     see what anyone may see; a service does all of it, and keeps tokens. Nobody may
     change or delete a public event.
     """
-    roles = {"service": services, "operator": operators, "site": sites, "viewer": viewers}
+    roles = {"service": services, "manager": managers, "site": sites, "monitor": monitors}
     names = [_plain(f"the {kind}", name) for kind, some in roles.items() for name in some]
     if not names:
-        raise InvalidInputError(
-            "name at least one role: a service, an operator, a site or a viewer"
-        )
+        raise InvalidInputError("name at least one role: a service, a manager, a site or a monitor")
     if len(set(names)) < len(names):
         raise InvalidInputError(
-            "name each role once: an operator may do everything that the others may"
+            "name each role once: a manager may do everything that the others may"
         )
     place = _quoted(_plain("the schema", schema, taken=()))
     lines = [*_begin(place, schema), *_tables(), *_take_away(place, names)]
-    kinds = ((services, SERVICE), (operators, OPERATOR), (sites, SITE), (viewers, VIEWER))
+    kinds = ((services, SERVICE), (managers, MANAGER), (sites, SITE), (monitors, MONITOR))
     for some, rights in kinds:
         for name in some:
             lines += _give(place, _quoted(name), rights)
@@ -152,7 +150,7 @@ def _tables() -> Iterator[str]:
         for index in sorted(table.indexes, key=lambda index: str(index.name)):
             found = sa.schema.CreateIndex(index, if_not_exists=True).compile(dialect=dialect)
             yield f"{_trimmed(str(found))};"
-    yield f"{UNCOUNTED};"
+    yield f"{NO_STATISTICS};"
     yield f"INSERT INTO {about.name} SELECT {SCHEMA} WHERE NOT EXISTS (SELECT FROM {about.name});"
     yield (
         f"DO $$ BEGIN IF (SELECT max(version) FROM {about.name}) <> {SCHEMA} THEN "
@@ -182,10 +180,10 @@ def _give(place: str, role: str, rights: Given) -> Iterator[str]:
     for column in NUMBERED:
         if "INSERT" in rights.get(column.table, ""):
             yield f"GRANT USAGE ON SEQUENCE {_numbers(place, column)} TO {role};"
-    if sealed in rights:
+    if outcomes in rights:
         yield (
             "DO $$ BEGIN IF current_setting('server_version_num')::integer >= 170000 THEN "
-            f"EXECUTE 'GRANT MAINTAIN ON {place}.{sealed.name} TO {role}'; END IF; END $$;"
+            f"EXECUTE 'GRANT MAINTAIN ON {place}.{outcomes.name} TO {role}'; END IF; END $$;"
         )
 
 

@@ -1,4 +1,4 @@
-"""The tables in which trials live, and what their rows are called."""
+"""The tables of trials, and the types of their rows."""
 
 from typing import Any, NamedTuple
 
@@ -17,12 +17,12 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeDecorator
 
-SCHEMA = 4
-"""Version of the tables: a database with another one is refused."""
+SCHEMA = 5
+"""Version of the tables: a database with another version is refused."""
 OPEN = 0
-TOLD = 1
-"""States of an assignment. An outcome that is missing or late has the state of one that
-was told: that it is missing may be the outcome, and this row is never erased.
+RECORDED = 1
+"""States of an assignment. A missing or late outcome has the state of a recorded one:
+that it is missing may be the outcome, and this row is never erased.
 """
 
 OFFSET = 2**62
@@ -40,7 +40,7 @@ trials = Table(
     Column("protocol", Text, nullable=False),
     Column("seq", Integer, nullable=False),
     Column("head", String(64), nullable=False),
-    Column("people", Integer, nullable=False),
+    Column("participants", Integer, nullable=False),
     Column("state", Text, nullable=False),
 )
 events = Table(
@@ -73,14 +73,14 @@ Index(
     sqlite_where=waiting,
     postgresql_where=waiting,
 )
-batches = Table(
-    "discreet_batches",
+counts = Table(
+    "discreet_counts",
     metadata,
     Column("trial", Integer, primary_key=True),
     Column("arm", Integer, primary_key=True, autoincrement=False),
     Column("phase", Integer, primary_key=True, autoincrement=False),
     Column("open", Integer, nullable=False),
-    Column("told", Integer, nullable=False),
+    Column("recorded", Integer, nullable=False),
 )
 
 
@@ -96,16 +96,16 @@ class Units(TypeDecorator[int]):
     cache_ok = True
 
     def process_bind_param(self, value: int | None, dialect: Any) -> int | None:
-        """As it is stored."""
+        """Return the stored value."""
         return None if value is None else value + OFFSET
 
     def process_result_value(self, value: int | None, dialect: Any) -> int | None:
-        """As it was."""
+        """Return the outcome in units."""
         return None if value is None else int(value) - OFFSET
 
 
-sealed = Table(
-    "discreet_sealed",
+outcomes = Table(
+    "discreet_outcomes",
     metadata,
     Column("trial", Integer, primary_key=True),
     Column("arm", Integer, primary_key=True, autoincrement=False),
@@ -113,34 +113,34 @@ sealed = Table(
     Column("number", Integer, primary_key=True, autoincrement=False),
     Column("units", Units),
 )
-UNCOUNTED = "ALTER TABLE discreet_sealed ALTER COLUMN units SET STATISTICS 0"
+NO_STATISTICS = "ALTER TABLE discreet_outcomes ALTER COLUMN units SET STATISTICS 0"
 """ANALYZE would copy outcomes into statistics of the server, which nothing erases."""
-_uncounted = sa.DDL(UNCOUNTED)  # type: ignore[no-untyped-call]
-sa.event.listen(sealed, "after_create", _uncounted.execute_if(dialect="postgresql"))
-people = Table(
-    "discreet_people",
+_no_statistics = sa.DDL(NO_STATISTICS)  # type: ignore[no-untyped-call]
+sa.event.listen(outcomes, "after_create", _no_statistics.execute_if(dialect="postgresql"))
+participants = Table(
+    "discreet_participants",
     metadata,
     Column("trial", Integer, primary_key=True),
     Column("hash", LargeBinary(32), primary_key=True),
     Column("number", Integer, nullable=False),
 )
-"""Keyed hashes of identities, and the person's number."""
-keys = Table(
-    "discreet_keys",
+"""Keyed hashes of identifiers, and the participants' numbers."""
+secrets = Table(
+    "discreet_secrets",
     metadata,
     Column("trial", Integer, primary_key=True),
     Column("key", LargeBinary(32), nullable=False),
 )
 
 
-rounds = Table(
-    "discreet_rounds",
+round_keys = Table(
+    "discreet_round_keys",
     metadata,
     Column("trial", Integer, primary_key=True),
     Column("round", Integer, primary_key=True, autoincrement=False),
     Column("key", LargeBinary(32), nullable=False),
 )
-"""Keys of rounds that are not revealed: whoever reads them knows the next arms."""
+"""Keys of rounds that are not revealed: they determine the next assignments."""
 requests = Table(
     "discreet_requests",
     metadata,
@@ -148,21 +148,21 @@ requests = Table(
     Column("hash", LargeBinary(32), primary_key=True),
     Column("answer", Text, nullable=False),
 )
-"""Keyed hashes of the keys of requests, what was asked for and who was assigned: the
-same request gets the same answer again.
+"""Keyed hashes of idempotency keys, with what was requested and the answer: the same
+request gets the same answer again.
 """
-journal = Table(
-    "discreet_journal",
+audit_trail = Table(
+    "discreet_audit_trail",
     metadata,
     Column("trial", Integer, primary_key=True),
     Column("entry", Integer, primary_key=True, autoincrement=False),
     Column("at", Float, nullable=False),
-    Column("who", String(200), nullable=False),
+    Column("user", String(200), nullable=False),
     Column("site", String(200)),
-    Column("call", String(40), nullable=False),
-    Column("people", Integer, nullable=False),
+    Column("action", String(40), nullable=False),
+    Column("participants", Integer, nullable=False),
 )
-"""Who called what, and when: private, no part of the record, and never an outcome."""
+"""Who did what, and when: private, not part of the record, and never an outcome."""
 erasing = Table(
     "discreet_erasing",
     metadata,
@@ -170,19 +170,19 @@ erasing = Table(
     Column("seq", Integer, primary_key=True, autoincrement=False),
     Column("since", Float, nullable=False),
 )
-"""With which events, and since when, outcomes were erased that may still be readable in
-the files of the database.
+"""Events with which outcomes were erased that may still be readable in the files of the
+database, and since when.
 """
 
 
-class Row(NamedTuple):
+class TrialRow(NamedTuple):
     """A trial as it is now."""
 
     trial: int
     protocol: str
     seq: int
     head: str
-    people: int
+    participants: int
     state: str
     erasing: int | None = None
     """The event up to which outcomes were erased that may still be readable in the
@@ -190,8 +190,8 @@ class Row(NamedTuple):
     """
 
 
-class Assigned(NamedTuple):
-    """A row of the assignments."""
+class AssignmentRow(NamedTuple):
+    """A participant's assignment."""
 
     number: int
     token: str
@@ -202,18 +202,18 @@ class Assigned(NamedTuple):
     """When its outcome counts no more."""
     site: str | None
     at: float
-    """When the person came."""
+    """When the participant came."""
 
     @property
     def id(self) -> str:
-        """Under which the outcome is told."""
+        """The id under which the outcome is recorded."""
         return f"{self.number}-{self.token}"
 
 
-class Batched(NamedTuple):
-    """Counts of the people in one arm's phase."""
+class BatchCounts(NamedTuple):
+    """Counts of the participants in one phase of an arm, until its release."""
 
     arm: int
     phase: int
     open: int
-    told: int
+    recorded: int

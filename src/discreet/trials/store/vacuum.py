@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from discreet.trials.store.schema import erasing, rounds, sealed
+from discreet.trials.store.schema import erasing, outcomes, round_keys
 
 MAINTAIN = (17,)
 """The first server with a right of this name, without which only owners may vacuum."""
@@ -46,14 +46,14 @@ class Rights(NamedTuple):
 def rights_of(connection: sa.Connection) -> Rights:
     """What this user may do to the tables."""
     newer = (connection.dialect.server_version_info or ()) >= MAINTAIN
-    maintains = f"has_table_privilege('{sealed.name}', 'MAINTAIN')" if newer else "false"
+    maintains = f"has_table_privilege('{outcomes.name}', 'MAINTAIN')" if newer else "false"
     found = connection.exec_driver_sql(
-        f"SELECT has_any_column_privilege('{sealed.name}', 'UPDATE'), "
+        f"SELECT has_any_column_privilege('{outcomes.name}', 'UPDATE'), "
         f"has_table_privilege('{erasing.name}', 'DELETE') AND ({maintains} OR "
         "pg_has_role(relowner, 'USAGE') OR pg_has_role(datdba, 'USAGE')), "
-        f"has_table_privilege('{rounds.name}', 'SELECT') "
-        f"AND has_table_privilege('{sealed.name}', 'SELECT') "
-        f"FROM pg_class, pg_database WHERE pg_class.oid = '{sealed.name}'::regclass "
+        f"has_table_privilege('{round_keys.name}', 'SELECT') "
+        f"AND has_table_privilege('{outcomes.name}', 'SELECT') "
+        f"FROM pg_class, pg_database WHERE pg_class.oid = '{outcomes.name}'::regclass "
         "AND datname = current_database()"
     )
     return Rights(*found.one())
@@ -71,7 +71,7 @@ _ages = sa.text(
     "WHERE database = current_database()) AS held"
 )
 """Two ages, in transactions that have begun since: of the last erasing (its row in the
-table of what is to be erased has its number), and of the oldest state that a session, a
+table of what is to be erased has its number), and of the oldest state that a tables, a
 standby or a prepared transaction may still see.
 """
 
@@ -96,7 +96,7 @@ class Vacuum:
             return False
         try:
             with _for_now(alone), _warnings(alone) as warned:
-                alone.exec_driver_sql(f"VACUUM (FULL, SKIP_LOCKED) {sealed.name}")
+                alone.exec_driver_sql(f"VACUUM (FULL, SKIP_LOCKED) {outcomes.name}")
         except sa.exc.DBAPIError as error:
             if getattr(error.orig, "sqlstate", None) not in GAVE_UP:
                 raise

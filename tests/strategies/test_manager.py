@@ -1,4 +1,4 @@
-"""What an operator may do to a run of bet-se: another maximum, an arm less, one more;
+"""What a manager may do to a run of bet-se: another maximum, an arm less, one more;
 and everything again from the record of the calls.
 """
 
@@ -26,7 +26,7 @@ STRATEGIES = {
 
 
 class Operated:
-    """A run on which an operator acts now and then; every call is written down."""
+    """A run on which a manager acts now and then; every call is written down."""
 
     def __init__(self, strategy: Strategy, dealing: Dealing, seed: int) -> None:
         self.strategy, self.dealing = strategy, dealing
@@ -116,7 +116,7 @@ def test_the_same_calls_lead_to_the_same_state(case: str, dealing: str) -> None:
 @pytest.mark.parametrize("dealing", DEALINGS)
 @pytest.mark.parametrize("case", STRATEGIES)
 def test_everybody_is_counted(case: str, dealing: str) -> None:
-    """Whatever the operator does, each person stays with the arm they were dealt."""
+    """Whatever the manager does, each person stays with the arm they were dealt."""
     for seed in (2, 3):
         one = played(case, dealing, seed)
         dealt = [call[1] for call in one.calls if call[0] == "take"]

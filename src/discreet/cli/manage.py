@@ -1,4 +1,4 @@
-"""`discreet trial operate` and `discreet trial expire`: operators and clocks."""
+"""`discreet trial manage` and `discreet trial expire`: managers and clocks."""
 
 import shlex
 import sys
@@ -19,7 +19,7 @@ DONE = {
     "lower-maximum": "At most {about} people take part from now on.",
     "pause": "The trial is paused: nobody is assigned until it is resumed.",
     "resume": "The trial goes on.",
-    "stop": "The trial was stopped by an operator.",
+    "stop": "The trial was stopped by a manager.",
     "close-site": "{about} is closed: nobody is enrolled there.",
     "open-site": "{about} is open: people are enrolled there.",
     "drop-arm": "{about} is dropped: nobody is assigned to it any more.",
@@ -44,7 +44,7 @@ DONE = {
 @head_option
 @url_option
 @answer_options
-def operate(
+def manage(
     name: str,
     action: str,
     about: str | None,
@@ -55,7 +55,7 @@ def operate(
     url: str,
     as_json: bool,
 ) -> None:
-    """Act on a trial as its operator. Every action is written into the public record.
+    """Act on a trial as its manager. Every action is written into the public record.
 
     ACTION is pause, resume, stop, raise-maximum or lower-maximum (ABOUT how many
     people), close-site or open-site (ABOUT which site), drop-arm (ABOUT which arm),
@@ -69,7 +69,7 @@ def operate(
     thing, before = _about(action, about), place.status()
     if not before.stopped:
         _confirm(before, action, about, yes)
-    place.operate(action, reason, thing, len(before.acts), request)
+    place.manage(action, reason, thing, len(before.acts), request)
     found = place.status()
     done = {"action": action, "about": thing, "reason": reason, "means": MEANS[action]}
     if answer({**done, "stopped": found.stopped, "head": found.head}, as_json):

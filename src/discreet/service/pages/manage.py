@@ -1,4 +1,4 @@
-"""What an operator does to a trial: each action on a page that says what it means
+"""What a manager does to a trial: each action on a page that says what it means
 before it is done; publishing; the list of codes.
 """
 
@@ -16,7 +16,7 @@ from discreet.trials.trial import Trial
 from discreet.validate import read_whole
 
 SHOWN = {action: name for action, name in NAMED.items() if action in MEANS}
-"""What an operator may do, as buttons say it."""
+"""What a manager may do, as buttons say it."""
 ABOUT = {
     "raise-maximum": ("The new maximum of people", "number"),
     "lower-maximum": ("The new maximum of people", "number"),
@@ -58,13 +58,13 @@ def offers(trial: Trial) -> dict[str, Any]:
     }
 
 
-async def _operate(looking: Look) -> Response:
+async def _manage(looking: Look) -> Response:
     trial = await looking.run(looking.home.trial, looking.name)
     found = await looking.run(offers, trial)
     published = await looking.run(looking.home.published, looking.name)
     rows = [(one, SHOWN[one], MEANS[one], one in FOR_GOOD) for one in found["actions"]]
     return looking.page(
-        "operate.html", name=looking.name, rows=rows, published=published, blind=found["blind"]
+        "manage.html", name=looking.name, rows=rows, published=published, blind=found["blind"]
     )
 
 
@@ -121,9 +121,9 @@ def _done(looking: Look, action: str) -> None:
     seen = read_whole(form.get("seen", ""))
     if seen is None:
         raise InvalidInputError("reload this page, and try once more")
-    caller = looking.home.caller(looking.name, looking.visitor)
+    caller = looking.home.as_user(looking.name, looking.visitor)
     about = _about(action, form.get("about", "").strip())
-    caller.operate(action, reason, about, seen, once_of(form, looking.visitor))
+    caller.manage(action, reason, about, seen, once_of(form, looking.visitor))
 
 
 def _about(action: str, text: str) -> str | int | None:
@@ -176,9 +176,9 @@ async def _ask_codes(looking: Look) -> Response:
 
 async def _codes(looking: Look) -> Response:
     """Show the arm behind one code, or behind the last ones, to those who hand out what
-    people are given. The journal notes who has looked.
+    people are given. The audit trail notes who has looked.
     """
-    caller = await looking.run(looking.home.caller, looking.name, looking.visitor)
+    caller = await looking.run(looking.home.as_user, looking.name, looking.visitor)
     found: dict[str, str] = await looking.run(caller.codes)
     wanted = looking.form.get("code", "").strip().upper()
     rows = [one for one in reversed(found.items()) if wanted in ("", one[0])]
@@ -187,13 +187,13 @@ async def _codes(looking: Look) -> Response:
 
 
 def routes(home: Home) -> list[Route]:
-    """What an operator may do to a trial, and see of it."""
+    """What a manager may do to a trial, and see of it."""
     return [
-        look(home, "/t/{name}/operate", "operate", _operate),
-        look(home, "/t/{name}/operate/{action}", "operate", _confirm),
-        send(home, "/t/{name}/operate/{action}", "operate", _act),
+        look(home, "/t/{name}/manage", "manage", _manage),
+        look(home, "/t/{name}/manage/{action}", "manage", _confirm),
+        send(home, "/t/{name}/manage/{action}", "manage", _act),
         look(home, "/t/{name}/publish", "publish", _ask_publish),
         send(home, "/t/{name}/publish", "publish", _publish),
-        look(home, "/t/{name}/codes", "codes", _ask_codes),
-        send(home, "/t/{name}/codes", "codes", _codes),
+        look(home, "/t/{name}/codes", "list-codes", _ask_codes),
+        send(home, "/t/{name}/codes", "list-codes", _codes),
     ]

@@ -1,5 +1,5 @@
-"""The journal of a trial: who did what, and when. Calls that are alike and follow one
-another share a row, or looks at a desk would hide everything else.
+"""The audit trail of a trial: who did what, and when. Calls that are alike and follow
+one another share a row, or looks at a desk would hide everything else.
 """
 
 from collections.abc import Iterable
@@ -13,15 +13,15 @@ from discreet.service.home import Home
 from discreet.service.pages.frame import Look, look
 from discreet.service.pages.words import when
 from discreet.trials.conduct import act_phrase
-from discreet.trials.status import Entry
+from discreet.trials.status import AuditEntry
 
 MOST_CALLS = 10_000
 """So many of the last calls are read."""
 MOST_ROWS = 500
 ADDED = ("ask", "tell")
 """Calls whose people are others each time, and add up."""
-OPERATE = "operate "
-"""What the call of an operator begins with, before its action."""
+OPERATE = "manage "
+"""What the call of a manager begins with, before its action."""
 DAY = len("2027-03-01")
 MINUTE = len("2027-03-01 08:00")
 
@@ -36,23 +36,23 @@ class Row(NamedTuple):
     people: str
 
 
-def grouped(entries: Iterable[Entry], most: int) -> list[Row]:
-    """The first rows of a journal whose newest call is the first."""
-    alike = groupby(entries, lambda one: (one.who, one.site, one.call))
+def grouped(entries: Iterable[AuditEntry], most: int) -> list[Row]:
+    """The first rows of an audit trail whose newest call is the first."""
+    alike = groupby(entries, lambda one: (one.user, one.site, one.action))
     return [_row(list(calls)) for _, calls in islice(alike, most)]
 
 
-def _row(calls: list[Entry]) -> Row:
+def _row(calls: list[AuditEntry]) -> Row:
     last, first = calls[0], calls[-1]
     often = f", {len(calls):,} times" if len(calls) > 1 else ""
     at = _span(when(first.at), when(last.at))
-    return Row(at, last.who, last.site or "–", f"{_called(last.call)}{often}", _people(calls))
+    return Row(at, last.user, last.site or "–", f"{_called(last.action)}{often}", _people(calls))
 
 
 def _called(call: str) -> str:
-    """A call, an operator's action in plain words."""
-    of_operator = call.startswith(OPERATE)
-    return f"operate: {act_phrase(call.removeprefix(OPERATE))}" if of_operator else call
+    """A call, a manager's action in plain words."""
+    of_manager = call.startswith(OPERATE)
+    return f"manage: {act_phrase(call.removeprefix(OPERATE))}" if of_manager else call
 
 
 def _span(first: str, last: str) -> str:
@@ -63,23 +63,23 @@ def _span(first: str, last: str) -> str:
     return f"{first[:MINUTE]} to {last[DAY + 1 :] if same_day else last}"
 
 
-def _people(calls: list[Entry]) -> str:
-    counts = [one.people for one in calls]
-    if calls[0].call in ADDED:
+def _people(calls: list[AuditEntry]) -> str:
+    counts = [one.participants for one in calls]
+    if calls[0].action in ADDED:
         return f"{sum(counts):,}"
     least, most = min(counts), max(counts)
     return f"{most:,}" if least == most else f"{least:,} to {most:,}"
 
 
-async def _journal(looking: Look) -> Response:
+async def _audit_trail(looking: Look) -> Response:
     trial = await looking.run(looking.home.trial, looking.name)
-    entries = await looking.run(trial.journal, MOST_CALLS)
+    entries = await looking.run(trial.audit_trail, MOST_CALLS)
     rows = grouped(entries, MOST_ROWS)
     return looking.page(
-        "journal.html", name=looking.name, rows=rows, most=MOST_ROWS, calls=MOST_CALLS
+        "audit_trail.html", name=looking.name, rows=rows, most=MOST_ROWS, calls=MOST_CALLS
     )
 
 
 def routes(home: Home) -> list[Route]:
-    """The page of a trial's journal."""
-    return [look(home, "/t/{name}/journal", "journal", _journal)]
+    """The page of a trial's audit trail."""
+    return [look(home, "/t/{name}/audit-trail", "audit-trail", _audit_trail)]

@@ -1,4 +1,4 @@
-"""Trials in the field, by command: sites, deadlines, operators, clocks."""
+"""Trials in the field, by command: sites, deadlines, managers, clocks."""
 
 import json
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from discreet.cli import main
-from discreet.cli.operate import DONE
+from discreet.cli.manage import DONE
 from discreet.trials.conduct import MEANS, REFUSED
 
 CREATE = ["create", "dose", "--arms", "a,b,c", "--strategy", "ttucb", "--max-people", "40"]
@@ -25,7 +25,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     now = [1000.0]
-    monkeypatch.setattr("discreet.trials.store.ledger.time.time", lambda: now[0])
+    monkeypatch.setattr("discreet.trials.store.tables.time.time", lambda: now[0])
     return now
 
 
@@ -152,14 +152,14 @@ def test_people_come_from_sites() -> None:
 def test_a_paused_trial_says_so() -> None:
     trial(*CREATE)
     assert read("ask", "dose")["paused"] is False
-    trial("operate", "dose", "pause", "--reason", "a holiday")
+    trial("manage", "dose", "pause", "--reason", "a holiday")
     found = read("ask", "dose")
     assert (found["assignments"], found["paused"], found["stopped"]) == ([], True, False)
     words = trial("ask", "dose").stdout
-    assert words.startswith("The trial is paused: nobody is assigned until an operator resumes it")
-    assert "discreet trial operate dose resume" in words
+    assert words.startswith("The trial is paused: nobody is assigned until a manager resumes it")
+    assert "discreet trial manage dose resume" in words
     assert "is paused: nobody is assigned" in trial("status", "dose").stdout
-    trial("operate", "dose", "resume", "--reason", "it is over")
+    trial("manage", "dose", "resume", "--reason", "it is over")
     assert len(read("ask", "dose")["assignments"]) == 1
 
 
@@ -198,7 +198,7 @@ def test_continuous_enrolment_waits_for_nobody() -> None:
     assert words.startswith("The trial has reached its maximum number of people, and waits for ")
 
 
-# --- operate --------------------------------------------------------------------------
+# --- manage --------------------------------------------------------------------------
 
 
 def test_every_action_has_words() -> None:
@@ -208,24 +208,24 @@ def test_every_action_has_words() -> None:
 def test_an_action_says_what_happened_and_what_it_means() -> None:
     trial(*CREATE)
     read("ask", "dose", "-n", "3")
-    words = trial("operate", "dose", "lower-maximum", "30", "--reason", "money", "--yes").stdout
+    words = trial("manage", "dose", "lower-maximum", "30", "--reason", "money", "--yes").stdout
     assert words.startswith("At most 30 people take part from now on.\n")
     assert f"What it means: {MEANS['lower-maximum']}." in words
     assert "The public record now says so" in words
     assert "over" not in words
     assert read("status", "dose")["max_people"] == 30
-    closed = read("operate", "dose", "close-site", "Lyon", "--reason", "no staff")
+    closed = read("manage", "dose", "close-site", "Lyon", "--reason", "no staff")
     assert set(closed) == {"action", "about", "reason", "means", "stopped", "head"}
     assert (closed["about"], closed["means"]) == ("Lyon", MEANS["close-site"])
     assert closed["head"] == read("status", "dose")["head"]
     trial("ask", "dose", "--site", "Lyon", code=2)
     assert (
         "Lyon is open: people are enrolled there."
-        in trial("operate", "dose", "open-site", "Lyon", "--reason", "staff").stdout
+        in trial("manage", "dose", "open-site", "Lyon", "--reason", "staff").stdout
     )
     trial("ask", "dose", "--site", "Lyon")
     events = json.loads(trial("transcript", "dose").stdout)["events"]
-    done = [event for event in events if event["kind"] == "operator"]
+    done = [event for event in events if event["kind"] == "manager"]
     assert [(event["action"], event.get("about"), event["reason"]) for event in done] == [
         ("lower-maximum", 30, "money"),
         ("close-site", "Lyon", "no staff"),
@@ -235,29 +235,29 @@ def test_an_action_says_what_happened_and_what_it_means() -> None:
 
 def test_a_trial_is_stopped_by_hand() -> None:
     trial(*CREATE)
-    words = trial("operate", "dose", "stop", "--reason", "enough", "--yes").stdout
-    assert words.startswith("The trial was stopped by an operator.\n")
+    words = trial("manage", "dose", "stop", "--reason", "enough", "--yes").stdout
+    assert words.startswith("The trial was stopped by a manager.\n")
     assert words.endswith("The trial is over: discreet trial status dose\n")
-    assert "was stopped by an operator: INCONCLUSIVE" in trial("status", "dose").stdout
-    assert "the trial is over" in trial("operate", "dose", "pause", "--reason", "x", code=2).stderr
+    assert "was stopped by a manager: INCONCLUSIVE" in trial("status", "dose").stdout
+    assert "the trial is over" in trial("manage", "dose", "pause", "--reason", "x", code=2).stderr
 
 
 def test_a_maximum_that_is_reached_ends_the_trial() -> None:
     trial(*CREATE)
     one = read("ask", "dose")["assignments"][0]
     trial("tell", "dose", one["id"], "1")
-    asked = trial("operate", "dose", "lower-maximum", "1", "--reason", "money", code=2).stderr
+    asked = trial("manage", "dose", "lower-maximum", "1", "--reason", "money", code=2).stderr
     assert "lower-maximum 1 can end the trial, which cannot be undone: add --yes" in asked
-    words = trial("operate", "dose", "lower-maximum", "1", "--reason", "money", "--yes").stdout
+    words = trial("manage", "dose", "lower-maximum", "1", "--reason", "money", "--yes").stdout
     assert words.endswith("The trial is over: discreet trial status dose\n")
     assert "ended at its maximum: INCONCLUSIVE" in trial("status", "dose").stdout
 
 
 def test_arms_are_dropped_and_added() -> None:
     trial(*BETS)
-    added = trial("operate", "dose", "add-arm", "d e", "--reason", "new", "--yes").stdout
+    added = trial("manage", "dose", "add-arm", "d e", "--reason", "new", "--yes").stdout
     assert added.startswith("d e is added: people are assigned to it from the next round on.\n")
-    dropped = trial("operate", "dose", "drop-arm", "a", "--reason", "harm", "--yes").stdout
+    dropped = trial("manage", "dose", "drop-arm", "a", "--reason", "harm", "--yes").stdout
     assert dropped.startswith("a is dropped: nobody is assigned to it any more.\n")
     assert MEANS["drop-arm"] in dropped
     assert {one["arm"] for one in read("ask", "dose", "-n", "9")["assignments"]} <= {
@@ -274,7 +274,7 @@ def test_arms_are_dropped_and_added() -> None:
     ("words", "message"),
     [
         *([[action, "3"], words[:40]] for action, words in REFUSED.items()),
-        (["fly", "--reason", "x"], "an operator may do one of raise-maximum"),
+        (["fly", "--reason", "x"], "a manager may do one of raise-maximum"),
         (["pause"], "give a reason"),
         (["pause", "now", "--reason", "x"], "takes a reason and nothing else"),
         (["resume", "--reason", "x"], "not paused"),
@@ -289,7 +289,7 @@ def test_arms_are_dropped_and_added() -> None:
 def test_what_an_operator_may_not_do(words: list[str], message: str) -> None:
     trial(*CREATE)
     head = read("status", "dose")["head"]
-    assert message in trial("operate", "dose", *words, code=2).stderr
+    assert message in trial("manage", "dose", *words, code=2).stderr
     assert read("status", "dose")["head"] == head
 
 

@@ -1,0 +1,203 @@
+"""Releases of a live trial, and its end.
+
+The noise is drawn, the record written and the outcomes erased, all in the transaction
+that completed the round. This is the one module that reads outcomes.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from discreet.errors import DiscreetError
+from discreet.strategies.run import Place, Run, Totals
+from discreet.strategies.scales import sum_noise
+from discreet.trials import mechanisms
+from discreet.trials.protocol import Protocol
+from discreet.trials.record import Release, release
+from discreet.trials.replay import EVERY_ROUND, dealt_in, revealed_through
+from discreet.trials.responses import to_units
+from discreet.trials.store.schema import AssignmentRow
+from discreet.trials.transaction import TrialTransaction
+
+
+def release_due(
+    tx: TrialTransaction, recorded: Sequence[AssignmentRow], is_scheduled: bool = False
+) -> None:
+    """Release the rounds that are complete now that these outcomes are recorded, and
+    let the strategy decide; with scheduled release only when the schedule says so, as
+    another moment could tell something.
+    """
+    if tx.state.stopped:
+        return
+    run = tx.state.run
+    if run.learns_always:
+        _release_answers(tx, run, recorded)
+    while not run.stopped and (due := run.due()) and _is_ready(tx, due, is_scheduled):
+        _release(tx, due)
+        erase_unreleasable(tx)
+    end_if_over(tx)
+
+
+def _is_ready(tx: TrialTransaction, due: list[Place], is_scheduled: bool) -> bool:
+    """Return whether all outcomes of a round are in and its scheduled time has come."""
+    if tx.tally().waiting:
+        return False
+    if not tx.protocol.timed:
+        return True
+    round, deadline = dealt_in(tx.protocol, due[0].phase), float(tx.protocol.deadline or 0)
+    return is_scheduled and tx.state.conduct.over(round, deadline, int(tx.time))
+
+
+def _release(tx: TrialTransaction, due: list[Place]) -> None:
+    """Draw the noise, publish the sums, erase the outcomes. All checks come before the
+    draw.
+    """
+    run, protocol, tables = tx.state.run, tx.protocol, tx.tables
+    grid = run.due_grid(protocol.grid)
+    sums = [_sum_batch(tx, batch, grid) for batch in due]
+    if [count for _, count in sums] != [batch.size for batch in due]:
+        raise DiscreetError(
+            "the outcomes of a batch do not match its assignments: run `discreet trial verify`"
+        )
+    totals, cost, has_near = (
+        run.combine([total for total, _ in sums]),
+        cost_of(protocol, run),
+        run.fine,
+    )
+    tx.drew = True
+    releases = release(due, totals, grid, noise_for(protocol, grid), run.release)
+    tx.state.releases += sum(one.sum is not None for one in releases)
+    level = protocol.strategy.level[0]
+    body = release_body(releases, cost, 1 / grid, has_near, level)
+    if protocol.keyed:
+        body["keys"] = tables.reveal_keys(revealed_through(protocol, due))
+    if protocol.timed:
+        body["at"] = int(tx.time)
+        tx.state.conduct.released(dealt_in(protocol, due[0].phase), int(tx.time))
+    for batch in due:
+        tables.delete_counts(batch.arm, batch.phase)
+        _erase(tx, batch.arm, batch.phase)
+    tables.append_event("released", body)
+
+
+def _sum_batch(tx: TrialTransaction, batch: Place, grid: int) -> tuple[Totals, int]:
+    """Return what is summed of a batch, and the number of its outcomes."""
+    run, protocol = tx.state.run, tx.protocol
+    if run.sums_only:
+        total, count = tx.tables.sum_outcomes(batch.arm, batch.phase)
+        return Totals(total), count
+    units = tx.tables.read_outcomes(batch.arm, batch.phase)
+    if grid != protocol.grid:
+        units = [to_units(value / protocol.grid, 1) for value in units]
+    return run.totals(units), len(units)
+
+
+def noise_for(protocol: Protocol, grid: int) -> Callable[[Totals], Totals]:
+    """Return the function that adds the noise of the protocol to a total in units."""
+    epsilon, sigma = float(protocol.strategy.epsilon or 0), sum_noise(protocol.strategy)
+    if not protocol.strategy.trust_model.noised:
+        return lambda total: total
+    if sigma > 0:
+        return lambda total: mechanisms.gaussian_totals(total, sigma, grid)
+    return lambda total: mechanisms.noisy_totals(total, epsilon, grid)
+
+
+def cost_of(protocol: Protocol, run: Run) -> float | None:
+    """Return the ε, or ρ, that the next release states: that of its noise, or of the
+    answers it is made of.
+    """
+    strategy = protocol.strategy
+    epsilon, sigma = float(strategy.epsilon or 0), sum_noise(strategy)
+    if sigma > 0:
+        return mechanisms.gaussian_cost(sigma, run.due_grid(protocol.grid), strategy.gamma)
+    if strategy.trust_model.noised:
+        return mechanisms.sum_epsilon(epsilon, run.due_grid(protocol.grid), run.fine)
+    if strategy.trust_model.randomised:
+        return mechanisms.response_epsilon(epsilon, strategy.gamma, run.middle)
+    return None
+
+
+def release_body(
+    releases: Sequence[Release], cost: float | None, unit: float, has_near: bool, level: str
+) -> dict[str, Any]:
+    """Return what the record says about a release, with its cost under the name of the
+    `level`. A batch that only enters the difference of another arm has no number and
+    costs nothing of its own.
+    """
+    body: dict[str, Any] = {
+        "releases": [
+            {
+                "arm": one.arm,
+                "phase": one.phase,
+                "count": one.size,
+                "sum": one.sum,
+                level: None if one.sum is None else cost,
+                **({"near": one.near} if has_near else {}),
+            }
+            for one in releases
+        ],
+        "unit": unit,
+    }
+    if any(one.sum is None for one in releases):
+        body["margin"] = next(one.arm for one in releases if one.sum is not None)
+    return body
+
+
+def _erase(tx: TrialTransaction, arm: int, phase: int) -> None:
+    """Overwrite the outcomes of a batch, unless they are kept for ever."""
+    if tx.protocol.retain != "forever":
+        tx.tables.erase_outcomes(arm, phase)
+        tx.erased = tx.protocol.erases
+
+
+def erase_unreleasable(tx: TrialTransaction) -> None:
+    """Erase outcomes that will never be released: of arms that were taken off a round
+    or dropped.
+    """
+    for arm, phase in tx.tables.counts():
+        if not tx.state.run.under_way(arm, phase):
+            _erase(tx, arm, phase)
+
+
+def _release_answers(tx: TrialTransaction, run: Run, recorded: Sequence[AssignmentRow]) -> None:
+    """Publish answers in the order of assignment: the order of arrival may depend on
+    the outcomes.
+    """
+    grid, tables, before = tx.protocol.grid, tx.tables, tx.state.cursor
+    answers, rows = tables.read_answers(before), {row.number: row for row in recorded}
+    if earlier := [number for number, _ in answers if number not in rows]:
+        rows |= tables.find_assignments(earlier)
+    published = []
+    for number, units in answers:
+        if run.stopped:
+            break
+        tx.state.cursor = number
+        run.answer(rows[number].arm, units / grid)
+        published.append([number, units])
+    if tx.protocol.retain != "forever":
+        tables.erase_answers(before, tx.state.cursor)
+    if published:
+        tx.state.releases += len(published)
+        tables.append_event("answered", {"answers": published, "unit": 1 / grid})
+
+
+def end_if_over(tx: TrialTransaction) -> None:
+    """End the trial if the strategy or a manager has stopped it, or if nobody else may
+    be assigned and no release is to come.
+    """
+    state, run = tx.state, tx.state.run
+    if state.stopped:
+        return
+    is_full = tx.tables.row.participants >= state.conduct.maximum
+    if run.learns_always:
+        is_exhausted = is_full and not any(batch.open for batch in tx.tables.counts().values())
+    else:
+        is_exhausted = not run.due() and (is_full or run.finished)
+    if not (run.stopped or state.conduct.ended or is_exhausted):
+        return
+    body = state.end()
+    if tx.protocol.keyed:
+        body["keys"] = tx.tables.reveal_keys(EVERY_ROUND)
+    tx.tables.append_event("stopped", body)
+    if tx.protocol.retain != "forever":  # nobody will ever release what is left
+        tx.tables.erase_all_outcomes()
+        tx.erased = tx.protocol.erases
