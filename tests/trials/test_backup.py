@@ -350,7 +350,7 @@ def test_people_and_requests_are_known_after_it(url: str, other: str, file: Path
     backup_trials(url, file)
     restore_trials(file, other, [head])
     with opened(other) as copy:
-        with pytest.raises(InvalidInputError, match="request was made before"):
+        with pytest.raises(InvalidInputError, match="key was made before"):
             copy.ask(participant="record 13", key="first visit")
         assert copy.ask(participant="record 12").assignments == asked.assignments
         assert copy.ask(participant="record 12", key="first visit").assignments == asked.assignments

@@ -92,7 +92,7 @@ def test_people_of_a_request_are_named_in_its_answer(url: str) -> None:
 @pytest.mark.parametrize("wrong", ["", " ", "x" * 201, 3, b"key", "\ud800", "a\0b"], ids=repr)
 def test_what_is_no_key(url: str, wrong: Any) -> None:
     trial = create(url)
-    with pytest.raises(InvalidInputError, match="request must be a text of your own"):
+    with pytest.raises(InvalidInputError, match="key must be a text of your own"):
         trial.ask(key=wrong)
     assert trial.status().people == 0
 
