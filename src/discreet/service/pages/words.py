@@ -104,7 +104,7 @@ def event_words(event: Event, arms: Sequence[str]) -> str:
 
 
 def _opened(says: Said, _: Sequence[str]) -> str:
-    return f"Round {says['round']} was opened for {_of_people(says['people'])}, with a sealed key."
+    return f"Round {says['round']} was opened for {_of_people(says['participants'])}, with a sealed key."
 
 
 def _manager(says: Said, _: Sequence[str]) -> str:
@@ -164,7 +164,7 @@ EVENTS: dict[str, Callable[[Said, Sequence[str]], str]] = {
     "assigned": _assigned,
     "released": _released,
     "answered": lambda says, _: f"{len(says['answers'])} randomised answers were recorded.",
-    "manager": _manager,
+    "managed": _manager,
     "stopped": _stopped,
 }
 """How each kind of event is told."""
