@@ -82,7 +82,7 @@ class Course:
         says = event.says
         if event.kind == "assigned":
             self.sites += [says.get("site")] * len(says["arms"])
-        elif event.kind == "manager":
+        elif event.kind == "managed":
             self.acts.append(Moment(len(replay.places), self.looks))
         elif event.kind == "answered":
             self.looks += len(says["answers"])

@@ -46,7 +46,7 @@ def transcript_frame(
 
 def _rows(event: dict[str, Any], names: list[str]) -> list[Row]:
     """The rows of one event; an arm that is added has a name from then on."""
-    if event["kind"] == "manager" and event["action"] == ADD:
+    if event["kind"] == "managed" and event["action"] == ADD:
         names.append(str(event["about"]))
     for key in ("margin", "recommendation"):
         if event.get(key) is not None:

@@ -104,7 +104,8 @@ def event_words(event: Event, arms: Sequence[str]) -> str:
 
 
 def _opened(says: Said, _: Sequence[str]) -> str:
-    return f"Round {says['round']} was opened for {_of_people(says['participants'])}, with a sealed key."
+    people = _of_people(says["participants"])
+    return f"Round {says['round']} was opened for {people}, with a sealed key."
 
 
 def _manager(says: Said, _: Sequence[str]) -> str:
