@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -11,6 +12,7 @@ import psycopg
 import pytest
 
 from discreet import dp_se
+from discreet.errors import StoreError
 from discreet.service.clock import do_what_is_due
 from discreet.trials.store import schema
 from discreet.trials.store.dialects import dialect_of
@@ -165,3 +167,40 @@ def test_a_service_finishes_its_own_erasure(url: str, trial: Trial) -> None:
             assert find_outcomes(url, rows) == len(rows) > 200
         do_what_is_due(service.home)
         assert find_outcomes(url, rows) == 0
+
+
+def test_a_call_that_releases_returns_after_the_erasure(
+    trial: Trial, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process may end when the call has returned, and nobody may open the trial
+    again for long.
+    """
+    usual = Trial._scrub
+
+    def scrub_slowly(trial: Trial) -> None:
+        time.sleep(0.3)
+        usual(trial)
+
+    ids = [one.id for one in trial.ask(PEOPLE).assignments]
+    trial.tell_many({id: (UNITS + place) / 2**20 for place, id in enumerate(ids[:-1])})
+    monkeypatch.setattr(Trial, "_scrub", scrub_slowly)
+    trial.tell(ids[-1], 1.0)
+    assert trial.status().releases
+    assert not trial.status().erasing
+    rows = [(number, UNITS + number - 1) for number in range(256, len(ids))]
+    assert find_outcomes(url, rows) == 0
+
+
+def test_a_release_is_done_although_it_cannot_be_erased_now(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lose_database(_: Trial) -> None:
+        raise StoreError("the database is gone")
+
+    trial = create(url)
+    ids = [one.id for one in trial.ask(3).assignments]
+    trial.tell_many(dict.fromkeys(ids[1:], 1.0))
+    with monkeypatch.context() as patch:
+        patch.setattr(Trial, "_scrub", lose_database)
+        assert trial.tell(ids[0], 1.0).new == 1
+    assert trial.status().releases == 3

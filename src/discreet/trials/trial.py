@@ -452,8 +452,6 @@ class Trial(TrialVerbs):
                 refusal.task.finish(error=refusal.error)
         if missing := [task for task in enrolling if task.needs_round and not task.done]:
             self._run_for(missing, enrolment.open_round)
-        if self._erasing is not None:
-            self._scrub()
 
     def _run_for(self, tasks: list[Task[Any]], work: Callable[[TrialTransaction], Any]) -> None:
         """Run work in a transaction before tasks that need it; if it fails, so do
@@ -470,7 +468,8 @@ class Trial(TrialVerbs):
 
     def _transact(self, tasks: list[Task[Any]]) -> None:
         """Run tasks in one transaction, up to one that draws, and finish them. If one
-        is refused, nothing has happened.
+        is refused, nothing has happened. What was erased is made unreadable before the
+        callers hear that it is done: the process may end then.
         """
         results = list[tuple[Task[Any], Any]]()
         try:
@@ -499,6 +498,8 @@ class Trial(TrialVerbs):
             for task in tasks:
                 task.finish(error=error)
         else:
+            with suppress(StoreError):  # it is committed, and can be scrubbed later
+                self._scrub()
             for task, result in results:
                 task.needs_round = task.enrols and result is None
                 if not task.needs_round:
