@@ -19,11 +19,11 @@ import discreet
 from discreet import Bernoulli, Strategy
 from discreet.simulation import laws as laws_module
 from discreet.simulation.compile import compiled
-from discreet.simulation.loops.phased import run_phased
-from discreet.simulation.loops.stream import run_stream
-from discreet.simulation.outcome import Outcome
-from discreet.strategies.phased.tables import phased_rules
-from discreet.strategies.stream.tables import stream_rules
+from discreet.simulation.engine import Outcome
+from discreet.simulation.phased import run_phased
+from discreet.simulation.stream import run_stream
+from discreet.strategies.phased.state import phased_rules
+from discreet.strategies.stream import stream_rules
 
 Run = Callable[[np.random.Generator], Outcome]
 

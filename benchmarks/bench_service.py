@@ -32,10 +32,9 @@ from benchmarks.clients import NAME, Crowd
 from benchmarks.slow_disk import slow_disk
 from discreet import bet_se
 from discreet.service import events, planner
-from discreet.service.home import Home
-from discreet.service.pages.draft import read
-from discreet.service.pages.frame import LOGIN_COOKIE
-from discreet.service.pages.new import plan_fragment
+from discreet.service.pages.base import LOGIN_COOKIE
+from discreet.service.pages.new_trial import plan_fragment, read
+from discreet.service.state import Home
 from discreet.trials.trial import Trial
 
 SECONDS = 2.0

@@ -13,9 +13,8 @@ from functools import partial
 from pathlib import Path
 
 from discreet import Strategy, ctb_tt, gauss_tt, ttucb, verify_transcript
-from discreet.trials.chain import Event, first_event, link
 from discreet.trials.protocol import canonical
-from discreet.trials.record import fresh
+from discreet.trials.record import Event, first_event, fresh, link
 from discreet.trials.status import Verification
 from discreet.trials.store import schema
 from discreet.trials.trial import Trial

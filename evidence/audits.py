@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from discreet import Rehearsal, adap_tt, audit_privacy, bet_se
-from discreet.audits.experiments import PARTS
-from discreet.statistics import bonferroni
+from discreet.audits.privacy import PARTS
+from discreet.numerics import bonferroni
 
 DATA = Path(__file__).parent / "audits.json"
 AUDITS = 40

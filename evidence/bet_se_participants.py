@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from discreet import Bernoulli, Beta, Delay, Discrete, bet_se, bounds, simulate
-from discreet.instance import benchmarks
+from discreet.instances import benchmarks
 from discreet.results import Results
 
 DATA = Path(__file__).parent / "bet_se_participants.json"

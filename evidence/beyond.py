@@ -17,13 +17,13 @@ import numpy as np
 
 from discreet import Strategy, adap_tt, benchmarks, bet_se, simulate
 from discreet.reports import charts
-from discreet.reports.charts.axes import open_frame
 from discreet.reports.charts.style import (
     BLACK,
     End,
     arm_look,
     label_ends,
     new_figure,
+    open_frame,
     styled,
 )
 from evidence.bet_se_participants import figures

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from discreet import benchmarks, bounds
-from discreet.instance import Bernoulli
+from discreet.instances import Bernoulli
 from discreet.reports import charts
 from discreet.reports.charts.style import GREY, TYPE
 from discreet.simulation.engine import simulate

@@ -12,7 +12,7 @@ from typing import Any
 
 from discreet import Strategy, adap_tt, adap_tt_star, benchmarks, ttucb_batched
 from discreet.simulation.engine import simulate_quietly
-from discreet.words import short, shown_name
+from discreet.wording import short, shown_name
 
 DATA = Path(__file__).parent / "episodes.json"
 SEED, RUNS, CAP, DELTA, EPSILON = 1, 300, 10**9, 0.01, 1.0

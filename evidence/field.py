@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet import Bernoulli, Delay, bet_se, simulate
-from discreet.instance import benchmarks
+from discreet.instances import benchmarks
 from discreet.results import Results
 
 DATA = Path(__file__).parent / "field.json"

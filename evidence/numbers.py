@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet import Bernoulli, Beta, Discrete, Sampled, bet_se, simulate, theory
-from discreet.instance import Instance
+from discreet.instances import Instance
 from discreet.reports import charts
-from discreet.reports.charts.axes import open_frame
 from discreet.reports.charts.style import (
     DASH,
     End,
@@ -26,6 +25,7 @@ from discreet.reports.charts.style import (
     label,
     label_ends,
     new_figure,
+    open_frame,
     styled,
 )
 from evidence.bet_se_participants import figures

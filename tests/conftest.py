@@ -11,7 +11,7 @@ import pytest
 from httpx._config import DEFAULT_TIMEOUT_CONFIG
 from hypothesis import settings
 
-from discreet.trials.store import vacuum
+from discreet.trials.store import postgresql
 from discreet.trials.store.tables import TrialTables
 from tests.support import browser as browsers
 from tests.support import certificates
@@ -99,7 +99,7 @@ def postgres() -> Iterator[postgres_server.Server]:
         )
         pytest.skip("no PostgreSQL server is installed")
     with postgres_server.server() as made, pytest.MonkeyPatch.context() as patch:
-        patch.setitem(vacuum.FOR_NOW, "statement_timeout", "60s")  # however busy it is
+        patch.setitem(postgresql.FOR_NOW, "statement_timeout", "60s")  # however busy it is
         yield made
 
 

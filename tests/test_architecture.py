@@ -144,7 +144,7 @@ def plainly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In an empty folder, nothing compiled: what is compiled is not heard."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(compiling._compiler, "compiled", compiling.as_it_stands)
-    monkeypatch.setattr("discreet.planning.budget.LEAST_RUNS", 1)
+    monkeypatch.setattr("discreet.planning.power.LEAST_RUNS", 1)
 
 
 @pytest.mark.parametrize("title", ["Bounds", "A simulated run", "A plan"])

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from discreet import Delay, InvalidInputError
-from discreet.calendar import Calendar, calendar_of
+from discreet.accrual import Calendar, calendar_of
 
 DELAYS = [
     Delay.fixed(7),

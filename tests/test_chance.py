@@ -14,10 +14,10 @@ from scipy import stats
 
 from discreet import Trial, bet_se, respond
 from discreet.strategies.run import Totals
-from discreet.trials import dealing, mechanisms, responses
+from discreet.trials import mechanisms, randomisation, responses
 from tests.support.chance import SEEDED, chance
 
-SOURCE = Path(dealing.__file__).parent.parent
+SOURCE = Path(randomisation.__file__).parent.parent
 UNIQUE = {
     *("cli/ask", "files", "remote/http"),
     *("service/credentials", "service/middleware", "service/pages/frame"),
@@ -31,7 +31,7 @@ ALARM = 1e-9
 def drawn() -> list[object]:
     """Something of each kind that is drawn."""
     return [
-        dealing.new_key(),
+        randomisation.new_key(),
         *(responses.to_units(0.3, 1) for _ in range(40)),
         *(responses.to_level(0.3, 0.5) for _ in range(40)),
         mechanisms.noisy_totals(Totals(5, 6), 1.0, 2**20),
@@ -63,20 +63,20 @@ def test_a_seed_decides_all_that_is_drawn(tmp_path: Path) -> None:
 
 def test_the_seed_is_the_name_of_the_test(request: pytest.FixtureRequest) -> None:
     """However many tests came before: the first key of this one."""
-    key = dealing.new_key()
+    key = randomisation.new_key()
     with chance.within(request.node.nodeid):
-        assert key == dealing.new_key()
-    assert dealing.new_key() != key
+        assert key == randomisation.new_key()
+    assert randomisation.new_key() != key
 
 
 @pytest.fixture(scope="module")
 def shared() -> bytes:
-    return dealing.new_key()
+    return randomisation.new_key()
 
 
 def test_what_tests_share_has_a_seed_of_its_own(shared: bytes) -> None:
     with chance.within("tests/test_chance.py shared 0"):
-        assert shared == dealing.new_key()
+        assert shared == randomisation.new_key()
 
 
 @pytest.mark.real_chance
@@ -92,14 +92,14 @@ def test_forks_have_chance_of_their_own_and_always_the_same() -> None:
     found = [fork_and_draw() for _ in range(2)]
     with chance.within(str(chance.seed)):
         assert [fork_and_draw() for _ in range(2)] == found
-    assert len({*found, dealing.new_key()}) == 3
+    assert len({*found, randomisation.new_key()}) == 3
 
 
 def fork_and_draw() -> bytes:
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
-        os.write(write, dealing.new_key())
+        os.write(write, randomisation.new_key())
         os._exit(0)
     os.waitpid(child, 0)
     key = os.read(read, 32)

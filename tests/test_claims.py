@@ -24,7 +24,7 @@ from evidence import rules as rules_study
 
 from discreet import recommended
 from discreet.reports.paper import METHOD
-from discreet.words import short
+from discreet.wording import short
 from tests.support.measured import (
     AUTHORS,
     BERNOULLI,

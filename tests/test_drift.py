@@ -10,8 +10,8 @@ import pytest
 
 import discreet
 from discreet import Bernoulli, Beta, Drift, Drifting, Instance, InvalidInputError, theory
-from discreet.drift import NO_DRIFT, shift
-from discreet.leaf import leaf
+from discreet.instances import NO_DRIFT, shift
+from discreet.jit import leaf
 from discreet.planning.scenarios import named_scenarios
 from discreet.reports.charts.epsilon import bound_curve
 from discreet.simulation.compile import compiled

@@ -23,8 +23,8 @@ from discreet import (
     simulate,
     transcript_frame,
 )
-from discreet.frames import csv_text, flat, frame_of
-from discreet.trials.export import _rows
+from discreet.tabular import csv_text, flat, frame_of
+from discreet.trials.transcript import _rows
 
 SCRIPT = "<script>alert('1')</script>"
 FORMULA = "=HYPERLINK(1)"

@@ -19,7 +19,7 @@ import pytest
 
 import discreet
 from discreet import InvalidInputError, Response, Sampled, Trial, respond, suggest_range
-from discreet.validate import quoted
+from discreet.validation import quoted
 from tests.support.calls import ARMS, BETS, OWN, Call, lives, makers, public_calls, works
 from tests.support.fuzz import LIVE, check
 from tests.support.nasty import NASTY, SECRET, Broken, Mute, check_said

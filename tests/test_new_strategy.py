@@ -16,12 +16,12 @@ import pytest
 
 import discreet
 from discreet import Bernoulli, InvalidInputError, Strategy, simulate
-from discreet.leaf import marks
+from discreet.jit import marks
 from discreet.simulation import compile as compiling
 from discreet.simulation import loops
 from discreet.simulation.laws import bernoulli
 from discreet.simulation.paths import run_path
-from discreet.strategies import parts, presets
+from discreet.strategies import estimators, presets
 from discreet.strategies.run import Dealing, Run, new_run
 from tests.support.tape import Tape
 
@@ -64,7 +64,7 @@ def put(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
         [*discreet.strategies.__path__, str(folder / "strategies")],
     )
     monkeypatch.setattr(loops, "__path__", [*loops.__path__, str(folder / "simulation" / "loops")])
-    add_rows(monkeypatch, parts.ESTIMATORS, "parts.py, in ESTIMATORS", vars(parts))
+    add_rows(monkeypatch, estimators.ESTIMATORS, "parts.py, in ESTIMATORS", vars(estimators))
     add_rows(monkeypatch, presets.PARTS, "presets.py, in PARTS", vars(presets))
     space = dict(vars(presets))
     exec(BLOCKS[f"{SOURCE}strategies/presets.py"], space)

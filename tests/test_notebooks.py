@@ -11,8 +11,8 @@ import pytest
 from nbclient import NotebookClient
 
 from discreet import InvalidInputError, notebook_bar
-from discreet.cli.progress import KERNEL, terminal
-from discreet.notebook import NotebookBar
+from discreet.cli.output import KERNEL, terminal
+from discreet.tabular import NotebookBar
 
 FOLDER = Path(__file__).parent.parent / "docs" / "notebooks"
 SHOWN = {"paper-figures": 12, "plan-and-rehearse": 1}

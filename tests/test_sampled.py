@@ -22,7 +22,7 @@ from discreet import (
     simulate,
     suggest_range,
 )
-from discreet.past import read_outcomes
+from discreet.past_data import read_outcomes
 from discreet.simulation import laws
 from discreet.simulation.compile import compiled
 from discreet.strategies.strategy import Strategy

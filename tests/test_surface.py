@@ -11,7 +11,7 @@ import pytest
 
 import discreet
 from discreet.cli import main
-from discreet.strategies.parts import ESTIMATORS
+from discreet.strategies.estimators import ESTIMATORS
 from discreet.trust import TRUSTS
 from tests.support.tree import commands
 

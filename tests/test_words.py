@@ -9,17 +9,15 @@ from typing import Any
 import pytest
 
 import discreet
-from discreet import bet_se, words
-from discreet.reports.conduct import act_rows, privacy_sentence
-from discreet.reports.plan import plan_page
-from discreet.reports.plan_text import show_plan
-from discreet.reports.quotes import quotes
+from discreet import bet_se, wording
+from discreet.reports.plan import plan_page, show_plan
 from discreet.reports.trial import trial_page
+from discreet.reports.trial_text import act_rows, privacy_sentence, quotes
 from discreet.scale import Scale
 from discreet.service.pages.audit_trail import grouped
-from discreet.service.pages.words import event_words, known_words
-from discreet.trials.chain import Event
-from discreet.trials.conduct import RECORDED, UNBLIND
+from discreet.service.pages.trial_text import event_words, known_words
+from discreet.trials.operations import RECORDED, UNBLIND
+from discreet.trials.record import Event
 from discreet.trials.status import AuditEntry
 
 
@@ -28,7 +26,7 @@ from discreet.trials.status import AuditEntry
     [(1234567, "1.23M"), (999.6, "1k"), (12, "12"), (3.2e10, "32G"), (math.nan, "–")],
 )
 def test_short(number: float, shown: str) -> None:
-    assert words.short(number) == shown
+    assert wording.short(number) == shown
 
 
 @pytest.mark.parametrize(
@@ -43,16 +41,16 @@ def test_short(number: float, shown: str) -> None:
     ],
 )
 def test_people(count: float, sentence: str, picture: str, full: str) -> None:
-    assert words.people(count) == sentence
-    assert words.short_people(count) == picture
-    assert words.full_people(count) == full
+    assert wording.people(count) == sentence
+    assert wording.short_people(count) == picture
+    assert wording.full_people(count) == full
 
 
 def test_one_is_not_many(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert words.counted(1, "look") == "1 look"
-    assert words.counted(0, "look") == "0 looks"
-    assert words.counted("1", "person", "people") == "1 person"
-    assert words.counted("1,000", "person", "people") == "1,000 people"
+    assert wording.counted(1, "look") == "1 look"
+    assert wording.counted(0, "look") == "0 looks"
+    assert wording.counted("1", "person", "people") == "1 person"
+    assert wording.counted("1,000", "person", "people") == "1,000 people"
     arms = discreet.Bernoulli([0.9, 0.1])
     days: dict[str, Any] = {"accrual": 1.0, "delay": 1.0, "deadline": 1.0}
     plan = discreet.plan(arms, 1.0, 0.1, runs=1, max_people=400, **days)
@@ -77,31 +75,31 @@ def test_one_is_not_many(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_what_is_unknown() -> None:
-    assert words.people(None) == "no end"
-    assert words.known(None, "g") == words.price(None) == "–"
-    assert words.level(None) == "none"
-    assert words.shown_name("mine") == "mine"
+    assert wording.people(None) == "no end"
+    assert wording.known(None, "g") == wording.price(None) == "–"
+    assert wording.level(None) == "none"
+    assert wording.shown_name("mine") == "mine"
 
 
 def test_what_is_long() -> None:
-    assert words.cut("a" * 24) == "a" * 24
-    assert words.cut("a" * 20 + "b" * 9) == "a" * 15 + "… " + "b" * 7
-    assert words.listed(["a", "b"], 2) == "a, b"
-    assert words.listed(["a", "b", "c"], 2) == "a, b …"
-    assert [words.ratio(value) for value in (1.254, 1234.5)] == ["× 1.25", "× 1,234"]
+    assert wording.cut("a" * 24) == "a" * 24
+    assert wording.cut("a" * 20 + "b" * 9) == "a" * 15 + "… " + "b" * 7
+    assert wording.listed(["a", "b"], 2) == "a, b"
+    assert wording.listed(["a", "b", "c"], 2) == "a, b …"
+    assert [wording.ratio(value) for value in (1.254, 1234.5)] == ["× 1.25", "× 1,234"]
 
 
 def test_promises_in_plain_words_first() -> None:
     """Programs keep the phrases they know; people read sentences."""
     reason = discreet.recommended(1.0).reason
-    assert words.PROVED in reason
-    said = words.reason_words(reason)
-    assert words.PROVED not in said
+    assert wording.PROVED in reason
+    said = wording.reason_words(reason)
+    assert wording.PROVED not in said
     assert said.endswith(
         ". It is proved that it keeps its error rate, and that it stops if one arm is best"
     )
     shown = [
-        words.privacy_words(one.privacy) for one in (bet_se(0.05, 1), bet_se(0.05, trust="none"))
+        wording.privacy_words(one.privacy) for one in (bet_se(0.05, 1), bet_se(0.05, trust="none"))
     ]
     assert shown == [
         "noise is added to every release (1-global DP)",
@@ -164,7 +162,7 @@ def test_privacy_is_said_truly_at_every_level(epsilon: float, said: str) -> None
     ],
 )
 def test_how_many_times_as_likely(epsilon: float, times: str) -> None:
-    assert words.times_as_likely(epsilon) == times
+    assert wording.times_as_likely(epsilon) == times
 
 
 @pytest.mark.parametrize(
@@ -188,10 +186,10 @@ def test_a_quote_says_privacy_truly_at_every_level(epsilon: float, said: str) ->
 def test_an_error_rate_is_about_outcomes_where_their_range_is_known() -> None:
     said, near = bet_se(0.05, 1.0).correctness, bet_se(0.05, 1.0, zeta=0.1).correctness
     for same in (None, Scale()):
-        assert words.correctness_words(said, same) == said
+        assert wording.correctness_words(said, same) == said
     scale = Scale(0, 400, "min")
-    assert "for outcomes in the range 0 to 400 and" in words.correctness_words(said, scale)
-    assert words.correctness_words(near, scale).endswith("0 to 1 for the range 0 to 400)")
+    assert "for outcomes in the range 0 to 400 and" in wording.correctness_words(said, scale)
+    assert wording.correctness_words(near, scale).endswith("0 to 1 for the range 0 to 400)")
 
 
 def test_what_operators_do_is_said_in_plain_words_on_pages() -> None:

@@ -9,20 +9,20 @@ The public names are those imported below, `discreet.theory` with
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from discreet.lazy import at_hand, homes
+from discreet._lazy import at_hand, homes
 from discreet.version import __version__
 
 if (
     TYPE_CHECKING
 ):  # the one list of public names; at run time each is imported when it is first asked for
+    from discreet.accrual import Delay as Delay
     from discreet.audits.correctness import Correctness as Correctness
     from discreet.audits.correctness import audit_correctness as audit_correctness
     from discreet.audits.correctness import hard_instances as hard_instances
     from discreet.audits.privacy import PrivacyAudit as PrivacyAudit
     from discreet.audits.privacy import audit_privacy as audit_privacy
     from discreet.audits.rehearsal import Rehearsal as Rehearsal
-    from discreet.calendar import Delay as Delay
-    from discreet.drift import Drift as Drift
+    from discreet.client.trial import RemoteTrial as RemoteTrial
     from discreet.errors import DiscreetError as DiscreetError
     from discreet.errors import ErasingWarning as ErasingWarning
     from discreet.errors import InvalidInputError as InvalidInputError
@@ -35,33 +35,32 @@ if (
     from discreet.errors import StoreError as StoreError
     from discreet.errors import TamperedError as TamperedError
     from discreet.errors import TiedBestArmError as TiedBestArmError
-    from discreet.gaussian import Gaussian as Gaussian
-    from discreet.instance import Bernoulli as Bernoulli
-    from discreet.instance import Beta as Beta
-    from discreet.instance import Discrete as Discrete
-    from discreet.instance import Drifting as Drifting
-    from discreet.instance import Instance as Instance
-    from discreet.instance import benchmarks as benchmarks
-    from discreet.notebook import notebook_bar as notebook_bar
+    from discreet.instances import Bernoulli as Bernoulli
+    from discreet.instances import Beta as Beta
+    from discreet.instances import Discrete as Discrete
+    from discreet.instances import Drift as Drift
+    from discreet.instances import Drifting as Drifting
+    from discreet.instances import Gaussian as Gaussian
+    from discreet.instances import Instance as Instance
+    from discreet.instances import benchmarks as benchmarks
+    from discreet.past_data import Sampled as Sampled
     from discreet.planning.plan import Plan as Plan
     from discreet.planning.plan import plan as plan
-    from discreet.planning.ranges import RangeCost as RangeCost
-    from discreet.planning.ranges import plan_ranges as plan_ranges
-    from discreet.planning.reach import OutOfReach as OutOfReach
-    from discreet.planning.reach import out_of_reach as out_of_reach
+    from discreet.planning.power import OutOfReach as OutOfReach
+    from discreet.planning.power import out_of_reach as out_of_reach
     from discreet.planning.scenarios import GapScenarios as GapScenarios
+    from discreet.planning.scenarios import RangeCost as RangeCost
     from discreet.planning.scenarios import gap_scenarios as gap_scenarios
-    from discreet.remote.trial import RemoteTrial as RemoteTrial
+    from discreet.planning.scenarios import plan_ranges as plan_ranges
     from discreet.reports.trial import trial_page as trial_page
     from discreet.results import Results as Results
-    from discreet.sampled import Sampled as Sampled
     from discreet.scale import suggest_range as suggest_range
     from discreet.simulation.engine import MayNotStopWarning as MayNotStopWarning
     from discreet.simulation.engine import simulate as simulate
-    from discreet.simulation.own import OwnStrategy as OwnStrategy
-    from discreet.strategies.custom import CustomBonus as CustomBonus
-    from discreet.strategies.custom import CustomGrid as CustomGrid
-    from discreet.strategies.custom import CustomThreshold as CustomThreshold
+    from discreet.simulation.user_strategies import OwnStrategy as OwnStrategy
+    from discreet.strategies.estimators import CustomBonus as CustomBonus
+    from discreet.strategies.estimators import CustomGrid as CustomGrid
+    from discreet.strategies.estimators import CustomThreshold as CustomThreshold
     from discreet.strategies.presets import Recommendation as Recommendation
     from discreet.strategies.presets import adap_tt as adap_tt
     from discreet.strategies.presets import adap_tt_star as adap_tt_star
@@ -76,6 +75,7 @@ if (
     from discreet.strategies.strategy import Strategy as Strategy
     from discreet.studies.run import run_study as run_study
     from discreet.studies.study import Study as Study
+    from discreet.tabular import notebook_bar as notebook_bar
     from discreet.theory.bounds import Bounds as Bounds
     from discreet.theory.bounds import PrivateBounds as PrivateBounds
     from discreet.theory.bounds import bounds as bounds
@@ -84,7 +84,6 @@ if (
     from discreet.trials.backup import Restored as Restored
     from discreet.trials.backup import backup_trials as backup_trials
     from discreet.trials.backup import restore_trials as restore_trials
-    from discreet.trials.export import transcript_frame as transcript_frame
     from discreet.trials.listing import list_trials as list_trials
     from discreet.trials.mechanisms import respond as respond
     from discreet.trials.responses import Response as Response
@@ -94,8 +93,9 @@ if (
     from discreet.trials.status import Status as Status
     from discreet.trials.status import TellResult as TellResult
     from discreet.trials.status import Verification as Verification
+    from discreet.trials.transcript import transcript_frame as transcript_frame
+    from discreet.trials.transcript import verify_transcript as verify_transcript
     from discreet.trials.trial import Trial as Trial
-    from discreet.trials.verify import verify_transcript as verify_transcript
 
 _HOMES = homes(__spec__)
 __all__ = ["__version__", *at_hand(_HOMES)]  # noqa: PLE0604

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from discreet.errors import DiscreetError, InvalidInputError
-from discreet.validate import named, one_line
+from discreet.validation import named, one_line
 
 try:
     import fcntl

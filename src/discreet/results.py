@@ -10,12 +10,11 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet.arrays import Flags, Floats, Ints
+from discreet._types import Flags, Floats, Ints
 from discreet.errors import InvalidInputError
-from discreet.frames import flat
-from discreet.notebook import html_table
-from discreet.statistics import clopper_pearson
-from discreet.validate import check_path, named, one_line, quoted, real
+from discreet.numerics import clopper_pearson
+from discreet.tabular import flat, html_table
+from discreet.validation import check_path, named, one_line, quoted, real
 
 if TYPE_CHECKING:
     import polars as pl

@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from discreet.arrays import Floats
+from discreet._types import Floats
 from discreet.errors import InvalidInputError
-from discreet.validate import is_word, quoted
+from discreet.validation import is_word, quoted
 
 YES_NO, NUMBERS = "yes-no", "numbers"
 REFUSE, CLIP = "refuse", "clip"

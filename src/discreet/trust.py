@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from discreet.errors import InvalidInputError
-from discreet.validate import is_word, quoted
+from discreet.validation import is_word, quoted
 
 
 @dataclass(frozen=True)

@@ -18,10 +18,10 @@ from discreet import (
     ttucb,
     ttucb_batched,
 )
-from discreet.audits.field import fields, lacking
+from discreet.audits.correctness import fields, lacking
 from discreet.audits.rehearsal import Opened, Transcript
 from discreet.cli import main
-from discreet.statistics import clopper_pearson
+from discreet.numerics import clopper_pearson
 from discreet.theory import thresholds as threshold
 
 DELTA = 0.1

@@ -30,21 +30,19 @@ from discreet import (
     ttucb,
 )
 from discreet.audits import rehearsal
-from discreet.audits.experiments import (
+from discreet.audits.privacy import (
     RELEASES,
     Audited,
     critical_tables,
+    epsilon_low,
     features,
     short_trial,
 )
-from discreet.audits.privacy import epsilon_low
-from discreet.audits.rehearsal import Rehearsal, Transcript, fixed_keys
-from discreet.audits.sources import Live, Silent, Simulated
+from discreet.audits.rehearsal import Live, Rehearsal, Silent, Simulated, Transcript, fixed_keys
 from discreet.cli import main
-from discreet.statistics import clopper_pearson
+from discreet.numerics import clopper_pearson
 from discreet.strategies.phased.run import PhasedRun
-from discreet.strategies.run import Place, Totals
-from discreet.strategies.shuffled import ShuffledRun
+from discreet.strategies.run import Place, ShuffledRun, Totals
 from discreet.trials import enrolment, release
 from discreet.trials import mechanisms as wall
 from discreet.trials.record import Release

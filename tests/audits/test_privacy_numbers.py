@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from discreet import Rehearsal, Strategy, audit_privacy, bet_se
-from discreet.audits.sources import Live, Silent, Simulated
+from discreet.audits.rehearsal import Live, Silent, Simulated
 from discreet.strategies.run import Totals
 from tests.support.audits import SURE, audited, said_in_the_docs
 

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from discreet.cli import main
-from discreet.trials.conduct import RECORDED, RESTORED
+from discreet.trials.operations import RECORDED, RESTORED
 
 CREATE = ["create", "dose", "--arms", "a,b,c", "--strategy", "bet-se", "--epsilon", "1"]
 CREATE += ["--max-people", "2000"]

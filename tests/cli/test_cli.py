@@ -20,10 +20,10 @@ from discreet.trials import mechanisms
 WORK = (
     "discreet.planning.plan.plan",
     "discreet.reports.paper.run_paper",
-    "discreet.cli.story.tell_story",
+    "discreet.cli.demo.tell_story",
     "discreet.reports.trial.checked_page",
     "discreet.audits.privacy.make_experiments",
-    "discreet.service.serve.serve",
+    "discreet.service.server.serve",
 )
 """Where commands begin to work."""
 

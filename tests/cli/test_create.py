@@ -13,7 +13,7 @@ from discreet import Strategy, Trial, adap_tt, bet_se, dp_se, recommended
 from discreet.cli import main
 from discreet.strategies import presets
 from discreet.strategies.presets import Recommendation
-from discreet.words import reason_words
+from discreet.wording import reason_words
 
 CREATE = ["trial", "create", "dose", "--arms", "a,b", "--max-people", "2000"]
 PRIVATE = [*CREATE, "--epsilon", "1"]
@@ -167,7 +167,9 @@ def test_it_is_warned_of_before_it_is_entered(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     there = list[list[Path]]()
-    monkeypatch.setattr("discreet.cli.create.tell", lambda _: there.append(list(folder.iterdir())))
+    monkeypatch.setattr(
+        "discreet.cli.trial_create.tell", lambda _: there.append(list(folder.iterdir()))
+    )
     call(HOPELESS)
     assert there == [[]]
     assert started().epsilon == 0.001

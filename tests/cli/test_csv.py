@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 
 from discreet import Trial, bet_se, transcript_frame
 from discreet.cli import main
-from discreet.frames import csv_text
+from discreet.tabular import csv_text
 from tests.support.tree import commands
 
 WITHOUT = {

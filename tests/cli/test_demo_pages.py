@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from discreet import Trial, bet_se
-from discreet.cli.pages import show_pages
+from discreet.cli.demo import show_pages
 
 
 def trial_in(folder: Path) -> str:
@@ -29,7 +29,7 @@ def test_a_browser_takes_a_picture_of_the_page(
         'print(u.urlopen(sys.argv[1]).read().decode())" "$url" > "$file"\n'
     )
     browser.chmod(0o700)
-    monkeypatch.setattr("discreet.reports.browser.shutil.which", lambda name: str(browser))
+    monkeypatch.setattr("discreet.reports.html.shutil.which", lambda name: str(browser))
     show_pages(trial_in(tmp_path), "dose", tmp_path)
     text = (tmp_path / "service.png").read_text()
     assert "<h1>dose</h1>" in text
@@ -46,7 +46,7 @@ def test_without_a_browser_it_says_so_and_how_to_look(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("discreet.reports.browser.shutil.which", lambda name: found)
+    monkeypatch.setattr("discreet.reports.html.shutil.which", lambda name: found)
     show_pages(trial_in(tmp_path), "dose", tmp_path)
     said = capsys.readouterr().out.replace("\n", " ")
     assert "There is no picture" in said

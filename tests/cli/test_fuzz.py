@@ -28,7 +28,7 @@ from hypothesis import strategies as st
 from discreet import InvalidInputError, Trial, bet_se
 from discreet.cli import main
 from discreet.trials.store.database import Store
-from discreet.trials.store.doors import Doors
+from discreet.trials.store.tokens import Doors
 from tests.support.nasty import SECRET
 from tests.support.tree import commands
 
@@ -133,13 +133,13 @@ def idle(monkeypatch: pytest.MonkeyPatch) -> None:
         "discreet.simulation.engine._simulate",
         "discreet.audits.privacy._sample",
         "discreet.audits.correctness._audit_field",
-        "discreet.cli.story.tell_story",
+        "discreet.cli.demo.tell_story",
         "discreet.studies.run.dask_executor",
-        "discreet.planning.reach._trials",
-        "discreet.service.serve.serve",
+        "discreet.planning.power._trials",
+        "discreet.service.server.serve",
     ):
         monkeypatch.setattr(work, refuse)
-    monkeypatch.setattr("discreet.planning.reach.out_of_reach", lambda *_: None)
+    monkeypatch.setattr("discreet.planning.power.out_of_reach", lambda *_: None)
 
 
 def run(place: Place, words: list[str], given: bytes | None = None) -> Result:

@@ -8,8 +8,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from discreet.cli import main
-from discreet.cli.manage import DONE
-from discreet.trials.conduct import MEANS, REFUSED
+from discreet.cli.trial_admin import DONE
+from discreet.trials.operations import MEANS, REFUSED
 
 CREATE = ["create", "dose", "--arms", "a,b,c", "--strategy", "ttucb", "--max-people", "40"]
 BETS = ["create", "dose", "--arms", "a,b,c", "--strategy", "bet-se", "--epsilon", "5"]

@@ -307,7 +307,7 @@ def test_what_is_no_transcript_is_refused_in_one_line(
 
 
 def test_an_arm_that_the_coins_left_out_has_no_mean_in_the_story() -> None:
-    from discreet.cli.story import transcript_lines
+    from discreet.cli.demo import transcript_lines
 
     one = {"arm": 0, "phase": 1, "sum": 3, "epsilon": 1.0}
     releases = [{**one, "count": 0}, {**one, "arm": 1, "count": 4}]

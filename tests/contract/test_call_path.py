@@ -20,7 +20,7 @@ import pytest
 import discreet
 from discreet import Trial, bet_se
 from discreet.service.app import make_app
-from discreet.service.home import Home
+from discreet.service.state import Home
 
 SOURCE = str(Path(discreet.__file__).parent)
 NOT_COUNTED = ("strategies", "simulation", "theory")

@@ -9,13 +9,13 @@ import pytest
 from discreet import adap_tt, adap_tt_star, bet_se, ctb_tt, dp_se
 from discreet.planning import forecast as module
 from discreet.planning.forecast import Continuation, draw_means, forecast
+from discreet.simulation.engine import generator
 from discreet.simulation.laws import bernoulli
-from discreet.simulation.people import release_noise, sender
-from discreet.simulation.workers import generator
+from discreet.simulation.per_person import release_noise, sender
 from discreet.strategies.run import Belief, Dealing, Run, Totals, new_run
-from discreet.strategies.scales import sum_noise
 from discreet.strategies.strategy import Strategy
-from discreet.trials.dealing import usual_dealing
+from discreet.strategies.units import sum_noise
+from discreet.trials.randomisation import usual_dealing
 
 MEANS = np.array([0.15, 0.85, 0.5])
 RUNS = 30

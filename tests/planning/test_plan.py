@@ -29,10 +29,9 @@ from discreet import (
     ttucb,
 )
 from discreet.cli import main
-from discreet.planning.budget import TOLERANCE, Budget
-from discreet.planning.simulations import Simulations
-from discreet.reports.plan import plan_page
-from discreet.reports.plan_text import show_plan
+from discreet.planning.power import TOLERANCE, Budget
+from discreet.planning.rows import Simulations
+from discreet.reports.plan import plan_page, show_plan
 
 EASY = Bernoulli((0.3, 0.7, 0.5))
 KEYS = {
@@ -336,7 +335,7 @@ class TestCommand:
         tables: list[tuple[list[str], list[list[str]]]] = []
         monkeypatch.setenv("COLUMNS", str(width))
         monkeypatch.setattr(
-            "discreet.reports.plan_text.show_grid",
+            "discreet.reports.plan.show_grid",
             lambda heads, rows, *_, **__: tables.append((heads, rows)),
         )
         result = run("--means", "0.3,0.7", "--epsilon", "0.1,0.2", "--runs", "10", *most)
@@ -479,7 +478,7 @@ class TestThePage:
     def test_that_cannot_be_written_is_refused_before_the_work(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("discreet.planning.simulations.simulate", None)
+        monkeypatch.setattr("discreet.planning.rows.simulate", None)
         result = run("--means", "0.3,0.7", "--html", "/no/such/folder/plan.html")
         assert result.exit_code == 2
         assert result.stderr.count("\n") == 1

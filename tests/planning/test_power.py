@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 
 from discreet import Bernoulli, Beta, Discrete, RoundedWarning, Sampled, bet_se, plan, simulate
-from discreet.instance import Instance
+from discreet.instances import Instance
 from discreet.planning.power import FACTORS, with_gap
-from discreet.reports.chances import power_curves, power_table, sure_words
 from discreet.reports.charts import draw_path
-from discreet.reports.plan_text import show_plan
+from discreet.reports.plan import power_curves, power_table, show_plan, sure_words
 from discreet.simulation.paths import run_path
 
 ARMS = Bernoulli((0.3, 0.7, 0.5), ("a", "b", "c"))

@@ -18,9 +18,9 @@ from discreet import (
     out_of_reach,
     simulate,
 )
+from discreet.simulation.engine import generator
 from discreet.simulation.laws import laws_of
-from discreet.simulation.plainly import plain_player
-from discreet.simulation.workers import generator
+from discreet.simulation.paths import plain_player
 
 MIXED = Bernoulli([0.9, 0.4, 0.2])
 FAMILIES = {

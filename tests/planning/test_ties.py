@@ -5,8 +5,7 @@ from click.testing import CliRunner
 
 from discreet import Bernoulli, InvalidInputError, TiedBestArmError, bet_se, plan, simulate
 from discreet.cli import main
-from discreet.drift import Drift
-from discreet.instance import Drifting
+from discreet.instances import Drift, Drifting
 from discreet.reports.plan import plan_page
 
 TIED = Bernoulli((0.6, 0.6, 0.2), ("a", "b", "c"))

@@ -10,16 +10,19 @@ from click.testing import CliRunner
 
 from discreet import Bernoulli, Delay, InvalidInputError, bet_se, plan, simulate
 from discreet.cli import main
-from discreet.cli.data import Arms
-from discreet.cli.options import Rate
+from discreet.cli.options import Arms, Rate
 from discreet.cli.plan import _read_gap
-from discreet.planning.ways import day_after
-from discreet.reports.chances import cheap_words, few_right_words, price_words
-from discreet.reports.days import slower_words
-from discreet.reports.plan import plan_sections
-from discreet.reports.plan_text import show_plan
-from discreet.service.pages.new import plan_words
-from discreet.words import day_words
+from discreet.planning.rows import day_after
+from discreet.reports.plan import (
+    cheap_words,
+    few_right_words,
+    plan_sections,
+    price_words,
+    show_plan,
+    slower_words,
+)
+from discreet.service.pages.new_trial import plan_words
+from discreet.wording import day_words
 
 ARMS = Bernoulli((0.2, 0.7))
 DAYS: dict[str, Any] = {"accrual": 2, "delay": Delay.exponential(10), "deadline": 30}

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from discreet import InvalidInputError, RemoteTrial, StoreError, Trial, bet_se
-from discreet.remote.address import Way, address_of, is_remote, token_of, way_to_trial
-from discreet.remote.http import ApiRequest, HttpClient, _lost, _options
+from discreet.client.address import Way, address_of, is_remote, token_of, way_to_trial
+from discreet.client.http import ApiRequest, HttpClient, _lost, _options
 from discreet.trials.names import in_path
 from tests.support.remote import far_away
 
@@ -173,7 +173,7 @@ def test_neither_database_nor_noise_is_loaded() -> None:
     code = (
         "import sys; sys.modules['sqlalchemy'] = sys.modules['opendp'] = None\n"
         "import discreet; discreet.RemoteTrial\n"
-        "import discreet.remote.service\n"
+        "import discreet.client.service\n"
         "print(*sorted({name.split('.')[0] for name in sys.modules}))\n"
     )
     loaded = subprocess.run(

@@ -29,7 +29,7 @@ from discreet import (
     restore_trials,
 )
 from discreet.errors import DiscreetError, RefusedError, StoreError
-from discreet.trials.chain import Head
+from discreet.trials.record import Head
 from tests.support.remote import Far
 from tests.support.stores import ARMS, create, damage
 

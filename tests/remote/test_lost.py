@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 from discreet import InvalidInputError, RemoteTrial, StoreError, Trial, bet_se
-from discreet.remote import http
-from discreet.remote.address import Way
-from discreet.remote.http import ApiRequest, Got, HttpClient, Lost, plain_key
+from discreet.client import http
+from discreet.client.address import Way
+from discreet.client.http import ApiRequest, Got, HttpClient, Lost, plain_key
 from tests.support.remote import BUSY, CUT, LIMITED, LOST, Far, now_and_then
 from tests.support.stores import ARMS, create
 
@@ -152,7 +152,7 @@ def test_a_half_open_service_is_given_up() -> None:
     with socket.create_server(("127.0.0.1", 0)) as door:
         port = door.getsockname()[1]
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("discreet.remote.http.READ", 0.2)
+            patch.setattr("discreet.client.http.READ", 0.2)
             with pytest.raises(StoreError, match="takes too long"):
                 RemoteTrial.open(f"http://127.0.0.1:{port}", "t", token="x", patience=0.3)
 

@@ -30,8 +30,7 @@ from discreet import (
     ttucb,
 )
 from discreet.reports import charts
-from discreet.reports.charts.axes import date_locator
-from discreet.reports.charts.style import strategy_styles
+from discreet.reports.charts.style import date_locator, strategy_styles
 from discreet.simulation.paths import run_path
 
 ARMS = Bernoulli((0.8, 0.5, 0.3), ("A < B", "b & c", "third"))

@@ -12,10 +12,9 @@ import pytest
 
 from discreet import Bernoulli, plan
 from discreet.reports import charts
-from discreet.reports.charts.fit import BACK, TURNED
-from discreet.reports.charts.style import label, settle
+from discreet.reports.charts.style import BACK, TURNED, label, settle
 from discreet.reports.plan import plan_page
-from discreet.words import LRM, closed
+from discreet.wording import LRM, closed
 from tests.support.pictures import FEW, MANY, draw_done, draw_trial, path
 
 HEBREW = "תרופה חדשה במינון כפול פעמיים ביום (שני)"

@@ -10,10 +10,17 @@ import numpy as np
 import pytest
 
 from discreet.reports import charts
-from discreet.reports.arms import MOST_SHOWN, arms_shown, left_out_words, short_names
-from discreet.reports.charts.fit import any_letters
-from discreet.reports.charts.style import TYPE, WIDTH, new_figure
-from discreet.words import LONGEST_NAME
+from discreet.reports.charts.style import (
+    MOST_SHOWN,
+    TYPE,
+    WIDTH,
+    any_letters,
+    arms_shown,
+    left_out_words,
+    new_figure,
+    short_names,
+)
+from discreet.wording import LONGEST_NAME
 from tests.support.pictures import FEW, MANY, ODD
 
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from discreet import Trial, bet_se, trial_page
-from discreet.reports.conduct import best_mark, level_words
 from discreet.reports.terminal import show_trial
-from discreet.service.home import Home
-from discreet.service.pages.words import known_words
-from discreet.trials.conduct import ADD, DROP
+from discreet.reports.trial_text import best_mark, level_words
+from discreet.service.pages.trial_text import known_words
+from discreet.service.state import Home
+from discreet.trials.operations import ADD, DROP
 from tests.support.keys import seeded_keys
 from tests.support.served import Visit, behind
 

@@ -12,7 +12,7 @@ import pytest
 from discreet import InvalidInputError
 from discreet.files import write
 from discreet.reports import charts
-from discreet.reports.page import (
+from discreet.reports.document import (
     Bullets,
     Heading,
     Part,

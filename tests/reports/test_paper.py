@@ -10,9 +10,9 @@ from click.testing import CliRunner
 from discreet.cli import main
 from discreet.errors import DiscreetError
 from discreet.reports import charts
-from discreet.reports import page as pages
-from discreet.reports.browser import write_pdf
-from discreet.reports.page import Bullets, Part, Picture, Pictures, Section, Table, Text, page
+from discreet.reports import document as pages
+from discreet.reports.document import Bullets, Part, Picture, Pictures, Section, Table, Text, page
+from discreet.reports.html import write_pdf
 from tests.support.pictures import MANY, names
 
 PHONE, PAPER = 390, 690
@@ -95,7 +95,7 @@ def test_without_a_browser_it_says_what_to_install_before_any_work(
     words: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("discreet.reports.browser.find_browser", lambda: None)
+    monkeypatch.setattr("discreet.reports.html.find_browser", lambda: None)
     found = CliRunner().invoke(main, words.split())
     assert found.exit_code == 1
     assert "install Chromium, Chrome or Edge" in found.stderr
@@ -106,14 +106,14 @@ def test_a_browser_that_fails_is_quoted(tmp_path: Path, monkeypatch: pytest.Monk
     program = tmp_path / "chromium"
     program.write_text("#!/bin/sh\necho no usable sandbox >&2\nexit 1\n")
     program.chmod(0o700)
-    monkeypatch.setattr("discreet.reports.browser.find_browser", lambda: str(program))
+    monkeypatch.setattr("discreet.reports.html.find_browser", lambda: str(program))
     with pytest.raises(DiscreetError, match="what it says: no usable sandbox"):
         write_pdf(tmp_path / "a.pdf", "<html><head></head></html>")
     assert not (tmp_path / "a.pdf").exists()
 
 
 def test_a_pdf_needs_a_file_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("discreet.reports.browser.find_browser", lambda: "chromium")
+    monkeypatch.setattr("discreet.reports.html.find_browser", lambda: "chromium")
     file = str(tmp_path / "a")
     found = CliRunner().invoke(main, ["plan", "--means", ".9,.1", "--html", file, "--pdf", file])
     assert found.exit_code == 2

@@ -13,13 +13,11 @@ from click.testing import CliRunner
 
 from discreet import InvalidInputError, Trial, adap_tt, bet_se, trial_page, ttucb
 from discreet.cli import main
-from discreet.reports.compared import compare
-from discreet.reports.course import Course
-from discreet.reports.dates import audit_dates
-from discreet.reports.quotes import error_quote, privacy_quote
-from discreet.reports.trial import _p_value
+from discreet.reports.trial import _p_value, audit_dates
+from discreet.reports.trial_data import Course, compare
+from discreet.reports.trial_text import error_quote, privacy_quote
 from discreet.trials.status import AuditEntry
-from discreet.trials.verify import check_transcript
+from discreet.trials.transcript import check_transcript
 from tests.support.keys import seeded_keys
 
 ARMS = ["placebo", "new drug"]

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from discreet import Trial, bet_se, ctb_tt, respond, trial_page, ttucb
-from discreet.reports.conduct import (
+from discreet.reports.terminal import show_trial
+from discreet.reports.trial_data import Course
+from discreet.reports.trial_text import (
     arm_notes,
     duration_words,
     flow_words,
@@ -17,13 +19,11 @@ from discreet.reports.conduct import (
     reshaped_words,
     site_rows,
 )
-from discreet.reports.course import Course
-from discreet.reports.terminal import show_trial
-from discreet.strategies.parts import COINS, SHUFFLED
-from discreet.trials.dealing import GUARANTEE
+from discreet.strategies.estimators import COINS, SHUFFLED
 from discreet.trials.protocol import CLOCK, COMPLETE, RELEASE
-from discreet.trials.verify import check_transcript
-from discreet.words import as_sure
+from discreet.trials.randomisation import GUARANTEE
+from discreet.trials.transcript import check_transcript
+from discreet.wording import as_sure
 
 EVIL = "<b>Ly&on</b>"
 Start = Callable[..., Trial]

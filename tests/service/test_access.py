@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from discreet.errors import RefusedError
-from discreet.service.access import ACTIONS, ANYONE, PUBLIC, WHOLE, Visitor
-from discreet.trials.store.doors import Token
+from discreet.service.auth import ACTIONS, ANYONE, PUBLIC, WHOLE, Visitor
+from discreet.trials.store.tokens import Token
 from discreet.trials.verbs import MANAGER, ROLES, SITE
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "service.md"

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from discreet import Trial, bet_se
-from discreet.service import tokens
+from discreet.service import auth
 from discreet.service.endpoints import ENDPOINTS, PREFIX
 from discreet.service.limits import MOST_BYTES
 from discreet.service.middleware import POLICY, REPORT_POLICY
@@ -199,7 +199,7 @@ def test_a_clock_that_jumps(
     """Forth, a token is over. Back, nothing is done until a manager says that the
     clock is right; meanwhile what anyone may see is seen.
     """
-    monkeypatch.setattr(tokens, "REMEMBERED", -1.0)
+    monkeypatch.setattr(auth, "REMEMBERED", -1.0)
     monkeypatch.setattr(service.home.doors, "now", lambda: clock.now)
     new_trial(client)
     secret = service.token("monitor", days=1)

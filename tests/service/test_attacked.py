@@ -18,9 +18,9 @@ import pytest
 from discreet import Trial, adap_tt_star, bet_se, verify_transcript
 from discreet.errors import InvalidInputError
 from discreet.service.endpoints import ENDPOINTS, PREFIX
-from discreet.service.home import Home
 from discreet.service.limits import MOST_BYTES, Bounds
-from discreet.service.pages.frame import LOGIN_COOKIE, MAX_FORM_BYTES, MAX_LONG_FORM_BYTES
+from discreet.service.pages.base import LOGIN_COOKIE, MAX_FORM_BYTES, MAX_LONG_FORM_BYTES
+from discreet.service.state import Home
 from discreet.strategies.strategy import Strategy
 from discreet.trials.protocol import canonical, digest
 from discreet.trials.store import schema

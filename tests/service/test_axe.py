@@ -9,7 +9,7 @@ import pytest
 
 from discreet import Trial, bet_se
 from discreet.service import planner
-from discreet.service.invitations import link_path
+from discreet.service.state import link_path
 from tests.support import axe
 from tests.support.live import serving
 from tests.support.visitors import Service, service

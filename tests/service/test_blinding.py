@@ -10,11 +10,11 @@ import httpx
 import pytest
 
 from discreet import Trial, adap_tt_star, bet_se, respond, verify_transcript
-from discreet.service.access import Visitor
-from discreet.service.blinding import blinded, shown
-from discreet.trials.chain import link
+from discreet.service.auth import Visitor
+from discreet.service.state import blinded, shown
 from discreet.trials.protocol import canonical
-from discreet.trials.store.doors import Token
+from discreet.trials.record import link
+from discreet.trials.store.tokens import Token
 from discreet.trials.verbs import MANAGER, MONITOR, SITE
 from tests.support.forge import rechained
 from tests.support.remote import far_away

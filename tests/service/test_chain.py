@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 from discreet import InvalidInputError, RoundedWarning, Trial, bet_se, verify_transcript
-from discreet.trials.chain import SALT, Head, link
 from discreet.trials.listing import list_trials
 from discreet.trials.protocol import canonical, digest
-from discreet.trials.verify import read_transcript
+from discreet.trials.record import SALT, Head, link
+from discreet.trials.transcript import read_transcript
 from tests.support.browser import call
 
 if TYPE_CHECKING:

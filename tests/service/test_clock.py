@@ -10,9 +10,9 @@ import pytest
 
 from discreet import Trial, bet_se
 from discreet.errors import StoreError
-from discreet.service import clock as keeper
-from discreet.service.clock import do_what_is_due, keeping_time
-from discreet.service.home import Home
+from discreet.service import server as keeper
+from discreet.service.server import do_what_is_due, keeping_time
+from discreet.service.state import Home
 from discreet.trials.listing import timed_trials
 from tests.support.clock import Clock
 from tests.support.service import wait_for
@@ -94,17 +94,17 @@ def test_what_cannot_be_done_now_is_written_down_and_done_later(
 
 def test_a_service_keeps_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not only a clock that somebody starts by hand."""
-    from discreet.service import serve
+    from discreet.service import server
 
     kept: list[Home] = []
 
-    def runs(server: serve.Server, _doors: Any) -> None:
+    def runs(server: server.Server, _doors: Any) -> None:
         wait_for(lambda: kept)
         server.started = True
 
-    monkeypatch.setattr(serve.Server, "run", runs)
+    monkeypatch.setattr(server.Server, "run", runs)
     monkeypatch.setattr(keeper, "EVERY", 0.02)
     monkeypatch.setattr(keeper, "do_what_is_due", kept.append)
     monkeypatch.chdir(tmp_path)
-    serve.serve(f"sqlite:///{tmp_path}/t.db", serve.Place(port=0), lambda _: None, lambda _: None)
+    server.serve(f"sqlite:///{tmp_path}/t.db", server.Place(port=0), lambda _: None, lambda _: None)
     assert kept

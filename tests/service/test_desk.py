@@ -11,8 +11,8 @@ import httpx
 import pytest
 
 from discreet import Trial, bet_se, ctb_tt
-from discreet.service.home import Home
-from discreet.service.pages.deskview import sentence, short_code, span
+from discreet.service.pages.site import sentence, short_code, span
+from discreet.service.state import Home
 from tests.support.served import Visit, behind
 
 ARMS = ["5 mg", "10 mg"]

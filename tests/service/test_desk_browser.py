@@ -16,12 +16,10 @@ from scipy.stats import binom
 
 from discreet import Trial, bet_se, ctb_tt, gauss_tt
 from discreet.audits.privacy import epsilon_low
-from discreet.service.access import Visitor
-from discreet.service.home import Home
-from discreet.service.invitations import invite, link_path
-from discreet.service.scripts import script_for
+from discreet.service.auth import Visitor
+from discreet.service.state import Home, invite, link_path, script_for
 from discreet.strategies.strategy import Strategy
-from discreet.trials.store.doors import Token
+from discreet.trials.store.tokens import Token
 from discreet.trials.verbs import MANAGER, SITE
 from tests.support.browser import Started, call
 from tests.support.served import behind

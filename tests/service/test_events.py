@@ -15,7 +15,7 @@ import pytest
 
 from discreet import Trial, bet_se
 from discreet.service import events
-from discreet.service.pages.frame import LOGIN_COOKIE
+from discreet.service.pages.base import LOGIN_COOKIE
 from discreet.trials import listing
 from tests.support.service import Service, serving, wait_for
 

@@ -9,10 +9,10 @@ import pytest
 
 from discreet import Trial, bet_se
 from discreet.planning.forecast import Forecast, forecast
-from discreet.service import forecasts, planner
-from discreet.service.access import Visitor
-from discreet.service.pages import ahead
-from discreet.service.remember import Remembered
+from discreet.service import planner
+from discreet.service.auth import Visitor
+from discreet.service.cache import Remembered
+from discreet.service.pages import trial_text
 from discreet.strategies.run import Run
 from tests.support.service import PATIENCE, wait_for
 from tests.support.visitors import Service, service
@@ -28,7 +28,7 @@ def patient(run: Run, seed: int) -> Forecast | None:
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
     monkeypatch.setattr(planner, "warm", lambda: None)
-    monkeypatch.setattr(forecasts, "forecast", patient)
+    monkeypatch.setattr(planner, "forecast", patient)
     with service(tmp_path) as made:
         yield made
 
@@ -60,7 +60,7 @@ def test_it_is_shown_with_its_label_to_those_who_see_results(place: Service) -> 
     released(place, "dose")
     for role in ("manager", "monitor", "site"):
         text = forecast_on(place, "/t/dose", role, "dose")
-        assert ahead.LABEL in text
+        assert trial_text.LABEL in text
         assert "without an answer" in text
         assert "people a day" not in text
     listed = place.visit("monitor", "dose").get("/").text
@@ -90,18 +90,18 @@ def test_the_pace_is_the_operators_unless_the_record_tells_times(
     for _ in range(2):
         timed.ask(3)
     forecast_on(place, "/t/dose", "monitor", "dose")
-    monkeypatch.setattr(ahead, "SOON", 0.0)
-    monkeypatch.setattr(ahead, "PACES", Remembered[float | None](256, seconds=60.0))
+    monkeypatch.setattr(trial_text, "SOON", 0.0)
+    monkeypatch.setattr(trial_text, "PACES", Remembered[float | None](256, seconds=60.0))
     assert "people a day" not in place.visit("monitor", "dose").get("/t/dose").text
     assert "people a day" in place.visit("manager", "dose").get("/t/dose").text
-    assert ahead.pace_of(place.home, place.home.trial("dose"), Visitor()) is not None
+    assert trial_text.pace_of(place.home, place.home.trial("dose"), Visitor()) is not None
 
 
 def test_a_pace_counts_who_came_after_the_first_call() -> None:
-    assert ahead.pace([], 9e9) is None
-    assert ahead.pace([(0.0, 50)], 1e5) is None
-    assert ahead.pace([(0.0, 50), (10.0, 5)], 100.0) is None
-    assert ahead.pace([(0.0, 50), (10.0, 5), (5000.0, 15)], 10_000.0) == pytest.approx(0.002)
+    assert trial_text.pace([], 9e9) is None
+    assert trial_text.pace([(0.0, 50)], 1e5) is None
+    assert trial_text.pace([(0.0, 50), (10.0, 5)], 100.0) is None
+    assert trial_text.pace([(0.0, 50), (10.0, 5), (5000.0, 15)], 10_000.0) == pytest.approx(0.002)
 
 
 def test_it_follows_from_the_public_record_alone(place: Service) -> None:
@@ -121,7 +121,7 @@ def test_it_is_made_once_for_a_release(place: Service, monkeypatch: pytest.Monke
         made.append(seed)
         return patient(run, seed)
 
-    monkeypatch.setattr(forecasts, "forecast", counted)
+    monkeypatch.setattr(planner, "forecast", counted)
     trial = released(place, "dose")
     mark = place.visit("monitor", "dose").get("/t/dose/head").text
     forecast_on(place, "/t/dose", "monitor", "dose")
@@ -136,14 +136,14 @@ def test_where_there_is_none_a_page_says_why(
     place: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Trial.create(place.url, "new", ["a", "b"], bet_se(0.1, 1.0), max_people=100).close()
-    assert ahead.NOTHING_YET in place.visit("monitor", "new").get("/t/new").text
-    monkeypatch.setattr(forecasts, "forecast", lambda run, seed: None)
+    assert trial_text.NOTHING_YET in place.visit("monitor", "new").get("/t/new").text
+    monkeypatch.setattr(planner, "forecast", lambda run, seed: None)
     released(place, "long")
     assert "too long" in forecast_on(place, "/t/long", "monitor", "long", "No forecast:")
 
     def fails(run: Any, seed: int) -> None:
         raise ValueError("outcome 7")
 
-    monkeypatch.setattr(forecasts, "forecast", fails)
+    monkeypatch.setattr(planner, "forecast", fails)
     released(place, "broken")
     assert "outcome 7" not in forecast_on(place, "/t/broken", "monitor", "broken", "No forecast:")

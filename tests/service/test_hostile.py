@@ -20,13 +20,13 @@ import msgspec
 import pytest
 
 from discreet import Trial, bet_se
-from discreet.service.access import Visitor
 from discreet.service.app import make_app, routes
+from discreet.service.auth import Visitor
 from discreet.service.credentials import form_key
 from discreet.service.endpoints import ENDPOINTS, PREFIX
-from discreet.service.home import Home
 from discreet.service.limits import Bounds
-from discreet.service.pages.frame import LOGIN_COOKIE, TEMPLATES
+from discreet.service.pages.base import LOGIN_COOKIE, TEMPLATES
+from discreet.service.state import Home
 
 ODD = [
     *("", " ", "\0", "é", "\ud7ff\ufffd", "𝕬", "-1", "0", "1e999", "-1e-999", "NaN", "Infinity"),

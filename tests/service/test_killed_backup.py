@@ -18,7 +18,7 @@ PATTERN = (UNITS + schema.OFFSET).to_bytes(8, "big")
 KILLED = """
 import os, signal, sys
 from discreet.cli import main
-from discreet.trials.store.whole import Whole
+from discreet.trials.store.database import Whole
 usual = Whole.copy
 def copy(self, *about):
     usual(self, *about)

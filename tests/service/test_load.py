@@ -15,16 +15,16 @@ from typing import Any
 import pytest
 
 from discreet import Trial, bet_se
-from discreet.service import tokens
-from discreet.service.home import Home
-from discreet.trials.store.doors import Token
+from discreet.service import auth
+from discreet.service.state import Home
+from discreet.trials.store.tokens import Token
 from tests.support.service import serving
 
 
 def test_a_token_is_looked_up_once_for_all_who_call_with_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tokens, "REMEMBERED", 3600.0)
+    monkeypatch.setattr(auth, "REMEMBERED", 3600.0)
     home, looks = Home(f"sqlite:///{tmp_path}/trials.db"), list[bytes]()
     secret, made = home.tokens.make("load", "manager", "a test")
     by_hash = home.doors.by_hash

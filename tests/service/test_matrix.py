@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from discreet import Trial, bet_se
-from discreet.service.access import ACTIONS, PUBLIC, WHOLE
+from discreet.service.auth import ACTIONS, PUBLIC, WHOLE
 from discreet.service.endpoints import ENDPOINTS, PREFIX, Endpoint
 from discreet.trials.inputs import parse_number
 from discreet.trials.verbs import MANAGER, PARTICIPANT, ROLES, SITE

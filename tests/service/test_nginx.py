@@ -21,9 +21,9 @@ import httpx
 import pytest
 
 from discreet import Trial, bet_se
-from discreet.service.home import Home
 from discreet.service.limits import Bounds
-from discreet.service.serve import Place, make_server
+from discreet.service.server import Place, make_server
+from discreet.service.state import Home
 from discreet.trials.names import in_path
 from discreet.trials.verbs import MANAGER
 from tests.support.service import PATIENCE, Service, running, wait_for

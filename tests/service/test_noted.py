@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from discreet import StoreError, Trial, backup_trials, bet_se, restore_trials
 from discreet.cli import main
 from discreet.service.credentials import SecretKind, hash_secret
-from discreet.service.home import Home
+from discreet.service.state import Home
 from discreet.trials.store import schema
 from discreet.trials.store.database import Store
 from discreet.trials.store.tables import TrialTables

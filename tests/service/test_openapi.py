@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from discreet.service.access import ACTIONS
+from discreet.service.auth import ACTIONS
 from discreet.service.endpoints import ENDPOINTS, PREFIX
 from discreet.service.openapi import REFUSALS, docs_page, document
 from tests.support.service import serving

@@ -16,11 +16,11 @@ from discreet import Trial, bet_se
 from discreet.errors import StoreError
 from discreet.reports.trial import trial_pictures
 from discreet.service import planner
-from discreet.service.pages import flow
+from discreet.service.pages import trial
 from discreet.service.pages.audit_trail import Row, grouped
-from discreet.service.pages.draft import read
-from discreet.service.pages.frame import LOGIN_COOKIE
-from discreet.service.scripts import script_hash
+from discreet.service.pages.base import LOGIN_COOKIE
+from discreet.service.pages.new_trial import read
+from discreet.service.state import script_hash
 from discreet.trials.status import AuditEntry
 from tests.support.visitors import Service, Visit, service
 
@@ -769,7 +769,7 @@ def test_the_picture_is_drawn_once_for_all_who_look(
         drawn.append("")
         return trial_pictures(said)
 
-    monkeypatch.setattr("discreet.service.pages.downloads.trial_pictures", draw)
+    monkeypatch.setattr("discreet.service.pages.trial.trial_pictures", draw)
     monkeypatch.setattr(running.home._seen, "_seconds", -1.0)
     visit = running.visit("monitor", "dose")
     texts = {visit.get("/t/dose/means.svg").text for _ in range(5)}
@@ -783,9 +783,9 @@ def test_the_picture_is_drawn_once_for_all_who_look(
 
 def test_people_are_drawn_as_far_as_a_visitor_may_know(running: Service) -> None:
     manager, monitor = running.visit("manager", "dose"), running.visit("monitor", "dose")
-    assert flow.NOTED in manager.get("/t/dose").text
+    assert trial.NOTED in manager.get("/t/dose").text
     assert "time (UTC)" in manager.get("/t/dose/people.svg").text
-    assert flow.IN_ORDER in monitor.get("/t/dose").text
+    assert trial.IN_ORDER in monitor.get("/t/dose").text
     drawn = monitor.get("/t/dose/people.svg").text
     assert "time (UTC)" not in drawn
     assert "Leeds" in drawn

@@ -12,15 +12,13 @@ import pytest
 
 from discreet import Trial, bet_se, ctb_tt, gauss_tt, respond, verify_transcript
 from discreet.errors import InvalidInputError
-from discreet.service import scripts
-from discreet.service.access import Visitor
+from discreet.service import state
+from discreet.service.auth import Visitor
 from discreet.service.credentials import SecretKind
-from discreet.service.home import Home
-from discreet.service.invitations import invite, link_path
-from discreet.service.scripts import integrity, script_for, script_hash
+from discreet.service.state import Home, integrity, invite, link_path, script_for, script_hash
 from discreet.strategies.strategy import Strategy
 from discreet.trials.mechanisms import gaussian_noise_scale
-from discreet.trials.store.doors import Token
+from discreet.trials.store.tokens import Token
 from discreet.trials.verbs import MANAGER, SITE
 from tests.support.served import behind
 
@@ -231,13 +229,13 @@ def test_another_script_than_the_protocol_names_is_not_used(
     trial = start(home, script="0" * 64)
     found = call(base, "question", invited(home, trial.ask().assignments[0].id))
     assert found.status_code == 422
-    assert found.json()["detail"] == scripts.OTHER
+    assert found.json()["detail"] == state.OTHER
 
 
 def test_the_page_names_the_script_that_is_served(base: str) -> None:
     page = httpx.get(f"{base}/a", verify=False).text
     served = httpx.get(f"{base}/static/respond.js", verify=False).content
-    assert served == scripts.RESPOND.read_bytes()
+    assert served == state.RESPOND.read_bytes()
     assert script_hash() in page
     assert f'src="/static/respond.js" integrity="{integrity(script_hash())}"' in page
     assert not re.search(rb"^import|import\(|from \"", served, re.MULTILINE), "all is in the hash"

@@ -7,8 +7,8 @@ import time
 import pytest
 
 from discreet.reports import charts
-from discreet.service.pictures import without_styles
-from discreet.service.remember import Remembered
+from discreet.service.cache import Remembered
+from discreet.service.pages.base import without_styles
 
 PEOPLE = [charts.PeopleRow("no privacy", 10, 20, 30, 15), charts.PeopleRow("ε", 20, 40, 60, 30)]
 

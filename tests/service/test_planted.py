@@ -18,10 +18,10 @@ import pytest
 import sqlalchemy as sa
 
 from discreet import Trial, bet_se
-from discreet.service import logs, planner
+from discreet.service import observability, planner
 from discreet.service.app import routes
 from discreet.service.credentials import form_key
-from discreet.service.pages.frame import LOGIN_COOKIE
+from discreet.service.pages.base import LOGIN_COOKIE
 from discreet.trials.store.tables import TrialTables
 from tests.support.service import Service, serving
 
@@ -67,7 +67,10 @@ class Searched(logging.Handler):
         super().close()
 
     def emit(self, record: logging.LogRecord) -> None:
-        lines = [put(logs.fields(record)) for put in (logs.json_line, logs.text_line)]
+        lines = [
+            put(observability.fields(record))
+            for put in (observability.json_line, observability.text_line)
+        ]
         self.said.append(("log", "\n".join(lines)))
 
     def heard(self, answer: httpx.Response) -> None:

@@ -15,8 +15,8 @@ import httpx
 import psycopg
 import pytest
 
-from discreet.service.home import FRESH, Home
-from discreet.trials.store.dialects import dialect_of
+from discreet.service.state import FRESH, Home
+from discreet.trials.store.dialect import dialect_of
 from tests.support import postgres as postgres_server
 from tests.support.service import serving, wait_for
 from tests.support.stores import create
@@ -113,7 +113,7 @@ def test_few_writes_for_many_who_ask(url: str, monkeypatch: pytest.MonkeyPatch) 
         assert status_of(service.base_url) == 200
         tried: list[None] = []
         monkeypatch.setattr(service.home.doors, "try_to_write", lambda: tried.append(None))
-        monkeypatch.setattr("discreet.service.home.FRESH", 60.0)
+        monkeypatch.setattr("discreet.service.state.FRESH", 60.0)
         for _ in range(20):
             assert status_of(service.base_url) == 200
         assert FRESH >= 1.0

@@ -2,9 +2,9 @@
 
 import json
 
-from discreet.service.pages.words import event_words
-from discreet.trials.chain import Event
-from discreet.words import LRM
+from discreet.service.pages.trial_text import event_words
+from discreet.trials.record import Event
+from discreet.wording import LRM
 
 ARMS = ("תרופה 1", "תרופה 2")
 

@@ -23,8 +23,8 @@ from scipy import stats
 
 from discreet import InvalidInputError, Trial, bet_se, ctb_tt, gauss_tt
 from discreet.cli import main
+from discreet.numerics import one_sided
 from discreet.scale import Scale
-from discreet.statistics import one_sided
 from discreet.strategies.strategy import Strategy
 from discreet.strategies.units import FINE, PLACES
 from discreet.trials.mechanisms import gaussian_noise_scale, respond, response_epsilon

@@ -10,8 +10,8 @@ import pytest
 from starlette.routing import Match
 
 from discreet.service.app import make_app, routes
-from discreet.service.home import Home
 from discreet.service.limits import Bounds
+from discreet.service.state import Home
 
 
 @pytest.fixture

@@ -11,15 +11,14 @@ import httpx
 import pytest
 
 from discreet import Trial, bet_se
-from discreet.service.access import ACTIONS, Visitor
 from discreet.service.app import make_app
+from discreet.service.auth import ACTIONS, Visitor
 from discreet.service.credentials import SecretKind, form_key, new_secret
 from discreet.service.endpoints import ENDPOINTS, PREFIX
-from discreet.service.home import Home
-from discreet.service.invitations import invite
 from discreet.service.limits import Bounds
-from discreet.service.pages.frame import LOGIN_COOKIE, SECURE_LOGIN_COOKIE
-from discreet.trials.store.doors import Token
+from discreet.service.pages.base import LOGIN_COOKIE, SECURE_LOGIN_COOKIE
+from discreet.service.state import Home, invite
+from discreet.trials.store.tokens import Token
 
 BASE = "https://trials.example"
 MANAGER = Visitor(Token(0, "a test", "manager", None, None, None, 0.0, "", None, None, None))

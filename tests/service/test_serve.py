@@ -23,10 +23,9 @@ import pytest
 
 from discreet import InvalidInputError, Trial, bet_se
 from discreet.errors import MissingExtraError
-from discreet.service import logs
-from discreet.service.home import Home
+from discreet.service import observability
 from discreet.service.limits import Bounds
-from discreet.service.serve import (
+from discreet.service.server import (
     IN_THE_CLEAR,
     Place,
     is_loopback,
@@ -34,6 +33,7 @@ from discreet.service.serve import (
     make_server,
     open_door,
 )
+from discreet.service.state import Home
 from tests.support.service import Service, running, serving, wait_for
 
 ASSETS = Path(__file__).parent.parent / "assets"
@@ -292,7 +292,7 @@ def test_it_is_not_ready_without_its_database(
 
     assert httpx.get(f"{service.base_url}/readyz").status_code == 200
     monkeypatch.setattr(service.home.doors, "try_to_write", fail)
-    monkeypatch.setattr("discreet.service.home.FRESH", 0.0)
+    monkeypatch.setattr("discreet.service.state.FRESH", 0.0)
     assert httpx.get(f"{service.base_url}/readyz").status_code == 503
     assert httpx.get(f"{service.base_url}/healthz").status_code == 200
 
@@ -352,8 +352,8 @@ def test_logs_hold_no_outcome_identity_token_or_query(
         # a call is noted when its answer has gone
         wait_for(lambda: [one.getMessage() for one in caplog.records].count("call") == 7)
     ours = [one for one in caplog.records if not one.name.startswith("http")]
-    lines = [logs.json_line(logs.fields(one)) for one in ours]
-    texts = [logs.text_line(logs.fields(one)) for one in ours]
+    lines = [observability.json_line(observability.fields(one)) for one in ours]
+    texts = [observability.text_line(observability.fields(one)) for one in ours]
     calls = [json.loads(line) for line in lines if '"what":"call"' in line]
     assert len(calls) == 7
     assert {"time", "level", "method", "route", "status", "ms", "token", "request"} <= set(calls[0])
@@ -367,11 +367,14 @@ def test_a_line_is_one_line_whatever_it_holds() -> None:
     try:
         raise ValueError("an outcome\nof 7351")
     except ValueError as error:
-        found = logs.where(error)
+        found = observability.where(error)
     assert found["error"] == "ValueError"
     record = logging.LogRecord("x", 40, "x.py", 1, "bad %s", ("a\nb\x1b[31m",), None)
     record.about = {"request": "1\n2", **found}
-    for made in (put(logs.fields(record)) for put in (logs.text_line, logs.json_line)):
+    for made in (
+        put(observability.fields(record))
+        for put in (observability.text_line, observability.json_line)
+    ):
         assert "\n" not in made
         assert "\x1b" not in made
         assert "7351" not in made

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from discreet.trials.store.doors import Token
+from discreet.trials.store.tokens import Token
 from discreet.trials.verbs import PARTICIPANT
 from tests.support.visitors import Service, service
 
@@ -57,7 +57,7 @@ def test_links_of_participants_are_one_row_a_trial(place: Service) -> None:
 def test_of_very_many_tokens_a_page_shows_some_and_says_so(
     place: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("discreet.service.pages.held.MOST", 10)
+    monkeypatch.setattr("discreet.service.pages.account.MOST", 10)
     links = [link(place, person) for person in range(1, 26)]
     tokens = place.home.tokens
     old = tokens.make("Ada", "monitor", "a test")[1]

@@ -11,10 +11,10 @@ from click.testing import CliRunner, Result
 
 from discreet import InvalidInputError, Trial, bet_se
 from discreet.cli import main
+from discreet.service.auth import Tokens
 from discreet.service.credentials import SecretKind, hash_secret, is_kind, new_secret
-from discreet.service.tokens import Tokens
 from discreet.trials.store.database import Store
-from discreet.trials.store.doors import Doors
+from discreet.trials.store.tokens import Doors
 from tests.support.service import serving, wait_for
 
 

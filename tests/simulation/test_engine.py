@@ -16,14 +16,10 @@ from scipy.stats import beta as beta_law
 
 import discreet
 from discreet import InvalidInputError, Results, TiedBestArmError, simulate
-from discreet.simulation.engine import (
-    MayNotStopWarning,
-    reasons_not_to_stop,
-    simulate_quietly,
-)
-from discreet.statistics import clopper_pearson
-from discreet.strategies import top_two
-from discreet.strategies.custom import CustomBonus, CustomGrid, CustomThreshold
+from discreet.numerics import clopper_pearson
+from discreet.simulation.engine import MayNotStopWarning, reasons_not_to_stop, simulate_quietly
+from discreet.strategies import sampling
+from discreet.strategies.estimators import CustomBonus, CustomGrid, CustomThreshold
 
 MU4 = discreet.benchmarks.mu4
 QUICK = {
@@ -331,7 +327,7 @@ def test_kernels_survive_a_home_without_a_cache(tmp_path: Path) -> None:
     home.write_text("a file, not a folder")
     code = (
         "from discreet.simulation.compile import compiled; from discreet.strategies import "
-        "top_two; print(compiled(top_two.tracked)(0.5, 10))"
+        "sampling; print(compiled(sampling.tracked)(0.5, 10))"
     )
     environment = {
         **os.environ,
@@ -342,5 +338,5 @@ def test_kernels_survive_a_home_without_a_cache(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
     )
-    assert done.stdout == f"{top_two.tracked(0.5, 10)}\n", done.stderr
-    assert len(list(tmp_path.glob("discreet-*/kernels-*/*/top_two.tracked*.nbc"))) == 1
+    assert done.stdout == f"{sampling.tracked(0.5, 10)}\n", done.stderr
+    assert len(list(tmp_path.glob("discreet-*/kernels-*/*/sampling.tracked*.nbc"))) == 1

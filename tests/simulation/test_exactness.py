@@ -16,8 +16,8 @@ from scipy.stats import ks_2samp
 import discreet
 from discreet import Bernoulli, Discrete, Gaussian, Instance, InvalidInputError, Strategy
 from discreet.simulation import laws
-from discreet.simulation.engine import in_blocks, simulate_quietly
-from discreet.strategies.phased.tables import phased_rules
+from discreet.simulation.engine import is_in_blocks, simulate_quietly
+from discreet.strategies.phased.state import phased_rules
 from discreet.strategies.presets import PRESETS
 from tests.support.oracle import OPTIONS, make, oracle
 
@@ -32,7 +32,9 @@ def assert_equal_runs(
     shared = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(0,))))
     for run in range(runs):
         own = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(run,))))
-        outcome = oracle(strategy, instance, shared if in_blocks(instance, strategy) else own, cap)
+        outcome = oracle(
+            strategy, instance, shared if is_in_blocks(instance, strategy) else own, cap
+        )
         found = (
             results.samples[run],
             results.recommendation[run],

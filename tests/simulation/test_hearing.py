@@ -2,7 +2,7 @@
 
 import numba
 
-from discreet.simulation.hearing import hearing
+from discreet.simulation.compile import hearing
 
 
 def test_what_is_compiled_is_heard_once() -> None:

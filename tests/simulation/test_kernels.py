@@ -9,21 +9,20 @@ from typing import Any, TypeVar, cast
 import numpy as np
 import pytest
 
-from discreet.arrays import Floats, Ints
-from discreet.leaf import leaf
+from discreet._types import Floats, Ints
+from discreet.jit import leaf
+from discreet.simulation import dp_se, phased, stream
 from discreet.simulation import laws as laws_module
 from discreet.simulation.compile import Compiler, _jitted, as_it_stands, compiled
+from discreet.simulation.engine import Outcome, new_outcomes
 from discreet.simulation.laws import Laws
-from discreet.simulation.loops import epochs, phased, stream
-from discreet.simulation.outcome import Outcome, new_outcomes
-from discreet.strategies import top_two
-from discreet.strategies.phased import certificate, leap
-from discreet.strategies.phased import counts as board_module
-from discreet.strategies.phased.counts import Board
-from discreet.strategies.phased.global_episode import WholeRules
-from discreet.strategies.phased.tables import PhasedRules
-from discreet.strategies.stream.tables import StreamRules, count_table
-from discreet.theory.costs import GAUSSIAN, KL, gap_is_large
+from discreet.strategies import sampling as sampling_rules
+from discreet.strategies.phased import leap
+from discreet.strategies.phased import state as board_module
+from discreet.strategies.phased.decide import WholeRules
+from discreet.strategies.phased.state import Board, PhasedRules
+from discreet.strategies.stream import StreamRules, count_table
+from discreet.theory.divergences import GAUSSIAN, KL, gap_is_large
 from tests.support import naive
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -67,7 +66,7 @@ def njit(function: F) -> F:
 
 new_board = compiled(board_module.new_board)
 travel_compiled = compiled(leap.travel)
-tracked = compiled(top_two.tracked)
+tracked = compiled(sampling_rules.tracked)
 
 
 def k_of(count: float) -> float:
@@ -137,7 +136,7 @@ def phased_case(seed: int) -> Case:
     forget = bool(rng.random() < 0.7)
     epsilon = float(rng.choice([0.2, 1.0, 2.0, 5.0])) if forget else math.inf
     sampling = int(rng.choice([0, 0, 0, 1, 2, 3]))
-    whole = bool(rng.random() < 0.25) and sampling != top_two.ELIMINATION
+    whole = bool(rng.random() < 0.25) and sampling != sampling_rules.ELIMINATION
     cost, stop = int(rng.integers(2)), int(rng.integers(3))
     if not forget:
         cost, stop = 0, 0
@@ -174,7 +173,7 @@ def phased_case(seed: int) -> Case:
         doubling(),
         0.0,
     )
-    yields = whole and sampling == top_two.TOP_TWO and seed % 2 == 0
+    yields = whole and sampling == sampling_rules.TOP_TWO and seed % 2 == 0
     sampler = naive.Sampler(
         SAMPLING[sampling], COSTS[cost], epsilon / 2, beta, ids, arms, yields=yields
     )
@@ -309,7 +308,7 @@ def test_dpse_runs_equal_naive() -> None:
         outcome = naive.run_dpse(source, arms, epsilon, delta, cap)
         for way in (compiled, as_it_stands):
             pulls, trace = np.zeros(arms, np.int64), np.zeros((40, 4 + arms))
-            result = way(epochs.run_epochs)(
+            result = way(dp_se.run_epochs)(
                 np.random.default_rng(seed), laws, epsilon, delta, cap, pulls, trace
             )
             check(outcome, result, pulls, trace)
@@ -321,10 +320,10 @@ def test_a_dpse_block_is_its_runs_one_after_the_other() -> None:
     for way in (compiled, as_it_stands):
         block = new_outcomes(runs, arms)
         rng, same_rng = np.random.default_rng(3), np.random.default_rng(3)
-        way(epochs.run_epochs_block)(rng, laws, 1.0, 0.1, 60_000, block)
+        way(dp_se.run_epochs_block)(rng, laws, 1.0, 0.1, 60_000, block)
         for run in range(runs):
             row, trace = np.zeros(arms, np.int64), np.zeros((0, 4 + arms))
-            result = compiled(epochs.run_epochs)(same_rng, laws, 1.0, 0.1, 60_000, row, trace)
+            result = compiled(dp_se.run_epochs)(same_rng, laws, 1.0, 0.1, 60_000, row, trace)
             assert result == (
                 block.samples[run],
                 block.recommendation[run],
@@ -430,8 +429,8 @@ def test_leap_equals_step_on_random_advances(arms: int) -> None:
     assert wrong == 0
 
 
-ask_challenger = compiled(top_two.challenger)
-tracks_leader = compiled(top_two.tracks_leader)
+ask_challenger = compiled(sampling_rules.challenger)
+tracks_leader = compiled(sampling_rules.tracks_leader)
 
 
 @njit
@@ -495,9 +494,9 @@ def test_a_challenger_that_stays_too_long_is_caught() -> None:
 def variant(**replaced: Any) -> tuple[Callable[..., tuple[int, int]], dict[str, Any]]:
     """The leaps as plain Python with some of their parts replaced."""
     space: dict[str, Any] = {
-        **vars(top_two),
+        **vars(sampling_rules),
         **vars(board_module),
-        **vars(certificate),
+        **vars(leap),
         **vars(leap),
     }
     for name, part in list(space.items()):
@@ -550,7 +549,9 @@ def last_window_only() -> Any:
         near = Board(*board)
         start = max(begin, end - 16)
         base = board.pulls[leader]
-        board.pulls[leader] += top_two.tracked(beta, start) - top_two.tracked(beta, begin)
+        board.pulls[leader] += sampling_rules.tracked(beta, start) - sampling_rules.tracked(
+            beta, begin
+        )
         gap = honest(near, leader, beta, start, end)
         board.pulls[leader] = base
         return int(gap)
@@ -669,10 +670,6 @@ def test_leaves_are_found_by_identity() -> None:
     """What stands in the place of a leaf is called by the leaves that call it, and by
     nobody else.
     """
-    planted = Compiler({top_two.tracked: all_to_the_leader})
-    assert planted.compiled(certificate.rounds_for_leader)(0.5, 10) == 10
-    assert (
-        compiled(certificate.rounds_for_leader)(0.5, 10)
-        == certificate.rounds_for_leader(0.5, 10)
-        == 18
-    )
+    planted = Compiler({sampling_rules.tracked: all_to_the_leader})
+    assert planted.compiled(leap.rounds_for_leader)(0.5, 10) == 10
+    assert compiled(leap.rounds_for_leader)(0.5, 10) == leap.rounds_for_leader(0.5, 10) == 18

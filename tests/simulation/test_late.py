@@ -31,16 +31,13 @@ from discreet import (
     ttucb,
     ttucb_batched,
 )
-from discreet.calendar import calendar_of
+from discreet.accrual import calendar_of
 from discreet.results import COLUMNS
-from discreet.simulation import late
+from discreet.simulation import betting
+from discreet.simulation.betting import sent as sent_chance
 from discreet.simulation.compile import compiled
-from discreet.simulation.laws import laws_of
-from discreet.simulation.loops.betting import sent as sent_chance
-from discreet.simulation.numbers import send
-from discreet.simulation.outcome import Outcomes, new_outcomes
-from discreet.simulation.waits import add_days
-from discreet.simulation.workers import generator
+from discreet.simulation.engine import Outcomes, add_days, generator, new_outcomes
+from discreet.simulation.laws import laws_of, send
 from discreet.strategies.betting.bets import make_betting_rules, make_bump
 from discreet.strategies.betting.book import new_book
 from discreet.strategies.betting.rounds import announce_first
@@ -102,7 +99,7 @@ def test_runs_equal_the_slow_ones(name: str, trust: str, epsilon: float | None) 
 
 def late_counts(rng: Any, laws: Any, calendar: Any, arm: int, person: int, people: Any) -> float:
     """A planted mistake: late outcomes count."""
-    days = late.draw_delay(rng, calendar.delay, True)
+    days = betting.draw_delay(rng, calendar.delay, True)
     people[arm, 0] += 1
     people[arm, 1] += 1
     return float(min(days, calendar.deadline))
@@ -110,7 +107,7 @@ def late_counts(rng: Any, laws: Any, calendar: Any, arm: int, person: int, peopl
 
 def early_release(rng: Any, laws: Any, calendar: Any, arm: int, person: int, people: Any) -> float:
     """A planted mistake: rounds do not wait for those who never answer."""
-    days = late.draw_delay(rng, calendar.delay, True)
+    days = betting.draw_delay(rng, calendar.delay, True)
     people[arm, 0] += 1
     if days <= calendar.deadline:
         people[arm, 1] += 1
@@ -121,7 +118,7 @@ def early_release(rng: Any, laws: Any, calendar: Any, arm: int, person: int, peo
 @pytest.mark.parametrize("planted", [late_counts, early_release])
 def test_planted_mistakes_are_found(planted: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     given = DELAYS["both"]
-    monkeypatch.setattr(late, "enrol", planted)
+    monkeypatch.setattr(betting, "enrol", planted)
     monkeypatch.setattr("discreet.simulation.compile.compiled", lambda function: function)
     found = simulate(ARMS, bet_se(0.1, 1.0), 2, 7, 3000, accrual=2, **given)
     oracle = slow(NaiveWaiting, given, DOSES, 1.0, 0.1)
@@ -194,7 +191,7 @@ def not_in_order(trip: Any, clock: bool) -> float:
     return float(min(trip.known))
 
 
-dealt_until = late.enrol_until
+dealt_until = betting.enrol_until
 
 
 def eager(rng: Any, laws: Any, calendar: Any, *rest: Any) -> int:
@@ -207,7 +204,7 @@ def eager(rng: Any, laws: Any, calendar: Any, *rest: Any) -> int:
 def test_planted_mistakes_in_the_queue_are_found(
     name: str, planted: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(late, name, planted)
+    monkeypatch.setattr(betting, name, planted)
     monkeypatch.setattr("discreet.simulation.compile.compiled", lambda function: function)
     assert not both("exponential", bet_se(0.1, 1.0), DOSES, 2, 2500)
 
@@ -250,7 +247,7 @@ def test_what_sure_rewards_send(reward: int, strategy: Strategy) -> None:
     now = announce_first(rules.setting, 1000, new_book(2, rules.bets.tilt.size))
     rng = np.random.default_rng(3)
     bump, setting = make_bump(now.centre, rules.setting.grid), rules.setting
-    many = [late.draw_sure(rng, reward, 10, now, setting) for _ in range(2000)]
+    many = [betting.draw_sure(rng, reward, 10, now, setting) for _ in range(2000)]
     each = []
     for _ in range(2000):
         if now.fine:
@@ -376,7 +373,7 @@ def test_the_two_ways_to_wait_for_a_fixed_delay_agree() -> None:
     """Derived, and person by person: the same law. KS fails by chance once in 1000."""
     calendar = calendar_of(2, 25)
     assert calendar is not None
-    run, days = compiled(late.run_waiting), []
+    run, days = compiled(betting.run_waiting), []
     rules, laws = make_betting_rules(bet_se(0.1, 1.0), 4), laws_of(ARMS)
     for row in range(300):
         pulls = np.zeros(4, np.int64)

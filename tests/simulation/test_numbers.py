@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import chisquare, ks_2samp
 
 from discreet.simulation import laws
-from discreet.simulation.numbers import draw_sent, send
+from discreet.simulation.laws import draw_sent, send
 from discreet.strategies.betting.bets import (
     Setting,
     make_betting_rules,

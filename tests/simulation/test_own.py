@@ -31,13 +31,13 @@ from discreet import (
     simulate,
 )
 from discreet.cli.simulate import simulation_report
-from discreet.reports import charts, plan_text, terminal
-from discreet.reports.plan import plan_page
-from discreet.simulation.own import code_of
+from discreet.reports import charts, terminal
+from discreet.reports.plan import plan_page, show_plan
+from discreet.simulation.engine import generator
 from discreet.simulation.paths import run_path
-from discreet.simulation.workers import generator
+from discreet.simulation.user_strategies import code_of
 from discreet.theory import thresholds
-from discreet.words import NO_GUARANTEE as LABEL
+from discreet.wording import NO_GUARANTEE as LABEL
 
 MU4 = discreet.benchmarks.mu4
 EASY = Bernoulli([0.9, 0.2, 0.3])
@@ -378,7 +378,7 @@ class TestLabel:
         assert bounds[0] > bounds[1] > bounds[2] > 0
         assert "correctness" not in found.to_dict()["no_privacy"][0]
         assert all(LABEL in entry.strategy for entry in found.affordable)
-        plan_text.show_plan(found)
+        show_plan(found)
         shown = " ".join(capsys.readouterr().out.split())
         for name in ("noisy", "uniform"):
             assert f"{LABEL}: the strategy '{name}' is your own" in shown.lower()

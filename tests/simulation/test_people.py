@@ -17,11 +17,11 @@ from scipy.stats import ks_2samp
 import discreet
 from discreet import Bernoulli, Drift, Drifting, InvalidInputError, OwnStrategy, Strategy
 from discreet.simulation.compile import compiled
+from discreet.simulation.dp_se import run_epochs
 from discreet.simulation.engine import simulate_quietly
 from discreet.simulation.laws import laws_of, responses, success
-from discreet.simulation.loops.epochs import run_epochs
 from discreet.simulation.paths import run_path
-from discreet.simulation.people import run_people
+from discreet.simulation.per_person import run_people
 from tests.support import naive
 from tests.support.oracle import OPTIONS, make, phased_oracle, stream_oracle
 

@@ -17,20 +17,20 @@ import pytest
 from scipy.stats import chi2, ks_2samp
 
 from discreet import Bernoulli, ctb_tt, ttucb
-from discreet.simulation import bridges, laws
+from discreet.simulation import laws, stream
 from discreet.simulation.compile import compiled
-from discreet.simulation.loops import stream, stream_leap
-from discreet.simulation.outcome import no_trace
-from discreet.strategies.stream import certificate
-from discreet.strategies.stream.decide import (
+from discreet.simulation.engine import no_trace
+from discreet.strategies import stream_bounds
+from discreet.strategies.sampling import tracks_leader, ucb_leader
+from discreet.strategies.stream import (
     Stream,
+    StreamRules,
     decide,
     fill_bonus,
     new_stream,
     stream_challenger,
+    stream_rules,
 )
-from discreet.strategies.stream.tables import StreamRules, stream_rules
-from discreet.strategies.top_two import tracks_leader, ucb_leader
 
 CHANCES = (0.55, 0.5, 0.45)
 """Of a 1, by arm, in the runs of a few samples."""
@@ -123,7 +123,7 @@ def leap_from(state: State, rules: StreamRules, rng: Any, more: int) -> State:
         samples,
         samples + more,
         run,
-        certificate.new_bounds(arms),
+        stream_bounds.new_bounds(arms),
         no_trace(arms),
     )
     return told(run)
@@ -148,9 +148,9 @@ def chi_square(found: Counter[State], law: dict[State, float]) -> float:
 @pytest.fixture
 def short_leaps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leaps of four rounds and more, in bands that are left every other time."""
-    monkeypatch.setattr(stream_leap, "LEAST", 4)
+    monkeypatch.setattr(stream, "LEAST", 4)
     monkeypatch.setattr(stream, "STEPS", 8)
-    monkeypatch.setattr(stream_leap, "WIDTH", 0.0)
+    monkeypatch.setattr(stream, "WIDTH", 0.0)
 
 
 def p_value(name: str, runs: int = 2500) -> float:
@@ -166,7 +166,7 @@ def test_leaps_have_the_exact_law(
     name: str, short_leaps: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """False alarm 1e-4 each; and a good part of the samples is leapt."""
-    leapt, leap = list[int](), stream_leap.leap
+    leapt, leap = list[int](), stream.leap
 
     def counted(*arguments: Any) -> tuple[int, int]:
         taken, rounds = leap(*arguments)
@@ -184,7 +184,7 @@ def mirrored_nowhere(_band: Any, ones: int, _up: bool, _down: bool) -> int:
 
 def any_level(walk_out: Callable[..., int]) -> Callable[..., int]:
     def taken(rng: Any, plan: Any, _side: int, *rest: Any) -> int:
-        return walk_out(rng, plan, stream_leap.ANYBODY, *rest)
+        return walk_out(rng, plan, stream.ANYBODY, *rest)
 
     return taken
 
@@ -195,11 +195,11 @@ def half_as_often(reach: Callable[..., float]) -> Callable[..., float]:
 
 MISTAKES: dict[str, Callable[[], Any]] = {
     "mirrored": lambda: mirrored_nowhere,
-    "walk_out": lambda: any_level(stream_leap.walk_out),
-    "reach": lambda: half_as_often(bridges.reach),
-    "side_left": lambda: lambda *_: stream_leap.NOBODY,
+    "walk_out": lambda: any_level(stream.walk_out),
+    "reach": lambda: half_as_often(stream.reach),
+    "side_left": lambda: lambda *_: stream.NOBODY,
 }
-PLAN = stream_leap.Plan(12, 0, 1, stream_leap.Band(6, 2, 3), stream_leap.Band(6, 3, 2))
+PLAN = stream.Plan(12, 0, 1, stream.Band(6, 2, 3), stream.Band(6, 3, 2))
 BEFORE: State = ((40, 40), (24, 21), (39, 39), (20, 20))
 
 
@@ -228,12 +228,12 @@ def landings() -> dict[State, float]:
 
 def landed(monkeypatch: pytest.MonkeyPatch) -> float:
     """The p-value of where 4000 leaps by `PLAN` land."""
-    monkeypatch.setattr(stream_leap, "plan_leap", lambda *_: PLAN)
+    monkeypatch.setattr(stream, "plan_leap", lambda *_: PLAN)
     answers, rules = laws.bernoulli(np.array(CHANCES[:2])), rules_of(2, 3.0)
-    rng, bounds, found = np.random.default_rng(3), certificate.new_bounds(2), Counter[State]()
+    rng, bounds, found = np.random.default_rng(3), stream_bounds.new_bounds(2), Counter[State]()
     for _ in range(4000):
         run = made(BEFORE)
-        stream_leap.leap(rng, answers, rules, PLAN.rounds, 80, run, bounds)
+        stream.leap(rng, answers, rules, PLAN.rounds, 80, run, bounds)
         found[told(run)] += 1
     return chi_square(found, landings())
 
@@ -245,14 +245,14 @@ def test_a_leap_lands_where_its_people_do(monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_mistake_in_drawing_is_found(mistake: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stream_leap, mistake, MISTAKES[mistake]())
+    monkeypatch.setattr(stream, mistake, MISTAKES[mistake]())
     assert landed(monkeypatch) < 1e-6
 
 
 def test_a_leap_that_is_not_certain_is_found(
     short_leaps: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stream_leap, "nothing_changes", lambda *_: True)
+    monkeypatch.setattr(stream, "nothing_changes", lambda *_: True)
     assert p_value("two arms") < 1e-6
 
 
@@ -264,8 +264,8 @@ def test_reach_is_exact() -> None:
             highest = [int(max(0, walk.max())) for walk in walks if walk[-1] == end]
             for height in range(max(end, 0), steps + 2):
                 share = np.mean([top >= height for top in highest])
-                assert bridges.reach(steps, end, height) == pytest.approx(share, rel=1e-12)
-                assert bridges.most_reach(steps, end, height) >= share * (1 - 1e-12)
+                assert stream.reach(steps, end, height) == pytest.approx(share, rel=1e-12)
+                assert stream.most_reach(steps, end, height) >= share * (1 - 1e-12)
 
 
 def test_a_certificate_holds_wherever_the_means_go() -> None:
@@ -280,8 +280,8 @@ def test_a_certificate_holds_wherever_the_means_go() -> None:
         state = tuple(tuple(int(x) for x in part) for part in (pulls, sums, pulls, pulls // 2 + 1))
         run, rules = made(state), rules_of(arms, float(rng.uniform(-9, 5)))
         rules = rules._replace(bonus_scale=float(rng.choice([0.02, 0.3, 1.32])))
-        samples, bounds = int(pulls.sum()), certificate.new_bounds(arms)
-        plan = stream_leap.plan_leap(int(rng.integers(32, 300)), samples, run, rules, bounds)
+        samples, bounds = int(pulls.sum()), stream_bounds.new_bounds(arms)
+        plan = stream.plan_leap(int(rng.integers(32, 300)), samples, run, rules, bounds)
         if plan.rounds == 0:
             continue
         certain += 1

@@ -10,11 +10,11 @@ import pytest
 from scipy.integrate import quad
 
 from discreet import Bernoulli, Beta, Discrete, Drift, Drifting
-from discreet.arrays import Floats
+from discreet._types import Floats
+from discreet.simulation import betting as play
 from discreet.simulation.compile import compiled
 from discreet.simulation.engine import simulate
 from discreet.simulation.laws import bernoulli
-from discreet.simulation.loops import betting as play
 from discreet.strategies.betting.bets import (
     LOG_TAIL_MARGIN,
     compute_slopes,

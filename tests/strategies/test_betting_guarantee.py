@@ -15,10 +15,10 @@ import pytest
 from scipy.stats import binom
 
 from discreet import Bernoulli
+from discreet.simulation import betting as loop
 from discreet.simulation.compile import compiled
 from discreet.simulation.engine import simulate
 from discreet.simulation.laws import bernoulli
-from discreet.simulation.loops import betting as loop
 from discreet.strategies.betting import rounds, schedule
 from discreet.strategies.betting.bets import (
     Bets,

@@ -8,7 +8,7 @@ import pytest
 from discreet import adap_tt_star, bet_se, ctb_tt, dp_se
 from discreet.strategies.run import Dealing, Run, Totals, new_run
 from discreet.strategies.strategy import Strategy
-from discreet.trials.dealing import usual_dealing
+from discreet.trials.randomisation import usual_dealing
 
 MEANS = (0.05, 0.95, 0.5)
 

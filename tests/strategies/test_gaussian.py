@@ -15,11 +15,11 @@ from scipy.stats import binom, chisquare, norm
 
 import discreet
 from discreet import Bernoulli, InvalidInputError, Strategy, adap_tt, bet_se, simulate
-from discreet.arrays import Floats
+from discreet._types import Floats
+from discreet.simulation.betting import draw_round
 from discreet.simulation.compile import compiled
 from discreet.simulation.laws import bernoulli, draw_gaussian
-from discreet.simulation.loops.betting import draw_round
-from discreet.strategies import scales
+from discreet.strategies import units
 from discreet.strategies.betting import inference as room
 from discreet.strategies.betting import rounds
 from discreet.strategies.betting.bets import (
@@ -30,8 +30,8 @@ from discreet.strategies.betting.bets import (
 )
 from discreet.strategies.betting.book import new_book
 from discreet.strategies.betting.rounds import COST
-from discreet.strategies.phased.tables import pair_thresholds
-from discreet.theory import concentrated
+from discreet.strategies.phased.state import pair_thresholds
+from discreet.theory import thresholds
 from tests.support.ever_out import Field, runs_with_best_out
 
 GAMMA: dict[str, Any] = {"gamma": 1e-6}
@@ -291,13 +291,13 @@ def test_the_threshold_of_adap_tt_is_a_union_over_phases() -> None:
     for arms, delta, sigma in ((2, 0.1, 0.5), (5, 0.01, 40.0), (3, 1e-6, 4.5)):
         counts = 2.0 ** np.arange(60)
         a, b = np.meshgrid(counts, counts)
-        level = concentrated.c_concentrated(a, b, arms, delta, sigma)
+        level = thresholds.c_concentrated(a, b, arms, delta, sigma)
         variance = 0.25 / a + (sigma / a) ** 2 + 0.25 / b + (sigma / b) ** 2
         gap = np.sqrt(level * (1 / a + 1 / b) / 2)  # W^G at the threshold, σ = 1/2
         bound = np.exp(-(gap**2) / (2 * variance))
         assert bound.sum() <= delta / (arms - 1)
         assert norm.sf(gap / np.sqrt(variance)).sum() <= bound.sum()
-        without = concentrated.c_concentrated(a, b, arms, delta, 1e-9)
+        without = thresholds.c_concentrated(a, b, arms, delta, 1e-9)
         gap = np.sqrt(without * (1 / a + 1 / b) / 2)
         assert sigma < 1 or norm.sf(gap / np.sqrt(variance)).sum() > delta
 
@@ -311,15 +311,15 @@ def test_adap_tt_with_gaussian_noise_errs_within_delta(monkeypatch: pytest.Monke
         return int((found.stopped & ~found.correct).sum())
 
     assert not alarm(wrong(), 200, 0.1)
-    forgets = concentrated.c_concentrated
+    forgets = thresholds.c_concentrated
     monkeypatch.setattr(
-        concentrated, "c_concentrated", lambda a, b, k, delta, s: forgets(a, b, k, delta, 1e-9)
+        thresholds, "c_concentrated", lambda a, b, k, delta, s: forgets(a, b, k, delta, 1e-9)
     )
-    from discreet.strategies.phased import tables
+    from discreet.strategies.phased import state
 
-    tables._kept_rules.cache_clear()
+    state._kept_rules.cache_clear()
     assert alarm(wrong(), 200, 0.1)
-    tables._kept_rules.cache_clear()
+    state._kept_rules.cache_clear()
 
 
 @pytest.mark.parametrize("options", [{}, {"sampling": "elimination"}, {"episodes": "global"}])
@@ -376,10 +376,10 @@ def test_noise_is_calibrated() -> None:
     """σ = 1/sqrt(2ρ); of (ε, γ) by the best known conversion, here by a search over all
     orders; larger by 1e-9 of itself, not smaller.
     """
-    assert scales.sum_noise(bet_se(0.1, 1.0)) == 0
-    assert scales.sum_noise(bet_se(0.1, rho=0.125)) == pytest.approx(2.0, rel=2e-9)
+    assert units.sum_noise(bet_se(0.1, 1.0)) == 0
+    assert units.sum_noise(bet_se(0.1, rho=0.125)) == pytest.approx(2.0, rel=2e-9)
     for epsilon, gamma in ((0.01, 1e-6), (1.0, 1e-9), (8.0, 1e-3)):
-        sigma = scales.sum_noise(bet_se(0.1, epsilon=epsilon, gamma=gamma))
+        sigma = units.sum_noise(bet_se(0.1, epsilon=epsilon, gamma=gamma))
         rho = 0.5 / sigma**2
 
         def least(rho: float, epsilon: float = epsilon) -> float:
@@ -388,13 +388,13 @@ def test_noise_is_calibrated() -> None:
             return float((logs - (order + 1) * np.log1p(1 / order)).min())
 
         assert least(rho) <= math.log(gamma) + 1e-6 < least(rho * 1.001)
-        assert concentrated.zcdp_gamma(rho, epsilon) == pytest.approx(math.exp(least(rho)), 1e-6)
-        assert concentrated.zcdp_epsilon(rho, gamma) == pytest.approx(epsilon, rel=1e-7)
+        assert thresholds.zcdp_gamma(rho, epsilon) == pytest.approx(math.exp(least(rho)), 1e-6)
+        assert thresholds.zcdp_epsilon(rho, gamma) == pytest.approx(epsilon, rel=1e-7)
     for rho, gamma in ((1e-6, 1e-3), (1e4, 0.01)):
-        epsilon = concentrated.zcdp_epsilon(rho, gamma)
-        assert concentrated.zcdp_gamma(rho, max(epsilon, 1e-9)) <= gamma
-        assert epsilon == 0 or concentrated.zcdp_gamma(rho, 0.999 * epsilon) > gamma
-    assert concentrated.zcdp_gamma(1e4, 1.0) == 1
+        epsilon = thresholds.zcdp_epsilon(rho, gamma)
+        assert thresholds.zcdp_gamma(rho, max(epsilon, 1e-9)) <= gamma
+        assert epsilon == 0 or thresholds.zcdp_gamma(rho, 0.999 * epsilon) > gamma
+    assert thresholds.zcdp_gamma(1e4, 1.0) == 1
 
 
 def test_thresholds_are_those_of_the_counts() -> None:
@@ -402,7 +402,5 @@ def test_thresholds_are_those_of_the_counts() -> None:
     assert (
         low
         == high
-        == concentrated.c_concentrated(
-            4, 8, 3, 0.1, scales.sum_noise(adap_tt(1.0, 0.1, gamma=1e-6))
-        )
+        == thresholds.c_concentrated(4, 8, 3, 0.1, units.sum_noise(adap_tt(1.0, 0.1, gamma=1e-6)))
     )

@@ -11,9 +11,8 @@ import discreet
 from discreet import Bernoulli, InvalidInputError, Strategy, benchmarks
 from discreet.simulation.compile import compiled
 from discreet.simulation.engine import reasons_not_to_stop, simulate_quietly
-from discreet.strategies.phased.decide import State, new_state, publish
-from discreet.strategies.phased.global_episode import advance_whole, begin_phase
-from discreet.strategies.phased.tables import phased_rules
+from discreet.strategies.phased.decide import State, advance_whole, begin_phase, new_state, publish
+from discreet.strategies.phased.state import phased_rules
 
 GO_ON = compiled(advance_whole)
 

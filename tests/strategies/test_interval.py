@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import binom
 
 from discreet import InvalidInputError
-from discreet.arrays import Floats
+from discreet._types import Floats
 from discreet.strategies.betting import inference as room
 from discreet.strategies.betting.bets import Bets, Setting, make_bets, make_setting
 from discreet.strategies.betting.book import PULLS, SUM, new_book

@@ -13,7 +13,7 @@ import pytest
 from scipy.stats import binom
 
 from discreet import bet_se
-from discreet.arrays import Floats, Ints
+from discreet._types import Floats, Ints
 from discreet.strategies.betting import inference as room
 from discreet.strategies.betting.bets import (
     Bets,

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.signal import fftconvolve
 
-from discreet.arrays import Ints
+from discreet._types import Ints
 from discreet.strategies.betting import rounds
 from discreet.strategies.betting.bets import (
     Bump,

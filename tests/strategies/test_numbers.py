@@ -11,12 +11,11 @@ import numpy as np
 import pytest
 
 from discreet import Bernoulli, Beta, Discrete, Drift, Drifting, Instance, Sampled
-from discreet.simulation import numbers
+from discreet.simulation import betting as loop
+from discreet.simulation import laws
+from discreet.simulation.betting import draw_noise
 from discreet.simulation.engine import simulate
-from discreet.simulation.laws import laws_of
-from discreet.simulation.loops import betting as loop
-from discreet.simulation.loops.betting import draw_noise
-from discreet.simulation.numbers import hat
+from discreet.simulation.laws import hat, laws_of
 from discreet.strategies.betting import bets as prices
 from discreet.strategies.betting import book as books
 from discreet.strategies.betting import rounds
@@ -231,7 +230,7 @@ def all_of(*plants: Plant) -> Plant:
 
 def everywhere(name: str, value: Any) -> Plant:
     """A leaf exchanged in all rooms that call it."""
-    rooms = (numbers, loop, books, prices, plan, rounds)
+    rooms = (laws, loop, books, prices, plan, rounds)
     return all_of(*[swap(room, name, value) for room in rooms if hasattr(room, name)])
 
 
@@ -275,10 +274,10 @@ PLANTED: dict[str, Plant] = {
         rounds, "fine_noise_price", lambda *args: 0.9 * fine_noise_price(*args)
     ),
     "height 5 % less": swap(prices, "bump_height", lambda centre: 0.95 * bump_height(centre)),
-    "bump at 1/2": swap(numbers, "make_bump", lambda centre, grid: make_bump(0.5, grid)),
-    "bump turns over at 1/2": swap(numbers, "measure_closeness", bump_by_half),
+    "bump at 1/2": swap(laws, "make_bump", lambda centre, grid: make_bump(0.5, grid)),
+    "bump turns over at 1/2": swap(laws, "measure_closeness", bump_by_half),
     "bump 1/64 higher": swap(
-        numbers, "measure_closeness", lambda *args: measure_closeness(*args) + 2**14
+        laws, "measure_closeness", lambda *args: measure_closeness(*args) + 2**14
     ),
     "noise of half the size": swap(loop, "draw_noise", half_noise),
     "tail constants of whole numbers": swap(
@@ -290,7 +289,7 @@ PLANTED: dict[str, Plant] = {
     "centres of finer places": swap(plan, "PLACES", 2**20),
     "levels: bets at the announced one": everywhere("sent_centre", lambda centre, setting: centre),
     "levels: their shift kept": swap(rounds, "sent_shift", lambda now, setting: 0.0),
-    "levels: less often the middle": swap(numbers, "hat", lambda *args: 0.9 * hat(*args)),
+    "levels: less often the middle": swap(laws, "hat", lambda *args: 0.9 * hat(*args)),
 }
 
 

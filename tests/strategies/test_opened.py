@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from discreet import DiscreetError, Discrete, Strategy, bet_se
+from discreet.simulation import betting as play
 from discreet.simulation.laws import laws_of
-from discreet.simulation.loops import betting as play
 from discreet.strategies.betting import run as room
 from discreet.strategies.betting.bets import make_betting_rules
 from tests.support.coins import AHEAD, COINS, Player, opened

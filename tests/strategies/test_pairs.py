@@ -16,9 +16,8 @@ from discreet import Strategy, adap_tt, adap_tt_star, bet_se, ctb_tt, dp_se, ttu
 from discreet.planning.forecast import Continuation
 from discreet.strategies.betting import inference as pair_module
 from discreet.strategies.betting.inference import PairBets
-from discreet.strategies.pairs import Margin, Pair, Radii
-from discreet.strategies.run import Dealing, Place, Run
-from discreet.trials.dealing import usual_dealing
+from discreet.strategies.run import Dealing, Margin, Pair, Place, Radii, Run
+from discreet.trials.randomisation import usual_dealing
 from discreet.trials.record import live_run
 
 MEANS = (0.35, 0.6)

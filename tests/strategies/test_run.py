@@ -16,7 +16,7 @@ import pytest
 from discreet import Bernoulli, Strategy, bet_se
 from discreet.strategies.betting.run import BettingRun
 from discreet.strategies.run import Run, Totals, new_run
-from discreet.strategies.stream.run import StreamRun
+from discreet.strategies.stream import StreamRun
 from discreet.strategies.units import grid_of
 from discreet.theory import thresholds as threshold
 from discreet.trials import mechanisms

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from discreet import Discrete, Strategy, bet_se
-from discreet.arrays import Floats
+from discreet._types import Floats
+from discreet.simulation import betting as play
 from discreet.simulation.laws import laws_of
-from discreet.simulation.loops import betting as play
 from discreet.strategies.betting import run as room
 from discreet.strategies.betting.bets import Bump, make_betting_rules, measure_closeness
 from discreet.strategies.run import Totals

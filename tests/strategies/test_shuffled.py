@@ -16,8 +16,7 @@ from discreet import Strategy, adap_tt
 from discreet.errors import DiscreetError, InvalidInputError
 from discreet.strategies.phased.run import PhasedRun
 from discreet.strategies.presets import PRESETS
-from discreet.strategies.run import Deal, Dealing, Place, Run, new_run
-from discreet.strategies.shuffled import ShuffledRun
+from discreet.strategies.run import Deal, Dealing, Place, Run, ShuffledRun, new_run
 from tests.support.oracle import OPTIONS, make
 
 ARMS, CAP = 4, 1500

@@ -7,7 +7,7 @@ import pytest
 
 import discreet
 from discreet import InvalidInputError, Strategy
-from discreet.strategies.custom import CustomBonus, CustomGrid, CustomThreshold
+from discreet.strategies.estimators import CustomBonus, CustomGrid, CustomThreshold
 from discreet.strategies.presets import PRESETS
 
 ARGUMENTS: dict[str, dict[str, Any]] = {

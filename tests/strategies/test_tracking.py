@@ -10,11 +10,19 @@ import discreet
 from discreet import Bernoulli
 from discreet.simulation.compile import compiled
 from discreet.simulation.engine import simulate_quietly
-from discreet.strategies import tracking
-from discreet.strategies.kl_tracking import fill_kl_allocation, kl_from
+from discreet.strategies import sampling
 from discreet.strategies.run import Run, new_run
-from discreet.strategies.top_two import scramble, ts_leader
-from discreet.strategies.tracking import UNITS, fill_allocation, floor_of, most_owed, owe
+from discreet.strategies.sampling import (
+    UNITS,
+    fill_allocation,
+    fill_kl_allocation,
+    floor_of,
+    kl_from,
+    most_owed,
+    owe,
+    scramble,
+    ts_leader,
+)
 from discreet.theory import t_gaussian, t_kl
 from tests.support.oracle import oracle
 
@@ -99,7 +107,7 @@ def test_the_projection_is_nearest() -> None:
     for _ in range(300):
         weights = rng.dirichlet([0.3] * int(rng.integers(2, 8)))
         floor = 0.5 / weights.size * rng.random()
-        cut = tracking.cut_for(floor, weights)
+        cut = sampling.cut_for(floor, weights)
         nearest = np.maximum(floor, weights - cut)
         assert nearest.sum() == pytest.approx(1)
         lack = max(cut, float((floor - weights).max()))
@@ -166,7 +174,7 @@ def test_the_floor_is_what_keeps_arms_alive(monkeypatch: pytest.MonkeyPatch) -> 
     """Without the floor an arm starves."""
     weights = np.array([0.9, 0.1, 0.0])
     owed, pulls = np.full(3, UNITS, np.int64), np.ones(3, np.int64)
-    monkeypatch.setattr(tracking, "floor_of", lambda *_: 0.0)
+    monkeypatch.setattr(sampling, "floor_of", lambda *_: 0.0)
     for samples in range(3, 2000):
         owe(0, weights, samples, owed)
         pulls[most_owed(owed, pulls)] += 1

@@ -16,6 +16,7 @@ from discreet.reports.paper import reproduce
 from discreet.simulation import engine
 from discreet.studies.paper import (
     AUTHORS,
+    MARKER,
     STRATEGIES,
     Scope,
     authors_dp_se,
@@ -23,7 +24,6 @@ from discreet.studies.paper import (
     local_seconds,
     make_scope,
 )
-from discreet.studies.place import MARKER
 from discreet.studies.run import Step
 from tests.support.pictures import undrawn
 

@@ -13,10 +13,9 @@ from click.testing import CliRunner
 
 from discreet import InvalidInputError, benchmarks, theory
 from discreet.cli import main
-from discreet.reports import questions as report
+from discreet.reports import paper as report
 from discreet.reports.charts.lines import draw_lines
-from discreet.studies.answers import answer, lower_constant, rounds_limit, upper_constant
-from discreet.studies.place import MARKER, prepare
+from discreet.studies.paper import MARKER, prepare
 from discreet.studies.questions import (
     DELTAS,
     QUESTIONS,
@@ -24,7 +23,11 @@ from discreet.studies.questions import (
     Asked,
     Measured,
     Question,
+    answer,
     ask,
+    lower_constant,
+    rounds_limit,
+    upper_constant,
 )
 
 Mean = Callable[[Any], float | None]

@@ -40,7 +40,7 @@ from discreet import (
 )
 from discreet.cli import main
 from discreet.simulation import engine
-from discreet.strategies.custom import CustomThreshold
+from discreet.strategies.estimators import CustomThreshold
 from discreet.studies import folder as study_folder
 from discreet.studies.folder import cell_key
 from discreet.studies.run import Step, dask_executor

@@ -19,7 +19,7 @@ from discreet import (
     gap_scenarios,
     simulate,
 )
-from discreet.audits.sources import Silent
+from discreet.audits.rehearsal import Silent
 
 ARMS = Bernoulli((0.9, 0.1))
 BETS = bet_se(0.1, trust="none")

@@ -19,12 +19,12 @@ from typing import Any
 import numpy as np
 
 from discreet.audits import privacy as audit
-from discreet.audits.sources import Simulated
+from discreet.audits.rehearsal import Simulated
 from discreet.simulation.laws import draw_gaussian
 from discreet.strategies.run import Totals
-from discreet.trials import dealing, enrolment, mechanisms, outcomes, responses
+from discreet.trials import enrolment, mechanisms, outcomes, randomisation, responses
 
-SEEDED = (audit, dealing, enrolment, outcomes, responses)
+SEEDED = (audit, randomisation, enrolment, outcomes, responses)
 """The modules in which `secrets` decides what is dealt, rounded or found."""
 
 

@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from discreet.arrays import Floats, Ints
-from discreet.leaf import leaf
+from discreet._types import Floats, Ints
+from discreet.jit import leaf
+from discreet.simulation.betting import draw_noise, draw_round
 from discreet.simulation.laws import Generator, Laws
-from discreet.simulation.loops.betting import draw_noise, draw_round
 from discreet.strategies.betting.bets import BettingRules, Setting
 from discreet.strategies.betting.book import COUNT, SUM, Book, Round, new_book, odds_of
 from discreet.strategies.betting.rounds import (

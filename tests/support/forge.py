@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from copy import copy, deepcopy
 from typing import Any
 
-from discreet.trials.chain import link
 from discreet.trials.protocol import canonical, digest
+from discreet.trials.record import link
 
 UNKNOWN = {("status", "pending"), ("status", "waiting")}
 """How many outcomes are not in is not in the record: of these only the limits follow

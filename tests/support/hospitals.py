@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from hashlib import sha256
 
-from discreet.audits.field import FieldTrial, lacking
+from discreet.audits.correctness import FieldTrial, lacking
 from discreet.audits.rehearsal import Keys, Opened, Transcript
-from discreet.statistics import one_sided
+from discreet.numerics import one_sided
 from discreet.strategies.betting.run import BettingRun
-from discreet.trials.dealing import commitment, draw
+from discreet.trials.randomisation import commitment, draw
 
 # --- dealt as they should not be ------------------------------------------------------
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from discreet.trials import chain, enrolment
+from discreet.trials import enrolment, record
 
 
 def seeded_keys(patch: pytest.MonkeyPatch, seed: int = 7) -> None:
@@ -11,4 +11,4 @@ def seeded_keys(patch: pytest.MonkeyPatch, seed: int = 7) -> None:
     rng = np.random.default_rng(seed)
     patch.setattr(enrolment, "new_key", lambda: rng.bytes(32))
     salts = np.random.default_rng([seed, 1])
-    patch.setattr(chain, "new_salt", lambda: salts.bytes(16).hex())
+    patch.setattr(record, "new_salt", lambda: salts.bytes(16).hex())

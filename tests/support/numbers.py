@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from discreet import Strategy, Trial, bet_se, respond
-from discreet.audits.sources import Simulated
+from discreet.audits.rehearsal import Simulated
 from discreet.trials import mechanisms, release
 from discreet.trials.status import AskResult
 from tests.support.keys import seeded_keys

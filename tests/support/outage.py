@@ -28,11 +28,11 @@ import sqlalchemy as sa
 from starlette.requests import Request
 
 from discreet.cli import main as discreet
-from discreet.service.access import Visitor
 from discreet.service.api import HEAD, KEY, request_key
-from discreet.service.home import Home
+from discreet.service.auth import Visitor
+from discreet.service.state import Home
 from discreet.trials.store import schema
-from discreet.trials.store.doors import Token
+from discreet.trials.store.tokens import Token
 from discreet.trials.trial import Trial
 from discreet.trials.verbs import MANAGER
 from tests.support import storm
@@ -42,7 +42,7 @@ SOON = 60.0
 AT = re.compile(r" at (http://[\d.]+:\d+) ")
 FORKED = multiprocessing.get_context("forkserver")
 """Servers are forked by a process that has loaded the program once."""
-FORKED.set_forkserver_preload([__name__, "discreet.service.serve"])
+FORKED.set_forkserver_preload([__name__, "discreet.service.server"])
 Plant = Callable[[], None]
 
 

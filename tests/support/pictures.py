@@ -9,8 +9,8 @@ from unittest.mock import patch
 import numpy as np
 
 from discreet.reports import charts
-from discreet.reports.arms import MOST_SHOWN, arms_shown, short_names
 from discreet.reports.charts.lines import Level, Line, Lines, draw_lines
+from discreet.reports.charts.style import MOST_SHOWN, arms_shown, short_names
 from discreet.simulation.paths import RunPath
 
 ODD = (

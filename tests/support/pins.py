@@ -36,7 +36,7 @@ from discreet import (
     Trial,
 )
 from discreet.strategies.presets import RULES
-from discreet.trials import chain, enrolment
+from discreet.trials import enrolment, record
 from discreet.trials.protocol import CONTINUOUS
 from discreet.trials.store.tables import TrialTables
 from tests.support.clock import Clock
@@ -203,7 +203,7 @@ def documents(folder: Path) -> dict[str, str]:
     found, keys, salts = {}, np.random.default_rng(7), np.random.default_rng(8)
     with (
         patch.object(enrolment, "new_key", lambda: keys.bytes(32)),
-        patch.object(chain, "new_salt", lambda: salts.bytes(16).hex()),
+        patch.object(record, "new_salt", lambda: salts.bytes(16).hex()),
         undrawn(),
     ):
         for name, line in COMMANDS.items():

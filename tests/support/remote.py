@@ -12,7 +12,7 @@ from typing import Any
 import uvicorn
 
 from discreet.service.app import make_app
-from discreet.service.home import Home
+from discreet.service.state import Home
 from discreet.trials.verbs import MANAGER
 
 PATIENCE = 60.0

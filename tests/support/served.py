@@ -10,7 +10,7 @@ import httpx
 import uvicorn
 
 from discreet.service.app import make_app
-from discreet.service.home import Home
+from discreet.service.state import Home
 
 
 class Visit:

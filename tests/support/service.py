@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from discreet.service.home import Home
 from discreet.service.limits import Bounds
-from discreet.service.serve import Place, Server, make_server
+from discreet.service.server import Place, Server, make_server
+from discreet.service.state import Home
 from discreet.trials.verbs import MANAGER
 
 PATIENCE = 60.0

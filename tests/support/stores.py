@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from discreet import adap_tt_star
-from discreet.trials.store import dialects, schema
+from discreet.trials.store import dialect, schema
 from discreet.trials.trial import Trial
 
 ARMS = ("red", "green", "blue")
@@ -40,7 +40,7 @@ def database(url: str, **options: Any) -> Iterator[sa.Connection]:
     """The tables, for a test that looks behind the wall or does damage; on a server,
     as somebody who may do anything.
     """
-    found = dialects.dialect_of(url).url
+    found = dialect.dialect_of(url).url
     if found.username:
         found = found.set(username="postgres")
     engine = sa.create_engine(found, **options)

@@ -12,8 +12,8 @@ import httpx
 from discreet import Trial, bet_se
 from discreet.service.app import make_app
 from discreet.service.credentials import form_key
-from discreet.service.home import Home
-from discreet.service.pages.frame import LOGIN_COOKIE
+from discreet.service.pages.base import LOGIN_COOKIE
+from discreet.service.state import Home
 
 ARMS = ("usual", "new", "third")
 

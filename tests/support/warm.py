@@ -16,8 +16,8 @@ import numpy as np
 import discreet
 from discreet import Bernoulli, Beta, Drift, Drifting, Instance, Strategy
 from discreet.simulation.compile import compiled
+from discreet.simulation.dp_se import run_epochs
 from discreet.simulation.laws import bernoulli
-from discreet.simulation.loops.epochs import run_epochs
 from discreet.strategies.betting.bets import make_betting_rules
 from tests.support.ever_out import Field, runs_with_best_out
 
@@ -74,7 +74,7 @@ FAMILIES: dict[str, Callable[[], None]] = {
     "phased": phased,
     "tests": tests,
     "streams": lambda: play(TWO, discreet.ttucb(0.2)),
-    "epochs": epochs,
+    "dp_se": epochs,
 }
 """The ones that take longest to compile first."""
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.special import gammaln, xlogy
 
-from discreet.theory import costs
+from discreet.theory import divergences
 from discreet.theory.divergences import kl
 from discreet.theory.thresholds import c_bernoulli, kl_constant
 
@@ -20,7 +20,7 @@ CASES = [(0.9, 0.2, 3, 7), (1.0, 0.0, 5, 4), (0.501, 0.5, 10**9, 10**8), (1.0, 0
 def test_the_cost_is_the_least_over_where_the_means_meet(
     best: float, other: float, n: int, m: int
 ) -> None:
-    cost = costs.kl_cost(best, other, n, m)
+    cost = divergences.kl_cost(best, other, n, m)
     meet = np.linspace(other, best, 4001)[1:-1]
     assert cost <= (n * kl(best, meet) + m * kl(other, meet)).min() * (1 + 1e-12)
     with mp.workdps(40):
@@ -33,9 +33,9 @@ def test_the_cost_is_the_least_over_where_the_means_meet(
             if a > 0
         ]
         assert cost == pytest.approx(float(sum(terms)), rel=1e-9)
-    gaussian = costs.transport_cost((best - other) ** 2, 1 / n, 1 / m, 0.5)
+    gaussian = divergences.transport_cost((best - other) ** 2, 1 / n, 1 / m, 0.5)
     assert cost >= gaussian * (1 - 1e-9)  # Pinsker's inequality
-    assert costs.kl_cost(other, best, m, n) == costs.kl_cost(best, best, n, m) == 0.0
+    assert divergences.kl_cost(other, best, m, n) == divergences.kl_cost(best, best, n, m) == 0.0
 
 
 def test_the_threshold() -> None:

@@ -23,9 +23,9 @@ from discreet import (
     bounds,
     theory,
 )
-from discreet.arrays import Floats
+from discreet._types import Floats
 from discreet.reports.bounds import show_bounds
-from discreet.theory.floor import _cost, _response_cost
+from discreet.theory.bounds import _cost, _response_cost
 from tests.support.cutting_planes import kl
 
 BETA2 = Beta([50, 55], [50, 45])

@@ -9,9 +9,8 @@ import pytest
 
 from discreet import Bernoulli, bounds, theory
 from discreet.theory import transport
-from discreet.theory.divergence_costs import Kl, Mixed, PrivateKl
-from discreet.theory.equilibrium import equilibrium
-from discreet.theory.transport import Curve, Quadratic, Transport
+from discreet.theory.times import equilibrium
+from discreet.theory.transport import Curve, Kl, Mixed, PrivateKl, Quadratic, Transport
 
 EPSILONS = (1e-6, 1e-3, 0.05, 0.4, 1.0, 4.0, 40.0, 1e3)
 

@@ -10,8 +10,8 @@ import pytest
 from discreet import Trial, bet_se
 from discreet.errors import InvalidInputError, StoreError, TamperedError
 from discreet.trials.backup import backup_trials, restore_trials
-from discreet.trials.interrupts import Later
 from discreet.trials.store import schema, tables
+from discreet.trials.store.database import Later
 from tests.support.clock import Clock
 from tests.support.stores import create
 

@@ -30,9 +30,9 @@ from discreet.errors import (
     TamperedError,
 )
 from discreet.trials.backup import LEFT, NEW, REPLACED
-from discreet.trials.conduct import RECORDED, RESTORED
+from discreet.trials.operations import RECORDED, RESTORED
 from discreet.trials.store import schema
-from discreet.trials.store.whole import Whole
+from discreet.trials.store.database import Whole
 from tests.support.service import wait_for
 from tests.support.stores import OUTCOME, UNITS, create, damage, database, run
 

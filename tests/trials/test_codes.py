@@ -6,7 +6,7 @@ import pytest
 
 from discreet import Trial, bet_se, verify_transcript
 from discreet.errors import InvalidInputError
-from discreet.trials.codes import ALPHABET, make_code
+from discreet.trials.randomisation import ALPHABET, make_code
 from tests.support.stores import ARMS, create
 
 BETS = bet_se(0.05, 1.0)

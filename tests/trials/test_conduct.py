@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from discreet import InvalidInputError, adap_tt_star, bet_se, ctb_tt, ttucb
-from discreet.trials.conduct import MEANS, REFUSED
+from discreet.trials.operations import MEANS, REFUSED
 from discreet.trials.store import schema
+from discreet.trials.transcript import verify_transcript
 from discreet.trials.trial import Trial
-from discreet.trials.verify import verify_transcript
 from tests.support.clock import Clock
 from tests.support.forge import rechained
 from tests.support.stores import count, create, database

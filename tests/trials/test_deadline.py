@@ -20,8 +20,8 @@ from discreet import (
     ttucb,
 )
 from discreet.trials import mechanisms
+from discreet.trials.transcript import verify_transcript
 from discreet.trials.trial import Trial
-from discreet.trials.verify import verify_transcript
 from tests.support.clock import Clock
 from tests.support.forge import rechained
 from tests.support.stores import ARMS, create

@@ -8,20 +8,20 @@ import pytest
 import sqlalchemy as sa
 
 from discreet.errors import InvalidInputError
-from discreet.trials.store import dialects, reasons
+from discreet.trials.store import dialect, reasons
 from tests import conftest
 
 
 def test_every_database_is_in_the_suite() -> None:
     marker = conftest.url._fixture_function_marker
-    assert set(marker.params or ()) == set(dialects.DIALECTS)
+    assert set(marker.params or ()) == set(dialect.DIALECTS)
 
 
 def test_addresses_are_shown_without_secrets() -> None:
-    server = dialects.dialect_of("postgresql://ann:secret@somewhere:5433/trials?sslpassword=secret")
+    server = dialect.dialect_of("postgresql://ann:secret@somewhere:5433/trials?sslpassword=secret")
     assert "secret" not in server.address + server.called
     assert "somewhere:5433/trials" in server.called
-    file = dialects.dialect_of("sqlite:///folder/trial.db")
+    file = dialect.dialect_of("sqlite:///folder/trial.db")
     assert (file.address, file.called) == ("sqlite:///folder/trial.db", "folder/trial.db")
 
 
@@ -30,7 +30,7 @@ def test_addresses_are_shown_without_secrets() -> None:
 )
 def test_other_addresses_are_refused_without_repeating_them(url: str) -> None:
     with pytest.raises(InvalidInputError) as error:
-        dialects.dialect_of(url)
+        dialect.dialect_of(url)
     assert "secret" not in str(error.value)
 
 
@@ -57,8 +57,8 @@ def test_codes_in_words(kind: str, code: str) -> None:
     )
     error = sa.exc.OperationalError("INSERT secret", {}, Exception("secret"))
     error.orig = driver  # type: ignore[assignment]
-    dialect = dialects.dialect_of("sqlite:///x.db" if kind == "sqlite" else "postgresql://x/y")
-    assert dialect.reason(error) == CODES[kind, code]
+    chosen = dialect.dialect_of("sqlite:///x.db" if kind == "sqlite" else "postgresql://x/y")
+    assert chosen.reason(error) == CODES[kind, code]
     error.orig = None
-    assert dialect.reason(error) == reasons.UNREACHABLE
-    assert "secret" not in dialect.reason(sa.exc.InvalidRequestError("secret"))
+    assert chosen.reason(error) == reasons.UNREACHABLE
+    assert "secret" not in chosen.reason(sa.exc.InvalidRequestError("secret"))

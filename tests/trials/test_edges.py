@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from discreet import InvalidInputError, Response, Trial, bet_se, respond, verify_transcript
-from discreet.trials.chain import first_event
 from discreet.trials.protocol import canonical, digest
+from discreet.trials.record import first_event
 
 BETS = bet_se(0.1, trust="none")
 HUGE = 10**400

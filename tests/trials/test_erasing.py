@@ -15,8 +15,8 @@ import pytest
 import sqlalchemy as sa
 
 from discreet import dp_se
-from discreet.trials.store import dialects, schema, vacuum
-from discreet.trials.store.dialects import dialect_of
+from discreet.trials.store import dialect, postgresql, schema
+from discreet.trials.store.dialect import dialect_of
 from discreet.trials.trial import Trial
 from tests.support import postgres as postgres_server
 from tests.support.stores import UNITS, create, database
@@ -126,8 +126,8 @@ def test_what_somebody_may_still_see_is_not_gone(url: str, what: str) -> None:
 
 def test_nobody_waits_for_a_lock(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the settings say about warnings, and however long writers wait."""
-    monkeypatch.setattr(dialects, "BUSY_SECONDS", 600.0)
-    monkeypatch.setitem(vacuum.FOR_NOW, "statement_timeout", "600s")
+    monkeypatch.setattr(dialect, "BUSY_SECONDS", 600.0)
+    monkeypatch.setitem(postgresql.FOR_NOW, "statement_timeout", "600s")
     trial = create(f"{url}%20-cclient_min_messages%3Derror")
     last, rows = nearly_released(trial)
     lock = f"LOCK TABLE {schema.outcomes.name} IN SHARE UPDATE EXCLUSIVE MODE"
@@ -173,15 +173,15 @@ def test_what_takes_too_long_rests(url: str, monkeypatch: pytest.MonkeyPatch) ->
 
     engine = trial._store.engine
     sa.event.listen(engine, "before_cursor_execute", slowly, retval=True)
-    monkeypatch.setitem(vacuum.FOR_NOW, "statement_timeout", "1s")
+    monkeypatch.setitem(postgresql.FOR_NOW, "statement_timeout", "1s")
     trial.tell(last, 1.0)
     sa.event.remove(engine, "before_cursor_execute", slowly)
-    monkeypatch.setitem(vacuum.FOR_NOW, "statement_timeout", "60s")
+    monkeypatch.setitem(postgresql.FOR_NOW, "statement_timeout", "60s")
     trial.expire()
     assert trial.status().erasing
     with trial._store.snapshot("colours") as found:
         shown = [
-            found.connection.exec_driver_sql(f"SHOW {name}").scalar() for name in vacuum.FOR_NOW
+            found.connection.exec_driver_sql(f"SHOW {name}").scalar() for name in postgresql.FOR_NOW
         ]
     assert shown == ["30s", "0", "notice"]
     trial._store.dialect._vacuum.rests = 0.0  # type: ignore[attr-defined]

@@ -13,9 +13,9 @@ import pytest
 
 from discreet import dp_se
 from discreet.errors import StoreError
-from discreet.service.clock import do_what_is_due
+from discreet.service.server import do_what_is_due
 from discreet.trials.store import schema
-from discreet.trials.store.dialects import dialect_of
+from discreet.trials.store.dialect import dialect_of
 from discreet.trials.trial import Trial
 from tests.support.service import serving
 from tests.support.stores import UNITS, create, database

@@ -14,13 +14,12 @@ import numpy as np
 import pytest
 
 from discreet import Strategy, bet_se, verify_transcript
-from discreet.audits.field import Field, by_site, fields
-from discreet.audits.rehearsal import Rehearsal, fixed_keys
-from discreet.audits.sources import Simulated
-from discreet.statistics import one_sided
+from discreet.audits.correctness import Field, by_site, fields
+from discreet.audits.rehearsal import Rehearsal, Simulated, fixed_keys
+from discreet.numerics import one_sided
 from discreet.strategies.run import Dealing
 from discreet.trials import enrolment
-from discreet.trials.dealing import draw
+from discreet.trials.randomisation import draw
 from discreet.trials.trial import Trial
 from tests.support.hospitals import (
     Attack,

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from discreet import InvalidInputError, OwnStrategy, Trial, bet_se, ttucb, verify_transcript
-from discreet.trials.chain import link
 from discreet.trials.protocol import canonical, digest
+from discreet.trials.record import link
 
 
 def play(folder: Path, name: str, strategy: Any, people: int, **settings: Any) -> dict[str, Any]:

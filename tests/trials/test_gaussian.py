@@ -13,8 +13,7 @@ from scipy.stats import chi2
 
 from discreet import DiscreetError, Strategy, Trial, adap_tt, bet_se, trial_page, verify_transcript
 from discreet.strategies.run import Totals
-from discreet.strategies.scales import sum_noise
-from discreet.strategies.units import grid_of
+from discreet.strategies.units import grid_of, sum_noise
 from discreet.trials import mechanisms
 from tests.support.forge import rechained
 

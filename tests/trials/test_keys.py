@@ -12,11 +12,11 @@ import pytest
 from scipy import stats
 
 from discreet import InvalidInputError, Strategy, adap_tt_star, bet_se, dp_se, ttucb
-from discreet.trials.dealing import commitment, draw, new_key
+from discreet.trials.randomisation import commitment, draw, new_key
 from discreet.trials.store import schema
 from discreet.trials.store.tables import TrialTables
+from discreet.trials.transcript import verify_transcript
 from discreet.trials.trial import Trial
-from discreet.trials.verify import verify_transcript
 from tests.support.forge import rechained
 from tests.support.stores import count, create, database
 

@@ -10,9 +10,9 @@ from click.testing import CliRunner
 
 from discreet import LoggedOutcomesWarning
 from discreet.cli import main
-from discreet.service.home import Home
+from discreet.service.state import Home
 from discreet.trials.store import schema
-from discreet.trials.store.dialects import dialect_of
+from discreet.trials.store.dialect import dialect_of
 from discreet.trials.trial import Trial
 from tests.support import postgres as postgres_server
 from tests.support.stores import OUTCOME, UNITS, create

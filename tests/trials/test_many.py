@@ -13,7 +13,7 @@ import pytest
 import sqlalchemy as sa
 
 from discreet import Trial, bet_se
-from discreet.trials.store import idle
+from discreet.trials.store import postgresql
 from discreet.trials.store.database import Store
 from discreet.trials.store.schema import (
     RECORDED,
@@ -140,7 +140,7 @@ def test_a_server_that_saw_small_tables_finds_rows_of_large_ones(
     made to decide anew.
     """
     if not forgets:
-        monkeypatch.setattr(idle, "PLANNED", 10**9)
+        monkeypatch.setattr(postgresql, "PLANNED", 10**9)
     url = postgres.new_url()
     Trial.create(url, "dose", ["a", "b"], bet_se(0.1, 1.0), max_people=50).close()
     store = Store(url)

@@ -16,7 +16,7 @@ import pytest
 
 from discreet import Trial, bet_se
 from discreet.errors import InvalidInputError, StoreError, TamperedError
-from discreet.trials.store import opening
+from discreet.trials.store import sqlite
 from discreet.trials.store.tables import TrialTables
 from tests.support.stores import create
 
@@ -187,7 +187,7 @@ def test_closing_deletes_no_log(trial: Trial, file: Path) -> None:
     trial.close()
     assert log.stat().st_ino == inode
     assert not log.stat().st_size, "the file is whole by itself"
-    raw, _ = opening.Opening(str(file)).connect({})
+    raw, _ = sqlite.Opening(str(file)).connect({})
     raw.close()
     assert log.stat().st_ino == inode
     file.chmod(0o660)

@@ -17,11 +17,11 @@ from discreet import ErasingWarning, bet_se, ctb_tt, list_trials, verify_transcr
 from discreet.cli import main
 from discreet.errors import InvalidInputError, StoreError
 from discreet.reports.trial import trial_page
-from discreet.service.home import Home
-from discreet.trials.store.dialects import PostgreSQL, dialect_of
+from discreet.service.state import Home
+from discreet.trials.store.dialect import PostgreSQL, dialect_of
 from discreet.trials.store.grants import grants
+from discreet.trials.store.postgresql import Rights, rights_of
 from discreet.trials.store.reasons import REFUSED_USER
-from discreet.trials.store.vacuum import Rights, rights_of
 from discreet.trials.trial import Trial
 from tests.support import postgres as postgres_server
 from tests.support.stores import create, damage, run

@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from discreet import TellResult, adap_tt_star, bet_se, ctb_tt, list_trials
 from discreet.errors import InvalidInputError, StoreError, TamperedError
 from discreet.trials import mechanisms as privacy
-from discreet.trials.store import dialects, schema, tables
+from discreet.trials.store import dialect, schema, tables
 from discreet.trials.trial import Trial
 from tests.support import postgres as postgres_server
 from tests.support.clock import Clock
@@ -640,7 +640,7 @@ def test_postgresql_commits_are_on_disk(postgres: postgres_server.Server) -> Non
 def test_postgresql_locks_one_trial_only(
     postgres: postgres_server.Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dialects, "BUSY_SECONDS", 0.3)
+    monkeypatch.setattr(dialect, "BUSY_SECONDS", 0.3)
     url = postgres.new_url()
     one, same, other = create(url), Trial.open(url, "colours"), create(url, "other")
     with one._store.transaction("colours") as tables:

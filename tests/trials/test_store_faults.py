@@ -17,7 +17,7 @@ import pytest
 from discreet import ctb_tt
 from discreet.errors import DiscreetError, InvalidInputError, StoreError
 from discreet.trials import mechanisms as privacy
-from discreet.trials.store import opening, schema
+from discreet.trials.store import schema, sqlite
 from discreet.trials.store.tables import TrialTables
 from discreet.trials.trial import Trial
 from tests.support import postgres as postgres_server
@@ -57,7 +57,7 @@ def goes_on(trial: Trial) -> None:
 
 
 def test_locked(trial: Trial, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(opening, "BUSY_SECONDS", 0.1)
+    monkeypatch.setattr(sqlite, "BUSY_SECONDS", 0.1)
     trial.close()
     holder = sqlite3.connect(tmp_path / "trials.db", isolation_level=None)
     holder.execute("BEGIN EXCLUSIVE")

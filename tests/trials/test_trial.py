@@ -32,11 +32,11 @@ from discreet import (
     ttucb,
 )
 from discreet import ttucb_batched as batched
-from discreet.audits.sources import Simulated
+from discreet.audits.rehearsal import Simulated
 from discreet.errors import TamperedError
 from discreet.scale import Scale
+from discreet.simulation import betting as play
 from discreet.simulation.laws import bernoulli
-from discreet.simulation.loops import betting as play
 from discreet.strategies.betting.bets import make_betting_rules
 from discreet.strategies.run import Totals
 from discreet.theory import thresholds as threshold
@@ -796,9 +796,8 @@ def test_a_record_that_promises_too_much_is_found(tmp_path: Path) -> None:
     """Rewritten with its whole chain, a record must still be one that the protocol
     allows.
     """
-    from discreet.trials.chain import Event
     from discreet.trials.protocol import canonical
-    from discreet.trials.replay import Replay
+    from discreet.trials.record import Event, Replay
 
     trial = start(tmp_path, adap_tt_star(10, 0.1))
     tell(trial, trial.ask(3), np.random.default_rng(1))

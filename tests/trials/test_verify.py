@@ -29,9 +29,8 @@ from discreet import (
     ttucb_batched,
     verify_transcript,
 )
-from discreet.trials.chain import parsed
 from discreet.trials.protocol import Protocol
-from discreet.trials.record import BROKEN, Public, fresh
+from discreet.trials.record import BROKEN, Public, fresh, parsed
 from discreet.trials.status import Figures, make_figures
 from tests.support.forge import UNKNOWN, changed, leaves, others, rechained
 
@@ -210,7 +209,7 @@ def test_progress_counts_events_up_to_the_last(
     """Each of them in a short record, some of them in a long one; the same whoever
     checks it.
     """
-    monkeypatch.setattr("discreet.trials.verify.TOLD", told)
+    monkeypatch.setattr("discreet.trials.transcript.TOLD", told)
     published(tmp_path, *CASES["in turn"])
     trial = Trial.open(f"sqlite:///{tmp_path / 'trial.db'}", "dose")
     trial.ask(1)

@@ -5,14 +5,15 @@ from typing import Any
 
 import click
 
-from discreet.cli.chosen import read_strategy, strategy_options
 from discreet.cli.options import (
     answer_options,
+    read_strategy,
     seed_option,
     show_json,
+    strategy_options,
     tabulate,
 )
-from discreet.cli.progress import progress_bar, quiet_warnings, simulation_bar
+from discreet.cli.output import progress_bar, quiet_warnings, simulation_bar
 from discreet.errors import InvalidInputError
 
 level_option = click.option(

@@ -1,11 +1,299 @@
 """`discreet demo`; the story it tells is in story.py."""
 
+import json
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import click
+import numpy as np
 
-from discreet.cli.progress import quiet_warnings
-from discreet.files import check_writable
+from discreet.cli.output import quiet_warnings
+from discreet.errors import DiscreetError
+from discreet.files import check_writable, write
+from discreet.instances import Bernoulli
+from discreet.planning.plan import Plan
+from discreet.planning.plan import plan as make_plan
+from discreet.planning.scenarios import gap_scenarios
+from discreet.reports import charts
+from discreet.reports.document import Part, Picture, Section, Table, Text, page
+from discreet.reports.html import take_picture
+from discreet.reports.plan import path_picture, path_words, plan_sections, show_plan
+from discreet.reports.terminal import say, show_grid, show_trial
+from discreet.reports.trial import trial_page
+from discreet.results import Results
+from discreet.simulation import engine
+from discreet.simulation.paths import RunPath, run_path
+from discreet.strategies.presets import bet_se, recommended
+from discreet.trials.responses import chance
+from discreet.trials.trial import Trial
+from discreet.wording import people
+
+DOSES = Bernoulli((0.35, 0.5, 0.7, 0.55), ("5 mg", "10 mg", "20 mg", "40 mg"))
+EPSILON = 0.5
+DELTA = 0.05
+GAP = 0.15
+SEED = 1
+RUNS = 500
+HEAD = ("look", "people", *DOSES.names)
+QUESTION = (
+    "Which of four doses of a drug helps most patients? We want to be wrong at most one time in "
+    "twenty (δ = 0.05), keep every patient's outcome private (ε = 0.5), and enrol as few "
+    "patients as possible. A trusted data office sees the outcomes; only noisy means leave it."
+)
+
+
+def tell_story(report: Path, folder: Path) -> None:
+    """Tell the story, and write the report; the live trial and its transcript go to a
+    new folder.
+    """
+    say(f"{QUESTION}\n(The first time, compiling the simulator takes half a minute or so.)")
+    plan = the_plan()
+    path = one_trial()
+    trials, free = without_privacy(path)
+    write_report(report, plan, path, trials, free)
+    live_trial(folder)
+    the_service(folder)
+    _heading(6, "The reports")
+    say(
+        "The plan and the simulated trial with pictures, and the live trial, as pages that need "
+        "no network:"
+    )
+    for file in (report, folder / "live-trial.html", folder / "transcript.json"):
+        say(str(file.absolute()), wrap=False)
+
+
+def _heading(number: int, words: str) -> None:
+    say(f"\n{number}  {words}\n{'─' * (len(words) + 3)}")
+
+
+def the_plan() -> Plan:
+    """How many patients, before anything is known but what difference matters."""
+    _heading(1, "The plan")
+    say(
+        "About half of the patients respond, and a dose that is better than the others by "
+        f"{GAP:g} is worth finding. The plan takes the hardest case that fits this description, "
+        "and three levels of privacy.\n"
+    )
+    plan = make_plan(
+        gap_scenarios(DOSES.arms, GAP, 0.5), (0.1, EPSILON, 1.0), DELTA, runs=RUNS, seed=SEED
+    )
+    show_plan(plan)
+    return plan
+
+
+def one_trial() -> RunPath:
+    """One simulated trial, look by look: what the outside world sees of it."""
+    _heading(2, "One trial, step by step")
+    say(
+        f"Now a trial at ε = {EPSILON:g}, simulated. In truth the doses help 35, 50, 70 and 55 % "
+        "of patients, but nobody knows that. At each look the mean of every dose still in "
+        "question is released, with noise. '±' is half the width of a 95 % confidence interval for "
+        "all looks together.\n"
+    )
+    path = run_path(DOSES, recommended(EPSILON, DELTA, hint=GAP).strategy, SEED)
+    show_grid(HEAD, looks(path))
+    for words in story(path):
+        say(words)
+    return path
+
+
+def looks(path: RunPath) -> list[list[str]]:
+    """A row for each look: people so far, and for every dose its released mean or that
+    it is out.
+    """
+    rows, out = [], np.zeros(len(path.names), np.bool_)
+    halves = (path.high - path.low) / 2
+    for number, people_now in enumerate(path.samples):
+        cells = [
+            f"{mean:.2f} ± {half:.2f}" if fresh else "out" if gone else "–"
+            for mean, half, fresh, gone in zip(
+                path.means[number], halves[number], path.released[number], out, strict=True
+            )
+        ]
+        rows.append([str(number + 1), f"{people_now:,.0f}", *cells])
+        out = path.evidence[number] >= 1
+    return rows
+
+
+def story(path: RunPath) -> list[str]:
+    """Which dose goes out when, and the answer."""
+    words, out = [], np.zeros(len(path.names), np.bool_)
+    for number, people_now in enumerate(path.samples):
+        gone = (path.evidence[number] >= 1) & ~out
+        if gone.any():
+            names = " and ".join(name for name, left in zip(path.names, gone, strict=True) if left)
+            words.append(
+                f"After {people_now:,.0f} patients there is enough evidence against {names}, which "
+                "is dropped."
+            )
+        out = path.evidence[number] >= 1
+    answer = (
+        f"Only {path.names[path.recommendation]} is left: the answer, after "
+        f"{people(path.samples[-1])} patients."
+    )
+    return [*words, answer]
+
+
+def without_privacy(path: RunPath) -> tuple[Results, Results]:
+    """What such trials take on average, private and not."""
+    _heading(3, "What it would have taken without privacy")
+    trials = engine.simulate(DOSES, bet_se(DELTA, EPSILON, hint=GAP), RUNS, SEED)
+    free = engine.simulate(DOSES, bet_se(DELTA, trust="none", hint=GAP), RUNS, SEED)
+    for words in comparison(path, trials, free):
+        say(words)
+    return trials, free
+
+
+def comparison(path: RunPath, trials: Results, free: Results) -> Sequence[str]:
+    """The price of privacy in sentences."""
+    private, plain = (float(found.samples.mean()) for found in (trials, free))
+    return (
+        f"{RUNS} such trials took {people(private)} patients on average, {people(plain)} without "
+        f"privacy: privacy makes the trial {private / plain:.2g} times as long. This one took "
+        f"{people(path.samples[-1])}.",
+        f"The right dose was named in {trials.correct.mean():.1%} of the private trials.",
+    )
+
+
+def live_trial(folder: Path) -> None:
+    """The same on people: a real trial with durable storage and exact noise, only that
+    the people are simulated.
+    """
+    _heading(4, "A live trial")
+    file = folder / "trial.db"
+    say(
+        f"This is not a simulation but a real trial, kept in {file.name}; only its people are "
+        "made up. Those who enrol people ask for assignments and tell outcomes; the trial "
+        "releases noisy sums, erases the outcomes, and stops by itself. Its noise comes from "
+        "the system and cannot be repeated, so it ends differently each time.\n"
+    )
+    strategy = recommended(EPSILON, DELTA, hint=GAP).strategy
+    trial = Trial.create(
+        f"sqlite:///{file}", "dose-finding", DOSES.names, strategy, max_people=20_000
+    )
+    rates = dict(zip(DOSES.names, DOSES.means, strict=True))
+    while not (batch := trial.ask(500)).stopped:
+        trial.tell_many({person.id: chance(rates[person.arm]) for person in batch.assignments})
+    transcript = trial.transcript()
+    for line in transcript_lines(transcript):
+        say(line)
+    show_trial(trial.status())
+    intact = "intact" if trial.verify().intact else "NOT INTACT"
+    say(f"Recomputed from the public record alone: {intact}.")
+    write(folder / "transcript.json", json.dumps(transcript, indent=1, ensure_ascii=False))
+    write(folder / "live-trial.html", trial_page(transcript))
+
+
+def the_service(folder: Path) -> None:
+    """The same trial as a service shows it, to whoever may see it."""
+    from importlib.util import find_spec
+
+    _heading(5, "The trial as a service")
+    say(
+        "With discreet serve, hospitals enrol people and tell outcomes in a browser, and "
+        "everybody else can follow the trial. This is the published page of the live trial.\n"
+    )
+    if find_spec("starlette") is None:
+        say('The service is not installed: pip install "discreet[serve]".')
+        return
+
+    show_pages(f"sqlite:///{folder / 'trial.db'}", "dose-finding", folder)
+
+
+def transcript_lines(transcript: dict[str, Any]) -> list[str]:
+    """The public record in sentences, assignments summed up."""
+    lines, assigned = ["Its transcript, which may be published:"], 0
+    for event in transcript["events"]:
+        assigned += len(event.get("arms", ()))
+        releases = event.get("releases", ())
+        what = "lead" if any(one["sum"] is None for one in releases) else "mean"
+        for one in releases:
+            words = f"{one['count']:>5} outcomes of {transcript['protocol']['arms'][one['arm']]}"
+            if one["sum"] is not None and one["count"]:
+                value = one["sum"] * event["unit"] / one["count"]
+                words = f"{words:<26} {what} {value:6.3f}  ε = {one['epsilon']:g}"
+            lines.append(f"  {event['seq']:>3}  after {assigned:>5} people: {words}")
+    return [*lines, ""]
+
+
+def write_report(file: Path, plan: Plan, path: RunPath, trials: Results, free: Results) -> None:
+    """The same on a page, with pictures."""
+    done = charts.distribution({"no privacy": free, f"ε = {EPSILON:g}": trials})
+    picture = Picture(
+        charts.render(charts.draw_distribution(done)),
+        "Share of the trials that have ended, against people enrolled, with privacy and without",
+        "Share of the trials that have an answer, against the patients enrolled by then.",
+    )
+    trial: list[Part] = [
+        Text(path_words(path)),
+        Table(HEAD, looks(path)),
+        Text(" ".join(story(path))),
+    ]
+    sections = [
+        *plan_sections(plan, trial=False),
+        Section("One trial, step by step", [*trial, path_picture(path)]),
+        Section("Without privacy", [Text(" ".join(comparison(path, trials, free))), picture]),
+    ]
+    write(file, page("Dose finding in private: a demonstration", sections, QUESTION))
+
+
+SIZE = "1100,3600"
+"""The page from its head to the record."""
+
+
+def show_pages(url: str, name: str, folder: Path) -> None:
+    """Publish the trial, take a picture of its page, and say how to look at it
+    oneself.
+    """
+    with _served(url, name) as address:
+        picture = _pictured(f"{address}/p/{name}", folder / "service.png")
+    if picture is None:
+        say(
+            "There is no picture: neither chromium nor chrome was found, or it made none. The "
+            "page was served for a moment."
+        )
+    else:
+        say("The page was served for a moment, and a browser took a picture of it:")
+        say(str(picture.absolute()), wrap=False)
+    say(
+        "To look at the trial in your own browser as its manager, run this command and open "
+        "the link that it prints."
+    )
+    say(f"discreet serve --url {url}", wrap=False)
+
+
+@contextmanager
+def _served(url: str, name: str) -> Iterator[str]:
+    """The address of a service of the trials, until it is left; the trial is
+    published.
+    """
+    from discreet.service.server import Place, make_server, open_door
+    from discreet.service.state import Home
+
+    place = Place(port=0)
+    with open_door(place) as door, closing(Home(url, who="discreet demo")) as home:
+        home.doors.publish(name, "discreet demo")
+        server = make_server(home, place)
+        thread = threading.Thread(target=server.run, args=([door],), name="service")
+        thread.start()
+        try:
+            yield replace(place, port=door.getsockname()[1]).url
+        finally:
+            server.end()
+            thread.join()
+
+
+def _pictured(address: str, file: Path) -> Path | None:
+    """A picture of a page, if there is a browser that makes one."""
+    try:
+        take_picture(address, file, SIZE)
+    except DiscreetError:
+        return None
+    return file
 
 
 @click.command()
@@ -20,7 +308,6 @@ def demo(out: str | None) -> None:
     """
     import tempfile
 
-    from discreet.cli.story import tell_story
     from discreet.reports.charts import require_matplotlib
     from discreet.trials import mechanisms
 

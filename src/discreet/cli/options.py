@@ -4,8 +4,8 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import fields
-from functools import wraps
+from dataclasses import dataclass, fields
+from functools import cached_property, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -17,8 +17,11 @@ from discreet.files import check_writable, is_database, same_file
 if TYPE_CHECKING:
     import polars as pl
 
-    from discreet.instance import Instance
+    from discreet._types import Floats
+    from discreet.instances import Instance
+    from discreet.strategies.strategy import Strategy
     from discreet.trials.trial import Trial
+
 
 TABLE = "discreet.table"
 """Where a command leaves what --csv writes."""
@@ -122,7 +125,7 @@ def take_calendar(options: dict[str, Any]) -> dict[str, Any]:
     days = {key: options.pop(key) for key in ("accrual", "deadline", "enrolment", "release")}
     delay, never = options.pop("delay"), options.pop("never")
     if never is not None or delay is not None:
-        from discreet.calendar import Delay
+        from discreet.accrual import Delay
 
         delay = Delay.read("0" if delay is None else delay, never or 0.0)
     return {**days, "delay": delay}
@@ -209,7 +212,7 @@ class Rate(click.ParamType[float]):
         """The people of a day."""
         if isinstance(value, float):
             return value
-        from discreet.calendar import people_a_day
+        from discreet.accrual import people_a_day
 
         try:
             return people_a_day(str(value))
@@ -293,8 +296,7 @@ def read_instance(
     """The instance that the options describe: Bernoulli arms, or with a σ Gaussian
     ones.
     """
-    from discreet.gaussian import Gaussian
-    from discreet.instance import Bernoulli, benchmarks
+    from discreet.instances import Bernoulli, Gaussian, benchmarks
 
     if (means is None) == (benchmark is None):
         raise InvalidInputError(
@@ -317,10 +319,10 @@ def opened(url: str, name: str, head: str | None = None) -> "Trial":
 
 def trials_at(url: str) -> "type[Trial]":
     """The class of trials at an address; those of a service need no database here."""
-    from discreet.remote.address import is_remote
+    from discreet.client.address import is_remote
 
     if is_remote(url):
-        from discreet.remote.trial import RemoteTrial
+        from discreet.client.trial import RemoteTrial
 
         return cast("type[Trial]", RemoteTrial)
     from discreet.trials.trial import Trial
@@ -343,7 +345,7 @@ def answer_options(command: Any) -> Any:
             return command(*args, **options)
         finally:
             if path is not None and TABLE in ctx.meta:
-                from discreet.frames import write_csv
+                from discreet.tabular import write_csv
 
                 write_csv(path, *ctx.meta[TABLE]())
 
@@ -359,7 +361,7 @@ def _check_table(path: str, ctx: click.Context) -> None:
         named = isinstance(one.type, click.Path) and one.name != "table" and other is not None
         if named and same_file(path, str(other)):
             raise InvalidInputError("--csv needs a file of its own: another option names this one")
-    from discreet.frames import require_polars
+    from discreet.tabular import require_polars
 
     require_polars()
     check_writable(path)
@@ -386,7 +388,7 @@ def answer(
     """
 
     def frame() -> "pl.DataFrame":
-        from discreet.frames import flat, frame_of
+        from discreet.tabular import flat, frame_of
 
         return frame_of([flat(row) for row in ([found] if rows is None else rows)], columns)
 
@@ -399,3 +401,252 @@ def answer(
 def names_of(kind: type) -> tuple[str, ...]:
     """The columns of a table of such records."""
     return tuple(field.name for field in fields(kind))
+
+
+def strategy_options(command: Any) -> Any:
+    """A preset with its levels, for `read_strategy`."""
+    return all_options(
+        command,
+        click.option(
+            "--strategy",
+            "name",
+            required=True,
+            help="The strategy's name: bet-se, ttucb, ctb-tt, adap-tt, dp-se and others.",
+        ),
+        level_options,
+    )
+
+
+def level_options(command: Any) -> Any:
+    """The levels of a strategy, whichever it is, for `read_strategy`."""
+    return all_options(
+        command,
+        click.option(
+            "--threshold",
+            default="proved",
+            show_default=True,
+            help="Which threshold ends a trial: the one printed in the paper (printed), one with a "
+            "proof (proved), or one without a proof (empirical).",
+        ),
+        click.option(
+            "--epsilon", type=float, help="How private it is (ε): smaller is more private."
+        ),
+        click.option(
+            "--trust",
+            default=None,
+            help="Who may see outcomes, for bet-se: a collector (global), nobody (local), or "
+            "everybody, without privacy (none).  [default: global]",
+        ),
+        click.option(
+            "--gamma",
+            type=float,
+            help="For (ε, γ)-privacy, which is weaker: the small probability γ that it leaves out. "
+            "For gauss-tt, and for bet-se and adap-tt with Gaussian noise.",
+        ),
+        click.option(
+            "--rho",
+            type=float,
+            help="How private it is by zero-concentrated differential privacy (the ρ of zCDP), "
+            "instead of --epsilon, for bet-se and adap-tt.",
+        ),
+        delta_option,
+    )
+
+
+def design_options(command: Any) -> Any:
+    """What else can be chosen of a strategy, for `read_strategy`."""
+    return all_options(
+        command,
+        click.option(
+            "--zeta",
+            type=float,
+            help="A difference too small to matter (ζ), for bet-se: any arm this close to the best "
+            "may be named.  [default: 0]",
+        ),
+        click.option(
+            "--hint",
+            type=float,
+            help="The difference that you expect to find, for bet-se. If it is wrong, the trial "
+            "takes more people; no guarantee depends on it.",
+        ),
+        outcomes_option,
+        click.option(
+            "--beta",
+            default="0.5",
+            show_default=True,
+            help="The share of the samples that the leading arm gets (β), or ids to adapt it.",
+        ),
+        click.option(
+            "--s",
+            type=float,
+            help="A parameter (s) of the exploration bonus b^G of ttucb and similar strategies.  "
+            "[default: 1.2]",
+        ),
+        click.option(
+            "--alpha",
+            type=float,
+            help="Another parameter (α) of the same bonus.  [default: 1.2]",
+        ),
+        click.option(
+            "--sampling",
+            default=None,
+            help="How the next arm is chosen: top-two, eb-tc, eb-tci, ts-tc, track-and-stop, "
+            "uniform, lucb or elimination.  [default: the strategy's own]",
+        ),
+        click.option(
+            "--cost",
+            default=None,
+            help="The cost function of ttucb and ctb-tt: gaussian, or kl for Bernoulli rewards.  "
+            "[default: gaussian]",
+        ),
+        click.option(
+            "--episodes",
+            default=None,
+            help="Whether each arm of a phased strategy has its own phases (arm), or all arms "
+            "share them (global, global-yielding).",
+        ),
+    )
+
+
+def read_strategy(name: str, options: dict[str, Any]) -> "Strategy":
+    """The preset of that name with those options that were given."""
+    from discreet.strategies.presets import gaussian_levels_of, levels_of, preset_of
+
+    preset = preset_of(name)
+    given = {key: value for key, value in options.items() if value is not None}
+    beta = given.pop("beta", "0.5")
+    if beta != "0.5":
+        try:
+            given["beta"] = beta if beta == "ids" else float(beta)
+        except ValueError:
+            raise InvalidInputError(
+                f"beta must be a number in (0, 1) or ids; got {beta!r}"
+            ) from None
+    trust = given.get("trust")
+    needed, more = levels_of(name, trust), gaussian_levels_of(name, trust)
+    for key in ("epsilon", "gamma", "rho"):
+        if key in given and key not in (*needed, *more):
+            raise InvalidInputError(f"{name} takes no --{key}")
+    if "rho" in given:
+        given.setdefault("epsilon", None)
+    for key in needed:
+        if key not in given:
+            raise InvalidInputError(f"{name} is private: say how private, with --{key}")
+    return preset(**given)
+
+
+KNOWN = ("means", "benchmark", "names")
+PART = ("arm", "outcome", "ends", "direction", "outside")
+
+
+def arms_options(command: Any) -> Any:
+    """--means or --instance, and --names; or --data with what belongs to it."""
+    return instance_options(
+        all_options(
+            command,
+            click.option(
+                "--data",
+                type=click.Path(),
+                help="A file of past outcomes, CSV or Parquet with a row for each person, "
+                "instead of the arms' rates.",
+            ),
+            click.option("--arm", help="The column of --data that names the arm."),
+            click.option("--outcome", help="The column of --data with the outcome."),
+            click.option(
+                "--range",
+                "ends",
+                help="The smallest and the largest outcome that --data may contain.  [default: "
+                "0,1]",
+            ),
+            click.option(
+                "--direction",
+                help="Whether larger (max) or smaller (min) outcomes are better.  [default: max]",
+            ),
+            click.option(
+                "--outside",
+                help="What happens to an outcome outside the range: refuse it, or clip it to the "
+                "nearer end.  [default: refuse]",
+            ),
+        )
+    )
+
+
+@dataclass
+class Arms:
+    """What the options of `arms_options` say of the arms."""
+
+    known: dict[str, Any]
+    """--means, --instance and --names."""
+    file: str | None
+    part: dict[str, Any]
+    """What belongs to --data."""
+
+    @property
+    def any(self) -> bool:
+        """Whether anything was said."""
+        return _any(self.known) or self.file is not None or _any(self.part)
+
+    @cached_property
+    def past(self) -> "dict[str, Floats]":
+        """The outcomes in the file of --data."""
+        from discreet.past_data import read_outcomes
+
+        arm, outcome = self.part["arm"], self.part["outcome"]
+        if arm is None or outcome is None:
+            raise InvalidInputError(
+                "--data needs the names of two columns: --arm, with the arm of each person, and "
+                "--outcome. Each line of the file is one outcome: turn a table that has a column "
+                "for each arm into such lines first"
+            )
+        return read_outcomes(str(self.file), arm, outcome)
+
+    @property
+    def ends(self) -> tuple[float, float] | None:
+        """What --range says, if anything."""
+        return None if self.part["ends"] is None else read_ends(self.part["ends"])
+
+    @property
+    def how(self) -> tuple[str, str]:
+        """Direction, and what outcomes outside the range are."""
+        return self.part["direction"] or "max", self.part["outside"] or "refuse"
+
+
+def _any(options: dict[str, Any]) -> bool:
+    return any(value is not None for value in options.values())
+
+
+def take_arms(options: dict[str, Any]) -> Arms:
+    """Take the options of `arms_options` out of all options of a command."""
+    known = {key: options.pop(key) for key in KNOWN}
+    return Arms(known, options.pop("data"), {key: options.pop(key) for key in PART})
+
+
+def read_arms(arms: Arms, other: str = "", sigma: float | None = None) -> "Instance":
+    """The instance that the options describe; with a σ its arms are Gaussian."""
+    if arms.file is None:
+        if _any(arms.part):
+            raise InvalidInputError(
+                "--arm, --outcome, --range, --direction and --outside belong to --data FILE"
+            )
+        return read_instance(**arms.known, other=f" or as --data FILE{other}", sigma=sigma)
+    if sigma is not None:
+        raise InvalidInputError("--gaussian is for arms given by --means, not by --data FILE")
+    if _any(arms.known):
+        raise InvalidInputError(
+            "give the arms either by --data FILE, which has their names, or by --means or "
+            "--instance (with --names)"
+        )
+    from discreet.past_data import Sampled
+
+    return Sampled.of(arms.past, arms.ends, *arms.how)
+
+
+def read_ends(text: str) -> tuple[float, float]:
+    """The smallest and the largest outcome."""
+    try:
+        low, high = (float(end) for end in text.split(","))
+    except ValueError:
+        raise InvalidInputError(
+            f"--range must be two numbers, such as 0,100; got {text!r}"
+        ) from None
+    return low, high

@@ -6,24 +6,33 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from discreet.cli.data import Arms, arms_options, read_arms, take_arms
 from discreet.cli.options import (
+    Arms,
     Numbers,
     answer_options,
+    arms_options,
     calendar_options,
     delta_option,
     outcomes_option,
+    read_arms,
     seed_option,
     show_json,
     tabulate,
+    take_arms,
     take_calendar,
 )
-from discreet.cli.progress import quiet_warnings, simulation_bar, tell
-from discreet.cli.reports import check_report, pdf_option, write_report
+from discreet.cli.output import (
+    check_report,
+    pdf_option,
+    quiet_warnings,
+    simulation_bar,
+    tell,
+    write_report,
+)
 from discreet.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from discreet.instance import Instance
+    from discreet.instances import Instance
     from discreet.planning.plan import Plan
     from discreet.planning.scenarios import GapScenarios
 
@@ -167,14 +176,14 @@ def plan(
     if as_json:
         show_json(found.to_dict())
     else:
-        from discreet.reports.plan_text import show_plan
+        from discreet.reports.plan import show_plan
 
         show_plan(found)
 
 
 def with_ranges(found: "Plan", arms: Arms) -> "Plan":
     """The plan, with what other ranges of the past outcomes would take."""
-    from discreet.planning.ranges import RUNS, plan_ranges
+    from discreet.planning.scenarios import RUNS, plan_ranges
 
     with quiet_warnings(), simulation_bar("other ranges") as progress:
         ranges = plan_ranges(
@@ -196,7 +205,7 @@ def _read_gap(
     """The scenarios that --arms, --gap and --base describe, if no instance is given as
     well; --names are the names of their arms.
     """
-    from discreet.instance import Bernoulli
+    from discreet.instances import Bernoulli
     from discreet.planning.scenarios import gap_scenarios
 
     names = known.known["names"]

@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import click
 
-from discreet.cli.options import answer, answer_options
+from discreet.cli.options import answer, answer_options, read_ends
 from discreet.errors import InvalidInputError
 
 range_option = click.option(
@@ -85,14 +85,3 @@ def read_number(word: str) -> float:
     with suppress(ValueError):
         return float(word)
     raise InvalidInputError("an outcome must be a number in the range of the protocol")
-
-
-def read_ends(text: str) -> tuple[float, float]:
-    """The smallest and the largest outcome."""
-    try:
-        low, high = (float(end) for end in text.split(","))
-    except ValueError:
-        raise InvalidInputError(
-            f"--range must be two numbers, such as 0,100; got {text!r}"
-        ) from None
-    return low, high

@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING
 import click
 
 from discreet.cli.options import answer, answer_options, json_option, show_json
-from discreet.cli.progress import progress_bar
-from discreet.cli.reports import check_report, pdf_option, write_report
-from discreet.words import counted
+from discreet.cli.output import check_report, pdf_option, progress_bar, write_report
+from discreet.wording import counted
 
 if TYPE_CHECKING:
     from discreet.trials.status import Verification
@@ -36,7 +35,7 @@ assessed_option = click.option(
 @answer_options
 def verify_file(file: str, head: str | None, as_json: bool) -> None:
     """Check a published transcript. It needs no database."""
-    from discreet.trials.verify import verify_transcript
+    from discreet.trials.transcript import verify_transcript
 
     with progress_bar("verifying", quiet=as_json) as progress:
         found = verify_transcript(file, head, progress)

@@ -14,18 +14,24 @@ from typing import Any
 
 import numpy as np
 
-from discreet.arrays import Floats
-from discreet.simulation.laws import Generator, Laws, bernoulli, discrete, draw_one, responses
-from discreet.simulation.loops.betting import draw_noise, sent
-from discreet.simulation.numbers import draw_sent
-from discreet.simulation.people import release_noise
-from discreet.simulation.workers import generator
+from discreet._types import Floats
+from discreet.simulation.betting import draw_noise, sent
+from discreet.simulation.engine import generator
+from discreet.simulation.laws import (
+    Generator,
+    Laws,
+    bernoulli,
+    discrete,
+    draw_one,
+    draw_sent,
+    responses,
+)
+from discreet.simulation.per_person import release_noise
 from discreet.strategies.betting.open_rounds import participants_of
 from discreet.strategies.betting.run import BettingRun
 from discreet.strategies.betting.schedule import closeness_share
 from discreet.strategies.run import Belief, Place, Run, Totals
-from discreet.strategies.scales import noise_scale
-from discreet.strategies.units import grid_of, to_bits
+from discreet.strategies.units import grid_of, noise_scale, to_bits
 
 MOST_RUNS, LEAST_RUNS = 200, 40
 """Continuations at most, and as many as a band needs."""

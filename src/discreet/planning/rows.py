@@ -1,17 +1,240 @@
 """One row of a plan: what one strategy does at one privacy level in one scenario."""
 
+import math
+import warnings
 from dataclasses import dataclass, field
-from typing import Any
+from datetime import date, timedelta
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from discreet import theory
-from discreet.instance import Instance
-from discreet.planning.people import People, people_of
-from discreet.planning.simulations import Simulations, right
+from discreet._types import Doing, Flags, Floats, Progress
+from discreet.accrual import ENROLMENTS, Calendar
+from discreet.errors import RoundedWarning
+from discreet.instances import Instance
+from discreet.numerics import clopper_pearson
 from discreet.results import Results
-from discreet.simulation.engine import good_arms
-from discreet.statistics import clopper_pearson
+from discreet.simulation.engine import BLOCK, MayNotStopWarning, good_arms, simulate
 from discreet.strategies.presets import ttucb
 from discreet.strategies.strategy import Strategy
+from discreet.validation import check_progress, check_whole
+
+
+class Example(NamedTuple):
+    """Simulated trials of one strategy in one scenario."""
+
+    scenario: str
+    strategy: Strategy
+    results: Results
+
+
+class Simulations:
+    """Simulations with one seed, each made once; tells how far it is, and warns once of
+    a kind.
+    """
+
+    def __init__(
+        self,
+        runs: int,
+        seed: int,
+        progress: Progress | None,
+        calendar: Calendar | None = None,
+        doing: Doing | None = None,
+    ) -> None:
+        check_progress(progress)
+        check_progress(doing, "doing")
+        self.runs = check_whole("runs", runs, least=1, most=10**9)
+        self.seed = seed
+        self.calendar = calendar
+        self.progress = progress
+        self.doing = doing
+        self.purpose = "people it takes"
+        """What the next simulations are for, in words."""
+        self.total = 0
+        self.finished = 0
+        self.known: dict[Any, Results] = {}
+        self.planned: list[Strategy] = []
+        """What is planned, not only compared with."""
+        self.warned: set[str] = set()
+
+    def expect(self, simulations: int, runs: int | None = None) -> None:
+        """About so many simulations more will be asked for, of so many runs."""
+        self.total += simulations * (runs or self.runs)
+
+    def __call__(
+        self,
+        instance: Instance,
+        strategy: Strategy,
+        most: int | None,
+        runs: int | None = None,
+        enrolment: str | None = None,
+        fresh: int = 0,
+    ) -> Results:
+        """Trials of at most so many people; as many trials as all others, unless `runs`
+        says so, and enrolled as all others, unless `enrolment` does. What learns from
+        every answer is only compared with: it has no calendar. `fresh` numbers trials
+        of the same seed that no other number has, if all ask for as many.
+        """
+        calendar = self.calendar
+        if calendar is not None:
+            calendar = calendar.enrolled(enrolment or calendar.enrolment)
+        if strategy.part.each_answer and strategy not in self.planned:
+            calendar = None
+        key = (instance, strategy, most, runs, calendar, fresh)
+        if key not in self.known:
+            self._announce(strategy)
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always", MayNotStopWarning)
+                warnings.simplefilter("ignore", RoundedWarning)  # a plan says what it expects
+                days = {} if calendar is None else calendar.to_dict()
+                results = simulate(
+                    instance,
+                    strategy,
+                    runs or self.runs,
+                    self.seed,
+                    most,
+                    progress=self._tell,
+                    first_run=fresh * BLOCK * -(-(runs or self.runs) // BLOCK),
+                    **days,
+                )
+            for text in {str(warning.message) for warning in caught} - self.warned:
+                self.warned.add(text)
+                warnings.warn(f"{strategy.name}: {text}", MayNotStopWarning, stacklevel=4)
+            if results.interrupted:
+                raise KeyboardInterrupt
+            self.finished += results.runs
+            self.known[key] = results
+        return self.known[key]
+
+    def _announce(self, strategy: Strategy) -> None:
+        if self.doing is not None:
+            level = "" if strategy.epsilon is None else f" at ε = {strategy.epsilon:.3g}"
+            self.doing(f"{self.purpose}: {strategy.name}{level or ' without privacy'}")
+
+    def _tell(self, done: int, _: int) -> None:
+        if self.progress is not None:
+            now = self.finished + done
+            self.progress(now, max(self.total, now))
+
+
+def right(results: Results) -> int:
+    """Runs that stopped in time with the right answer."""
+    return int((results.stopped & results.correct).sum())
+
+
+@dataclass(frozen=True)
+class People:
+    """How many people a trial takes; None where too many runs did not stop to say."""
+
+    mean: float | None
+    median: float | None
+    q10: float | None
+    q90: float | None
+    longest: float | None
+    """The longest of the simulated trials, which now and then is far beyond the
+    others.
+    """
+
+
+def people_of(results: Results, capped: bool) -> People:
+    """People of these trials; `capped` if they end at a maximum, as real ones would."""
+    return spread_of(results.samples.astype(np.float64), results.stopped, capped)
+
+
+def days_of(results: Results, capped: bool) -> People:
+    """Days of these trials, counted as people are."""
+    return spread_of(np.asarray(results.days), results.stopped, capped)
+
+
+def spread_of(values: Floats, stopped: Flags, capped: bool) -> People:
+    """How a number of each trial is spread; trials that do not end have the largest."""
+    if capped or stopped.all():
+        quantiles = np.quantile(values, [0.5, 0.1, 0.9, 1.0]).tolist()
+        return People(float(values.mean()), *quantiles)
+    longest = np.where(stopped, values, np.inf)
+    found = np.quantile(longest, [0.5, 0.1, 0.9, 1.0], method="inverted_cdf").tolist()
+    mean = float(values[stopped].mean()) if stopped.any() else None
+    return People(mean, *[q if q < math.inf else None for q in found])
+
+
+@dataclass(frozen=True)
+class Way:
+    """One strategy at one privacy level in one scenario, with one way to enrol."""
+
+    scenario: str
+    epsilon: float | None
+    strategy: str
+    enrolment: str
+    people: People
+    days: People
+    """From the first day of enrolment to the end of the trial."""
+    in_flight: float
+    """People assigned and not released when the trial ended, on average."""
+    releases: float
+    """On average."""
+    correct: float
+    """Share of the trials that ended in time with the right answer."""
+    start: date | None = None
+    """The first day of enrolment, if known."""
+
+    @property
+    def end(self) -> dict[str, date | None] | None:
+        """When the trial ends, by the names of `days`; None if nobody says when it
+        starts, of one of them if it is not known or beyond the calendar.
+        """
+        if self.start is None:
+            return None
+        return {name: day_after(self.start, days) for name, days in vars(self.days).items()}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain types for JSON."""
+        found = {**vars(self), "people": vars(self.people), "days": vars(self.days)}
+        del found["start"]
+        if (end := self.end) is not None:
+            found["end"] = {name: day and day.isoformat() for name, day in end.items()}
+        return found
+
+
+def day_after(start: date, days: float | None) -> date | None:
+    """The day on which so many days are over."""
+    try:
+        return None if days is None else start + timedelta(math.ceil(days - 1e-9))
+    except OverflowError:
+        return None
+
+
+def ways_of(calendar: Calendar, strategy: Strategy) -> list[str]:
+    """The ways to enrol that are compared: both where both can be."""
+    both = calendar.last is not None and strategy.part.prices_noise
+    return list(ENROLMENTS) if both else [calendar.enrolment]
+
+
+def way_of(
+    simulations: Simulations,
+    name: str,
+    instance: Instance,
+    strategy: Strategy,
+    most: int | None,
+    enrolment: str,
+    start: date | None = None,
+) -> Way:
+    """Simulate one way to enrol."""
+    results = simulations(instance, strategy, most, enrolment=enrolment)
+    assert results.in_flight is not None
+    return Way(
+        scenario=name,
+        epsilon=strategy.epsilon,
+        strategy=strategy.name,
+        enrolment=enrolment,
+        people=people_of(results, most is not None),
+        days=days_of(results, most is not None),
+        in_flight=float(results.in_flight.mean()),
+        releases=float(results.rounds.mean()),
+        correct=right(results) / results.runs,
+        start=start,
+    )
+
 
 REFERENCE_RUNS, LEAST_REFERENCE = 100, 20
 """Of ttucb, which is simulated sample by sample and only tells the price of privacy."""

@@ -3,9 +3,9 @@
 import math
 from typing import TYPE_CHECKING
 
-from discreet.reports.arms import arms_shown, short_names
+from discreet.reports.charts.style import arms_shown, short_names
 from discreet.reports.terminal import plain_console, say, show_grid
-from discreet.words import full_people, ratio
+from discreet.wording import full_people, ratio
 
 if TYPE_CHECKING:
     from discreet.theory.bounds import Bounds

@@ -4,10 +4,10 @@ people there are, never a single outcome.
 
 import math
 
-from discreet.instance import Instance
-from discreet.sampled import Sampled
+from discreet.instances import Instance
+from discreet.past_data import Sampled
 from discreet.scale import Scale
-from discreet.words import closed, counted, listed
+from discreet.wording import closed, counted, listed
 
 FEW = 5
 """Past outcomes of an arm below which a plan hardly knows it."""

@@ -3,32 +3,25 @@ go.
 """
 
 import math
+from collections.abc import Callable, Iterable, Sequence
 
+from discreet.accrual import MONTH
 from discreet.errors import InvalidInputError
-from discreet.instance import Bernoulli, Instance
+from discreet.instances import Bernoulli, Instance
 from discreet.planning.plan import Plan
-from discreet.planning.ranges import TIGHTEST
-from discreet.planning.rows import PlanRow
+from discreet.planning.power import MOST_EPSILON, Affordable, Power
+from discreet.planning.rows import PlanRow, Way
+from discreet.planning.scenarios import TIGHTEST
 from discreet.reports import charts
-from discreet.reports.arms import shown_words
-from discreet.reports.chances import (
-    affordable_words,
-    best_words,
-    bound_cell,
-    cheap_words,
-    cut_words,
-    few_right_words,
-    price_words,
-)
-from discreet.reports.days import days_section, end_day_words, headline
-from discreet.reports.page import Bullets, Part, Picture, Pictures, Section, Table, Text, page
+from discreet.reports.charts.style import shown_words
+from discreet.reports.document import Bullets, Part, Picture, Pictures, Section, Table, Text, page
 from discreet.reports.past import past_notes, past_people, past_words, units_of
-from discreet.reports.power import power_section
+from discreet.reports.terminal import plain_console, say, say_once, show_grid
 from discreet.results import Results
 from discreet.scale import NUMBERS
 from discreet.simulation.paths import RunPath, run_path
 from discreet.strategies.units import LEVELS_FROM, to_bits
-from discreet.words import (
+from discreet.wording import (
     FLOOR,
     NO_GUARANTEE,
     NO_PROOF,
@@ -37,7 +30,10 @@ from discreet.words import (
     TIGHTEST_WORDS,
     closed,
     counted,
+    cut,
+    day_words,
     hint_words,
+    joined,
     known,
     level,
     listed,
@@ -52,6 +48,550 @@ from discreet.words import (
     trusted,
 )
 
+ALL = 0.995
+"""Shares from here on are shown as 100 %."""
+FEW_RIGHT = 0.5
+"""Share of right answers below which a plan warns."""
+Curve = tuple[str, str, list[Power]]
+"""What a row of the table of power is called (ε, strategy), and its points."""
+
+
+def affordable_words(plan: Plan, entry: Affordable) -> str:
+    """What a budget affords with one strategy, and how sure that is."""
+    if entry.epsilon is None:
+        return entry.reason
+    right = (
+        f"there the answer is right and in time in {entry.correct:.1%} of the trials; "
+        f"{plan.probability:.0%} were wanted"
+    )
+    return (
+        f"{plan.budget:,} people suffice down to ε ≈ {entry.epsilon:.3g} ({right}). "
+        f"{_interval_words(entry)}"
+    )
+
+
+def _interval_words(entry: Affordable) -> str:
+    """Where the true limit lies, as far as simulations tell."""
+    low, high = entry.epsilon_interval
+    more = "More simulated trials (--runs) give a more precise answer"
+    sure = f"With {entry.level:.0%} confidence"
+    if low is not None and high is not None:
+        return f"{sure} they suffice at ε = {high:.3g} but not at ε = {low:.3g}. {more}"
+    if low is not None:
+        return (
+            f"{sure} they do not suffice at ε = {low:.3g}; so few trials cannot tell at which ε, "
+            f"up to {MOST_EPSILON:g}, they do. {more}"
+        )
+    if high is not None:
+        return f"{sure} they suffice at ε = {high:.3g}; a smaller ε may be enough. {more}"
+    return f"So few trials cannot tell how accurate this is. {more}"
+
+
+def power_curves(plan: Plan, scenario: str) -> list[Curve]:
+    """The points of each row of a plan in one scenario."""
+    found: dict[tuple[str, str], list[Power]] = {}
+    for point in plan.power:
+        if point.scenario == scenario:
+            found.setdefault((level(point.epsilon), point.strategy), []).append(point)
+    return [(epsilon, strategy, points) for (epsilon, strategy), points in found.items()]
+
+
+def power_title(plan: Plan) -> str:
+    """The title of a table of power."""
+    return f"Trials that end within {plan.power[0].people:,} people, by the true difference"
+
+
+def power_table(curves: list[Curve]) -> tuple[list[str], list[list[str]]]:
+    """Heads and cells: two rows for each curve, a column for each true difference."""
+    gaps = sorted({point.shown_gap for _, _, points in curves for point in points})
+    several = len({strategy for _, strategy, _ in curves}) > 1
+    heads = ["ε", *(["strategy"] if several else []), "answer", *(f"{gap:.3g}" for gap in gaps)]
+    rows = []
+    for epsilon, strategy, points in curves:
+        known = {point.shown_gap: (point.right, point.answered) for point in points}
+        for which, answer in enumerate(("right", "any")):
+            shares = [f"{known[gap][which]:.0%}" if gap in known else "–" for gap in gaps]
+            rows.append([epsilon, *([strategy] if several else []), answer, *shares])
+    return heads, rows
+
+
+def sure_words(plan: Plan, curves: list[Curve]) -> str | None:
+    """What is said in place of a table whose cells are all 100 %; None for others."""
+    points = [point for _, _, some in curves for point in some]
+    least, gaps = min(point.right for point in points), [point.shown_gap for point in points]
+    if least < ALL:
+        return None
+    share = "all" if least == 1 else f"at least {ALL:.1%} of the"
+    return (
+        f"At every true difference from {min(gaps):.3g} to {max(gaps):.3g} between the best arm "
+        f"and the next{_unit_words(plan)}, {share} trials end within {points[0].people:,} people "
+        f"with the right answer (at least {min(point.runs for point in points)} simulated at each)."
+    )
+
+
+def _unit_words(plan: Plan) -> str:
+    known = any(point.difference is not None for point in plan.power)
+    return ", in the units of the outcomes" if known else ""
+
+
+def power_words(plan: Plan) -> str:
+    """How to read a table of power."""
+    runs = min(point.runs for point in plan.power)
+    words = (
+        "Each column is a true difference between the best arm and the next"
+        f"{_unit_words(plan)}; the strategy stays as planned. 'right' counts trials that end with "
+        f"the right answer, 'any' those with any answer. At least "
+        f"{counted(runs, 'simulated trial')} in each cell"
+    )
+    near = f". An arm within {plan.zeta:g} of the best is a right answer" if plan.zeta else ""
+    return f"{words}{near}."
+
+
+def best_words(plan: Plan, scenario: str) -> str:
+    """The best arm of a scenario, or those that share its place."""
+    arms = plan.scenarios[scenario]
+    best = [
+        name for name, mean in zip(arms.names, arms.means, strict=True) if mean == max(arms.means)
+    ]
+    if len(best) > 4:
+        return f"{len(best)} arms alike"
+    return joined(best)
+
+
+def bound_cell(row: PlanRow) -> str:
+    """What nobody can beat, in the table of people."""
+    bound = row.comparable_bound
+    return "–" if bound is None else people(bound)
+
+
+def cut_words(plan: Plan) -> str:
+    """Why some rows have no lower bound, where others have one."""
+    rows = (*plan.no_privacy, *plan.per_epsilon)
+    if any(row.unstopped and row.lower_bound is not None for row in rows):
+        return "; none is shown where the mean is one of trials that were cut short"
+    return ""
+
+
+def price_words(plan: Plan) -> str:
+    """What the price is of, where trials are cut short."""
+    rows = (*plan.no_privacy, *plan.per_epsilon)
+    if plan.max_people is None or not any(row.unstopped for row in rows):
+        return ""
+    return ", if no trial was cut short at the maximum"
+
+
+def cheap_words(rows: Sequence[PlanRow]) -> str:
+    """Why privacy seems to save people, where the price that is shown is below 1."""
+    shown = [row for row in rows if row.privacy_cost is not None and row.epsilon is not None]
+    cheap = [row.strategy for row in shown if float(f"{row.privacy_cost:.3g}") < 1]
+    if not cheap:
+        return ""
+    same = {one.shown for one in cheap if one.without_privacy() is not None}
+    others = {one.shown for one in cheap} - same
+    why = [f"{joined(sorted(same))} has other rounds and other bets with noise than without"]
+    why = why if same else []
+    if others:
+        are = "is" if len(others) == 1 else "are"
+        why.append(f"{joined(sorted(others))} {are} compared with another strategy, ttucb")
+    return (
+        "A price below 1 does not mean that privacy saves people. The noise costs so little here "
+        f"that other differences weigh more: {', '.join(why)}, and averages of simulated trials "
+        "differ by chance."
+    )
+
+
+def few_right_words(plan: Plan, row: PlanRow) -> str:
+    """A warning, where a maximum leaves few trials with the right answer."""
+    if plan.max_people is None or row.correct >= FEW_RIGHT:
+        return ""
+    share = "none" if row.correct == 0 else f"only {row.correct:.0%}"
+    return (
+        f"{share} of the simulated trials have the right answer within {plan.max_people:,} people. "
+        "Raise the maximum, allow a larger ε, or look for a larger difference."
+    )
+
+
+MAX_POWER_LINES = 6
+"""Lines in a picture: more are hard to tell apart."""
+SEEN = 0.02
+"""The least difference of two shares that can be seen in the picture."""
+
+
+def power_section(plan: Plan) -> Section:
+    """A picture and a table for each scenario."""
+    parts: list[Part] = []
+    several = len(plan.scenarios) > 1
+    for name, instance in plan.scenarios.items():
+        curves = power_curves(plan, name)
+        if curves and (sure := sure_words(plan, curves)):
+            parts.append(Text(f"{name}: {sure}" if several else sure))
+        elif curves:
+            title = power_title(plan) + (f", {name}" if several else "")
+            last = curves[0][2][-1]
+            width = last.shown_gap / last.gap
+            parts.append(_picture(plan, curves, float(instance.gaps.min()) * width))
+            parts.append(Table(*power_table(curves), f"{title}."))
+    if any(isinstance(part, Table) for part in parts):
+        parts.insert(0, Text(power_words(plan)))
+    return Section("How likely an answer is", parts)
+
+
+def _picture(plan: Plan, curves: list[Curve], planned: float) -> Picture:
+    """Of several strategies the first one, and no privacy."""
+    first = plan.per_epsilon[0].strategy.name
+    shown = [one for one in curves if one[0] == "none" or one[1] == first][:MAX_POWER_LINES]
+    several = len({strategy for _, strategy, _ in curves}) > 1
+    lines = [_line(one, several) for one in shown]
+    people = plan.power[0].people
+    return Picture(
+        charts.render(charts.draw_power(lines, planned)),
+        "Share of the trials that end with the right answer, and with any, against the true "
+        "difference; numbers below",
+        f"Share of the trials that end within {people:,} people with the right answer (marks, "
+        "with 95 % intervals) and with any answer (thin lines without marks), against the true "
+        f"difference between the best arm and the next.{_alike_words(shown)}",
+    )
+
+
+def _alike_words(curves: list[Curve]) -> str:
+    """Why there seems to be one line of each two, where no eye can tell them apart."""
+    wrong = max(point.answered - point.right for _, _, points in curves for point in points)
+    if wrong >= SEEN:
+        return ""
+    return " The two coincide, as hardly any answer is wrong."
+
+
+def _line(curve: Curve, several: bool) -> charts.PowerLine:
+    epsilon, strategy, points = curve
+    label = "no privacy" if epsilon == "none" else f"ε = {epsilon}"
+    return charts.PowerLine(
+        f"{label}, {cut(strategy)}" if several else label,
+        tuple(point.shown_gap for point in points),
+        tuple(point.right for point in points),
+        tuple(point.right_interval[0] for point in points),
+        tuple(point.right_interval[1] for point in points),
+        tuple(point.answered for point in points),
+    )
+
+
+END_HEADS = ["enrolment", "expected end", "10 … 90 %"]
+HEADS = ["ε", "enrolment", "people", "days", "days, 10 … 90 %", "in flight", "looks", "right"]
+
+
+def way_cells(way: Way) -> list[str]:
+    """The cells of one way to enrol."""
+    return [
+        level(way.epsilon),
+        way.enrolment,
+        people(way.people.mean),
+        known(way.days.mean, ",.0f"),
+        f"{known(way.days.q10, ',.0f')} … {known(way.days.q90, ',.0f')}",
+        f"{way.in_flight:,.0f}",
+        f"{way.releases:,.0f}",
+        f"{way.correct:.1%}",
+    ]
+
+
+def end_cells(way: Way) -> list[str]:
+    """When a trial ends, where its first day is known."""
+    end = way.end or {}
+    band = f"{day_words(end.get('q10'))} … {day_words(end.get('q90'))}"
+    return [way.enrolment, day_words(end.get("mean")), band]
+
+
+def headline(plan: Plan) -> str:
+    """Which way to enrol the people of a plan's rows are about; empty without days."""
+    return "" if plan.calendar is None else f", {plan.calendar.enrolment} enrolment"
+
+
+def end_day_words(plan: Plan, row: PlanRow) -> str:
+    """How long the trials of a row take, for each way to enrol, and when they end."""
+    said = []
+    for way in plan.ways:
+        key = (way.scenario, way.epsilon, way.strategy)
+        if key == (row.scenario, row.epsilon, row.strategy.name) and way.days.mean is not None:
+            end = (way.end or {}).get("mean")
+            until = "" if end is None else f", until {day_words(end)}"
+            days = counted(f"{way.days.mean:,.0f}", "day")
+            said.append(f"with {way.enrolment} enrolment it takes {days} on average{until}")
+    words = "; ".join(said)
+    return f" {words[:1].upper()}{words[1:]}." if said else ""
+
+
+def calendar_words(plan: Plan) -> str:
+    """The calendar of a plan, and how to read what it comes to."""
+    calendar = plan.calendar
+    if calendar is None:
+        return ""
+    last = "" if calendar.last is None else f" (those after {calendar.last:g} count as the worst)"
+    month = f"{calendar.accrual * MONTH:,.4g} a month"
+    coming = counted(f"{calendar.accrual:.3g}", "person comes", "people come")
+    begin = "" if plan.start is None else f"Enrolment begins on {day_words(plan.start)}. "
+    words = f"{begin}{coming} a day ({month}); outcomes are told after {calendar.delay.words}{last}"
+    if calendar.lost:
+        words += (
+            f"; {calendar.lost:.1%} of the successes are late or never told, and count as the "
+            "worst outcome"
+        )
+    when = "by the clock" if calendar.clock else "as soon as they are complete"
+    words += (
+        f". Rounds are released {when}. 'Waiting': nobody is assigned until then, and people who "
+        "come in the meantime are turned away."
+    )
+    if any(way.enrolment == "continuous" for way in plan.ways):
+        words += " 'Continuous': everybody who comes is assigned."
+    else:
+        words += (
+            " With continuous enrolment, which bet-se offers where outcomes have a deadline, "
+            "nobody is turned away, and the trial may end sooner."
+        )
+    return (
+        f"{words} 'In flight': people who are assigned, but whose outcomes are not released, "
+        "when the trial ends."
+    )
+
+
+def slower_words(plan: Plan) -> str:
+    """Why some trials take longer without privacy than with it, where they do."""
+    waiting = [way for way in plan.ways if way.enrolment == "waiting" and way.days.mean is not None]
+    for bare in (way for way in waiting if way.epsilon is None):
+        for way in reversed([way for way in waiting if way.epsilon is not None]):
+            same = way.scenario == bare.scenario and way.releases < bare.releases
+            if same and (way.days.mean or 0) < (bare.days.mean or 0):
+                return (
+                    "With waiting enrolment a trial without privacy takes longer here, however "
+                    f"many people it saves: it has {counted(f'{bare.releases:,.0f}', 'look')}, "
+                    f"not {way.releases:,.0f} (ε = {way.epsilon:g}), and at each of them nobody "
+                    "is enrolled until the last outcomes are told."
+                )
+    return ""
+
+
+def days_section(plan: Plan) -> Section:
+    """People and days of each way to enrol, and when the trial ends."""
+    parts: list[Part] = [Text(calendar_words(plan)), _ends_picture(plan)]
+    parts.append(_ways_table(plan, HEADS, way_cells, "People and days a trial takes."))
+    parts += [Text(words)] if (words := slower_words(plan)) else []
+    if plan.start is not None:
+        heads = ["ε", *END_HEADS]
+        parts.append(_ways_table(plan, heads, dated_cells, "The day on which a trial ends."))
+    return Section("People and days", parts)
+
+
+def dated_cells(way: Way) -> list[str]:
+    """The cells of one way to enrol in the table of days on the calendar."""
+    return [level(way.epsilon), *end_cells(way)]
+
+
+def _ways_table(
+    plan: Plan, heads: list[str], cells: Callable[[Way], list[str]], caption: str
+) -> Table:
+    """A row for each way to enrol, with scenario and strategy where there are some."""
+    differs = [
+        head for head in ("scenario", "strategy") if len({vars(way)[head] for way in plan.ways}) > 1
+    ]
+    rows = [[*(vars(way)[head] for head in differs), *cells(way)] for way in plan.ways]
+    return Table([*differs, *heads], rows, caption)
+
+
+def _ends_picture(plan: Plan) -> Picture:
+    """When trials end, a bar for each way to enrol."""
+    several = len(plan.scenarios) > 1, len({way.strategy for way in plan.ways}) > 1
+    rows = []
+    for way in plan.ways:
+        private = "no privacy" if way.epsilon is None else f"ε = {way.epsilon:g}"
+        words = [way.scenario if several[0] else "", private, way.strategy if several[1] else ""]
+        label = ", ".join(cut(word) for word in (*words, way.enrolment) if word)
+        low, mean, high = (
+            math.nan if number is None else number
+            for number in (way.days.q10, way.days.mean, way.days.q90)
+        )
+        rows.append(charts.EndRow(label, low, mean, high, way.enrolment == "continuous"))
+    ahead = any(row.continuous for row in rows)
+    hollow = " Hollow marks on blue: continuous enrolment." if ahead else ""
+    return Picture(
+        charts.render(charts.draw_ends(rows, plan.start)),
+        "When the trial ends, for each way to enrol: on average, and the range of eight of ten "
+        "trials; numbers below",
+        "When the trial ends: on average (mark), and the range in which eight of ten trials end."
+        f"{hollow}",
+    )
+
+
+def show_plan(found: Plan) -> None:
+    """A plan as a trialist wants it: a table a scenario, what to take, what a budget
+    affords.
+    """
+    every = (*found.no_privacy, *found.per_epsilon)
+    several = len({row.strategy.name for row in every}) > 1
+    heads: set[str] = set()
+    for name, instance in found.scenarios.items():
+        more = ", …" if instance.arms > 6 else ""
+        means = ", ".join(f"{mean:g}" for mean in instance.means[:6]) + more
+        about = f"Scenario: {name}\n" if name != means and past_words(instance) is None else ""
+        best = f"{best_words(found, name)} {'is' if instance.unique else 'are'} best"
+        past = past_words(instance)
+        called = mean_words(instance.outcomes, instance.bounded)
+        rates = f" with {called} {means}{past_people(instance)}"
+        say(f"{about}{instance.arms} arms{rates if past is None else f': {past}'}; {best}")
+        say_once(past_notes(instance))
+        heads |= _show_rows(found, [row for row in every if row.scenario == name], several)
+    explained = [words for head, words in _readings(found, several).items() if head in heads]
+    say(
+        f"{counted(found.runs, 'simulated trial')} in each row, error rate δ = {found.delta:g}, "
+        f"{trusted(found.trust)}. {' '.join(explained)}\n"
+    )
+    for row in found.per_epsilon:
+        if warning := few_right_words(found, row):
+            say(f"Warning: {row.strategy.shown}, ε = {level(row.epsilon)}: {warning}\n")
+    if found.calendar is not None:
+        _show_ways(found)
+    _show_power(found)
+    say_once(words for row in found.per_epsilon for words in row.strategy.label.values())
+    say(f"Take {reason_words(found.recommended.reason)}.")
+    if found.hint > 0:
+        say(f"\n{hint_words(found.hint)}.")
+    if NUMBERS in (found.outcomes, *(arms.outcomes for arms in found.scenarios.values())):
+        say(f"\n{outcomes_words(found.outcomes, found.as_bits, LEVELS_FROM)}.")
+    if found.ranges:
+        _show_ranges(found)
+    for entry in found.affordable:
+        say(f"\nBudget, {entry.strategy}: {affordable_words(found, entry)}.")
+
+
+def _show_ways(found: Plan) -> None:
+    """People and days, a row for each way to enrol."""
+    several = len(found.scenarios) > 1
+    for name in found.scenarios:
+        ways = [way for way in found.ways if way.scenario == name]
+        heads = ["\nε", "\nenrolment", "\npeople", "\ndays", "days\n10 … 90 %"]
+        heads += ["in\nflight", "\nlooks", "\nright"]
+        rows = [way_cells(way) for way in ways]
+        if len({way.strategy for way in ways}) > 1:
+            heads.insert(1, "\nstrategy")
+            rows = [[row[0], way.strategy, *row[1:]] for row, way in zip(rows, ways, strict=True)]
+        title = f"People and days, {name}" if several else "People and days"
+        show_grid(heads, rows, title, left=["\nenrolment", "\nstrategy"])
+        if found.start is not None:
+            ends = [[level(way.epsilon), way.strategy, *end_cells(way)] for way in ways]
+            show_grid(["ε", "strategy", *END_HEADS], ends, "When it ends", left=["strategy"])
+    if words := slower_words(found):
+        say(words)
+    say(f"{calendar_words(found)}\n")
+
+
+def _show_power(found: Plan) -> None:
+    """How likely answers are, a row for each privacy level."""
+    if found.max_people is None and found.budget is None:
+        say(
+            "With --max-people there is also a table of power: how likely an answer within that "
+            "many people is, for several true differences.\n"
+        )
+        return
+    tables = False
+    for name in found.scenarios:
+        curves = power_curves(found, name)
+        if not curves:
+            say(f"No power is shown for {name}: the arms tie, and have no difference to vary.\n")
+            continue
+        which = f", {name}" if len(found.scenarios) > 1 else ""
+        if sure := sure_words(found, curves):
+            say(f"{name}: {sure}\n" if which else f"{sure}\n")
+            continue
+        tables = True
+        for strategy in dict.fromkeys(strategy for _, strategy, _ in curves):
+            heads, rows = power_table([one for one in curves if one[1] == strategy])
+            while _width(zip(heads, *rows, strict=True)) > plain_console().width:
+                heads, rows = heads[:-1], [row[:-1] for row in rows]
+            title = f"{power_title(found)}, {strategy}{which}"
+            show_grid(heads, rows, title, left=["answer"])
+    if tables:
+        say(f"{power_words(found)}\n")
+
+
+def _readings(found: Plan, several: bool) -> dict[str, str]:
+    """What the heads of a table mean."""
+    against = " (bet-se compared with bet-se, others with ttucb)" if several else ""
+    floor = FLOOR if found.floored else ""
+    cheap = f" {words}" if (words := cheap_words(found.per_epsilon)) else ""
+    near = f", or one within {found.zeta:g} of it" if found.zeta else ""
+    cut = "" if found.max_people is None else ", of trials that end at the maximum too"
+    hits, _, most = _end_head(found).partition("\n")
+    end = "go on to the cap of simulations" if found.max_people is None else "end there"
+    return {
+        "\nmean": f"'mean': people on average{cut}.",
+        "\n10 … 90 %": "'10 … 90 %': eight of ten trials end in this range.",
+        "\nright": "'right': trials that end with the right answer.",
+        _end_head(found): f"'{hits} {most}': trials that {end} without an answer.",
+        "on\nbest": f"'on best': share of the people who get the best arm{near}.",
+        "\nlooks": "'looks': times at which results are released.",
+        "\nprice": "'price': how many times as many people as without privacy"
+        f"{against}{price_words(found)}.{cheap}",
+        "at\nleast": f"'at least': what no strategy with this privacy can beat on average{floor}"
+        f"{cut_words(found)}.",
+    }
+
+
+def _end_head(found: Plan) -> str:
+    return "no\nend" if found.max_people is None else f"hits\n{people(found.max_people)}"
+
+
+def _show_ranges(found: Plan) -> None:
+    rows = [
+        [
+            range_name(row.name, row.low, row.high),
+            people(row.samples.mean),
+            f"{people(row.samples.q10)} … {people(row.samples.q90)}",
+            f"{row.correct:.1%}",
+            known(row.times, ".2f"),
+        ]
+        for row in found.ranges
+    ]
+    title = f"\n{range_heading(found.ranges[0].strategy.epsilon)}"
+    show_grid(["range", "mean", "10 … 90 %", "right", "times"], rows, title, left=["range"])
+    tightest = f"{TIGHTEST_WORDS}. " if TIGHTEST in {row.name for row in found.ranges} else ""
+    runs = counted(found.ranges[0].runs, "simulated trial")
+    say(f"{runs} in each row.{range_cut_words(found.max_people)} {tightest}{RANGE_WORDS}.")
+
+
+def _show_rows(found: Plan, rows: list[PlanRow], several: bool) -> set[str]:
+    """All columns that fit, the more important ones first; their heads."""
+    columns = _columns(found, rows, several)
+    for head in ("\nlooks", "on\nbest", "at\nleast", "\nprice"):
+        cells = ([*title.split("\n"), *column] for title, column in columns.items())
+        if _width(cells) > plain_console().width:
+            columns.pop(head, None)
+    title, rows_shown = (
+        f"How many people it takes{headline(found)}",
+        zip(*columns.values(), strict=True),
+    )
+    show_grid(list(columns), list(rows_shown), title, left=["\nstrategy"])
+    return set(columns)
+
+
+def _width(columns: Iterable[Iterable[str]]) -> int:
+    """Signs that a table of these columns takes."""
+    return sum(max(map(len, column)) + 3 for column in columns) + 2
+
+
+def _columns(found: Plan, rows: list[PlanRow], several: bool) -> dict[str, list[str]]:
+    """The cells of each column that has something to say."""
+    ends = found.max_people is not None or any(row.unstopped for row in rows)
+    columns = {
+        "\nε": [level(row.epsilon) for row in rows],
+        "\nstrategy": [row.strategy.name for row in rows] if several else [],
+        "\nmean": [people(row.samples.mean) for row in rows],
+        "\n10 … 90 %": [f"{people(row.samples.q10)} … {people(row.samples.q90)}" for row in rows],
+        "\nright": [f"{row.correct:.1%}" for row in rows],
+        _end_head(found): [f"{row.unstopped_probability:.1%}" for row in rows] if ends else [],
+        "on\nbest": [f"{row.best_share:.0%}" for row in rows],
+        "\nlooks": [known(row.releases, ",.0f") for row in rows],
+        "\nprice": [price(row.privacy_cost) for row in rows],
+        "at\nleast": [bound_cell(row) for row in rows],
+    }
+    return {head: cells for head, cells in columns.items() if set(cells) - {"–"}}
+
+
 SCALED = (
     "Its means are outcomes on a scale from 0 to 1, and 1 is the better end of the range of "
     "outcomes."
@@ -59,7 +599,7 @@ SCALED = (
 """Of data whose units are not known."""
 LONGEST_WAY = 1_000_000
 """People of a trial that is drawn, where their outcomes are drawn one by one."""
-MOST_LINES = 6
+MAX_LINES = 6
 """Lines in a picture of distributions: more are hard to tell apart."""
 
 
@@ -186,7 +726,7 @@ def _done_picture(plan: Plan, rows: list[PlanRow], several: bool) -> Picture:
     privacy.
     """
     first = plan.per_epsilon[0].strategy.name
-    lines = [row for row in rows if row.epsilon is None or row.strategy.name == first][:MOST_LINES]
+    lines = [row for row in rows if row.epsilon is None or row.strategy.name == first][:MAX_LINES]
     done = charts.distribution({_label(row, several): row.results for row in lines})
     return Picture(
         charts.render(charts.draw_distribution(done)),

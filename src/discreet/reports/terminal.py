@@ -10,7 +10,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from discreet.reports.conduct import (
+from discreet.reports.past import past_notes, past_words, units_of
+from discreet.reports.trial_text import (
     PAUSED,
     SITE_HEAD,
     act_rows,
@@ -24,8 +25,7 @@ from discreet.reports.conduct import (
     promises,
     site_rows,
 )
-from discreet.reports.past import past_notes, past_words, units_of
-from discreet.words import (
+from discreet.wording import (
     as_sure,
     correctness_words,
     counted,
@@ -41,7 +41,7 @@ from discreet.words import (
 if TYPE_CHECKING:
     from discreet.audits.correctness import Correctness
     from discreet.audits.privacy import PrivacyAudit
-    from discreet.instance import Instance
+    from discreet.instances import Instance
     from discreet.trials.protocol import Protocol
     from discreet.trials.status import Status
 

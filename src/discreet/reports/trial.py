@@ -3,37 +3,19 @@ published. What whoever publishes adds to it (dates, people assessed) is marked 
 """
 
 import os
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 from discreet.errors import InvalidInputError
-from discreet.reports.compared import AHEAD, Compared, check_control, compare
-from discreet.reports.conduct import (
-    ACT_HEAD,
-    ACT_WORDS,
-    PAUSED,
-    act_rows,
-    ahead_words,
-    answer_words,
-    arm_notes,
-    best_mark,
-    end_words,
-    flow_words,
-    interval_words,
-    left_words,
-    level_words,
-    privacy_sentence,
-    promises,
-)
-from discreet.reports.course import Course
-from discreet.reports.dates import date_facts
-from discreet.reports.drawn import compared_picture, standing_picture, trial_drawings
-from discreet.reports.flow import flow_parts
-from discreet.reports.page import (
+from discreet.reports.document import (
+    Box,
     Bullets,
     Facts,
+    Flow,
     Heading,
     Part,
     Picture,
@@ -44,22 +26,319 @@ from discreet.reports.page import (
     Text,
     page,
 )
-from discreet.reports.protocol import protocol_facts, scale_of
-from discreet.reports.quotes import quotes
-from discreet.trials.conduct import RESTORED, RESTORED_WORDS
-from discreet.trials.protocol import CODES
-from discreet.trials.record import BROKEN
-from discreet.trials.status import Verification
-from discreet.trials.verify import check_transcript, read_transcript
-from discreet.validate import check_whole
-from discreet.words import (
-    as_sure,
-    correctness_words,
-    counted,
-    interval_ends,
-    lead_words,
-    percent,
+from discreet.reports.trial_data import (
+    AHEAD,
+    Compared,
+    Course,
+    check_control,
+    compare,
+    compared_picture,
+    standing_picture,
+    trial_drawings,
 )
+from discreet.reports.trial_text import (
+    ACT_HEAD,
+    ACT_WORDS,
+    DROPPED,
+    PAUSED,
+    SITE_HEAD,
+    act_rows,
+    ahead_words,
+    answer_words,
+    arm_notes,
+    best_mark,
+    duration_words,
+    end_words,
+    flow_words,
+    interval_words,
+    left_words,
+    level_words,
+    past_words,
+    privacy_sentence,
+    promises,
+    quotes,
+    site_rows,
+)
+from discreet.scale import Scale, is_yes_no, yes_no_words
+from discreet.strategies.estimators import COINS, ORDER, SHUFFLED
+from discreet.strategies.strategy import Strategy
+from discreet.trials.operations import RESTORED, RESTORED_WORDS
+from discreet.trials.protocol import BLINDING, CLOCK, CODES, COMPLETE, MISSING, PEOPLE
+from discreet.trials.record import BROKEN
+from discreet.trials.status import AuditEntry, Verification
+from discreet.trials.transcript import check_transcript, read_transcript
+from discreet.validation import check_whole
+from discreet.wording import as_sure, correctness_words, counted, interval_ends, lead_words, percent
+
+Said = Mapping[str, Any]
+ASSIGNED = {
+    COINS: "a coin for each person, with announced odds, tossed when the person is enrolled",
+    SHUFFLED: "in random order, to places that are fixed up to the next look",
+    ORDER: "in the order that the strategy says",
+}
+LOOKS = {
+    COMPLETE: "as soon as all outcomes of a round are in",
+    CLOCK: "by the clock, when the deadline of the last person of a round has passed",
+}
+EACH_ANSWER = "at every answer, in the order of assignment"
+ENROLMENT = {
+    "waiting": "nobody is enrolled while a full round waits for its outcomes",
+    "continuous": "people are enrolled while earlier rounds wait for their outcomes",
+}
+RETAINED = {
+    "until-release": "outcomes are erased as soon as they have been used in a look",
+    "forever": "OUTCOMES ARE KEPT, and whoever can read the database can read them",
+}
+
+
+def protocol_facts(said: Said) -> list[tuple[str, str]]:
+    """A name and a value each."""
+    protocol = said["protocol"]
+    strategy = protocol["strategy"]
+    question = [("Question", protocol["question"])] if protocol["question"] else []
+    return [
+        *question,
+        ("Arms", ", ".join(protocol["arms"])),
+        ("Outcomes", _outcomes(protocol)),
+        *_outside(said["status"]),
+        ("Missing outcomes", MISSING),
+        ("Strategy", f"{strategy['name']}, threshold {strategy['threshold']}"),
+        *_levels(strategy),
+        *_design(strategy),
+        ("At most", f"{protocol['max_people']:,} people"),
+        *_field(protocol, Strategy.from_dict(strategy).part.each_answer),
+        ("People", PEOPLE[protocol["people"]]),
+        ("Blinding", BLINDING[protocol["blinding"]]),
+        ("Storage", RETAINED[protocol["retain"]]),
+        ("Made with", f"discreet {protocol['version']}"),
+    ]
+
+
+def scale_of(protocol: Said) -> Scale:
+    """How outcomes become rewards, and back."""
+    return Scale(protocol["low"], protocol["high"], protocol["direction"])
+
+
+def _outcomes(protocol: Said) -> str:
+    outcomes = Strategy.from_dict(protocol["strategy"]).outcomes
+    if is_yes_no(scale_of(protocol), outcomes):
+        return yes_no_words(protocol["direction"])
+    better = "more is better" if protocol["direction"] == "max" else "less is better"
+    return f"{protocol['low']:g} to {protocol['high']:g}, {better}"
+
+
+def _levels(strategy: Said) -> list[tuple[str, str]]:
+    """How private, and how often wrong."""
+    gamma = "" if strategy["gamma"] is None else f", γ = {strategy['gamma']:g}"
+    if strategy["rho"] is not None:
+        privacy = f"ρ = {strategy['rho']:g}"
+    elif strategy["epsilon"] is None:
+        privacy = "none"
+    else:
+        privacy = f"ε = {strategy['epsilon']:g}{gamma}"
+    rate = f"{100 * strategy['delta']:.4g} % (δ = {strategy['delta']:g})"
+    return [("Privacy", privacy), ("Error rate aimed at", rate)]
+
+
+def _field(protocol: Said, each_answer: bool) -> list[tuple[str, str]]:
+    """How people come, are dealt and answer."""
+    deadline, sites = protocol["deadline"], protocol["sites"]
+    dealt = ASSIGNED[protocol["dealing"]]
+    late = "none" if deadline is None else f"{duration_words(deadline)} from assignment"
+    return [
+        ("Assignment", dealt),
+        ("Sites", "anywhere" if sites is None else ", ".join(sites)),
+        ("Deadline of an outcome", late),
+        ("Looks", EACH_ANSWER if each_answer else LOOKS[protocol["release"]]),
+        ("Enrolment", ENROLMENT[protocol["enrolment"]]),
+    ]
+
+
+def _outside(status: Said) -> list[tuple[str, str]]:
+    """What outcomes outside the range count as, if they are not refused."""
+    return [("Outcomes outside that range", status["outside"])] if status["outside"] else []
+
+
+def _design(strategy: Said) -> list[tuple[str, str]]:
+    """What else was chosen of the strategy."""
+    from discreet.studies.study import extras
+
+    chosen = extras(Strategy.from_dict(dict(strategy)))
+    return [("Design", chosen)] if chosen else []
+
+
+FEW_ARMS = 6
+"""Arms that have a box each."""
+NOT_RECORDED = (
+    "Not in the record, which knows of people only from their assignment on. Take the number "
+    "from your own list."
+)
+NOT_PUBLIC = (
+    "How many outcomes were declared missing is not public: that an outcome is missing may itself "
+    "be the outcome. A missing one counts as the worst, and is among those looked at."
+)
+AS_ASSIGNED = "Everybody counts on the arm they were assigned to, whatever was done later."
+LEFT = {False: "not looked at yet", True: "never looked at, as the trial ended before"}
+"""Whose outcomes were in no look, by whether the trial is over."""
+
+
+def flow_parts(
+    said: dict[str, Any], course: Course, assessed: int | None = None
+) -> list[Flow | Table]:
+    """The diagram, and the same by arm and site."""
+    status, names = said["status"], [arm["name"] for arm in said["status"]["arms"]]
+    assigned, by_arm = course.assigned(), Counter[int]()
+    for (arm, _), count in assigned.items():
+        by_arm[arm] += count
+    left = LEFT[bool(status["stopped"])]
+    levels = [
+        [_assessed(assessed, status["people"])],
+        [_assigned(said, course)],
+        _draw_arm_boxes(names, by_arm, course.used, dict.fromkeys(names, left) | _dropped(status)),
+        [_missing(status)],
+    ]
+    found: list[Flow | Table] = [Flow("Flow of people through the trial", levels)]
+    found.append(_table(names, assigned, by_arm, course.used))
+    if sites := site_rows(status):
+        found.append(Table(SITE_HEAD, sites, "Sites, and whether they are open now."))
+    return found
+
+
+def _assessed(assessed: int | None, people: int) -> Box:
+    if assessed is None:
+        return Box("Assessed for eligibility", [NOT_RECORDED])
+    lines = [
+        f"{_people(assessed)}, as stated by those who publish this; not in the record",
+        f"not assigned: {assessed - people}",
+    ]
+    return Box("Assessed for eligibility", lines)
+
+
+def _assigned(said: dict[str, Any], course: Course) -> Box:
+    dealing, sites = said["protocol"]["dealing"], {*course.sites} - {None}
+    lines = [_people(said["status"]["people"])]
+    if sites:
+        lines.append(f"from {counted(len(sites), 'site')}")
+    return Box("Assigned" if dealing == ORDER else "Assigned at random", lines)
+
+
+def _dropped(status: dict[str, Any]) -> dict[str, str]:
+    """What is said of outcomes of arms that were dropped."""
+    notes = arm_notes(status).items()
+    return {
+        name: "never looked at, as the arm was dropped" for name, note in notes if DROPPED in note
+    }
+
+
+def _draw_arm_boxes(
+    names: list[str], assigned: Counter[int], used: Counter[int], left: dict[str, str]
+) -> list[Box]:
+    each = [assigned[arm] for arm in range(len(names))]
+    if len(names) <= FEW_ARMS:
+        return [
+            Box(name, _lines(count, used[arm], left[name]))
+            for arm, (name, count) in enumerate(zip(names, each, strict=True))
+        ]
+    least, most = min(each), max(each)
+    people = counted(f"{least}" if least == most else f"{least} to {most}", "person", "people")
+    lines = _lines(assigned.total(), used.total(), "not looked at")
+    return [Box(f"{len(names)} arms", [f"{people} each: see the table", *lines])]
+
+
+def _lines(assigned: int, used: int, left: str) -> list[str]:
+    lines = [f"assigned: {assigned}", f"outcomes looked at: {used}"]
+    return [*lines, f"{left}: {assigned - used}"] if assigned > used else lines
+
+
+def _missing(status: dict[str, Any]) -> Box:
+    past = past_words(status).strip()
+    lines = [NOT_PUBLIC, *([past] if past else []), AS_ASSIGNED]
+    return Box("Missing outcomes, and who counts", lines)
+
+
+def _table(
+    names: list[str],
+    assigned: Counter[tuple[int, str | None]],
+    by_arm: Counter[int],
+    used: Counter[int],
+) -> Table:
+    """By arm, and by site where sites are named."""
+    sites: list[str | None] = [*sorted({site for _, site in assigned if site is not None})]
+    if sites and any(site is None for _, site in assigned):
+        sites.append(None)
+    head = ["arm", *(site if site is not None else "(not said)" for site in sites)]
+    head += ["assigned", "outcomes looked at"]
+    rows = [
+        [name, *(str(assigned[arm, site]) for site in sites), str(by_arm[arm]), str(used[arm])]
+        for arm, name in enumerate(names)
+    ]
+    all_of = [str(sum(assigned[arm, site] for arm in range(len(names)))) for site in sites]
+    rows.append(["all", *all_of, str(by_arm.total()), str(used.total())])
+    return Table(head, rows, "People by arm and site." if sites else "People by arm.")
+
+
+def _people(count: int) -> str:
+    return counted(count, "person", "people")
+
+
+STATED = "Stated by those who publish this page; not in the record, and not checked:"
+RECORDED = "By the record, in days of universal time (UTC):"
+MOST_LOOKS = 24
+"""Looks whose days are listed."""
+
+
+def date_facts(course: Course, stated: Mapping[str, str]) -> list[Part]:
+    """The days that the record tells, and those that were added."""
+    found: list[Part] = []
+    if recorded := _recorded(course):
+        found += [Text(RECORDED), Facts(recorded)]
+    if stated:
+        found += [Text(STATED), Facts([*stated.items()])]
+    return found
+
+
+def _recorded(course: Course) -> list[tuple[str, str]]:
+    came = [at for kind, at in course.times if kind == "assigned"]
+    looks = [at for kind, at in course.times if kind == "released"]
+    found = _ends(came)
+    if looks:
+        days = [day(at) for at in looks[:MOST_LOOKS]]
+        more = f" and {len(looks) - MOST_LOOKS} more" if len(looks) > MOST_LOOKS else ""
+        found.append(("Looks", ", ".join(days) + more))
+    return found
+
+
+def audit_dates(entries: Sequence[AuditEntry], stopped: bool) -> dict[str, str]:
+    """The days of a trial by its private audit trail: created, first and last person,
+    end.
+
+    No more: on which days outcomes were told is nobody's business, and the day of a
+    look is the day on which the last outcome of its round was.
+    """
+    calls = sorted(entries, key=lambda one: one.entry)
+    created = [one.at for one in calls if one.action == "create"]
+    found = {"Created": day(created[0])} if created else {}
+    found |= dict(_ends([one.at for one in calls if one.action == "ask"]))
+    changes = [one.at for one in calls if one.action in ENDS]
+    if stopped and changes:
+        found["Ended, at the latest"] = day(changes[-1])
+    return found
+
+
+ENDS = ("ask", "tell", "expire", "manage stop")
+"""Calls that may end a trial."""
+
+
+def _ends(came: Sequence[float]) -> list[tuple[str, str]]:
+    if not came:
+        return []
+    return [("First person assigned", day(came[0])), ("Last person assigned", day(came[-1]))]
+
+
+def day(at: float) -> str:
+    """The day of a moment, in universal time."""
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d")
+
 
 MADE_OF = "Made from the trial's public transcript, and from nothing else."
 MADE_OF_MORE = (
@@ -183,7 +462,7 @@ def _result(said: dict[str, Any], course: Course, compared: Compared | None) -> 
         lead_words(lead["name"], lead["over"], lead["better_by"], lead["people"]) + "."
         for lead in status["leads"]
     ]
-    parts: list[Part] = [Bullets(_found(status)), _arms(status, compared)]
+    parts: list[Part] = [Bullets(_found(status)), _make_arms_table(status, compared)]
     parts += [Bullets(leads)] if leads else []
     if not len(path.people):
         yet = "" if status["stopped"] else " yet"
@@ -212,7 +491,7 @@ def _found(status: dict[str, Any]) -> list[str]:
     ]
 
 
-def _arms(status: dict[str, Any], compared: Compared | None) -> Table:
+def _make_arms_table(status: dict[str, Any], compared: Compared | None) -> Table:
     level = percent(1 - status["delta"])
     head, words = (
         ["arm", "people", "outcomes behind the mean", "private mean"],

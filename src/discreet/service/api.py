@@ -15,12 +15,12 @@ from starlette.routing import Route
 from starlette.types import Send
 
 from discreet.errors import InvalidInputError
-from discreet.service.access import Visitor
+from discreet.service.auth import Visitor
 from discreet.service.endpoints import ENDPOINTS, PREFIX, Call, Endpoint
-from discreet.service.home import Computation, Home
 from discreet.service.middleware import REPORT_POLICY
-from discreet.trials.chain import Head
+from discreet.service.state import Computation, Home
 from discreet.trials.names import LONGEST_NAME, from_path
+from discreet.trials.record import Head
 from discreet.trials.verbs import Verb
 
 KEY = "idempotency-key"

@@ -11,12 +11,12 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from discreet.service import api, metrics, openapi, pages
-from discreet.service.access import Visitor
+from discreet.service import api, observability, openapi, pages
 from discreet.service.api import visitor_of
-from discreet.service.home import Home
+from discreet.service.auth import Visitor
 from discreet.service.middleware import RequestMiddleware
-from discreet.service.pages.frame import OWN_NAMES, missing_page
+from discreet.service.pages.base import OWN_NAMES, missing_page
+from discreet.service.state import Home
 
 FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
 """What a proxy adds to a call that it hands on."""
@@ -69,7 +69,7 @@ def _about(home: Home) -> list[Route]:
     async def measured(request: Request) -> Response:
         if not from_here(request):
             check_whole_manager(await visitor_of(home, request))
-        return Response(home.metrics.text(), media_type=metrics.TYPE)
+        return Response(home.metrics.text(), media_type=observability.TYPE)
 
     return [
         Route("/healthz", healthy),

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from discreet.service import logs
-from discreet.service.access import Visitor
+from discreet.service import observability
+from discreet.service.auth import Visitor
 from discreet.trials.listing import find_trial
 from discreet.trials.verbs import SITE
-from discreet.validate import read_whole
+from discreet.validation import read_whole
 
 if TYPE_CHECKING:
-    from discreet.service.home import Home
+    from discreet.service.state import Home
 
 POLL = 1.0
 """Seconds between two looks at a trial that others may have changed."""
@@ -82,7 +82,7 @@ class Watcher:
             try:
                 await self._look()
             except Exception as error:
-                logs.unexpected(error, "events")
+                observability.unexpected(error, "events")
             await asyncio.sleep(LEAST)
             try:
                 async with asyncio.timeout(POLL - LEAST):

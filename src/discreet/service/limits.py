@@ -16,8 +16,8 @@ from functools import lru_cache
 from starlette.types import Scope
 
 from discreet.errors import DiscreetError
-from discreet.service.metrics import Metrics
-from discreet.trials.store.doors import Token
+from discreet.service.observability import Metrics
+from discreet.trials.store.tokens import Token
 
 MOST_KEYS = 10_000
 """Callers whose allowance is remembered; of more, the one who was here longest ago is

@@ -11,8 +11,7 @@ from itertools import count
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from discreet.service import logs
-from discreet.service.home import Home
+from discreet.service import observability
 from discreet.service.limits import (
     MOST_BYTES,
     Bounds,
@@ -23,6 +22,7 @@ from discreet.service.limits import (
     address_of,
 )
 from discreet.service.problems import note_error, problem_of
+from discreet.service.state import Home
 
 HEALTH_PATHS = ("/healthz", "/readyz")
 """Paths that are served however many requests are under way: whoever runs the service
@@ -127,7 +127,7 @@ class RequestMiddleware:
             seconds = time.perf_counter() - began
             route = scope["route"].path if "route" in scope else ""
             self._home.metrics.count(route, scope["method"], status, seconds)
-            logs.note(
+            observability.note(
                 "call",
                 method=scope["method"],
                 route=route or "-",

@@ -10,9 +10,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from discreet.reports.page import Section, Table, Text, page
-from discreet.service.access import ACTIONS, PUBLIC
+from discreet.reports.document import Section, Table, Text, page
 from discreet.service.api import KEY
+from discreet.service.auth import ACTIONS, PUBLIC
 from discreet.service.endpoints import ENDPOINTS, PREFIX, Endpoint
 from discreet.service.limits import MOST_BYTES
 from discreet.service.middleware import REPORT_POLICY

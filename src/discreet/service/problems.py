@@ -8,10 +8,10 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from discreet.errors import DiscreetError, RefusedError, StoreError, TamperedError
-from discreet.service import logs
-from discreet.service.access import NotHereError
+from discreet.service import observability
+from discreet.service.auth import NotHereError
 from discreet.service.limits import SlowError, TooLargeError, TooManyError
-from discreet.trials.chain import UnknownHeadError
+from discreet.trials.record import UnknownHeadError
 
 TYPE = "application/problem+json"
 
@@ -102,6 +102,6 @@ def note_error(error: Exception, request: str) -> None:
     nobody thought of, without. A head that a caller gave says nothing of the database.
     """
     if isinstance(error, StoreError) and not isinstance(error, UnknownHeadError):
-        logs.trouble(str(error), request)
+        observability.trouble(str(error), request)
     elif not isinstance(error, EXPECTED):
-        logs.unexpected(error, request)
+        observability.unexpected(error, request)

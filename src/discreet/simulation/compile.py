@@ -1,6 +1,6 @@
 """Compiles leaves with Numba: the only module that imports it.
 
-`compiled(function)` is a marked function (see `discreet.leaf`) as Python may call it,
+`compiled(function)` is a marked function (see `discreet.jit`) as Python may call it,
 with every leaf that it calls compiled too. Leaves are found by identity in the
 namespace of the module they are written in; each is compiled when first needed. With
 NUMBA_DISABLE_JIT=1 everything runs as plain Python with the same results.
@@ -12,6 +12,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from types import FunctionType
@@ -19,8 +20,34 @@ from typing import Any, TypeVar, cast
 
 import numba
 
-from discreet import leaf
-from discreet.leaf import marks
+from discreet import jit
+from discreet.jit import marks
+
+
+@contextmanager
+def hearing(tell: Callable[[], None]) -> Iterator[None]:
+    """Call `tell` when the first kernel meanwhile is compiled; not if all of them are
+    kept from before.
+    """
+    from numba.core import event
+
+    class Once(event.Listener):
+        """Hears the first one."""
+
+        told = False
+
+        def on_start(self, event: Any) -> None:
+            """A kernel is about to be compiled."""
+            if not self.told:
+                self.told = True
+                tell()
+
+        def on_end(self, event: Any) -> None:
+            """It has been."""
+
+    with event.install_listener("numba:compile", Once()):
+        yield
+
 
 F = TypeVar("F", bound=Callable[..., Any])
 Function = Callable[..., Any]
@@ -66,7 +93,7 @@ class Compiler:
         """
         return _jitted(self._bound(function), self.cache)
 
-    def _bare(self, function: Function, mark: leaf.Mark) -> Any:
+    def _bare(self, function: Function, mark: jit.Mark) -> Any:
         """Compile what only leaves call: no allocation, hence no counting of
         references, which costs much.
 
@@ -154,8 +181,8 @@ def _sources() -> Iterator[bytes]:
     """The files in which leaves, or named tuples that they may work on, are written;
     whether imported or not.
     """
-    package = Path(leaf.__file__).parent
-    yield Path(leaf.__file__).read_bytes()
+    package = Path(jit.__file__).parent
+    yield Path(jit.__file__).read_bytes()
     yield Path(__file__).read_bytes()
     for room in ("theory", "strategies", "simulation"):
         for file in sorted((package / room).rglob("*.py")):

@@ -8,31 +8,261 @@ length.)
 """
 
 import os
+import queue
+import threading
 import time
 import warnings
+from collections.abc import Callable
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from discreet.arrays import Flags, Progress
-from discreet.calendar import Calendar, Delay, calendar_of
-from discreet.drift import STEADY
+from discreet._types import Flags, Floats, Ints, Progress
+from discreet.accrual import Calendar, Delay, calendar_of
 from discreet.errors import InvalidInputError
-from discreet.instance import UNBOUNDED, Beta, Drifting, Instance
+from discreet.instances import STEADY, UNBOUNDED, Bernoulli, Beta, Drifting, Instance
+from discreet.past_data import Sampled
 from discreet.results import Results
-from discreet.sampled import Sampled
 from discreet.scale import NUMBERS
-from discreet.simulation.outcome import new_outcomes
-from discreet.simulation.runner import BLOCK, Runner
-from discreet.simulation.waits import add_days, check_calendar
-from discreet.simulation.workers import play_all
-from discreet.strategies.phased.tables import check_grid
+from discreet.simulation.laws import Generator
+from discreet.strategies.phased.state import check_grid, grid
 from discreet.strategies.presets import warn_if_rounded
 from discreet.strategies.strategy import Strategy
 from discreet.strategies.units import to_bits
-from discreet.validate import check_progress, check_whole
+from discreet.theory.thresholds import epoch_length
+from discreet.validation import check_progress, check_whole
 from discreet.version import __version__
+
+
+class Outcome(NamedTuple):
+    """One run; its pulls are written beside it."""
+
+    samples: int
+    recommendation: int
+    stopped: bool
+    """Whether it stopped by its rule, not at the cap."""
+    rounds: int
+    """Releases, or rounds of releases."""
+
+
+class Outcomes(NamedTuple):
+    """Many runs, a row each."""
+
+    samples: Ints
+    recommendation: Ints
+    stopped: Flags
+    rounds: Ints
+    pulls: Ints
+    """[run, arm]"""
+    days: Floats
+    """From the first day of enrolment to the end, where there is a calendar."""
+    in_flight: Ints
+    """People assigned and not released at the end, where there is a calendar."""
+
+    def part(self, rows: slice | Flags) -> "Outcomes":
+        """Some of the runs; what is written into a slice is written here."""
+        return Outcomes(
+            self.samples[rows],
+            self.recommendation[rows],
+            self.stopped[rows],
+            self.rounds[rows],
+            self.pulls[rows],
+            self.days[rows],
+            self.in_flight[rows],
+        )
+
+    def write(self, row: int, found: Outcome) -> None:
+        """Note what one run came to, but for its pulls."""
+        self.samples[row] = found.samples
+        self.recommendation[row] = found.recommendation
+        self.stopped[row] = found.stopped
+        self.rounds[row] = found.rounds
+
+
+def new_outcomes(runs: int, arms: int) -> Outcomes:
+    """Nothing simulated yet."""
+    return Outcomes(
+        np.zeros(runs, np.int64),
+        np.zeros(runs, np.int64),
+        np.zeros(runs, np.bool_),
+        np.zeros(runs, np.int64),
+        np.zeros((runs, arms), np.int64),
+        np.zeros(runs),
+        np.zeros(runs, np.int64),
+    )
+
+
+def no_trace(arms: int) -> Floats:
+    """Room for no rows: most runs are not written down."""
+    return np.zeros((0, 4 + arms))
+
+
+def check_calendar(instance: Instance, strategy: Strategy, calendar: Calendar) -> None:
+    """Refuse a calendar that this strategy is not simulated with on this instance."""
+    if strategy.part.each_answer:
+        raise InvalidInputError(
+            f"{strategy.shown} learns from every answer, and what it does while answers are "
+            "outstanding is not simulated: leave accrual out, or use bet-se or another strategy "
+            "that releases in batches (adap-tt, adap-tt-star, dp-se, ttucb-batched)"
+        )
+    if strategy.part.prices_noise:
+        if calendar.delay.failures != calendar.delay.days and not yes_no(instance):
+            raise InvalidInputError(
+                "a separate delay for failures is for outcomes that are yes or no: use "
+                "Bernoulli arms, or one delay for all"
+            )
+        return
+    if strategy.together:
+        raise InvalidInputError(
+            "days are not simulated with one global episode: leave accrual out, or use "
+            "episodes='arm'"
+        )
+    if not calendar.simple:
+        why = (
+            "continuous enrolment is for bet-se, whose error rate is proved for it"
+            if calendar.continuous
+            else "outcomes that are late at random, or missing, are simulated for bet-se only, "
+            f"not for {strategy.shown}"
+        )
+        raise InvalidInputError(
+            f"{why}: use bet-se, or waiting enrolment with a fixed delay and nobody missing"
+        )
+
+
+def yes_no(instance: Instance) -> bool:
+    """Whether each outcome is a success or a failure."""
+    return isinstance(instance, Bernoulli | Drifting)
+
+
+def add_days(strategy: Strategy, calendar: Calendar, outcomes: Outcomes) -> None:
+    """Write the days and the people in flight of runs with a simple calendar."""
+    releases, arms = outcomes.rounds, outcomes.pulls.shape[1]
+    if strategy.phased:
+        releases = releases - arms + 1  # the first phases of all arms are released together
+        outcomes.in_flight[:] = beyond(grid(strategy)[1:], outcomes.pulls).sum(axis=1)
+    elif not strategy.part.prices_noise:
+        for row in np.flatnonzero(~outcomes.stopped):
+            outcomes.in_flight[row] = cut_epoch(strategy, outcomes, int(row))
+    outcomes.days[:] = outcomes.samples / calendar.accrual + releases * calendar.wait
+
+
+def beyond(ends: Ints, pulls: Ints) -> Ints:
+    """Of each arm's pulls those after the last complete phase; `ends` says where phases
+    end.
+    """
+    return np.asarray(pulls - ends[np.searchsorted(ends, pulls, side="right") - 1])
+
+
+def cut_epoch(strategy: Strategy, outcomes: Outcomes, row: int) -> int:
+    """People of an epoch of DP-SE that the cap cut off: those beyond the epochs that
+    were released, whose lengths follow from when arms went out.
+    """
+    pulls, whole, epsilon = outcomes.pulls[row], 0, float(strategy.epsilon or 0)
+    for epoch in range(1, int(outcomes.rounds[row]) + 1):
+        left = int((pulls > whole).sum())
+        whole += int(epoch_length(left, epoch, epsilon, strategy.delta))
+    return int(np.maximum(pulls - whole, 0).sum())
+
+
+BLOCK = 64
+"""Runs that share a Generator where making one costs as much as a run, and holds back
+the other threads.
+"""
+
+
+class Runner(NamedTuple):
+    """What plays runs."""
+
+    block: int
+    """Runs that share a Generator."""
+    play: Callable[[Generator, Outcomes, int], None]
+    """Plays a block of runs on this Generator, from this row of the outcomes on."""
+
+
+def one_by_one(run: Callable[[Generator, Ints], Outcome]) -> Runner:
+    """Every run has a Generator of its own; `run(rng, pulls)` plays one and writes its
+    pulls.
+    """
+
+    def play(rng: Generator, outcomes: Outcomes, row: int) -> None:
+        outcomes.write(row, run(rng, outcomes.pulls[row]))
+
+    return Runner(1, play)
+
+
+def make_block_runner(runs: Callable[[Generator, Outcomes], None]) -> Runner:
+    """Runs share a Generator in blocks of a fixed length; `runs(rng, outcomes)` plays
+    as many as there are rows, one after the other.
+    """
+
+    def play(rng: Generator, outcomes: Outcomes, row: int) -> None:
+        runs(rng, outcomes.part(slice(row, row + BLOCK)))
+
+    return Runner(BLOCK, play)
+
+
+def generator(seed: int, block: int) -> np.random.Generator:
+    """The Generator of a block of runs: of the seed and the block's number alone."""
+    return np.random.Generator(
+        np.random.PCG64(np.random.SeedSequence(int(seed), spawn_key=(block,)))
+    )
+
+
+def play_all(
+    runner: Runner,
+    outcomes: Outcomes,
+    done: Flags,
+    seed: int,
+    first: int,
+    threads: int,
+    progress: Progress | None,
+) -> bool:
+    """Play all blocks, numbered from `first`, on daemon threads (Ctrl-C waits for no
+    run); true if interrupted.
+
+    `done` marks the runs that are finished.
+    """
+    runs, block = len(done), runner.block
+    starts = iter(range(0, runs, block))
+    lock, finished, failures = threading.Lock(), queue.SimpleQueue[int](), list[BaseException]()
+
+    def work() -> None:
+        try:
+            while not failures:
+                with lock:
+                    row = next(starts, None)
+                if row is None:
+                    break
+                runner.play(generator(seed, first + row // block), outcomes, row)
+                done[row : row + block] = True
+                if progress is not None:  # otherwise nobody needs to wake up for it
+                    finished.put(min(block, runs - row))
+        except BaseException as error:  # handed to the caller's thread
+            failures.append(error)
+        finished.put(0)
+
+    workers = min(threads, -(-runs // block))
+    try:
+        for _ in range(workers):
+            threading.Thread(target=work, daemon=True).start()
+        finished_runs = left = 0
+        while left < workers:
+            count = finished.get()
+            finished_runs += count
+            left += count == 0
+            if progress is not None and count:
+                progress(finished_runs, runs)
+    except KeyboardInterrupt as error:
+        failures.append(error)
+        return True
+    except BaseException as error:  # of `progress`: the threads must not go on alone
+        failures.append(error)
+        raise
+    if failures:
+        raise failures[0]
+    return False
+
 
 MAX_SAMPLES = 10**12
 MAX_SAMPLES_BETA = 10**9
@@ -200,7 +430,7 @@ def check(
     check_whole("runs", runs, least=1, most=10**9)
     check_whole("seed", seed, least=0)
     check_whole("first_run", first_run, least=0)
-    if in_blocks(instance, strategy) and first_run % BLOCK:
+    if is_in_blocks(instance, strategy) and first_run % BLOCK:
         raise InvalidInputError(
             f"first_run must be a multiple of {BLOCK} for {strategy.name}; got {first_run}"
         )
@@ -240,7 +470,7 @@ def check_rewards(instance: Instance, strategy: Strategy) -> None:
         )
 
 
-def in_blocks(instance: Instance, strategy: Strategy) -> bool:
+def is_in_blocks(instance: Instance, strategy: Strategy) -> bool:
     """Whether runs are so quick that they share a Generator in blocks: DP-SE, and
     everything that leaps; never under a drift.
     """
@@ -291,15 +521,15 @@ def runner_of(
     """
     from discreet.simulation.laws import laws_of
 
-    loop = import_module(f"discreet.simulation.loops.{strategy.part.family}")
+    loop = import_module(f"discreet.simulation.{strategy.part.family}")
     laws = laws_of(instance)
     if calendar is not None and not calendar.simple:
-        from discreet.simulation.late import runner as late_runner
+        from discreet.simulation.betting import make_late_runner as late_runner
 
         return late_runner(strategy, laws, cap, calendar)
     if laws.drift.kind != STEADY and not getattr(loop, "BY_PERSON", False):
-        from discreet.simulation.people import runner
+        from discreet.simulation.per_person import runner
 
         return runner(strategy, laws, cap)
-    made: Runner = loop.runner(strategy, laws, cap, in_blocks(instance, strategy))
+    made: Runner = loop.make_runner(strategy, laws, cap, is_in_blocks(instance, strategy))
     return made

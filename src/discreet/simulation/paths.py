@@ -7,25 +7,28 @@ released means and counts, never raw outcomes.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
-from discreet.arrays import Flags, Floats
+from discreet._types import Flags, Floats
 from discreet.errors import InvalidInputError
-from discreet.instance import Drifting, Instance
-from discreet.sampled import Sampled
+from discreet.instances import Drifting, Instance
+from discreet.past_data import Sampled
 from discreet.scale import Scale
+from discreet.simulation import betting as betting_loop
+from discreet.simulation import dp_se as epochs_loop
 from discreet.simulation import engine
-from discreet.simulation.laws import laws_of
-from discreet.simulation.loops import betting as betting_loop
-from discreet.simulation.loops import epochs as epochs_loop
-from discreet.simulation.loops import phased as phased_loop
-from discreet.simulation.loops import stream as stream_loop
-from discreet.simulation.outcome import Outcome
-from discreet.simulation.runner import BLOCK
-from discreet.simulation.workers import generator
+from discreet.simulation import phased as phased_loop
+from discreet.simulation import stream as stream_loop
+from discreet.simulation.betting import run_betting
+from discreet.simulation.dp_se import run_epochs
+from discreet.simulation.engine import BLOCK, Outcome, generator, no_trace
+from discreet.simulation.laws import Generator, Laws, laws_of
+from discreet.simulation.phased import run_phased
+from discreet.simulation.stream import collected, run_stream, steps_alone
 from discreet.strategies.betting.bets import make_betting_rules
 from discreet.strategies.betting.book import COUNT, SUM, find_front_runner, new_book
 from discreet.strategies.betting.inference import (
@@ -35,16 +38,69 @@ from discreet.strategies.betting.inference import (
     set_aside,
 )
 from discreet.strategies.betting.rounds import announce_first, settle_and_announce
-from discreet.strategies.epochs.decide import new_epochs, settle
-from discreet.strategies.evidence import epochs_evidence, phased_evidence, stream_evidence
-from discreet.strategies.phased.tables import PhasedRules, phase_bonus, phased_rules
-from discreet.strategies.scales import noise_scale
+from discreet.strategies.dp_se import epochs_evidence, new_epochs, settle
+from discreet.strategies.phased.state import PhasedRules, phase_bonus, phased_evidence, phased_rules
+from discreet.strategies.sampling import best_arm
 from discreet.strategies.strategy import Strategy
-from discreet.strategies.stream.decide import stream_bonus
-from discreet.strategies.stream.tables import StreamRules, stream_rules
-from discreet.strategies.top_two import best_arm
-from discreet.strategies.units import BITS, to_bits
+from discreet.strategies.stream import StreamRules, stream_bonus, stream_evidence, stream_rules
+from discreet.strategies.units import BITS, noise_scale, to_bits
 from discreet.theory.thresholds import epoch_length
+
+Player = Callable[[Generator], Outcome]
+"""Plays one run."""
+
+
+def plain_player(strategy: Strategy, laws: Laws, cap: int) -> Player | None:
+    """What plays runs of a strategy on these laws, with the numbers that its compiled
+    loop would draw from the same Generator; None for a family that is not in
+    `FAMILIES`, and for one global episode.
+    """
+    if strategy.part.family not in PLAYERS or strategy.together:
+        return None
+    return PLAYERS[strategy.part.family](strategy, laws, cap)
+
+
+def _play_betting(strategy: Strategy, laws: Laws, cap: int) -> Player:
+    arms = laws.mean.size
+    rules, pulls, none = (
+        make_betting_rules(strategy, arms),
+        np.zeros(arms, np.int64),
+        no_trace(arms),
+    )
+    return lambda rng: run_betting(rng, laws, rules, cap, pulls, none)
+
+
+def _play_epochs(strategy: Strategy, laws: Laws, cap: int) -> Player:
+    arms = laws.mean.size
+    epsilon, pulls, none = float(strategy.epsilon or 0), np.zeros(arms, np.int64), no_trace(arms)
+    return lambda rng: run_epochs(rng, laws, epsilon, strategy.delta, cap, pulls, none)
+
+
+def _play_phased(strategy: Strategy, laws: Laws, cap: int) -> Player:
+    arms = laws.mean.size
+    rules, pulls, none = phased_rules(strategy, arms), np.zeros(arms, np.int64), no_trace(arms)
+    epsilon = strategy.trust_model.noise(strategy.epsilon)
+    return lambda rng: run_phased(rng, laws, epsilon, rules, True, cap, pulls, none)
+
+
+def _play_stream(strategy: Strategy, laws: Laws, cap: int) -> Player:
+    arms = laws.mean.size
+    rules, pulls, none = stream_rules(strategy, arms), np.zeros(arms, np.int64), no_trace(arms)
+    answers, noise = collected(strategy, laws), noise_scale(strategy)
+    alone = steps_alone(rules, answers, noise, cap)
+    return lambda rng: run_stream(rng, answers, noise, rules, alone, cap, pulls, none)
+
+
+PLAYERS = {
+    "betting": _play_betting,
+    "dp_se": _play_epochs,
+    "phased": _play_phased,
+    "stream": _play_stream,
+}
+"""Who can be played so; a family without an entry is simulated compiled all the
+same.
+"""
+
 
 LONGEST_STREAM = stream_loop.ALONE
 SHOWN = 400
@@ -113,7 +169,7 @@ def run_path(
     shows the first of each 64.
     """
     cap = engine.check(instance, strategy, 1, seed, max_samples)
-    block = BLOCK if engine.in_blocks(instance, strategy) else 1
+    block = BLOCK if engine.is_in_blocks(instance, strategy) else 1
     if run < 0 or run % block:
         raise InvalidInputError(
             f"run must be the number of a run, 0 or more; for {strategy.name} a multiple of {block}"
@@ -377,7 +433,7 @@ def _by_rounds(
     )
 
 
-FAMILIES = {"phased": _phased, "stream": _stream, "epochs": _epochs, "betting": _betting}
+FAMILIES = {"phased": _phased, "stream": _stream, "dp_se": _epochs, "betting": _betting}
 """Whose runs can be drawn; a family without an entry is simulated and run live all the
 same.
 """

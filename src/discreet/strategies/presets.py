@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from discreet.errors import InvalidInputError, RoundedWarning, warn_caller
-from discreet.strategies.parts import ESTIMATORS, NUMBERS, YES_NO
+from discreet.scale import NUMBERS, YES_NO
+from discreet.strategies.estimators import ESTIMATORS
 from discreet.strategies.strategy import OPTIONS, Strategy
 from discreet.strategies.units import to_bits
 from discreet.trust import TRUSTS, check_trust
-from discreet.validate import is_word, quoted
-from discreet.words import PROVED
+from discreet.validation import is_word, quoted
+from discreet.wording import PROVED
 
 GAUSSIAN_REASON = (
     "of the strategies with Gaussian noise it took the fewest samples; Laplace noise at the same ε "

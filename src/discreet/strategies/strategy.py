@@ -11,14 +11,15 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from discreet.errors import InvalidInputError
-from discreet.strategies import parts
-from discreet.strategies.custom import CustomBonus, CustomGrid, CustomThreshold
-from discreet.strategies.top_two import STEPS
+from discreet.scale import YES_NO
+from discreet.strategies import estimators
+from discreet.strategies.estimators import CustomBonus, CustomGrid, CustomThreshold
+from discreet.strategies.sampling import STEPS
 from discreet.trust import TRUSTS, Trust
-from discreet.validate import check_delta, real
-from discreet.words import NO_GUARANTEE
+from discreet.validation import check_delta, real
+from discreet.wording import NO_GUARANTEE
 
-OPTIONS = {"sampling", "threshold", "cost", *parts.OPTIONS} - {"zeta", "hint", "outcomes"}
+OPTIONS = {"sampling", "threshold", "cost", *estimators.OPTIONS} - {"zeta", "hint", "outcomes"}
 """What a preset lets one choose beside its levels."""
 LEVELS = {"delta", "epsilon", "gamma", "rho", "trust", "zeta", "hint", "outcomes"}
 NUMBERS = ("delta", "epsilon", "gamma", "rho", "beta", "zeta", "hint", "s", "alpha", "sigma")
@@ -64,7 +65,7 @@ class Strategy:
     """The difference that the estimator bets expects to find: it plans with it, and no
     guarantee depends on it. 0: nothing is expected.
     """
-    outcomes: str = parts.YES_NO
+    outcomes: str = YES_NO
     """What the estimator bets expects outcomes to be: `yes-no`, or `numbers`, of which
     it uses the variance. Both are right for any outcomes in [0, 1].
     """
@@ -89,9 +90,11 @@ class Strategy:
         self._check_parts()
 
     def _check_parts(self) -> None:
-        parts.check_words(self)
-        object.__setattr__(self, "trust", parts.usual_trust(self.estimator, self.name, self.trust))
-        parts.check(self)
+        estimators.check_words(self)
+        object.__setattr__(
+            self, "trust", estimators.usual_trust(self.estimator, self.name, self.trust)
+        )
+        estimators.check(self)
 
     def with_(self, **changes: Any) -> "Strategy":
         """The same strategy with other levels or options; the parts that define it
@@ -115,9 +118,9 @@ class Strategy:
         return self.with_(**bare) if "none" in self.part.trusts else None
 
     @property
-    def part(self) -> parts.Estimator:
+    def part(self) -> estimators.Estimator:
         """What the estimator is: its family, what it takes, what it releases."""
-        return parts.ESTIMATORS[self.estimator]
+        return estimators.ESTIMATORS[self.estimator]
 
     @property
     def trust_model(self) -> Trust:

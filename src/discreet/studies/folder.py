@@ -23,17 +23,17 @@ import numpy as np
 from discreet.errors import DiscreetError, InvalidInputError
 from discreet.files import cannot_write, write
 from discreet.results import COLUMNS, DATED, Results
-from discreet.simulation import engine, runner
-from discreet.simulation.own import recalled
+from discreet.simulation import engine
+from discreet.simulation.user_strategies import recalled
 from discreet.strategies.strategy import Strategy
 from discreet.studies.study import Cell, Study, title
-from discreet.validate import named
+from discreet.validation import named
 from discreet.version import __version__
 
 if TYPE_CHECKING:
     import polars as pl
 
-BLOCK_RUNS = 4 * runner.BLOCK
+BLOCK_RUNS = 4 * engine.BLOCK
 """Runs in a block: the unit of work, and of what an interruption can lose."""
 FORMAT = 1
 TEMPORARY = re.compile(r"\..+\.tmp")
@@ -99,7 +99,7 @@ class StudyFolder:
 
     def missing(self, cell: Cell) -> list[Block]:
         """The blocks of a cell that are not there."""
-        unit = runner.BLOCK if engine.in_blocks(cell.instance, cell.strategy) else 1
+        unit = engine.BLOCK if engine.is_in_blocks(cell.instance, cell.strategy) else 1
         target = -(-self.study.runs // unit) * unit  # runs that share a Generator are made together
         gaps = list[Block]()
         position = 0

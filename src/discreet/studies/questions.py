@@ -2,28 +2,31 @@
 adaptivity, and small δ.
 
 Each is a `Question`: cells to simulate, and what they say, all of it computed from the
-results. The report is in `discreet.reports.questions`.
+results. The report is in `discreet.reports.paper`.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from discreet import theory
 from discreet.errors import InvalidInputError
-from discreet.instance import Bernoulli, benchmarks
+from discreet.instances import Bernoulli, benchmarks
 from discreet.strategies import presets
 from discreet.strategies.strategy import Strategy
-from discreet.studies.paper import DELTA, QUICK, SEED, Say
-from discreet.studies.place import prepare, run_part, write_table
+from discreet.studies.findings import Finding, Tally, span
+from discreet.studies.paper import DELTA, QUICK, SEED, Say, prepare, run_part, write_table
 from discreet.studies.run import OnStep
 from discreet.studies.study import Study
-from discreet.validate import quoted
-from discreet.words import counted
+from discreet.theory import bounds
+from discreet.validation import quoted
+from discreet.wording import counted, short, shown_name
 
 if TYPE_CHECKING:
     import polars as pl
+
 
 SHARES: tuple[float | str, ...] = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, "ids")
 DELTAS = (1e-1, 1e-2, 1e-4, 1e-7, 1e-10, 1e-15, 1e-20, 1e-30)
@@ -176,3 +179,252 @@ def per_log(cell: Measured) -> float:
     """Mean samples over log(1/δ); NaN if no run stopped."""
     mean = cell.row["mean"]
     return math.nan if mean is None else float(mean) / math.log(1 / cell.strategy.delta)
+
+
+Cells = Sequence[Measured]
+NEAR = 1.5
+"""So near a limit as δ → 0 counts as agreement at the smallest δ that is simulated."""
+
+
+def answer(name: str, cells: Cells) -> tuple[Finding, ...]:
+    """The findings of a question."""
+    checks: dict[str, list[Callable[[Cells], Finding | None]]] = {
+        "beta": [_half_is_enough, _ids, _theory_of_shares],
+        "adaptivity": [_below_the_bound, _every_sample, _one_episode],
+        "delta": [_below_upper, _above_lower, _falls],
+    }
+    found = [check(cells) for check in checks[name]]
+    return tuple(finding for finding in found if finding is not None)
+
+
+def by_strategy(cells: Iterable[Measured]) -> dict[tuple[str, str], list[Measured]]:
+    """The cells of each instance and strategy in which runs stopped."""
+    found: dict[tuple[str, str], list[Measured]] = {}
+    for cell in cells:
+        if cell.row["mean"] is not None:
+            found.setdefault((cell.instance, cell.strategy.name), []).append(cell)
+    return found
+
+
+# --- β --------------------------------------------------------------------------------
+
+
+def _least(cells: Cells) -> Measured:
+    return min(cells, key=lambda cell: float(cell.row["mean"]))
+
+
+def _fixed(cells: Cells) -> list[Measured]:
+    return [cell for cell in cells if cell.strategy.beta != "ids"]
+
+
+def _half_is_enough(cells: Cells) -> Finding | None:
+    tally, ratios = Tally(), dict[str, list[float]]()
+    for (_, name), mine in by_strategy(_fixed(cells)).items():
+        half = [cell for cell in mine if cell.strategy.beta == 0.5]
+        if half:
+            ratio = half[0].row["mean"] / _least(mine).row["mean"]
+            tally.add(ratio <= 2, 1)
+            ratios.setdefault(name, []).append(ratio)
+    parts = [
+        f"{shown_name(name)}: {span(mine)} times the samples of the best of the fixed shares"
+        for name, mine in ratios.items()
+    ]
+    claim = "β = 1/2 needs at most twice the samples of the best share."
+    return tally.finding("both", claim, parts)
+
+
+def _ids(cells: Cells) -> Finding | None:
+    tally, ratios = Tally(), dict[str, list[float]]()
+    for (_, name), mine in by_strategy(cells).items():
+        ids = [cell for cell in mine if cell.strategy.beta == "ids"]
+        half = [cell for cell in mine if cell.strategy.beta == 0.5]
+        if ids and half:
+            ratio = ids[0].row["mean"] / half[0].row["mean"]
+            tally.add(ratio <= 1.05, 1)
+            ratios.setdefault(name, []).append(ratio)
+    parts = [
+        f"{shown_name(name)}: {span(mine)} times those of β = 1/2" for name, mine in ratios.items()
+    ]
+    claim = "IDS needs no more samples than β = 1/2, up to 5 %, without a share to choose."
+    return tally.finding("both", claim, parts)
+
+
+def _theory_of_shares(cells: Cells) -> Finding | None:
+    tally, parts = Tally(), list[str]()
+    for (instance, name), mine in by_strategy(_fixed(cells)).items():
+        if name == "ttucb":
+            best = min(mine, key=_time)
+            seen = _least(mine)
+            near = abs(float(best.strategy.beta) - float(seen.strategy.beta)) < 0.15
+            tally.add(near, 1)
+            parts.append(
+                f"{instance}: fewest samples at β = {seen.strategy.beta:g}, smallest T*_β at "
+                f"{best.strategy.beta:g}"
+            )
+    claim = "The best share is where the time T*_β is smallest, up to one step of the grid (TTUCB)."
+    return tally.finding("both", claim, parts)
+
+
+def _time(cell: Measured) -> float:
+    return theory.t_gaussian_beta(cell.arms, float(cell.strategy.beta)).value
+
+
+# --- rounds ---------------------------------------------------------------------------
+
+
+def rounds_limit(cell: Measured) -> float:
+    """The bound on the rounds of a phased strategy, at its mean samples; infinite for
+    those that have none.
+    """
+    if not cell.strategy.phased or cell.row["mean"] is None:
+        return math.inf
+    episodes = "arm" if cell.strategy.episodes == "arm" else "global"
+    return theory.rounds_bound(cell.row["mean"], cell.arms.arms, episodes)
+
+
+def _below_the_bound(cells: Cells) -> Finding | None:
+    tally, ratios = Tally(), dict[tuple[str, str], list[float]]()
+    for cell in cells:
+        limit = rounds_limit(cell)
+        if math.isfinite(limit):
+            ratio = cell.row["rounds_mean"] / limit
+            tally.add(ratio <= 1, 1)
+            ratios.setdefault((cell.strategy.name, cell.strategy.episodes), []).append(ratio)
+    parts = [
+        f"{shown_name(name)}, {_words(episodes)}: {span(mine)} times the bound in {len(mine)} cells"
+        for (name, episodes), mine in ratios.items()
+    ]
+    if any(cell.row["unstopped"] for cell in cells if cell.strategy.episodes == "global"):
+        parts.append(
+            "rounds and samples are those of the runs that stopped; with one episode (global) the "
+            "mean of all runs is infinite"
+        )
+    claim = (
+        "Rounds are at most the bound at the mean number of samples: K times its log2, or its log2 "
+        "for one episode."
+    )
+    return tally.finding("both", claim, parts)
+
+
+def _words(episodes: str) -> str:
+    return {"arm": "an episode for each arm"}.get(episodes, f"one episode ({episodes})")
+
+
+def _every_sample(cells: Cells) -> Finding | None:
+    parts = list[str]()
+    for instance in dict.fromkeys(cell.instance for cell in cells):
+        mine = [cell for cell in cells if cell.instance == instance and cell.row["mean"]]
+        named = {
+            cell.strategy.name: cell
+            for cell in mine
+            if cell.strategy.epsilon in (None, 1.0) and cell.strategy.episodes == "arm"
+        }
+        said = [
+            f"{shown_name(name)} {short(named[name].row['rounds_mean'])} rounds for "
+            f"{short(named[name].row['mean'])} samples"
+            for name in ("ttucb", "ttucb-batched", "adap-tt", "dp-se", "bet-se")
+            if name in named
+        ]
+        parts.append(f"{instance}, ε = 1: {', '.join(said)}")
+    claim = "What it costs to have few rounds: the samples that come with them."
+    return Finding("not in the paper", "both", claim, tuple(parts)) if parts else None
+
+
+def _one_episode(cells: Cells) -> Finding | None:
+    tally, parts = Tally(), list[str]()
+    for kind in EPISODES[1:]:
+        mine = [cell for cell in cells if cell.strategy.episodes == kind]
+        shares = [cell.row["unstopped"] / cell.row["runs"] for cell in mine]
+        if shares:
+            if kind == "global":
+                tally.add(sum(share == 0 for share in shares), len(shares))
+            parts.append(
+                f"{kind}: {span([100 * share for share in shares], 3)} % of the runs of a cell had "
+                f"not stopped after {short(EPISODE_CAP)} samples"
+            )
+    claim = (
+        "One global episode has the same guarantees as an episode for each arm: every run stops."
+    )
+    return tally.finding("both", claim, parts)
+
+
+# --- δ --------------------------------------------------------------------------------
+
+
+def upper_constant(cell: Measured) -> float:
+    """What the theorems say E[τ]/log(1/δ) is at most, as δ → 0; infinite for bet-se,
+    which has none.
+    """
+    strategy, arms = cell.strategy, cell.arms
+    share = float(strategy.beta) if strategy.sampling == "top-two" else 0.5
+    epsilon = float(strategy.epsilon or 1.0)
+    return {
+        "ttucb": lambda: bounds.upper_constant_ttucb(arms, share),
+        "ctb-tt": lambda: bounds.upper_constant_ctb_tt(arms, epsilon, share),
+        "adap-tt": lambda: bounds.upper_constant_adap_tt(arms, epsilon, share),
+        "adap-tt-star": lambda: bounds.upper_constant_adap_tt_star(
+            arms, epsilon, share, proved=True
+        ),
+    }.get(strategy.name, lambda: math.inf)()
+
+
+def lower_constant(cell: Measured) -> float:
+    """What no strategy of this trust can go below, as δ → 0."""
+    strategy: Strategy = cell.strategy
+    return theory.tightest(cell.arms, strategy.epsilon, strategy.trust).value
+
+
+def _smallest(cells: Cells) -> list[Measured]:
+    """The cells of the smallest δ in which runs stopped."""
+    found = [
+        min(mine, key=lambda cell: cell.strategy.delta) for mine in by_strategy(cells).values()
+    ]
+    return found
+
+
+def _below_upper(cells: Cells) -> Finding | None:
+    tally, ratios = Tally(), dict[str, list[float]]()
+    for cell in _smallest(cells):
+        limit = upper_constant(cell)
+        if math.isfinite(limit):
+            ratio = per_log(cell) / limit
+            tally.add(ratio <= NEAR, 1)
+            ratios.setdefault(cell.strategy.name, []).append(ratio)
+    parts = [
+        f"{shown_name(name)}: {span(mine)} times the upper constant at the smallest δ"
+        for name, mine in ratios.items()
+    ]
+    parts.append("The theorems are about the limit δ → 0, and about distinct means.")
+    claim = (
+        f"At the smallest δ, samples over log(1/δ) are at most {NEAR:g} times the upper constant."
+    )
+    return tally.finding("both", claim, parts)
+
+
+def _above_lower(cells: Cells) -> Finding | None:
+    tally, ratios = Tally(), dict[str, list[float]]()
+    for cell in _smallest(cells):
+        ratio = per_log(cell) / lower_constant(cell)
+        tally.add(ratio >= 1, 1)
+        ratios.setdefault(cell.strategy.name, []).append(ratio)
+    parts = [
+        f"{shown_name(name)}: {span(mine)} times the lower constant at the smallest δ"
+        for name, mine in ratios.items()
+    ]
+    claim = "No strategy is below the lower bound; how far above it each one is."
+    return tally.finding("both", claim, parts)
+
+
+def _falls(cells: Cells) -> Finding | None:
+    tally, parts = Tally(), list[str]()
+    for (instance, name), mine in by_strategy(cells).items():
+        ordered = sorted(mine, key=lambda cell: -cell.strategy.delta)
+        if len(ordered) > 1:
+            first, last = per_log(ordered[0]), per_log(ordered[-1])
+            tally.add(last < first, 1)
+            parts.append(f"{instance} {shown_name(name)}: from {short(first)} to {short(last)}")
+    claim = (
+        "Samples divided by log(1/δ) fall as δ becomes small: what does not depend on δ is "
+        "paid once."
+    )
+    return tally.finding("both", claim, parts)

@@ -7,12 +7,15 @@ Characteristic times, lower and upper bounds, switch points, the floor of all la
 of one instance at once is `discreet.bounds`.
 """
 
-from discreet.theory.constants import (
+from discreet.theory.bounds import (
     batches_limit,
     complexity,
     ctb_tt_order,
+    floor_bound,
+    floor_by_arm,
     g1,
     g2,
+    least_samples,
     private_complexity,
     randomised_complexity,
     relaxed_complexity,
@@ -24,7 +27,6 @@ from discreet.theory.constants import (
     upper_constant_ttucb_batched,
     upper_constants,
 )
-from discreet.theory.floor import floor_bound, floor_by_arm, least_samples
 from discreet.theory.times import (
     CharacteristicTime,
     free_epsilon,

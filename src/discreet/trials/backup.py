@@ -14,22 +14,57 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from discreet.client.address import is_remote
 from discreet.errors import DiscreetError, InvalidInputError, StoreError, TamperedError
 from discreet.files import check_writable, private_file, same_file
-from discreet.remote.address import is_remote
-from discreet.trials.chain import Head
-from discreet.trials.conduct import LONGEST_REASON, RESTORED, Act
-from discreet.trials.entry import begins, examine
 from discreet.trials.inputs import check_user
 from discreet.trials.names import plain_name, writable
-from discreet.trials.outlasting import copy_over
+from discreet.trials.operations import LONGEST_REASON, RESTORED, Act
 from discreet.trials.protocol import Protocol, digest
-from discreet.trials.record import BROKEN, Public, fresh
-from discreet.trials.store.database import Store
-from discreet.trials.store.dialects import dialect_of
-from discreet.trials.store.opening import LOG, log_in_use
+from discreet.trials.record import BROKEN, Head, Public, fresh
+from discreet.trials.status import AuditEntry
+from discreet.trials.store.database import Store, Whole
+from discreet.trials.store.dialect import dialect_of
+from discreet.trials.store.sqlite import LOG, log_in_use
 from discreet.trials.store.tables import TrialTables
-from discreet.trials.store.whole import Whole
+from discreet.trials.transcript import begins, examine
+
+CALLS = ("token create ", "token revoke ", "token link ", "invite", "publish", "unpublish")
+"""How the audit trail calls what is not set back (see `store.doors`)."""
+ALL = 2**31 - 1
+"""More entries than an audit trail has."""
+
+
+def copy_over(here: Whole, trial: TrialTables, replaced: TrialTables | None) -> TrialTables:
+    """Enter a trial of another database, in the place of one of this name if there is
+    one, whose notes of what outlasts it are kept.
+    """
+    notes = [] if replaced is None else _outlasting(replaced)
+    made = here.copy(trial, replaced)
+    _note_again(made, notes)
+    return made
+
+
+def _outlasting(trial: TrialTables) -> list[AuditEntry]:
+    """The notes of an audit trail that outlast its trial, the oldest first."""
+    return [one for one in reversed(trial.audit_entries(ALL)) if one.action.startswith(CALLS)]
+
+
+def _note_again(trial: TrialTables, notes: list[AuditEntry]) -> None:
+    """Put those that an audit trail does not have behind its last entry. Their times
+    stay as they are, unless they would go back or, by a clock that was wrong, lie
+    ahead.
+    """
+    found = trial.audit_entries(ALL)
+    known = {one[1:] for one in found}
+    number, at = (found[0].entry, found[0].at) if found else (0, 0.0)
+    rows = list[AuditEntry]()
+    for one in notes:
+        if one[1:] not in known:
+            number, at = number + 1, max(at, min(one.at, trial.now))
+            rows.append(one._replace(entry=number, at=at))
+    trial.insert_audit_entries(rows)
+
 
 NEW, REPLACED, LEFT = "new", "replaced", "left as it is"
 BESIDE = (LOG, "-shm", "-journal")

@@ -11,18 +11,18 @@ from typing import Any, NamedTuple
 from discreet.errors import DiscreetError, InvalidInputError
 from discreet.strategies.run import Place, in_order
 from discreet.trials import idempotency
-from discreet.trials.dealing import commitment, make_draw, new_key
 from discreet.trials.inputs import normalize_identifiers
 from discreet.trials.names import check_site
 from discreet.trials.protocol import REFUSED, STICKY
+from discreet.trials.randomisation import commitment, make_draw, new_key
+from discreet.trials.record import dealt_in
 from discreet.trials.release import end_if_over
-from discreet.trials.replay import dealt_in
 from discreet.trials.status import AskResult, OpenAssignment
 from discreet.trials.store import schema
 from discreet.trials.store.schema import AssignmentRow
 from discreet.trials.transaction import TrialTransaction
 from discreet.trials.verbs import AskBody
-from discreet.validate import quoted
+from discreet.validation import quoted
 
 TOOK_PART = "this person took part before, and cannot take part again. Nobody was assigned"
 UNKNOWN_NUMBER = (

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from discreet.errors import DiscreetError
 from discreet.trials.inputs import MAX_BATCH
-from discreet.trials.interrupts import renew_after_fork
+from discreet.trials.store.database import renew_after_fork
 
 if TYPE_CHECKING:
     from discreet.trials.transaction import TrialTransaction

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from discreet.remote.address import is_remote
-from discreet.trials.chain import Head
-from discreet.validate import quoted
+from discreet.client.address import is_remote
+from discreet.trials.record import Head
+from discreet.validation import quoted
 
 if TYPE_CHECKING:
     from discreet.trials.store.database import Store
@@ -35,7 +35,7 @@ def list_trials(url: str, token: str | None = None, ca: str | None = None) -> li
     `token` is valid (see `Trial.open`).
     """
     if is_remote(url):
-        from discreet.remote.service import fetch_list
+        from discreet.client.service import fetch_list
 
         return fetch_list(url, token, ca)
     from discreet.trials.store.database import Store

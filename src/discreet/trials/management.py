@@ -1,8 +1,8 @@
 """Management actions on a live trial: pause, stop, drop an arm, reveal an arm, …"""
 
 from discreet.errors import InvalidInputError
-from discreet.trials.codes import make_code
-from discreet.trials.conduct import CLOCK_TELLS, NOT_NOW, SET_CLOCK, UNBLIND, Act
+from discreet.trials.operations import CLOCK_TELLS, NOT_NOW, SET_CLOCK, UNBLIND, Act
+from discreet.trials.randomisation import make_code
 from discreet.trials.release import end_if_over, erase_unreleasable, release_due
 from discreet.trials.transaction import TrialTransaction
 from discreet.trials.verbs import ManageBody, UnblindBody

@@ -14,11 +14,10 @@ from typing import Any
 from discreet.errors import DiscreetError, InvalidInputError, MissingExtraError
 from discreet.scale import REFUSE, Scale, check_outside, ends_of
 from discreet.strategies.run import Totals
-from discreet.strategies.scales import sum_noise
 from discreet.strategies.strategy import Strategy
-from discreet.strategies.units import FINE, PLACES, grid_of
+from discreet.strategies.units import FINE, PLACES, grid_of, sum_noise
 from discreet.trials.responses import Response, middle_units, to_level, to_units
-from discreet.validate import check_epsilon, check_gamma
+from discreet.validation import check_epsilon, check_gamma
 
 
 def respond(

@@ -5,19 +5,21 @@ text and its hash.
 import hashlib
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
 from discreet.errors import InvalidInputError
-from discreet.scale import CLIP, OUTSIDE, REFUSE, Scale
-from discreet.strategies.parts import COINS, ORDER
+from discreet.scale import CLIP, OUTSIDE, REFUSE, Scale, ends_of
+from discreet.strategies.estimators import COINS, ORDER
 from discreet.strategies.run import Dealing
 from discreet.strategies.strategy import Strategy
 from discreet.strategies.units import BITS, LEVELS, grid_of, kind_of
-from discreet.trials.names import check_names, check_sites, writable
+from discreet.trials.names import check_names, check_sites, plain_name, plain_names, writable
+from discreet.trials.randomisation import usual_dealing
 from discreet.trials.responses import payable_delta
-from discreet.validate import check_whole, is_word, quoted
+from discreet.validation import check_whole, is_word, quoted
 from discreet.version import __version__
 
 MISSING = "an outcome that stays missing counts as the worst one (non-responder imputation)"
@@ -324,3 +326,40 @@ def _check_seconds(what: str, value: Any) -> float:
     if not number or not 0 < value < 1e10:
         raise InvalidInputError(f"{what} must be a positive number of seconds, or None")
     return float(value)
+
+
+SETTINGS = {"outside", "deadline", "release", "enrolment", "people", "blinding", "script"}
+"""Those that are taken as they are given."""
+
+
+def new_protocol(
+    name: str,
+    arms: Sequence[str],
+    strategy: Strategy,
+    max_people: int,
+    retain: str = "until-release",
+    range: tuple[float, float] = (0.0, 1.0),
+    direction: str = "max",
+    dealing: str | None = None,
+    sites: Sequence[str] | None = None,
+    question: str = "",
+    **settings: Any,
+) -> Protocol:
+    """The protocol of a trial to be started, with the settings of `Trial.create`; names
+    as they are kept.
+    """
+    if unknown := set(settings) - SETTINGS:
+        raise InvalidInputError(f"a trial has no setting {', '.join(sorted(unknown))}")
+    return Protocol(
+        plain_name("the name of the trial", name),
+        plain_names("the name of an arm", arms),
+        strategy,
+        max_people,
+        usual_dealing(strategy) if dealing is None else dealing,
+        retain,
+        *ends_of(range),
+        direction,
+        sites=plain_names("the name of a site", sites),
+        question=plain_name("the question", question),
+        **settings,
+    )

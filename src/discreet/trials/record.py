@@ -4,19 +4,136 @@ Nothing here knows a database, and nothing makes noise: whoever has the record c
 follow it.
 """
 
+import hashlib
 import json
+import re
+import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from discreet.errors import NoConvergenceError
+from discreet.errors import InvalidInputError, NoConvergenceError, TamperedError
+from discreet.strategies.estimators import COINS
 from discreet.strategies.run import Dealing, Place, Run, Totals, new_run
 from discreet.strategies.strategy import Strategy
-from discreet.trials.conduct import Conduct
-from discreet.trials.protocol import Protocol
-from discreet.trials.responses import payable_delta
+from discreet.trials.names import check_site
+from discreet.trials.operations import Act, Conduct
+from discreet.trials.protocol import Protocol, canonical
+from discreet.trials.randomisation import Unrevealed
+from discreet.trials.responses import largest_response, payable_delta
+
+_decoder = json.JSONDecoder()
+SALT = re.compile(r"[0-9a-f]{32}")
+"""The salt of an event: 16 random bytes. Without them a hash confirms a guess of what
+the event says, such as the arm of a participant in a blinded trial.
+"""
+
+
+class UnknownHeadError(TamperedError):
+    """The record does not go on from a head that a caller gave. Whether the record or
+    the head is wrong, only the caller can tell.
+    """
+
+
+class Event(NamedTuple):
+    """One line of the public record."""
+
+    seq: int
+    kind: str
+    body: str
+    """What it says, as JSON: the very text that was hashed."""
+    hash: str
+
+    @property
+    def says(self) -> dict[str, Any]:
+        """The body in plain types."""
+        return parsed(self.body)
+
+
+class Head(NamedTuple):
+    """How long a record is, and the hash of its last event: who knows it knows the
+    whole record.
+    """
+
+    seq: int
+    hash: str
+
+    def __str__(self) -> str:
+        """As `status` shows it."""
+        return f"{self.seq}:{self.hash}"
+
+    @staticmethod
+    def parse(text: str) -> "Head":
+        """The head that was shown as this text."""
+        try:
+            length, known = text.split(":")
+            if not (length.isascii() and length.isdigit() and len(length) < 10):
+                raise ValueError
+            return Head(int(length), known)
+        except (AttributeError, TypeError, ValueError):
+            raise InvalidInputError("head must look like 17:5f2c…, as status shows it") from None
+
+
+def check_goes_on(name: str, known: Head, found: Head) -> None:
+    """Refuse a record that is older than one that is known, or another one of the same
+    length.
+    """
+    if known.seq > found.seq:
+        raise TamperedError(
+            f"the record of {name!r} has {found.seq} events, but {known.seq} are known: it was "
+            "restored from a backup. Going on would release outcomes a second time, with "
+            "fresh noise, and spend their ε twice"
+        )
+    if known.seq == found.seq and known.hash != found.hash:
+        raise TamperedError(other_event(name, known.seq))
+
+
+def other_event(name: str, seq: int) -> str:
+    """What to say of a record that does not go on from a known event."""
+    return f"event {seq} of {name!r} is not the one that is known: the record was changed"
+
+
+def parsed(body: str) -> dict[str, Any]:
+    """What an event says, in plain types. (`json.loads` looks for spaces around, which
+    no event has, and takes twice the time for lines as short as most.)
+    """
+    found, end = _decoder.raw_decode(body)
+    if end != len(body):
+        raise ValueError
+    return found  # type: ignore[no-any-return]
+
+
+def link(previous: str, seq: int, kind: str, body: str) -> str:
+    """The hash of an event: of all before it, its place, and what it says."""
+    return hashlib.sha256(f"{previous}\n{seq}\n{kind}\n{body}".encode()).hexdigest()
+
+
+def new_salt() -> str:
+    """Draw the salt of an event."""
+    return secrets.token_hex(16)
+
+
+def next_event(previous: str, seq: int, kind: str, body: dict[str, Any]) -> Event:
+    """Make the event that follows a hash, with a salt of its own."""
+    text = canonical({**body, "salt": new_salt()})
+    return Event(seq, kind, text, link(previous, seq, kind, text))
+
+
+def first_event(protocol_hash: str) -> Event:
+    """Make the event with which a record begins."""
+    return next_event(protocol_hash, 1, "created", {"protocol": protocol_hash})
+
+
+def is_first_event(event: Event, protocol_hash: str) -> bool:
+    """Return whether a record of this protocol can begin with an event."""
+    if (event.seq, event.kind) != (1, "created"):
+        return False
+    linked = event.hash == link(protocol_hash, 1, "created", event.body)
+    return linked and event.says.get("protocol") == protocol_hash
+
 
 BROKEN = (
     ArithmeticError,
@@ -155,3 +272,360 @@ def in_rewards(totals: Sequence[Totals], unit: float) -> list[list[float]]:
     sums = [total.sum * unit for total in totals]
     near = [total.near * unit for total in totals if total.near is not None]
     return [sums, near] if near else [sums]
+
+
+EVERY_ROUND = 2**62
+"""All keys are revealed, whatever the round."""
+
+
+Seat = tuple[int, int]
+"""Where a person is: the arm, and its phase, or where answers are taken in turn the
+person's number. There are as many as people, so that they are plain.
+"""
+RELEASE = {"arm", "phase", "count", "sum"}
+"""What a release says about each batch, beside the ε or ρ that it costs."""
+ROUNDED = 1e-4
+"""By so much less than promised a release with Gaussian noise may cost."""
+COMMITMENT = re.compile(r"[0-9a-f]{64}")
+"""What an event says of the key of a round that is opened: its SHA-256."""
+NEAR = {"near"}
+"""And where closeness is released beside sums."""
+
+
+def says(kind: str, protocol: Protocol) -> tuple[set[str], set[str]]:
+    """What an event of a kind says, and what it may say beside."""
+    at = {"at"} if protocol.timed else set()
+    keys = {"keys"} if protocol.keyed else set()
+    return {
+        "created": ({"protocol"}, set()),
+        "opened": ({"round", "odds", "participants", "commit"}, set()),
+        "assigned": ({"first", "arms"} | at, {"site"}),
+        "released": ({"releases", "unit"} | keys | at, {"margin"}),
+        "answered": ({"answers", "unit"}, set()),
+        "managed": ({"action", "reason"}, {"about"}),
+        "stopped": ({"conclusive", "recommendation"} | keys, set()),
+    }[kind]
+
+
+def dealt_in(protocol: Protocol, phase: int) -> int:
+    """The round that people of a phase were dealt in, where several may be under way;
+    else 0.
+    """
+    return phase if protocol.dealing == COINS else 0
+
+
+def revealed_through(protocol: Protocol, due: Sequence[Place]) -> int:
+    """Up to which round keys are revealed with a release: rounds that are still dealt
+    keep theirs.
+    """
+    return dealt_in(protocol, due[0].phase) or EVERY_ROUND
+
+
+class Replay:
+    """The state, from public events alone."""
+
+    def __init__(self, protocol: Protocol) -> None:
+        self.protocol = protocol
+        self.now = fresh(protocol)
+        self.events = 0
+        self.places: list[Seat] = []
+        """Of each person, in the order of assignment."""
+        self.released: set[Seat] = set()
+        """(arm, phase) of all batches that were released."""
+        self.unrevealed = Unrevealed()
+        self.round = 0
+        """The round that was opened last."""
+        self._salts = set[str]()
+        self._steps = {kind: (step, *says(kind, protocol)) for kind, step in STEPS.items()}
+        self._level, _ = protocol.strategy.level
+        self._keyed, self._timed, self._grid = protocol.keyed, protocol.timed, protocol.grid
+        self._in_turn = self.now.run.learns_always
+        """Whether answers are taken one by one, in the order of assignment."""
+
+    def follow(self, event: Event) -> str | None:
+        """Go on by one event; what is wrong with it, if anything."""
+        kind, now = event.kind, self.now
+        self.events += 1
+        if kind not in self._steps or (kind == "created") != (self.events == 1):
+            return "of a kind that does not exist, or not there"
+        if now.stopped:
+            return "the trial was over before"
+        if (now.run.stopped or now.conduct.ended) and kind != "stopped":
+            return "the strategy had stopped before"
+        try:
+            body, (step, must, may) = parsed(event.body), self._steps[kind]
+            salted = self._is_salted(body.pop("salt"))
+            if not salted or (body.keys() != must and body.keys() - may != must):
+                return "it does not say what such an event says"
+            return step(self, body)
+        except BROKEN:
+            return "it does not say what such an event says"
+
+    def _is_salted(self, salt: Any) -> bool:
+        """Return whether an event has a salt that no event before it has."""
+        if type(salt) is not str or SALT.fullmatch(salt) is None or salt in self._salts:
+            return False
+        self._salts.add(salt)
+        return True
+
+    def unreleased(self) -> int:
+        """People whose outcome is in no release."""
+        if self.now.run.learns_always:
+            return len(self.places) - self.now.cursor
+        return sum(seat not in self.released for seat in self.places)
+
+    def awaited(self) -> int:
+        """Return for how many participants the next release waits. In a blinded trial
+        it also waits for those of arms that were dropped or taken off its round.
+        """
+        due = [] if self.now.stopped else self.now.run.due()
+        count = sum(batch.size for batch in due)
+        if not (self.protocol.blind and due):
+            return count
+        last, slots = dealt_in(self.protocol, due[0].phase), {(one.arm, one.phase) for one in due}
+        return count + sum(
+            seat not in slots and self._is_unrevealed(seat, last) for seat in self.places
+        )
+
+    def unrevealed_participants(self) -> int:
+        """Return how many participants are pending if releases are scheduled: those in
+        no release; in a blinded trial those of rounds that are not released.
+        """
+        if not self.protocol.blind or self.now.stopped:
+            return self.unreleased()
+        return sum(self._is_unrevealed(seat, EVERY_ROUND) for seat in self.places)
+
+    def _is_unrevealed(self, seat: Seat, last: int) -> bool:
+        """Return whether a participant is in no release, and the key of the round, one
+        up to the last, is secret.
+        """
+        round = dealt_in(self.protocol, seat[1])
+        secret = not round or (round <= last and round in self.unrevealed.commits)
+        return secret and seat not in self.released
+
+    def _created(self, body: dict[str, Any]) -> str | None:
+        return None  # the chain begins with the hash of the protocol
+
+    # --- people -----------------------------------------------------------------------
+
+    def _opened(self, body: dict[str, Any]) -> str | None:
+        conduct = self.now.conduct
+        full = len(self.places) >= conduct.maximum
+        if not self.protocol.keyed or not self.now.run.closed or conduct.paused or full:
+            return "no round was to be opened"
+        opening, commit = self.now.run.open(), body["commit"]
+        said = {name: body[name] for name in ("round", "odds", "participants")}
+        made = {"round": opening.round, "odds": opening.odds, "participants": opening.people}
+        if canonical(said) != canonical(made):
+            return "the strategy would have opened another round"
+        if type(commit) is not str or COMMITMENT.fullmatch(commit) is None:
+            raise ValueError
+        self.round = opening.round
+        again = not self.unrevealed.open(self.round, commit)
+        return "its key was committed to before" if again else None
+
+    def _assigned(self, body: dict[str, Any]) -> str | None:
+        first = body["first"]
+        arms: list[int] = body["arms"]
+        if not _wholes([first, *arms]) or not arms:
+            raise ValueError
+        if problem := self._came(body, len(arms)):
+            return problem
+        run = self.now.run
+
+        def deal(weights: list[int]) -> int:
+            """Deals what was dealt, and notes it until the key is revealed."""
+            if self._keyed:
+                self.unrevealed.note(self.round, number, weights, arm)
+            return arm
+
+        for number, arm in enumerate(arms, start=first):
+            place = run.take(deal)
+            if place is None or place.arm != arm:
+                return "the strategy would not have assigned this arm"
+            phase = number if self._in_turn else place.phase
+            self.places.append((arm, phase))
+            if self._timed:
+                self.now.conduct.came(dealt_in(self.protocol, phase))
+        over = len(self.places) > self.now.conduct.maximum
+        return "more people than the protocol allows" if over else None
+
+    def _came(self, body: dict[str, Any], people: int) -> str | None:
+        """Whether people may come now, and from there."""
+        conduct, site = self.now.conduct, body.get("site")
+        sites = conduct.sites_of(self.protocol)
+        if body["first"] != len(self.places) + 1:
+            return "people are numbered wrongly"
+        if self.now.run.closed or conduct.paused:
+            return "the trial was paused" if conduct.paused else "no round was opened for them"
+        if ("site" in body and not check_site(site)) or (sites is not None and site not in sites):
+            return "from a site that the protocol does not know"
+        if site in conduct.closed:
+            return "from a site that was closed"
+        if site is not None:
+            conduct.enrol(site, people)
+        return self._time(body) if self._timed else None
+
+    def _time(self, body: dict[str, Any]) -> str | None:
+        """Whether the record's time goes on, where it tells any."""
+        at = body["at"]
+        if type(at) is not int or at < self.now.conduct.at:
+            return "at a time before the last one"
+        self.now.conduct.at = at
+        return None
+
+    # --- releases ---------------------------------------------------------------------
+
+    def _released(self, body: dict[str, Any]) -> str | None:
+        run, releases = self.now.run, body["releases"]
+        due = run.due()
+        whole = all(_wholes([one["arm"], one["phase"], one["count"]]) for one in releases)
+        wanted = RELEASE | {self._level} | (NEAR if run.fine else set())
+        if not whole or any(set(one) != wanted for one in releases):
+            raise ValueError
+        batches = [[one["arm"], one["phase"], one["count"]] for one in releases]
+        if not due or [[*batch] for batch in due] != batches:
+            return "no such release was due"
+        shown = [one for one in releases if one["sum"] is not None]
+        problem = self._early(body, due) or self._misstated(body, due, shown)
+        if problem is None and self.protocol.keyed:
+            problem = self.unrevealed.reveal(body["keys"], revealed_through(self.protocol, due))
+        if problem is not None:
+            return problem
+        self.released |= {(batch.arm, batch.phase) for batch in due}
+        self.now.releases += len(shown)
+        totals = [Totals(one["sum"], one.get("near")) for one in shown]
+        run.release(*in_rewards(totals, body["unit"]))
+        return None
+
+    def _early(self, body: dict[str, Any], due: list[Place]) -> str | None:
+        """Whether a release by the clock came before its time."""
+        if not self.protocol.timed:
+            return None
+        if problem := self._time(body):
+            return problem
+        round, deadline = dealt_in(self.protocol, due[0].phase), float(self.protocol.deadline or 0)
+        if not self.now.conduct.over(round, deadline, body["at"]):
+            return "a release before the deadline of its last person"
+        self.now.conduct.released(round, body["at"])
+        return None
+
+    def _misstated(
+        self, body: dict[str, Any], due: list[Place], shown: list[dict[str, Any]]
+    ) -> str | None:
+        """What is wrong with the numbers, if anything."""
+        run, releases = self.now.run, body["releases"]
+        empty = Totals(0, 0 if run.fine else None)
+        silent = [total is None for total in run.combine([empty] * len(due))]
+        margin = shown[0]["arm"] if any(silent) and shown else None
+        named = body.get("margin")
+        same = type(named) is type(margin) and named == margin
+        if silent != [one["sum"] is None for one in releases] or not same:
+            return "not the numbers that were to be released"
+        numbers = [one[name] for one in shown for name in ("sum", "near") if name in one]
+        grid = run.due_grid(self.protocol.grid)
+        hidden = [one.get("near") for one in releases if one["sum"] is None]
+        if any(near is not None for near in hidden) or not self._in_units(
+            body["unit"], numbers, grid
+        ):
+            return "not in the units of the protocol"
+        unnoised = [one[self._level] for one in releases if one["sum"] is None]
+        if unnoised != [None] * len(unnoised) or not all(
+            self._payable(one[self._level]) for one in shown
+        ):
+            sign = "ε" if self._level == "epsilon" else "ρ"
+            return f"not of the {sign} that the protocol promises"
+        sums = [(Totals(one["sum"], one.get("near")), one["count"]) for one in shown]
+        noised = self.protocol.strategy.trust_model.noised
+        if not noised and not all(run.possible(total, size, grid) for total, size in sums):
+            return "no outcomes in the range of the protocol have this sum"
+        return None
+
+    def _answered(self, body: dict[str, Any]) -> str | None:
+        run, unit, answers = self.now.run, body["unit"], body["answers"]
+        if not self._in_turn:
+            return "this strategy takes no single answers"
+        said = [one for answer in answers for one in answer]
+        whole = _wholes(said) and _is_unit(unit, self._grid)
+        largest = self._largest
+        for number, units in answers:
+            arm, _ = self.places[number - 1]
+            if number != self.now.cursor + 1 or run.stopped:
+                return "an answer that was taken before, or out of turn"
+            if not whole or abs(units) > largest:
+                return "not in the units of the protocol"
+            self.now.cursor = number
+            run.answer(arm, units * unit)
+        self.now.releases += len(answers)
+        return None
+
+    # --- managers, and the end -------------------------------------------------------
+
+    def _managed(self, body: dict[str, Any]) -> str | None:
+        act = Act(body["action"], body.get("about"), body["reason"])
+        try:
+            self.now.conduct.apply(act, self.now.run, len(self.places), self.protocol)
+        except InvalidInputError as error:
+            return f"what a manager may not do: {error}"
+        return "it does not say what such an event says" if body.get("about", 0) is None else None
+
+    def _stopped(self, body: dict[str, Any]) -> str | None:
+        run = self.now.run
+        keys = body.pop("keys", [])
+        if canonical(body) != canonical(self.now.end()):
+            return "the strategy would have ended otherwise"
+        if problem := self.unrevealed.reveal(keys, EVERY_ROUND):
+            return problem
+        if run.stopped or self.now.conduct.ended:
+            return None
+        if not (run.finished or len(self.places) >= self.now.conduct.maximum):
+            return "an end before the maximum"
+        awaited = self.unreleased() if run.learns_always else len(run.due())
+        if awaited:
+            return "an end before a release that was to come"
+        return None
+
+    @cached_property
+    def _largest(self) -> float:
+        """No answer lies beyond, in units."""
+        noise = live_noise(self.protocol.strategy)
+        return min(largest_response(noise, self._grid), 2**63 - 1)
+
+    def _in_units(self, unit: Any, values: list[Any], grid: int) -> bool:
+        """Whether these are whole numbers of such units, of 64 bits as noise is."""
+        whole = _wholes(values) and max(map(abs, values), default=0) < 2**63
+        return whole and _is_unit(unit, grid)
+
+    def _payable(self, cost: float | None) -> bool:
+        """Whether a release may state this ε, or ρ: the promised one, but for
+        rounding.
+        """
+        strategy = self.protocol.strategy
+        _, promised = strategy.level
+        if promised is None or cost is None:
+            return promised is cost
+        rounded = 1e-6 if strategy.pure else ROUNDED
+        return type(cost) is float and promised * (1 - rounded) <= cost <= promised
+
+
+def _is_unit(unit: Any, grid: int) -> bool:
+    """Whether this is the unit of what there are so many of in a whole outcome."""
+    return type(unit) is float and unit == 1 / grid
+
+
+def _wholes(values: Sequence[Any]) -> bool:
+    """Whether these are whole numbers, and none a truth value."""
+    return set(map(type, values)) <= {int}
+
+
+Step = Callable[[Replay, dict[str, Any]], str | None]
+STEPS: dict[str, Step] = {
+    "created": Replay._created,
+    "opened": Replay._opened,
+    "assigned": Replay._assigned,
+    "released": Replay._released,
+    "answered": Replay._answered,
+    "managed": Replay._managed,
+    "stopped": Replay._stopped,
+}
+"""What is checked of an event, by its kind."""

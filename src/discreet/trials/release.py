@@ -9,11 +9,10 @@ from typing import Any
 
 from discreet.errors import DiscreetError
 from discreet.strategies.run import Place, Run, Totals
-from discreet.strategies.scales import sum_noise
+from discreet.strategies.units import sum_noise
 from discreet.trials import mechanisms
 from discreet.trials.protocol import Protocol
-from discreet.trials.record import Release, release
-from discreet.trials.replay import EVERY_ROUND, dealt_in, revealed_through
+from discreet.trials.record import EVERY_ROUND, Release, dealt_in, release, revealed_through
 from discreet.trials.responses import to_units
 from discreet.trials.store.schema import AssignmentRow
 from discreet.trials.transaction import TrialTransaction

@@ -14,7 +14,7 @@ from discreet.errors import InvalidInputError
 from discreet.scale import Scale
 from discreet.strategies.strategy import Strategy
 from discreet.strategies.units import FINE, LEVELS, PLACES, grid_of, kind_of
-from discreet.validate import quoted
+from discreet.validation import quoted
 
 MAX_RESPONSE_CHARACTERS = 500
 """A randomised response in words is far shorter."""

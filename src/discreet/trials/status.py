@@ -6,23 +6,13 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
-from discreet.frames import Tabular
 from discreet.scale import OUTSIDE, REFUSE, Scale
-from discreet.strategies.pairs import Lead
-from discreet.strategies.run import ArmView
-from discreet.trials.chain import Head
-from discreet.trials.conduct import RECORDED, RESTORED, RESTORED_WORDS
-from discreet.trials.dealing import DEALING, GUARANTEE
-from discreet.trials.protocol import (
-    ANONYMOUS,
-    CONTINUOUS,
-    ENROLMENT,
-    PEOPLE,
-    RELEASE,
-    RETAIN,
-)
-from discreet.trials.record import Public
-from discreet.trials.replay import dealt_in
+from discreet.strategies.run import ArmView, Lead
+from discreet.tabular import Tabular
+from discreet.trials.operations import RECORDED, RESTORED, RESTORED_WORDS
+from discreet.trials.protocol import ANONYMOUS, CONTINUOUS, ENROLMENT, PEOPLE, RELEASE, RETAIN
+from discreet.trials.randomisation import DEALING, GUARANTEE
+from discreet.trials.record import Head, Public, dealt_in
 
 ERASING = (
     "outcomes that were erased may still be readable in the files of the database: somebody reads "

@@ -10,12 +10,11 @@ from secrets import compare_digest
 from typing import TypeVar
 
 from discreet.strategies.run import Place
-from discreet.trials.codes import make_code
 from discreet.trials.group_commit import Task
 from discreet.trials.inputs import parse_number, unknown_id
 from discreet.trials.protocol import Protocol
-from discreet.trials.record import Public
-from discreet.trials.replay import EVERY_ROUND, dealt_in
+from discreet.trials.randomisation import make_code
+from discreet.trials.record import EVERY_ROUND, Public, dealt_in
 from discreet.trials.status import Assignment, Tally
 from discreet.trials.store.schema import AssignmentRow, BatchCounts
 from discreet.trials.store.tables import TrialTables

@@ -14,7 +14,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
-from discreet.arrays import Progress
+from discreet._types import Progress
+from discreet.client.address import is_remote
 from discreet.errors import (
     DiscreetError,
     ErasingWarning,
@@ -23,19 +24,15 @@ from discreet.errors import (
     TamperedError,
     warn_caller,
 )
-from discreet.remote.address import is_remote
 from discreet.scale import REFUSE
 from discreet.strategies.presets import warn_if_rounded
 from discreet.strategies.strategy import Strategy
 from discreet.trials import enrolment, idempotency, management, mechanisms, outcomes
-from discreet.trials.chain import Event, Head, is_first_event
-from discreet.trials.conduct import SET_CLOCK
-from discreet.trials.draft import new_protocol
-from discreet.trials.entry import check_head, enter, examine, transcript_of
 from discreet.trials.group_commit import GroupCommit, Task
 from discreet.trials.inputs import check_key, check_user, parse_number
 from discreet.trials.listing import no_trial
 from discreet.trials.names import check_place, writable
+from discreet.trials.operations import SET_CLOCK
 from discreet.trials.protocol import (
     ANONYMOUS,
     COMPLETE,
@@ -43,8 +40,9 @@ from discreet.trials.protocol import (
     WAITING,
     Protocol,
     digest,
+    new_protocol,
 )
-from discreet.trials.record import BROKEN, fresh
+from discreet.trials.record import BROKEN, Event, Head, fresh, is_first_event
 from discreet.trials.status import (
     ERASING,
     Aside,
@@ -59,6 +57,7 @@ from discreet.trials.store.database import Store
 from discreet.trials.store.schema import TrialRow
 from discreet.trials.store.tables import TrialTables
 from discreet.trials.transaction import TrialTransaction
+from discreet.trials.transcript import check_head, enter, examine, transcript_of
 from discreet.trials.verbs import (
     ASK,
     Answered,
@@ -70,7 +69,7 @@ from discreet.trials.verbs import (
     TrialVerbs,
     Verb,
 )
-from discreet.validate import check_whole
+from discreet.validation import check_whole
 
 Arguments = TypeVar("Arguments", bound=Body)
 Result = TypeVar("Result")
@@ -120,7 +119,7 @@ def start(url: str, protocol: Protocol, user: str | None) -> None:
 
 def _remote_class() -> "type[Trial]":
     """Return the class of trials at a service, which has the methods of `Trial`."""
-    from discreet.remote.trial import RemoteTrial
+    from discreet.client.trial import RemoteTrial
 
     return cast("type[Trial]", RemoteTrial)
 

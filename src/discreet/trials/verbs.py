@@ -13,7 +13,6 @@ from typing import Annotated, Any, Generic, TypeVar
 import msgspec
 
 from discreet.errors import InvalidInputError
-from discreet.trials.conduct import check_reason
 from discreet.trials.inputs import (
     MAX_BATCH,
     check_each,
@@ -28,6 +27,7 @@ from discreet.trials.inputs import (
     normalize_identifiers,
 )
 from discreet.trials.names import check_place, plain_name
+from discreet.trials.operations import check_reason
 from discreet.trials.protocol import MOST_PEOPLE, Protocol
 from discreet.trials.responses import Response
 from discreet.trials.status import (
@@ -37,7 +37,7 @@ from discreet.trials.status import (
     ParticipantView,
     TellResult,
 )
-from discreet.validate import check_whole, quoted
+from discreet.validation import check_whole, quoted
 
 MANAGER, SITE, MONITOR, PARTICIPANT = "manager", "site", "monitor", "participant"
 ROLES = (MANAGER, SITE, MONITOR, PARTICIPANT)

@@ -4,10 +4,15 @@ as a matplotlib Figure.
 Importing this does not import matplotlib; drawing does.
 """
 
-from discreet.reports.charts.allocation import Allocation, allocation, draw_allocation
-from discreet.reports.charts.distribution import Distribution, distribution, draw_distribution
-from discreet.reports.charts.ends import EndRow, draw_ends
-from discreet.reports.charts.enrolment import Arrival, Enrolment, draw_enrolment, enrolment
+from discreet.reports.charts.bars import (
+    Allocation,
+    EndRow,
+    PeopleRow,
+    allocation,
+    draw_allocation,
+    draw_ends,
+    draw_people,
+)
 from discreet.reports.charts.epsilon import (
     Curve,
     EpsilonData,
@@ -16,17 +21,28 @@ from discreet.reports.charts.epsilon import (
     sample_limits,
     samples_by_epsilon,
 )
-from discreet.reports.charts.forest import Forest, ForestRow, draw_forest
-from discreet.reports.charts.people import PeopleRow, draw_people
-from discreet.reports.charts.power import PowerLine, draw_power
+from discreet.reports.charts.lines import (
+    Distribution,
+    PowerLine,
+    distribution,
+    draw_distribution,
+    draw_power,
+)
 from discreet.reports.charts.run import draw_path
 from discreet.reports.charts.style import render, require_matplotlib
 from discreet.reports.charts.trial import (
     FEW_BANDS,
+    Arrival,
+    Enrolment,
+    Forest,
+    ForestRow,
     TrialEvidence,
     TrialMeans,
+    draw_enrolment,
     draw_evidence,
+    draw_forest,
     draw_means,
+    enrolment,
 )
 
 __all__ = [

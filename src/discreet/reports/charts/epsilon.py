@@ -9,8 +9,7 @@ import numpy as np
 
 from discreet import theory
 from discreet.errors import InvalidInputError
-from discreet.instance import Instance
-from discreet.reports.charts.axes import open_frame, powers_of_ten, short_numbers
+from discreet.instances import Instance
 from discreet.reports.charts.style import (
     BLACK,
     GREY,
@@ -20,14 +19,17 @@ from discreet.reports.charts.style import (
     label_ends,
     label_line,
     new_figure,
+    open_frame,
+    powers_of_ten,
+    short_numbers,
     strategy_styles,
     styled,
     write_foot,
     write_title,
 )
 from discreet.scale import YES_NO
-from discreet.validate import quoted
-from discreet.words import NO_GUARANTEE, NO_PROOF, NO_PROOF_WORDS, listed, shown_name
+from discreet.validation import quoted
+from discreet.wording import NO_GUARANTEE, NO_PROOF, NO_PROOF_WORDS, listed, shown_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

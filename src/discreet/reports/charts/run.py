@@ -4,23 +4,27 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet.reports.arms import arms_shown, left_out_words, short_names
-from discreet.reports.charts.axes import LOGARITHMIC, open_frame, people_axis
-from discreet.reports.charts.fit import turned
 from discreet.reports.charts.style import (
     BLACK,
     GREY,
+    LOGARITHMIC,
     TYPE,
     End,
     arm_look,
+    arms_shown,
     label,
     label_ends,
+    left_out_words,
     new_figure,
     note,
+    open_frame,
+    people_axis,
+    short_names,
     styled,
+    turned,
     write_title,
 )
-from discreet.words import short_people
+from discreet.wording import short_people
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,19 +9,270 @@ import functools
 import io
 import math
 import threading
+import unicodedata
+import warnings
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
+from discreet._types import Flags, Floats
 from discreet.errors import MissingExtraError
-from discreet.reports.charts.fit import any_letters, apart, fold, text_width, turned
+from discreet.wording import LONGEST_NAME, LRM, cut, from_right, short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
+    from matplotlib.dates import AutoDateLocator
     from matplotlib.figure import Figure
     from matplotlib.text import Text
+
+
+FAR = 30.0
+"""Times the least from which on numbers of people are drawn on a logarithmic axis."""
+NEAR = (
+    (1.0, 2.0, 5.0),
+    (1.0, 1.5, 2.0, 3.0, 5.0, 7.0),
+    (1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0),
+)
+"""Ticks of a logarithmic axis that spans little: as few as its scale can be read by."""
+FEWEST = 3
+"""Ticks from which the scale of an axis can be read."""
+LOGARITHMIC = ", logarithmic"
+"""What the name of such an axis ends with."""
+
+
+def open_frame(axes: "Axes", *also: str) -> None:
+    """No frame at the top and the right."""
+    axes.spines[["top", "right", *also]].set_visible(False)
+
+
+def short_numbers(axis: "Axis") -> None:
+    """Ticks as 1k, 1M."""
+    axis.set_major_formatter(lambda value, _: short(value))
+
+
+def powers_of_ten(axis: "Axis") -> None:
+    """Ticks at powers of ten alone."""
+    from matplotlib.ticker import LogLocator, NullLocator
+
+    axis.set_major_locator(LogLocator(numticks=12))
+    axis.set_minor_locator(NullLocator())
+
+
+def people_scale(axes: "Axes", least: float, most: float, words: str) -> None:
+    """An axis of people from the least to the most: from 0 on, or logarithmic where
+    they are far apart, which its name then says.
+    """
+    if most < FAR * least:
+        axes.set_xlim(0, 1.03 * most)
+        short_numbers(axes.xaxis)
+        axes.set_xlabel(words)
+    else:
+        axes.set_xscale("log")
+        people_axis(axes)
+        axes.set_xlabel(f"{words}{LOGARITHMIC}")
+
+
+def people_axis(axes: "Axes") -> None:
+    """A logarithmic axis of people: ticks at 1, 2, 5 where it spans little, else at
+    powers of ten.
+    """
+    low, high = axes.get_xlim()
+    if high < 2 * low:  # one look: no tick would fall into the picture
+        low, high = low / 2, 2 * high
+        axes.set_xlim(low, high)
+    few_ticks(axes.xaxis, low, high)
+
+
+def _count(steps: Sequence[float], low: float, high: float) -> int:
+    """How many ticks at such steps are on an axis."""
+    tens = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    return sum(low <= step * 10.0**ten <= high for ten in tens for step in steps)
+
+
+def few_ticks(axis: "Axis", low: float, high: float) -> None:
+    """Short numbers on a logarithmic axis: at 1, 2, 5 where it spans little, at more
+    where it spans so little that hardly one of these is on it, else at powers of ten.
+    """
+    from matplotlib.ticker import LogLocator, NullLocator
+
+    short_numbers(axis)
+    near = high < 300 * low
+    enough = (steps for steps in NEAR if _count(steps, low, high) >= FEWEST)
+    steps = next(enough, NEAR[-1]) if near else (1.0,)
+    axis.set_major_locator(LogLocator(subs=steps, numticks=20 if near else 7))
+    axis.set_minor_locator(NullLocator())
+
+
+def date_locator() -> "AutoDateLocator":
+    """Where the days or times of an axis stand, three to six of them. Its steps go up
+    to the next unit: without that it warns just before that unit begins.
+    """
+    from matplotlib.dates import HOURLY, MONTHLY, SECONDLY, AutoDateLocator
+
+    locator = AutoDateLocator(minticks=3, maxticks=6)  # type: ignore[no-untyped-call]
+    for unit, whole in ((SECONDLY, 60), (HOURLY, 24), (MONTHLY, 12)):
+        locator.intervald[unit] = [*locator.intervald[unit], whole]
+    return locator
+
+
+TURNED, BACK = "\u202b", "\u202c"
+"""Around words that are read from right to left, up to their last sign."""
+
+
+@contextmanager
+def any_letters() -> Iterator[None]:
+    """A name may have letters that matplotlib's font lacks: boxes in a PNG, while in an
+    SVG the reader's own font has them.
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r"Glyph .* missing from", UserWarning)
+        yield
+
+
+@functools.lru_cache(4096)
+def text_width(words: str, size: float) -> float:
+    """Points that words on one line take."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import text_to_path
+
+    with any_letters():
+        size_of = text_to_path.get_text_width_height_descent(
+            words, FontProperties(size=size), False
+        )
+    return float(size_of[0])
+
+
+def fold(words: str, width: float, size: float) -> str:
+    """Words broken into lines of at most that many points, between words where that
+    can be.
+    """
+    lines = [""]
+    for word in words.split():
+        longer = f"{lines[-1]} {word}".lstrip()
+        if text_width(longer, size) <= width:
+            lines[-1] = longer
+            continue
+        lines.append("")
+        for sign in word:
+            if lines[-1] and text_width(lines[-1] + sign, size) > width:
+                lines.append("")
+            lines[-1] += sign
+    return "\n".join(lines).lstrip("\n")
+
+
+def starts_right(words: str) -> bool:
+    """Whether words are written from right to left, which their first letter tells."""
+    letters = (sign for sign in words if unicodedata.bidirectional(sign) in ("L", "R", "AL"))
+    return from_right(next(letters, " "))
+
+
+def turned(name: str, lines: Sequence[str]) -> list[str]:
+    """The lines of a name, each in the direction of the name: what ends a line of one
+    that is written from right to left (three dots, a bracket) stands on its left, and
+    what follows the name on its right.
+    """
+    if starts_right(name):
+        return [f"{LRM}{TURNED}{line}{BACK}{LRM}" for line in lines]
+    mixed = any(map(from_right, name))
+    return [*lines[:-1], lines[-1] + LRM] if mixed else [*lines]
+
+
+def apart(wanted: Sequence[float], heights: Sequence[float]) -> list[float]:
+    """The places of labels, in order, as near to those wanted as they can be without
+    one reaching into another or beyond the axis.
+    """
+    below = [sum(heights[:i]) for i in range(len(heights))]
+    pools = list[tuple[float, int]]()  # (sum, count) of neighbours that touch
+    for at, height, under in zip(wanted, heights, below, strict=True):
+        total, count = at - height / 2 - under, 1
+        while pools and pools[-1][0] / pools[-1][1] > total / count:
+            before = pools.pop()
+            total, count = total + before[0], count + before[1]
+        pools.append((total, count))
+    starts = [total / count for total, count in pools for _ in range(count)]
+    free = max(0.0, 1 - sum(heights))
+    return [
+        min(max(start, 0.0), free) + under + height / 2
+        for start, under, height in zip(starts, below, heights, strict=True)
+    ]
+
+
+MOST_SHOWN = 12
+"""Lines, rows or names of arms that people can still tell apart."""
+AWAY = "… "
+"""In the place of what a name has lost."""
+
+
+def arms_shown(
+    better: Sequence[float] | Floats,
+    out: Sequence[bool] | Flags = (),
+    named: Sequence[int | None] = (),
+) -> list[int]:
+    """The arms that matter, in their own order: all of up to a dozen. Of more first
+    those that are `named` (the best one, a control), then those that are not `out`, and
+    of these the ones whose number is larger; an arm without a number (NaN) comes last.
+    """
+    gone = out if len(out) else [False] * len(better)
+
+    def rank(arm: int) -> tuple[bool, bool, bool, float]:
+        number = float(better[arm])
+        unknown = math.isnan(number)
+        return arm not in named, bool(gone[arm]), unknown, 0.0 if unknown else -number
+
+    return sorted(sorted(range(len(better)), key=rank)[:MOST_SHOWN])
+
+
+def left_out_words(shown: int, count: int, what: str = "arms") -> str:
+    """How many are not shown; nothing if all are."""
+    missing = count - shown
+    verb = "is" if missing == 1 else "are"
+    return f"{shown} of {count:,} {what}; {missing:,} {verb} left out" if missing else ""
+
+
+def shown_words(count: int) -> str:
+    """Which arms a picture shows, a sentence for its caption; nothing if all are."""
+    if count <= MOST_SHOWN:
+        return ""
+    return (
+        f" Of {count:,} arms the picture shows {MOST_SHOWN}: the one that is named, then those "
+        "still in, the best first."
+    )
+
+
+def short_names(names: Sequence[str], longest: int | None = None) -> list[str]:
+    """Names that are not too long; those that would look the same show where they
+    differ, or begin with their number if that is not enough.
+    """
+    room = LONGEST_NAME if longest is None else longest
+    short = [cut(name, room) for name in names]
+    apart = [
+        one if short.count(one) == 1 else _apart(name, _alike(one, short, names), room)
+        for one, name in zip(short, names, strict=True)
+    ]
+    return [
+        one if apart.count(one) == 1 else cut(f"{number}: {name}", room)
+        for number, (one, name) in enumerate(zip(apart, names, strict=True), 1)
+    ]
+
+
+def _alike(one: str, short: Sequence[str], names: Sequence[str]) -> list[str]:
+    """The names that are cut to the same text."""
+    return [name for text, name in zip(short, names, strict=True) if text == one]
+
+
+def _apart(name: str, alike: Sequence[str], room: int) -> str:
+    """The beginning of a name, and its words from where it differs from others."""
+    letters = enumerate(zip(*alike, strict=False))
+    same = next((place for place, each in letters if len({*each}) > 1), min(map(len, alike)))
+    word = name.rfind(" ", 0, same) + 1
+    head = name[: room // 3 - 1].rstrip()
+    rest = name[word if same - word < room // 3 else same :]
+    left = room - len(head) - len(AWAY)
+    return f"{head}{AWAY}{rest if len(rest) <= left else f'{rest[: left - 1]}…'}"
+
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -1,28 +1,247 @@
 """The private means of a live trial, and the evidence against its arms."""
 
 import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from discreet.arrays import Floats, Ints
-from discreet.reports.arms import left_out_words, short_names
-from discreet.reports.charts.axes import open_frame, people_scale
+from discreet._types import Floats, Ints
 from discreet.reports.charts.style import (
     BLACK,
+    GREY,
+    MOST_SHOWN,
+    TYPE,
     End,
     arm_look,
+    date_locator,
+    fold,
     label,
     label_ends,
+    label_rows,
+    left_out_words,
     new_figure,
     note,
+    open_frame,
+    people_scale,
+    short_names,
+    short_numbers,
+    starts_right,
     styled,
+    turned,
 )
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+
+UNIT = 150.0
+"""Points of the longest line under the axis."""
+
+
+@dataclass(frozen=True)
+class ForestRow:
+    """A point, and the interval around it if there is one."""
+
+    name: str
+    value: float
+    interval: tuple[float, float] | None
+    chosen: bool = False
+    """Whether it is the one that was found."""
+
+
+@dataclass(frozen=True)
+class Forest:
+    """Rows from the top, on one axis."""
+
+    rows: tuple[ForestRow, ...]
+    unit: str
+    """What the axis is."""
+    span: tuple[float, float]
+    """Beyond it nothing can be."""
+    count: int
+    """How many there are, with those that are left out."""
+    zero: bool = False
+    """Whether a line stands at no difference."""
+    other: str = ""
+    """The name that the axis ends with: of the arm that others are compared with."""
+
+
+@styled
+def draw_forest(data: Forest) -> "Figure":
+    """A labelled row for each; what noise has carried outside what can be stands at the
+    edge, as an arrow.
+    """
+    labels = [label(name) for name in short_names([row.name for row in data.rows])]
+    places, height = label_rows(labels)
+    unit = _unit(data)
+    figure = new_figure(0.7 + 0.2 * (unit.count("\n") + 1) + height)
+    axes = figure.add_subplot()
+    if data.zero:
+        axes.axvline(0, color=GREY, lw=0.9, zorder=0)
+    for place, row in zip(places, data.rows, strict=True):
+        _draw_row(axes, place, row, data.span)
+    axes.set_yticks(places, labels)
+    for name, row in zip(axes.get_yticklabels(), data.rows, strict=True):
+        name.set_fontweight("bold" if row.chosen else "normal")
+    axes.set_ylim(height, -0.05)
+    axes.margins(x=0.06)
+    axes.tick_params(axis="y", length=0)
+    axes.set_xlabel(unit)
+    open_frame(axes, "left")
+    what = "differences" if data.zero else "arms"
+    note(axes, left_out_words(len(data.rows), data.count, what))
+    return figure
+
+
+def _unit(data: Forest) -> str:
+    """What the axis is; a name written from right to left has lines of its own."""
+    if not starts_right(data.other):
+        return fold(f"{data.unit} {data.other}", UNIT, TYPE)
+    name = turned(data.other, fold(data.other, UNIT, TYPE).split("\n"))
+    return "\n".join([fold(data.unit, UNIT, TYPE), *name])
+
+
+def _draw_row(axes: "Axes", place: float, row: ForestRow, span: tuple[float, float]) -> None:
+    low, high = span
+    if row.interval is not None:
+        axes.plot(row.interval, (place, place), color=BLACK, lw=1.4, solid_capstyle="butt")
+        axes.plot(row.interval, (place, place), ls="", marker="|", ms=6, color=BLACK)
+    marker = "<" if row.value < low else ">" if row.value > high else "D" if row.chosen else "o"
+    at = min(max(row.value, low), high)
+    filled = BLACK if row.chosen else "white"
+    axes.plot([at], [place], marker=marker, ms=5.5, mfc=filled, mec=BLACK, clip_on=False)
+
+
+EVERYBODY = "all"
+"""What the line of all people is called."""
+NOWHERE = "no site"
+DWARFED = 4.0
+"""Times the largest site from which on all people are drawn above the sites."""
+ABOVE, LINE = 1.1, 0.19
+"""Inches of that picture, and of a line of a label."""
+POINTS = 400
+"""Of the picture; of more calls some are left out."""
+
+
+class Arrival(NamedTuple):
+    """People who came together."""
+
+    at: float | None
+    """When, in seconds since 1970; None if nobody says."""
+    site: str | None
+    people: int
+
+
+@dataclass(frozen=True, eq=False)
+class Enrolment:
+    """People by then, of each site and in all."""
+
+    names: tuple[str, ...]
+    at: Floats
+    """[row] seconds since 1970; where no times are known, people in all."""
+    people: Floats
+    """[row, line]"""
+    dated: bool
+    sites: int = 0
+    """In all; the smallest of many have no line, and are in that of all."""
+
+
+def enrolment(arrivals: Iterable[Arrival]) -> Enrolment | None:
+    """How people came; None if there is nothing to draw: nobody, or neither times nor
+    sites.
+    """
+    came = [one for one in arrivals if one.people]
+    sites = list(dict.fromkeys(one.site for one in came))
+    dated = bool(came) and all(one.at is not None for one in came)
+    if not came or (not dated and sites == [None]):
+        return None
+    counts = np.zeros((len(came), len(sites)))
+    for row, one in enumerate(came):
+        counts[row, sites.index(one.site)] = one.people
+    sums = counts.cumsum(axis=0)
+    total = sums.sum(axis=1)
+    large = np.argsort(-sums[-1], kind="stable")[:MOST_SHOWN]
+    shown = [*(sums[:, line] for line in large), total] if sites != [None] else [total]
+    names = [sites[line] or NOWHERE for line in large] if sites != [None] else []
+    at = np.array([one.at or 0.0 for one in came]) if dated else total
+    kept = np.unique(np.linspace(0, len(came) - 1, POINTS).astype(int))
+    if not dated:
+        shown = shown[:-1]  # all people against all people
+    else:
+        names.append(EVERYBODY)
+    people = np.stack(shown, axis=1)[kept]
+    return Enrolment(tuple(names), at[kept], people, dated, len(sites))
+
+
+@styled
+def draw_enrolment(data: Enrolment) -> "Figure":
+    """A labelled step line for each site, and where times are known one for all; above
+    the others where these are so small beside it that all would look level.
+    """
+    lines = list(range(len(data.names)))
+    if data.dated and _dwarfed(data):
+        names = zip(short_names(data.names[:-1]), data.people[-1], strict=False)
+        words = "\n".join(label(name, f"({people:,.0f})") for name, people in names)
+        heights = ABOVE, max(2.2, LINE * (words.count("\n") + 1))
+        figure = new_figure(sum(heights) + 0.6)
+        above, axes = figure.subplots(2, 1, sharex=True, height_ratios=heights)
+        label_ends(above, _draw_lines(above, data, lines[-1:]), False)
+        ends = _draw_lines(axes, data, lines[:-1])
+    else:
+        figure = new_figure(2.8)
+        above = axes = figure.subplots()
+        ends = _draw_lines(axes, data, lines)
+    _time_axis(axes, data)
+    drawn = len(data.names) - data.dated
+    note(above, left_out_words(drawn, max(drawn, data.sites if drawn else 0), "sites"))
+    label_ends(axes, ends, False)
+    return figure
+
+
+def _dwarfed(data: Enrolment) -> bool:
+    """Whether the line of all leaves no room for those of the sites."""
+    return len(data.names) > 1 and data.people[-1, -1] > DWARFED * data.people[-1, :-1].max()
+
+
+def _draw_lines(axes: "Axes", data: Enrolment, lines: Sequence[int]) -> list[End]:
+    """Some of the lines, and where they end."""
+    x = data.at.astype("datetime64[s]") if data.dated else data.at
+    names, ends = short_names(data.names), list[End]()
+    for line in lines:
+        look, y = arm_look(line), data.people[:, line]
+        whole = data.dated and line == len(data.names) - 1
+        axes.step(x, y, where="post", color=look.color, ls=look.pattern, lw=2.2 if whole else 1.4)
+        axes.plot(x[-1:], y[-1:], ls="", marker=look.marker, ms=4, color=look.color)
+        ends.append(End(label(names[line], f"({y[-1]:,.0f})"), float(y[-1]), look.color))
+    axes.set_ylim(0, 1.05 * float(data.people[:, lines].max()))
+    axes.set_ylabel("people assigned")
+    short_numbers(axes.yaxis)
+    open_frame(axes)
+    return ends
+
+
+def _time_axis(axes: "Axes", data: Enrolment) -> None:
+    if not data.dated:
+        short_numbers(axes.xaxis)
+        axes.set_xlabel("people assigned in all")
+        return
+    from matplotlib.dates import ConciseDateFormatter
+
+    least = np.timedelta64(60, "s")
+    low, high = data.at.astype("datetime64[s]")[[0, -1]]
+    if high - low < least:  # one call: a minute around it
+        axes.set_xlim(low - least, high + least)
+    locator = date_locator()
+    axes.xaxis.set_major_locator(locator)
+    told = ConciseDateFormatter(locator)  # type: ignore[no-untyped-call]
+    told.formats[-1] = "%H:%M:%S"
+    told.offset_formats[3:] = ["%Y-%b-%d"] * 3  # a day, never an hour that looks like an end
+    axes.xaxis.set_major_formatter(told)
+    axes.set_xlabel("time (UTC)", loc="left")  # on the right is which month or day
+
 
 FEW_BANDS = 2
 """Arms whose intervals can be told apart as bands."""

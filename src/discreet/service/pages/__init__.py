@@ -7,25 +7,23 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.staticfiles import StaticFiles
 
-from discreet.service import scripts
-from discreet.service.home import Home
+from discreet.service import state
 from discreet.service.pages import (
+    account,
     audit_trail,
-    desk,
-    login,
     manage,
-    new,
+    new_trial,
     participant,
-    public,
-    tokens,
+    site,
     trial,
     trials,
 )
+from discreet.service.state import Home
 
 
 def routes(home: Home) -> list[Route]:
     """All pages."""
-    files = StaticFiles(directory=scripts.STATIC)
+    files = StaticFiles(directory=state.STATIC)
 
     async def static(request: Request) -> Response:
         response = await files.get_response(request.path_params["file"], request.scope)
@@ -33,7 +31,18 @@ def routes(home: Home) -> list[Route]:
         return response
 
     found = [Route("/static/{file}", static)]
-    parts = (login, trials, trial, manage, audit_trail, tokens, new, public, desk, participant)
+    parts = (
+        account,
+        trials,
+        trial,
+        manage,
+        audit_trail,
+        account,
+        new_trial,
+        trials,
+        site,
+        participant,
+    )
     for part in parts:
         found += part.routes(home)
     return found

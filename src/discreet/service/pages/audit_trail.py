@@ -9,10 +9,10 @@ from typing import NamedTuple
 from starlette.responses import Response
 from starlette.routing import Route
 
-from discreet.service.home import Home
-from discreet.service.pages.frame import Look, look
-from discreet.service.pages.words import when
-from discreet.trials.conduct import act_phrase
+from discreet.service.pages.base import Look, look
+from discreet.service.pages.trial_text import when
+from discreet.service.state import Home
+from discreet.trials.operations import act_phrase
 from discreet.trials.status import AuditEntry
 
 MOST_CALLS = 10_000

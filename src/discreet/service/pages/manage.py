@@ -8,12 +8,12 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from discreet.errors import InvalidInputError
-from discreet.service.access import NotHereError
-from discreet.service.home import Home
-from discreet.service.pages.frame import Look, address, look, once_of, send
-from discreet.trials.conduct import FOR_GOOD, LONGEST_REASON, MEANS, NAMED
+from discreet.service.auth import NotHereError
+from discreet.service.pages.base import Look, address, look, once_of, send
+from discreet.service.state import Home
+from discreet.trials.operations import FOR_GOOD, LONGEST_REASON, MEANS, NAMED
 from discreet.trials.trial import Trial
-from discreet.validate import read_whole
+from discreet.validation import read_whole
 
 SHOWN = {action: name for action, name in NAMED.items() if action in MEANS}
 """What a manager may do, as buttons say it."""

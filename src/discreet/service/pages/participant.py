@@ -14,15 +14,13 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from discreet.errors import InvalidInputError, RefusedError
-from discreet.service.access import Visitor
 from discreet.service.api import bearer_of, check, request_key
-from discreet.service.home import Home
-from discreet.service.invitations import PATH
+from discreet.service.auth import Visitor
 from discreet.service.limits import get_info
-from discreet.service.pages.deskview import is_yes_no
-from discreet.service.pages.frame import Look, look
+from discreet.service.pages.base import Look, look
+from discreet.service.pages.site import is_yes_no
 from discreet.service.problems import note_error, problem, problem_of
-from discreet.service.scripts import OTHER, integrity, script_hash
+from discreet.service.state import OTHER, PATH, Home, integrity, script_hash
 from discreet.trials.protocol import Protocol
 from discreet.trials.record import live_noise
 from discreet.trials.responses import Response as Randomised

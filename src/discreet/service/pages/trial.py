@@ -1,14 +1,23 @@
 """A trial as it is now, for those who may see it."""
 
-from collections.abc import Mapping
+import csv
+import io
+import json
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from discreet.reports.arms import shown_words
-from discreet.reports.conduct import (
+from discreet.errors import RefusedError
+from discreet.reports import charts
+from discreet.reports.charts.style import shown_words
+from discreet.reports.document import POLICY
+from discreet.reports.trial import trial_page, trial_pictures
+from discreet.reports.trial_data import check_control
+from discreet.reports.trial_text import (
     act_rows,
     arm_notes,
     best_mark,
@@ -18,28 +27,208 @@ from discreet.reports.conduct import (
     promises,
     site_rows,
 )
-from discreet.service.access import ANYONE, Visitor
-from discreet.service.blinding import blinded
-from discreet.service.home import Home, ServedTrial
-from discreet.service.pages import downloads
-from discreet.service.pages.ahead import LABEL, ahead_of
-from discreet.service.pages.deskview import outcome_words
-from discreet.service.pages.flow import flow, flow_key, flow_words
-from discreet.service.pages.frame import Look, address, look
-from discreet.service.pages.tokens import without_token
-from discreet.service.pages.words import (
+from discreet.service.auth import ANYONE, Visitor
+from discreet.service.cache import Remembered
+from discreet.service.pages.account import without_token
+from discreet.service.pages.base import Look, address, look, without_styles
+from discreet.service.pages.site import outcome_words
+from discreet.service.pages.trial_text import (
+    LABEL,
+    ahead_of,
     event_words,
     evidence_words,
     known_words,
     state_words,
     waits_words,
 )
-from discreet.service.remember import Remembered
-from discreet.trials.chain import Event
+from discreet.service.state import Computation, Home, ServedTrial, blinded
+from discreet.tabular import cell
 from discreet.trials.protocol import BLINDING, MISSING
+from discreet.trials.record import Event
 from discreet.trials.status import Status
-from discreet.validate import read_whole
-from discreet.words import as_sure, correctness_words, interval_ends, lead_words, percent
+from discreet.trials.trial import Trial
+from discreet.validation import read_whole
+from discreet.wording import as_sure, correctness_words, interval_ends, lead_words, percent
+
+NO_MEANS = "sites see how the arms did only after the trial has ended"
+NOTHING = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 10 1"/>'
+
+
+def picture_key(said: Mapping[str, Any]) -> str:
+    """What the picture of a trial depends on: another one is another picture."""
+    return f"{said['releases']}-{len(said['acts'])}-{int(said['stopped'])}"
+
+
+async def means(looking: Look) -> Response:
+    """The private means at each look, drawn."""
+    return await _picture(looking, "means")
+
+
+async def evidence(looking: Look) -> Response:
+    """The evidence against each arm, drawn."""
+    return await _picture(looking, "evidence")
+
+
+async def _picture(looking: Look, which: str) -> Response:
+    def plan() -> Computation:
+        seen = looking.home.seen(looking.name, looking.visitor)
+        trial, status = seen.trial, seen.status
+        if blinded(trial.protocol, status.stopped, looking.visitor):
+            raise RefusedError(NO_MEANS, True)
+        key = (looking.name, "pictures", picture_key(seen.said()))
+        return Computation(
+            key, lambda: _draw_pictures(trial), lambda found: found.get(which, NOTHING)
+        )
+
+    return svg(await looking.home.compute(await looking.run(plan)))
+
+
+def svg(text: str) -> Response:
+    """Return a picture as a response. No browser stores it: it may be a shared one."""
+    return Response(text, 200, {"Cache-Control": "no-store"}, "image/svg+xml")
+
+
+def _draw_pictures(trial: Trial) -> dict[str, str]:
+    """All pictures of a trial, in one walk through its record."""
+    found = trial_pictures(trial.transcript())
+    return {name: without_styles(picture.svg.decode()) for name, picture in found.items()}
+
+
+async def transcript(looking: Look) -> Response:
+    """What may be published."""
+    return await _file(looking, "transcript.json", "application/json", transcript_text)
+
+
+def transcript_text(trial: Trial) -> str:
+    """The transcript as it is written to a file."""
+    return json.dumps(trial.transcript(), indent=1, ensure_ascii=False) + "\n"
+
+
+async def report(looking: Look) -> Response:
+    """The transcript as a page of its own, with its own styles and no script; arms are
+    compared with the one that is asked for.
+    """
+    control = looking.request.query_params.get("control") or None
+    found = await _file(
+        looking,
+        "report.html",
+        "text/html",
+        lambda trial: trial_page(trial.transcript(), control),
+        control,
+    )
+    found.headers["Content-Security-Policy"] = POLICY
+    return found
+
+
+async def arms(looking: Look) -> Response:
+    """The arms as a table for a spreadsheet."""
+    return await _file(looking, "arms.csv", "text/csv", _write_arms_csv)
+
+
+def _write_arms_csv(trial: Trial) -> str:
+    text = io.StringIO()
+    table = csv.writer(text)
+    table.writerow(["arm", "people", "outcomes behind the mean", "private mean", "low", "high"])
+    for arm in trial.status().arms:
+        ends = arm.interval or ("", "")
+        table.writerow(
+            [cell(arm.name), arm.pulls, arm.count, "" if arm.mean is None else arm.mean, *ends]
+        )
+    return text.getvalue()
+
+
+async def _file(
+    looking: Look,
+    ending: str,
+    media: str,
+    make: Callable[[Trial], str],
+    control: str | None = None,
+) -> Response:
+    """A file of a trial, made once for a state of it."""
+
+    def plan() -> Computation:
+        seen = looking.home.seen(looking.name, looking.visitor)
+        trial, status = seen.trial, seen.status
+        check_control(control, [arm.name for arm in status.arms])
+        key = (looking.name, status.head, status.pending, status.erasing, ending, control)
+        return Computation(key, lambda: make(trial))
+
+    text = await looking.home.compute(await looking.run(plan))
+    plain = re.sub(r"[^A-Za-z0-9_-]+", "-", looking.name).strip("-")[:60] or "trial"
+    shown = "inline" if media == "text/html" else "attachment"
+    headers = {
+        "Cache-Control": "no-store",
+        "Content-Disposition": f'{shown}; filename="{plain}-{ending}"',
+    }
+    return Response(text, 200, headers, media)
+
+
+FLOWS = Remembered[str](64)
+STEPS = 50
+"""The picture is drawn again when there is so great a part of people more."""
+MOST_CALLS = 100_000
+"""Calls by which people are drawn: the last ones, if there were more."""
+TIMED = "People assigned over time, by site and in all, with the times of the public record."
+NOTED = "People assigned over time, by site and in all, with the times of the audit trail."
+IN_ORDER = (
+    "People assigned at each site against people assigned in all: the public record of this "
+    "trial has their order, but no times."
+)
+
+
+def flow_words(trial: Trial, status: Status, visitor: Visitor, follows: bool) -> str:
+    """What the picture shows to a visitor, who may follow the record; empty if there is
+    none.
+    """
+    if status.people < 2 or not follows:
+        return ""
+    if trial.protocol.timed:
+        return TIMED
+    if visitor.may("audit-trail", status.name):
+        return NOTED
+    return IN_ORDER if any(site.people for site in status.sites) else ""
+
+
+def flow_key(status: Status) -> str:
+    """What the picture depends on."""
+    return f"{status.people - status.people % max(status.people // STEPS, 1)}-{status.stopped}"
+
+
+async def flow(looking: Look) -> Response:
+    """People against time, by site."""
+
+    def drawn() -> str:
+        trial = looking.home.trial(looking.name)
+        private = not trial.protocol.timed and looking.visitor.may("audit-trail", looking.name)
+        key = (
+            looking.home.url,
+            looking.name,
+            private,
+            flow_key(looking.home.seen(looking.name, looking.visitor).status),
+        )
+        return FLOWS.get(key, lambda: _draw_enrolment(trial, private))
+
+    return svg(await looking.run(drawn))
+
+
+def _draw_enrolment(trial: Trial, private: bool) -> str:
+    data = charts.enrolment(_noted(trial) if private else _recorded(trial))
+    if data is None:
+        return NOTHING
+    return without_styles(charts.render(charts.draw_enrolment(data)).decode())
+
+
+def _noted(trial: Trial) -> list[charts.Arrival]:
+    calls = reversed(trial.audit_trail(MOST_CALLS))
+    return [
+        charts.Arrival(one.at, one.site, one.participants) for one in calls if one.action == "ask"
+    ]
+
+
+def _recorded(trial: Trial) -> list[charts.Arrival]:
+    said = [one.says for one in reversed(trial.record(MOST_CALLS)) if one.kind == "assigned"]
+    return [charts.Arrival(one.get("at"), one.get("site"), len(one["arms"])) for one in said]
+
 
 EVENTS = 20
 """Lines of the record on a page."""
@@ -85,7 +274,7 @@ def view(
         "ahead": ahead_of(home, trial, status, visitor),
         "label": LABEL,
         "mark": mark_of(home, status, blind),
-        **({} if blind else _arms(home, said, trial)),
+        **({} if blind else _describe_arms(home, said, trial)),
         "flow": flow_words(trial, status, visitor, follows),
         "flow_key": flow_key(status),
         "sites": site_rows(said),
@@ -123,10 +312,10 @@ def mark_of(home: Home, status: Status, blind: bool) -> str:
     return f"{status.head} {counts} {forecast}"
 
 
-def _arms(home: Home, said: Mapping[str, Any], trial: ServedTrial) -> dict[str, Any]:
+def _describe_arms(home: Home, said: Mapping[str, Any], trial: ServedTrial) -> dict[str, Any]:
     """How the arms do."""
     protocol, notes = trial.protocol, arm_notes(said)
-    key = downloads.picture_key(said)
+    key = picture_key(said)
     known = EVIDENCE.get((home.url, said["name"], key), lambda: trial.copy_run().evidence())
     level = percent(1 - said["delta"])
     span = (protocol.low, protocol.high)
@@ -207,10 +396,10 @@ def routes(home: Home) -> list[Route]:
     return [
         look(home, "/t/{name}", "status", _trial),
         look(home, "/t/{name}/head", "status", mark),
-        look(home, "/t/{name}/means.svg", "status", downloads.means),
-        look(home, "/t/{name}/evidence.svg", "status", downloads.evidence),
+        look(home, "/t/{name}/means.svg", "status", means),
+        look(home, "/t/{name}/evidence.svg", "status", evidence),
         look(home, "/t/{name}/people.svg", "transcript", flow),
-        look(home, "/t/{name}/transcript.json", "transcript", downloads.transcript),
-        look(home, "/t/{name}/report.html", "report", downloads.report),
-        look(home, "/t/{name}/arms.csv", "transcript", downloads.arms),
+        look(home, "/t/{name}/transcript.json", "transcript", transcript),
+        look(home, "/t/{name}/report.html", "report", report),
+        look(home, "/t/{name}/arms.csv", "transcript", arms),
     ]

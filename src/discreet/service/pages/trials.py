@@ -7,12 +7,65 @@ from starlette.routing import Route
 
 from discreet.errors import DiscreetError
 from discreet.service import planner
-from discreet.service.access import Visitor
-from discreet.service.home import Home
-from discreet.service.pages.ahead import ahead_of
-from discreet.service.pages.frame import Look, look
-from discreet.service.pages.words import waits_words
+from discreet.service.auth import NotHereError, Visitor
+from discreet.service.pages import trial
+from discreet.service.pages.base import Look, Work, look
+from discreet.service.pages.trial import flow
+from discreet.service.pages.trial_text import ahead_of, waits_words
+from discreet.service.state import Home
 from discreet.trials.listing import GOES_ON, PAUSED, Listed
+
+NOT_PUBLISHED = "there is no published trial of this name here"
+
+
+def if_published(work: Work) -> Work:
+    """A page for anyone, of a trial that was published."""
+
+    async def shown(looking: Look) -> Response:
+        if not await looking.run(_there, looking.home, looking.name):
+            raise NotHereError(NOT_PUBLISHED)
+        return await work(looking)
+
+    return shown
+
+
+def _there(home: Home, name: str) -> bool:
+    return home.published(name) and name in home.store.names()
+
+
+async def _public(looking: Look) -> Response:
+    shown = await looking.run(looking.home.trial, looking.name)
+    before = trial.before_of(looking) or None
+    found = await looking.run(trial.view, looking.home, shown, Visitor(), before, True)
+    return looking.page("trial.html", published=True, **found)
+
+
+def as_anyone(work: Work) -> Work:
+    """What anyone would see, whoever looks."""
+
+    async def shown(looking: Look) -> Response:
+        looking.visitor = Visitor()
+        return await work(looking)
+
+    return shown
+
+
+def make_public_routes(home: Home) -> list[Route]:
+    """What is open to all of a published trial."""
+    pages: dict[str, Work] = {
+        "": _public,
+        "/head": trial.mark,
+        "/means.svg": as_anyone(trial.means),
+        "/evidence.svg": as_anyone(trial.evidence),
+        "/people.svg": as_anyone(flow),
+        "/transcript.json": trial.transcript,
+        "/report.html": trial.report,
+        "/arms.csv": trial.arms,
+    }
+    return [
+        look(home, f"/p/{{name}}{path}", "", if_published(work)) for path, work in pages.items()
+    ]
+
 
 MOST = 60
 """Trials of which it is said what they wait for: each has to be opened for that."""
@@ -70,6 +123,6 @@ async def _trials(looking: Look) -> Response:
     return looking.page("trials.html", shown=shown)
 
 
-def routes(home: Home) -> list[Route]:
+def make_list_routes(home: Home) -> list[Route]:
     """The list of trials."""
     return [look(home, "/", "list", _trials)]

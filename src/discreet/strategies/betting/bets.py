@@ -12,11 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from discreet.arrays import Floats
-from discreet.leaf import leaf
-from discreet.strategies.scales import sum_noise
+from discreet._types import Floats
+from discreet.jit import leaf
 from discreet.strategies.strategy import Strategy
-from discreet.strategies.units import BITS, LEVELS, grid_of, kind_of
+from discreet.strategies.units import BITS, LEVELS, grid_of, kind_of, sum_noise
 from discreet.trust import check_trust
 
 ROOT_HALF, ROOT_TWO_PI = math.sqrt(0.5), math.sqrt(2 * math.pi)

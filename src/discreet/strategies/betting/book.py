@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from discreet.arrays import Flags, Floats, Ints
-from discreet.leaf import leaf
+from discreet._types import Flags, Floats, Ints
+from discreet.jit import leaf
 from discreet.strategies.betting.bets import Bets, Setting
 from discreet.strategies.units import LEVELS
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from discreet.arrays import Floats, Ints
+from discreet._types import Floats, Ints
 from discreet.errors import InvalidInputError
 from discreet.strategies.betting.bets import (
     Bets,
@@ -33,8 +33,8 @@ from discreet.strategies.betting.book import (
     sent_shift,
 )
 from discreet.strategies.betting.rounds import ROUNDING_NATS
-from discreet.strategies.pairs import LEAST, Margin, Pair
-from discreet.validate import quoted
+from discreet.strategies.run import LEAST, Margin, Pair
+from discreet.validation import quoted
 
 SIGNS = (-1.0, 1.0)
 """Of the two sides on which a mean is bet on: below and above."""

@@ -33,8 +33,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from discreet.arrays import Flags, Ints
-from discreet.leaf import leaf
+from discreet._types import Flags, Ints
+from discreet.jit import leaf
 from discreet.strategies.betting.bets import Bets, Setting
 from discreet.strategies.betting.book import COUNT, PULLS, Book, Round, count_marked, find_leaders
 from discreet.strategies.betting.rounds import announce, find_winner, plan_active, settle

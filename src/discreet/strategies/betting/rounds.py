@@ -13,8 +13,8 @@ import math
 
 import numpy as np
 
-from discreet.arrays import Floats
-from discreet.leaf import leaf
+from discreet._types import Floats
+from discreet.jit import leaf
 from discreet.strategies.betting.bets import (
     Bets,
     Setting,

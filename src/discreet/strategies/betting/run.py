@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from discreet.arrays import Floats
+from discreet._types import Floats
 from discreet.errors import DiscreetError, InvalidInputError
 from discreet.strategies.betting.bets import (
     is_possible_closeness,
@@ -58,12 +58,14 @@ from discreet.strategies.betting.open_rounds import (
     weight_of,
 )
 from discreet.strategies.betting.rounds import announce_first, count_handicap, write_difference
-from discreet.strategies.pairs import Lead, Margin, Pair
 from discreet.strategies.run import (
     ArmView,
     Belief,
     Deal,
+    Lead,
+    Margin,
     Opening,
+    Pair,
     Place,
     Run,
     Spread,

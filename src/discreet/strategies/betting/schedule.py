@@ -5,7 +5,7 @@ guarantee depends on it: all of it is announced, and a function of earlier relea
 import math
 from typing import NamedTuple
 
-from discreet.leaf import leaf
+from discreet.jit import leaf
 from discreet.strategies.betting.bets import Setting
 from discreet.strategies.betting.book import (
     COUNT,

@@ -7,16 +7,28 @@ them, public pull counts. (A simulated run without noise keeps the sums of its p
 `State.sums`; they are what it releases.)
 """
 
+from collections.abc import Callable
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
-from discreet.arrays import Flags, Floats, Ints
-from discreet.leaf import leaf
-from discreet.strategies.phased.counts import Board, new_board, step_improved, step_owed
+from discreet._types import Flags, Floats, Ints
+from discreet.jit import leaf
 from discreet.strategies.phased.leap import travel
-from discreet.strategies.phased.tables import LOW, SPLIT, PhasedRules
-from discreet.strategies.top_two import (
+from discreet.strategies.phased.state import (
+    LOW,
+    SPLIT,
+    Board,
+    PhasedRules,
+    new_board,
+    pair_thresholds,
+    phase_bonus,
+    step_improved,
+    step_owed,
+    waiting_arms,
+)
+from discreet.strategies.sampling import (
     EB_TC,
     EB_TCI,
     ELIMINATION,
@@ -24,13 +36,14 @@ from discreet.strategies.top_two import (
     TOP_TWO,
     TRACK,
     best_arm,
+    fill_allocation,
     fill_numerators,
     fill_ucb_bonus,
     lucb_pair,
     ucb_leader,
 )
-from discreet.strategies.tracking import fill_allocation
-from discreet.theory.costs import GAUSSIAN, PRIVATE, gap_is_large, numerator, transport_cost
+from discreet.strategies.strategy import Strategy
+from discreet.theory.divergences import GAUSSIAN, PRIVATE, gap_is_large, numerator, transport_cost
 
 NEVER = 2**62
 """A due count no run reaches."""
@@ -237,3 +250,111 @@ def eliminate(
             else:
                 alone = False
     return alone
+
+
+KEPT = 10**5
+LAST = 1e200
+"""A numerator beyond all others: with it an arm is the last to be challenger."""
+
+
+class WholeRules(NamedTuple):
+    """How to decide at the end of a global phase."""
+
+    rules: PhasedRules
+    thresholds: Callable[[int, int], tuple[float, float]]
+    """(low, high) by the counts of the recommended and the other arm."""
+    bonus: Callable[[int], float]
+    """The leader's bonus by an arm's count."""
+    yields: bool
+    """Whether arms that have doubled yield."""
+
+
+def whole_rules(strategy: Strategy, arms: int, rules: PhasedRules) -> WholeRules:
+    """The rules of a strategy with one global episode."""
+    pair = pair_thresholds(strategy, arms)
+    own = phase_bonus(strategy)
+
+    @lru_cache(maxsize=KEPT)
+    def thresholds(best: int, other: int) -> tuple[float, float]:
+        low, high = pair(best, other)
+        return float(low), float(high)
+
+    @lru_cache(maxsize=KEPT)
+    def bonus(count: int) -> float:
+        return float(own(count))
+
+    return WholeRules(rules, thresholds, bonus, strategy.episodes == "global-yielding")
+
+
+@leaf
+def begin_phase(state: State) -> None:
+    """The phase ends when every arm has doubled."""
+    for arm in range(state.mean.size):
+        state.board.due[arm] = 2 * state.begun[arm]
+
+
+@leaf
+def advance_whole(
+    state: State, rules: PhasedRules, leaping: bool, samples: int, max_samples: int, yields: bool
+) -> tuple[int, int]:
+    """Sample until every arm has doubled or the cap is reached: (arm whose pull ended
+    the phase or -1, samples then).
+
+    If arms yield, it goes from one arm's doubling to the next.
+    """
+    board, done, limit, ended = state.board, 0, max_samples - samples, -1
+    leader = face(state, rules)
+    while ended < 0 and done < limit:
+        if yields:
+            yield_doubled(board, leader)
+        ended, moved = go(board, rules, leader, leaping, samples + done, limit - done, not yields)
+        done += moved
+        if yields:
+            begin_phase(state)
+            ended = ended if waiting_arms(board) == 0 else -1
+    return ended, samples + done
+
+
+@leaf
+def yield_doubled(board: Board, leader: int) -> None:
+    """Take the arms that have doubled out of the choice of the challenger; if all have,
+    the first of them is it. None of them is due again.
+    """
+    pulls, due, tops, nobody = board.pulls, board.due, board.tops, True
+    for arm in range(pulls.size):
+        if pulls[arm] >= due[arm]:
+            due[arm] = NEVER
+            tops[arm] = LAST
+        elif arm != leader:
+            nobody = False
+    if nobody:
+        tops[1 if leader == 0 else 0] = 0.0
+
+
+def fill_bonus(state: State, whole: WholeRules) -> None:
+    """Every arm's bonus, by the samples behind its mean."""
+    state.bonus[:] = [whole.bonus(count) for count in state.counts.tolist()]
+
+
+def decide_whole(state: State, whole: WholeRules) -> tuple[int, bool]:
+    """Recommendation and whether to stop, by the thresholds of the counts; nobody is
+    ever eliminated here.
+    """
+    best = int(state.mean.argmax())
+    others = (arm for arm in range(state.mean.size) if arm != best)
+    return best, all(_passes(state, whole, best, other) for other in others)
+
+
+def _passes(state: State, whole: WholeRules, best: int, other: int) -> bool:
+    low, high = whole.thresholds(int(state.counts[best]), int(state.counts[other]))
+    return passes(
+        whole.rules.stop,
+        float(state.mean[best]),
+        float(state.mean[other]),
+        int(state.counts[best]),
+        int(state.counts[other]),
+        low,
+        high,
+        whole.rules.half_epsilon,
+        whole.rules.two_variance,
+    )

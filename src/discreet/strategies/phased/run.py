@@ -2,27 +2,54 @@
 every arm) has doubled.
 """
 
+import math
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
-from discreet.arrays import Ints
-from discreet.strategies.evidence import phased_evidence, plain
-from discreet.strategies.pairs import Margin, Pair, Radii
-from discreet.strategies.phased.apart import phased_radius
-from discreet.strategies.phased.decide import advance, decide, new_state, publish, set_due
-from discreet.strategies.phased.global_episode import (
+from discreet._types import Ints
+from discreet.strategies.phased.decide import (
+    advance,
     advance_whole,
     begin_phase,
+    decide,
     decide_whole,
     fill_bonus,
+    new_state,
+    publish,
+    set_due,
     whole_rules,
 )
-from discreet.strategies.phased.tables import phased_rules
-from discreet.strategies.run import ArmView, Deal, Place, Run, in_order
+from discreet.strategies.phased.state import phased_evidence, phased_rules
+from discreet.strategies.run import ArmView, Deal, Margin, Pair, Place, Radii, Run, in_order
+from discreet.strategies.sampling import TRACK
 from discreet.strategies.strategy import Strategy
-from discreet.strategies.top_two import TRACK
+from discreet.strategies.units import plain, sum_noise
+from discreet.theory.thresholds import c_gaussian, phase_number
+
+PHASES = math.pi**2 / 6
+"""At least the sum of one over the squares of all phase numbers."""
+
+
+def phased_radius(strategy: Strategy, forget: bool, one: int, other: int, alpha: float) -> float:
+    """Passed at any time with a probability of at most alpha, by means of so many
+    outcomes each. Where means keep all outcomes, no noise is added to them.
+    """
+    if not forget:
+        return math.sqrt((1 / one + 1 / other) / 2 * float(c_gaussian(one, other, 2, alpha)))
+    numbers = [float(phase_number(count)) for count in (one, other)]
+    sigma = sum_noise(strategy)
+    variance = sum(1 / (4 * count) + (sigma / count) ** 2 for count in (one, other))
+    laplace = strategy.trust_model.noised and not sigma
+    share = alpha / 2 if laplace else alpha
+    spent = math.log(2 / share) + 2 * sum(math.log(PHASES**0.5 * number) for number in numbers)
+    radius = math.sqrt(2 * variance * spent)
+    if laplace:
+        epsilon = float(strategy.epsilon or 0)
+        for count, number in zip((one, other), numbers, strict=True):
+            radius += math.log(4 * PHASES * number**2 / alpha) / (epsilon * count)
+    return radius
 
 
 class PhasedRun(Run):

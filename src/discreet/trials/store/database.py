@@ -9,24 +9,206 @@ is not passed on.
 
 import logging
 import os
+import signal
 import threading
+import time
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
 import sqlalchemy as sa
 
 from discreet.errors import InvalidInputError, StoreError
-from discreet.trials.interrupts import Later, close_at_fork
 from discreet.trials.store import schema
-from discreet.trials.store.dialects import dialect_of
-from discreet.trials.store.guard import warn_if_logged, warn_if_readable
+from discreet.trials.store.dialect import dialect_of
+from discreet.trials.store.postgresql import Rights, warn_if_logged
 from discreet.trials.store.reasons import NO_TRIALS, OTHER_VERSION, REPLACED, UNSURE
-from discreet.trials.store.schema import about, erasing, metadata, trials
-from discreet.trials.store.tables import TrialTables
-from discreet.trials.store.vacuum import Rights
-from discreet.trials.store.whole import Whole
+from discreet.trials.store.schema import about, erasing, metadata, outcomes, trials
+from discreet.trials.store.sqlite import warn_if_readable
+from discreet.trials.store.tables import MAX_LISTED, TrialTables, at
+
+KEPT = [table for table in metadata.sorted_tables if table not in (schema.about, trials)]
+"""The tables with rows of each trial."""
+COPIED = [table for table in KEPT if table is not erasing]
+"""What a copy has: in its files there is nothing that was erased before."""
+
+
+def _rows(table: sa.Table) -> sa.Select[tuple[object, ...]]:
+    """A trial's rows, without its number, in order, a piece at a time."""
+    columns = [column for column in table.c if column.name != "trial"]
+    found = sa.select(*columns).where(at(table)).order_by(*table.primary_key.columns)
+    return found.execution_options(yield_per=MAX_LISTED)
+
+
+class Whole:
+    """The trials of a database, in one transaction or at one moment."""
+
+    def __init__(
+        self, connection: sa.Connection, locks_rows: bool, clock: sa.TextClause | None
+    ) -> None:
+        self.connection = connection
+        self.locks_rows = locks_rows
+        self.clock = clock
+
+    def trials(self) -> list[TrialTables]:
+        """All of them, by name."""
+        names = sorted(self.connection.execute(sa.select(trials.c.name)).scalars())
+        return [one for name in names if (one := self.trial(name)) is not None]
+
+    def trial(self, name: str) -> TrialTables | None:
+        """The trial of a name, if there is one."""
+        tables = TrialTables(self.connection, name, self.locks_rows, self.clock)
+        return None if tables.lock() is None else tables
+
+    def sound(self) -> bool:
+        """Whether a file of SQLite is whole."""
+        found = self.connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar_one()
+        return bool(found == "ok")
+
+    def copy(self, trial: TrialTables, replaced: TrialTables | None = None) -> TrialTables:
+        """Enter a trial of another database under a number that none ever had, in the
+        place of one of this name.
+        """
+        if replaced is not None:
+            replaced.run(trials.update().where(at(trials)), name="-")  # no trial's name
+        row = trial.row._asdict()
+        del row["trial"]
+        self.connection.execute(trials.insert(), {"name": trial.name, **row})
+        made = TrialTables(self.connection, trial.name, self.locks_rows, self.clock)
+        made.lock()
+        for table in COPIED:
+            for some in trial.run(_rows(table)).partitions():
+                made.insert_rows(table, [tuple(one) for one in some])
+        if replaced is not None:
+            _remove(replaced)
+        return made
+
+
+def _remove(trial: TrialTables) -> None:
+    """Take a trial away. Its outcomes are overwritten and not deleted, which could
+    leave copies of others behind; see `schema.Units`.
+    """
+    here = outcomes.update().where(at(outcomes), outcomes.c.units.is_not(None))
+    trial.run(here.values(units=schema.ERASED))
+    for table in (*KEPT, trials):
+        if table is not outcomes:
+            trial.run(table.delete().where(at(table)))
+
+
+class Later:
+    """Ctrl-C comes when the block is left: in the middle it could leave a lock to
+    nobody, or fail the tasks of other threads.
+
+    Python runs the handlers of signals in its main thread only. Not a generator, which
+    an interrupt can leave halfway.
+    """
+
+    def __enter__(self) -> None:
+        """Take note of interrupts from here on."""
+        self.noted: list[Any] = []
+        self.before: Any = None
+        if threading.current_thread() is threading.main_thread():
+            self.before = signal.getsignal(signal.SIGINT)
+            if callable(self.before):
+                signal.signal(signal.SIGINT, lambda *event: self.noted.append(event))
+                _noting.append(self)
+
+    def __exit__(self, *_: object) -> None:
+        """Let one happen now, if there was any."""
+        if callable(self.before) and self in _noting:
+            _noting.remove(self)
+            signal.signal(signal.SIGINT, self.before)
+            if self.noted:
+                self.before(*self.noted[0])
+
+
+_noting: list[Later] = []
+"""Those that note interrupts now, the outermost first."""
+
+
+class Connected(Protocol):
+    """Whatever has connections that must not outlive a fork."""
+
+    lock: threading.RLock
+    pid: int
+
+    def close(self) -> None:
+        """Close the connections; the next use opens new ones."""
+
+
+_all: weakref.WeakSet[Connected] = weakref.WeakSet()
+_held: list[Connected] = []
+
+
+def close_at_fork(one: Connected) -> None:
+    """See to it that no connection outlives a fork.
+
+    SQLite's locks belong to the process, so that a child would write unprotected, and
+    what it wrote could vanish when the parent closes the file.
+    """
+    _all.add(one)
+
+
+class Renewed(Protocol):
+    """Whatever has locks that are new in a forked process."""
+
+    def renew(self) -> None:
+        """Start anew: no other thread of before is in the child."""
+
+
+_renewed: weakref.WeakSet[Renewed] = weakref.WeakSet()
+
+
+def renew_after_fork(one: Renewed) -> None:
+    """Have something start anew in a forked process."""
+    _renewed.add(one)
+
+
+def _before_fork() -> None:
+    """Let the transactions of other threads end, and close all connections. Whoever
+    works on two databases holds one lock and waits for the other: so all locks, or none
+    while we wait.
+    """
+    while not all(_hold(one) for one in list(_all)):
+        _after_fork_in_parent()
+        time.sleep(0.001)
+    for one in _held:
+        one.close()
+
+
+def _hold(one: Connected) -> bool:
+    """Take a lock, if it is free."""
+    free = one.lock.acquire(blocking=False)
+    if free:
+        _held.append(one)
+    return free
+
+
+def _after_fork_in_parent() -> None:
+    while _held:
+        _held.pop().lock.release()
+
+
+def _after_fork_in_child() -> None:
+    if _noting and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, _noting[0].before)
+        _noting.clear()
+    while _held:
+        one = _held.pop()
+        one.lock = threading.RLock()
+        one.pid = os.getpid()
+    for renewed in _renewed:
+        renewed.renew()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_before_fork,
+        after_in_parent=_after_fork_in_parent,
+        after_in_child=_after_fork_in_child,
+    )
+
 
 LOGGING_NAME = "discreet"
 OPENED = (

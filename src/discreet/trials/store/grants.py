@@ -9,8 +9,6 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
 from discreet.errors import InvalidInputError
-from discreet.trials.store.doors import codes, logins, published, tokens
-from discreet.trials.store.doors import metadata as doors
 from discreet.trials.store.schema import (
     NO_STATISTICS,
     SCHEMA,
@@ -28,6 +26,8 @@ from discreet.trials.store.schema import (
     secrets,
     trials,
 )
+from discreet.trials.store.tokens import codes, logins, published, tokens
+from discreet.trials.store.tokens import metadata as doors
 
 PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]{0,62}")
 """Names that need no more than quotes."""

@@ -1,0 +1,284 @@
+"""Calendar: how fast people come, how late their outcomes are known, and who waits.
+
+People come one every 1/accrual days while enrolment is open, and are assigned at once.
+An outcome told within the deadline counts; a later one, or one that is never told,
+counts as the worst one once the deadline has passed. A `Calendar` is numbers only, so
+that a compiled loop can ask it for each person.
+"""
+
+import math
+import numbers
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from discreet.errors import InvalidInputError
+from discreet.validation import is_word, quoted
+from discreet.wording import counted
+
+FIXED, EXPONENTIAL = 0, 1
+KINDS = {"fixed": FIXED, "exponential": EXPONENTIAL}
+ENROLMENTS = ("waiting", "continuous")
+RELEASES = ("complete", "clock")
+MOST_DAYS = 1e9
+MONTH = 365.25 / 12
+"""Days of a month, on average."""
+SPANS = {"": 1.0, "day": 1.0, "week": 7.0, "month": MONTH}
+
+
+def people_a_day(text: str) -> float:
+    """What 1.5, 10/week or 40/month comes to; a ValueError if it is none of these."""
+    number, _, unit = text.partition("/")
+    if unit.strip() not in SPANS:
+        raise ValueError(unit)
+    return float(number) / SPANS[unit.strip()]
+
+
+def rate_words(text: str) -> str:
+    """How `people_a_day` reads such a text, in words, with another unit beside it."""
+    number, _, unit = text.partition("/")
+    coming = counted(f"{float(number):,g}", "person", "people")
+    if (unit := unit.strip() or "day") == "day":
+        other = f"{people_a_day(text) * MONTH:,.3g} a month"
+    else:
+        other = f"{people_a_day(text):,.3g} a day"
+    return f"{coming} a {unit}, which is about {other}"
+
+
+class Delay(NamedTuple):
+    """Days from a person's assignment until the outcome is told; make one with
+    `Delay.fixed` or `Delay.exponential`.
+    """
+
+    kind: int
+    days: float
+    """All of them, or their mean."""
+    failures: float
+    """The same where the outcome is a failure, if that makes a difference."""
+    never: float
+    """The share of people who never answer."""
+
+    @staticmethod
+    def fixed(days: float, never: float = 0.0, failures: float | None = None) -> "Delay":
+        """The same delay for everybody; you may give another one for failures."""
+        return _delay("fixed", days, never, failures)
+
+    @staticmethod
+    def exponential(mean: float, never: float = 0.0, failures: float | None = None) -> "Delay":
+        """Exponential with this mean; you may give another mean for failures."""
+        return _delay("exponential", mean, never, failures)
+
+    @staticmethod
+    def read(words: object, never: float = 0.0) -> "Delay":
+        """Read a delay as commands and files write it: `7`, `exponential:7`, or what
+        `to_dict` gives.
+        """
+        if isinstance(words, Delay):
+            return words
+        if isinstance(words, Mapping):
+            return Delay.from_dict(words)
+        if not isinstance(words, str):
+            return _delay("fixed", words, never, None)
+        kind, _, days = words.rpartition(":")
+        try:
+            number = float(days)
+        except ValueError:
+            raise InvalidInputError(_advice(words)) from None
+        return _delay(kind or "fixed", number, never, None)
+
+    @staticmethod
+    def from_dict(description: Mapping[str, Any]) -> "Delay":
+        """The delay that `to_dict` described."""
+        if not isinstance(description, Mapping):
+            raise InvalidInputError(_advice(description))
+        parts = dict(description)
+        kind, days = parts.pop("kind", None), parts.pop("days", None)
+        never, failures = parts.pop("never", 0.0), parts.pop("failures", None)
+        if parts or days is None:
+            raise InvalidInputError(_advice(dict(description)))
+        return _delay(kind, days, never, failures)
+
+    def to_dict(self) -> dict[str, Any]:
+        """A description in plain types from which `Delay.from_dict` makes an equal
+        delay.
+        """
+        kind = next(word for word, code in KINDS.items() if code == self.kind)
+        found: dict[str, Any] = {"kind": kind, "days": self.days, "never": self.never}
+        return found if self.failures == self.days else {**found, "failures": self.failures}
+
+    @property
+    def words(self) -> str:
+        """In words for people."""
+        days = counted(f"{self.days:g}", "day")
+        words = days if self.kind == FIXED else f"{days} on average, at random (exponential)"
+        if self.failures != self.days:
+            words += f", {self.failures:g} for failures"
+        return f"{words}, {self.never:.1%} never" if self.never else words
+
+
+class Calendar(NamedTuple):
+    """What a simulation knows of days; make one with `calendar_of`."""
+
+    accrual: float
+    """People a day."""
+    delay: Delay
+    deadline: float
+    """Days; infinite if there is none."""
+    continuous: bool
+    """Whether rounds are opened ahead, so that nobody is turned away."""
+    clock: bool
+    """Whether a round is released at its last assignment plus the deadline, not when
+    its last outcome is known.
+    """
+
+    @property
+    def simple(self) -> bool:
+        """Whether every round waits for the same time, and every outcome counts."""
+        delay = self.delay
+        fixed = delay.kind == FIXED and delay.failures == delay.days and delay.never == 0
+        return fixed and not self.continuous
+
+    @property
+    def wait(self) -> float:
+        """Days from a round's last assignment to its release, where that is simple."""
+        return self.deadline if self.clock else self.delay.days
+
+    @property
+    def lost(self) -> float:
+        """The share of successes that are told too late, or never, and so count as the
+        worst outcome.
+        """
+        delay, late = self.delay, float(self.delay.days > self.deadline)
+        if delay.kind == EXPONENTIAL:
+            late = math.exp(-self.deadline / delay.days) if delay.days else 0.0
+        return delay.never + (1 - delay.never) * late
+
+    @property
+    def enrolment(self) -> str:
+        """In a word."""
+        return ENROLMENTS[self.continuous]
+
+    def enrolled(self, enrolment: str) -> "Calendar":
+        """The same with another way to enrol."""
+        return (
+            calendar_of(self.accrual, self.delay, self.last, enrolment, RELEASES[self.clock])
+            or self
+        )
+
+    @property
+    def last(self) -> float | None:
+        """The deadline, or None."""
+        return self.deadline if self.deadline < math.inf else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain types, by the names of `calendar_of`."""
+        return {
+            "accrual": self.accrual,
+            "delay": self.delay.to_dict(),
+            "deadline": self.last,
+            "enrolment": self.enrolment,
+            "release": RELEASES[self.clock],
+        }
+
+    @property
+    def words(self) -> str:
+        """In words for people."""
+        last = "" if self.last is None else f", deadline {counted(f'{self.last:g}', 'day')}"
+        when = " on the clock" if self.clock else ""
+        return (
+            f"{counted(f'{self.accrual:g}', 'person', 'people')} a day, outcomes after "
+            f"{self.delay.words}{last}, {self.enrolment} enrolment, released"
+            f"{when or ' when complete'}"
+        )
+
+
+def calendar_of(
+    accrual: float | None,
+    delay: object = None,
+    deadline: float | None = None,
+    enrolment: str | None = None,
+    release: str | None = None,
+) -> Calendar | None:
+    """The calendar that these words describe; None without an accrual, with which all
+    the others make sense.
+    """
+    if accrual is None:
+        if any(part is not None for part in (delay, deadline, enrolment, release)):
+            raise InvalidInputError(
+                "delay, deadline, enrolment and release are about days: also give accrual, the "
+                "number of people who come in a day"
+            )
+        return None
+    rate = _number("accrual", accrual, "people a day")
+    late = Delay.fixed(0.0) if delay is None else Delay.read(delay)
+    last = math.inf if deadline is None else _number("deadline", deadline, "days")
+    how = ENROLMENTS[0] if enrolment is None else _word("enrolment", enrolment, ENROLMENTS)
+    when = RELEASES[0] if release is None else _word("release", release, RELEASES)
+    _check_deadline(late, last, how, when)
+    return Calendar(rate, late, last, how == ENROLMENTS[1], when == RELEASES[1])
+
+
+def _check_deadline(delay: Delay, deadline: float, enrolment: str, release: str) -> None:
+    if deadline < math.inf:
+        if delay.kind == FIXED and min(delay.days, delay.failures) > deadline:
+            raise InvalidInputError(
+                "every outcome would come after the deadline of "
+                f"{counted(f'{deadline:g}', 'day')} and count as the worst one: choose a longer "
+                "deadline"
+            )
+        return
+    needs = {
+        "whoever never answers": delay.never > 0,
+        "continuous enrolment": enrolment == ENROLMENTS[1],
+        "release on the clock": release == RELEASES[1],
+    }
+    for what, needed in needs.items():
+        if needed:
+            raise InvalidInputError(
+                f"{what} needs a deadline: the days after which an outcome counts as the worst one"
+            )
+
+
+def _delay(kind: Any, days: Any, never: Any, failures: Any) -> Delay:
+    if not is_word(kind, KINDS):
+        raise InvalidInputError(f"unknown delay {quoted(kind)}: use one of {', '.join(KINDS)}")
+    usual = _days("a delay", days)
+    if not _is_number(never) or not 0 <= never < 1:
+        raise InvalidInputError(
+            f"never, the share of people who never answer, must lie in [0, 1); got {quoted(never)}"
+        )
+    other = usual if failures is None else _days("the delay of failures", failures)
+    return Delay(KINDS[kind], usual, other, float(never))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
+
+
+def _days(what: str, days: Any) -> float:
+    if not _is_number(days) or not 0 <= days <= MOST_DAYS:
+        raise InvalidInputError(
+            f"{what} must be a number of days from 0 to {MOST_DAYS:g}; got {quoted(days)}"
+        )
+    return float(days)
+
+
+def _number(what: str, value: Any, unit: str) -> float:
+    if not _is_number(value) or not 0 < value <= MOST_DAYS:
+        raise InvalidInputError(
+            f"{what} must be a positive number of {unit}, at most {MOST_DAYS:g}; got "
+            f"{quoted(value)}"
+        )
+    return float(value)
+
+
+def _word(what: str, value: Any, words: tuple[str, ...]) -> str:
+    if not is_word(value, words):
+        raise InvalidInputError(f"{what} must be {' or '.join(words)}; got {quoted(value)}")
+    return str(value)
+
+
+def _advice(given: object) -> str:
+    return (
+        "give a delay as 7 (days), as exponential:7, or from Python as Delay.exponential(7); "
+        f"got {quoted(given)}"
+    )

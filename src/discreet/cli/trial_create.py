@@ -1,0 +1,328 @@
+"""`discreet trial create`: a protocol, frozen, and what it means."""
+
+import shlex
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from discreet.cli.options import (
+    Duration,
+    all_options,
+    answer,
+    answer_options,
+    design_options,
+    level_options,
+    read_ends,
+    read_strategy,
+    trials_at,
+    url_option,
+)
+from discreet.cli.output import quiet_warnings, tell
+from discreet.cli.respond import direction_option, outside_option, range_option
+from discreet.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from discreet.strategies.presets import Recommendation
+    from discreet.strategies.strategy import Strategy
+    from discreet.trials.protocol import Protocol
+    from discreet.trials.trial import Trial
+
+
+SAY_EPSILON = (
+    "how private a trial is must be your own choice: give --epsilon, such as --epsilon 1 (a "
+    "smaller one is more private and takes more people: see discreet plan --help), or give "
+    "--trust none for a trial without privacy"
+)
+TAKE_BET_SE = (
+    "If people come from several sites, or over a long time, use bet-se: each person's arm is "
+    "drawn by a coin, and its error rate then holds whatever the sites, trends and seasons."
+)
+TAKE_CLOCK = (
+    "Use --release clock, which needs a --deadline, if how soon people answer may depend on "
+    "their outcome and somebody may watch when rounds are released"
+)
+TAKE_CLOCK_AHEAD = (
+    "With continuous enrolment the public record itself shows how fast outcomes came: use "
+    "--release clock unless that has nothing to do with the outcomes"
+)
+
+
+def field_options(command: Any) -> Any:
+    """How people come, are dealt and answer."""
+    return all_options(
+        command,
+        click.option(
+            "--sites",
+            help="The sites where people are enrolled, separated by commas; each ask then "
+            "names one of them.  [default: anywhere]",
+        ),
+        click.option(
+            "--dealing",
+            help="How people get their arms: bet-se draws each by a coin (coins); every "
+            "strategy has one way.  [default: the strategy's]",
+        ),
+        click.option(
+            "--deadline",
+            type=Duration(),
+            help="How long after the assignment an outcome may come (90s, 30m, 12h, 7d); one that "
+            "comes later counts as the worst one.  [default: it may come any time]",
+        ),
+        click.option(
+            "--release",
+            default="complete",
+            show_default=True,
+            help="When a round is released: as soon as its outcomes are in (complete), or when "
+            "the deadline of its last person has passed (clock), so that the moment reveals "
+            "nothing about outcomes.",
+        ),
+        click.option(
+            "--people",
+            default="anonymous",
+            show_default=True,
+            help="What happens if somebody comes again: they get the same assignment (sticky), "
+            "are refused (refuse), or are refused only if they are named, which nobody has to be "
+            "(anonymous).",
+        ),
+        click.option(
+            "--blinding",
+            default="none",
+            show_default=True,
+            help="What staff may see: the arms (none), or codes instead of arms (codes). With "
+            "codes, sites do not see how the arms are doing before the end.",
+        ),
+        click.option(
+            "--enrolment",
+            default="waiting",
+            show_default=True,
+            help="Whether people are enrolled while a full round waits for its outcomes: no "
+            "(waiting), or yes (continuous; for bet-se with a --deadline).",
+        ),
+    )
+
+
+@click.command()
+@click.argument("trial_name", metavar="NAME")
+@click.option("--arms", required=True, help="The arms' names, separated by commas.")
+@click.option(
+    "--strategy",
+    "name",
+    help="The strategy's name: bet-se, ttucb, ctb-tt, adap-tt, dp-se and others.  [default: the "
+    "recommended one]",
+)
+@level_options
+@design_options
+@click.option(
+    "--max-people",
+    type=int,
+    required=True,
+    help="The number of people after which the trial ends, with or without an answer.",
+)
+@field_options
+@click.option(
+    "--retain",
+    default="until-release",
+    show_default=True,
+    help="How long outcomes are kept: until they are released, at which point they are erased "
+    "(until-release), or forever.",
+)
+@click.option(
+    "--question",
+    default="",
+    help="The question that each outcome answers, in words for people, such as 'Was the pain gone "
+    "after two hours?'; of a number with its unit. It is part of the protocol, and is shown "
+    "wherever an outcome is entered.  [default: none is written down]",
+)
+@range_option
+@direction_option
+@outside_option
+@url_option
+@answer_options
+def create(
+    trial_name: str,
+    name: str | None,
+    arms: str,
+    max_people: int,
+    ends: str,
+    sites: str | None,
+    url: str,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Start a trial. Its protocol is fixed from then on. It is safe to give the same
+    command again: the trial stays as it is.
+    """
+    settings = {key: options.pop(key) for key in SETTINGS}
+    strategy, reason = choose(name, options, ends)
+    named, places = names_in(arms), None if sites is None else names_in(sites)
+    if warning := warning_of(strategy, len(named), max_people):
+        tell(f"warning: {warning}.")
+    settings |= {"range": read_ends(ends), "sites": places}
+    with quiet_warnings():
+        made = trials_at(url).create(url, trial_name, named, strategy, max_people, **settings)
+    if not answer({**_created(made), "recommended": reason, "warning": warning}, as_json):
+        _show_created(made, reason)
+
+
+SETTINGS = (
+    "retain",
+    "direction",
+    "outside",
+    "dealing",
+    "deadline",
+    "release",
+    "enrolment",
+    "people",
+    "blinding",
+    "question",
+)
+"""Options that are settings of the protocol under the same name."""
+
+
+def names_in(text: str) -> list[str]:
+    """Names separated by commas."""
+    return [name.strip() for name in text.split(",")]
+
+
+def choose(name: str | None, options: dict[str, Any], ends: str) -> tuple["Strategy", str | None]:
+    """The strategy, told which outcomes to expect unless somebody has; and where nobody
+    has named one, why it is this.
+    """
+    from discreet.scale import NUMBERS, YES_NO
+    from discreet.strategies.presets import expecting
+
+    said, reason = options["outcomes"], None
+    usual = YES_NO if read_ends(ends) == (0, 1) else NUMBERS
+    if name is None:
+        choice = _recommended(options, usual if said is None else said)
+        name, reason = choice.strategy.name, choice.reason
+    strategy = read_strategy(name, options)
+    return (expecting(strategy, usual) if said is None else strategy), reason
+
+
+def _recommended(options: dict[str, Any], outcomes: str) -> "Recommendation":
+    """What to take for these levels; how private a trial is nobody chooses for a
+    person.
+    """
+    from discreet.strategies.presets import recommended
+    from discreet.trust import check_trust
+
+    trust = "global" if options["trust"] is None else options["trust"]
+    if options["epsilon"] is None and options["rho"] is None and check_trust(trust).private:
+        raise InvalidInputError(SAY_EPSILON)
+    epsilon, delta, hint = options["epsilon"], options["delta"], options["hint"] or 0.0
+    return recommended(epsilon, delta, trust, hint, outcomes, options["gamma"], options["rho"])
+
+
+def warning_of(strategy: "Strategy", arms: int, max_people: int) -> str | None:
+    """That the trial would end without an answer, if that can be said."""
+    from discreet.planning.power import out_of_reach
+
+    found = None
+    with suppress(InvalidInputError):  # what can be no trial is refused where one is made
+        found = out_of_reach(strategy, arms, max_people)
+    if found is None:
+        return None
+    takes = "more" if found.people is None else f"about {found.people:,}"
+    cheaper = " or choose a larger --epsilon" if strategy.trust_model.private else ""
+    return (
+        "even if the best arm always did as well as possible and the others as badly as "
+        f"possible, {strategy.name} would take {takes} people: with --max-people {max_people} "
+        f"the trial will end without an answer (none of {found.runs} simulated trials had one). "
+        f"Raise --max-people{cheaper}; discreet plan shows how many people the differences that "
+        "you expect take"
+    )
+
+
+def advice_of(protocol: "Protocol") -> str | None:
+    """What would be safer where people come from sites or over time, if anything."""
+    from discreet.strategies.estimators import COINS
+
+    return None if COINS in protocol.strategy.part.dealings else TAKE_BET_SE
+
+
+def _created(made: "Trial") -> dict[str, Any]:
+    """The same as `_show_created` for scripts."""
+    kept, status = made.protocol, made.status()
+    return {
+        "name": kept.name,
+        "protocol_hash": made.protocol_hash,
+        "head": status.head,
+        "url": made.url,
+        "outcomes": kept.strategy.shown_outcomes,
+        "dealing": kept.dealing,
+        "assignment": status.assignment,
+        "guarantee": status.guarantee,
+        "timing": status.timing,
+        "enrolment": status.enrolment,
+        "advice": advice_of(kept),
+        "strategy": kept.strategy.name,
+    }
+
+
+def _show_created(made: "Trial", reason: str | None) -> None:
+    """What was frozen, and what to do next; with the reason for a strategy that nobody
+    has named.
+    """
+    from discreet.scale import YES_NO
+    from discreet.strategies.presets import expecting
+    from discreet.studies.study import extras
+    from discreet.trials.protocol import MISSING
+    from discreet.wording import correctness_words, privacy_words, reason_words
+
+    kept, status = made.protocol, made.status()
+    strategy = kept.strategy
+    people = f"{len(kept.arms)} arms, at most {kept.max_people} people"
+    click.echo(f"{kept.name}: {people}.\nPrivacy: {privacy_words(status.privacy)}.")
+    if reason is not None:
+        click.echo(
+            f"Strategy: you named none, so it is the recommended one, {reason_words(reason)}."
+        )
+    if design := extras(expecting(strategy, YES_NO)):
+        click.echo(f"Design: {design}.")
+    if kept.question:
+        click.echo(f"Question: {kept.question}")
+    chosen = f" (--outcomes {strategy.outcomes})" if strategy.shown_outcomes else ""
+    click.echo(f"Outcomes: {kept.outcome_words}{chosen}.")
+    click.echo(f"Error rate: {correctness_words(status.correctness, kept.scale)}.")
+    for words in _field_words(made):
+        click.echo(words)
+    click.echo(f"Missing: {MISSING}.\nRetention: {status.retain}.")
+    if status.outside:
+        click.echo(f"Outside the range: {status.outside}.")
+    if strategy.trust_model.randomised:
+        click.echo(
+            f"Randomise outcomes where people are, with: discreet respond {kept.respond_options} "
+            "--outcome -"
+        )
+    site = " --site SITE" if kept.sites else ""
+    name = shlex.quote(kept.name)
+    click.echo(f"Protocol {made.protocol_hash}\nNext: discreet trial ask {name}{site}")
+
+
+def _field_words(made: "Trial") -> list[str]:
+    """How people come, are dealt and answer, and what that covers."""
+    from discreet.reports.trial_text import promises
+    from discreet.trials.protocol import BLINDING, COMPLETE, CONTINUOUS, ENROLMENT
+
+    kept, status = made.protocol, made.status()
+    said = {**status.to_dict(), "enrolment": ENROLMENT[kept.enrolment] if status.timing else ""}
+    if kept.release == COMPLETE and status.timing:
+        ahead = kept.enrolment == CONTINUOUS
+        take = TAKE_CLOCK_AHEAD if ahead else TAKE_CLOCK
+        said["timing"] = f"{status.timing}. {take}"
+    lines = [f"{title}: {words}." for title, words in promises(said)]
+    if kept.sites is not None:
+        lines.append(f"Sites: {', '.join(kept.sites)}. Give --site with each ask.")
+    if kept.blind:
+        lines.append(
+            f"Blinding: {BLINDING[kept.blinding]}. The list of codes: discreet trial codes"
+        )
+    if kept.deadline is not None:
+        name = shlex.quote(kept.name)
+        lines.append(
+            "Run this from a timer at fixed times, such as every day at six; it counts "
+            "late outcomes as the worst and makes the releases that are due: discreet trial "
+            f"expire {name}"
+        )
+    return [*lines, advice] if (advice := advice_of(kept)) else lines

@@ -1,0 +1,415 @@
+"""Outcomes of past people, out of a CSV or Parquet file with a row for each person."""
+
+import csv
+import hashlib
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from discreet._types import Floats
+from discreet.errors import InvalidInputError, TiedBestArmError
+from discreet.instances import RESCALE, Instance, arm_names, freeze
+from discreet.scale import NUMBERS, REFUSE, YES_NO, Scale, check_outside, ends_of, range_words
+from discreet.validation import check_path, named, numbers_of, quoted
+from discreet.wording import listed
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+PARQUET = b"PAR1"
+"""How a Parquet file begins."""
+SEPARATORS = {";": "semicolons", "\t": "tabs"}
+MOST_ARMS = 10
+"""More arms than this with hardly two people each are no arms."""
+DIGITS = re.compile(r"(\d+(?:\.\d+)?)")
+NUMBER = re.compile(r"(?:^|[,;\t\"])\s*[+-]?(?:\d+(?:[.,]\d+)?|[.,]\d+)\s*(?:$|[,;\t\"])")
+"""A cell that is nothing but a number: no name of a column, but perhaps an outcome."""
+
+
+def read_outcomes(path: str | Path, arm: str, outcome: str) -> dict[str, Floats]:
+    """The outcomes of each arm by its name, in the order of the names; numbers in names
+    count by size.
+
+    Errors name the column and the line of the file (of Parquet the row, from 1), and do
+    not repeat what stands there.
+    """
+    path = check_path("a file", path)
+    if not isinstance(arm, str) or not isinstance(outcome, str):
+        raise InvalidInputError("arm and outcome must be texts, the names of two columns")
+    if arm == outcome:
+        raise InvalidInputError("arm and outcome must be two different columns")
+    table, where = _table(path, arm, outcome)
+    if not table.height:
+        raise InvalidInputError(f"{named(path)} has no rows below its header")
+    names, values = _names(table[arm], where), _read_numbers(table[outcome], where)
+    found = {name: values[rows] for name, rows in _groups(names).items()}
+    if len(found) < 2:
+        raise InvalidInputError(
+            f"the column {arm!r} names only one arm, {names[0]!r}: data of two or more arms are "
+            "needed"
+        )
+    if len(found) > MOST_ARMS and 2 * len(found) > len(names):
+        raise InvalidInputError(
+            f"the column {quoted(arm)} names {len(found)} arms in {len(names)} rows, hardly two "
+            "people each: is --arm the column of the arm?"
+        )
+    return found
+
+
+def _table(path: str | Path, arm: str, outcome: str) -> "tuple[pl.DataFrame, Callable[[int], str]]":
+    """The two columns, of a CSV file as text; and how to say where a row is."""
+    import polars as pl
+
+    try:
+        with Path(path).open("rb") as file:
+            parquet = file.read(len(PARQUET)) == PARQUET
+        scan = pl.scan_parquet if parquet else partial(pl.scan_csv, infer_schema=False)
+        whole = scan(path, glob=False)
+        _check_columns(path, whole.collect_schema().names(), arm, outcome)
+        table = whole.select(arm, outcome).collect()
+        return table, lambda row: f"row {row + 1}" if parquet else _line(path, row)
+    except OSError as error:
+        raise InvalidInputError(f"cannot read {named(path)}: {error.strerror or error}") from None
+    except pl.exceptions.PolarsError as error:
+        if parquet:
+            reason = str(error).strip().splitlines()[0]
+            raise InvalidInputError(
+                f"{named(path)} cannot be read as a Parquet file: {reason}"
+            ) from None
+        raise InvalidInputError(
+            f"{named(path)} cannot be read: {_cause(path, str(error))}"
+        ) from None
+
+
+def _check_columns(path: str | Path, columns: list[str], arm: str, outcome: str) -> None:
+    """Refuse a file without these two columns, or with two of a name."""
+    for name in (arm, outcome):
+        if f"{name}_duplicated_0" in columns:  # so polars calls the second one
+            raise InvalidInputError(
+                f"{named(path)} has two columns {quoted(name)}: give each a name of its own"
+            )
+        if name in columns:
+            continue
+        for sign, words in SEPARATORS.items():
+            if any(sign in column for column in columns):
+                raise InvalidInputError(
+                    f"{named(path)} has no column {quoted(name)}; it seems to be separated by "
+                    f"{words}: save it with commas between columns, and with decimal points in "
+                    "numbers"
+                )
+        if any(NUMBER.search(column) for column in columns):
+            raise InvalidInputError(
+                f"{named(path)} has no column {quoted(name)}, and its first line contains "
+                "numbers: the first line must have the names of the columns"
+            )
+        raise InvalidInputError(
+            f"{named(path)} has no column {quoted(name)}; its columns are {listed(columns)}"
+        )
+
+
+def _cause(path: str | Path, error: str) -> str:
+    """Why a CSV file cannot be read, and where; polars' own words repeat what stands
+    there.
+    """
+    try:
+        Path(path).read_text("utf-8")
+    except UnicodeDecodeError as wrong:
+        line = wrong.object[: wrong.start].count(b"\n") + 1
+        return f"line {line} has text that is not in UTF-8: save the file as CSV in UTF-8"
+    if "empty" in error:
+        return "it is empty; its first line must have the names of the columns"
+    records = _records(path)
+    width = len(next(records, (1, []))[1])
+    long = next((line for line, cells in records if len(cells) > width), None)
+    if long is not None:
+        return (
+            f"line {long} has more columns than the {width} of the header: put text with commas "
+            "in quotation marks, and write numbers with decimal points"
+        )
+    return "it is not a CSV file with a header; is a quotation mark left open?"
+
+
+def _records(path: str | Path) -> Iterator[tuple[int, list[str]]]:
+    """The records of a CSV file as far as it can be read, each with the line on which
+    it begins.
+    """
+    with Path(path).open(encoding="utf-8", newline="") as file:
+        reader, line = csv.reader(file), 1
+        with suppress(csv.Error):
+            for cells in reader:
+                yield line, cells
+                line = reader.line_num + 1
+
+
+def _line(path: str | Path, row: int) -> str:
+    """Where a row below the head is."""
+    found = next((line for place, (line, _) in enumerate(_records(path)) if place == row + 1), None)
+    return f"row {row + 1} below the header" if found is None else f"line {found} of the file"
+
+
+def _names(column: "pl.Series", where: Callable[[int], str]) -> list[str]:
+    """The name of each person's arm."""
+    names = [_name(value) for value in column.to_list()]
+    _refuse_rows(column.name, [not name for name in names], "is empty", where)
+    return names
+
+
+def _name(value: Any) -> str:
+    """An arm's name; 5.0 is called 5."""
+    if value is None:
+        return ""
+    return repr(value).removesuffix(".0") if isinstance(value, float) else str(value).strip()
+
+
+def _read_numbers(column: "pl.Series", where: Callable[[int], str]) -> Floats:
+    """Each person's outcome."""
+    import polars as pl
+
+    if column.dtype == pl.String:
+        column = column.str.strip_chars()
+        column = column.set(column == "", None)
+    elif not (column.dtype.is_numeric() or column.dtype in (pl.Boolean, pl.Null)):
+        raise InvalidInputError(
+            f"the column {column.name!r} must contain numbers, but contains {column.dtype}"
+        )
+    cast = column.cast(pl.Float64, strict=False)
+    wrong = (column.is_not_null() & cast.is_null()).to_list()
+    _refuse_rows(column.name, wrong, "is not a number", where)
+    empty = (cast.is_null() | cast.is_nan().fill_null(True)).to_list()
+    _refuse_rows(column.name, empty, "is empty or NaN", where)
+    return np.array(cast.to_numpy(), dtype=np.float64)
+
+
+def _refuse_rows(column: str, bad: list[bool], what: str, where: Callable[[int], str]) -> None:
+    if count := sum(bad):
+        raise InvalidInputError(
+            f"the column {quoted(column)} {what} in {count} of {len(bad)} rows, first in "
+            f"{where(bad.index(True))}: correct or remove these rows"
+        )
+
+
+def _groups(names: list[str]) -> dict[str, "np.ndarray[Any, np.dtype[np.intp]]"]:
+    """The rows of each name, in the order of the names."""
+    unique, place = np.unique(np.array(names, dtype=object), return_inverse=True)
+    order = np.argsort(place, kind="stable")
+    ends = np.cumsum(np.bincount(place))
+    rows = dict(zip(unique.tolist(), np.split(order, ends[:-1]), strict=True))
+    return {name: rows[name] for name in sorted(rows, key=_by_size)}
+
+
+def _by_size(name: str) -> list[tuple[float, str]]:
+    """Sorts "5 mg" before "10 mg": numbers in a name count by size, and so does a sign
+    at its beginning.
+    """
+    try:
+        return [(float(name), "")]
+    except ValueError:
+        parts = DIGITS.split(name)
+    return [(float(part), "") if odd % 2 else (np.inf, part) for odd, part in enumerate(parts)]
+
+
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class Sampled(Instance):
+    """Arms given by data: arm a pays one of `rewards[a]`, each as likely as the
+    others.
+
+    What is simulated is a trial among people like those in the data. The data itself
+    is part of the instance: `to_dict`, and what `Results.save` writes, hold it in full.
+    """
+
+    names: tuple[str, ...]
+    means: tuple[float, ...]
+    flat: Floats
+    """The rewards of all arms, one arm after the other."""
+    starts: tuple[int, ...]
+    """Where each arm begins in `flat`, and where the last one ends."""
+    scale: Scale | None
+    """In which units the outcomes were, if known: not part of what is drawn."""
+    clipped: int
+    """How many outcomes lay outside the range and count as an end of it."""
+    _digest: bytes = field(repr=False)
+
+    def __init__(self, rewards: Sequence[ArrayLike], names: Sequence[str] | None = None) -> None:
+        """A list of rewards in [0, 1] for each arm; the lists may differ in length."""
+        if not isinstance(rewards, Sequence | np.ndarray) or isinstance(rewards, str | bytes):
+            raise InvalidInputError("rewards must be a list of lists, one for each arm")
+        arms = [_rewards(values, arm) for arm, values in enumerate(rewards, 1)]
+        if len(arms) < 2:
+            raise InvalidInputError(f"data of at least 2 arms are needed; got {len(arms)}")
+        flat = np.concatenate(arms)
+        flat.flags.writeable = False
+        starts = (0, *np.cumsum([len(arm) for arm in arms]).tolist())
+        known = arm_names(_text(names), len(arms))
+        digest = hashlib.sha256(repr((known, starts)).encode() + flat.tobytes()).digest()
+        means = tuple(_mean(arm) for arm in arms)
+        freeze(self, names=known, means=means, flat=flat, starts=starts)
+        freeze(self, scale=None, clipped=0, _digest=digest)
+
+    @staticmethod
+    def of(
+        outcomes: Mapping[str, ArrayLike],
+        range: tuple[float, float] | None = None,
+        direction: str = "max",
+        outside: str = REFUSE,
+    ) -> "Sampled":
+        """Arms by name, each with its outcomes in the experimenter's units.
+
+        `range` is the smallest and the largest outcome there can be in the trial, and
+        may be left out if all outcomes lie in [0, 1]; `direction` says whether more is
+        better (`max`) or less (`min`). An outcome outside the range is refused, or with
+        `outside="clip"` counts as the nearer end.
+        """
+        check_outside(outside)
+        values = _by_name(outcomes)
+        every = np.concatenate(list(values.values()))
+        scale = Scale(*(_unit_range(every) if range is None else ends_of(range)), direction)
+        ends = np.cumsum([len(some) for some in values.values()])
+        made = Sampled(np.split(scale.rewards(every, outside), ends[:-1]), list(values))
+        freeze(made, scale=scale, clipped=scale.beyond(every))
+        return made
+
+    @staticmethod
+    def read(
+        path: str | Path,
+        arm: str,
+        outcome: str,
+        range: tuple[float, float] | None = None,
+        direction: str = "max",
+        outside: str = REFUSE,
+    ) -> "Sampled":
+        """Read arms from a CSV or Parquet file with a row for each person: the column
+        `arm` names the arm, the column `outcome` has the outcome.
+
+        Arms are in the order of their names; numbers in names are sorted by size ("5
+        mg" before "10 mg"). The other options are those of `Sampled.of`.
+        """
+        check_outside(outside)
+        return Sampled.of(read_outcomes(path, arm, outcome), range, direction, outside)
+
+    @cached_property
+    def rewards(self) -> tuple[Floats, ...]:
+        """The rewards of each arm."""
+        return tuple(self.flat[first:end] for first, end in pairwise(self.starts))
+
+    @property
+    def best(self) -> int:
+        """See `Instance.best`; in data, ties have their own causes."""
+        if self.unique:
+            return super().best
+        top = max(self.means)
+        tied = [name for name, mean in zip(self.names, self.means, strict=True) if mean == top]
+        lie, count = ("lies", "counts") if self.clipped == 1 else ("lie", "count")
+        cause = (
+            f"{self.clipped} of {len(self.flat)} outcomes {lie} outside the range and {count} as "
+            "the nearer end, which can make arms look alike: give a wider range; or "
+            if self.clipped
+            else ""
+        )
+        raise TiedBestArmError(
+            f"the past outcomes of {listed(tied, 5)} have the same mean, so a plan has no best "
+            f"arm: {cause}leave out all but one of them, or give bet-se a zeta, a difference too "
+            "small to matter (--zeta)"
+        )
+
+    @property
+    def width(self) -> float | None:
+        """The width of the range of outcomes, in their units, if these are known."""
+        return None if self.scale is None else self.scale.high - self.scale.low
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """How many outcomes each arm has."""
+        return tuple(len(arm) for arm in self.rewards)
+
+    @property
+    def outcomes(self) -> str:
+        """`yes-no` if there is nothing but 0 and 1, else `numbers`."""
+        return YES_NO if np.isin(self.flat, (0.0, 1.0)).all() else NUMBERS
+
+    def to_dict(self) -> dict[str, Any]:
+        """See `Instance.to_dict`; all rewards are written out."""
+        rewards = [arm.tolist() for arm in self.rewards]
+        return {"law": "sampled", "rewards": rewards, "names": list(self.names)}
+
+    def describe(self) -> dict[str, Any]:
+        """How many outcomes each arm has, and their mean; not the data."""
+        return {
+            "law": "sampled",
+            "names": list(self.names),
+            "means": list(self.means),
+            "counts": list(self.counts),
+        }
+
+    def __eq__(self, other: object) -> bool:
+        """Equal if names and rewards are, in this order."""
+        return isinstance(other, Sampled) and self._digest == other._digest
+
+    def __hash__(self) -> int:
+        """Of the names and rewards."""
+        return hash(self._digest)
+
+    def __repr__(self) -> str:
+        """Names, and how many rewards there are of each."""
+        counts = zip(self.names, self.counts, strict=True)
+        return f"Sampled({', '.join(f'{name}: {count} rewards' for name, count in counts)})"
+
+
+def _mean(values: Floats) -> float:
+    """To fifteen digits: means that differ by rounding only are the same."""
+    return float(f"{math.fsum(values) / len(values):.15g}")
+
+
+def _rewards(values: ArrayLike, arm: int) -> Floats:
+    found = _as_numbers(f"arm {arm}", values)
+    if ((found < 0) | (found > 1)).any():
+        raise InvalidInputError(f"a reward of arm {arm} lies outside [0, 1]; {RESCALE}")
+    return found
+
+
+def _as_numbers(name: str, values: ArrayLike) -> Floats:
+    """Outcomes of an arm as an array of their own."""
+    array = numbers_of(f"the data of {name}", values)
+    if array.ndim != 1 or not len(array):
+        raise InvalidInputError(f"the data of {name} must be a flat list of at least one number")
+    if np.isnan(array).any():
+        raise InvalidInputError(f"the data of {name} contains NaN: leave these people out")
+    return array
+
+
+def _by_name(outcomes: Mapping[str, ArrayLike]) -> dict[str, Floats]:
+    """The outcomes of two arms or more."""
+    if not isinstance(outcomes, Mapping):
+        raise InvalidInputError(
+            'outcomes must be a dictionary from each arm to its outcomes: {"a": [3, 8], "b": [5]}'
+        )
+    if len(outcomes) < 2:
+        raise InvalidInputError(f"data of at least 2 arms are needed; got {len(outcomes)}")
+    _text(list(outcomes))
+    return {name: _as_numbers(name, given) for name, given in outcomes.items()}
+
+
+def _text(names: Sequence[str] | None) -> Sequence[str] | None:
+    """The names, if these are text."""
+    known: Any = names
+    if names is None or isinstance(names, str):
+        return names
+    if not isinstance(known, Sequence) or not all(isinstance(name, str) for name in known):
+        raise InvalidInputError('names of arms must be texts: write "1" for an arm called 1')
+    return names
+
+
+def _unit_range(every: Floats) -> tuple[float, float]:
+    """(0, 1) if all outcomes lie in it; else what to do."""
+    if ((every >= 0) & (every <= 1)).all():
+        return 0.0, 1.0
+    raise InvalidInputError(range_words(every))

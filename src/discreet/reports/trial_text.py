@@ -1,0 +1,438 @@
+"""How a trial is conducted, in words and rows: the same on a page and in a terminal.
+
+All of it is read off a status in plain types.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from discreet.strategies.estimators import COINS
+from discreet.strategies.strategy import Strategy
+from discreet.trials.operations import ADD, DROP, RESTORED, RESTORED_WORDS, act_name
+from discreet.trials.protocol import CLOCK, CONTINUOUS, RELEASE
+from discreet.trials.randomisation import GUARANTEE
+from discreet.wording import (
+    closed,
+    counted,
+    joined,
+    privacy_words,
+    times_as_likely,
+    unprotected_words,
+)
+
+Said = Mapping[str, Any]
+"""A status in plain types."""
+PAUSED = "is paused: nobody is assigned until a manager resumes it"
+DROPPED, ADDED = "dropped by hand", "added later"
+ARM_ACTS = {DROP: DROPPED, ADD: ADDED}
+UNITS = {"days": 86_400, "hours": 3600, "minutes": 60}
+ACT_HEAD = ("action", "about", "reason", "what it means")
+ACT_WORDS = ("reason", "what it means")
+"""The columns of these that are words."""
+SITE_HEAD = ("site", "people", "now")
+FEW_ARMS = 12
+"""Arms that are named one by one in a sentence."""
+ALMOST = 1.5
+"""Up to this factor something is almost as likely."""
+SAME = 1e-12
+"""By so much, as a share, two means differ that only arithmetic made unlike."""
+
+
+def duration_words(seconds: float) -> str:
+    """A time as people say it: 604800 is 7 days, 5400 is 90 minutes."""
+    for unit, size in UNITS.items():
+        count, rest = divmod(seconds, size)
+        if count and not rest:
+            return counted(f"{count:.0f}", unit[:-1])
+    return counted(f"{seconds:g}", "second")
+
+
+def flow_words(status: Said) -> str:
+    """How many people there are, whose outcomes are not in, and what is waited for."""
+    if not status["people"]:
+        return f"Nobody has been enrolled yet; at most {status['max_people']:,} people can be."
+    here = f"{status['people']:,} of at most {status['max_people']:,} people"
+    pending = f"{status['pending']:,}"
+    if status["stopped"] and status["pending"]:
+        left = counted(pending, "outcome was", "outcomes were")
+        return f"{here}; {left} not looked at, and will not be.{past_words(status)}"
+    if status["timing"] != RELEASE[CLOCK]:
+        if not status["pending"]:
+            known = "in or too late" if status["past_deadline"] else "in"
+            return f"{here}; all outcomes are {known}.{past_words(status)}"
+        waits = f", the next look waits for {status['waiting']:,}" if status["waiting"] else ""
+        out = counted(pending, "outcome is", "outcomes are")
+        return f"{here}; {out} not in{waits}.{past_words(status)}"
+    left = counted(pending, "outcome, told or not, has", "outcomes, told or not, have")
+    words = f"{here}; {left} not been looked at yet"
+    if at := status["next_release"]:
+        moment = datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S")
+        looked = counted(f"{status['waiting']:,}", "of them is", "of them are")
+        words += f"; {looked} looked at after {moment} UTC"
+    return f"{words}.{past_words(status)}"
+
+
+def past_words(status: Said) -> str:
+    """How many deadlines have passed, where there are any."""
+    past = status["past_deadline"]
+    if not past:
+        return ""
+    whose = counted(f"{past:,}", "person", "people")
+    return f" The deadline of {whose} has passed, whether their outcomes were told or not."
+
+
+def by_hand(status: Said) -> bool:
+    """Whether a manager has ended the trial."""
+    return any(act["action"] == "stop" for act in status["acts"])
+
+
+def end_words(status: Said) -> str:
+    """How a trial that is inconclusive has ended."""
+    return "was stopped by a manager" if by_hand(status) else "ended at its maximum"
+
+
+def promises(status: Said, met: bool = True) -> list[tuple[str, str]]:
+    """What is promised beside privacy and error rate: a title and a phrase each. If the
+    error rate is not `met`, as the end was inconclusive, nothing is said of it.
+    """
+    seconds = status["deadline"]
+    deadline = "" if seconds is None else deadline_words(seconds)
+    answer = [
+        ("Error rate after what managers did", reshaped_words(status)),
+        ("What the answer means", status["guarantee"]),
+    ]
+    found = [
+        *(answer if met else []),
+        ("Assignment", status["assignment"]),
+        ("Looks", status["timing"]),
+        ("Enrolment", status["enrolment"]),
+        ("Deadline", deadline),
+        ("People", status["coming_again"]),
+        ("Erasing", status["erasing"]),
+    ]
+    return [(title, words) for title, words in found if words]
+
+
+def deadline_words(seconds: float) -> str:
+    """What a deadline is."""
+    return (
+        f"an outcome counts if it is told within {duration_words(seconds)} of the person's "
+        "assignment; otherwise it counts as the worst one"
+    )
+
+
+def interval_words(status: Said, level: str) -> str:
+    """Which mean an interval covers."""
+    words = (
+        f"With a probability of at least {level}, the interval of an arm contains its true mean at "
+        "every look, provided that this mean is the same for all people and does not change over "
+        "time."
+    )
+    if status["guarantee"] == GUARANTEE[COINS]:
+        words += (
+            " Where sites differ or outcomes drift, the answer holds, but the intervals do not."
+        )
+    return f"{words}{_overlap_words(status)}"
+
+
+def _overlap_words(status: Said) -> str:
+    """Why intervals that overlap do not contradict what was found, where they do."""
+    ends = {arm["name"]: arm["interval"] for arm in status["arms"] if arm["interval"]}
+    best = ends.pop(status["recommendation"], None)
+    if best is None or not any(low <= best[1] and best[0] <= high for low, high in ends.values()):
+        return ""
+    return (
+        " Intervals may overlap although an arm was dropped: the rule of the trial compares the "
+        "arms directly with each other, and the interval of each mean alone is wider."
+    )
+
+
+def level_words(status: Said) -> str:
+    """The arms that lead together, with the same released mean; empty if one leads, if
+    the trial found the best, or if nothing was released. Every page that says which arm
+    does best asks here first.
+    """
+    best = status["recommendation"]
+    means = {arm["name"]: arm["mean"] for arm in status["arms"]}
+    most = means.get(best)
+    if most is None or status["conclusive"]:
+        return ""
+    apart = _apart(best, status)
+    level = [
+        name
+        for name, mean in means.items()
+        if mean is not None and math.isclose(mean, most, rel_tol=SAME) and name not in apart
+    ]
+    if len(level) < 2:
+        return ""
+    return f"{len(level)} arms" if len(level) > FEW_ARMS else joined([closed(a) for a in level])
+
+
+def _apart(best: str, status: Said) -> set[str]:
+    """Arms that are behind whatever their mean is: dropped by hand, or by a difference
+    that was released in place of means.
+    """
+    apart = {name for name, note in arm_notes(status).items() if DROPPED in note}
+    for lead in status["leads"]:
+        between = {lead["name"], *lead["over"]}
+        if lead["better_by"] and best in between:
+            apart |= between - {best}
+    return apart
+
+
+def best_mark(status: Said) -> str:
+    """What stands beside the name of the arm that leads; nothing where arms are
+    level.
+    """
+    if status["conclusive"]:
+        return "best"
+    return "" if level_words(status) else "best so far"
+
+
+def ahead_words(status: Said) -> str:
+    """Who was ahead when a trial ended without an answer."""
+    if status["recommendation"] is None:
+        return "There was no look at the data."
+    if level := level_words(status):
+        return f"In the end {level} were level. No arm was found to be the best."
+    best = status["recommendation"]
+    return f"The arm that did best so far was {best}. It was not found to be the best."
+
+
+def answer_words(status: Said) -> str:
+    """The answer of a trial that has one, and how sure it is."""
+    named = f"The best arm is {status['recommendation']}."
+    if not status["correctness"].startswith("wrong with"):  # no rate, or one of arms near the best
+        return named
+    wrong = f"{status.get('error_rate') or status['delta']:.3g}"
+    return f"{named} This is wrong with probability at most {wrong}."
+
+
+def privacy_sentence(epsilon: float | None, words: str, gamma: float | None = None) -> str:
+    """What privacy means, in plain words first."""
+    if epsilon is None:
+        return words
+    beside = "" if gamma is None else f", except for events of probability at most γ = {gamma:g}"
+    return (
+        f"whatever one person's outcome was, {_likely_words(epsilon)} (ε = {epsilon:g}){beside}. "
+        f"In technical terms: {privacy_words(words)}"
+    )
+
+
+def _likely_words(epsilon: float) -> str:
+    """How much another outcome may change what is shown, true at every level."""
+    times = times_as_likely(epsilon)
+    if not times:
+        return unprotected_words("what is shown", " with another outcome")
+    shown = "everything that is shown would have been"
+    if epsilon > math.log(ALMOST):
+        return f"{shown} at most {times} times as likely or as unlikely with another outcome"
+    return (
+        f"{shown} almost as likely with another outcome: the probability changes by a factor of at "
+        f"most {times}"
+    )
+
+
+def arm_notes(status: Said) -> dict[str, str]:
+    """What managers did to arms, by the arm's name."""
+    notes = dict[str, str]()
+    for act in status["acts"]:
+        if kind := ARM_ACTS.get(act["action"]):
+            before = notes.get(act["about"])
+            notes[act["about"]] = f"{before}, {kind}" if before else kind
+    return notes
+
+
+def left_words(status: Said) -> str:
+    """Which arms came and went by hand, and which the answer is about."""
+    notes = arm_notes(status)
+    came = [name for name, note in notes.items() if ADDED in note]
+    gone = [name for name, note in notes.items() if DROPPED in note]
+    words = [f"{_were(came)} {ADDED}."] if came else []
+    if gone:
+        words.append(f"{_were(gone)} {DROPPED}: the answer is about the arms that were left.")
+    return " ".join(words)
+
+
+def _were(names: list[str]) -> str:
+    return f"{', '.join(names)} {'was' if len(names) == 1 else 'were'}"
+
+
+def reshaped_words(status: Said) -> str:
+    """What the error rate is where arms were dropped or added, each of which costs one
+    δ.
+    """
+    rate = status["error_rate"]
+    if rate is None or not arm_notes(status):
+        return ""
+    return (
+        "δ is for the arms of the start, and once more for each time that an arm was dropped or "
+        f"added. Over the whole trial the answer is wrong with probability at most {rate:.4g}, "
+        f"which takes the place of {status['delta']:g}"
+    )
+
+
+def site_rows(status: Said) -> list[list[str]]:
+    """Site, people, open or closed; last the people without a site, if there are
+    both.
+    """
+    sites = status["sites"]
+    rows = [[site["name"], str(site["people"]), _state(status, site)] for site in sites]
+    elsewhere = status["people"] - sum(site["people"] for site in sites)
+    return [*rows, ["(not said)", str(elsewhere), "–"]] if rows and elsewhere else rows
+
+
+def _state(status: Said, site: Said) -> str:
+    if site["closed"]:
+        return "closed"
+    return "ended" if status["stopped"] else "open"
+
+
+def act_rows(status: Said, named: Callable[[str], str] = act_name) -> list[list[str]]:
+    """Action, what it is about, reason, and what it means; actions as pages call them,
+    unless they are to be named in another way.
+    """
+    return [
+        [named(act["action"]), _about(act["about"]), act["reason"], _means(status, act)]
+        for act in status["acts"]
+    ]
+
+
+def _means(status: Said, act: Said) -> str:
+    """What an act means; of an end that supports no error rate, that one is not
+    mentioned.
+    """
+    bare = act["action"] == "stop" and status["smallest_delta"] is None
+    return "the end is inconclusive" if bare else str(act["means"])
+
+
+def _about(about: str | int | None) -> str:
+    return "–" if about is None else str(about)
+
+
+ROUNDS = {
+    COINS: (
+        "If one arm was at least as good as every other for the people enrolled in each round, "
+        "the probability that the trial lost it (eliminated it, at any look) is at most {rate}, "
+        "over the random assignment and the added noise, however often the data were looked at "
+        "and whatever the differences between sites and times, as long as nobody knew an "
+        "assignment before its person was enrolled."
+    ),
+}
+ONE_MEAN = (
+    "If the outcomes of each arm are independent, with one mean at all sites and at all times, and "
+    "one arm has the best mean, the probability that the trial named another one is at most "
+    "{rate}, however often the data were looked at."
+)
+
+
+def quotes(said: Said) -> list[tuple[str, str]]:
+    """A title and sentences each: privacy, and the error rate."""
+    return [("Privacy", privacy_quote(said)), ("Error rate", error_quote(said))]
+
+
+def privacy_quote(said: Said) -> str:
+    """What is promised to each person, with its conditions."""
+    protocol, status = said["protocol"], said["status"]
+    strategy = Strategy.from_dict(protocol["strategy"])
+    model = strategy.trust_model
+    if not model.private:
+        return (
+            "No privacy is promised: everything published about this trial was computed from the "
+            "outcomes as they are, without noise."
+        )
+    where = (
+        "Each person's outcome was randomised before it was sent, so that nobody had to be trusted "
+        "with it."
+        if model.randomised
+        else "Random noise was added to every number before it was shown or used for a decision."
+    )
+    conditions = "This holds if nobody took part twice"
+    if protocol["release"] != CLOCK and not model.randomised:
+        conditions += ", and if the time at which an outcome was told did not depend on the outcome"
+    acts = [act["action"] for act in status["acts"]]
+    restored = f" {RESTORED_WORDS}." if RESTORED in acts else ""
+    return (
+        f"Everything published about this trial, taken together, is {_level(strategy)} with "
+        f"respect to the outcome of one person{_factor(strategy)}. {where} Who took part, where "
+        f"and on which arm is not protected. {conditions}.{restored}"
+    )
+
+
+def _level(strategy: Strategy) -> str:
+    if strategy.rho is not None:
+        return f"{strategy.rho:g}-zero-concentrated differentially private (ρ = {strategy.rho:g})"
+    if strategy.gamma is not None:
+        level = f"({strategy.epsilon:g}, {strategy.gamma:g})"
+        return f"{level}-differentially private (ε = {strategy.epsilon:g}, γ = {strategy.gamma:g})"
+    return f"{strategy.epsilon:g}-differentially private (ε = {strategy.epsilon:g})"
+
+
+def _factor(strategy: Strategy) -> str:
+    """What that means, where one number says it."""
+    if strategy.rho is not None or strategy.epsilon is None:
+        return ""
+    another = ": had that outcome been another one,"
+    times = times_as_likely(strategy.epsilon)
+    if not times:
+        return unprotected_words(f"{another} a result")
+    rare = "" if strategy.gamma is None else f", apart from a probability of {strategy.gamma:g}"
+    return (
+        f"{another} no result would have been more than {times} times as likely, or as "
+        f"unlikely{rare}"
+    )
+
+
+def error_quote(said: Said) -> str:
+    """What the error rate says of this end; of an inconclusive one, nothing."""
+    status = said["status"]
+    strategy = Strategy.from_dict(said["protocol"]["strategy"])
+    if not status["stopped"]:
+        return "The trial is still running: nothing can be said about an answer yet."
+    if not status["conclusive"]:
+        return _inconclusive(status)
+    named = f"Arm {status['recommendation']} was named by the rule fixed in the protocol."
+    if not strategy.proved:
+        return f"{named} No error rate is claimed: {status['correctness']}."
+    rate = status["error_rate"] or strategy.delta
+    shown = f"{100 * rate:.3g} %"
+    if strategy.zeta:
+        return (
+            f"{named} The probability that it is more than {strategy.zeta:g} below the best, with "
+            f"outcomes on a scale from 0 to 1, is at most {shown}. {_counted(said['protocol'])}"
+        )
+    rule = ROUNDS.get(said["protocol"]["dealing"], ONE_MEAN).format(rate=shown)
+    return f"{named} {rule}{_pace(said['protocol'])} {_counted(said['protocol'])}"
+
+
+def _pace(protocol: Said) -> str:
+    """What continuous enrolment asks for beside."""
+    if protocol["enrolment"] != CONTINUOUS:
+        return ""
+    return (
+        " It is assumed that the speed at which people came did not depend on outcomes that had "
+        "not been looked at."
+    )
+
+
+def _counted(protocol: Said) -> str:
+    """What a missing outcome was."""
+    seconds = protocol["deadline"]
+    within = "" if seconds is None else f" within {duration_words(seconds)} of the assignment"
+    return f"An outcome that was not told{within} counted as the worst."
+
+
+def _inconclusive(status: Said) -> str:
+    lead = "arms that were level" if level_words(status) else "arm that did best so far"
+    words = (
+        "The trial ended without a conclusion. No arm was found to be the best, and the error rate "
+        f"of the protocol does not apply to the {lead}."
+    )
+    if status["smallest_delta"] is None:
+        return words
+    return (
+        f"{words} The p-value against the claim that another arm is the best is "
+        f"{status['smallest_delta']:.3g}; it is valid although the trial was stopped early."
+    )

@@ -1,0 +1,307 @@
+"""Who may do what: roles, what each may do, and where a caller's reach ends.
+
+This table is the one in docs/service.md, and the test that runs it.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from discreet.errors import InvalidInputError, RefusedError
+from discreet.service.credentials import SecretKind, hash_secret, is_kind, new_secret
+from discreet.trials.names import LONGEST_NAME, check_place, plain_name, writable
+from discreet.trials.protocol import Protocol
+from discreet.trials.status import Status
+from discreet.trials.store.tokens import Doors, Token
+from discreet.trials.verbs import MANAGER, MONITOR, PARTICIPANT, ROLES, SITE, STAFF, VERBS
+from discreet.validation import quoted
+
+REMEMBERED = 1.0
+"""Seconds for which a token that was found is not looked up again: so long may one that
+was revoked on another server still be taken here.
+"""
+USED = 60.0
+"""Seconds after which the last use of a token is noted again."""
+LOGIN_SECONDS = 12 * 3600.0
+"""How long a browser stays logged in."""
+CODE_MINUTES = 15
+"""How long a login link works."""
+
+
+class _Found(NamedTuple):
+    token: Token
+    until: float
+
+
+class Tokens:
+    """The tokens of a service."""
+
+    def __init__(self, doors: Doors) -> None:
+        self.doors = doors
+        self._lock = threading.Lock()
+        self._known: dict[bytes, _Found] = {}
+        """Tokens found a moment ago, by the hash of their secret: hashes of different
+        kinds never meet, since each kind has a hash domain of its own.
+        """
+        self._noted: dict[int, float] = {}
+
+    def make(
+        self,
+        name: str,
+        role: str,
+        made_by: str,
+        trial: str | None = None,
+        site: str | None = None,
+        days: float | None = None,
+        person: str | None = None,
+    ) -> tuple[str, Token]:
+        """Make a token, or the invitation of a participant. Return its secret, which is
+        stored nowhere, and the token.
+        """
+        name = _check_name(name)
+        _check_scope(role, trial, site, person)
+        site = check_place(site)
+        expires = None if days is None else self.doors.now() + 86_400 * _check_days(days)
+        kind = SecretKind.INVITATION if role == PARTICIPANT else SecretKind.TOKEN
+        secret = new_secret(kind)
+        new = Token(0, name, role, trial, site, person, 0, made_by, expires, None, None)
+        return secret, self.doors.add(hash_secret(kind, secret), new)
+
+    def make_first(self) -> tuple[str, Token] | None:
+        """Make a manager's token for a service in which none works; else None."""
+        now = self.doors.now()
+        if any(token.role == MANAGER and token.valid(now) for token in self.doors.all()):
+            return None
+        return self.make("first manager", MANAGER, "discreet serve")
+
+    def revoke(self, number: int, by: str) -> bool:
+        """Revoke a token, its logins and its login links; return whether there is one
+        of this number.
+        """
+        try:
+            return self.doors.revoke(number, by)
+        finally:
+            self._forget_found()
+
+    # --- who holds a secret -----------------------------------------------------------
+
+    def find_token(self, secret: str) -> Token | None:
+        """Return the token that a program or a member of staff holds, if it works."""
+        return self._find(SecretKind.TOKEN, secret, self.doors.by_hash)
+
+    def find_invitation(self, secret: str) -> Token | None:
+        """Return the invitation that a participant holds, if it works."""
+        return self._find(SecretKind.INVITATION, secret, self.doors.by_hash)
+
+    def find_login(self, login: str) -> Token | None:
+        """Return the token that a browser has logged in with, if it works."""
+        return self._find(SecretKind.LOGIN, login, self.doors.by_login)
+
+    def find_code(self, code: str) -> Token | None:
+        """Return the token that a login code stands for, if the code can be used. The
+        code stays unused.
+        """
+        if not is_kind(SecretKind.LOGIN_CODE, code):
+            return None
+        token = self.doors.by_code(hash_secret(SecretKind.LOGIN_CODE, code))
+        return token if token is not None and token.valid(self.doors.now()) else None
+
+    def find_recent(self, secret: str) -> Token | None:
+        """Return the token of a secret if it was found a moment ago, without reading
+        the database.
+        """
+        with self._lock:
+            known = self._known.get(hash_secret(SecretKind.TOKEN, secret))
+        return known.token if known is not None and known.until >= time.monotonic() else None
+
+    # --- logins -----------------------------------------------------------------------
+
+    def log_in(self, token: Token) -> str:
+        """Make a login for a browser."""
+        login = new_secret(SecretKind.LOGIN)
+        self.doors.log_in(hash_secret(SecretKind.LOGIN, login), token.number, LOGIN_SECONDS)
+        return login
+
+    def log_out(self, login: str) -> None:
+        """End a login."""
+        self.doors.log_out(hash_secret(SecretKind.LOGIN, login))
+        self._forget_found()
+
+    def make_code(self, token: Token, by: str | None = None) -> str:
+        """Make a one-time login code. If somebody else (`by`) makes it for the holder
+        of the token, the audit trail says so.
+        """
+        code = new_secret(SecretKind.LOGIN_CODE)
+        self.doors.add_code(hash_secret(SecretKind.LOGIN_CODE, code), token, 60 * CODE_MINUTES, by)
+        return code
+
+    def use_code(self, code: str) -> bool:
+        """Use up a login code; return whether this call was the first to use it."""
+        return self.doors.use_code(hash_secret(SecretKind.LOGIN_CODE, code))
+
+    # --- how --------------------------------------------------------------------------
+
+    def _find(
+        self, kind: SecretKind, secret: str, look_up: Callable[[bytes], Token | None]
+    ) -> Token | None:
+        """Return the token that a secret of one kind stands for, if it works now."""
+        if not is_kind(kind, secret):
+            return None
+        hash = hash_secret(kind, secret)
+        with self._lock:
+            known = self._known.get(hash)
+        if known is None or known.until < time.monotonic():
+            token = look_up(hash)
+            if token is None or not token.valid(self.doors.now()):
+                return None
+            known = _Found(token, time.monotonic() + REMEMBERED)
+            with self._lock:
+                if len(self._known) > 10_000:
+                    self._known.clear()
+                self._known[hash] = known
+        self._note(known.token.number)
+        return known.token
+
+    def _forget_found(self) -> None:
+        with self._lock:
+            self._known.clear()
+
+    def _note(self, number: int) -> None:
+        """Note the last use, at most once a minute."""
+        now = time.monotonic()
+        with self._lock:
+            if now - self._noted.get(number, -USED) < USED:
+                return
+            self._noted[number] = now
+        self.doors.touch(number)
+
+
+def _check_name(name: str) -> str:
+    """Return the name of a token as it is stored."""
+    name = plain_name("the name of a token", name)
+    if not writable(name) or len(name) > LONGEST_NAME:
+        raise InvalidInputError(f"name must be a text of 1 to {LONGEST_NAME} characters")
+    return name
+
+
+def _check_scope(role: str, trial: str | None, site: str | None, person: str | None) -> None:
+    """Refuse a role with a reach that it cannot have."""
+    if role not in ROLES:
+        raise InvalidInputError(f"role must be one of {', '.join(ROLES)}; got {quoted(role)}")
+    if (site is not None) != (role == SITE) and role != PARTICIPANT:
+        raise InvalidInputError("a token of the role site must name a site, and no other token may")
+    if role in (SITE, PARTICIPANT) and trial is None:
+        raise InvalidInputError(f"a token of the role {role} must name a trial")
+    if (person is not None) != (role == PARTICIPANT):
+        raise InvalidInputError(
+            "a token of the role participant is for one assignment, and no other token is: "
+            "invite the person"
+        )
+
+
+def check_site(protocol: Protocol, status: Status, site: str | None) -> None:
+    """Refuse a site that a trial with named sites does not have."""
+    if site is None or protocol.sites is None:
+        return
+    sites = [one.name for one in status.sites]
+    if site not in sites:
+        raise InvalidInputError(
+            f"this trial has no site {quoted(site)}; its sites: {', '.join(sites)}. Another one "
+            "can be opened under Manage, or with discreet trial manage"
+        )
+
+
+def _check_days(days: Any) -> float:
+    number = isinstance(days, int | float) and not isinstance(days, bool)
+    if not number or not 0 < days <= 3660:
+        raise InvalidInputError(
+            "days must be a positive number, at most 3660; leave it out for a token that does not "
+            "expire"
+        )
+    return float(days)
+
+
+ANYONE = "anyone"
+"""The role of callers without a token."""
+READERS = frozenset({MANAGER, SITE, MONITOR})
+ACTIONS: dict[str, frozenset[str]] = {
+    **{verb.name: verb.roles for verb in VERBS},
+    "list": READERS,
+    "status": READERS,
+    "protocol": READERS,
+    "events": READERS,
+    "transcript": frozenset({MANAGER, MONITOR}),
+    "report": frozenset({MANAGER, MONITOR}),
+    "verify": frozenset({MANAGER, MONITOR}),
+    "invite": STAFF,
+    "create": frozenset({MANAGER}),
+    "plan": frozenset({MANAGER}),
+    "audit-trail": frozenset({MANAGER}),
+    "publish": frozenset({MANAGER}),
+    "tokens": frozenset({MANAGER}),
+}
+"""Roles that may do something. What is not here, nobody may."""
+PUBLIC = frozenset({"status", "protocol", "transcript", "report", "verify", "events"})
+"""What anyone may do with a trial that was published."""
+WHOLE = frozenset({"create", "plan"})
+"""What is not about one trial: for managers of all of them."""
+WRONG = "this token is unknown here, was revoked, or has expired: ask a manager for another one"
+
+
+class NotHereError(InvalidInputError):
+    """Something that a path names and that is not there."""
+
+
+@dataclass(frozen=True)
+class Visitor:
+    """Whoever makes a call, by the token it has; None: anyone."""
+
+    token: Token | None = None
+    wrong: bool = False
+    """Whether it has sent one that does not work: it is told so, whatever it calls. (A
+    browser whose login has expired has sent none.)
+    """
+
+    @property
+    def role(self) -> str:
+        """What it is."""
+        return ANYONE if self.token is None else self.token.role
+
+    @property
+    def who(self) -> str:
+        """What the audit trail calls it."""
+        return ANYONE if self.token is None else self.token.name
+
+    @property
+    def site(self) -> str | None:
+        """The site it is bound to."""
+        return None if self.token is None else self.token.site
+
+    def sees(self, trial: str) -> bool:
+        """Whether a trial is within its reach."""
+        return self.token is not None and self.token.trial in (None, trial)
+
+    def may(self, action: str, trial: str | None, published: bool = False) -> bool:
+        """Whether it may do something, to a trial or to all of them."""
+        if self.wrong:
+            return False
+        if published and action in PUBLIC:
+            return True
+        if self.token is None or self.role not in ACTIONS.get(action, ()):
+            return False
+        if action in WHOLE:
+            return self.token.trial is None
+        return trial is None or self.token.trial in (None, trial)
+
+    def check(self, action: str, trial: str | None, published: bool = False) -> None:
+        """Refuse what it may not do. That a trial is there, nobody learns from it."""
+        if self.may(action, trial, published):
+            return
+        if self.token is None:
+            needed = "this needs a token: log in, or send it as a bearer token"
+            raise RefusedError(WRONG if self.wrong else needed, False)
+        if trial is not None and not self.sees(trial):
+            raise RefusedError("this token is not for this trial", True)
+        raise RefusedError(f"a token of the role {self.role} does not let you do this", True)

@@ -1,0 +1,305 @@
+"""What pages say of a trial, in whole sentences; all of it is read off a status in
+plain types.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from discreet.planning.forecast import Forecast
+from discreet.reports.trial_text import (
+    ahead_words,
+    answer_words,
+    by_hand,
+    flow_words,
+    level_words,
+    past_words,
+)
+from discreet.service.auth import Visitor
+from discreet.service.cache import Remembered
+from discreet.service.state import Home, ServedTrial, blinded
+from discreet.trials.operations import UNBLIND, act_phrase
+from discreet.trials.record import Event
+from discreet.trials.status import Status
+from discreet.wording import closed, counted, people
+
+DAY = 86_400.0
+SOON = 3600.0
+"""Seconds of enrolment before its pace says anything."""
+CALLS = 1000
+"""The last calls of the audit trail, by which a pace is judged."""
+OFTEN, RARELY = 0.5, 0.05
+"""From which share of continuations without an answer that is the first thing to say,
+and one to say in a table.
+"""
+FAR = 3650
+"""Days beyond which no date is said."""
+PACES = Remembered[float | None](256, seconds=60.0)
+LABEL = "Simulated from what was released so far; nothing about it is guaranteed."
+NOTHING_YET = "No forecast yet: nothing has been released that it could be based on."
+SOON_THERE = "A forecast is being simulated: it appears here in a few seconds."
+
+
+@dataclass(frozen=True)
+class Ahead:
+    """What is said of how a trial may go on."""
+
+    lines: tuple[str, ...]
+    """Whole sentences."""
+    brief: str
+    """In a table."""
+    label: bool = False
+    """Whether there is a forecast, which has to be labelled."""
+
+
+def ahead_of(home: Home, trial: ServedTrial, status: Status, visitor: Visitor) -> Ahead | None:
+    """What a visitor may know of how a trial may go on; None: nothing."""
+    if status.stopped or blinded(trial.protocol, status.stopped, visitor):
+        return None
+    if not status.releases:
+        return Ahead((NOTHING_YET,), "not yet")
+    name, key = trial.protocol.name, f"{status.releases}-{len(status.acts)}"
+    seed = int(trial.protocol_hash[:8], 16) + status.releases
+    seen = home.forecasts.see(name, key, seed, trial.copy_run)
+    if seen is None:
+        return Ahead((SOON_THERE,), "being simulated")
+    if seen.found is None:
+        return Ahead((f"No forecast: {seen.reason}.",), "–")
+    pace = None if status.paused else pace_of(home, trial, visitor)
+    return _told(seen.found, status, pace)
+
+
+def _told(found: Forecast, status: Status, pace: float | None) -> Ahead:
+    most, now = people(status.max_people), status.people
+    low, middle, high = (max(one, now) for one in (found.low, found.middle, found.high))
+    stuck, often = f"{found.stuck:.0%}", found.stuck >= OFTEN
+    brief = _between(low, high) + (f", {stuck} without an answer" if found.stuck >= RARELY else "")
+    if often:
+        lines = [
+            f"The trial may well reach its maximum of {most} people without an answer: {stuck} "
+            f"of {found.runs} simulated continuations did."
+        ]
+    else:
+        lines = [
+            f"The trial may take {_between(low, high)} in all: eight of ten simulated "
+            f"continuations did ({found.runs} were simulated), and half of them took at most "
+            f"{people(middle)}.",
+            f"{stuck} of them reached the maximum of {most} people without an answer.",
+        ]
+    if (days := _days(low, high, now, pace)) is not None and pace is not None:
+        first, last = (_date(one) for one in days)
+        when = f"about {first}" if first == last else f"{first} to {last}"
+        brief += f" ({when})"
+        lines.append(
+            f"At the pace so far, {counted(f'{pace * DAY:.2g}', 'person', 'people')} a day, "
+            f"{_between(low, high)} will have come by {when}; their outcomes come later."
+        )
+    return Ahead(tuple(lines), brief, True)
+
+
+def _between(low: int, high: int) -> str:
+    return (
+        f"about {people(low)} people" if low == high else f"{people(low)} to {people(high)} people"
+    )
+
+
+def _days(low: int, high: int, now: int, pace: float | None) -> tuple[float, float] | None:
+    """Days from now until so many people have come, as soon and as late."""
+    if pace is None:
+        return None
+    days = (low - now) / pace / DAY, (high - now) / pace / DAY
+    return days if days[1] < FAR else None
+
+
+def _date(days: float) -> str:
+    return datetime.fromtimestamp(time.time() + days * DAY, UTC).strftime("%Y-%m-%d")
+
+
+# --- the pace -------------------------------------------------------------------------
+
+
+def pace_of(home: Home, trial: ServedTrial, visitor: Visitor) -> float | None:
+    """People a second, as far as a visitor may know; None if nobody can say."""
+    name, timed = trial.protocol.name, trial.protocol.timed
+    if timed:
+        return PACES.get((home.url, name, "record"), lambda: _recorded(trial))
+    if visitor.may("audit-trail", name):
+        return PACES.get((home.url, name, "audit trail"), lambda: _noted(trial))
+    return None
+
+
+def _recorded(trial: ServedTrial) -> float | None:
+    """By the times in the public record, of its last events."""
+    events = [one.says for one in reversed(trial.record(CALLS)) if one.kind == "assigned"]
+    return pace([(float(says["at"]), len(says["arms"])) for says in events], time.time())
+
+
+def _noted(trial: ServedTrial) -> float | None:
+    """By the audit trail."""
+    calls = [one for one in reversed(trial.audit_trail(CALLS)) if one.action == "ask"]
+    return pace([(one.at, one.participants) for one in calls], time.time())
+
+
+def pace(came: Sequence[tuple[float, int]], now: float) -> float | None:
+    """People a second since the first of these times; those who came with it were
+    before.
+    """
+    if not came or now - came[0][0] < SOON:
+        return None
+    count = sum(people for _, people in came[1:])
+    return count / (now - came[0][0]) if count else None
+
+
+Said = Mapping[str, Any]
+FEW_ARMS = 12
+"""Arms that are named one by one in a line of the record."""
+
+
+def when(seconds: float | None) -> str:
+    """A moment, in the time of nobody's place."""
+    if seconds is None:
+        return "never"
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def state_words(status: Said) -> str:
+    """How a trial stands, in short."""
+    if status["stopped"]:
+        return "ended with an answer" if status["conclusive"] else "ended without an answer"
+    return "paused" if status["paused"] else "running"
+
+
+def waits_words(status: Said) -> str:
+    """What a trial waits for."""
+    if status["stopped"]:
+        return "Nothing: it has ended."
+    if status["paused"]:
+        return "A manager, to resume it."
+    if status["next_release"]:
+        return f"The look at {_outcomes(status['waiting'])} after {when(status['next_release'])}."
+    if status["waiting"]:
+        return f"{_outcomes(status['waiting']).capitalize()}, before the next look."
+    return "More people."
+
+
+def _outcomes(count: int) -> str:
+    return "one outcome" if count == 1 else counted(f"{count:,}", "outcome")
+
+
+def _of_people(count: int) -> str:
+    return counted(f"{count:,}", "person", "people")
+
+
+def known_words(status: Said, blind: bool) -> list[str]:
+    """What is known so far, in sentences."""
+    if blind:
+        return [flow_words(status), BLIND]
+    if not status["stopped"]:
+        return [_lead_words(status), flow_words(status)]
+    if status["conclusive"]:
+        took_part = f"{_of_people(status['people'])} took part.{past_words(status)}"
+        return [answer_words(status), took_part]
+    ended = "A manager ended the trial" if by_hand(status) else "The trial ended"
+    after = f"{ended} without a conclusion, after {_of_people(status['people'])}."
+    found = [after, ahead_words(status)]
+    if status["smallest_delta"] is not None:
+        found.append(
+            "The releases would have been enough at an error rate of "
+            f"{status['smallest_delta']:.3g} (δ)."
+        )
+    return found
+
+
+def _lead_words(status: Said) -> str:
+    """Who is ahead while a trial runs."""
+    best, level = status["recommendation"], level_words(status)
+    if best is None:
+        return "Nothing has been released yet, so nobody knows anything about the arms."
+    lead = f"{level} are level" if level else f"{best} is doing best"
+    return f"So far {lead}. This is not a conclusion: the trial goes on until it can tell."
+
+
+def evidence_words(share: float | None) -> str:
+    """The evidence against an arm, as a share of what puts it out."""
+    if share is None:
+        return "–"
+    return "enough: dropped" if share >= 1 else f"{min(max(share, 0.0), 0.99):.0%}"
+
+
+BLIND = "This trial is blinded: sites see how the arms did only after the trial has ended."
+
+
+def event_words(event: Event, arms: Sequence[str]) -> str:
+    """A line of the public record, in words."""
+    words = EVENTS.get(event.kind)
+    return event.kind if words is None else words(event.says, arms)
+
+
+def _opened(says: Said, _: Sequence[str]) -> str:
+    people = _of_people(says["participants"])
+    return f"Round {says['round']} was opened for {people}, with a sealed key."
+
+
+def _manager(says: Said, _: Sequence[str]) -> str:
+    about = f" ({says['about']})" if says.get("about") is not None else ""
+    who = "Staff" if says["action"] == UNBLIND else "Manager"
+    return f"{who}: {act_phrase(says['action'])}{about}. Reason: {says['reason']}"
+
+
+def _stopped(says: Said, _: Sequence[str]) -> str:
+    return f"The trial ended {'with' if says.get('conclusive') else 'without'} an answer."
+
+
+def _assigned(says: Said, arms: Sequence[str]) -> str:
+    site = f" at {closed(says['site'])}" if says.get("site") else ""
+    return f"{_people(says, arms)}{site}{_at(says)}."
+
+
+def _people(says: Said, arms: Sequence[str]) -> str:
+    places = says["arms"]
+    first, last = says["first"], says["first"] + len(places) - 1
+    if first == last:
+        return f"Person {first} was assigned to {_arm(arms, places[0])}"
+    counts = {arm: places.count(arm) for arm in sorted(set(places))}
+    if len(counts) > FEW_ARMS:
+        return f"People {first} to {last} were assigned"
+    spread = ", ".join(f"{count} to {_arm(arms, arm)}" for arm, count in counts.items())
+    return f"People {first} to {last} were assigned: {spread}"
+
+
+def _released(says: Said, arms: Sequence[str]) -> str:
+    batches = [
+        f"{_arm(arms, one['arm'])}: {_sum(one, says)} over {_of_people(one['count'])}"
+        for one in says["releases"][:FEW_ARMS]
+    ]
+    more = len(says["releases"]) - len(batches)
+    words = "; ".join(batches) + (f"; and {more} more" if more else "")
+    how = "as sums of outcomes on a scale from 0 (worst) to 1 (best)"
+    return f"Released, with noise, {how}: {words}{_at(says)}."
+
+
+def _at(says: Said) -> str:
+    return f", {when(says['at'])}" if "at" in says else ""
+
+
+def _sum(one: Said, says: Said) -> str:
+    return "nothing" if one["sum"] is None else f"{one['sum'] * says['unit']:.6g}"
+
+
+def _arm(arms: Sequence[str], place: Any) -> str:
+    known = isinstance(place, int) and 0 <= place < len(arms)
+    return closed(arms[place]) if known else "?"
+
+
+EVENTS: dict[str, Callable[[Said, Sequence[str]], str]] = {
+    "created": lambda *_: "The trial began; its protocol is frozen.",
+    "opened": _opened,
+    "assigned": _assigned,
+    "released": _released,
+    "answered": lambda says, _: f"{len(says['answers'])} randomised answers were recorded.",
+    "managed": _manager,
+    "stopped": _stopped,
+}
+"""How each kind of event is told."""

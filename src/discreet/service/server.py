@@ -1,0 +1,237 @@
+"""`discreet serve`: a server in front of the trials at an address, until it is told to
+stop.
+"""
+
+import errno
+import ipaddress
+import logging
+import os
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
+from types import FrameType
+
+import uvicorn
+
+from discreet.errors import DiscreetError, InvalidInputError
+from discreet.service import observability
+from discreet.service.app import make_app
+from discreet.service.auth import CODE_MINUTES
+from discreet.service.limits import Bounds
+from discreet.service.state import Home
+from discreet.trials import mechanisms
+from discreet.trials.listing import timed_trials
+
+EVERY = 60.0
+"""Seconds from one look to the next."""
+
+
+@contextmanager
+def keeping_time(home: Home) -> Iterator[None]:
+    """Look again and again, in a thread of its own, until the block ends."""
+    end = threading.Event()
+
+    def keep() -> None:
+        while not end.wait(EVERY - time.time() % EVERY):
+            do_what_is_due(home)
+
+    keeper = threading.Thread(target=keep, name="clock", daemon=True)
+    keeper.start()
+    try:
+        yield
+    finally:
+        end.set()
+        keeper.join()
+
+
+def do_what_is_due(home: Home) -> None:
+    """Look once. What cannot be done now is done at the next look, or by a call."""
+    try:
+        names = sorted({*timed_trials(home.store), *home.store.erasing_trials()})
+    except DiscreetError as error:
+        observability.trouble(str(error), "clock")
+        return
+    for name in names:
+        try:
+            home.trial(name).make_due_releases()
+        except DiscreetError as error:
+            observability.trouble(str(error), "clock")
+        except Exception as error:
+            observability.unexpected(error, "clock")
+
+
+try:
+    import resource
+except ImportError:  # not on every system
+    resource = None  # type: ignore[assignment]
+
+HOST, PORT = "127.0.0.1", 8642
+IN_THE_CLEAR = (
+    "warning: other machines can reach the service, and what they send is not encrypted: tokens "
+    "and outcomes can be read on the way. Give --tls-cert and --tls-key, or let a reverse proxy "
+    "on this machine do the encryption and give --behind-proxy."
+)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a service is to be found, and what encrypts."""
+
+    host: str = HOST
+    port: int = PORT
+    certificate: str | None = None
+    key: str | None = None
+    behind_proxy: bool = False
+    bounds: Bounds = field(default_factory=Bounds)
+
+    def __post_init__(self) -> None:
+        """Refuse half of what encrypts."""
+        if (self.certificate is None) != (self.key is None):
+            raise InvalidInputError(
+                "give both --tls-cert, the certificate, and --tls-key, its private key, or neither"
+            )
+
+    @property
+    def url(self) -> str:
+        """The address in a browser."""
+        scheme = "http" if self.certificate is None else "https"
+        host = socket.gethostname() if self.host in ("", "0.0.0.0", "::") else self.host
+        return f"{scheme}://{f'[{host}]' if ':' in host else host}:{self.port}"
+
+    @property
+    def in_the_clear(self) -> bool:
+        """Whether tokens would travel where others can read them."""
+        encrypted = self.certificate is not None or self.behind_proxy
+        return not encrypted and not is_loopback(self.host)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches it."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def login_link(place: Place, code: str) -> str:
+    """Return a login link. Its one-time code stands after the #, so that it is in no
+    address that a server or a proxy logs.
+    """
+    return f"{place.url}/login#{code}"
+
+
+def open_door(place: Place) -> socket.socket:
+    """The socket that listens; refuses, with what to do, if it cannot be had."""
+    family = socket.AF_INET6 if ":" in place.host else socket.AF_INET
+    try:
+        door = socket.create_server((place.host, place.port), family=family, backlog=2048)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            reason = "another program uses this port. Give another one with --port"
+        elif error.errno == errno.EACCES:
+            reason = "this user may not use this port. Give one above 1023 with --port"
+        else:
+            reason = "this is not an address of this machine. Check --host"
+        where = f"{place.host}, port {place.port}"
+        raise InvalidInputError(f"cannot listen on {where}: {reason}") from None
+    except OverflowError:
+        raise InvalidInputError("port must be a whole number from 0 to 65535") from None
+    door.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # of all who come by it
+    return door
+
+
+class Server(uvicorn.Server):
+    """A server that ends when it is told to: what is under way is answered, and what
+    comes then is refused; at once if it is told twice.
+    """
+
+    def __init__(self, config: uvicorn.Config, home: Home) -> None:
+        super().__init__(config)
+        self._home = home
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """A signal has come."""
+        if self.should_exit:
+            os._exit(128 + sig)
+        self.end()
+
+    def end(self) -> None:
+        """Begin to end; called from any thread."""
+        self._home.stop()
+        self.should_exit = True
+
+
+def make_server(home: Home, place: Place) -> Server:
+    """The server of a service."""
+    bounds = place.bounds
+    logging.getLogger("uvicorn.access").disabled = True  # its lines have paths and queries
+    config = uvicorn.Config(
+        make_app(home),
+        http="httptools",
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=place.behind_proxy,
+        forwarded_allow_ips=["127.0.0.1", "::1"],
+        limit_concurrency=bounds.connections,
+        timeout_keep_alive=bounds.idle,
+        timeout_graceful_shutdown=bounds.grace,
+        ssl_certfile=place.certificate,
+        ssl_keyfile=place.key,
+    )
+    try:
+        config.load()
+    except (OSError, ssl.SSLError):
+        raise InvalidInputError(
+            "the certificate and its key cannot be used: check that --tls-cert and --tls-key name "
+            "files in PEM format that belong together, and that you may read them"
+        ) from None
+    return Server(config, home)
+
+
+def serve(url: str, place: Place, say: Callable[[str], None], warn: Callable[[str], None]) -> None:
+    """Serve until a signal comes."""
+    forbid_core_files()
+    with open_door(place) as door, closing(Home(url, bounds=place.bounds)) as home:
+        place = replace(place, port=door.getsockname()[1])
+        server = make_server(home, place)
+        if place.in_the_clear:
+            warn(IN_THE_CLEAR)
+        welcome(home, place, say)
+        mechanisms.load()  # before a release keeps callers waiting
+        with keeping_time(home):
+            server.run([door])
+    if not server.started:
+        raise DiscreetError("the service could not start: the reason is in its log, above")
+
+
+def forbid_core_files() -> None:
+    """Have the system write no core file of this process, nor of those it starts: their
+    memory has outcomes and secrets in it.
+    """
+    if resource is not None:
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def welcome(home: Home, place: Place, say: Callable[[str], None]) -> None:
+    """Say where the service is; if there is no manager yet, make one's token and say
+    it, with a link to log in at once.
+    """
+    say(f"Serving the trials of {home.store.address} at {place.url} (Ctrl-C ends it).")
+    first = home.tokens.make_first()
+    if first is not None:
+        secret, token = first
+        link = login_link(place, home.tokens.make_code(token))
+        say(f"The manager's token, shown only once; keep it secret:\n{secret}")
+        say(f"To log in now, open this link; it works once, for {CODE_MINUTES} minutes:\n{link}")
+    else:
+        say(
+            "Log in there with a token. To make a new one: discreet token create NAME --role "
+            "manager"
+        )

@@ -1,0 +1,412 @@
+"""What the service has at hand: the store, its trials, opened once and shared by all
+callers, and the threads that wait for the disk in place of the event loop.
+"""
+
+import asyncio
+import base64
+import hashlib
+import threading
+import time
+from collections.abc import Callable, Hashable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar, cast
+
+import msgspec
+
+from discreet.errors import InvalidInputError, TamperedError
+from discreet.service.auth import NotHereError, Tokens, Visitor, check_site
+from discreet.service.cache import Remembered
+from discreet.service.events import Events
+from discreet.service.limits import Bounds, Limits
+from discreet.service.observability import Metrics
+from discreet.service.planner import Forecasts
+from discreet.strategies.run import Run
+from discreet.strategies.strategy import Strategy
+from discreet.trials import outcomes
+from discreet.trials.group_commit import Task
+from discreet.trials.inputs import parse_number
+from discreet.trials.listing import Listed, list_trials
+from discreet.trials.operations import ADD, DROP
+from discreet.trials.outcomes import OPEN
+from discreet.trials.protocol import Protocol
+from discreet.trials.record import Event, Head, UnknownHeadError, fresh
+from discreet.trials.status import Status
+from discreet.trials.store.database import Store
+from discreet.trials.store.sqlite import Untold
+from discreet.trials.store.tokens import Doors, Token
+from discreet.trials.transcript import check_head
+from discreet.trials.trial import Trial, TrialUser
+from discreet.trials.verbs import PARTICIPANT, SITE, Arguments, Result, Verb
+from discreet.validation import quoted
+
+STATIC = Path(__file__).parent / "static"
+RESPOND = STATIC / "respond.js"
+OTHER = (
+    "this service's script for randomising answers is not the one that the trial's protocol "
+    "names, so it is not used: tell the person who invited you. Your answer can still be "
+    "randomised elsewhere, with discreet respond"
+)
+
+
+@lru_cache(maxsize=1)
+def script_hash() -> str:
+    """The SHA-256 of the script as this installation serves it, in hex."""
+    return hashlib.sha256(RESPOND.read_bytes()).hexdigest()
+
+
+def integrity(hash: str) -> str:
+    """A hash, as a browser is told to check it."""
+    return "sha256-" + base64.b64encode(bytes.fromhex(hash)).decode()
+
+
+def script_for(strategy: Strategy) -> str | None:
+    """What the protocol of a new trial says of the script, if people answer by it."""
+    return script_hash() if strategy.trust_model.randomised else None
+
+
+HIDDEN = ("recommendation", "smallest_delta", "middle", "error_rate")
+"""Of a status: what tells how arms do, or that one came or went."""
+
+
+def blinded(protocol: Protocol, stopped: bool, visitor: Visitor) -> bool:
+    """Whether a visitor is not to know now how arms do."""
+    return protocol.blind and not stopped and visitor.role == SITE
+
+
+def shown(status: Status, protocol: Protocol, visitor: Visitor) -> Status:
+    """A status as a visitor may see it: for sites of a blinded trial that goes on,
+    without people, means, intervals and leads of arms, without a recommendation, and
+    without what managers did to arms.
+    """
+    if not blinded(protocol, status.stopped, visitor):
+        return status
+    acts = tuple(act for act in status.acts if act.action not in (ADD, DROP))
+    hidden: dict[str, Any] = dict.fromkeys(HIDDEN)
+    return replace(status, arms=(), leads=(), acts=acts, **hidden)
+
+
+Found = TypeVar("Found")
+THREADS = 128
+"""Calls that wait for the disk at once; those that wait together share a commit."""
+MAX_OPEN_TRIALS = 64
+"""Trials that are kept open: each has connections of its own."""
+KEPT = 256
+"""Trials, and parts of them, that are kept while they are fresh."""
+KEPT_RESULTS = 64
+"""Reports, transcripts and pictures that are kept: some have megabytes."""
+FRESH = 1.0
+"""Seconds for which a status is: so long does a change that was made by another server
+take to be seen. As long counts a try to write to the store.
+"""
+
+
+class ServedTrial(Trial):
+    """A trial, with what only a service needs."""
+
+    @property
+    def head(self) -> Head:
+        """The head of the record as it was seen last."""
+        return self._seen
+
+    async def call(
+        self, verb: Verb[Arguments, Result], body: Arguments, key: str | None, visitor: Visitor
+    ) -> Result:
+        """Do a verb for a visitor while the event loop serves others."""
+        task = self._make_task(verb, body, key, visitor.who, visitor.site)
+        return await self._group.run_async(task)
+
+    def make_due_releases(self) -> None:
+        """Expire late outcomes and make scheduled releases, unasked: the audit trail
+        does not note it.
+        """
+        self._group.run(Task(lambda tx: outcomes.expire(tx, is_noted=False), self.user))
+
+    def is_known(self, head: Head) -> bool:
+        """Return whether a head is one of the last that were seen."""
+        return head in self._known
+
+    def check_known(self, head: Head) -> None:
+        """Refuse to go on with a record that is older than one that a caller knows by
+        its head, or another one.
+        """
+        if head not in self._known:
+            with self._store.lock, self._store.snapshot(self.protocol.name) as tables:
+                self._look(tables)
+                try:
+                    check_head(tables, head)
+                except TamperedError as error:
+                    raise UnknownHeadError(str(error)) from None
+
+    def copy_run(self) -> Run:
+        """Return a copy of the run as far as it is public, to try out how it may go
+        on.
+        """
+        copied = fresh(self.protocol)
+        with self._reading():
+            text = self._state.dump()
+        copied.load(text)
+        return copied.run
+
+
+class Seen:
+    """A trial as it was at a moment, for however many look at it: each part of what
+    they see is computed by the first who wants it.
+    """
+
+    def __init__(self, trial: ServedTrial, status: Status) -> None:
+        self.trial = trial
+        self.status = status
+        self._parts = Remembered[Any](KEPT)
+
+    def shown_to(self, visitor: Visitor) -> "Seen":
+        """Return the same as a visitor may see it."""
+        protocol = self.trial.protocol
+        if not blinded(protocol, self.status.stopped, visitor):
+            return self
+        return self.part("blinded", lambda: Seen(self.trial, shown(self.status, protocol, visitor)))
+
+    def part(self, key: Hashable, make: Callable[[], Found]) -> Found:
+        """What is kept under a key."""
+        found: Found = self._parts.get(key, make)
+        return found
+
+    def text(self) -> msgspec.Raw:
+        """The status as JSON."""
+        return self.part("text", lambda: msgspec.Raw(msgspec.json.encode(self.status)))
+
+    def said(self) -> dict[str, Any]:
+        """The status as a document; not to be changed."""
+        return self.part("said", self.status.to_dict)
+
+    def record(self, most: int, before: int | None) -> list[Event]:
+        """The last of the events before one of them."""
+        return self.part(("record", most, before), lambda: self.trial.record(most, before))
+
+
+def as_it_is(found: Any) -> Any:
+    """Return what was computed, unchanged."""
+    return found
+
+
+class Computation(NamedTuple):
+    """Something that takes long: see `Home.compute`."""
+
+    key: Hashable | None
+    """What the result depends on, such as the head of a record; None: not kept."""
+    make: Callable[[], Any]
+    finish: Callable[[Any], Any] = as_it_is
+    """Makes of the result, quickly, what one caller gets."""
+
+
+class Home:
+    """A service's store and what is open of it."""
+
+    def __init__(self, url: str, who: str = "discreet serve", bounds: Bounds | None = None) -> None:
+        self.url = Untold(url)
+        self.who = who
+        self.bounds = bounds or Bounds()
+        self.metrics = Metrics()
+        self.limits = Limits(self.bounds, self.metrics)
+        self.stopping = False
+        """Whether the service ends: what is under way is answered, and nothing else."""
+        Store(url).close()  # who starts the service is told what is wrong, and where
+        self.store = Store(self.url)
+        self._noting = Store(self.url)
+        self.doors = Doors(self.store, self._noting)
+        self.tokens = Tokens(self.doors)
+        self._threads = ThreadPoolExecutor(THREADS, "trial")
+        self._computing = ThreadPoolExecutor(1, "computation")
+        self._computed = Remembered[Any](KEPT_RESULTS)
+        self._opening = threading.Lock()
+        self._trials: dict[str, ServedTrial] = {}
+        self._seen = Remembered[Seen](KEPT, FRESH)
+        self._under_way: dict[tuple[str, str], asyncio.Future[Any]] = {}
+        """What is done once for all who want it at the same moment, such as looking a
+        token up by its secret.
+        """
+        self._tried = (-FRESH, False)
+        """When it was last tried to write to the store, and whether it could be."""
+        self.events = Events(self)
+        self.forecasts = Forecasts()
+
+    async def run(self, work: Callable[..., Found], *about: Any) -> Found:
+        """Do something that waits for the disk, while others are served."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work, *about)
+
+    async def compute(self, work: Computation) -> Any:
+        """Return what takes long, computed once for all who want it. One computation
+        runs at a time, in a thread of its own: calls that wait for it keep no thread
+        from others.
+        """
+        found = None if work.key is None else self._computed.find(work.key)
+        if found is None:
+            loop = asyncio.get_running_loop()
+            if work.key is None:
+                found = await loop.run_in_executor(self._computing, work.make)
+            else:
+                get = self._computed.get
+                found = await loop.run_in_executor(self._computing, get, work.key, work.make)
+        return work.finish(found)
+
+    async def token_of(self, secret: str) -> Token | None:
+        """The token of a secret, looked up once for all who call with it at the same
+        moment.
+        """
+        return await self._shared("token", self.tokens.find_token, secret)
+
+    async def is_writable(self) -> bool:
+        """Return whether the store can be written, tried once for all who ask within a
+        second: anyone may ask.
+        """
+        at, writable = self._tried
+        if time.monotonic() - at < FRESH:
+            return writable
+        return await self._shared("writable", self._try_to_write, "")
+
+    def _try_to_write(self, _: str) -> bool:
+        try:
+            self.doors.try_to_write()
+            writable = True
+        except Exception:  # whatever it is, callers are better served elsewhere
+            writable = False
+        self._tried = (time.monotonic(), writable)
+        return writable
+
+    async def _shared(self, what: str, work: Callable[[str], Found], about: str) -> Found:
+        found = self._under_way.get((what, about))
+        if found is None:
+            found = asyncio.ensure_future(self.run(work, about))
+            found.add_done_callback(lambda _: self._under_way.pop((what, about), None))
+            self._under_way[what, about] = found
+        shared: Found = await asyncio.shield(found)
+        return shared
+
+    def stop(self) -> None:
+        """Refuse what comes from now on, and end the streams."""
+        self.stopping = True
+        self.events.stop()
+
+    def close(self) -> None:
+        """Let what is under way end, and close all connections."""
+        self.forecasts.close()
+        self._computing.shutdown(cancel_futures=True)
+        self._threads.shutdown()
+        for trial in self._trials.values():
+            trial.close()
+        self.store.close()
+        self._noting.close()
+
+    # --- trials -----------------------------------------------------------------------
+
+    def trial(self, name: str) -> ServedTrial:
+        """Return the trial of a name, opened once."""
+        if found := self._trials.get(name):
+            return found
+        with self._opening:
+            if found := self._trials.get(name):
+                return found
+            self.check_there(name)
+            found = cast(ServedTrial, ServedTrial.open(self.url, name, user=self.who))
+            self._trials[name] = found
+            spare = list(self._trials)[:-MAX_OPEN_TRIALS]
+            closed = [self._trials.pop(one) for one in spare]
+        for one in closed:
+            one.close()
+        return found
+
+    async def opened(self, name: str) -> ServedTrial:
+        """Return the trial of a name; the event loop serves others while it is opened."""
+        known = self._trials.get(name)
+        return known if known is not None else await self.run(self.trial, name)
+
+    def as_user(self, name: str, visitor: Visitor) -> TrialUser:
+        """A trial, for whoever calls: bound to the site of its token, which was checked
+        when the token was made.
+        """
+        return TrialUser(self.trial(name), visitor.who, visitor.site)
+
+    def seen(self, name: str, visitor: Visitor) -> "Seen":
+        """Return a trial as a visitor may see it now. It is computed once for all who
+        look within a second and after the last change that was made here.
+        """
+
+        def look() -> Seen:
+            trial = self.trial(name)
+            return Seen(trial, trial.status())
+
+        return self._seen.get(name, look).shown_to(visitor)
+
+    def status(self, name: str, visitor: Visitor) -> Status:
+        """Return the status of a trial at this moment as a visitor may see it."""
+        trial = self.trial(name)
+        return shown(trial.status(), trial.protocol, visitor)
+
+    def changed(self, name: str) -> None:
+        """Something was done to a trial: whoever looks at it is told."""
+        self._seen.forget(name)
+        self.events.stir(name)
+
+    def listed(self, visitor: Visitor) -> list[Listed]:
+        """The trials within a visitor's reach."""
+        return [one for one in list_trials(self.url) if visitor.sees(one.name)]
+
+    def check_site(self, name: str | None, site: str | None) -> None:
+        """Refuse a site that a trial with named sites does not have."""
+        if name is not None and site is not None:
+            trial = self.trial(name)
+            check_site(trial.protocol, trial.status(), site)
+
+    def publish(self, name: str, who: str) -> None:
+        """Let anyone see a trial; not while its staff are blinded."""
+        trial = self.trial(name)
+        if trial.protocol.blind and not trial.status().stopped:
+            raise InvalidInputError(
+                "staff of this trial are blinded, and would see on the public page how the arms "
+                "are doing: publish it after its end"
+            )
+        self.doors.publish(name, who)
+
+    def published(self, name: str) -> bool:
+        """Whether anyone may see what may be published of a trial."""
+        return name in self.doors.published()
+
+    def check_there(self, name: str | None) -> None:
+        """Refuse a trial that is not there; of the others nobody learns the names."""
+        if name is not None and name not in self.store.names():
+            raise NotHereError(f"there is no trial {quoted(name)} here")
+
+
+PATH = "/a"
+"""The participant's page."""
+DAYS = 7.0
+"""For how long an invitation is good, unless somebody says otherwise."""
+
+
+def invite(home: Home, visitor: Visitor, name: str, id: str, days: float) -> tuple[str, Token]:
+    """Make the secret with which the participant of an id can answer once. It stops
+    working when the assignment gets another id.
+    """
+    caller = home.as_user(name, visitor)
+    if not caller.protocol.strategy.trust_model.randomised:
+        raise InvalidInputError(
+            "people answer for themselves only in trials with local trust: tell this trial the "
+            "outcome"
+        )
+    if caller.participant_view(id).state != OPEN:
+        raise InvalidInputError(
+            "this trial is not waiting for an answer from this person: nobody was invited"
+        )
+    number = parse_number(id)
+    site = caller.find_assignment(number).site
+    words = f"invitation of person {number}"
+    return home.tokens.make(words, PARTICIPANT, visitor.who, name, site, days, id)
+
+
+def link_path(secret: str) -> str:
+    """The link of an invitation, within this service. What stands behind the # stays in
+    the browser: no server and no log sees it.
+    """
+    return f"{PATH}#{secret}"

@@ -1,0 +1,156 @@
+"""A simulated run of DP-SE (Sajed and Sheffet).
+
+Drawn from a run's Generator: in each epoch, for each active arm in turn, the sum and
+the noise; under a drift the reward of each person in turn, then the noise of each arm.
+"""
+
+import numpy as np
+
+from discreet._types import Flags, Floats, Ints
+from discreet.instances import STEADY
+from discreet.jit import leaf
+from discreet.simulation.engine import (
+    Outcome,
+    Outcomes,
+    Runner,
+    make_block_runner,
+    no_trace,
+    one_by_one,
+)
+from discreet.simulation.laws import Generator, Laws, draw_for, draw_sum
+from discreet.strategies.dp_se import Epochs, new_epochs, settle
+from discreet.strategies.sampling import best_arm
+from discreet.strategies.strategy import Strategy
+from discreet.theory.thresholds import epoch_length
+
+BY_PERSON = True
+"""Arms may drift, see `engine.runner_of`."""
+
+
+@leaf
+def spread(samples: int, left: int, active: Flags, pulls: Ints) -> None:
+    """Count the samples of an epoch cut off by the cap: round robin over the active
+    arms.
+    """
+    place = 0
+    for arm in range(pulls.size):
+        if active[arm]:
+            pulls[arm] += samples // left + (1 if place < samples % left else 0)
+            place += 1
+
+
+@leaf
+def draw_epoch(rng: Generator, laws: Laws, epsilon: float, length: int, state: Epochs) -> None:
+    """The means of an epoch's fresh samples, with their noise."""
+    for arm in range(state.mean.size):
+        if state.active[arm]:
+            total = draw_sum(rng, laws, arm, length)
+            state.mean[arm] = total / length + rng.laplace(0.0, 1.0 / (epsilon * length))
+            state.pulls[arm] += length
+
+
+@leaf
+def draw_turns(
+    rng: Generator, laws: Laws, epsilon: float, length: int, samples: int, state: Epochs
+) -> None:
+    """`draw_epoch` under a drift: the arms in turn, after so many samples before."""
+    for arm in range(state.mean.size):
+        state.mean[arm] = 0.0 if state.active[arm] else state.mean[arm]
+    person = samples
+    for _ in range(length):
+        for arm in range(state.mean.size):
+            if state.active[arm]:
+                state.mean[arm] += draw_for(rng, laws, arm, person)
+                person += 1
+    for arm in range(state.mean.size):
+        if state.active[arm]:
+            state.mean[arm] = state.mean[arm] / length + rng.laplace(0.0, 1.0 / (epsilon * length))
+            state.pulls[arm] += length
+
+
+@leaf
+def note(trace: Floats, epoch: int, samples: int, left: int, length: int, state: Epochs) -> None:
+    """State after an epoch, as far as `trace` has rows: samples, arms left, length,
+    epoch, every arm's mean.
+    """
+    if epoch <= trace.shape[0]:
+        row = trace[epoch - 1]
+        row[0], row[1], row[2], row[3] = samples, left, length, epoch
+        for arm in range(state.mean.size):
+            row[4 + arm] = state.mean[arm]
+
+
+@leaf
+def epochs_loop(
+    rng: Generator, laws: Laws, epsilon: float, delta: float, cap: int, state: Epochs, trace: Floats
+) -> Outcome:
+    """One run of DP-SE; `state` is begun anew.
+
+    An epoch that would pass the cap is cut off there and releases nothing.
+    """
+    arms = state.mean.size
+    for arm in range(arms):
+        state.mean[arm], state.active[arm], state.pulls[arm] = 0.0, True, 0
+    samples, rounds, left = 0, 0, arms
+    while left > 1:
+        length = epoch_length(left, rounds + 1, epsilon, delta)
+        if length > (cap - samples) // left:
+            spread(cap - samples, left, state.active, state.pulls)
+            samples = cap
+            break
+        if laws.drift.kind == STEADY:
+            draw_epoch(rng, laws, epsilon, length, state)
+        else:
+            draw_turns(rng, laws, epsilon, length, samples, state)
+        samples += left * length
+        rounds += 1
+        left = settle(state, left, rounds, length, epsilon, delta)
+        note(trace, rounds, samples, left, length, state)
+    return Outcome(samples, best_arm(state.mean, state.active), left == 1, rounds)
+
+
+@leaf(allocates=True)
+def run_epochs(
+    rng: Generator, laws: Laws, epsilon: float, delta: float, cap: int, pulls: Ints, trace: Floats
+) -> Outcome:
+    """One run of DP-SE; writes `pulls` and `trace`."""
+    state = new_epochs(pulls.size)
+    found = epochs_loop(rng, laws, epsilon, delta, cap, state, trace)
+    for arm in range(pulls.size):
+        pulls[arm] = state.pulls[arm]
+    return found
+
+
+@leaf(allocates=True)
+def run_epochs_block(
+    rng: Generator, laws: Laws, epsilon: float, delta: float, cap: int, outcomes: Outcomes
+) -> None:
+    """As many runs of DP-SE as the outcomes have rows, one after the other on one
+    Generator.
+    """
+    arms = outcomes.pulls.shape[1]
+    state, none = new_epochs(arms), np.empty((0, 4 + arms))
+    for run in range(outcomes.samples.size):
+        found = epochs_loop(rng, laws, epsilon, delta, cap, state, none)
+        outcomes.samples[run] = found.samples
+        outcomes.recommendation[run] = found.recommendation
+        outcomes.stopped[run] = found.stopped
+        outcomes.rounds[run] = found.rounds
+        for arm in range(arms):
+            outcomes.pulls[run, arm] = state.pulls[arm]
+
+
+def make_runner(strategy: Strategy, laws: Laws, cap: int, blocks: bool) -> Runner:
+    """DP-SE on these laws; its runs are so short that they go in blocks, but for a
+    drift.
+    """
+    from discreet.simulation.compile import compiled
+
+    epsilon, delta = float(strategy.epsilon or 0), strategy.delta
+    if blocks:
+        block = compiled(run_epochs_block)
+        return make_block_runner(
+            lambda rng, outcomes: block(rng, laws, epsilon, delta, cap, outcomes)
+        )
+    run, none = compiled(run_epochs), no_trace(laws.mean.size)
+    return one_by_one(lambda rng, pulls: run(rng, laws, epsilon, delta, cap, pulls, none))

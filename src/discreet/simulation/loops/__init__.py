@@ -1,1 +1,0 @@
-"""One loop a family: draws rewards and noise, and asks the family what follows."""

@@ -1,0 +1,492 @@
+"""A simulated run whose every sample is released (MLE, CTB, Gaussian noise), made fast
+without changing a result.
+
+Drawn from a run's Generator: one reward (then one noise) a sample, the first K for arms
+0 ... K-1. Where answers are bits, a run that has not stopped after `ALONE` samples goes
+on in leaps (`stream_leap`, which says what they draw).
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from discreet._types import Floats, Ints
+from discreet.instances import STEADY
+from discreet.jit import leaf
+from discreet.simulation.engine import Outcome, Runner, no_trace, one_by_one
+from discreet.simulation.laws import BERNOULLI, Generator, Laws, draw_for, responses
+from discreet.strategies.sampling import (
+    ELIMINATION,
+    FILTER,
+    TOP_TWO,
+    best_arm,
+    ids_share,
+    tracked,
+    tracks_leader,
+    ucb_leader,
+)
+from discreet.strategies.strategy import Strategy
+from discreet.strategies.stream import (
+    UCB,
+    Stream,
+    StreamRules,
+    count_cell,
+    drop_beaten,
+    failing_arm,
+    fill_bonus,
+    kl_challenger,
+    named_arm,
+    new_stream,
+    renew_leader,
+    second_mean,
+    stream_challenger,
+    stream_rules,
+)
+from discreet.strategies.stream_bounds import Bounds, can_be_certain, new_bounds, nothing_changes
+from discreet.strategies.units import noise_scale
+from discreet.theory.divergences import GAUSSIAN, KL, numerator
+
+
+@leaf
+def most_reach(steps: int, end: int, height: int) -> float:
+    """An upper bound on `reach` that is quick: its proof is in docs/leap.md."""
+    if end >= height:
+        return 1.0
+    return math.exp(-2.0 * height * (height - end) / (steps + 2.0))
+
+
+@leaf
+def reach(steps: int, end: int, height: int) -> float:
+    """The chance that a walk of so many steps from 0 to `end`, all orders alike, has
+    been at `height` >= 0.
+
+    By reflection C(steps, ups + height - end) / C(steps, ups), as the walks that have
+    been there are, mirrored from then on, all those that end at 2 height - end.
+    """
+    if end >= height:
+        return 1.0
+    ups = (steps + end) // 2
+    downs, more = steps - ups, height - end
+    if more > downs:
+        return 0.0
+    return math.exp(
+        math.lgamma(ups + 1.0)
+        + math.lgamma(downs + 1.0)
+        - math.lgamma(ups + more + 1.0)
+        - math.lgamma(downs - more + 1.0)
+    )
+
+
+@leaf
+def draw_step(rng: Generator, left: int, ups: int) -> int:
+    """1 if the next of the steps that are left, `ups` of them up, is up, else 0."""
+    return 1 if rng.random() * left < ups else 0
+
+
+LEAST = 32
+"""Rounds below which it is quicker to step."""
+MOST = 2**20
+"""Rounds of a leap: few enough for `reach` to have eight right digits."""
+STEPS = 32
+"""Samples taken one by one where no leap is certain."""
+WIDTH = 0.4
+"""Of a band: so many log(steps) times the root of the steps to each side. Wider ones
+are left less often, and are certain for fewer rounds.
+"""
+NOBODY, ANYBODY = -1, 4
+"""In place of a side: no walk leaves its band; whichever does."""
+
+
+class Band(NamedTuple):
+    """Between which levels the walk of an arm's answers (+1 for a 1, -1 for a 0) stays
+    for some steps: from -down to up.
+    """
+
+    steps: int
+    up: int
+    down: int
+
+
+class Plan(NamedTuple):
+    """A leap: so many rounds of a leader and its challenger."""
+
+    rounds: int
+    leader: int
+    rival: int
+    own: Band
+    other: Band
+
+
+@leaf
+def make_band(mean: float, steps: int) -> Band:
+    """A band with room for how far an arm's answers stray, and for where they drift."""
+    room = int(WIDTH * math.log(steps + 1.0) * math.sqrt(steps)) + 2
+    drift = math.ceil(steps * (2.0 * mean - 1.0))
+    return Band(steps, room + max(drift, 0), room - min(drift, 0))
+
+
+@leaf
+def bound_arm(bounds: Bounds, stream: Stream, arm: int, band: Band) -> None:
+    """How far an arm's mean can go in its band: after k steps to y it has moved by (y/2
+    + k (1/2 - mean)) / (pulls + k), which is monotone in k.
+    """
+    pulls, mean = stream.pulls[arm], stream.mean[arm]
+    after, drift = pulls + band.steps, band.steps * (0.5 - mean)
+    bounds.low[arm] = mean + min(-0.5 * band.down / pulls, (drift - 0.5 * band.down) / after)
+    bounds.high[arm] = mean + max(0.5 * band.up / pulls, (drift + 0.5 * band.up) / after)
+    bounds.pulls[arm] = after
+
+
+@leaf
+def plan_leap(
+    rounds: int, samples: int, stream: Stream, rules: StreamRules, bounds: Bounds
+) -> Plan:
+    """The longest leap that is certain of those that are tried, `rounds` first; one of
+    no rounds if there is none.
+    """
+    fill_bonus(stream, rules, samples)
+    leader = ucb_leader(stream.mean, stream.bonus)
+    rival = stream_challenger(leader, stream.mean, stream.inverse)
+    led, led_pulls = stream.led[leader], stream.led_pulls[leader]
+    for arm in range(stream.mean.size):
+        bounds.low[arm] = stream.mean[arm]
+        bounds.high[arm] = stream.mean[arm]
+        bounds.pulls[arm] = stream.pulls[arm]
+    while rounds >= LEAST:
+        turns = tracked(rules.beta, led + rounds) - led_pulls
+        own = make_band(stream.mean[leader], turns)
+        other = make_band(stream.mean[rival], rounds - turns)
+        bound_arm(bounds, stream, leader, own)
+        bound_arm(bounds, stream, rival, other)
+        if nothing_changes(leader, rival, samples, rounds, stream, rules, bounds):
+            return Plan(rounds, leader, rival, own, other)
+        rounds //= 2
+    nowhere = Band(0, 0, 0)
+    return Plan(0, leader, rival, nowhere, nowhere)
+
+
+@leaf
+def side_left(chance: float, own: Band, end: int, other: Band, other_end: int) -> int:
+    """Which of the four levels a walk is told to reach, `chance` being uniform: each
+    with the chance that it does, given the ends; NOBODY with what is left of 1; ANYBODY
+    if nothing is.
+    """
+    most = most_reach(own.steps, end, own.up) + most_reach(own.steps, -end, own.down)
+    most += most_reach(other.steps, other_end, other.up)
+    most += most_reach(other.steps, -other_end, other.down)
+    if chance >= most:
+        return NOBODY
+    up = reach(own.steps, end, own.up)
+    down = up + reach(own.steps, -end, own.down)
+    other_up = down + reach(other.steps, other_end, other.up)
+    other_down = other_up + reach(other.steps, -other_end, other.down)
+    if other_down >= 1.0:
+        return ANYBODY
+    for side, level in enumerate((up, down, other_up, other_down)):
+        if chance < level:
+            return side
+    return NOBODY
+
+
+@leaf
+def mirrored(band: Band, ones: int, up: bool, down: bool) -> int:
+    """Steps up of a walk that is told to reach a level: it goes to where its end is
+    mirrored.
+    """
+    end = 2 * ones - band.steps
+    if up:
+        return ones + band.up - end
+    return ones - band.down - end if down else ones
+
+
+@leaf
+def end_steps(stream: Stream, arm: int, steps: int, ones: int) -> None:
+    """Take in so many answers of an arm."""
+    stream.sums[arm] += ones
+    stream.pulls[arm] += steps
+    stream.inverse[arm] = 1.0 / stream.pulls[arm]
+    stream.mean[arm] = stream.sums[arm] / stream.pulls[arm]
+
+
+@leaf
+def walk_out(
+    rng: Generator, plan: Plan, side: int, ups: int, other_ups: int, stream: Stream, beta: float
+) -> int:
+    """Draw the answers of a leap one by one until a walk is at a level: the rounds
+    until then, taken in; 0 if it is not the level that was told (then the walks stay in
+    their bands, see the proof).
+    """
+    leader, own, other = plan.leader, plan.own, plan.other
+    led, led_pulls = stream.led[leader], stream.led_pulls[leader]
+    steps, ones, other_steps, other_ones, found = 0, 0, 0, 0, NOBODY
+    while found == NOBODY and steps + other_steps < plan.rounds:
+        if tracks_leader(led, led_pulls, beta):
+            ones += draw_step(rng, own.steps - steps, ups - ones)
+            steps += 1
+            led_pulls += 1
+            at = 2 * ones - steps
+            if at == own.up:
+                found = 0
+            elif at == -own.down:
+                found = 1
+        else:
+            other_ones += draw_step(rng, other.steps - other_steps, other_ups - other_ones)
+            other_steps += 1
+            at = 2 * other_ones - other_steps
+            if at == other.up:
+                found = 2
+            elif at == -other.down:
+                found = 3
+        led += 1
+    if side not in (ANYBODY, found):
+        return 0
+    end_steps(stream, leader, steps, ones)
+    end_steps(stream, plan.rival, other_steps, other_ones)
+    stream.led[leader], stream.led_pulls[leader] = led, led_pulls
+    return steps + other_steps
+
+
+@leaf
+def leap(
+    rng: Generator,
+    laws: Laws,
+    rules: StreamRules,
+    rounds: int,
+    samples: int,
+    stream: Stream,
+    bounds: Bounds,
+) -> tuple[int, int]:
+    """Take up to so many samples at once: how many were taken, 0 if none can be, and
+    how many to try next time.
+    """
+    plan = plan_leap(rounds, samples, stream, rules, bounds)
+    if plan.rounds == 0:
+        return 0, LEAST
+    own, other, leader = plan.own, plan.other, plan.leader
+    ones = rng.binomial(own.steps, laws.mean[leader])
+    other_ones = rng.binomial(other.steps, laws.mean[plan.rival])
+    end, other_end = 2 * ones - own.steps, 2 * other_ones - other.steps
+    side = side_left(rng.random(), own, end, other, other_end)
+    if side != NOBODY:
+        ups = mirrored(own, ones, side == 0, side == 1)
+        other_ups = mirrored(other, other_ones, side == 2, side == 3)
+        taken = walk_out(rng, plan, side, ups, other_ups, stream, rules.beta)
+        if taken > 0:
+            return taken, max(plan.rounds // 2, LEAST)
+    end_steps(stream, leader, own.steps, ones)
+    end_steps(stream, plan.rival, other.steps, other_ones)
+    stream.led[leader] += plan.rounds
+    stream.led_pulls[leader] += own.steps
+    return plan.rounds, min(2 * plan.rounds, MOST)
+
+
+BY_PERSON = True
+"""Arms may drift, see `engine.runner_of`."""
+ALONE = 2_000_000
+"""Samples of a run that are always taken one by one."""
+
+
+@leaf
+def record_stream(trace: Floats, samples: int, arm: int, stream: Stream) -> None:
+    """State after a sample, as far as `trace` has rows; columns as in
+    `phased.record`.
+    """
+    if samples <= trace.shape[0]:
+        trace[samples - 1, 0] = samples
+        trace[samples - 1, 1] = arm
+        trace[samples - 1, 2] = stream.mean[arm]
+        trace[samples - 1, 3] = stream.pulls[arm]
+        for other in range(stream.pulls.size):
+            trace[samples - 1, 4 + other] = stream.pulls[other]
+
+
+@leaf
+def draw_noised(rng: Generator, laws: Laws, noise: float, arm: int, person: int) -> float:
+    """One person's reward and its noise."""
+    reward = draw_for(rng, laws, arm, person)
+    if noise > 0.0:
+        reward += noise * rng.standard_normal()
+    return reward
+
+
+@leaf
+def stream_loop(  # noqa: PLR0912, PLR0915
+    rng: Generator,
+    laws: Laws,
+    noise: float,
+    rules: StreamRules,
+    cap: int,
+    stream: Stream,
+    trace: Floats,
+) -> Outcome:
+    """A run that releases every sample, from where `stream` is until it stops or has
+    `cap` samples; writes `stream` and `trace`.
+
+    Long, because this is the path of every sample: state is kept in local variables,
+    and a call that passes all of `stream` costs as much as the sample; such calls are
+    for what is rare. A reward of 0 or 1 is a product, as a branch on a coin is guessed
+    wrong half the time. Three shortcuts, none of which changes a result:
+
+    * stopping: the arm that failed last is asked first, against the threshold it failed
+      (`bar`: times 2 sigma^2, and 0 when the recommendation is new, and for W^KL).
+      Thresholds only grow with counts, so a cost below that fails for certain;
+    * leader: it stands while a lower bound on its own upper bound (`floor`) exceeds
+      what bounds every rival's until `horizon` (`rival`), see `renew_leader`; likewise
+      the recommendation while its mean exceeds a bound on all others' (`second`);
+    * the challenger is computed only when it may be pulled.
+
+    tests/simulation/test_kernels.py and test_exactness.py hold it to the oracle,
+    tests/strategies/test_run.py to `choose` and `decide` of the live run.
+    """
+    arms = stream.mean.size
+    mean, count, inverse, sums = stream.mean, stream.pulls, stream.inverse, stream.sums
+    led, led_pulls, share = stream.led, stream.led_pulls, stream.share
+    law_mean = laws.mean
+    plain = laws.kind == BERNOULLI and noise == 0.0 and laws.drift.kind == STEADY
+    sampling, two_variance = rules.sampling, rules.two_variance
+    ids, beta, active = rules.ids, rules.beta, stream.active
+    kl = rules.cost == KL
+    scale = 0.0 if kl else two_variance * FILTER
+    bonus, tabled, bonus_table = stream.bonus, rules.bonus != UCB, rules.bonus_table
+    top_two, rows = sampling == TOP_TWO, trace.shape[0]
+    samples, witness, arm = 0, 0, 0
+    for other in range(arms):
+        samples += count[other]
+    best = best_arm(mean, active)
+    bar, floor, rival, horizon = 0.0, -np.inf, np.inf, 0
+    second = second_mean(best, mean, active)
+    leader, slope, stopped = 0, 0.0, False
+    while True:
+        if samples < arms:
+            arm = samples
+        else:
+            if sampling == ELIMINATION:
+                stopped = drop_beaten(best, stream, rules, samples)
+            else:
+                top = numerator(GAUSSIAN, mean[best] - mean[witness], math.inf)
+                if top >= bar * (inverse[best] + inverse[witness]):
+                    witness, bar = failing_arm(best, witness, stream, rules, samples)
+                    stopped = witness < 0
+                    bar *= scale
+            if stopped or samples >= cap:
+                break
+            if top_two:
+                if samples > horizon or floor <= rival + 1e-12:
+                    leader, floor, rival, slope, horizon = renew_leader(stream, rules, samples)
+                arm = leader
+                if ids or not tracks_leader(led[leader], led_pulls[leader], beta):
+                    if kl:
+                        arm = kl_challenger(leader, mean, count, ids, share)
+                    else:
+                        arm = stream_challenger(leader, mean, inverse)
+                if ids:
+                    if not kl:
+                        share[leader] += ids_share(count[arm], count[leader])
+                    if led_pulls[leader] <= share[leader]:
+                        arm = leader
+                led[leader] += 1
+                if arm == leader:
+                    led_pulls[leader] += 1
+            else:
+                arm = named_arm(best, stream, count, rules, samples)
+        sums[arm] += (
+            1.0 * (rng.random() < law_mean[arm])
+            if plain
+            else draw_noised(rng, laws, noise, arm, samples)
+        )
+        count[arm] += 1
+        inverse[arm] = 1.0 / count[arm]
+        mean[arm] = sums[arm] / count[arm]
+        samples += 1
+        if samples <= rows:
+            record_stream(trace, samples, arm, stream)
+        if top_two and samples > arms:
+            if tabled:
+                bonus[arm] = bonus_table[count_cell(count[arm])]
+            if arm == leader:
+                bonus[arm] -= slope
+                floor = mean[arm] + bonus[arm]
+            else:
+                rival = max(rival, mean[arm] + bonus[arm])
+        if arm != best:
+            second = max(second, mean[arm])
+        if mean[best] <= second:
+            arm = best_arm(mean, active)
+            bar = bar if arm == best else 0.0
+            best, second = arm, second_mean(arm, mean, active)
+    return Outcome(samples, best, stopped, samples)
+
+
+@leaf
+def step_and_leap(
+    rng: Generator,
+    laws: Laws,
+    noise: float,
+    rules: StreamRules,
+    alone: int,
+    cap: int,
+    stream: Stream,
+    bounds: Bounds,
+    trace: Floats,
+) -> Outcome:
+    """`stream_loop`, which after `alone` samples only goes where no leap is certain."""
+    until, rounds = min(alone, cap), STEPS
+    while True:
+        found = stream_loop(rng, laws, noise, rules, until, stream, trace)
+        samples, taken = found.samples, 1
+        if found.stopped or samples == cap:
+            return found
+        while taken > 0 and samples < cap:
+            most = min(rounds, cap - samples)
+            taken, rounds = leap(rng, laws, rules, most, samples, stream, bounds)
+            samples += taken
+        until = min(samples + STEPS, cap)
+
+
+@leaf(allocates=True)
+def run_stream(
+    rng: Generator,
+    laws: Laws,
+    noise: float,
+    rules: StreamRules,
+    alone: int,
+    cap: int,
+    pulls: Ints,
+    trace: Floats,
+) -> Outcome:
+    """One run that releases every sample and leaps after `alone` of them; writes
+    `pulls` and `trace`.
+    """
+    stream, bounds = new_stream(pulls.size), new_bounds(pulls.size)
+    found = step_and_leap(rng, laws, noise, rules, alone, cap, stream, bounds, trace)
+    for arm in range(pulls.size):
+        pulls[arm] = stream.pulls[arm]
+    return found
+
+
+def collected(strategy: Strategy, laws: Laws) -> Laws:
+    """The laws of what is collected: of randomised responses, or of the rewards
+    themselves.
+    """
+    return responses(laws, float(strategy.epsilon or 0)) if strategy.part.bits else laws
+
+
+def steps_alone(rules: StreamRules, laws: Laws, noise: float, cap: int) -> int:
+    """After how many samples a run leaps: never if answers are not bits of a steady
+    chance, or if no leap is certain.
+    """
+    bits = laws.kind == BERNOULLI and noise == 0.0 and laws.drift.kind == STEADY
+    return min(ALONE, cap) if bits and can_be_certain(rules) else cap
+
+
+def make_runner(strategy: Strategy, laws: Laws, cap: int, blocks: bool) -> Runner:
+    """A strategy that learns from every sample, on these laws."""
+    from discreet.simulation.compile import compiled
+
+    arms = laws.mean.size
+    rules = stream_rules(strategy, arms)
+    noise = noise_scale(strategy)
+    run, answers, none = compiled(run_stream), collected(strategy, laws), no_trace(arms)
+    alone = steps_alone(rules, answers, noise, cap)
+    return one_by_one(lambda rng, pulls: run(rng, answers, noise, rules, alone, cap, pulls, none))

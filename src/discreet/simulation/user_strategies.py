@@ -1,0 +1,344 @@
+"""A strategy of your own, in plain Python: a class with `ask`, `tell` and
+`recommendation`. No guarantee but yours.
+
+It is simulated, planned, swept and audited beside the presets, slowly: every sample is
+a call of `ask` and of `tell`. What it claims about privacy is its own affair: it is
+told raw rewards, and adds what noise it wants by itself.
+"""
+
+import hashlib
+import inspect
+import math
+import numbers
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Protocol
+
+from discreet._types import Ints
+from discreet.errors import InvalidInputError
+from discreet.simulation.engine import Outcome, Runner, one_by_one
+from discreet.simulation.laws import Generator, Laws, draw_for
+from discreet.strategies import estimators
+from discreet.strategies.presets import PARTS
+from discreet.strategies.strategy import Strategy
+from discreet.trust import check_trust
+from discreet.validation import quoted
+from discreet.wording import NO_GUARANTEE
+
+FOREIGN = ("builtins", "abc", "typing")
+"""Modules whose classes are no part of anybody's strategy."""
+
+
+class Rule(Protocol):
+    """One run of a strategy of your own. `rounds`, where it has that, counts its
+    releases; else every sample is one.
+    """
+
+    @property
+    def recommendation(self) -> int:
+        """The arm it names when it has stopped, or when the cap ends the run."""
+        ...
+
+    def ask(self) -> int | None:
+        """The arm of the next sample, 0 … K−1; None to stop."""
+        ...
+
+    def tell(self, arm: int, reward: float) -> None:
+        """The reward of that sample, in [0, 1]."""
+        ...
+
+
+@dataclass(frozen=True, init=False, repr=False, kw_only=True)
+class OwnStrategy(Strategy):
+    """Your class as a strategy: `OwnStrategy("uniform", Uniform, delta=0.05)`.
+
+    For each run, `make(arms=…, delta=…, rng=…)` makes an object with `ask`, `tell` and
+    `recommendation` (see `Rule`). It is also given `epsilon` if there is one, `zeta` if
+    it is not 0, and your further options. `rng` is the run's numpy Generator, from
+    which rewards are drawn too: draw all your random numbers from it, so that a seed
+    gives the same numbers again.
+
+    `trust` and `epsilon` are what you claim (global: a trusted collector, local:
+    nobody). discreet neither adds the noise nor checks it: the class itself adds it to
+    what it is told.
+    """
+
+    make: Callable[..., Rule]
+    options: tuple[tuple[str, Any], ...]
+    """Further arguments of the class, by name."""
+
+    def __init__(
+        self,
+        name: str,
+        make: Callable[..., Rule],
+        delta: float,
+        epsilon: float | None = None,
+        trust: str = "none",
+        zeta: float = 0.0,
+        **options: Any,
+    ) -> None:
+        object.__setattr__(self, "make", make)
+        object.__setattr__(self, "options", tuple(sorted(options.items())))
+        super().__init__(
+            name, "own", delta, epsilon, sampling="own", threshold="own", trust=trust, zeta=zeta
+        )
+
+    def __repr__(self) -> str:
+        """As it was made."""
+        words = ", ".join(f"{key}={value!r}" for key, value in self._given().items())
+        return f"OwnStrategy({self.name!r}, {self.class_name}, {words})"
+
+    def _check_parts(self) -> None:
+        """Refuse what is no class of this kind, or does not take what it will be
+        given.
+        """
+        if not isinstance(self.name, str) or not self.name or self.name in PARTS:
+            raise InvalidInputError(
+                f"give your strategy a name that no preset has; got {quoted(self.name)}"
+            )
+        check_trust(self.trust)
+        estimators.check(self)
+        for name, value in self.options:
+            if name in ("arms", "rng"):
+                raise InvalidInputError(f"{name} is set by each run: leave it out")
+            unknown = isinstance(value, float) and math.isnan(value)
+            if unknown or not isinstance(value, int | float | str | None):
+                raise InvalidInputError(
+                    "options must be numbers, texts, True, False or None; got "
+                    f"{name}={quoted(value)}"
+                )
+        _check_class(self.make)
+        try:
+            inspect.signature(self.make).bind(**self._arguments(2, None))
+        except TypeError as error:
+            wanted = ", ".join(self._arguments(2, None))
+            raise InvalidInputError(
+                f"{self.class_name} must accept {wanted} under these names: {error}"
+            ) from None
+
+    def start(self, arms: int, rng: Any) -> Rule:
+        """A new run, which has not begun."""
+        return self.make(**self._arguments(arms, rng))
+
+    def _arguments(self, arms: int, rng: Any) -> dict[str, Any]:
+        private = {"epsilon": self.epsilon} if self.epsilon is not None else {}
+        gap = {"zeta": self.zeta} if self.zeta > 0 else {}
+        return {
+            "arms": arms,
+            "delta": self.delta,
+            "rng": rng,
+            **private,
+            **gap,
+            **dict(self.options),
+        }
+
+    def with_(self, **changes: Any) -> "OwnStrategy":
+        """The same class with other levels or options."""
+        return OwnStrategy(**{"name": self.name, "make": self.make, **self._given(), **changes})
+
+    def _given(self) -> dict[str, Any]:
+        levels = {
+            "delta": self.delta,
+            "epsilon": self.epsilon,
+            "trust": self.trust,
+            "zeta": self.zeta,
+        }
+        return {**levels, **dict(self.options)}
+
+    def without_privacy(self) -> None:
+        """None: only you know what the same strategy would be without privacy."""
+
+    @property
+    def part(self) -> estimators.Estimator:
+        """What is known of it: nothing but what you say."""
+        return estimators.OWN
+
+    @property
+    def class_name(self) -> str:
+        """The name of the class."""
+        return str(self.make.__qualname__)
+
+    @property
+    def reference(self) -> str:
+        """Where the strategy comes from."""
+        return f"your own class {self.class_name}"
+
+    @property
+    def privacy(self) -> str:
+        """What you claim."""
+        if self.epsilon is None:
+            return super().privacy
+        return (
+            f"{self.epsilon:.15g}-{self.trust} DP is claimed by {self.class_name}: "
+            f"{NO_GUARANTEE}, it adds the noise itself"
+        )
+
+    @property
+    def correctness(self) -> str:
+        """Says that nothing is known about the error rate."""
+        return f"{NO_GUARANTEE}: the strategy {self.name!r} is your own"
+
+    @property
+    def proved(self) -> bool:
+        """Never: nothing is guaranteed about a strategy of your own."""
+        return False
+
+    @property
+    def shown(self) -> str:
+        """The name, with the label."""
+        return f"{self.name} ({NO_GUARANTEE})"
+
+    @property
+    def label(self) -> dict[str, str]:
+        """What a table row that shows it says beside its numbers."""
+        return {"correctness": self.correctness}
+
+    @property
+    def extra(self) -> dict[str, Any]:
+        """Your options, and which code was run."""
+        return {**dict(self.options), "code": (code_of(self.make) or "unknown")[:8]}
+
+    def describe(self) -> dict[str, Any]:
+        """Plain types for people."""
+        return {
+            "name": self.name,
+            "estimator": self.estimator,
+            "delta": self.delta,
+            "epsilon": self.epsilon,
+            "threshold": "own",
+            "trust": self.trust,
+            "zeta": self.zeta,
+            "class": self.class_name,
+            "code": code_of(self.make),
+            "options": dict(self.options),
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Refuses: `from_dict` could not make the class again."""
+        raise InvalidInputError(f"{self.name!r} is a Python class and cannot be saved as data")
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What identifies it in a study's folder: its levels, its options and the text
+        of the class.
+        """
+        if code_of(self.make) is None:
+            raise InvalidInputError(
+                f"the text of {self.class_name} cannot be found, and a study has to know when it "
+                "changes: put the class into a .py file"
+            )
+        return self.describe()
+
+
+def recalled(identity: dict[str, Any]) -> str | None:
+    """A strategy of somebody's own in a few words, from its `identity`; None for all
+    others.
+    """
+    if "class" not in identity:
+        return None
+    levels = {key: identity[key] for key in ("epsilon", "delta", "trust", "zeta")}
+    told = {**levels, **identity["options"], "code": identity["code"][:8]}
+    return ", ".join(
+        [identity["name"], *(f"{key} = {value}" for key, value in told.items() if value)]
+    )
+
+
+def _check_class(make: object) -> None:
+    if not inspect.isclass(make):
+        raise InvalidInputError(
+            f"give the class itself, from which every run makes an object; got {quoted(make)}"
+        )
+    for method in ("ask", "tell"):
+        if not callable(getattr(make, method, None)):
+            raise InvalidInputError(
+                f"{make.__qualname__} needs a method {method}: see the docs page 'Your own "
+                "strategy'"
+            )
+
+
+@lru_cache(maxsize=256)
+def code_of(make: Any) -> str | None:
+    """SHA-256 of the text of a class and those it is derived from; None if some of it
+    is not to be found.
+    """
+    try:
+        texts = [_text(each) for each in make.__mro__ if each.__module__ not in FOREIGN]
+    except OSError:
+        return None
+    return hashlib.sha256("\n".join(texts).encode()).hexdigest() if all(texts) else None
+
+
+def _text(made: type) -> str:
+    try:
+        return inspect.getsource(made)
+    except (OSError, TypeError):  # typed into a notebook, which keeps the text of functions alone
+        return "\n".join(
+            filter(None, (_text_of_part(name, part) for name, part in vars(made).items()))
+        )
+
+
+def _text_of_part(name: str, part: Any) -> str:
+    """A method as it was written, or a constant; nothing for what Python itself adds to
+    a class.
+    """
+    function = getattr(part, "fget", None) or getattr(part, "__func__", part)
+    if inspect.isfunction(function):
+        generated = (
+            name.startswith("__") and function.__code__.co_filename == "<string>"
+        )  # of a dataclass
+        return "" if generated else inspect.getsource(function)
+    return "" if name.startswith("__") else f"{name} = {part!r}"
+
+
+BY_PERSON = True
+"""Arms may drift, see `engine.runner_of`."""
+
+
+def run_own(rule: Rule, rng: Generator, laws: Laws, cap: int, pulls: Ints) -> Outcome:
+    """One run; writes `pulls`. A strategy that stops right at the cap has stopped, as
+    all others have.
+    """
+    name, samples = type(rule).__qualname__, 0
+    while (asked := rule.ask()) is not None and samples < cap:
+        arm = _arm(asked, pulls.size, f"{name}.ask gave", "or None to stop")
+        reward = draw_for(rng, laws, arm, samples)
+        pulls[arm] += 1
+        samples += 1
+        rule.tell(arm, reward)
+    if samples == 0:
+        raise InvalidInputError(
+            f"{name} stopped before its first sample: ask must name an arm first"
+        )
+    when = "when it stops" if asked is None else "also when the cap ends a run"
+    named = _arm(rule.recommendation, pulls.size, f"{name}.recommendation is", when)
+    return Outcome(samples, named, asked is None, _rounds(name, getattr(rule, "rounds", samples)))
+
+
+def _arm(given: Any, arms: int, what: str, also: str) -> int:
+    """The arm that was given, or what it must be."""
+    if not _whole(given) or not 0 <= given < arms:
+        raise InvalidInputError(
+            f"{what} {quoted(given)}: it must be an arm, a whole number from 0 to {arms - 1}, "
+            f"{also}"
+        )
+    return int(given)
+
+
+def _rounds(name: str, given: Any) -> int:
+    if not _whole(given) or not 0 <= given < 2**63:
+        raise InvalidInputError(
+            f"{name}.rounds is {quoted(given)}: it must count releases, or be left out"
+        )
+    return int(given)
+
+
+def _whole(given: Any) -> bool:
+    return isinstance(given, numbers.Integral) and not isinstance(given, bool)
+
+
+def make_runner(strategy: Strategy, laws: Laws, cap: int, blocks: bool) -> Runner:
+    """A strategy of your own, on these laws."""
+    assert isinstance(strategy, OwnStrategy)
+    arms = laws.mean.size
+    return one_by_one(lambda rng, pulls: run_own(strategy.start(arms, rng), rng, laws, cap, pulls))

@@ -1,0 +1,206 @@
+"""One round of DP-SE is an epoch: its length is known before, and when its means are
+released far arms drop out.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from discreet._types import Flags, Floats, Ints
+from discreet.jit import leaf
+from discreet.strategies.run import ArmView, Deal, Margin, Pair, Place, Radii, Run, in_order
+from discreet.strategies.sampling import best_arm
+from discreet.strategies.strategy import Strategy
+from discreet.strategies.units import plain
+from discreet.theory.thresholds import epoch_length, epoch_radius
+
+
+class Epochs(NamedTuple):
+    """A run of DP-SE, one entry per arm."""
+
+    mean: Floats
+    """Of the arm's last epoch, released."""
+    active: Flags
+    pulls: Ints
+    behind: Ints
+    """Samples behind the mean."""
+    radius: Floats
+    """Half of the radius when the mean was released."""
+
+
+@leaf(allocates=True)
+def new_epochs(arms: int) -> Epochs:
+    """Nothing pulled yet."""
+    return Epochs(
+        np.zeros(arms),
+        np.ones(arms, np.bool_),
+        np.zeros(arms, np.int64),
+        np.zeros(arms, np.int64),
+        np.zeros(arms),
+    )
+
+
+@leaf
+def settle(state: Epochs, left: int, epoch: int, length: int, epsilon: float, delta: float) -> int:
+    """Drop the arms that lie too far below the best, by the means of this epoch; how
+    many of the `left` arms stay.
+    """
+    radius = epoch_radius(left, epoch, length, epsilon, delta)
+    for arm in range(state.mean.size):
+        if state.active[arm]:
+            state.behind[arm] = length
+            state.radius[arm] = radius / 2.0
+    return drop_far(state.mean, state.active, radius)
+
+
+@leaf
+def drop_far(mean: Floats, active: Flags, radius: float) -> int:
+    """Drop the active arms more than `radius` below the best active one; how many
+    stay.
+    """
+    top = mean[best_arm(mean, active)]
+    left = 0
+    for arm in range(mean.size):
+        if active[arm] and top - mean[arm] > radius:
+            active[arm] = False
+        if active[arm]:
+            left += 1
+    return left
+
+
+def epochs_evidence(state: Epochs, best: int) -> Floats:
+    """[arm]: the gap to the best arm, over twice the radius."""
+    share: Floats = (state.mean[best] - state.mean) / (2 * state.radius[best])
+    share[best] = math.nan
+    return share
+
+
+class EpochsRun(Run):
+    """An epoch at a time."""
+
+    fields: ClassVar = (*Run.fields, "epoch", "place")
+
+    def __init__(self, strategy: Strategy, arms: int, cap: int) -> None:
+        super().__init__(strategy, arms, cap)
+        self.state = new_epochs(arms)
+        self.epoch = 1
+        """The epoch, from 1 on."""
+        self.place = 0
+        """How many people are in it."""
+
+    def arrays(self) -> dict[str, Any]:
+        """What was released, and who is left."""
+        state = self.state
+        return {
+            "mean": state.mean,
+            "active": state.active,
+            "pulls": state.pulls,
+            "behind": state.behind,
+            "radius": state.radius,
+        }
+
+    @property
+    def _epsilon(self) -> float:
+        return float(self.strategy.epsilon or 0)
+
+    def _playing(self) -> list[int]:
+        return [int(arm) for arm in np.flatnonzero(self.state.active)]
+
+    def _length(self) -> int:
+        left = int(self.state.active.sum())
+        return int(epoch_length(left, self.epoch, self._epsilon, self.strategy.delta))
+
+    def take(self, deal: Deal = in_order) -> Place | None:
+        """Round robin; an epoch that would pass the cap is cut off there and releases
+        nothing.
+        """
+        playing = self._playing()
+        if self.stopped or self.samples >= self.cap or self.place == len(playing) * self._length():
+            return None
+        arm = playing[self.place % len(playing)]
+        self.state.pulls[arm] += 1
+        self.samples += 1
+        self.place += 1
+        return Place(arm, self.epoch, 1)
+
+    def take_all(self) -> list[Place]:
+        """The rest of the epoch, as far as the cap allows, in one step."""
+        playing, length = self._playing(), self._length()
+        rest = min(len(playing) * length - self.place, self.cap - self.samples)
+        if self.stopped or rest <= 0:
+            return []
+        # A turn of everybody is one place more for each; turns count from the arm next.
+        turn = [(arm - self.place) % len(playing) for arm in range(len(playing))]
+        sizes = [max(rest - wait + len(playing) - 1, 0) // len(playing) for wait in turn]
+        self.state.pulls[playing] += sizes
+        self.samples += rest
+        self.place += rest
+        return [
+            Place(arm, self.epoch, size) for arm, size in zip(playing, sizes, strict=True) if size
+        ]
+
+    def due(self) -> list[Place]:
+        """Every arm that is left, when the epoch is full."""
+        playing, length = self._playing(), self._length()
+        full = not self.stopped and self.place == len(playing) * length
+        return [Place(arm, self.epoch, length) for arm in playing] if full else []
+
+    def release(self, sums: list[float], near: list[float] | None = None) -> None:
+        """Renew the means, drop the arms that are far below the best."""
+        length, playing = self._length(), self._playing()
+        for arm, total in zip(playing, sums, strict=True):
+            self.state.mean[arm] = total / length
+        left = settle(
+            self.state, len(playing), self.epoch, length, self._epsilon, self.strategy.delta
+        )
+        self.stopped = bool(left == 1)
+        self.recommendation = int(best_arm(self.state.mean, self.state.active))
+        self.epoch += 1
+        self.place = 0
+
+    def would_stop(self, delta: float) -> bool:
+        """Never: DP-SE plans its epochs with δ, so another δ would have been another
+        trial.
+        """
+        return False
+
+    def evidence(self) -> list[float | None]:
+        """By the last epoch of each arm; one that went out has all."""
+        best = self.recommendation
+        if best is None:
+            return super().evidence()
+        share = epochs_evidence(self.state, best)
+        return plain(np.where(self.state.active, share, np.maximum(share, 1.0)))
+
+    def pair(self, one: int, other: int, margins: Sequence[Margin] = ()) -> Pair | None:
+        """Within two radii, those of the latest epoch for arms that went out too."""
+        if not self.state.behind[[one, other]].all():
+            return None
+        lengths = [int(self.state.behind[arm]) for arm in (one, other)]
+        latest = self.epoch - 1
+
+        def radius(alpha: float) -> float:
+            return sum(
+                epoch_radius(2, latest, length, self._epsilon, alpha) / 2 for length in lengths
+            )
+
+        return Radii(float(self.state.mean[one] - self.state.mean[other]), radius)
+
+    def table(self) -> list[ArmView]:
+        """Means with the radius within which, with probability 1 - δ, all true means
+        lie at all times.
+        """
+        return [self._view(arm) for arm in range(self.arms)]
+
+    def _view(self, arm: int) -> ArmView:
+        mean, radius = float(self.state.mean[arm]), float(self.state.radius[arm])
+        count, pulls = int(self.state.behind[arm]), int(self.state.pulls[arm])
+        within = (max(mean - radius, 0.0), min(mean + radius, 1.0))
+        return ArmView(pulls, count, mean if count else None, within if count else None)
+
+
+def new_run(strategy: Strategy, arms: int, cap: int, noise: float | None) -> Run:
+    """A run that has not begun."""
+    return EpochsRun(strategy, arms, cap)

@@ -1,1 +1,0 @@
-"""DP-SE (Sajed & Sheffet 2019): successive elimination in epochs of fresh samples."""

@@ -1,1 +1,0 @@
-"""Strategies that learn from every sample (TTUCB, CTB-TT, Gaussian responses)."""

@@ -1,0 +1,220 @@
+"""Checks of the numbers that users give; each returns the number as a float or says
+what it must be.
+"""
+
+import math
+import numbers
+import os
+import re
+from collections.abc import Container, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from discreet._types import Floats
+from discreet.errors import InvalidInputError
+
+MAX_DECIMAL_CHARACTERS = 40
+DECIMAL = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
+LONGEST = 200
+"""Characters of what was given that an error repeats."""
+MOST_ARMS = 10**6
+
+
+def quoted(value: object) -> str:
+    """What was given as an error repeats it: one short line, whatever it is. Never use
+    it for an outcome.
+    """
+    try:
+        words = repr(value)
+    except Exception:  # of a class of the caller's, or a number of too many digits
+        return f"{type(value).__name__} that cannot be shown"
+    return one_line(words)
+
+
+def one_line(words: object) -> str:
+    """The words of another library or of the system, as one short line."""
+    text = str(words)
+    plain = "".join(letter if letter.isprintable() else " " for letter in text[:LONGEST])
+    return plain if len(text) <= LONGEST else f"{plain} …"
+
+
+def named(path: object) -> str:
+    """The path of a file as an error names it: as it is, where that can be shown."""
+    words = os.fspath(path) if isinstance(path, os.PathLike) else path
+    plain = isinstance(words, str) and words.isprintable() and len(words) <= LONGEST
+    return str(words) if plain else quoted(words)
+
+
+def read_whole(text: str, max_digits: int = 9) -> int | None:
+    """Read a whole number in decimal digits; None for anything else. The length is
+    checked first: Python takes quadratic time, and refuses more than 4,300 digits.
+    """
+    is_whole = 0 < len(text) <= max_digits and text.isascii() and text.isdigit()
+    return int(text) if is_whole else None
+
+
+def read_decimal(text: str) -> float | None:
+    """Read a number in decimal digits, with an optional exponent; None for anything
+    else.
+    """
+    is_decimal = len(text) <= MAX_DECIMAL_CHARACTERS and DECIMAL.fullmatch(text)
+    return float(text) if is_decimal else None
+
+
+def check_path(what: str, path: Any) -> Path:
+    """The path of a file or folder; refuses what can be none."""
+    try:
+        os.fsencode(path)
+        possible = not isinstance(path, bytes) and "\0" not in os.fspath(path)
+    except (TypeError, UnicodeError):
+        possible = False
+    if not possible:
+        raise InvalidInputError(f"give the path of {what}, as text; got {quoted(path)}")
+    return Path(path)
+
+
+def is_word(value: object, words: Container[str]) -> bool:
+    """Whether it is one of these words."""
+    return isinstance(value, str) and value in words
+
+
+def check_progress(progress: object, name: str = "progress") -> None:
+    """Refuse what cannot be called to tell of progress, before the work is done."""
+    if progress is not None and not callable(progress):
+        raise InvalidInputError(f"{name} must be a function, or None; got {quoted(progress)}")
+
+
+def check_epsilon(epsilon: float) -> float:
+    """ε, the privacy level."""
+    if (
+        not 1e-12
+        <= _between("epsilon", epsilon, 0, math.inf, "must be a positive, finite number")
+        <= 1e9
+    ):
+        raise InvalidInputError(
+            f"epsilon must be a positive number between 1e-12 and 1e9; got {quoted(epsilon)}"
+        )
+    return float(epsilon)
+
+
+def check_levels(epsilons: Any) -> list[float]:
+    """Several privacy levels."""
+    if isinstance(epsilons, str | bytes) or not isinstance(epsilons, Sequence | np.ndarray):
+        raise InvalidInputError(
+            "epsilons must be a list of privacy levels, such as [1.0] for one; got "
+            f"{quoted(epsilons)}"
+        )
+    return [check_epsilon(epsilon) for epsilon in np.array(epsilons, dtype=object).ravel()]
+
+
+def check_sigma(sigma: float) -> float:
+    """σ, the standard deviation of a Gaussian or sub-Gaussian reward."""
+    return _between(
+        "sigma", sigma, 1e-100, 1e100, "must be a positive number between 1e-100 and 1e100"
+    )
+
+
+def check_delta(delta: float) -> float:
+    """δ, the error rate."""
+    if check_share("delta", delta) < 1e-100:
+        raise InvalidInputError(
+            f"delta must lie strictly between 0 and 1, and be at least 1e-100; got {quoted(delta)}"
+        )
+    return float(delta)
+
+
+def check_gamma(gamma: float) -> float:
+    """γ, the slack of (ε, γ)-privacy."""
+    return check_share("gamma", gamma)
+
+
+def check_rho(rho: float) -> float:
+    """ρ, the level of zero-concentrated privacy."""
+    return _between("rho", rho, 1e-12, 1e6, "must be a number between 1e-12 and 1e6")
+
+
+def check_beta(beta: float) -> float:
+    """β, the leader's share of the samples."""
+    if not 1e-6 <= check_share("beta", beta) <= 1 - 1e-6:
+        raise InvalidInputError(
+            "beta must lie strictly between 0 and 1, at least 1e-6 away from both; got "
+            f"{quoted(beta)}"
+        )
+    return float(beta)
+
+
+def check_arms(arms: int) -> int:
+    """K, the number of arms."""
+    whole = isinstance(arms, numbers.Integral) and not isinstance(arms, bool)
+    if not whole or not 2 <= arms <= MOST_ARMS:
+        raise InvalidInputError(
+            f"arms must be a whole number, 2 or more and at most {MOST_ARMS}; got {quoted(arms)}"
+        )
+    return int(arms)
+
+
+def check_whole(name: str, value: float, least: int, most: int | None = None) -> int:
+    """A whole number in a range; 1e6 counts as one."""
+    if type(value) is int and least <= value and (most is None or value <= most):
+        return value
+    range_ = f"{least} or more" if most is None else f"from {least} to {most:g}"
+    real = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    whole = real and (isinstance(value, int) or math.isfinite(value))
+    if not whole or int(value) != value or value < least or (most is not None and value > most):
+        got = quoted(value)
+        raise InvalidInputError(
+            f"{name} must be a whole number, {range_}; got {got if len(got) < 40 else 'a long one'}"
+        )
+    return int(value)
+
+
+def numbers_of(what: str, values: Any) -> Floats:
+    """An array of numbers; refuses what is none, and repeats nothing of it: it may be
+    somebody's outcomes.
+    """
+    with suppress(Exception):  # whatever a class of the caller's raises
+        return np.array(values, dtype=np.float64)
+    raise InvalidInputError(f"{what} must be numbers, and rows of equal length")
+
+
+def check_counts(counts: ArrayLike) -> Floats:
+    """Numbers of samples behind a mean."""
+    array = numbers_of("counts", counts)
+    if not ((array >= 1) & (array < math.inf)).all():
+        raise InvalidInputError("counts must be finite numbers, 1 or more")
+    return array
+
+
+def check_unit(name: str, values: ArrayLike) -> Floats:
+    """Probabilities or means."""
+    array = numbers_of(name, values)
+    if not ((array >= 0) & (array <= 1)).all():
+        raise InvalidInputError(f"{name} must lie in [0, 1]")
+    return array
+
+
+def check_share(name: str, value: float) -> float:
+    """A number strictly between 0 and 1."""
+    return _between(name, value, 0, 1, "must lie strictly between 0 and 1")
+
+
+def real(value: Any) -> float:
+    """A number as a float, an infinite one if it is too large; NaN for what is none."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
+        return math.nan
+    number: Any = value
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
+
+
+def _between(name: str, value: float, low: float, high: float, rule: str) -> float:
+    number = real(value)
+    if not low < number < high:
+        raise InvalidInputError(f"{name} {rule}; got {quoted(value)}")
+    return number
