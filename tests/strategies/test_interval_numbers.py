@@ -77,7 +77,7 @@ def rules(trust: str, outcomes: str = "numbers") -> BettingRules:
 
 
 def fine_round(centre: float, fine: bool = True) -> Round:
-    return Round(1, 0, 1, 0, 1, 2, 1, centre, False, False, fine, 0, 0, -1)
+    return Round(1, 0, 1, 0, 1, 2, 1, 1, centre, False, False, fine, 0, 0, -1)
 
 
 def in_units(rng: np.random.Generator, rewards: Floats, grid: int) -> Ints:

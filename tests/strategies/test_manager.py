@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from discreet import InvalidInputError, Strategy, bet_se
+from discreet.strategies.betting import rounds, schedule
 from discreet.strategies.betting.run import BettingRun
 from discreet.strategies.run import Dealing
 from tests.support.coins import AHEAD, COINS, opened
@@ -222,6 +223,43 @@ def test_a_lower_maximum_cuts_a_round_before_its_next_coin() -> None:
         live.maximum(people + 500)
         assert live.closed
         assert not live.finished
+
+
+@pytest.mark.parametrize("arms", [2, 3])
+@pytest.mark.parametrize("participants", [1, 2, 20])
+def test_the_stakes_of_a_cut_round_are_those_announced(
+    arms: int, participants: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With waiting enrolment the kind of bet and its stakes do not follow the size to
+    which a lower maximum cuts a round: also where hardly anybody is in it.
+    """
+    live = opened(bet_se(0.1, 0.1), arms, 10**6)
+    live.open()
+    while not live.due():
+        take(live)
+    live.release([0.0] if arms == 2 else [float(batch.size // 2) for batch in live.due()])
+    live.open()
+    plan = live.queue[0].plan
+    assert plan.by_tails
+    assert plan.difference == (arms == 2)
+    live.maximum(live.samples + participants)
+    while not live.due():
+        take(live)
+    now, lengths, weight = live.now, [], arms if arms == 2 else arms + 1
+    assert (now.announced, now.length) == (plan.length, participants // weight)
+    assert (now.by_tails, now.difference) == (True, arms == 2)
+    honest, before = schedule.all_in_share, live.book.money.copy()
+
+    def record(a: int, rival: int, length: int, *about: Any) -> float:
+        lengths.append(length)
+        return float(honest(a, rival, length, *about))
+
+    monkeypatch.setattr(rounds, "all_in_share", record)
+    released = 1 if now.difference else arms
+    live.release([0.0] * released)
+    assert lengths == [plan.length] * arms
+    assert (live.book.money != before).all()
+    assert len(live.leads()) == (0 if arms > 2 else 2 if now.length else 1)
 
 
 def test_what_an_operator_may_not_do() -> None:

@@ -274,7 +274,7 @@ def short_of(plan: Plan, epsilon: float, grid: int) -> float:
     """By how much the log A of a round's tail bets is too small, at worst."""
     setting, bets = make_setting(2, epsilon, 0.1, kind=BUMP, grid=grid), make_bets(epsilon)
     book, table = new_book(2, bets.tilt.size), np.zeros((2, 1, 8))
-    now = announce(0, 0, 0, plan, -1, -1, 10**9, book)
+    now = announce(0, 0, 0, plan, -1, -1, 10**9, 0, book)
     fill_scores(table, now, bets, setting)
     lacks = [-math.inf]
     for row in table[: 1 if plan.odds == 1 else 2, 0]:

@@ -96,6 +96,10 @@ class Round(NamedTuple):
     """The sum of all odds."""
     length: int
     """Participants for each 1 of the odds; below 1 if no round fits below the cap."""
+    announced: int
+    """The same as it was announced before the first participant: what stakes follow. A
+    round that a manager cut short has less.
+    """
     centre: float
     """x0 of the scores."""
     by_tails: bool

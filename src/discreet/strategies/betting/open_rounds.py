@@ -265,17 +265,19 @@ def announce_closed(
 ) -> Round:
     """Announce a closed round as it is settled, all before it being settled, with
     lengths n and so many `samples`; unless it was opened `ahead` it is as it was
-    planned. Write which arms play and how many participants each has into the book.
+    planned: kind and stakes do not follow a cut. Write which arms play and how many
+    participants each has into the book.
     """
     length, playing = length_of(one), count_marked(one.playing)
+    announced = length if ahead or one.void else one.planned // weight_of(one)
     for a in range(book.active.size):
         book.active[a] = one.playing[a]
         book.fresh[a, COUNT] = one.dealt[a]
     odds = one.plan.odds if one.playing[one.heavy] else 1
     leader, second = find_leaders(book.active, True, book)
     kind, levels = one.plan, setting.kind == LEVELS
-    if length < 1:
-        kind = Plan(odds, length, kind.centre, False, False, levels)
+    if announced < 1:
+        kind = Plan(odds, announced, kind.centre, False, False, levels)
     elif ahead:
         centre = kind.centre
         if one.number > 0 and not levels:
@@ -283,9 +285,9 @@ def announce_closed(
         kind = choose_kind(length, length, odds, centre, leader, second, playing, n, setting, book)
     heavy = one.heavy if odds > 1 else -1
     by_tails = kind.by_tails and (odds == 1 or one.heavy == leader)
-    plan = Plan(odds, length, kind.centre, by_tails, kind.difference, kind.fine)
-    cap = samples + length * (playing - 1 + odds)
-    return announce(one.number, n, samples, plan, heavy, -1, cap, book)
+    plan = Plan(odds, announced, kind.centre, by_tails, kind.difference, kind.fine)
+    cap, cut = samples + announced * (playing - 1 + odds), announced - length
+    return announce(one.number, n, samples, plan, heavy, -1, cap, cut, book)
 
 
 @leaf(allocates=True)

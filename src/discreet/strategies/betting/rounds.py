@@ -76,18 +76,28 @@ evidence.
 def announce_first(setting: Setting, cap: int, book: Book) -> Round:
     """Announce the first round of a run of at most `cap` participants."""
     plan = plan_first(book.active.size, setting, book)
-    return announce(0, 0, 0, plan, -1, -1, cap, book)
+    return announce(0, 0, 0, plan, -1, -1, cap, 0, book)
 
 
 @leaf
 def announce(
-    number: int, n: int, samples: int, plan: Plan, heavy: int, winner: int, cap: int, book: Book
+    number: int,
+    n: int,
+    samples: int,
+    plan: Plan,
+    heavy: int,
+    winner: int,
+    cap: int,
+    cut: int,
+    book: Book,
 ) -> Round:
     """Announce a round before it is played; the last one before the cap is shortened to
-    fit. `heavy` is the arm with the larger odds; -1: the leader.
+    fit. `heavy` is the arm with the larger odds; -1: the leader. A round that ended
+    early is described with what was `cut` from its length.
     """
     leader, second = find_leaders(book.active, True, book)
     weight = count_marked(book.active) - 1 + plan.odds
+    length = min(plan.length, (cap - samples) // weight)
     return Round(
         number,
         leader,
@@ -95,7 +105,8 @@ def announce(
         heavy if heavy >= 0 else leader,
         plan.odds,
         weight,
-        min(plan.length, (cap - samples) // weight),
+        length - cut,
+        length,
         plan.centre,
         plan.by_tails,
         plan.difference,
@@ -133,7 +144,7 @@ def settle_and_announce(
     plan = Plan(1, 0, 0.5, False, False, False)
     if winner < 0:
         plan = plan_active(n, setting, book)
-    return announce(now.number + 1, n, samples, plan, -1, winner, cap, book), book
+    return announce(now.number + 1, n, samples, plan, -1, winner, cap, 0, book), book
 
 
 @leaf(allocates=True)
@@ -142,9 +153,9 @@ def settle(now: Round, bets: Bets, setting: Setting, book: Book) -> Book:
     return the book, which has grown if a new pair has met.
 
     Nobody bets on a first round of more than two arms, as no rival is known, or on one
-    without length.
+    that was announced without length.
     """
-    if now.length > 0 and (now.number > 0 or now.weight == 2):
+    if now.announced > 0 and (now.number > 0 or now.weight == 2):
         if setting.zeta > 0:
             book = add_pair_accounts(now.second, add_pair_accounts(now.leader, book))
         scores = 1 if now.by_tails else bets.tilt.size
@@ -169,7 +180,7 @@ def bet_on_rivals(table: Floats, now: Round, bets: Bets, setting: Setting, book:
         if book.active[a]:
             rival, sigma = rival_of(a, now), 0.0
             if now.by_tails:
-                sigma = all_in_share(a, rival, now.length, variance, setting, book)
+                sigma = all_in_share(a, rival, now.announced, variance, setting, book)
             bet(book.wealth, a, 0.0, setting.target, sigma, a, rival, table, now, bets, book)
             if setting.zeta > 0:
                 row, target = pair_row(a, rival, book), setting.zeta_target

@@ -530,6 +530,7 @@ class BettingRun(Run):
         return [
             Lead(arm, tuple(over), people, lead / people / self.setting.scale)
             for arm, over, people, lead in self.margins
+            if people
         ]
 
     def evidence(self) -> list[float | None]:
