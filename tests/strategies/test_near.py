@@ -126,6 +126,21 @@ def test_the_pair_uses_all_the_room_there_is() -> None:
         )
 
 
+def test_the_bump_is_highest_at_its_centre_only_near_one_half() -> None:
+    """As the docs say: at 1 - 1/(e - 1) = 0.418 for smaller centres, 0.582 for larger."""
+    grid, edge = 2**FINE, 1 - 1 / (math.e - 1)
+    for centre in FEW:
+        bump = make_bump(centre, grid)
+        values = [measure_closeness(k, bump) for k in range(0, grid + 1, 64)]
+        highest = 64 * values.index(max(values)) / grid
+        assert highest == pytest.approx(min(max(centre, edge), 1 - edge), abs=0.01)
+        height = measure_closeness(round(centre * grid), bump)
+        assert (max(values) > 1.01 * height) == (not edge - 0.05 < centre < 1.05 - edge)
+    assert max(
+        measure_closeness(k, make_bump(0.1, grid)) for k in range(0, grid, 64)
+    ) == pytest.approx(2.105 * grid * bump_height(0.1), rel=1e-3)
+
+
 # --- a bump that fits under every rho -------------------------------------------------
 
 

@@ -305,7 +305,10 @@ def rounding_cost(tilt: float, y: float) -> float:
 
 @leaf
 def bump_height(centre: float) -> float:
-    """Return the top of the bump, h_c: as high as the pair's sensitivity allows."""
+    """Return the height of the bump at its centre, h_c, with which it is as high as the
+    pair's sensitivity allows. That is its maximum for centres between 0.418 and 0.582;
+    for others the bump goes on rising towards 1/2, up to 0.418 or 0.582.
+    """
     return math.e * min(rounding_cost(-1.0, centre), rounding_cost(1.0, centre))
 
 
@@ -377,6 +380,8 @@ def closeness_weight(tilt: float, centre: float, kind: int, epsilon: float) -> f
 
 
 @leaf
-def largest_closeness(centre: float, kind: int) -> float:
-    """Return the closeness of an outcome at the centre."""
+def closeness_at_centre(centre: float, kind: int) -> float:
+    """Return the closeness of an outcome at the centre; others may have more, see
+    `bump_height`.
+    """
     return 1.0 if kind == LEVELS else bump_height(centre)

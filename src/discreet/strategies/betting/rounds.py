@@ -18,10 +18,10 @@ from discreet.jit import leaf
 from discreet.strategies.betting.bets import (
     Bets,
     Setting,
+    closeness_at_centre,
     closeness_weight,
     compute_slopes,
     fine_noise_price,
-    largest_closeness,
     log_gaussian_tail_constant,
     log_tail_constant,
     log_tail_payoff,
@@ -294,7 +294,7 @@ def book_releases(now: Round, setting: Setting, book: Book) -> None:
     """Add the releases to totals, and to the means for planning."""
     spread = outcome_variance(now.centre, now.fine, setting, book)
     noise, shift = 2 / setting.epsilon**2, sent_shift(now, setting)
-    top = largest_closeness(now.centre, setting.kind)
+    top = closeness_at_centre(now.centre, setting.kind)
     for a in range(book.active.size):
         if book.active[a]:
             n = book.fresh[a, COUNT]

@@ -126,8 +126,12 @@ def outcome_variance(centre: float, fine: bool, setting: Setting, book: Book) ->
 
 @leaf
 def closeness_share(book: Book) -> float:
-    """Return how close outcomes were, between 0 (bits) and nearly 1 (all at their
-    centre).
+    """Return how close outcomes were: 0 for bits, 1 for outcomes that are all at their
+    centre.
+
+    Outcomes with the centre as their mean have 1 at most. Those of an arm far from its
+    centre may have more, which is cut off at 0.999: rounds are then planned with too
+    small a variance, which costs participants and no guarantee.
     """
     if book.close[1] <= 0:
         return 0.0
