@@ -94,6 +94,27 @@ def test_steps_are_neither_long_nor_short() -> None:
         assert own * d >= -math.expm1(-tilt) * (1 - 1e-12)
 
 
+def test_the_inverse_and_the_root_of_a_bet_fall_as_fast_as_the_bound_says() -> None:
+    """Theorem 6: what a participant does to the inverse of the bet on the worse arm of
+    two, and to the root of the bet on the better one.
+    """
+    rng = np.random.default_rng(4)
+    for _ in range(500):
+        low, high = np.sort(rng.random(2))
+        gap, centre = high - low, rng.uniform(1 / 64, 63 / 64)
+        tilt = math.log1p(gap / 4) * rng.random()
+        for own, rival, largest in ((low, high, tilt), (high, low, 3.0)):
+            score = compute_slopes(largest * rng.random(), centre, 1.0)
+            factors = [1 - score.step * (r - centre) for r in (0, 1)]
+            factors += [1 + score.step * (r - centre) for r in (0, 1)]
+            chances = np.array([1 - own, own, 1 - rival, rival]) / 2
+            eta = score.step / 2
+            if own == low:
+                assert chances @ (1 / np.array(factors)) <= 1 - eta * gap / 3 + 1e-14
+            else:
+                assert chances @ np.sqrt(factors) <= 1 - eta * gap / 2 + 1e-14
+
+
 # --- Lemmas 2 to 5: noise -------------------------------------------------------------
 
 
