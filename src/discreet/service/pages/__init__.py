@@ -2,6 +2,8 @@
 elsewhere.
 """
 
+from itertools import chain
+
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -30,19 +32,16 @@ def routes(home: Home) -> list[Route]:
         response.headers["Cache-Control"] = "no-cache"  # kept, but asked for again each time
         return response
 
-    found = [Route("/static/{file}", static)]
     parts = (
-        account,
-        trials,
-        trial,
-        manage,
-        audit_trail,
-        account,
-        new_trial,
-        trials,
-        site,
-        participant,
+        account.make_login_routes,
+        trials.make_list_routes,
+        trial.routes,
+        manage.routes,
+        audit_trail.routes,
+        account.make_token_routes,
+        new_trial.routes,
+        trials.make_public_routes,
+        site.routes,
+        participant.routes,
     )
-    for part in parts:
-        found += part.routes(home)
-    return found
+    return [Route("/static/{file}", static), *chain.from_iterable(part(home) for part in parts)]
