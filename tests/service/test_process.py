@@ -74,6 +74,19 @@ def test_no_memory_of_the_service_is_dumped(tmp_path: Path) -> None:
         assert set(core_limits(pid)) == {("0", "0")}
 
 
+def test_no_memory_of_the_service_is_handed_to_a_program() -> None:
+    """Whatever the limit is, Linux hands core files to the program that
+    /proc/sys/kernel/core_pattern names, unless the process may not be dumped.
+    """
+    code = (
+        "import ctypes; from discreet.service.server import forbid_memory_dumps;"
+        "ask = lambda: ctypes.CDLL(None).prctl(3); before = ask();"
+        "forbid_memory_dumps(); print(before, ask())"
+    )
+    found = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert found.stdout.split() == ["1", "0"]
+
+
 def test_a_full_disk_is_noticed(tmp_path: Path) -> None:
     """No file may grow; and then it may again."""
     url = f"sqlite:///{tmp_path}/trials.db"

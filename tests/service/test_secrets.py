@@ -175,6 +175,20 @@ def test_an_error_page_shows_nothing_that_its_reader_may_not_open(
     assert id not in found.text
 
 
+@pytest.mark.parametrize("origin", ["http://trials.example", "null", "//trials.example"])
+def test_a_page_without_tls_cannot_log_a_browser_in(
+    origin: str, home: Home, browser: Browser
+) -> None:
+    """Somebody on the network answers for http:// in the name of the service, and has
+    the browser send a login of their own to https://.
+    """
+    form = {"secret": home.tokens.make("somebody", "manager", "a test")[0], "to": "/"}
+    found = browser.send("POST", "/login", headers={"Origin": origin}, data=form)
+    assert found.status_code == 422
+    assert "set-cookie" not in found.headers
+    assert browser.send("POST", "/login", headers={"Origin": BASE}, data=form).status_code == 303
+
+
 # --- login links ----------------------------------------------------------------------
 
 

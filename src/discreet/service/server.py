@@ -2,12 +2,14 @@
 stop.
 """
 
+import ctypes
 import errno
 import ipaddress
 import logging
 import os
 import socket
 import ssl
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -70,6 +72,8 @@ except ImportError:  # not on every system
     resource = None  # type: ignore[assignment]
 
 HOST, PORT = "127.0.0.1", 8642
+PR_SET_DUMPABLE = 4
+"""Number of an option of Linux's `prctl`."""
 IN_THE_CLEAR = (
     "warning: other machines can reach the service, and what they send is not encrypted: tokens "
     "and outcomes can be read on the way. Give --tls-cert and --tls-key, or let a reverse proxy "
@@ -197,7 +201,7 @@ def make_server(home: Home, place: Place) -> Server:
 
 def serve(url: str, place: Place, say: Callable[[str], None], warn: Callable[[str], None]) -> None:
     """Serve until a signal comes."""
-    forbid_core_files()
+    forbid_memory_dumps()
     with open_door(place) as door, closing(Home(url, bounds=place.bounds)) as home:
         place = replace(place, port=door.getsockname()[1])
         server = make_server(home, place)
@@ -211,12 +215,16 @@ def serve(url: str, place: Place, say: Callable[[str], None], warn: Callable[[st
         raise DiscreetError("the service could not start: the reason is in its log, above")
 
 
-def forbid_core_files() -> None:
+def forbid_memory_dumps() -> None:
     """Have the system write no core file of this process, nor of those it starts: their
-    memory has outcomes and secrets in it.
+    memory has outcomes and secrets in it. Linux ignores the limit if it hands core
+    files to a program, so this process is also marked as one that may not be dumped,
+    nor be read by other programs of its user.
     """
     if resource is not None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0)
 
 
 def welcome(home: Home, place: Place, say: Callable[[str], None]) -> None:

@@ -317,10 +317,15 @@ def _already_read(body: bytes) -> Receive:
 
 
 def check_sent(request: Request, form: Mapping[str, str], needs_login: bool) -> None:
-    """Refuse a form that another site's page has sent, or a browser without a login."""
+    """Refuse a form that another site's page has sent, or a browser without a login. A
+    page of this name without TLS is of another site: anybody on the way can write it.
+    """
     origin = request.headers.get("origin")
-    if origin is not None and urlsplit(origin).netloc != request.headers.get("host"):
-        raise InvalidInputError(STALE)
+    if origin is not None:
+        sender = urlsplit(origin)
+        is_in_the_clear = request.url.scheme == "https" and sender.scheme != "https"
+        if is_in_the_clear or sender.netloc != request.headers.get("host"):
+            raise InvalidInputError(STALE)
     login = read_login(request)
     if needs_login and not login:
         raise RefusedError("nobody is logged in", False)
