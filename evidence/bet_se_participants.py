@@ -43,15 +43,15 @@ NUMBERS: dict[str, Any] = {
 UNTUNED_EPSILONS = (0.003, 0.03, 0.3, 3.0)
 PARTS = {
     "plain": "mu1 to mu6",
-    "hint": "mu1 to mu6, the right hint",
+    "target_difference": "mu1 to mu6, the right target difference",
     "two arms": "untuned, two arms",
     "more arms": "untuned, more arms",
-    "two arms, hint": "untuned, two arms, the right hint",
+    "two arms, target_difference": "untuned, two arms, the right target difference",
     "none": "no privacy",
     "local": "local trust",
     "rho": "zero-concentrated, ρ = ε²/2",
     "numbers": "numbers",
-    "zeta": "indifference zone ζ = 0.05",
+    "indifference_zone": "indifference zone ζ = 0.05",
     "continuous": "continuous enrolment",
 }
 
@@ -60,15 +60,15 @@ def settings() -> Iterator[dict[str, Any]]:
     """Yield every cell: its part, instance and ε."""
     cells: list[tuple[str, Iterable[str], tuple[float | None, ...]]] = [
         ("plain", PAPER, EPSILONS),
-        ("hint", PAPER, EPSILONS),
+        ("target_difference", PAPER, EPSILONS),
         ("none", PAPER, (None,)),
         ("local", PAPER, (0.5, 2.0)),
         ("rho", PAPER, (0.01, 0.1, 1.0)),
-        ("zeta", PAPER, (0.05, 0.5)),
+        ("indifference_zone", PAPER, (0.05, 0.5)),
         ("continuous", PAPER, (0.1, 1.0)),
         ("two arms", TWO_ARMS, UNTUNED_EPSILONS),
         ("more arms", MORE_ARMS, UNTUNED_EPSILONS),
-        ("two arms, hint", TWO_ARMS, UNTUNED_EPSILONS),
+        ("two arms, target_difference", TWO_ARMS, UNTUNED_EPSILONS),
         ("numbers", NUMBERS, (0.01, 0.1, 1.0, 5.0)),
     ]
     for part, instances, epsilons in cells:
@@ -94,10 +94,10 @@ def measure_cell(cell: dict[str, Any], runs: int) -> dict[str, Any]:
         options["trust"] = part
     elif part == "rho":
         options = {"epsilon": None, "rho": epsilon**2 / 2}
-    elif part in ("hint", "two arms, hint"):
-        options["hint"] = best - second
-    elif part == "zeta":
-        options["zeta"] = 0.05
+    elif part in ("target_difference", "two arms, target_difference"):
+        options["target_difference"] = best - second
+    elif part == "indifference_zone":
+        options["indifference_zone"] = 0.05
     elif part == "numbers":
         options["outcomes"] = "numbers"
     instance = NUMBERS[cell["instance"]] if part == "numbers" else Bernoulli(means)
@@ -235,11 +235,14 @@ def largest_changes(data: dict[str, Any], part: str) -> list[tuple[float, str]]:
 
 def make_table(data: dict[str, Any]) -> list[str]:
     """Return the table of the docs page: participants over the bound."""
-    lines = ["| mu1 to mu6 | no hint | the right hint |", "|---|---|---|"]
+    lines = ["| mu1 to mu6 | no target difference | the right target difference |", "|---|---|---|"]
     for epsilon in EPSILONS:
-        shown = [str(mean_over_bound(data, part=p, epsilon=epsilon)) for p in ("plain", "hint")]
+        shown = [
+            str(mean_over_bound(data, part=p, epsilon=epsilon))
+            for p in ("plain", "target_difference")
+        ]
         lines.append(f"| ε = {epsilon:g} | {' | '.join(shown)} |")
-    shown = [str(mean_over_bound(data, part=part)) for part in ("plain", "hint")]
+    shown = [str(mean_over_bound(data, part=part)) for part in ("plain", "target_difference")]
     lines.append(f"| all of these | {' | '.join(shown)} |")
     lines.append(f"| no privacy | {mean_over_bound(data, part='none')} | – |")
     for epsilon in (0.5, 2.0):
@@ -252,7 +255,7 @@ def show(data: dict[str, Any]) -> None:
     """Print the comparison and the table of the page."""
     print(*make_table(data), sep="\n")
     for version in ("before", "now"):
-        for part in ("plain", "hint"):
+        for part in ("plain", "target_difference"):
             print(version, part, mean_over_bound(data, version, part=part))
     for part, words in PARTS.items():
         print(f"\n{words}: {mean_change(data, part=part).change}")

@@ -80,13 +80,21 @@ class Claim(NamedTuple):
     """The numbers by the evidence."""
 
 
-def most_saved_by_hints() -> float:
-    """The largest share that a trial without the right hint takes more, by instance and
-    ε.
+def most_saved_by_target_differences() -> float:
+    """The largest share that a trial without the right target difference takes more, by instance
+    and ε.
     """
     means = {participants_study.key_of(c): c["now"]["mean"] for c in PARTICIPANTS["cells"]}
-    pairs = [(f"plain{key[4:]}", key) for key in means if key.startswith("hint ")]
-    pairs += [(key.replace(", hint", ""), key) for key in means if "arms, hint" in key]
+    pairs = [
+        (f"plain{key[len('target_difference') :]}", key)
+        for key in means
+        if key.startswith("target_difference ")
+    ]
+    pairs += [
+        (key.replace(", target_difference", ""), key)
+        for key in means
+        if "arms, target_difference" in key
+    ]
     return float(max(means[without] / means[key] for without, key in pairs)) - 1
 
 
@@ -188,25 +196,25 @@ CLAIMS = [
     ),
     Claim(
         "docs/betting.md",
-        rf"took {N} % more participants over these (\d+) cells \({N} % with the right hint; at most {N} % in a cell without a hint\), "
-        rf"{N} % fewer on other instances of two arms \({N} % with the right hint\) and {N} % more on those of more arms, {N} % more without privacy, {N} % more with local trust, "
+        rf"took {N} % more participants over these (\d+) cells \({N} % with the right target difference; at most {N} % in a cell without a target difference\), "
+        rf"{N} % fewer on other instances of two arms \({N} % with the right target difference\) and {N} % more on those of more arms, {N} % more without privacy, {N} % more with local trust, "
         rf"{N} % more with Gaussian noise for ρ = ε²/2, {N} % more for outcomes that are numbers, {N} % fewer with ζ = 0.05, and {N} % more with continuous enrolment",
         lambda: [
             changed("plain"),
             str(len(participants_study.select_cells(PARTICIPANTS, part="plain"))),
-            changed("hint"),
+            changed("target_difference"),
             f"{100 * participants_study.largest_changes(PARTICIPANTS, 'plain')[0][0] - 100:.1f}",
             *map(
                 changed,
                 (
                     "two arms",
-                    "two arms, hint",
+                    "two arms, target_difference",
                     "more arms",
                     "none",
                     "local",
                     "rho",
                     "numbers",
-                    "zeta",
+                    "indifference_zone",
                 ),
             ),
             changed("continuous"),
@@ -215,7 +223,7 @@ CLAIMS = [
     Claim(
         "docs/planning.md",
         r"at strong privacy a trial without it takes up to (\d+) % more people than planned",
-        lambda: [f"{100 * most_saved_by_hints():.0f}"],
+        lambda: [f"{100 * most_saved_by_target_differences():.0f}"],
     ),
     Claim(
         "docs/planning.md",
@@ -608,7 +616,7 @@ def test_the_table_of_participants_is_the_measurements() -> None:
 
 
 def test_fewer_mechanisms_take_hardly_more_participants() -> None:
-    """At most 1.5 % more in all, 4 % for an ε, 12 % in a cell; with the right hint 2.5
+    """At most 1.5 % more in all, 4 % for an ε, 12 % in a cell; with the right target difference 2.5
     and 8 %; elsewhere 3.5 %. Never unstopped.
     """
 
@@ -617,11 +625,11 @@ def test_fewer_mechanisms_take_hardly_more_participants() -> None:
 
     assert ratio(part="plain") <= 1.015
     assert participants_study.largest_changes(PARTICIPANTS, "plain")[0][0] <= 1.12
-    assert ratio(part="hint") <= 1.025
+    assert ratio(part="target_difference") <= 1.025
     for epsilon in participants_study.EPSILONS:
         assert ratio(part="plain", epsilon=epsilon) <= 1.04
-        assert ratio(part="hint", epsilon=epsilon) <= 1.08
-    for part in set(participants_study.PARTS) - {"plain", "hint"}:
+        assert ratio(part="target_difference", epsilon=epsilon) <= 1.08
+    for part in set(participants_study.PARTS) - {"plain", "target_difference"}:
         assert ratio(part=part) <= (1.025 if "arms" in part else 1.035)
     assert not any(cell["now"]["unstopped"] for cell in PARTICIPANTS["cells"])
 

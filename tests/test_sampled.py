@@ -203,7 +203,9 @@ class TestScaled:
 
     def test_ties_have_the_words_of_data(self) -> None:
         tied = Sampled.of({"x": [0.5, 0.5], "y": [0.5], "z": [0]})
-        words = r"outcomes of x, y have the same mean.*best arm: leave out .*\(--zeta\)"
+        words = (
+            r"outcomes of x, y have the same mean.*best arm: leave out .*\(--indifference-zone\)"
+        )
         with pytest.raises(TiedBestArmError, match=words):
             _ = tied.gaps
         tied = Sampled.of({"x": [5, 7], "y": [9, 0.5]}, (0, 0.5), outside="clip")

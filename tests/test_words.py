@@ -184,7 +184,7 @@ def test_a_quote_says_privacy_truly_at_every_level(epsilon: float, said: str) ->
 
 
 def test_an_error_rate_is_about_outcomes_where_their_range_is_known() -> None:
-    said, near = bet_se(0.05, 1.0).correctness, bet_se(0.05, 1.0, zeta=0.1).correctness
+    said, near = bet_se(0.05, 1.0).correctness, bet_se(0.05, 1.0, indifference_zone=0.1).correctness
     for same in (None, Scale()):
         assert wording.correctness_words(said, same) == said
     scale = Scale(0, 400, "min")

@@ -211,7 +211,8 @@ class Instance(ABC):
             shown = ", ".join(tied[:5]) + (f" and {len(tied) - 5} more" if len(tied) > 5 else "")
             raise TiedBestArmError(
                 f"no unique best arm: {shown} share the mean {top:g}; make one of them better, "
-                "or drop all but one of them, or give bet-se an indifference gap zeta (--zeta)"
+                "or drop all but one of them, or give bet-se an indifference zone "
+                "(--indifference-zone)"
             )
         return self.means.index(max(self.means))
 

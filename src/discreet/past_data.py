@@ -317,8 +317,8 @@ class Sampled(Instance):
         )
         raise TiedBestArmError(
             f"the past outcomes of {listed(tied, 5)} have the same mean, so a plan has no best "
-            f"arm: {cause}leave out all but one of them, or give bet-se a zeta, a difference too "
-            "small to matter (--zeta)"
+            f"arm: {cause}leave out all but one of them, or give bet-se an indifference zone, a "
+            "difference too small to matter (--indifference-zone)"
         )
 
     @property

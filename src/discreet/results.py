@@ -40,7 +40,7 @@ class Results:
     samples: Ints
     recommendation: Ints
     correct: Flags
-    """Named the best arm; with an indifference gap ζ, an arm at most ζ below it."""
+    """Named the best arm; with an indifference zone ζ, an arm at most ζ below it."""
     stopped: Flags
     rounds: Ints
     pulls: Ints

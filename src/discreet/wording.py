@@ -39,12 +39,13 @@ PAPER_NAMES = {
 }
 
 
-def hint_words(hint: float) -> str:
-    """What a plan with a hint asks of the trial."""
+def target_difference_words(target_difference: float) -> str:
+    """What a plan with a target difference asks of the trial."""
     return (
-        f"Planned with the hint {hint:g}, the difference that bet-se then expects: start the "
-        f"trial with the same hint (--hint {hint:g}). If the true difference may be much larger, "
-        "plan without a hint (--hint 0)"
+        f"Planned with the target difference {target_difference:g}, the difference that bet-se "
+        "then expects: start the trial with the same target difference (--target-difference "
+        f"{target_difference:g}). If the true difference may be much larger, plan without a target "
+        "difference (--target-difference 0)"
     )
 
 

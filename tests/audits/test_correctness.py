@@ -121,10 +121,12 @@ def test_bad_input(change: dict[str, float], words: str) -> None:
 
 
 def test_an_indifference_gap_needs_instances_of_its_own() -> None:
-    with pytest.raises(InvalidInputError, match="gaps just above zeta"):
-        audit_correctness(bet_se(DELTA, 1.0, zeta=0.05))
+    with pytest.raises(InvalidInputError, match="gaps just above it"):
+        audit_correctness(bet_se(DELTA, 1.0, indifference_zone=0.05))
     wide = {"just above": Bernoulli((0.5, 0.56))}
-    assert not audit_correctness(bet_se(DELTA, 1.0, zeta=0.05), runs=50, instances=wide).violated
+    assert not audit_correctness(
+        bet_se(DELTA, 1.0, indifference_zone=0.05), runs=50, instances=wide
+    ).violated
 
 
 # --- the field ------------------------------------------------------------------------

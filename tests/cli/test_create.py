@@ -98,8 +98,14 @@ def test_what_is_recommended_is_asked_not_known(monkeypatch: pytest.MonkeyPatch)
     [
         (["--trust", "none"], bet_se(0.05, trust="none")),
         (["--epsilon", "2", "--trust", "local"], bet_se(0.05, 2.0, "local")),
-        (["--epsilon", "2", "--delta", "0.1", "--zeta", "0.2"], bet_se(0.1, 2.0, zeta=0.2)),
-        (["--epsilon", "2", "--hint", "0.3"], bet_se(0.05, 2.0, hint=0.3)),
+        (
+            ["--epsilon", "2", "--delta", "0.1", "--indifference-zone", "0.2"],
+            bet_se(0.1, 2.0, indifference_zone=0.2),
+        ),
+        (
+            ["--epsilon", "2", "--target-difference", "0.3"],
+            bet_se(0.05, 2.0, target_difference=0.3),
+        ),
         (["--epsilon", "2", "--range", "0,9"], bet_se(0.05, 2.0, outcomes="numbers")),
         (["--epsilon", "2", "--gamma", "1e-6", "--range", "0,9"], bet_se(0.05, 2.0, gamma=1e-6)),
         (["--rho", "0.5"], bet_se(0.05, rho=0.5)),

@@ -67,7 +67,7 @@ def naive(run: Run, number: int) -> tuple[int, bool]:
     ("strategy", "rounds"),
     [
         (bet_se(0.1, 0.2), 0),
-        (bet_se(0.1, 1.0, hint=0.3), 1),
+        (bet_se(0.1, 1.0, target_difference=0.3), 1),
         (bet_se(0.1, 1.0, trust="local"), 0),
         (adap_tt_star(2.0, 0.1), 2),
         (dp_se(1.0, 0.1), 0),

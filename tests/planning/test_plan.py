@@ -140,7 +140,7 @@ class TestRows:
         assert row.samples.mean is not None
 
     def test_with_an_indifference_gap_have_no_lower_bound(self) -> None:
-        (row,) = plan(EASY, 1.0, 0.1, [bet_se(0.1, 1.0, zeta=0.1)], runs=2).per_epsilon
+        (row,) = plan(EASY, 1.0, 0.1, [bet_se(0.1, 1.0, indifference_zone=0.1)], runs=2).per_epsilon
         assert row.lower_bound is None
 
     def test_that_do_not_end_count_as_longest(self) -> None:

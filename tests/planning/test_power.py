@@ -78,10 +78,10 @@ def test_only_the_best_arm_moves(arms: Instance, factor: float) -> None:
 
 
 def test_a_tie_is_a_point_only_where_any_of_the_arms_will_do() -> None:
-    found = plan(ARMS, 1.0, 0.1, runs=10, max_people=300, zeta=0.1)
+    found = plan(ARMS, 1.0, 0.1, runs=10, max_people=300, indifference_zone=0.1)
     assert min(point.gap for point in found.power) == 0
     assert all(point.right == point.answered for point in found.power if point.gap == 0)
-    tied = plan(Bernoulli((0.6, 0.6)), 1.0, 0.1, runs=10, max_people=300, zeta=0.1)
+    tied = plan(Bernoulli((0.6, 0.6)), 1.0, 0.1, runs=10, max_people=300, indifference_zone=0.1)
     assert tied.power == ()
 
 

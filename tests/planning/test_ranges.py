@@ -24,7 +24,7 @@ from discreet.cli import main
 from discreet.reports.plan import plan_page
 
 PAST = {"a": np.array([30.0, 35, 42]), "b": np.array([50.0, 61, 55])}
-STRATEGY = bet_se(0.1, 1.0, outcomes="numbers", hint=0.2)
+STRATEGY = bet_se(0.1, 1.0, outcomes="numbers", target_difference=0.2)
 
 
 def costs(**options: Any) -> tuple[RangeCost, ...]:
@@ -65,17 +65,20 @@ def test_the_tightest_one_tells_no_outcome_and_is_not_wider_than_the_given_one()
 
 
 def test_each_is_a_simulation_of_its_own() -> None:
-    """With a hint for the difference of rewards at this range."""
+    """With a target difference for the difference of rewards at this range."""
     for row, factor in zip(costs(), (1, 0.5, 100 / 35), strict=True):
-        assert row.strategy == STRATEGY.with_(hint=0.2 * factor)
+        assert row.strategy == STRATEGY.with_(target_difference=0.2 * factor)
         arms = Sampled.of(PAST, (row.low, row.high))
         again = simulate(arms, row.strategy, runs=40, seed=0)
         assert row.samples.mean == again.samples.mean()
 
 
-def test_hints_stay_in_their_range_and_none_stays_none() -> None:
-    assert [row.strategy.hint for row in costs(strategy=STRATEGY.with_(hint=0.9))] == [0.9, 0.45, 1]
-    assert {row.strategy.hint for row in costs(strategy=dp_se(1.0, 0.1))} == {0}
+def test_target_differences_stay_in_their_range_and_none_stays_none() -> None:
+    assert [
+        row.strategy.target_difference
+        for row in costs(strategy=STRATEGY.with_(target_difference=0.9))
+    ] == [0.9, 0.45, 1]
+    assert {row.strategy.target_difference for row in costs(strategy=dp_se(1.0, 0.1))} == {0}
 
 
 def test_clipped_data_and_less_is_better() -> None:

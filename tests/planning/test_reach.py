@@ -61,7 +61,7 @@ CASES: list[tuple[Strategy, int]] = [
     (bet_se(0.05, 0.1), 3),
     (bet_se(0.05, 0.1, "local"), 2),
     (bet_se(0.05, trust="none"), 8),
-    (bet_se(0.05, 1.0, zeta=0.1, outcomes="numbers"), 3),
+    (bet_se(0.05, 1.0, indifference_zone=0.1, outcomes="numbers"), 3),
     (discreet.dp_se(1, 0.05), 4),
     (discreet.adap_tt_star(1, 0.05), 2),
     (discreet.ttucb_batched(0.05), 5),

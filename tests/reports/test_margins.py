@@ -9,7 +9,7 @@ from discreet.simulation.paths import run_path
 
 def test_a_difference_is_no_mean() -> None:
     """Two arms, one look: nothing is known of either mean, and the picture says so."""
-    strategy = bet_se(epsilon=0.05, delta=0.05, hint=0.2)
+    strategy = bet_se(epsilon=0.05, delta=0.05, target_difference=0.2)
     path = run_path(Bernoulli([0.5, 0.7]), strategy, seed=1)
     assert len(path.samples) == 1
     assert np.isnan(path.means).all()

@@ -227,7 +227,7 @@ def test_quotes_say_what_holds_and_nothing_else() -> None:
     assert "zero-concentrated" in privacy_quote(about(bet_se(0.1, rho=0.5)))
     empirical = adap_tt(epsilon=1.0, delta=0.1, threshold="empirical")
     assert "No error rate is claimed: no proof." in error_quote(about(empirical))
-    near = error_quote(about(bet_se(0.1, epsilon=1.0, zeta=0.05), dealing="coins"))
+    near = error_quote(about(bet_se(0.1, epsilon=1.0, indifference_zone=0.05), dealing="coins"))
     assert "more than 0.05 below the best" in near
     pace = error_quote(about(bet_se(0.1, epsilon=1.0), dealing="coins", enrolment="continuous"))
     assert "speed at which people came did not depend" in pace

@@ -395,7 +395,11 @@ def test_a_trial_is_looked_at_and_started(place: Service) -> None:
     made = place.home.trial("made here").protocol
     assert made.arms == ("one", "two")
     assert made.sites == ("Leeds", "Lyon")
-    assert (made.strategy.epsilon, made.strategy.delta, made.strategy.hint) == (1, 0.05, 0.2)
+    assert (made.strategy.epsilon, made.strategy.delta, made.strategy.target_difference) == (
+        1,
+        0.05,
+        0.2,
+    )
     again = visit.send("/new", do="create", **{**GOOD, "max_people": "600"})
     assert again.status_code == 422
     assert "other settings" in again.text
@@ -452,7 +456,7 @@ def test_numbers_are_in_their_own_units(place: Service) -> None:
     made = place.home.trial("made here").protocol
     assert (made.low, made.high, made.direction) == (-5, 15, "min")
     assert made.strategy.outcomes == "numbers"
-    assert made.strategy.hint == pytest.approx(0.2)
+    assert made.strategy.target_difference == pytest.approx(0.2)
     assert (made.deadline, made.release, made.enrolment) == (172_800, "clock", "continuous")
     assert (made.blinding, made.people) == ("codes", "sticky")
 
@@ -703,7 +707,12 @@ def active(text: str) -> list[str]:
 @pytest.mark.parametrize("name", NASTY)
 def test_names_are_text_on_every_page(place: Service, name: str) -> None:
     made = Trial.create(
-        place.url, name, [name, "b", "c"], bet_se(0.1, 1.0, hint=0.5), 900, sites=[name]
+        place.url,
+        name,
+        [name, "b", "c"],
+        bet_se(0.1, 1.0, target_difference=0.5),
+        900,
+        sites=[name],
     )
     made.tell_many({one.id: 1.0 for one in made.ask(30, site=name).assignments})
     made.manage("close-site", name, name)
@@ -740,7 +749,7 @@ def test_no_page_has_an_outcome_a_style_a_script_of_its_own_or_an_address_of_oth
     place: Service,
 ) -> None:
     planted = (731_317_731.25, 731_317_731.5)
-    strategy = bet_se(0.1, 1.0, hint=0.5, outcomes="numbers")
+    strategy = bet_se(0.1, 1.0, target_difference=0.5, outcomes="numbers")
     made = Trial.create(place.url, "dose", ["a", "b", "c"], strategy, 90, range=(0, 1e9))
     asked = made.ask(12).assignments
     made.tell_many({one.id: planted[0] for one in asked[:9]})

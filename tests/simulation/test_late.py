@@ -87,7 +87,7 @@ def same(found: Results, row: int, oracle: NaiveWaiting, cap: int) -> bool:
 @pytest.mark.parametrize(("trust", "epsilon"), TRUSTS)
 @pytest.mark.parametrize("name", DELAYS)
 def test_runs_equal_the_slow_ones(name: str, trust: str, epsilon: float | None) -> None:
-    options: list[dict[str, Any]] = [{}, {"hint": 0.2}, {"zeta": 0.1}]
+    options: list[dict[str, Any]] = [{}, {"target_difference": 0.2}, {"indifference_zone": 0.1}]
     for more in options:
         strategy = bet_se(0.1, epsilon, trust, **more)
         found = simulate(ARMS, strategy, 2, 7, 2000, accrual=2, **DELAYS[name])
@@ -183,7 +183,7 @@ def both(name: str, strategy: Strategy, means: tuple[float, ...], rows: int, cap
 def test_continuous_runs_are_live_ones(name: str, trust: str, epsilon: float | None) -> None:
     """The same people, days, rounds and people in flight, run for run."""
     assert both(name, bet_se(0.1, epsilon, trust), DOSES, 2, 2500)
-    assert both(name, bet_se(0.1, epsilon, trust, zeta=0.1), (0.4, 0.6), 1, 2500)
+    assert both(name, bet_se(0.1, epsilon, trust, indifference_zone=0.1), (0.4, 0.6), 1, 2500)
 
 
 def not_in_order(trip: Any, clock: bool) -> float:

@@ -248,12 +248,14 @@ class TestRuns:
     def test_an_indifference_gap_is_told_and_counts(self) -> None:
         class Gap(Hasty):
             def __init__(
-                self, arms: int, delta: float, rng: np.random.Generator, zeta: float
+                self, arms: int, delta: float, rng: np.random.Generator, indifference_zone: float
             ) -> None:
                 super().__init__(arms, delta, rng)
-                assert zeta == 0.7
+                assert indifference_zone == 0.7
 
-        assert simulate(EASY, OwnStrategy("gap", Gap, delta=0.1, zeta=0.7), runs=20).correct.all()
+        assert simulate(
+            EASY, OwnStrategy("gap", Gap, delta=0.1, indifference_zone=0.7), runs=20
+        ).correct.all()
 
     def test_the_way_of_a_run_is_not_drawn(self) -> None:
         with pytest.raises(InvalidInputError, match="only you know"):
@@ -319,7 +321,7 @@ class TestMistakes:
             ({"trust": "global"}, "say how private"),
             ({"trust": "nobody"}, "trust must be one of"),
             ({"delta": 0}, "delta must lie"),
-            ({"zeta": 1.0}, "zeta must lie"),
+            ({"indifference_zone": 1.0}, "indifference_zone must lie"),
             ({"name": "ttucb"}, "a name that no preset has"),
             ({"name": ""}, "a name that no preset has"),
             ({"scale": [1]}, "options must be numbers, texts"),

@@ -21,10 +21,10 @@ MEANS = {
 SETTINGS: dict[str, dict[str, Any]] = {
     "ε = 1": {"epsilon": 1.0},
     "ε = 0.2": {"epsilon": 0.2},
-    "hint": {"epsilon": 0.1, "hint": 0.2},
+    "target_difference": {"epsilon": 0.1, "target_difference": 0.2},
     "open": {"trust": "none"},
     "local": {"epsilon": 2.0, "trust": "local"},
-    "ζ": {"epsilon": 2.0, "zeta": 0.1},
+    "ζ": {"epsilon": 2.0, "indifference_zone": 0.1},
 }
 CAP = 3000
 
@@ -124,7 +124,12 @@ def test_the_oracle_agrees(means: str, setting: str) -> None:
 def test_all_kinds_of_rounds_are_compared() -> None:
     """Arms taken off, rounds whose heavy arm no longer leads, tails, differences."""
     seen = set[str]()
-    cases = [("four", "open"), ("eight", "ε = 1"), ("four", "hint"), ("two", "ε = 0.2")]
+    cases = [
+        ("four", "open"),
+        ("eight", "ε = 1"),
+        ("four", "target_difference"),
+        ("two", "ε = 0.2"),
+    ]
     for means, setting in cases:
         for seed in range(2):
             pair = Compared(MEANS[means], SETTINGS[setting], seed)

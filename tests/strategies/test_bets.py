@@ -192,7 +192,7 @@ class Kind(NamedTuple):
     by_tails: bool = False
     fine: bool = False
     sigma: float = 0.0
-    zeta: float = 0.0
+    indifference_zone: float = 0.0
     noised: bool = True
 
 
@@ -201,26 +201,26 @@ KINDS = {
     "moments, odds": Kind(4),
     "moments, another arm has the odds": Kind(2, heavy=2),
     "moments, difference": Kind(1, difference=True),
-    "moments, zone": Kind(2, zeta=0.5),
-    "moments, difference, zone": Kind(1, difference=True, zeta=0.5),
+    "moments, zone": Kind(2, indifference_zone=0.5),
+    "moments, difference, zone": Kind(1, difference=True, indifference_zone=0.5),
     "moments, no noise": Kind(2, noised=False),
-    "moments, no noise, zone": Kind(4, noised=False, zeta=0.5),
+    "moments, no noise, zone": Kind(4, noised=False, indifference_zone=0.5),
     "tails": Kind(2, by_tails=True),
     "tails, odds": Kind(4, by_tails=True),
     "tails, difference": Kind(1, difference=True, by_tails=True),
-    "tails, zone": Kind(2, by_tails=True, zeta=0.5),
-    "tails, difference, zone": Kind(1, difference=True, by_tails=True, zeta=0.5),
+    "tails, zone": Kind(2, by_tails=True, indifference_zone=0.5),
+    "tails, difference, zone": Kind(1, difference=True, by_tails=True, indifference_zone=0.5),
     "moments, Gaussian": Kind(2, sigma=0.8),
     "moments, difference, Gaussian": Kind(1, difference=True, sigma=0.8),
-    "tails, Gaussian, zone": Kind(2, by_tails=True, sigma=0.8, zeta=0.5),
+    "tails, Gaussian, zone": Kind(2, by_tails=True, sigma=0.8, indifference_zone=0.5),
     "tails, Gaussian": Kind(2, by_tails=True, sigma=0.8),
     "tails, difference, Gaussian": Kind(1, difference=True, by_tails=True, sigma=2.5),
     "moments, numbers": Kind(2, fine=True),
     "moments, another arm has the odds, numbers": Kind(2, heavy=2, fine=True),
     "moments, difference, numbers": Kind(1, difference=True, fine=True),
     "moments, numbers, no noise": Kind(2, fine=True, noised=False),
-    "moments, numbers, zone": Kind(2, fine=True, zeta=0.5),
-    "tails, numbers, zone": Kind(2, by_tails=True, fine=True, zeta=0.5),
+    "moments, numbers, zone": Kind(2, fine=True, indifference_zone=0.5),
+    "tails, numbers, zone": Kind(2, by_tails=True, fine=True, indifference_zone=0.5),
     "tails, numbers": Kind(2, by_tails=True, fine=True),
     "tails, difference, numbers": Kind(1, difference=True, by_tails=True, fine=True),
 }
@@ -240,7 +240,7 @@ class Game:
         numbers, grid = (BUMP, GRID) if kind.fine else (BITS, 1)
         trust = "global" if kind.noised else "none"
         self.setting = make_setting(
-            self.arms, epsilon, 0.1, trust, kind.zeta, 0.0, numbers, grid, kind.sigma
+            self.arms, epsilon, 0.1, trust, kind.indifference_zone, 0.0, numbers, grid, kind.sigma
         )
         self.bets = make_bets(epsilon, trust)
         self.book = new_book(self.arms, self.bets.tilt.size)
@@ -287,7 +287,7 @@ class Game:
 
     def means(self, outcomes: NDArray[np.int64], a: int, c: int) -> list[float]:
         """The mean of the factor of each bet on arm a against c."""
-        shift = self.kind.zeta * odds_of(a, self.now)
+        shift = self.kind.indifference_zone * odds_of(a, self.now)
         noises = [self.noise(a, c, j) for j in range(self.table.shape[1])]
         found = [0.0] * len(noises)
         for chance, fresh in self.states(outcomes):
@@ -305,7 +305,7 @@ class Game:
     def tail_excess(self, outcomes: NDArray[np.int64], a: int, c: int) -> float:
         """The largest log of P(p <= y) / y over all y that p takes, below 1."""
         noise, mass = self.noise(a, c, 0)
-        shift, logs, chances = self.kind.zeta * odds_of(a, self.now), [], []
+        shift, logs, chances = self.kind.indifference_zone * odds_of(a, self.now), [], []
         for chance, fresh in self.states(outcomes):
             self.book.fresh[:] = fresh
             if self.kind.difference:
@@ -358,14 +358,14 @@ def draw_tied(
     rng: np.random.Generator, game: Game, people: int, a: int, c: int
 ) -> NDArray[np.int64]:
     """Outcomes on each arm, in units, of people who would in all have done at least as
-    well on arm a as on c, by zeta a person.
+    well on arm a as on c, by the indifference zone a person.
     """
     grid = game.setting.grid
     while True:
         units = rng.integers(0, grid + 1, (people, game.arms))
         if rng.random() < 0.5:
             units[:, c] = rng.permutation(units[:, a])
-        if (units[:, c] - units[:, a]).sum() <= -game.kind.zeta * grid * people:
+        if (units[:, c] - units[:, a]).sum() <= -game.kind.indifference_zone * grid * people:
             return units
 
 

@@ -59,19 +59,19 @@ CELLS: list[Cell] = [
     ((0.8, 0.5, 0.2), 0.3, 0.05, LOCAL, END),
     ((0.8, 0.5, 0.2), None, 0.05, NONE, END),
     ((1.0, 0.8), None, 0.1, NONE, END),
-    ((0.5, 0.49), 0.1, 0.1, {"zeta": 0.1}, END),
-    ((0.5, 0.49, 0.4), 0.05, 0.1, {"zeta": 0.1}, END),
-    ((0.5, 0.49, 0.4), 1.0, 0.1, {"zeta": 0.1}, END),
-    ((0.5, 0.45, 0.5, 0.48), 0.3, 0.1, {"zeta": 0.05}, END),
-    ((0.6, 0.5, 0.5), 1.0, 0.1, {"zeta": 0.2, **LOCAL}, END),
-    ((0.7, 0.5), 0.01, 0.05, {"hint": 0.2}, END),
-    ((0.55, 0.45), 1.0, 0.05, {"hint": 0.1}, END),
-    ((0.7, 0.5, 0.5, 0.5), 0.01, 0.05, {"hint": 0.2}, END),
-    ((0.7, 0.5, 0.5, 0.5), 0.01, 0.05, {"hint": 0.2, "zeta": 0.05}, END),
-    ((0.55, 0.5, 0.5, 0.5), 0.03, 0.1, {"hint": 0.1}, END),
-    ((0.51, 0.5, 0.5), 0.01, 0.1, {"hint": 0.2}, 10**7),
-    ((0.7, 0.5, 0.5), 1.0, 0.05, {"hint": 0.1, **LOCAL}, END),
-    ((0.51, 0.4, 0.4), None, 0.05, {"hint": 0.1, **NONE}, END),
+    ((0.5, 0.49), 0.1, 0.1, {"indifference_zone": 0.1}, END),
+    ((0.5, 0.49, 0.4), 0.05, 0.1, {"indifference_zone": 0.1}, END),
+    ((0.5, 0.49, 0.4), 1.0, 0.1, {"indifference_zone": 0.1}, END),
+    ((0.5, 0.45, 0.5, 0.48), 0.3, 0.1, {"indifference_zone": 0.05}, END),
+    ((0.6, 0.5, 0.5), 1.0, 0.1, {"indifference_zone": 0.2, **LOCAL}, END),
+    ((0.7, 0.5), 0.01, 0.05, {"target_difference": 0.2}, END),
+    ((0.55, 0.45), 1.0, 0.05, {"target_difference": 0.1}, END),
+    ((0.7, 0.5, 0.5, 0.5), 0.01, 0.05, {"target_difference": 0.2}, END),
+    ((0.7, 0.5, 0.5, 0.5), 0.01, 0.05, {"target_difference": 0.2, "indifference_zone": 0.05}, END),
+    ((0.55, 0.5, 0.5, 0.5), 0.03, 0.1, {"target_difference": 0.1}, END),
+    ((0.51, 0.5, 0.5), 0.01, 0.1, {"target_difference": 0.2}, 10**7),
+    ((0.7, 0.5, 0.5), 1.0, 0.05, {"target_difference": 0.1, **LOCAL}, END),
+    ((0.51, 0.4, 0.4), None, 0.05, {"target_difference": 0.1, **NONE}, END),
 ]
 
 
@@ -156,7 +156,7 @@ class NaiveDrift(NaiveBetting):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("epsilon", "options"),
-    [(0.1, {}), (0.1, {"hint": 0.3}), (2.0, LOCAL), (None, NONE)],
+    [(0.1, {}), (0.1, {"target_difference": 0.3}), (2.0, LOCAL), (None, NONE)],
 )
 def test_people_who_drift_are_the_oracles(epsilon: float | None, options: dict[str, Any]) -> None:
     means = (0.65, 0.35, 0.3)
@@ -208,8 +208,8 @@ def test_price_of_noise(epsilon: float) -> None:
 def test_stakes_add_up() -> None:
     for epsilon in (1e-6, 0.01, 1.0, 5.0, 1000.0):
         for trust in ("global", "local", "none"):
-            for hint in (0.0, 0.1):
-                bets = make_bets(epsilon, trust, hint)
+            for target_difference in (0.0, 0.1):
+                bets = make_bets(epsilon, trust, target_difference)
                 assert np.exp(bets.stake).sum() == pytest.approx(1, abs=1e-12)
                 assert (np.diff(bets.tilt) < 0).all()
                 assert trust != "global" or bets.tilt[0] < epsilon

@@ -76,10 +76,10 @@ WAYS: list[tuple[float | None, dict[str, Any]]] = [
     (5.0, {}),
     (None, NONE),
     (1.0, LOCAL),
-    (0.01, {"hint": 0.1}),
-    (0.1, {"hint": 0.2}),
-    (1.0, {"hint": 0.1}),
-    (0.1, {"zeta": 0.02}),
+    (0.01, {"target_difference": 0.1}),
+    (0.1, {"target_difference": 0.2}),
+    (1.0, {"target_difference": 0.1}),
+    (0.1, {"indifference_zone": 0.02}),
 ]
 DRIFTS = {
     "none": (STEADY, 0.0, 1.0),
@@ -167,18 +167,20 @@ def test_runs_stop_and_err_within_delta(
     assert not alarm(results.errors, 300, 0.1)
 
 
-@pytest.mark.parametrize("options", [{}, {"hint": 0.1}])
+@pytest.mark.parametrize("options", [{}, {"target_difference": 0.1}])
 def test_twenty_arms_stop_and_err_within_delta(options: dict[str, Any]) -> None:
     results = simulate(Bernoulli([0.6] + [0.5] * 19), bet_se(0.1, 1.0, **options), 200, 3)
     assert results.unstopped == 0
     assert not alarm(results.errors, 200, 0.1)
 
 
-@pytest.mark.parametrize("options", [{}, LOCAL, {"hint": 0.1}])
+@pytest.mark.parametrize("options", [{}, LOCAL, {"target_difference": 0.1}])
 @pytest.mark.parametrize("epsilon", [0.05, 1.0])
-def test_zeta_stops_near_ties_within_zeta(epsilon: float, options: dict[str, Any]) -> None:
-    """The chain .5, .45, .40 with zeta = .06: arm 2 is .1 below the best."""
-    strategy = bet_se(0.1, epsilon, zeta=0.06, **options)
+def test_an_indifference_zone_stops_near_ties_within_it(
+    epsilon: float, options: dict[str, Any]
+) -> None:
+    """The chain .5, .45, .40 with an indifference zone of .06: arm 2 is .1 below the best."""
+    strategy = bet_se(0.1, epsilon, indifference_zone=0.06, **options)
     results = simulate(Bernoulli([0.5, 0.45, 0.40]), strategy, 300, 3)
     assert results.unstopped == 0
     assert not alarm(results.errors, 300, 0.1)
@@ -263,14 +265,14 @@ def test_a_centre_that_peeks_is_caught(
 
 
 def pairs_that_win(epsilon: float, runs: int, cap: int) -> int:
-    """Runs in which the bets that arm 0 is not better than arm 1 by zeta, which it is
-    exactly, ever win 4 for 1; nobody goes out.
+    """Runs in which the bets that arm 0 is not better than arm 1 by the indifference zone, which it
+    is exactly, ever win 4 for 1; nobody goes out.
     """
     rules, laws = (
-        make_betting_rules(bet_se(0.2, epsilon, zeta=0.1), 2),
+        make_betting_rules(bet_se(0.2, epsilon, indifference_zone=0.1), 2),
         bernoulli(np.array([0.6, 0.5])),
     )
-    setting = rules.setting._replace(target=1e9, zeta_target=1e9)
+    setting = rules.setting._replace(target=1e9, zone_target=1e9)
     found, pulls, rng = 0, np.zeros(2, np.int64), np.random.default_rng(3)
     for _ in range(runs):
         book, most = new_book(2, rules.bets.tilt.size), 0.0

@@ -19,7 +19,7 @@ def test_words_and_json() -> None:
         bet_se(0.1, 1.0),
         bet_se(0.1, 0.5, "local", 0.05),
         bet_se(0.1, trust="none"),
-        bet_se(0.1, 1.0, hint=0.2),
+        bet_se(0.1, 1.0, target_difference=0.2),
     ):
         assert Strategy.from_json(strategy.to_json()) == strategy
         assert strategy.proved
@@ -31,7 +31,7 @@ def test_words_and_json() -> None:
     )
     assert bet_se(0.1, trust="none").privacy.startswith("none")
     assert "probability at most 0.1" in bet_se(0.1, 1.0).correctness
-    assert "more than 0.05 below the best" in bet_se(0.1, 1.0, zeta=0.05).correctness
+    assert "more than 0.05 below the best" in bet_se(0.1, 1.0, indifference_zone=0.05).correctness
     assert bet_se(0.1, 1.0).with_(trust="local", delta=0.2) == bet_se(0.2, 1.0, "local")
 
 
@@ -42,9 +42,9 @@ def test_the_trust_of_the_others_follows_from_the_estimator() -> None:
     with pytest.raises(InvalidInputError, match="only bet-se offers a choice"):
         ttucb(0.1).with_(trust="global")
     with pytest.raises(InvalidInputError, match="for bet-se only"):
-        ttucb(0.1).with_(zeta=0.1)
+        ttucb(0.1).with_(indifference_zone=0.1)
     with pytest.raises(InvalidInputError, match="for bet-se only"):
-        ttucb(0.1).with_(hint=0.1)
+        ttucb(0.1).with_(target_difference=0.1)
 
 
 @pytest.mark.parametrize(
@@ -56,13 +56,16 @@ def test_the_trust_of_the_others_follows_from_the_estimator() -> None:
         ({"trust": "everyone", "epsilon": 1.0}, "trust must be one of global, local, none"),
         ({"trust": "", "epsilon": 1.0}, "trust must be one of"),
         ({"epsilon": -1.0}, "epsilon must be"),
-        ({"epsilon": 1.0, "zeta": 1.0}, r"zeta must lie in \[0, 1\)"),
-        ({"epsilon": 1.0, "zeta": -0.1}, "zeta must lie"),
-        ({"epsilon": 1.0, "zeta": math.nan}, "zeta must lie"),
-        ({"epsilon": 1.0, "hint": -0.1}, "hint is the difference.*a number from"),
-        ({"epsilon": 1.0, "hint": 1.5}, "hint is the difference"),
-        ({"epsilon": 1.0, "hint": math.nan}, "hint is the difference"),
-        ({"epsilon": 1.0, "hint": True}, "hint is the difference"),
+        ({"epsilon": 1.0, "indifference_zone": 1.0}, r"indifference_zone must lie in \[0, 1\)"),
+        ({"epsilon": 1.0, "indifference_zone": -0.1}, "indifference_zone must lie"),
+        ({"epsilon": 1.0, "indifference_zone": math.nan}, "indifference_zone must lie"),
+        (
+            {"epsilon": 1.0, "target_difference": -0.1},
+            "target_difference is the difference.*a number from",
+        ),
+        ({"epsilon": 1.0, "target_difference": 1.5}, "target_difference is the difference"),
+        ({"epsilon": 1.0, "target_difference": math.nan}, "target_difference is the difference"),
+        ({"epsilon": 1.0, "target_difference": True}, "target_difference is the difference"),
         ({"epsilon": 1.0, "threshold": "printed"}, "one threshold, 1/δ"),
         ({"epsilon": 1.0, "threshold": "empirical"}, "one threshold, 1/δ"),
         ({"epsilon": 1.0, "sampling": "lucb"}, "no option 'sampling'"),
@@ -76,7 +79,7 @@ def test_refusals(parts: dict[str, Any], words: str) -> None:
         bet_se(0.1, **parts)
 
 
-def test_ties_are_refused_without_zeta() -> None:
+def test_ties_are_refused_without_an_indifference_zone() -> None:
     with pytest.raises(TiedBestArmError):
         simulate(Bernoulli([0.5, 0.5]), bet_se(0.1, 1.0), 1)
 
@@ -92,7 +95,7 @@ def test_recommended() -> None:
 
 def test_the_command_line() -> None:
     arguments = ["simulate", "--strategy", "bet-se", "--runs", "20", "--json"]
-    means = ["--means", "0.5,0.5,0.4", "--zeta", "0.1"]
+    means = ["--means", "0.5,0.5,0.4", "--indifference-zone", "0.1"]
     result = CliRunner().invoke(main, [*arguments, *means, "--epsilon", "1", "--trust", "local"])
     found = json.loads(result.stdout)
     assert (found["strategy"], found["trust"], found["errors"], found["unstopped"]) == (
@@ -101,7 +104,7 @@ def test_the_command_line() -> None:
         0,
         0,
     )
-    assert found["spec"]["strategy"]["zeta"] == 0.1
+    assert found["spec"]["strategy"]["indifference_zone"] == 0.1
     assert "more than 0.1 below the best" in found["correctness"]
     free = CliRunner().invoke(main, [*arguments, "--instance", "mu5", "--trust", "none"])
     assert json.loads(free.stdout)["epsilon"] is None
@@ -113,7 +116,7 @@ def test_the_command_line() -> None:
         ([], "say how private, with --epsilon"),
         (["--epsilon", "1", "--trust", "none"], "takes no --epsilon"),
         (["--epsilon", "1", "--trust", "all"], "trust must be one of"),
-        (["--epsilon", "1", "--zeta", "2"], "zeta must lie"),
+        (["--epsilon", "1", "--indifference-zone", "2"], "indifference_zone must lie"),
         (["--epsilon", "1", "--threshold", "empirical"], "one threshold"),
         (
             ["--epsilon", "1", "--strategy", "dp-se", "--trust", "global"],
@@ -130,19 +133,19 @@ def test_the_command_line_refuses(options: list[str], words: str) -> None:
     assert words in result.stderr
 
 
-@pytest.mark.parametrize("hint", [1e-320, 1e-9, -1e-9, 1.5, math.nan, True, "0.1"])
-def test_a_hint_is_a_difference_that_can_be_found(hint: Any) -> None:
+@pytest.mark.parametrize("target_difference", [1e-320, 1e-9, -1e-9, 1.5, math.nan, True, "0.1"])
+def test_a_target_difference_is_a_difference_that_can_be_found(target_difference: Any) -> None:
     with pytest.raises(InvalidInputError, match="a number from 1e-6 to 1, or 0 for none"):
-        bet_se(0.1, 1.0, hint=hint)
+        bet_se(0.1, 1.0, target_difference=target_difference)
 
 
-def test_no_hint_is_written_in_one_way() -> None:
-    assert bet_se(0.1, 1.0, hint=-0.0).to_json() == bet_se(0.1, 1.0).to_json()
-    assert bet_se(0.1, 1.0).identity["hint"] == 0.0
-    assert bet_se(0.1, 1.0, hint=0.2).identity["hint"] == 0.2
+def test_no_target_difference_is_written_in_one_way() -> None:
+    assert bet_se(0.1, 1.0, target_difference=-0.0).to_json() == bet_se(0.1, 1.0).to_json()
+    assert bet_se(0.1, 1.0).identity["target_difference"] == 0.0
+    assert bet_se(0.1, 1.0, target_difference=0.2).identity["target_difference"] == 0.2
 
 
 def test_a_first_round_beyond_all_numbers_is_cut_to_the_cap() -> None:
-    found = simulate(Bernoulli([0.9, 0.1]), bet_se(0.01, 1e-10, hint=1e-6), 2, 1)
+    found = simulate(Bernoulli([0.9, 0.1]), bet_se(0.01, 1e-10, target_difference=1e-6), 2, 1)
     assert found.rounds.tolist() == [1, 1]
     assert found.samples.tolist() == [10**12, 10**12]

@@ -145,8 +145,8 @@ WAYS: list[tuple[float | None, dict[str, Any]]] = [
     (0.05, GAMMA),
     (1.0, GAMMA),
     (None, RHO),
-    (0.1, {**GAMMA, "hint": 0.1}),
-    (0.2, {**GAMMA, "zeta": 0.05}),
+    (0.1, {**GAMMA, "target_difference": 0.1}),
+    (0.2, {**GAMMA, "indifference_zone": 0.05}),
 ]
 
 
@@ -163,7 +163,7 @@ def test_a_best_arm_is_lost_with_probability_delta_at_most(arms: tuple[float, ..
     ("means", "levels"),
     [((0.55, 0.45), GAMMA), ((0.6, 0.5, 0.3), GAMMA), ((0.7, 0.5, 0.5, 0.2), RHO)],
 )
-@pytest.mark.parametrize("options", [{}, {"zeta": 0.02}])
+@pytest.mark.parametrize("options", [{}, {"indifference_zone": 0.02}])
 def test_runs_stop_and_err_within_delta(
     means: tuple[float, ...], levels: dict[str, Any], options: dict[str, Any]
 ) -> None:

@@ -272,8 +272,8 @@ def test_what_an_operator_may_not_do() -> None:
     live.drop(2)
     with pytest.raises(InvalidInputError, match="two arms must be left"):
         live.drop(0)
-    with pytest.raises(InvalidInputError, match="zeta"):
-        started(zeta=0.1).add()
+    with pytest.raises(InvalidInputError, match="indifference_zone"):
+        started(indifference_zone=0.1).add()
     live.stopped = True
     with pytest.raises(InvalidInputError, match="has stopped"):
         live.add()

@@ -81,8 +81,8 @@ WAYS: list[tuple[float | None, dict[str, Any]]] = [
     (None, NONE),
     (2.0, LOCAL),
     (5.0, LOCAL),
-    (0.2, {"hint": 0.05}),
-    (0.2, {"zeta": 0.01}),
+    (0.2, {"target_difference": 0.05}),
+    (0.2, {"indifference_zone": 0.01}),
 ]
 CHECKS = len(WAYS) * (len(MISLEADING) + len(BETAS)) + 20
 

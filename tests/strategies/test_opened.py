@@ -38,9 +38,9 @@ def bets(**options: Any) -> Strategy:
 
 CASES = {
     "ε = 1": (bets(epsilon=1.0), BITS, {"bits"}),
-    "ζ": (bets(epsilon=1.0, zeta=0.1), BITS, {"bits"}),
+    "ζ": (bets(epsilon=1.0, indifference_zone=0.1), BITS, {"bits"}),
     "tails": (bets(epsilon=0.1), BITS, {"by_tails"}),
-    "hint": (bets(epsilon=0.05, hint=0.5), BITS, {"by_tails"}),
+    "target_difference": (bets(epsilon=0.05, target_difference=0.5), BITS, {"by_tails"}),
     "differences": (bets(epsilon=0.1), TWO, {"by_tails", "difference"}),
     "local": (bets(epsilon=1.0, trust="local"), BITS, {"bits"}),
     "open": (bets(trust="none"), BITS, {"bits"}),

@@ -27,9 +27,9 @@ MEANS = [0.9, 0.4, 0.3, 0.2]
 CAP = 4000
 BETS = [
     bet_se(0.1, epsilon=1.0),
-    bet_se(0.1, epsilon=1.0, zeta=0.1),
+    bet_se(0.1, epsilon=1.0, indifference_zone=0.1),
     bet_se(0.1, epsilon=0.1),
-    bet_se(0.1, epsilon=0.1, hint=0.5),
+    bet_se(0.1, epsilon=0.1, target_difference=0.5),
     bet_se(0.1, epsilon=1.0, trust="local"),
     bet_se(0.1, trust="none"),
 ]

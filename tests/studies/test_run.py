@@ -285,7 +285,10 @@ class TestFile:
                 "S ttucb\ndelta = 0.1\nepsilon = 1",
                 "no combination for the strategy ttucb fits: .*no option 'epsilon'",
             ),
-            ("S bet-se\ndelta = 0.1\nepsilon = 1\nzeta = 'x'", "zeta must be a number"),
+            (
+                "S bet-se\ndelta = 0.1\nepsilon = 1\nzeta = 'x'",
+                "indifference_zone must be a number",
+            ),
             ("skip_unfit = 1\nS ttucb\ndelta = 0.1", "skip_unfit must be true or false"),
             ("runs = 1.5\nS ttucb\ndelta = 0.1", "runs must be"),
         ],
@@ -342,7 +345,7 @@ class TestTable:
             discreet.bet_se(0.1, 1),
             discreet.bet_se(0.1, 1, trust="local"),
             discreet.bet_se(0.1, trust="none"),
-            discreet.bet_se(0.1, 1, zeta=0.05),
+            discreet.bet_se(0.1, 1, indifference_zone=0.05),
         ]
         study = Study({"mu4": MU4, "beta": discreet.Beta([3, 1], [1, 3])}, strategies, runs=1)
         table = run_study(study, tmp_path / "out")
@@ -354,7 +357,7 @@ class TestTable:
             "",
             "trust = local",
             "trust = none",
-            "zeta = 0.05",
+            "indifference_zone = 0.05",
         ]
         assert table["std"].to_list() == [None] * 8
         assert all(seconds > 0 for seconds in table["seconds"])

@@ -129,21 +129,27 @@ def makers() -> dict[str, Call]:
         "ttucb_forgetting": (discreet.ttucb_forgetting, {"delta": 0.1, "grid": "doubling"}),
         "bet_se": (
             bet_se,
-            {**plain, "trust": "global", "zeta": 0.0, "hint": 0.0, "outcomes": "yes-no"}
+            {
+                **plain,
+                "trust": "global",
+                "indifference_zone": 0.0,
+                "target_difference": 0.0,
+                "outcomes": "yes-no",
+            }
             | {"sampling": "elimination"},
         ),
         "recommended": (
             discreet.recommended,
-            {**plain, "trust": "global", "hint": 0.0, "outcomes": "yes-no"},
+            {**plain, "trust": "global", "target_difference": 0.0, "outcomes": "yes-no"},
         ),
         "Strategy": (discreet.Strategy, BETS.to_dict()),
         "Strategy.from_dict": (discreet.Strategy.from_dict, {"description": BETS.to_dict()}),
         "Strategy.from_json": (discreet.Strategy.from_json, {"document": BETS.to_json()}),
-        "Strategy.with_": (BETS.with_, {"delta": 0.1, "zeta": 0.1, "trust": "none"}),
+        "Strategy.with_": (BETS.with_, {"delta": 0.1, "indifference_zone": 0.1, "trust": "none"}),
         "OwnStrategy": (
             OwnStrategy,
             {"name": "once", "make": Once, "delta": 0.1, "epsilon": None}
-            | {"trust": "none", "zeta": 0.0},
+            | {"trust": "none", "indifference_zone": 0.0},
         ),
         "OwnStrategy.with_": (OWN.with_, {"name": "twice", "make": Once, "delta": 0.2}),
         "OwnStrategy.start": (OWN.start, {"arms": 2, "rng": None}),
@@ -176,7 +182,13 @@ def works(folder: Path) -> dict[str, Call]:
             discreet.plan,
             {"scenarios": ARMS, "epsilons": 1.0, "delta": 0.1, "strategies": [OWN]}
             | {"trust": "global", **runs, "max_people": 20, "budget": None}
-            | {"probability": 0.9, "progress": None, "hint": None, "outcomes": None, **days},
+            | {
+                "probability": 0.9,
+                "progress": None,
+                "target_difference": None,
+                "outcomes": None,
+                **days,
+            },
         ),
         "plan_ranges": (
             discreet.plan_ranges,

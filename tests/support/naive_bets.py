@@ -53,7 +53,9 @@ def weights(tilt: float, centre: float, own_odds: int, rival_odds: int) -> Weigh
     )
 
 
-def mixture(shrink: float, top: float | None, hint: float) -> tuple[list[float], list[float]]:
+def mixture(
+    shrink: float, top: float | None, target_difference: float
+) -> tuple[list[float], list[float]]:
     """Tilts falling, and what each has of the stake; `top` bounds them where there is
     noise.
     """
@@ -61,10 +63,10 @@ def mixture(shrink: float, top: float | None, hint: float) -> tuple[list[float],
     tilts = [3 * shrink * 2**-o for o in octaves]
     shares = [1 / (1 + ((o - 3.5) / 1.5) ** 2) for o in octaves]
     shares = [share / sum(shares) for share in shares]
-    if hint:
+    if target_difference:
         near = []
         for tilt in tilts:
-            off = math.log2(tilt / (2 * hint))
+            off = math.log2(tilt / (2 * target_difference))
             near.append(1 / (1 + (off / (0.7 if off < 0 else 2)) ** 2) ** 2)
         shares = [0.6 * x + 0.4 * y / sum(near) for x, y in zip(shares, near, strict=True)]
     high = sum(tilt >= top / 2 for tilt in tilts) if top is not None else 0

@@ -31,16 +31,19 @@ class NaiveBetting(NaivePlans):
         epsilon: float | None,
         delta: float,
         trust: str = "global",
-        zeta: float = 0.0,
-        hint: float = 0.0,
+        indifference_zone: float = 0.0,
+        target_difference: float = 0.0,
     ) -> None:
         self.means, self.arms = means, range(len(means))
         self.shrink = self.shrinks(epsilon or 0) if trust == "local" else 1.0
         self.e = epsilon if trust == "global" else None
-        self.zeta, self.hint = zeta * self.shrink, hint * self.shrink
-        self.need = math.log((2 if zeta else 1) / delta)
-        self.zeta_need = math.log(2 * (len(means) - 1) / delta)
-        self.tilts, self.shares = mixture(self.shrink, self.e, self.hint)
+        self.indifference_zone, self.target_difference = (
+            indifference_zone * self.shrink,
+            target_difference * self.shrink,
+        )
+        self.need = math.log((2 if indifference_zone else 1) / delta)
+        self.zone_need = math.log(2 * (len(means) - 1) / delta)
+        self.tilts, self.shares = mixture(self.shrink, self.e, self.target_difference)
         self.kinds: list[str] = []
         """Of the rounds of the last run."""
         self.story: list[list[float]] = []
@@ -173,10 +176,10 @@ class NaiveBetting(NaivePlans):
             return
         for a in now.odds:
             self.multiply(self.wealth[a], self.need, 0.0, a, now, seen, people)
-            if self.zeta:
+            if self.indifference_zone:
                 pair = self.pairs.setdefault((a, now.rival(a)), [0.0] * len(self.tilts))
-                worth = self.zeta * now.length * now.odds[a]
-                self.multiply(pair, self.zeta_need, worth, a, now, seen, people)
+                worth = self.indifference_zone * now.length * now.odds[a]
+                self.multiply(pair, self.zone_need, worth, a, now, seen, people)
 
     def multiply(
         self,
@@ -245,10 +248,10 @@ class NaiveBetting(NaivePlans):
         left = self.ranking(self.inside())
         if len(left) == 1:
             return left[0]
-        if not left or not self.zeta:
+        if not left or not self.indifference_zone:
             return None
         for a in left[1:]:
-            need = self.zeta_need + 1e-14 * self.pulls[a]
+            need = self.zone_need + 1e-14 * self.pulls[a]
             if self.all_money(self.pairs.get((a, left[0]), [-1e9] * len(self.tilts))) < need:
                 return None
         return left[0]

@@ -16,8 +16,8 @@ class NaivePlans:
     arms: range
     e: float | None
     shrink: float
-    zeta: float
-    hint: float
+    indifference_zone: float
+    target_difference: float
     need: float
     n: int
     sums: dict[int, float]
@@ -64,15 +64,19 @@ class NaivePlans:
             return gap**2 / variance / 2
         return self.e * (gap - self.e * variance / 2)
 
-    def hinted(self) -> float:
-        return self.people_for(self.need + 1.2, self.hint, 0.5)
+    def target_length(self) -> float:
+        return self.people_for(self.need + 1.2, self.target_difference, 0.5)
 
     def first(self) -> Announced:
         e, two = self.e, len(self.means) == 2
         if e is None:
             length = 2 + math.ceil(min(2 / max(self.shrink, 1e-9) ** 2, 2**50))
-        elif self.hint:
-            wanted = max(0.9 * self.hinted(), 3 / e) if two else max(0.3 * self.hinted(), 10 / e)
+        elif self.target_difference:
+            wanted = (
+                max(0.9 * self.target_length(), 3 / e)
+                if two
+                else max(0.3 * self.target_length(), 10 / e)
+            )
             length = math.ceil(min(wanted, max(6 / e**2, 10 / e)))
         else:
             length = 2 + math.ceil((13 if two else 10) / e)
@@ -118,20 +122,26 @@ class NaivePlans:
         return self.choose(now, length)
 
     def believe(self, a: int, rival: int) -> float:
-        """The gap as it was seen; a hint is believed until releases contradict it."""
+        """The gap as it was seen; a target difference is believed until releases contradict it."""
         gap, error = self.gap(a, rival)
-        return max(gap, 0.0, min(self.hint, gap + math.sqrt(error) / 2) if self.hint else 0.0)
+        return max(
+            gap,
+            0.0,
+            min(self.target_difference, gap + math.sqrt(error) / 2)
+            if self.target_difference
+            else 0.0,
+        )
 
     def length(self, now: Announced, n: int) -> float:
         two = len(now.odds) == 2
         variance = self.spread(now.centre, True) * (1 + 1 / now.odds[now.leader])
         longest = 2.0 * n
-        if two and self.hint and self.e is not None:
-            longest = max(longest, min(self.hinted(), 6 / self.e**2))
+        if two and self.target_difference and self.e is not None:
+            longest = max(longest, min(self.target_length(), 6 / self.e**2))
         needs = []
         for a in now.odds:
             if a != now.leader:
-                gap = self.believe(a, now.leader) + self.zeta
+                gap = self.believe(a, now.leader) + self.indifference_zone
                 nats = max(self.need - self.money[a] + 2.5, 0.5)
                 needs.append(min(self.people_for(nats, gap, variance), longest))
         middle = math.sqrt(min(needs) * max(needs))

@@ -63,12 +63,14 @@ OPTIONS: dict[str, tuple[Any, ...]] = {
     "beta": (None, 0.3, "ids"),
     "episodes": (None, "global"),
     "trust": (None, "local", "none"),
-    "zeta": (None, 0.1),
+    "indifference_zone": (None, 0.1),
     "s": (None, 2.0),
     "outcomes": (None, "numbers"),
     "cost": (None, "kl"),
     "sigma": (None, 2.0),
 }
+PINNED_NAMES = {"indifference_zone": "zeta"}
+"""The names that runs.json has for options that were renamed."""
 ARMS: dict[str, Instance] = {
     "bernoulli": Bernoulli([0.55, 0.8, 0.5, 0.3]),
     "tied": Bernoulli([0.7, 0.4, 0.4, 0.4, 0.4]),
@@ -109,7 +111,15 @@ def strategies() -> Iterator[tuple[str, Strategy]]:
             )
             try:
                 yield (
-                    " ".join([name, *(f"{key}={value}" for key, value in options.items())]),
+                    " ".join(
+                        [
+                            name,
+                            *(
+                                f"{PINNED_NAMES.get(key, key)}={value}"
+                                for key, value in options.items()
+                            ),
+                        ]
+                    ),
                     preset(delta=0.1, **levels_here, **options),
                 )
             except InvalidInputError:
@@ -170,7 +180,7 @@ preset = "ttucb"
 COMMANDS = {
     "bounds": "bounds --means 0.75,0.7,0.6 --epsilon 0.01,1 --delta 0.01 --names a,b,c",
     "simulate": "simulate --instance mu4 --strategy adap-tt-star --epsilon 1 --runs 20",
-    "simulate bet-se": "simulate --means 0.6,0.5 --strategy bet-se --epsilon 1 --zeta 0.05 --runs 20",
+    "simulate bet-se": "simulate --means 0.6,0.5 --strategy bet-se --epsilon 1 --indifference-zone 0.05 --runs 20",
     "simulate empirical": "simulate --means 0.6,0.5 --strategy ttucb --threshold empirical --beta ids --runs 5",
     "plan": "plan --arms 3 --gap 0.3 --epsilon 0.5,1 --runs 30 --budget 400 --max-people 2000",
     "plan strategies": "plan --means 0.9,0.5 --epsilon 1 --runs 10 --strategy bet-se,dp-se,ttucb,ctb-tt",
@@ -263,8 +273,8 @@ BETS: dict[str, Strategy] = {
     "bet-se": discreet.bet_se(0.05, 1.0),
     "bet-se local": discreet.bet_se(0.05, 2.0, trust="local"),
     "bet-se none": discreet.bet_se(0.05, trust="none"),
-    "bet-se zeta": discreet.bet_se(0.05, 1.0, zeta=0.1),
-    "bet-se dear": discreet.bet_se(0.05, 0.3, hint=0.5),
+    "bet-se zone": discreet.bet_se(0.05, 1.0, indifference_zone=0.1),
+    "bet-se dear": discreet.bet_se(0.05, 0.3, target_difference=0.5),
 }
 """Those of `bet-se`."""
 
@@ -272,9 +282,9 @@ BETS: dict[str, Strategy] = {
 NUMBERS: dict[str, Strategy] = {
     "numbers": discreet.bet_se(0.05, 1.0, outcomes="numbers"),
     "numbers bold": discreet.bet_se(0.05, 8.0, outcomes="numbers"),
-    "numbers dear": discreet.bet_se(0.05, 0.3, outcomes="numbers", hint=0.5),
+    "numbers dear": discreet.bet_se(0.05, 0.3, outcomes="numbers", target_difference=0.5),
     "numbers local": discreet.bet_se(0.05, 2.0, trust="local", outcomes="numbers"),
-    "numbers none": discreet.bet_se(0.05, trust="none", outcomes="numbers", zeta=0.1),
+    "numbers none": discreet.bet_se(0.05, trust="none", outcomes="numbers", indifference_zone=0.1),
 }
 """Those of outcomes that are numbers."""
 

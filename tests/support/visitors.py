@@ -75,7 +75,10 @@ class Service:
 
     def trial(self, name: str, **settings: Any) -> Trial:
         """A trial of three arms with some people in it."""
-        usual: dict[str, Any] = {"sites": ["Leeds", "Lyon"], "strategy": bet_se(0.1, 1.0, hint=0.5)}
+        usual: dict[str, Any] = {
+            "sites": ["Leeds", "Lyon"],
+            "strategy": bet_se(0.1, 1.0, target_difference=0.5),
+        }
         made = Trial.create(self.url, name, list(ARMS), max_people=900, **{**usual, **settings})
         made.tell_many({one.id: 1.0 for one in made.ask(12, site="Leeds").assignments[:8]})
         made.close()

@@ -98,11 +98,11 @@ def test_levels_by_commands(tmp_path: Path) -> None:
     words = ("--strategy", "bet-se", "--trust", "local", "--epsilon", "3", "--delta", "0.1")
     made = ("--arms", "a,b", "--max-people", "500", "--range", "0,10", *words)
     assert "--middle-level MIDDLE --range 0.0,10.0" in call("trial", "create", "t", *made, *url)
-    line, hint = call("trial", "ask", "t", *url).strip().splitlines()
-    assert hint.endswith(
+    line, target_difference = call("trial", "ask", "t", *url).strip().splitlines()
+    assert target_difference.endswith(
         "--epsilon 3.0 --middle-level 0.5 --range 0.0,10.0 --direction max --outcome -"
     )
-    options = hint.split("discreet respond ")[1].removesuffix(" --outcome -").split()
+    options = target_difference.split("discreet respond ")[1].removesuffix(" --outcome -").split()
     sent = json.loads(call("respond", "--outcome", "7", *options, "--json"))
     assert (sent["mechanism"], sent["middle"], sent["gamma"]) == ("levels", 0.5, None)
     assert sent["value"] in (0, 512, 1024)

@@ -35,7 +35,7 @@ def no_chance(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def played(folder: Path, **options: Any) -> Trial:
     """A trial at strong privacy, to its end."""
-    strategy = bet_se(0.1, 0.05, hint=0.5)
+    strategy = bet_se(0.1, 0.05, target_difference=0.5)
     trial = Trial.create(f"sqlite:///{folder}/t.db", "t", ["a", "b"], strategy, 20_000, **options)
     rng, scale = np.random.default_rng(3), trial.protocol.scale
     worst, best = (scale.low, scale.high)[:: 1 if scale.direction == "max" else -1]
@@ -153,7 +153,7 @@ def test_a_trial_of_differences_has_pages(tmp_path: Path) -> None:
     page = trial_page(trial.transcript())
     assert "Released in place of means" in page
     assert words in page
-    assert "hint = 0.5" in page
+    assert "target_difference = 0.5" in page
     assert "drawn by a coin" in page
     command = ["trial", "status", "t", "--url", f"sqlite:///{tmp_path}/t.db"]
     shown = CliRunner().invoke(main, command)

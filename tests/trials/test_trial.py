@@ -467,18 +467,18 @@ def taped(record: dict[str, Any], bits: list[int], strategy: Strategy) -> Tape:
 
 @pytest.mark.parametrize(
     "strategy",
-    [*EVERY, bet_se(0.1, epsilon=0.05, hint=0.5)],
+    [*EVERY, bet_se(0.1, epsilon=0.05, target_difference=0.5)],
     ids=lambda s: f"{s.name} {s.trust} {s.epsilon}",
 )
 def test_a_trial_decides_as_the_simulator(
     strategy: Strategy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Played again by the simulator's oracle, a trial's outcomes, coins and noise give
-    its people, stop and arm. With a hint there are two arms, and one of the releases
+    its people, stop and arm. With a target difference there are two arms, and one of the releases
     is their difference, so there keys and noise have a seed.
     """
-    names = ARMS[1:] if strategy.hint else ARMS
-    if strategy.hint:
+    names = ARMS[1:] if strategy.target_difference else ARMS
+    if strategy.target_difference:
         seeded_keys(monkeypatch)
         monkeypatch.setattr(privacy, "noisy_totals", Simulated(7).noisy_totals)
     drawn_noise, honest = list[int](), privacy.noisy_totals
@@ -504,7 +504,7 @@ def test_a_trial_decides_as_the_simulator(
         else:
             trial.tell_many({id: float(bit) for id, bit in drawn.items()})
     status, record = trial.status(), trial.transcript()
-    assert not strategy.hint or any("margin" in event for event in record["events"])
+    assert not strategy.target_difference or any("margin" in event for event in record["events"])
     tape: Any = taped(record, bits, strategy)
     arms = len(names)
     pulls = np.zeros(arms, np.int64)

@@ -303,9 +303,10 @@ def audit_correctness(
     check_strategy(strategy)
     allowed = check_delta(strategy.delta if delta is None else delta)
     level = check_share("level", level)
-    if instances is None and strategy.zeta > 0:
+    if instances is None and strategy.indifference_zone > 0:
         raise InvalidInputError(
-            "with zeta a near tie has no wrong answer: give instances with gaps just above zeta"
+            "with an indifference zone a near tie has no wrong answer: give instances with gaps "
+            "just above it"
         )
     if field is not False:
         _check_field(field, instances, strategy)

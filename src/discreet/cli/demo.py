@@ -94,7 +94,7 @@ def one_trial() -> RunPath:
         "question is released, with noise. '±' is half the width of a 95 % confidence interval for "
         "all looks together.\n"
     )
-    path = run_path(DOSES, recommended(EPSILON, DELTA, hint=GAP).strategy, SEED)
+    path = run_path(DOSES, recommended(EPSILON, DELTA, target_difference=GAP).strategy, SEED)
     show_grid(HEAD, looks(path))
     for words in story(path):
         say(words)
@@ -141,8 +141,8 @@ def story(path: RunPath) -> list[str]:
 def without_privacy(path: RunPath) -> tuple[Results, Results]:
     """What such trials take on average, private and not."""
     _heading(3, "What it would have taken without privacy")
-    trials = engine.simulate(DOSES, bet_se(DELTA, EPSILON, hint=GAP), RUNS, SEED)
-    free = engine.simulate(DOSES, bet_se(DELTA, trust="none", hint=GAP), RUNS, SEED)
+    trials = engine.simulate(DOSES, bet_se(DELTA, EPSILON, target_difference=GAP), RUNS, SEED)
+    free = engine.simulate(DOSES, bet_se(DELTA, trust="none", target_difference=GAP), RUNS, SEED)
     for words in comparison(path, trials, free):
         say(words)
     return trials, free
@@ -171,7 +171,7 @@ def live_trial(folder: Path) -> None:
         "releases noisy sums, erases the outcomes, and stops by itself. Its noise comes from "
         "the system and cannot be repeated, so it ends differently each time.\n"
     )
-    strategy = recommended(EPSILON, DELTA, hint=GAP).strategy
+    strategy = recommended(EPSILON, DELTA, target_difference=GAP).strategy
     trial = Trial.create(
         f"sqlite:///{file}", "dose-finding", DOSES.names, strategy, max_people=20_000
     )

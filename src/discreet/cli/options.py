@@ -458,13 +458,13 @@ def design_options(command: Any) -> Any:
     return all_options(
         command,
         click.option(
-            "--zeta",
+            "--indifference-zone",
             type=float,
             help="A difference too small to matter (ζ), for bet-se: any arm this close to the best "
             "may be named.  [default: 0]",
         ),
         click.option(
-            "--hint",
+            "--target-difference",
             type=float,
             help="The difference that you expect to find, for bet-se. If it is wrong, the trial "
             "takes more people; no guarantee depends on it.",

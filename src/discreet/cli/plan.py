@@ -85,13 +85,13 @@ class Day(click.ParamType[date]):
     help="Who may see outcomes: a collector (global), or nobody (local).",
 )
 @click.option(
-    "--hint",
+    "--target-difference",
     type=float,
     help="The difference that you expect to find, for bet-se.  [default: --gap if given, else "
     "none]",
 )
 @click.option(
-    "--zeta",
+    "--indifference-zone",
     type=float,
     default=0.0,
     help="A difference too small to matter (ζ), for bet-se: any arm this close to the best is a "

@@ -210,8 +210,14 @@ def _recommended(options: dict[str, Any], outcomes: str) -> "Recommendation":
     trust = "global" if options["trust"] is None else options["trust"]
     if options["epsilon"] is None and options["rho"] is None and check_trust(trust).private:
         raise InvalidInputError(SAY_EPSILON)
-    epsilon, delta, hint = options["epsilon"], options["delta"], options["hint"] or 0.0
-    return recommended(epsilon, delta, trust, hint, outcomes, options["gamma"], options["rho"])
+    epsilon, delta, target_difference = (
+        options["epsilon"],
+        options["delta"],
+        options["target_difference"] or 0.0,
+    )
+    return recommended(
+        epsilon, delta, trust, target_difference, outcomes, options["gamma"], options["rho"]
+    )
 
 
 def warning_of(strategy: "Strategy", arms: int, max_people: int) -> str | None:

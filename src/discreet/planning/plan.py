@@ -19,7 +19,7 @@ from discreet.planning.rows import Example, PlanRow, Simulations, Way, row_of, w
 from discreet.planning.scenarios import GapScenarios, RangeCost, named_scenarios
 from discreet.scale import NUMBERS, YES_NO
 from discreet.simulation.engine import MAX_SAMPLES
-from discreet.strategies.estimators import check_zeta
+from discreet.strategies.estimators import check_indifference_zone
 from discreet.strategies.presets import (
     Recommendation,
     bet_se,
@@ -45,9 +45,9 @@ class Design(NamedTuple):
 
     delta: float
     trust: str
-    hint: float
+    target_difference: float
     outcomes: str
-    zeta: float
+    indifference_zone: float
 
 
 def strategies_of(strategies: Sequence[str | Strategy] | None, design: Design) -> list[Choice]:
@@ -92,7 +92,11 @@ def _choice(each: str | Strategy, design: Design) -> Choice:
         def at(epsilon: float) -> Strategy:
             made = preset(delta=delta, **dict.fromkeys(needed, epsilon), **chosen)
             made = _indifferent(expecting(made, design.outcomes), design)
-            return made.with_(hint=design.hint) if "hint" in made.part.options else made
+            return (
+                made.with_(target_difference=design.target_difference)
+                if "target_difference" in made.part.options
+                else made
+            )
 
     if TRUSTS[trust].randomised and at(1.0).trust_model.noised:
         raise InvalidInputError(
@@ -103,17 +107,17 @@ def _choice(each: str | Strategy, design: Design) -> Choice:
 
 
 def _indifferent(strategy: Strategy, design: Design) -> Strategy:
-    """The strategy with the indifference gap of the plan, if there is one; what takes
+    """The strategy with the indifference zone of the plan, if there is one; what takes
     none is refused, as it would answer another question.
     """
-    if design.zeta == 0 or strategy.zeta > 0:
+    if design.indifference_zone == 0 or strategy.indifference_zone > 0:
         return strategy
-    if "zeta" not in strategy.part.options:
+    if "indifference_zone" not in strategy.part.options:
         raise InvalidInputError(
-            f"{strategy.name} takes no zeta, a difference too small to matter: plan bet-se with "
-            "it, or leave zeta out"
+            f"{strategy.name} takes no indifference_zone, a difference too small to matter: plan "
+            "bet-se with it, or leave indifference_zone out"
         )
-    return strategy.with_(zeta=design.zeta)
+    return strategy.with_(indifference_zone=design.indifference_zone)
 
 
 RUNS = 500
@@ -159,7 +163,7 @@ class Plan(
     """With a maximum of people, or else a budget: how likely answers are within it, if
     the best arm is more or less better than the next.
     """
-    zeta: float = 0.0
+    indifference_zone: float = 0.0
     """A difference too small to matter: an arm so close to the best is a right
     answer.
     """
@@ -168,11 +172,11 @@ class Plan(
     version: str = __version__
 
     @property
-    def hint(self) -> float:
+    def target_difference(self) -> float:
         """The difference that the recommended strategy is planned to expect; 0 for
         none.
         """
-        return self.recommended.strategy.hint
+        return self.recommended.strategy.target_difference
 
     @property
     def floored(self) -> bool:
@@ -270,14 +274,14 @@ def plan(
     budget: int | None = None,
     probability: float = 0.9,
     progress: Progress | None = None,
-    hint: float | None = None,
+    target_difference: float | None = None,
     outcomes: str | None = None,
     accrual: float | None = None,
     delay: float | Delay | None = None,
     deadline: float | None = None,
     enrolment: str | None = None,
     release: str | None = None,
-    zeta: float = 0.0,
+    indifference_zone: float = 0.0,
     start: date | None = None,
     doing: Doing | None = None,
     power: bool = True,
@@ -285,13 +289,13 @@ def plan(
     """Simulate how many people it takes to find the best arm, for each privacy level.
 
     `scenarios` is an instance, several, or what `gap_scenarios` returns. Of the last,
-    the hardest is taken, and its gap is the hint for strategies that take one, unless
-    you give another `hint` (0 for none). `strategies` are presets by name, or
+    the hardest is taken, and its gap is the target difference for strategies that take one, unless
+    you give another `target_difference` (0 for none). `strategies` are presets by name, or
     strategies of your own (planned at each ε and at this δ); without them the
     recommended one. `trust` says who may see outcomes: the collector (`global`) or
     nobody (`local`). `outcomes` is what strategies are told to expect, where that
     matters to them: `numbers` if the outcomes of a scenario are numbers, else `yes-no`,
-    unless you say otherwise. With a `zeta`, a difference too small to matter, any arm
+    unless you say otherwise. With an `indifference_zone`, a difference too small to matter, any arm
     so close to the best is a right answer, and arms may tie.
 
     Trials end without an answer at `max_people`. With a `budget`, the plan also finds
@@ -313,14 +317,14 @@ def plan(
     levels = _levels(epsilons)
     check_delta(delta)
     _check_words(trust, probability)
-    check_zeta(zeta)
-    cases = named_scenarios(scenarios, levels, trust, ties=zeta > 0)
+    check_indifference_zone(indifference_zone)
+    cases = named_scenarios(scenarios, levels, trust, ties=indifference_zone > 0)
     _check_people(cases, max_people=max_people, budget=budget)
-    if hint is None:
-        hint = scenarios.gap if isinstance(scenarios, GapScenarios) else 0.0
+    if target_difference is None:
+        target_difference = scenarios.gap if isinstance(scenarios, GapScenarios) else 0.0
     if outcomes is None:
         outcomes = NUMBERS if any_numbers(cases) else YES_NO
-    design = Design(delta, trust, hint, outcomes, float(zeta))
+    design = Design(delta, trust, target_difference, outcomes, float(indifference_zone))
     within = (max_people or budget) if power else None
     asked = Asked(cases, levels, max_people, budget, probability, within, start)
     simulations = Simulations(runs, seed, progress, calendar, doing)
@@ -335,7 +339,7 @@ def plan(
         budget=budget,
         probability=probability,
         calendar=calendar,
-        zeta=design.zeta,
+        indifference_zone=design.indifference_zone,
         start=start,
         **_simulated(simulations, asked, design, strategies_of(strategies, design)),
     )
@@ -343,8 +347,8 @@ def plan(
 
 def _to_take(level: float, design: Design) -> Recommendation:
     """The strategy to take at an ε."""
-    take = recommended(level, design.delta, design.trust, design.hint, design.outcomes)
-    return replace(take, strategy=take.strategy.with_(zeta=design.zeta))
+    take = recommended(level, design.delta, design.trust, design.target_difference, design.outcomes)
+    return replace(take, strategy=take.strategy.with_(indifference_zone=design.indifference_zone))
 
 
 class Asked(NamedTuple):
@@ -371,9 +375,9 @@ def _simulated(
     plain = bet_se(
         design.delta,
         trust="none",
-        hint=design.hint,
+        target_difference=design.target_difference,
         outcomes=design.outcomes,
-        zeta=design.zeta,
+        indifference_zone=design.indifference_zone,
     )
     searched = private if asked.budget is not None else []
     curve = () if asked.within is None else FACTORS

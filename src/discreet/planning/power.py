@@ -2,7 +2,7 @@
 against the true difference between the best arm and the next.
 
 The arms are those of a scenario, but that the best one is as much better than the next
-as is asked; the strategy stays as it was planned, with its hint.
+as is asked; the strategy stays as it was planned, with its target difference.
 """
 
 import math
@@ -351,7 +351,7 @@ def power_of(
     width = instance.width if isinstance(instance, Sampled) else None
     for factor in FACTORS:
         arms = with_gap(instance, factor)
-        if arms is None or (factor == 0 and strategy.zeta == 0):
+        if arms is None or (factor == 0 and strategy.indifference_zone == 0):
             continue
         gap = round(factor * float(instance.gaps.min()), 12)
         simulations.purpose = f"power if the best arm is {gap * (width or 1):.3g} better"

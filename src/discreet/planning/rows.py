@@ -262,7 +262,7 @@ class PlanRow:
     wrong: int
     """Runs that stopped with a wrong answer."""
     best_share: float
-    """Share of the people who got the best arm; with an indifference gap, one within it
+    """Share of the people who got the best arm; with an indifference zone, one within it
     of the best.
     """
     releases: float | None
@@ -278,7 +278,7 @@ class PlanRow:
     """
     lower_bound: float | None
     """No strategy with this privacy and error rate takes fewer people on average; for
-    arms not Bernoulli the floor of all laws on [0, 1]; None with an indifference gap.
+    arms not Bernoulli the floor of all laws on [0, 1]; None with an indifference zone.
     """
     results: Results = field(repr=False, compare=False)
     """The simulated trials."""
@@ -309,7 +309,7 @@ class PlanRow:
             "correct_interval": list(self.correct_interval),
             "unstopped_interval": list(self.unstopped_interval),
             "unstopped_probability": self.unstopped_probability,
-            "hint": self.strategy.hint,
+            "target_difference": self.strategy.target_difference,
             "outcomes": self.strategy.shown_outcomes,
         }
 
@@ -319,7 +319,7 @@ def row_of(
 ) -> PlanRow:
     """Simulate one row of a plan."""
     results = simulations(instance, strategy, most)
-    hits, good = right(results), good_arms(instance, strategy.zeta)
+    hits, good = right(results), good_arms(instance, strategy.indifference_zone)
     stopped = results.stopped.any()
     return PlanRow(
         scenario=name,
@@ -344,7 +344,7 @@ def _lower_bound(instance: Instance, strategy: Strategy) -> float | None:
     """What no strategy with that privacy and error rate can beat; None with ζ, of which
     nothing is known.
     """
-    if strategy.zeta > 0:
+    if strategy.indifference_zone > 0:
         return None
     # (ε, γ)-privacy is not ε-privacy
     epsilon = strategy.epsilon if strategy.gamma is None else None

@@ -24,7 +24,7 @@ from discreet.wording import cut
 
 RUNS = 200
 GIVEN, WIDER, TIGHTEST = "given", "twice as wide", "tightest round one"
-LEAST_HINT = 1e-6
+MIN_TARGET_DIFFERENCE = 1e-6
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def plan_ranges(
     `outcomes` are past ones in the experimenter's units, by the arms' names, as
     `discreet.past_data.read_outcomes` reads them; `direction` and `outside` are those of
     `Sampled.of`. If outcomes are clipped, the range need not contain them all, so there
-    is then no tightest one. A hint is in units of rewards, so it is rescaled with the
+    is then no tightest one. A target difference is in units of rewards, so it is rescaled with the
     range.
     """
     check_strategy(strategy)
@@ -128,10 +128,12 @@ def _tight(outcomes: Mapping[str, ArrayLike], given: Scale) -> tuple[float, floa
 
 
 def _rescaled(strategy: Strategy, factor: float) -> Strategy:
-    """The strategy with its hint for rewards so many times as large."""
-    if strategy.hint == 0:
+    """The strategy with its target difference for rewards so many times as large."""
+    if strategy.target_difference == 0:
         return strategy
-    return strategy.with_(hint=min(max(strategy.hint * factor, LEAST_HINT), 1.0))
+    return strategy.with_(
+        target_difference=min(max(strategy.target_difference * factor, MIN_TARGET_DIFFERENCE), 1.0)
+    )
 
 
 @dataclass(frozen=True)
@@ -140,7 +142,8 @@ class GapScenarios:
     `base`" may mean.
 
     `shapes` are instances that fit these words, by name. `hardest` says which of them
-    is the hardest. Strategies that take a hint are planned with the gap as their hint.
+    is the hardest. Strategies that take a target difference are planned with the gap as their
+    target difference.
     """
 
     arms: int

@@ -32,7 +32,6 @@ from discreet.wording import (
     counted,
     cut,
     day_words,
-    hint_words,
     joined,
     known,
     level,
@@ -45,6 +44,7 @@ from discreet.wording import (
     range_heading,
     range_name,
     reason_words,
+    target_difference_words,
     trusted,
 )
 
@@ -143,7 +143,11 @@ def power_words(plan: Plan) -> str:
         f"the right answer, 'any' those with any answer. At least "
         f"{counted(runs, 'simulated trial')} in each cell"
     )
-    near = f". An arm within {plan.zeta:g} of the best is a right answer" if plan.zeta else ""
+    near = (
+        f". An arm within {plan.indifference_zone:g} of the best is a right answer"
+        if plan.indifference_zone
+        else ""
+    )
     return f"{words}{near}."
 
 
@@ -449,8 +453,8 @@ def show_plan(found: Plan) -> None:
     _show_power(found)
     say_once(words for row in found.per_epsilon for words in row.strategy.label.values())
     say(f"Take {reason_words(found.recommended.reason)}.")
-    if found.hint > 0:
-        say(f"\n{hint_words(found.hint)}.")
+    if found.target_difference > 0:
+        say(f"\n{target_difference_words(found.target_difference)}.")
     if NUMBERS in (found.outcomes, *(arms.outcomes for arms in found.scenarios.values())):
         say(f"\n{outcomes_words(found.outcomes, found.as_bits, LEVELS_FROM)}.")
     if found.ranges:
@@ -514,7 +518,7 @@ def _readings(found: Plan, several: bool) -> dict[str, str]:
     against = " (bet-se compared with bet-se, others with ttucb)" if several else ""
     floor = FLOOR if found.floored else ""
     cheap = f" {words}" if (words := cheap_words(found.per_epsilon)) else ""
-    near = f", or one within {found.zeta:g} of it" if found.zeta else ""
+    near = f", or one within {found.indifference_zone:g} of it" if found.indifference_zone else ""
     cut = "" if found.max_people is None else ", of trials that end at the maximum too"
     hits, _, most = _end_head(found).partition("\n")
     end = "go on to the cap of simulations" if found.max_people is None else "end there"
@@ -639,12 +643,16 @@ def _answer(plan: Plan) -> Section:
     items += [
         f"Budget, {entry.strategy}: {affordable_words(plan, entry)}." for entry in plan.affordable
     ]
-    hint = [Text(f"{hint_words(plan.hint)}.")] if plan.hint > 0 else []
+    target_difference = (
+        [Text(f"{target_difference_words(plan.target_difference)}.")]
+        if plan.target_difference > 0
+        else []
+    )
     take = Text(f"Take {reason_words(plan.recommended.reason)}.")
     numbers = NUMBERS in (plan.outcomes, *(arms.outcomes for arms in plan.scenarios.values()))
     expected = outcomes_words(plan.outcomes, plan.as_bits, LEVELS_FROM)
     outcomes = [Text(f"{expected}.")] if numbers else []
-    return Section("The answer", [Bullets(items), take, *hint, *outcomes])
+    return Section("The answer", [Bullets(items), take, *target_difference, *outcomes])
 
 
 def _answer_words(plan: Plan, row: PlanRow) -> str:
@@ -851,7 +859,7 @@ def _end_words(plan: Plan) -> str:
 def _reading(plan: Plan) -> Section:
     rows = (*plan.no_privacy, *plan.per_epsilon)
     means = "mean outcomes" if plan.outcomes == NUMBERS else "success rates"
-    near = f", or one within {plan.zeta:g} of it" if plan.zeta else ""
+    near = f", or one within {plan.indifference_zone:g} of it" if plan.indifference_zone else ""
     items = [
         "Mean, median, 10 … 90 %: people that a trial takes; eight of ten trials end in this "
         f"range.{_end_words(plan)}",

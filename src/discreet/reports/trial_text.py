@@ -398,10 +398,11 @@ def error_quote(said: Said) -> str:
         return f"{named} No error rate is claimed: {status['correctness']}."
     rate = status["error_rate"] or strategy.delta
     shown = f"{100 * rate:.3g} %"
-    if strategy.zeta:
+    if strategy.indifference_zone:
         return (
-            f"{named} The probability that it is more than {strategy.zeta:g} below the best, with "
-            f"outcomes on a scale from 0 to 1, is at most {shown}. {_counted(said['protocol'])}"
+            f"{named} The probability that it is more than {strategy.indifference_zone:g} below "
+            f"the best, with outcomes on a scale from 0 to 1, is at most {shown}. "
+            f"{_counted(said['protocol'])}"
         )
     rule = ROUNDS.get(said["protocol"]["dealing"], ONE_MEAN).format(rate=shown)
     return f"{named} {rule}{_pace(said['protocol'])} {_counted(said['protocol'])}"

@@ -368,7 +368,7 @@ def _simulate(
     return Results(
         samples=found.samples,
         recommendation=found.recommendation,
-        correct=good_arms(instance, strategy.zeta)[found.recommendation],
+        correct=good_arms(instance, strategy.indifference_zone)[found.recommendation],
         stopped=found.stopped,
         rounds=found.rounds,
         pulls=found.pulls,
@@ -401,12 +401,12 @@ def spec(
     return {**described, "first_run": first_run} if first_run else described
 
 
-def good_arms(instance: Instance, zeta: float) -> Flags:
+def good_arms(instance: Instance, indifference_zone: float) -> Flags:
     """The arms a strategy may name without being wrong: the best one; with ζ > 0 all
     that are at most ζ below it.
     """
     means = np.array(instance.means)
-    return np.asarray(means >= means.max() - zeta * (1 + 1e-12))
+    return np.asarray(means >= means.max() - indifference_zone * (1 + 1e-12))
 
 
 def check(
@@ -425,7 +425,7 @@ def check(
             "ttucb(0.05)"
         )
     check_rewards(instance, strategy)
-    if strategy.zeta == 0:
+    if strategy.indifference_zone == 0:
         _ = instance.best  # refuses a tie, which no strategy can decide
     check_whole("runs", runs, least=1, most=10**9)
     check_whole("seed", seed, least=0)

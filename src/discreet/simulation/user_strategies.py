@@ -54,10 +54,10 @@ class OwnStrategy(Strategy):
     """Your class as a strategy: `OwnStrategy("uniform", Uniform, delta=0.05)`.
 
     For each run, `make(arms=…, delta=…, rng=…)` makes an object with `ask`, `tell` and
-    `recommendation` (see `Rule`). It is also given `epsilon` if there is one, `zeta` if
-    it is not 0, and your further options. `rng` is the run's numpy Generator, from
-    which rewards are drawn too: draw all your random numbers from it, so that a seed
-    gives the same numbers again.
+    `recommendation` (see `Rule`). It is also given `epsilon` if there is one, `indifference_zone`
+    if it is not 0, and your further options. `rng` is the run's numpy Generator, from which rewards
+    are drawn too: draw all your random numbers from it, so that a seed gives the same numbers
+    again.
 
     `trust` and `epsilon` are what you claim (global: a trusted collector, local:
     nobody). discreet neither adds the noise nor checks it: the class itself adds it to
@@ -75,13 +75,20 @@ class OwnStrategy(Strategy):
         delta: float,
         epsilon: float | None = None,
         trust: str = "none",
-        zeta: float = 0.0,
+        indifference_zone: float = 0.0,
         **options: Any,
     ) -> None:
         object.__setattr__(self, "make", make)
         object.__setattr__(self, "options", tuple(sorted(options.items())))
         super().__init__(
-            name, "own", delta, epsilon, sampling="own", threshold="own", trust=trust, zeta=zeta
+            name,
+            "own",
+            delta,
+            epsilon,
+            sampling="own",
+            threshold="own",
+            trust=trust,
+            indifference_zone=indifference_zone,
         )
 
     def __repr__(self) -> str:
@@ -123,7 +130,7 @@ class OwnStrategy(Strategy):
 
     def _arguments(self, arms: int, rng: Any) -> dict[str, Any]:
         private = {"epsilon": self.epsilon} if self.epsilon is not None else {}
-        gap = {"zeta": self.zeta} if self.zeta > 0 else {}
+        gap = {"indifference_zone": self.indifference_zone} if self.indifference_zone > 0 else {}
         return {
             "arms": arms,
             "delta": self.delta,
@@ -142,7 +149,7 @@ class OwnStrategy(Strategy):
             "delta": self.delta,
             "epsilon": self.epsilon,
             "trust": self.trust,
-            "zeta": self.zeta,
+            "indifference_zone": self.indifference_zone,
         }
         return {**levels, **dict(self.options)}
 
@@ -208,7 +215,7 @@ class OwnStrategy(Strategy):
             "epsilon": self.epsilon,
             "threshold": "own",
             "trust": self.trust,
-            "zeta": self.zeta,
+            "indifference_zone": self.indifference_zone,
             "class": self.class_name,
             "code": code_of(self.make),
             "options": dict(self.options),
@@ -237,7 +244,7 @@ def recalled(identity: dict[str, Any]) -> str | None:
     """
     if "class" not in identity:
         return None
-    levels = {key: identity[key] for key in ("epsilon", "delta", "trust", "zeta")}
+    levels = {key: identity[key] for key in ("epsilon", "delta", "trust", "indifference_zone")}
     told = {**levels, **identity["options"], "code": identity["code"][:8]}
     return ", ".join(
         [identity["name"], *(f"{key} = {value}" for key, value in told.items() if value)]

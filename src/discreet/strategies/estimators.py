@@ -116,22 +116,26 @@ def check_share(beta: Any) -> None:
         check_beta(beta)
 
 
-def check_zeta(zeta: Any) -> None:
-    """The indifference gap."""
-    if isinstance(zeta, bool) or not isinstance(zeta, int | float) or not 0 <= zeta < 1:
+def check_indifference_zone(indifference_zone: Any) -> None:
+    """The indifference zone."""
+    if (
+        isinstance(indifference_zone, bool)
+        or not isinstance(indifference_zone, int | float)
+        or not 0 <= indifference_zone < 1
+    ):
         raise InvalidInputError(
-            f"zeta must lie in [0, 1), as rewards lie in [0, 1]; got {quoted(zeta)}; with 1 or "
-            "more any arm would do"
+            "indifference_zone must lie in [0, 1), as rewards lie in [0, 1]; got "
+            f"{quoted(indifference_zone)}; with 1 or more any arm would do"
         )
 
 
-def check_hint(hint: Any) -> None:
+def check_target_difference(target_difference: Any) -> None:
     """The difference one expects to find."""
-    number = isinstance(hint, int | float) and not isinstance(hint, bool)
-    if not number or not (hint == 0 or 1e-6 <= hint <= 1):
+    number = isinstance(target_difference, int | float) and not isinstance(target_difference, bool)
+    if not number or not (target_difference == 0 or 1e-6 <= target_difference <= 1):
         raise InvalidInputError(
-            "hint is the difference between arms that you expect to find, a number from 1e-6 to "
-            f"1, or 0 for none; got {quoted(hint)}"
+            "target_difference is the difference between arms that you expect to find, a number "
+            f"from 1e-6 to 1, or 0 for none; got {quoted(target_difference)}"
         )
 
 
@@ -384,7 +388,7 @@ ESTIMATORS = {
         "discrete Gaussian), of randomised responses (local) or bare",
         "betting",
         ("global", "local", "none"),
-        frozenset({"zeta", "hint", "outcomes"}),
+        frozenset({"indifference_zone", "target_difference", "outcomes"}),
         samplings=("elimination",),
         thresholds=("proved",),
         gaussian=True,
@@ -403,7 +407,7 @@ OWN = Estimator(
     "whatever your class makes of the rewards it is told",
     "user_strategies",
     ("none", "global", "local"),
-    frozenset({"zeta"}),
+    frozenset({"indifference_zone"}),
     samplings=("own",),
     thresholds=("own",),
     each_answer=True,
@@ -433,9 +437,13 @@ OPTIONS = {
         "beta is the leader's share in Top Two sampling; {sampling} has no leader",
         check_share,
     ),
-    "zeta": Option(0.0, "zeta, the indifference gap, is for bet-se only", check_zeta),
-    "hint": Option(
-        0.0, "hint, the difference that you expect to find, is for bet-se only", check_hint
+    "indifference_zone": Option(
+        0.0, "indifference_zone is for bet-se only", check_indifference_zone
+    ),
+    "target_difference": Option(
+        0.0,
+        "target_difference, the difference that you expect to find, is for bet-se only",
+        check_target_difference,
     ),
     "outcomes": Option(
         YES_NO,

@@ -135,8 +135,8 @@ def bet_se(
     delta: float,
     epsilon: float | None = None,
     trust: str = "global",
-    zeta: float = 0.0,
-    hint: float = 0.0,
+    indifference_zone: float = 0.0,
+    target_difference: float = 0.0,
     outcomes: str = YES_NO,
     gamma: float | None = None,
     rho: float | None = None,
@@ -146,17 +146,19 @@ def bet_se(
     betting that it is not the best.
 
     `trust` is global (noisy sums), local (randomised responses) or none (no privacy,
-    and no epsilon). With `zeta` > 0 an arm within ζ of the best is good enough, and
-    runs with tied best arms end. `hint` is the difference between the best arm and the
+    and no epsilon). With `indifference_zone` > 0 an arm within ζ of the best is good enough, and
+    runs with tied best arms end. `target_difference` is the difference between the best arm and the
     next that you expect or want to find. It determines the sizes of batches and stakes
     and enters no guarantee; if it is wrong, the trial only takes more people.
     `outcomes="numbers"` uses the variance of outcomes that are not just 0 or 1, without
     spending more ε; the guarantees are the same. `gamma` beside epsilon, or `rho` in
     place of both, puts Gaussian noise on sums: (ε, γ)-privacy or ρ-zCDP.
     """
-    own = {"epsilon": epsilon, "trust": trust, "zeta": zeta}
+    own = {"epsilon": epsilon, "trust": trust, "indifference_zone": indifference_zone}
     own |= {"gamma": gamma, "rho": rho}
-    return _preset("bet-se", parts, delta=delta, hint=hint, outcomes=outcomes, **own)
+    return _preset(
+        "bet-se", parts, delta=delta, target_difference=target_difference, outcomes=outcomes, **own
+    )
 
 
 @dataclass(frozen=True)
@@ -171,7 +173,7 @@ def recommended(
     epsilon: float | None = None,
     delta: float = 0.05,
     trust: str = "global",
-    hint: float = 0.0,
+    target_difference: float = 0.0,
     outcomes: str = YES_NO,
     gamma: float | None = None,
     rho: float | None = None,
@@ -180,7 +182,7 @@ def recommended(
     rate, the one that needs the fewest samples.
 
     Without an epsilon nothing is private. `trust` says who may see outcomes: the
-    collector (global) or nobody (local). `hint` is the difference that you expect to
+    collector (global) or nobody (local). `target_difference` is the difference that you expect to
     find, if you expect one, and `outcomes` says whether outcomes are `yes-no` or
     `numbers`. `gamma` and `rho` ask for (ε, γ)-privacy or ρ-zCDP.
     """
@@ -203,7 +205,9 @@ def recommended(
         ),
     }
     proofs = PROVED
-    strategy = bet_se(delta, epsilon, trust, hint=hint, gamma=gamma, rho=rho)
+    strategy = bet_se(
+        delta, epsilon, trust, target_difference=target_difference, gamma=gamma, rho=rho
+    )
     strategy = expecting(strategy, outcomes)
     if not strategy.pure:
         return Recommendation(strategy, f"{strategy.name}: {GAUSSIAN_REASON}; {proofs}")

@@ -19,10 +19,34 @@ from discreet.trust import TRUSTS, Trust
 from discreet.validation import check_delta, real
 from discreet.wording import NO_GUARANTEE
 
-OPTIONS = {"sampling", "threshold", "cost", *estimators.OPTIONS} - {"zeta", "hint", "outcomes"}
+OPTIONS = {"sampling", "threshold", "cost", *estimators.OPTIONS} - {
+    "indifference_zone",
+    "target_difference",
+    "outcomes",
+}
 """What a preset lets one choose beside its levels."""
-LEVELS = {"delta", "epsilon", "gamma", "rho", "trust", "zeta", "hint", "outcomes"}
-NUMBERS = ("delta", "epsilon", "gamma", "rho", "beta", "zeta", "hint", "s", "alpha", "sigma")
+LEVELS = {
+    "delta",
+    "epsilon",
+    "gamma",
+    "rho",
+    "trust",
+    "indifference_zone",
+    "target_difference",
+    "outcomes",
+}
+NUMBERS = (
+    "delta",
+    "epsilon",
+    "gamma",
+    "rho",
+    "beta",
+    "indifference_zone",
+    "target_difference",
+    "s",
+    "alpha",
+    "sigma",
+)
 CUSTOM = (CustomThreshold, CustomBonus, CustomGrid)
 
 
@@ -57,11 +81,11 @@ class Strategy:
     A choice for the estimator bets; it follows from the estimator otherwise, and may be
     left out.
     """
-    zeta: float = 0.0
+    indifference_zone: float = 0.0
     """Indifference gap of the estimator bets: an arm at most ζ below the best is good
     enough.
     """
-    hint: float = 0.0
+    target_difference: float = 0.0
     """The difference that the estimator bets expects to find: it plans with it, and no
     guarantee depends on it. 0: nothing is expected.
     """
@@ -196,10 +220,10 @@ class Strategy:
                 f"{NO_GUARANTEE}: the thresholds are proved for doubling, not for "
                 f"{self.grid.name!r}"
             )
-        if self.zeta > 0:
+        if self.indifference_zone > 0:
             return (
-                f"more than {self.zeta:g} below the best with probability at most {self.delta:g} "
-                "(rewards in [0, 1])"
+                f"more than {self.indifference_zone:g} below the best with probability at most "
+                f"{self.delta:g} (rewards in [0, 1])"
             )
         rewards = "rewards in [0, 1]"
         if self.sigma is not None:

@@ -165,7 +165,7 @@ def extras(strategy: Strategy) -> str:
     words.
     """
     usual = {"gamma": None, "rho": None, "beta": 0.5, "episodes": "arm", "s": 1.2, "alpha": 1.2}
-    usual |= {"zeta": 0.0, "hint": 0.0, "outcomes": YES_NO, "sigma": None}
+    usual |= {"indifference_zone": 0.0, "target_difference": 0.0, "outcomes": YES_NO, "sigma": None}
     usual["cost"] = PARTS.get(strategy.name, {}).get("cost", "gaussian")
     usual["sampling"] = strategy.part.samplings[0]
     usual["trust"] = strategy.part.trusts[0]
@@ -233,8 +233,8 @@ OPTIONS: dict[str, Any] = {
     "trust": tuple(TRUSTS),
     "episodes": EPISODES,
     "beta": _check_share,
-    "zeta": None,
-    "hint": None,
+    "indifference_zone": None,
+    "target_difference": None,
     "outcomes": OUTCOMES,
     "s": None,
     "alpha": None,

@@ -63,14 +63,14 @@ class Setting(NamedTuple):
     """
     low: float
     high: float
-    zeta: float
+    indifference_zone: float
     """Indifference zone, on that scale."""
-    hint: float
+    target_difference: float
     """The target difference, on that scale; 0 if nothing is expected."""
     target: float
     """The log of the wealth that eliminates an arm."""
-    zeta_target: float
-    """The log of the wealth that shows an arm less than zeta better than the leader."""
+    zone_target: float
+    """The log of the wealth that shows an arm to be in the indifference zone of the leader."""
     kind: int
     """What outcomes become, see `discreet.strategies.units`."""
     grid: int
@@ -95,8 +95,8 @@ def make_setting(
     epsilon: float,
     delta: float,
     trust: str = "global",
-    zeta: float = 0.0,
-    hint: float = 0.0,
+    indifference_zone: float = 0.0,
+    target_difference: float = 0.0,
     kind: int = BITS,
     grid: int = 1,
     sigma: float = 0.0,
@@ -106,7 +106,7 @@ def make_setting(
     then that of Laplace noise with its variance.
     """
     scale, noise = shrink_of(epsilon, trust, kind), check_trust(trust).noise(epsilon)
-    share = 0.5 if zeta > 0 else 1.0  # half of delta for each of the two ways to stop
+    share = 0.5 if indifference_zone > 0 else 1.0  # half of delta for each of the two ways to stop
     target, tail_tilt = -math.log(share * delta), noise * TAIL_TILT_SHARE
     if sigma > 0:
         tail_tilt = GAUSSIAN_TAIL_TILT * math.sqrt(2 * target) / sigma
@@ -115,10 +115,10 @@ def make_setting(
         scale=scale,
         low=0.5 - scale / 2,
         high=0.5 + scale / 2,
-        zeta=zeta * scale,
-        hint=hint * scale,
+        indifference_zone=indifference_zone * scale,
+        target_difference=target_difference * scale,
         target=target,
-        zeta_target=math.log(arms - 1) - math.log(0.5 * delta),
+        zone_target=math.log(arms - 1) - math.log(0.5 * delta),
         kind=kind,
         grid=grid,
         slip=slip_of(epsilon) if kind == LEVELS else 0.0,
@@ -139,20 +139,22 @@ def shrink_of(epsilon: float, trust: str, kind: int) -> float:
     return 1 - 3 * slip_of(epsilon) if kind == LEVELS else check_trust(trust).shrink(epsilon)
 
 
-def make_bets(epsilon: float, trust: str = "global", hint: float = 0.0, kind: int = BITS) -> Bets:
+def make_bets(
+    epsilon: float, trust: str = "global", target_difference: float = 0.0, kind: int = BITS
+) -> Bets:
     """Make the mixture: one tilt an octave; the share of octave o falls off like
     1/o**2.
 
     Noise allows tilts below epsilon only: the larger ones pass their share to one below
-    it. A hint draws two fifths of the stake to the tilts that suit it.
+    it. A target difference draws two fifths of the stake to the tilts that suit it.
     """
     scale = shrink_of(epsilon, trust, kind)
     octave = np.arange(TILTS) + 0.5
     tilt: Floats = np.asarray(3.0 * scale * 0.5**octave, np.float64)
     stake: Floats = np.asarray(1 / (1 + ((octave - 3.5) / 1.5) ** 2), np.float64)
     stake /= stake.sum()
-    if hint > 0:
-        off = np.log2(tilt / (2 * hint * scale))
+    if target_difference > 0:
+        off = np.log2(tilt / (2 * target_difference * scale))
         near = (1 + (off / np.where(off < 0, 0.7, 2.0)) ** 2) ** -2.0
         stake = 0.6 * stake + 0.4 * near / near.sum()
     high = tilt >= epsilon / 2
@@ -168,16 +170,28 @@ def make_betting_rules(strategy: Strategy, arms: int) -> BettingRules:
     Gaussian noise forbids no tilt: the largest is a little more than one noise makes
     best use of.
     """
-    trust, hint, sigma = strategy.trust, strategy.hint, sum_noise(strategy)
+    trust, target_difference, sigma = (
+        strategy.trust,
+        strategy.target_difference,
+        sum_noise(strategy),
+    )
     kind, grid = kind_of(strategy), grid_of(strategy)
     epsilon = top = math.inf if strategy.epsilon is None else strategy.epsilon
     if sigma > 0:
         epsilon = math.sqrt(2.0) / sigma
         top = 1.1 * math.sqrt(2 * (2 - math.log(strategy.delta))) / sigma
     setting = make_setting(
-        arms, epsilon, strategy.delta, trust, strategy.zeta, hint, kind, grid, sigma
+        arms,
+        epsilon,
+        strategy.delta,
+        trust,
+        strategy.indifference_zone,
+        target_difference,
+        kind,
+        grid,
+        sigma,
     )
-    return BettingRules(make_bets(top, trust, hint, kind), setting)
+    return BettingRules(make_bets(top, trust, target_difference, kind), setting)
 
 
 # --- scores ---------------------------------------------------------------------------

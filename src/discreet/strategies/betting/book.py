@@ -54,7 +54,7 @@ class Book(NamedTuple):
     """
     pair: Floats
     """[row, tilt], see `pair_row`: log wealth won against "this arm is better than that
-    rival by zeta or more".
+    rival by the indifference zone or more".
     """
 
 

@@ -156,7 +156,7 @@ def settle(now: Round, bets: Bets, setting: Setting, book: Book) -> Book:
     that was announced without length.
     """
     if now.announced > 0 and (now.number > 0 or now.weight == 2):
-        if setting.zeta > 0:
+        if setting.indifference_zone > 0:
             book = add_pair_accounts(now.second, add_pair_accounts(now.leader, book))
         scores = 1 if now.by_tails else bets.tilt.size
         table = np.zeros((EVEN + 1, scores, RIVAL_NEAR + 1))
@@ -182,9 +182,9 @@ def bet_on_rivals(table: Floats, now: Round, bets: Bets, setting: Setting, book:
             if now.by_tails:
                 sigma = all_in_share(a, rival, now.announced, variance, setting, book)
             bet(book.wealth, a, 0.0, setting.target, sigma, a, rival, table, now, bets, book)
-            if setting.zeta > 0:
-                row, target = pair_row(a, rival, book), setting.zeta_target
-                shift = setting.zeta * now.length * odds_of(a, now)
+            if setting.indifference_zone > 0:
+                row, target = pair_row(a, rival, book), setting.zone_target
+                shift = setting.indifference_zone * now.length * odds_of(a, now)
                 bet(book.pair, row, shift, target, sigma, a, rival, table, now, bets, book)
 
 
@@ -323,14 +323,14 @@ def book_releases(now: Round, setting: Setting, book: Book) -> None:
 @leaf
 def find_winner(bets: Bets, setting: Setting, book: Book) -> int:
     """Return the arm to stop with, or -1: the only arm that is in, or one that no arm
-    that is in beats by zeta.
+    that is in beats by the indifference zone.
     """
     leader, second = find_leaders(book.out, False, book)
-    if second < 0 or setting.zeta == 0:
+    if second < 0 or setting.indifference_zone == 0:
         return leader if second < 0 else -1
     for a in range(book.out.size):
         if not book.out[a] and a != leader:
-            target = setting.zeta_target + ROUNDING_NATS * book.total[a, PULLS]
+            target = setting.zone_target + ROUNDING_NATS * book.total[a, PULLS]
             row = pair_row(a, leader, book)
             if row < 0 or not whole_wealth(book.pair, row, bets) >= target:
                 return -1

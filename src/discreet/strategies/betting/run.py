@@ -474,9 +474,9 @@ class BettingRun(Run):
     def add(self) -> None:
         """Add an arm, the last one, which plays from the next round on."""
         self._refuse_if_stopped("added to")
-        if self.setting.zeta > 0:
+        if self.setting.indifference_zone > 0:
             raise InvalidInputError(
-                "no arm can be added to a trial with an indifference gap zeta: what it takes to "
+                "no arm can be added to a trial with an indifference zone: what it takes to "
                 "stop there depends on the number of arms. Stop the trial, and begin another"
             )
         one = new_book(1, self.bets.tilt.size)
@@ -516,7 +516,7 @@ class BettingRun(Run):
             return None
         others = [row for row, arm in enumerate(self.rows) if arm != self.recommendation]
         worst = max(log_p_value(row, self.book) for row in others)
-        value = math.exp(worst) * (2 if self.strategy.zeta > 0 else 1)
+        value = math.exp(worst) * (2 if self.strategy.indifference_zone > 0 else 1)
         return value if value < 1 else None
 
     def table(self) -> list[ArmView]:
@@ -561,7 +561,7 @@ class BettingRun(Run):
         """Return one over the wealth against each arm; none with an indifference
         zone.
         """
-        known = self.recommendation is not None and not self.strategy.zeta
+        known = self.recommendation is not None and not self.strategy.indifference_zone
         return self._by_arm(p_values(self.book), known)
 
     def means(self) -> list[float | None]:

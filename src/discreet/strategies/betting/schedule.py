@@ -30,14 +30,14 @@ that the forced centre 1/2 adds is below this.
 """
 FIRST_NOISE_LENGTHS, FIRST_NOISE_LENGTHS_OF_TWO = 10.0, 13.0
 """The first round has so many / epsilon participants an arm; of two arms."""
-FIRST_HINT_SHARE, FIRST_HINT_SHARE_OF_TWO = 0.3, 0.9
-"""The share of the hinted length that a first round takes; of two arms."""
-HINT_INFORMATION = 6.0
-"""A hint makes no round longer than this over epsilon^2: beyond, releases tell more."""
+FIRST_TARGET_SHARE, FIRST_TARGET_SHARE_OF_TWO = 0.3, 0.9
+"""The share of the target length that a first round takes; of two arms."""
+TARGET_INFORMATION = 6.0
+"""It makes no round longer than this over epsilon^2: beyond, releases tell more."""
 LONGEST_ROUND = 2**50
 """Beyond every cap."""
-SPARE_NATS, SPARE_NATS_OF_HINT = 2.5, 1.2
-"""Nats more than needed that a round aims at; that a hinted length does."""
+SPARE_NATS, SPARE_NATS_OF_TARGET = 2.5, 1.2
+"""Nats more than needed that a round aims at; that a target length does."""
 LEAST_NATS = 0.5
 """Nats that a round aims at, at least."""
 MAX_GROWTH = 2.0
@@ -140,12 +140,16 @@ def closeness_share(book: Book) -> float:
 
 @leaf
 def planning_gap(a: int, rival: int, setting: Setting, book: Book) -> float:
-    """Return the gap to plan with: what was seen; a hint is believed until the releases
-    contradict it.
+    """Return the gap to plan with: what was seen; a target difference is believed until the
+    releases contradict it.
     """
     gap, error = estimate_gap(a, rival, book)
-    hint = min(setting.hint, gap + math.sqrt(error) / 2) if setting.hint > 0 else 0.0
-    return max(gap, hint, 0.0)
+    target_difference = (
+        min(setting.target_difference, gap + math.sqrt(error) / 2)
+        if setting.target_difference > 0
+        else 0.0
+    )
+    return max(gap, target_difference, 0.0)
 
 
 @leaf
@@ -190,23 +194,25 @@ def choose_odds(playing: int) -> int:
 
 
 @leaf
-def hinted_length(setting: Setting) -> float:
-    """Return how many participants of each of two arms find the hinted difference."""
-    return length_for(setting.target + SPARE_NATS_OF_HINT, setting.hint, 0.5, setting)
+def target_length(setting: Setting) -> float:
+    """Return how many participants of each of two arms find the target difference."""
+    return length_for(
+        setting.target + SPARE_NATS_OF_TARGET, setting.target_difference, 0.5, setting
+    )
 
 
 @leaf
 def first_length(playing: int, setting: Setting) -> int:
-    """Return the length of the first round; a hint sizes it."""
+    """Return the length of the first round; a target difference sizes it."""
     e, two = setting.epsilon, playing == 2
     if e == math.inf:
         return math.ceil(min(2 / max(setting.scale, 1e-9) ** 2, LONGEST_ROUND)) + 2
-    if setting.hint == 0:
+    if setting.target_difference == 0:
         wanted = (FIRST_NOISE_LENGTHS_OF_TWO if two else FIRST_NOISE_LENGTHS) / e
         return math.ceil(min(wanted, LONGEST_ROUND)) + 2
-    share, shortest = (FIRST_HINT_SHARE_OF_TWO, 3.0) if two else (FIRST_HINT_SHARE, 10.0)
-    wanted = max(share * hinted_length(setting), shortest / e)
-    return math.ceil(min(wanted, max(HINT_INFORMATION / (e * e), 10 / e), LONGEST_ROUND))
+    share, shortest = (FIRST_TARGET_SHARE_OF_TWO, 3.0) if two else (FIRST_TARGET_SHARE, 10.0)
+    wanted = max(share * target_length(setting), shortest / e)
+    return math.ceil(min(wanted, max(TARGET_INFORMATION / (e * e), 10 / e), LONGEST_ROUND))
 
 
 @leaf
@@ -219,12 +225,12 @@ def next_length(
     less rounds are shorter, as each costs less.
     """
     limit = MAX_GROWTH * n
-    if playing == 2 and setting.hint > 0 and setting.epsilon < math.inf:
-        limit = max(limit, min(hinted_length(setting), HINT_INFORMATION / setting.epsilon**2))
+    if playing == 2 and setting.target_difference > 0 and setting.epsilon < math.inf:
+        limit = max(limit, min(target_length(setting), TARGET_INFORMATION / setting.epsilon**2))
     least, most = math.inf, 0.0
     for a in range(book.active.size):
         if book.active[a] and a != leader:
-            gap = planning_gap(a, leader, setting, book) + setting.zeta
+            gap = planning_gap(a, leader, setting, book) + setting.indifference_zone
             lack = max(setting.target - book.money[a] + SPARE_NATS, LEAST_NATS)
             need = min(length_for(lack, gap, variance, setting), limit)
             least, most = min(least, need), max(most, need)
