@@ -13,18 +13,19 @@ from discreet import InvalidInputError
 from discreet.files import write
 from discreet.reports import charts
 from discreet.reports.document import (
-    Bullets,
+    Document,
+    Figure,
+    FigureRow,
     Heading,
+    List,
+    Paragraph,
     Part,
-    Picture,
-    Pictures,
-    Point,
-    Points,
     Section,
     Table,
-    Text,
-    page,
+    Verdict,
+    Verdicts,
 )
+from discreet.reports.html import render
 
 EVIL = "<script>alert('x')</script> & \"more\""
 DRAWING = (
@@ -75,21 +76,21 @@ def read(document: str) -> Balanced:
 
 def everything() -> list[Section]:
     parts: list[Part] = [
-        Text(EVIL),
+        Paragraph(EVIL),
         Heading(EVIL),
-        Bullets([EVIL]),
-        Points([Point(EVIL, EVIL, [EVIL]), Point("a", "b")]),
+        List([EVIL]),
+        Verdicts([Verdict(EVIL, EVIL, [EVIL]), Verdict("a", "b")]),
     ]
     parts += [
         Table([EVIL, "n"], [[EVIL, "1"]], EVIL),
-        Picture(DRAWING, EVIL, EVIL),
-        Pictures([Picture(DRAWING, "d")]),
+        Figure(lambda: DRAWING, EVIL, EVIL),
+        FigureRow([Figure(lambda: DRAWING, "d")]),
     ]
     return [Section(EVIL, parts), Section("two"), Section("three")]
 
 
 def test_everything_is_escaped() -> None:
-    document = page(EVIL, everything(), EVIL)
+    document = render(Document(EVIL, everything(), EVIL))
     found = read(document)
     assert "script" not in found.tags
     assert "<script" not in document
@@ -97,7 +98,7 @@ def test_everything_is_escaped() -> None:
 
 
 def test_nothing_comes_from_elsewhere_and_ids_are_unique() -> None:
-    found = read(page("t", everything()))
+    found = read(render(Document("t", everything())))
     assert len(set(found.ids)) == len(found.ids)
     assert all(address.startswith("#") for address in found.addresses)
     assert {address[1:] for address in found.addresses} <= set(found.ids)
@@ -106,7 +107,8 @@ def test_nothing_comes_from_elsewhere_and_ids_are_unique() -> None:
 def test_a_picture_of_ours_fits() -> None:
     data = charts.Distribution(("a",), (np.array([1.0, 2.0]),), (2,))
     svg = charts.render(charts.draw_distribution(data))
-    document = page("t", [Section("s", [Picture(svg, "what it shows"), Picture(svg, "again")])])
+    figures = [Figure(lambda: svg, "what it shows"), Figure(lambda: svg, "again")]
+    document = render(Document("t", [Section("s", figures)]))
     found = read(document)
     assert len(set(found.ids)) == len(found.ids)
     assert all(address.startswith("#") for address in found.addresses)
@@ -129,7 +131,7 @@ def test_a_picture_of_ours_fits() -> None:
 )
 def test_pictures_only_draw(svg: bytes) -> None:
     with pytest.raises(InvalidInputError, match="only draws"):
-        page("t", [Section("s", [Picture(svg, "d")])])
+        render(Document("t", [Section("s", [Figure(lambda: svg, "d")])]))
 
 
 def test_write_is_whole_or_not_at_all(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Reports on a phone and on paper, in a real browser."""
 
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,17 @@ from click.testing import CliRunner
 from discreet.cli import main
 from discreet.errors import DiscreetError
 from discreet.reports import charts
-from discreet.reports import document as pages
-from discreet.reports.document import Bullets, Part, Picture, Pictures, Section, Table, Text, page
-from discreet.reports.html import write_pdf
+from discreet.reports.document import (
+    Document,
+    Figure,
+    FigureRow,
+    List,
+    Paragraph,
+    Part,
+    Section,
+    Table,
+)
+from discreet.reports.html import render, write_pdf
 from tests.support.pictures import MANY, names
 
 PHONE, PAPER = 390, 690
@@ -33,12 +42,18 @@ hold.
 @pytest.fixture(scope="module")
 def report() -> str:
     """Everything a report may have, with many arms and names of all kinds."""
-    pictures = [Picture(charts.render(draw(100)), kind) for kind, draw in MANY.items()]
+    pictures = [Figure(partial(charts.render, draw(100)), kind) for kind, draw in MANY.items()]
     head = ["arm", *(f"column {number}" for number in range(9))]
     rows = [[name, *["12.3k (12.1k) u 0.1 %"] * 9] for name in names(100)]
     words = Table(["setting", "value"], [["arms", ", ".join(names(30))]])
-    parts: list[Part] = [Text("x" * 200), Bullets(names(30)), *pictures[:2], Pictures(pictures[2:])]
-    return page("y" * 90, [Section("z" * 90, [*parts, Table(head, rows, "w" * 300), words])] * 3)
+    parts: list[Part] = [
+        Paragraph("x" * 200),
+        List(names(30)),
+        *pictures[:2],
+        FigureRow(pictures[2:]),
+    ]
+    section = Section("z" * 90, [*parts, Table(head, rows, "w" * 300), words])
+    return render(Document("y" * 90, [section] * 3))
 
 
 def test_a_report_fits_on_a_phone_and_on_paper(report: str, page: Any) -> None:
@@ -68,7 +83,7 @@ def test_tables_of_a_trial_fit_on_a_phone(page: Any) -> None:
         Table(["ε", "enrolment", "days"], [["0.1", "waiting", "1,823 … 3,755"]]),
     ]
     page.set_viewport_size({"width": PHONE, "height": 800})
-    page.set_content(pages.page("t", [Section("s", tables)]))
+    page.set_content(render(Document("t", [Section("s", tables)])))
     assert page.evaluate(TOO_WIDE) == []
     assert page.evaluate(SMALLEST) >= 12
     page.emulate_media(media="print")

@@ -19,8 +19,8 @@ from discreet.planning.plan import Plan
 from discreet.planning.plan import plan as make_plan
 from discreet.planning.scenarios import gap_scenarios
 from discreet.reports import charts
-from discreet.reports.document import Part, Picture, Section, Table, Text, page
-from discreet.reports.html import take_picture
+from discreet.reports.document import Document, Figure, Paragraph, Part, Section, Table
+from discreet.reports.html import render, take_picture
 from discreet.reports.plan import path_picture, path_words, plan_sections, show_plan
 from discreet.reports.terminal import say, show_grid, show_trial
 from discreet.reports.trial import trial_page
@@ -223,22 +223,22 @@ def transcript_lines(transcript: dict[str, Any]) -> list[str]:
 def write_report(file: Path, plan: Plan, path: RunPath, trials: Results, free: Results) -> None:
     """The same on a page, with pictures."""
     done = charts.distribution({"no privacy": free, f"ε = {EPSILON:g}": trials})
-    picture = Picture(
-        charts.render(charts.draw_distribution(done)),
+    picture = Figure(
+        lambda: charts.render(charts.draw_distribution(done)),
         "Share of the trials that have ended, against people enrolled, with privacy and without",
         "Share of the trials that have an answer, against the patients enrolled by then.",
     )
     trial: list[Part] = [
-        Text(path_words(path)),
+        Paragraph(path_words(path)),
         Table(HEAD, looks(path)),
-        Text(" ".join(story(path))),
+        Paragraph(" ".join(story(path))),
     ]
     sections = [
         *plan_sections(plan, trial=False),
         Section("One trial, step by step", [*trial, path_picture(path)]),
-        Section("Without privacy", [Text(" ".join(comparison(path, trials, free))), picture]),
+        Section("Without privacy", [Paragraph(" ".join(comparison(path, trials, free))), picture]),
     ]
-    write(file, page("Dose finding in private: a demonstration", sections, QUESTION))
+    write(file, render(Document("Dose finding in private: a demonstration", sections, QUESTION)))
 
 
 SIZE = "1100,3600"

@@ -1,16 +1,151 @@
-"""A browser of the Chromium family, if one is installed: it prints pages to PDF and
-takes pictures of them.
+"""Render a document as one HTML page, and print pages by a browser.
+
+A page needs no network and runs no script: styles and charts (SVG) are part of it. All
+text is escaped; only figures bring markup, and they are checked to draw and to do
+nothing else. Chromium, Chrome or Edge prints a page as PDF and takes pictures of it.
 """
 
 import os
+import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import cache
+from itertools import count
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+from xml.etree import ElementTree
 
-from discreet.errors import DiscreetError
+from discreet.errors import DiscreetError, InvalidInputError, MissingExtraError
 from discreet.files import write
+from discreet.reports.document import Document, Figure, Section, Table
+from discreet.version import __version__
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+    from markupsafe import Markup
+
+WIDE = 90
+"""Characters in a row from which a table is printed small, to fit on paper."""
+LONG = 60
+"""Characters in a cell from which its column is text, which is broken into lines."""
+BROKEN = 25
+"""Characters of such a column that are wide enough for its lines on paper."""
+FIRST = 36
+"""Characters of the first column, which is broken into lines too."""
+SHORT = 12
+"""Characters of a first column that is not broken into lines."""
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+FROM_THE_RIGHT = re.compile(r"([\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefe][^,;:()]*)(?=[,;:()])")
+"""A name written from right to left, up to where a list or a sentence goes on."""
+NO_BREAK = "\u00a0"
+"""A space at which no line is broken."""
+LEFT_TO_RIGHT = "\u200e"
+"""Keeps what follows such a name on its right: the next name, a number in brackets."""
+ACTIVE = {"script", "foreignobject", "iframe", "object", "embed", "image", "a"}
+"""Elements that do more than draw."""
+LEADS_OUT = re.compile(r"javascript:|@import|url\((?!#)", re.IGNORECASE)
+ASIDE = re.compile(rb"<metadata>.*?</metadata>|<!--.*?-->", re.DOTALL)
+"""What matplotlib writes about itself and its texts into an SVG; it holds links and
+names, and is left out.
+"""
+
+
+def render(document: Document) -> str:
+    """Render the whole page."""
+    about = {"whole": True, "policy": POLICY, "version": __version__}
+    return _template().render(document=document, numbers=count(1), **about)
+
+
+def render_sections(sections: Sequence[Section]) -> str:
+    """Render the sections alone, for a page that has a head of its own."""
+    return _template().render(document=Document("", sections), numbers=count(1))
+
+
+@cache
+def _template() -> "Template":
+    try:
+        from jinja2 import Environment, PackageLoader
+    except ImportError:
+        raise MissingExtraError('reports need jinja2: pip install "discreet[plot]"') from None
+    environment = Environment(
+        loader=PackageLoader("discreet.reports", ""), autoescape=True, keep_trailing_newline=True
+    )
+    environment.filters |= {
+        "kind": lambda part: type(part).__name__,
+        "text": lambda text: FROM_THE_RIGHT.sub(rf"\1{LEFT_TO_RIGHT}", text),
+        "together": lambda cell: cell.replace(" …", f"{NO_BREAK}…").replace("× ", f"×{NO_BREAK}"),
+        "layout": lay_out_table,
+        "svg": _inline,
+    }
+    return environment.get_template("document.html")
+
+
+class TableLayout(NamedTuple):
+    """How a table is set."""
+
+    classes: str
+    columns: list[bool]
+    """[column]: whether it is text that is broken into lines."""
+
+
+def lay_out_table(table: Table) -> TableLayout:
+    """Find the columns of text and the classes of a table."""
+    columns = [
+        [*head.split(), *cells] for head, *cells in zip(table.head, *table.rows, strict=True)
+    ]
+    widths = [max(map(len, column), default=0) for column in columns]
+    words = [
+        width > LONG or head in table.words for width, head in zip(widths, table.head, strict=True)
+    ]
+    rest = zip(widths[1:], words[1:], strict=True)
+    taken = min(widths[0], FIRST) + sum(
+        min(width, BROKEN) if long else width for width, long in rest
+    )
+    return TableLayout(" ".join(["wide"] * (taken > WIDE) + ["names"] * (widths[0] > SHORT)), words)
+
+
+def only_draws(drawing: bytes) -> bool:
+    """Return whether an SVG has no scripts, links or images, by its elements and
+    attributes and not by its text.
+    """
+    try:
+        elements = list(ElementTree.fromstring(drawing).iter())
+    except ElementTree.ParseError:
+        return False
+    for element in elements:
+        kind = str(element.tag).rpartition("}")[2].lower()
+        if kind in ACTIVE or (kind == "style" and LEADS_OUT.search(element.text or "")):
+            return False
+        for name, value in element.attrib.items():
+            word = name.rpartition("}")[2].lower()
+            away = word == "href" and not value.startswith("#")
+            if word.startswith("on") or away or LEADS_OUT.search(value):
+                return False
+    return True
+
+
+def _inline(figure: Figure, numbers: Iterator[int]) -> "Markup":
+    """Return the <svg> element alone, with a text for screen readers. The next number
+    makes its ids unique on the page.
+    """
+    from markupsafe import Markup
+
+    content, number = figure.draw(), next(numbers)
+    start, end = content.find(b"<svg"), content.rfind(b"</svg>")
+    drawing = ASIDE.sub(b"", content[start : end + len(b"</svg>")])
+    if start < 0 or end < 0 or not only_draws(drawing):
+        raise InvalidInputError(
+            "a picture must be an SVG that only draws: no scripts, no links, no images"
+        )
+    svg = re.sub(r'\bid="([^"]+)"', rf'id="p{number}-\1"', drawing.decode())
+    svg = re.sub(r'(href="#|url\(#)', rf"\g<1>p{number}-", svg)
+    label = Markup('<svg role="img" aria-label="{}"').format(figure.description)
+    return Markup(svg.replace("<svg", label, 1))
+
+
+# --- a browser ------------------------------------------------------------------------
 
 NAMES = (
     *("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome"),

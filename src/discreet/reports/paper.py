@@ -18,18 +18,19 @@ from discreet.instances import benchmarks
 from discreet.reports import charts
 from discreet.reports.charts.lines import Level, Line, Lines, draw_lines
 from discreet.reports.document import (
-    Bullets,
+    Document,
+    Figure,
+    FigureRow,
     Heading,
+    List,
+    Paragraph,
     Part,
-    Picture,
-    Pictures,
-    Point,
-    Points,
     Section,
     Table,
-    Text,
-    page,
+    Verdict,
+    Verdicts,
 )
+from discreet.reports.html import render
 from discreet.studies.findings import Finding, find
 from discreet.studies.paper import (
     DELTA,
@@ -154,7 +155,7 @@ def write_report(
     kind = "A quick look, not the study: " if scope.quick else ""
     size = f"{counted(len(rows), 'cell')} of {counted(scope.runs, 'run')}"
     lead = f"{kind}{size}, δ = {DELTA:g}, seed {SEED}."
-    write(folder / "report.html", page(TITLE, sections, lead))
+    write(folder / "report.html", render(Document(TITLE, sections, lead)))
     return tuple(files)
 
 
@@ -168,21 +169,19 @@ def make_figures(folder: Path) -> None:
         ) from None
 
 
-def write_figure(figure: Any, folder: Path, name: str, files: list[str]) -> bytes:
-    """Write a picture as SVG, PNG and PDF, note the files; the SVG."""
-    svg = charts.render(figure, "svg")
+def write_figure(figure: Any, folder: Path, name: str, files: list[str]) -> Callable[[], bytes]:
+    """Write a chart as SVG, PNG and PDF, and note the files. Return what reads the SVG."""
     for kind in ("svg", "png", "pdf"):
-        content = svg if kind == "svg" else charts.render(figure, kind)
-        write(folder / f"{name}.{kind}", content)
+        write(folder / f"{name}.{kind}", charts.render(figure, kind))
         files.append(f"{name}.{kind}")
-    return svg
+    return (folder / f"{name}.svg").read_bytes
 
 
 def _summary(scope: Scope, findings: Sequence[Finding]) -> Section:
     parts: list[Part] = []
     if scope.quick:
         parts.append(
-            Text(
+            Paragraph(
                 f"This is the quick version: {', '.join(scope.instances)} only, few ε, "
                 f"{counted(scope.runs, 'run')} in a cell. It is good for a first look; run the "
                 "whole study before you quote a number."
@@ -193,9 +192,9 @@ def _summary(scope: Scope, findings: Sequence[Finding]) -> Section:
         mine = [finding for finding in findings if finding.trust == trust]
         if mine:
             parts.append(Heading(words))
-            parts.append(Points([Point(f.verdict, f.claim, f.evidence) for f in mine]))
+            parts.append(Verdicts([Verdict(f.verdict, f.claim, f.evidence) for f in mine]))
     parts.append(
-        Text(
+        Paragraph(
             "Statistics are over the runs that stopped, which flatters a strategy that leaves "
             "runs unstopped; verdicts are based on means, as in the paper, except where medians "
             "are named: a few runs that almost never stop can dominate a mean. Every sentence "
@@ -244,10 +243,10 @@ def _instance_section(
     means = ", ".join(f"{mean:g}" for mean in arms.means)
     switch = f"{switch_of(instance, trust):.3g}"
     lead = f"Means {means}. Switch of regimes, by the formula, at ε = {switch}."
-    parts: list[Part] = [Text(lead)]
+    parts: list[Part] = [Paragraph(lead)]
     for view, data in drawn.items():
         pictures = [_picture(view, data, scale, limits, folder, files) for scale in SCALES]
-        parts += [Heading(view.heading), Pictures(pictures), _make_paper_table(table, view)]
+        parts += [Heading(view.heading), FigureRow(pictures), _make_paper_table(table, view)]
     return Section(f"{instance}, {TRUSTED[trust]}", parts)
 
 
@@ -258,7 +257,7 @@ def _picture(
     limits: tuple[float, float],
     folder: Path,
     files: list[str],
-) -> Picture:
+) -> Figure:
     """Draw it, write it as SVG, PNG and PDF, and note the files."""
     figure = charts.draw_samples_by_epsilon(data, scale, limits if scale == "log-log" else None)
     name = f"figures/{view.instance}-{view.trust}-{view.threshold}-{scale}"
@@ -267,7 +266,7 @@ def _picture(
     caption += "Hollow marks: some runs had not stopped."
     if scale == "log-linear":
         caption += " Scaled to the right part of the picture; lines leave it at the top."
-    return Picture(svg, f"{data.title}, {scale}: the numbers are in the table below", caption)
+    return Figure(svg, f"{data.title}, {scale}: the numbers are in the table below", caption)
 
 
 def _make_paper_table(table: PaperRows, view: _View) -> Table:
@@ -338,7 +337,7 @@ def _method(scope: Scope) -> Section:
             f"Left out: local ε = {missing} (below {LEAST_LOCAL:g}), which takes hours; "
             "--all-local simulates them."
         )
-    return Section("How this was made", [Bullets(items)])
+    return Section("How this was made", [List(items)])
 
 
 Cells = Sequence[Measured]
@@ -407,8 +406,8 @@ def write_answer(
     files = list[str]()
     make_figures(folder)
     name = asked.question.name
-    said: list[Part] = [Points([Point(f.verdict, f.claim, f.evidence) for f in findings])]
-    said.append(Text("Every sentence is computed from the table."))
+    said: list[Part] = [Verdicts([Verdict(f.verdict, f.claim, f.evidence) for f in findings])]
+    said.append(Paragraph("Every sentence is computed from the table."))
     sections = [Section("What the results say", said)]
     for instance in asked.instances:
         mine = [cell for cell in cells if cell.instance == instance]
@@ -417,18 +416,18 @@ def write_answer(
             file = f"figures/{instance}-{name}-{number + 1}"
             svg = write_figure(draw_lines(data), folder, file, files)
             words = f"{data.title}: the numbers are in the table below"
-            pictures.append(Picture(svg, words, "Hollow marks: some runs had not stopped."))
+            pictures.append(Figure(svg, words, "Hollow marks: some runs had not stopped."))
         means = ", ".join(f"{mean:g}" for mean in mine[0].arms.means)
         parts: list[Part] = [
-            Text(f"Means {means}."),
-            Pictures(pictures),
+            Paragraph(f"Means {means}."),
+            FigureRow(pictures),
             _make_question_table(name, mine),
         ]
         sections.append(Section(instance, parts))
     kind = "A quick look, not the study: " if asked.quick else ""
     size = f"{counted(len(cells), 'cell')} of {counted(asked.runs, 'run')}"
     lead = f"{kind}{size}, seed {SEED}. {LEADS[name]}"
-    write(folder / "report.html", page(asked.question.title, sections, lead))
+    write(folder / "report.html", render(Document(asked.question.title, sections, lead)))
     return tuple(files)
 
 

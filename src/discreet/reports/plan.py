@@ -14,7 +14,17 @@ from discreet.planning.rows import PlanRow, Way
 from discreet.planning.scenarios import TIGHTEST
 from discreet.reports import charts
 from discreet.reports.charts.style import shown_words
-from discreet.reports.document import Bullets, Part, Picture, Pictures, Section, Table, Text, page
+from discreet.reports.document import (
+    Document,
+    Figure,
+    FigureRow,
+    List,
+    Paragraph,
+    Part,
+    Section,
+    Table,
+)
+from discreet.reports.html import render
 from discreet.reports.past import past_notes, past_people, past_words, units_of
 from discreet.reports.terminal import plain_console, say, say_once, show_grid
 from discreet.results import Results
@@ -228,7 +238,7 @@ def power_section(plan: Plan) -> Section:
     for name, instance in plan.scenarios.items():
         curves = power_curves(plan, name)
         if curves and (sure := sure_words(plan, curves)):
-            parts.append(Text(f"{name}: {sure}" if several else sure))
+            parts.append(Paragraph(f"{name}: {sure}" if several else sure))
         elif curves:
             title = power_title(plan) + (f", {name}" if several else "")
             last = curves[0][2][-1]
@@ -236,19 +246,19 @@ def power_section(plan: Plan) -> Section:
             parts.append(_picture(plan, curves, float(instance.gaps.min()) * width))
             parts.append(Table(*power_table(curves), f"{title}."))
     if any(isinstance(part, Table) for part in parts):
-        parts.insert(0, Text(power_words(plan)))
+        parts.insert(0, Paragraph(power_words(plan)))
     return Section("How likely an answer is", parts)
 
 
-def _picture(plan: Plan, curves: list[Curve], planned: float) -> Picture:
+def _picture(plan: Plan, curves: list[Curve], planned: float) -> Figure:
     """Of several strategies the first one, and no privacy."""
     first = plan.per_epsilon[0].strategy.name
     shown = [one for one in curves if one[0] == "none" or one[1] == first][:MAX_POWER_LINES]
     several = len({strategy for _, strategy, _ in curves}) > 1
     lines = [_line(one, several) for one in shown]
     people = plan.power[0].people
-    return Picture(
-        charts.render(charts.draw_power(lines, planned)),
+    return Figure(
+        lambda: charts.render(charts.draw_power(lines, planned)),
         "Share of the trials that end with the right answer, and with any, against the true "
         "difference; numbers below",
         f"Share of the trials that end within {people:,} people with the right answer (marks, "
@@ -373,9 +383,9 @@ def slower_words(plan: Plan) -> str:
 
 def days_section(plan: Plan) -> Section:
     """People and days of each way to enrol, and when the trial ends."""
-    parts: list[Part] = [Text(calendar_words(plan)), _ends_picture(plan)]
+    parts: list[Part] = [Paragraph(calendar_words(plan)), _ends_picture(plan)]
     parts.append(_ways_table(plan, HEADS, way_cells, "People and days a trial takes."))
-    parts += [Text(words)] if (words := slower_words(plan)) else []
+    parts += [Paragraph(words)] if (words := slower_words(plan)) else []
     if plan.start is not None:
         heads = ["ε", *END_HEADS]
         parts.append(_ways_table(plan, heads, dated_cells, "The day on which a trial ends."))
@@ -398,7 +408,7 @@ def _ways_table(
     return Table([*differs, *heads], rows, caption)
 
 
-def _ends_picture(plan: Plan) -> Picture:
+def _ends_picture(plan: Plan) -> Figure:
     """When trials end, a bar for each way to enrol."""
     several = len(plan.scenarios) > 1, len({way.strategy for way in plan.ways}) > 1
     rows = []
@@ -413,8 +423,8 @@ def _ends_picture(plan: Plan) -> Picture:
         rows.append(charts.EndRow(label, low, mean, high, way.enrolment == "continuous"))
     ahead = any(row.continuous for row in rows)
     hollow = " Hollow marks on blue: continuous enrolment." if ahead else ""
-    return Picture(
-        charts.render(charts.draw_ends(rows, plan.start)),
+    return Figure(
+        lambda: charts.render(charts.draw_ends(rows, plan.start)),
         "When the trial ends, for each way to enrol: on average, and the range of eight of ten "
         "trials; numbers below",
         "When the trial ends: on average (mark), and the range in which eight of ten trials end."
@@ -614,7 +624,7 @@ def plan_page(plan: Plan) -> str:
         f"{trusted(plan.trust)}. "
         f"{counted(plan.runs, 'simulated trial')} in each row."
     )
-    return page("How many people it takes", plan_sections(plan), lead)
+    return render(Document("How many people it takes", plan_sections(plan), lead))
 
 
 def plan_sections(plan: Plan, trial: bool = True, about: str = "") -> list[Section]:
@@ -644,15 +654,15 @@ def _answer(plan: Plan) -> Section:
         f"Budget, {entry.strategy}: {affordable_words(plan, entry)}." for entry in plan.affordable
     ]
     target_difference = (
-        [Text(f"{target_difference_words(plan.target_difference)}.")]
+        [Paragraph(f"{target_difference_words(plan.target_difference)}.")]
         if plan.target_difference > 0
         else []
     )
-    take = Text(f"Take {reason_words(plan.recommended.reason)}.")
+    take = Paragraph(f"Take {reason_words(plan.recommended.reason)}.")
     numbers = NUMBERS in (plan.outcomes, *(arms.outcomes for arms in plan.scenarios.values()))
     expected = outcomes_words(plan.outcomes, plan.as_bits, LEVELS_FROM)
-    outcomes = [Text(f"{expected}.")] if numbers else []
-    return Section("The answer", [Bullets(items), take, *target_difference, *outcomes])
+    outcomes = [Paragraph(f"{expected}.")] if numbers else []
+    return Section("The answer", [List(items), take, *target_difference, *outcomes])
 
 
 def _answer_words(plan: Plan, row: PlanRow) -> str:
@@ -695,8 +705,8 @@ def _means_head(instance: Instance) -> str:
 def _scenario(plan: Plan, name: str, title: str, about: str) -> Section:
     rows = [row for row in (*plan.no_privacy, *plan.per_epsilon) if row.scenario == name]
     several = len({row.strategy.name for row in rows}) > 1
-    pictures = Pictures([_people_picture(plan, rows, several), _done_picture(plan, rows, several)])
-    return Section(title, [Text(about), pictures, _table(plan, rows, several)])
+    pictures = FigureRow([_people_picture(plan, rows, several), _done_picture(plan, rows, several)])
+    return Section(title, [Paragraph(about), pictures, _table(plan, rows, several)])
 
 
 def _about(plan: Plan, name: str) -> str:
@@ -711,13 +721,13 @@ def _about(plan: Plan, name: str) -> str:
     return about + (f" The best: {best_words(plan, name)}." if not instance.unique else "")
 
 
-def _people_picture(plan: Plan, rows: list[PlanRow], several: bool) -> Picture:
+def _people_picture(plan: Plan, rows: list[PlanRow], several: bool) -> Figure:
     bars = [_people_row(row, several) for row in rows]
     bound = ""
     if any(row.comparable_bound is not None for row in rows):
         bound = f"; diamond: what no strategy can beat on average{FLOOR if plan.floored else ''}"
-    return Picture(
-        charts.render(charts.draw_people(bars, limit=plan.max_people)),
+    return Figure(
+        lambda: charts.render(charts.draw_people(bars, limit=plan.max_people)),
         "People by privacy level: median, and the range of eight of ten trials; numbers below",
         f"Median, and the range in which eight of ten trials end{bound}.",
     )
@@ -729,15 +739,15 @@ def _people_row(row: PlanRow, several: bool) -> charts.PeopleRow:
     return charts.PeopleRow(_label(row, several), *(math.nan if n is None else n for n in numbers))
 
 
-def _done_picture(plan: Plan, rows: list[PlanRow], several: bool) -> Picture:
+def _done_picture(plan: Plan, rows: list[PlanRow], several: bool) -> Figure:
     """How many trials have ended by then; of several strategies the first one, and no
     privacy.
     """
     first = plan.per_epsilon[0].strategy.name
     lines = [row for row in rows if row.epsilon is None or row.strategy.name == first][:MAX_LINES]
     done = charts.distribution({_label(row, several): row.results for row in lines})
-    return Picture(
-        charts.render(charts.draw_distribution(done)),
+    return Figure(
+        lambda: charts.render(charts.draw_distribution(done)),
         "Share of the trials that have ended, against people enrolled",
         "Share of the trials that have an answer, against the people enrolled by then.",
     )
@@ -791,7 +801,7 @@ def _ranges(plan: Plan) -> Section:
     caption = f"People a trial takes; {runs} in each row.{range_cut_words(plan.max_people)}"
     title = range_heading(plan.ranges[0].strategy.epsilon)
     tightest = f"{TIGHTEST_WORDS}. " if TIGHTEST in {row.name for row in plan.ranges} else ""
-    return Section(title, [Text(f"{tightest}{RANGE_WORDS}."), Table(head, rows, caption)])
+    return Section(title, [Paragraph(f"{tightest}{RANGE_WORDS}."), Table(head, rows, caption)])
 
 
 def one_trial(plan: Plan) -> Section | None:
@@ -808,19 +818,19 @@ def one_trial(plan: Plan) -> Section | None:
         path = run_path(instance, chosen.strategy, plan.seed, max_samples=most)
     except InvalidInputError:  # every sample a release and too many of them, or one global episode
         return None
-    parts: list[Part] = [Text(path_words(path)), path_picture(path)]
+    parts: list[Part] = [Paragraph(path_words(path)), path_picture(path)]
     if not bits and units_of(instance) is None:
-        parts.insert(1, Text(SCALED))
+        parts.insert(1, Paragraph(SCALED))
     if epsilon == plan.affordable_epsilon:
-        parts.insert(0, Text(f"This ε is what a budget of {plan.budget:,} people affords."))
+        parts.insert(0, Paragraph(f"This ε is what a budget of {plan.budget:,} people affords."))
     if bits and chosen.results.stopped.any() and instance.unique:
         parts.append(_allocation_picture(chosen.results))
     return Section(f"How a trial at ε = {epsilon:.3g} may go", parts)
 
 
-def _allocation_picture(results: Results) -> Picture:
-    return Picture(
-        charts.render(charts.draw_allocation(charts.allocation(results))),
+def _allocation_picture(results: Results) -> Figure:
+    return Figure(
+        lambda: charts.render(charts.draw_allocation(charts.allocation(results))),
         "Share of the people on each arm, and the ideal one",
         "Where the people go, over all simulated trials: mean, the range of eight of ten trials, "
         "and the spread that attains the lower bound.",
@@ -838,10 +848,10 @@ def path_words(path: RunPath) -> str:
     )
 
 
-def path_picture(path: RunPath) -> Picture:
+def path_picture(path: RunPath) -> Figure:
     """The way of one trial."""
-    return Picture(
-        charts.render(charts.draw_path(path)),
+    return Figure(
+        lambda: charts.render(charts.draw_path(path)),
         "Private means, evidence against each arm and releases, against people enrolled",
         "What the outside world sees: the private means with their uncertainty, how much evidence "
         f"there is against each arm, and when something is released.{shown_words(len(path.names))}",
@@ -881,4 +891,4 @@ def _reading(plan: Plan) -> Section:
         f"Simulated with seed {plan.seed}, the same for all rows; the same plan again gives the "
         "same numbers.",
     ]
-    return Section("How to read this", [Bullets(items)])
+    return Section("How to read this", [List(items)])

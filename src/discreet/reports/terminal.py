@@ -3,13 +3,31 @@ Bounds and plans have rooms of their own.
 """
 
 import sys
+import textwrap
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import rich.table
 from rich import box
-from rich.console import Console
-from rich.table import Table
+from rich.console import Console, JustifyMethod
+from rich.padding import Padding
 
+from discreet.reports.document import (
+    Definitions,
+    Document,
+    Figure,
+    FigureRow,
+    FlowDiagram,
+    Heading,
+    List,
+    Note,
+    Paragraph,
+    Part,
+    Quote,
+    Table,
+    Verdicts,
+)
+from discreet.reports.html import lay_out_table
 from discreet.reports.past import past_notes, past_words, units_of
 from discreet.reports.trial_text import (
     PAUSED,
@@ -51,10 +69,92 @@ MOST_CELLS = 200
 
 
 def plain_console() -> Console:
-    """Plain text on stdout, never so narrow that numbers would be cut."""
+    """Return a console for plain text on stdout, wide enough that no number is cut."""
     console = Console(file=sys.stdout, highlight=False, markup=False)
     console.width = max(console.width, NARROWEST)
     return console
+
+
+def render(document: Document) -> None:
+    """Print a document without its figures."""
+    console = plain_console()
+    if document.title:
+        console.print(f"{document.title}\n{'═' * min(len(document.title), console.width)}")
+    if document.lead:
+        console.print(document.lead)
+    for section in document.sections:
+        parts = [part for part in section.parts if not isinstance(part, Figure | FigureRow)]
+        if section.title and parts:
+            console.print(f"\n{section.title}\n{'─' * min(len(section.title), console.width)}")
+        for part in parts:
+            _print_part(part, console)
+
+
+def _print_part(part: Part, console: Console) -> None:
+    match part:
+        case Paragraph() | Note():
+            console.print(part.text)
+        case Heading():
+            console.print(f"\n{part.text}")
+        case Quote():
+            console.print(Padding(part.text, (0, 0, 0, 2)))
+        case List():
+            _print_pairs([("-", item) for item in part.items], console)
+        case Verdicts():
+            for item in part.items:
+                console.print(f"[{item.mark}] {item.text}")
+                _print_pairs([("  -", words) for words in item.details], console)
+        case Definitions():
+            _print_pairs([(f"{term}:", text) for term, text in part.items], console)
+        case FlowDiagram():
+            for number, level in enumerate(part.levels):
+                boxes = [f"{box.title}: {'; '.join(box.lines)}" for box in level]
+                _print_pairs([("↓" if number else " ", box) for box in boxes], console)
+        case Table():
+            print_table(part, console)
+
+
+def _print_pairs(pairs: Iterable[tuple[str, str]], console: Console) -> None:
+    """Print a short text and a long one in each row, the long one broken into lines."""
+    grid = rich.table.Table.grid(padding=(0, 1))
+    grid.add_column(max_width=24)
+    grid.add_column()
+    for short, long in pairs:
+        grid.add_row(short, long)
+    console.print(grid)
+
+
+def print_table(table: Table, console: Console | None = None) -> None:
+    """Print a table. Columns that are `optional` are left out if there is no room for
+    them; a line below the table names them.
+    """
+    console = console or plain_console()
+    cells = zip(table.head, zip(*table.rows, strict=True), strict=True) if table.rows else ()
+    columns = dict[str, Sequence[str]](cells) or dict.fromkeys(table.head, ())
+    text = lay_out_table(table)
+    words = {head for head, is_text in zip(table.head, text.columns, strict=True) if is_text}
+    left_out = list[str]()
+    for head in table.optional:
+        if sum(_column_width(*pair) for pair in columns.items()) + 2 <= console.width:
+            break
+        if columns.pop(head, None) is not None:
+            left_out.insert(0, head)
+    shown = rich.table.Table(box=box.SIMPLE_HEAD, title=table.caption or None, title_justify="left")
+    for head, column in columns.items():
+        justify: JustifyMethod = "left" if head in words or head == table.head[0] else "right"
+        width = max(map(len, column), default=0)
+        title = head if head in words else textwrap.fill(head, max(width, *map(len, head.split())))
+        shown.add_column(title, justify=justify, no_wrap=head not in words)
+    for row in zip(*columns.values(), strict=True):
+        shown.add_row(*row)
+    console.print(shown)
+    if left_out:
+        console.print(f"For lack of room without: {', '.join(left_out)}.")
+
+
+def _column_width(head: str, column: Sequence[str]) -> int:
+    """Return the least number of characters that a column takes with its border."""
+    return max([*map(len, column), *map(len, head.split())], default=0) + 3
 
 
 def say(words: str, wrap: bool = True) -> None:
@@ -71,7 +171,7 @@ def show_grid(
     """Cells under their heads: numbers to the right, the columns of the heads in `left`
     to the left.
     """
-    table = Table(box=box.SIMPLE_HEAD, title=title)
+    table = rich.table.Table(box=box.SIMPLE_HEAD, title=title)
     for head in heads:
         table.add_column(head, justify="left" if head in left else "right", no_wrap=True)
     for row in rows:
@@ -106,7 +206,7 @@ def show_simulation(found: dict[str, Any], instance: "Instance", design: str = "
     )
     if past := past_words(instance):
         say_once([f"data: {past}", *past_notes(instance)])
-    table = Table(box=box.SIMPLE_HEAD, show_header=False)
+    table = rich.table.Table(box=box.SIMPLE_HEAD, show_header=False)
     table.add_column()
     table.add_column(justify="right")
     for words, number in _simulation_rows(found):
@@ -161,7 +261,7 @@ def show_sweep(rows: list[dict[str, Any]], out: str) -> None:
     heads = ["ε", "δ", "samples", *(["± error", "at least"] if wide else [])]
     heads += [*days, "wrong", "at cap"]
     for instance in dict.fromkeys(row["instance"] for row in shown):
-        table = Table(box=box.SIMPLE_HEAD, title=instance, title_justify="left")
+        table = rich.table.Table(box=box.SIMPLE_HEAD, title=instance, title_justify="left")
         table.add_column("strategy", min_width=14)
         for head in heads:
             table.add_column(head, justify="right", no_wrap=True)

@@ -13,19 +13,20 @@ from typing import Any
 from discreet.errors import InvalidInputError
 from discreet.reports.document import (
     Box,
-    Bullets,
-    Facts,
-    Flow,
+    Definitions,
+    Document,
+    Figure,
+    FigureRow,
+    FlowDiagram,
     Heading,
+    List,
+    Paragraph,
     Part,
-    Picture,
-    Pictures,
     Quote,
     Section,
     Table,
-    Text,
-    page,
 )
+from discreet.reports.html import render
 from discreet.reports.trial_data import (
     AHEAD,
     Compared,
@@ -184,7 +185,7 @@ LEFT = {False: "not looked at yet", True: "never looked at, as the trial ended b
 
 def flow_parts(
     said: dict[str, Any], course: Course, assessed: int | None = None
-) -> list[Flow | Table]:
+) -> list[FlowDiagram | Table]:
     """The diagram, and the same by arm and site."""
     status, names = said["status"], [arm["name"] for arm in said["status"]["arms"]]
     assigned, by_arm = course.assigned(), Counter[int]()
@@ -197,7 +198,7 @@ def flow_parts(
         _draw_arm_boxes(names, by_arm, course.used, dict.fromkeys(names, left) | _dropped(status)),
         [_missing(status)],
     ]
-    found: list[Flow | Table] = [Flow("Flow of people through the trial", levels)]
+    found: list[FlowDiagram | Table] = [FlowDiagram("Flow of people through the trial", levels)]
     found.append(_table(names, assigned, by_arm, course.used))
     if sites := site_rows(status):
         found.append(Table(SITE_HEAD, sites, "Sites, and whether they are open now."))
@@ -291,9 +292,9 @@ def date_facts(course: Course, stated: Mapping[str, str]) -> list[Part]:
     """The days that the record tells, and those that were added."""
     found: list[Part] = []
     if recorded := _recorded(course):
-        found += [Text(RECORDED), Facts(recorded)]
+        found += [Paragraph(RECORDED), Definitions(recorded)]
     if stated:
-        found += [Text(STATED), Facts([*stated.items()])]
+        found += [Paragraph(STATED), Definitions([*stated.items()])]
     return found
 
 
@@ -404,11 +405,12 @@ def checked_page(transcript: Transcript, added: Added | None = None) -> tuple[st
     if found.intact:
         _check_added(more, said)
         title = f"Trial {said['status']['name']}"
-        return page(title, _sections(said, course, found, more), lead), found
-    sections = [Section(NOT_VERIFIED, [Text(WARNING), Bullets([*found.problems])])]
+        return render(Document(title, _sections(said, course, found, more), lead)), found
+    sections = [Section(NOT_VERIFIED, [Paragraph(WARNING), List([*found.problems])])]
     with suppress(*BROKEN):  # what was tampered with may be of any shape
         sections += _sections(said, course, found, more)
-    return page(f"{NOT_VERIFIED}: {said['status'].get('name')}", sections, lead), found
+    name = f"{NOT_VERIFIED}: {said['status'].get('name')}"
+    return render(Document(name, sections, lead)), found
 
 
 def _check_added(added: Added, said: dict[str, Any]) -> None:
@@ -422,7 +424,7 @@ def _check_added(added: Added, said: dict[str, Any]) -> None:
         raise InvalidInputError("dates must have a text each: what happened, and the day")
 
 
-def trial_pictures(transcript: Transcript) -> dict[str, Picture]:
+def trial_pictures(transcript: Transcript) -> dict[str, Figure]:
     """What can be drawn of a trial by now: private `means` and the `evidence` against
     each arm at each look.
     """
@@ -441,15 +443,17 @@ def _sections(
     blind = said["protocol"]["blinding"] == CODES and not status["stopped"]
     dates = date_facts(course, added.dates)
     return [
-        Section("Result", [*([Text(BLINDED)] if blind else []), *_result(said, course, compared)]),
+        Section(
+            "Result", [*([Paragraph(BLINDED)] if blind else []), *_result(said, course, compared)]
+        ),
         *([_differences(status, compared, said)] if compared else []),
         Section("Flow of people", flow_parts(said, course, added.assessed)),
         Section("Sentences to quote", quoted),
         Section("What was fixed before the first person", _protocol(said)),
         Section("Deviations: what managers did", _deviations(status, course)),
         *([Section("Dates", dates)] if dates else []),
-        Section("What holds, and on what it rests", [Bullets(_promises(said, course))]),
-        Section("Record", [Bullets(_record(said, found, added.more))]),
+        Section("What holds, and on what it rests", [List(_promises(said, course))]),
+        Section("Record", [List(_record(said, found, added.more))]),
     ]
 
 
@@ -462,17 +466,17 @@ def _result(said: dict[str, Any], course: Course, compared: Compared | None) -> 
         lead_words(lead["name"], lead["over"], lead["better_by"], lead["people"]) + "."
         for lead in status["leads"]
     ]
-    parts: list[Part] = [Bullets(_found(status)), _make_arms_table(status, compared)]
-    parts += [Bullets(leads)] if leads else []
+    parts: list[Part] = [List(_found(status)), _make_arms_table(status, compared)]
+    parts += [List(leads)] if leads else []
     if not len(path.people):
         yet = "" if status["stopped"] else " yet"
-        return [*parts, Text(f"There was no look at the data{yet}: nothing can be drawn.")]
+        return [*parts, Paragraph(f"There was no look at the data{yet}: nothing can be drawn.")]
     standing = standing_picture(said)
     drawn = trial_drawings(path, said)
     if "means" not in drawn:
-        parts.append(Text("No mean was released that could be drawn: see above."))
+        parts.append(Paragraph("No mean was released that could be drawn: see above."))
     pictures = [*([standing] if standing else []), *drawn.values()]
-    return [*parts, *([Pictures(pictures)] if pictures else [])]
+    return [*parts, *([FigureRow(pictures)] if pictures else [])]
 
 
 def _found(status: dict[str, Any]) -> list[str]:
@@ -569,10 +573,10 @@ def _differences(status: dict[str, Any], compared: Compared, said: dict[str, Any
     return Section(
         "Differences between the arms",
         [
-            Text(WHY[why].format(name=reference)),
+            Paragraph(WHY[why].format(name=reference)),
             Table(head, rows, what),
             *compared_picture(said, compared),
-            Bullets(_how_to_read(level, len(names), compared, status)),
+            List(_how_to_read(level, len(names), compared, status)),
         ],
     )
 
@@ -611,13 +615,13 @@ def _protocol(said: dict[str, Any]) -> list[Part]:
         f"hash (SHA-256) is {said['protocol_hash']}; published at that time, it shows that "
         "nothing was changed since."
     )
-    return [Text(words), Facts(protocol_facts(said))]
+    return [Paragraph(words), Definitions(protocol_facts(said))]
 
 
 def _deviations(status: dict[str, Any], course: Course) -> list[Part]:
     acts = act_rows(status)
     if not acts:
-        return [Text("None: the record contains no action by a manager.")]
+        return [Paragraph("None: the record contains no action by a manager.")]
     moments = [
         f"{counted(moment.people, 'person', 'people')}, {counted(moment.looks, 'look')}"
         for moment in course.acts

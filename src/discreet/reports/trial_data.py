@@ -14,7 +14,7 @@ from discreet.errors import InvalidInputError
 from discreet.reports import charts
 from discreet.reports.charts import FEW_BANDS
 from discreet.reports.charts.style import MOST_SHOWN, arms_shown, shown_words
-from discreet.reports.document import Picture
+from discreet.reports.document import Figure
 from discreet.strategies.run import LEAST, Margin, Pair
 from discreet.trials.record import Event, Public, Replay
 from discreet.trials.responses import payable_delta
@@ -248,11 +248,11 @@ def _comparison(arm: int, now: Public, pair: Pair, pairs: int) -> Comparison:
     return Comparison(arm, unit * pair.difference, (low, high), p_value)
 
 
-def trial_drawings(path: TrialPath, said: dict[str, Any]) -> dict[str, Picture]:
+def trial_drawings(path: TrialPath, said: dict[str, Any]) -> dict[str, Figure]:
     """Private `means` and the `evidence` against each arm at each look, as far as they
     are there. An arm is marked as the best only if it was found to be.
     """
-    found, protocol = dict[str, Picture](), said["protocol"]
+    found, protocol = dict[str, Figure](), said["protocol"]
     shown = _shown(path, protocol["direction"])
     if not np.isnan(path.means).all():
         span = (protocol["low"], protocol["high"])
@@ -266,14 +266,16 @@ def trial_drawings(path: TrialPath, said: dict[str, Any]) -> dict[str, Picture]:
         if len(path.names) <= charts.FEW_BANDS and not np.isnan(path.low).all():
             words += " Bands: the intervals of the table above."
         words += shown_words(len(path.names))
-        found["means"] = Picture(charts.render(charts.draw_means(data)), words, words)
+        found["means"] = Figure(lambda: charts.render(charts.draw_means(data)), words, words)
     if not np.isnan(path.evidence).all():
         shares = charts.TrialEvidence(path.names, path.people, path.evidence, shown)
         words = (
             "The evidence against each arm at each look, as a share of what eliminates an arm; an "
             f"arm has no line while it leads.{shown_words(len(path.names))}"
         )
-        found["evidence"] = Picture(charts.render(charts.draw_evidence(shares)), words, words)
+        found["evidence"] = Figure(
+            lambda: charts.render(charts.draw_evidence(shares)), words, words
+        )
     return found
 
 
@@ -286,7 +288,7 @@ def _shown(path: TrialPath, direction: str) -> tuple[int, ...]:
     return tuple(arms_shown(last, path.evidence[-1] >= 1, [path.recommendation]))
 
 
-def standing_picture(said: dict[str, Any]) -> Picture | None:
+def standing_picture(said: dict[str, Any]) -> Figure | None:
     """Where the arms stand now: means with their intervals, the best first."""
     protocol, status = said["protocol"], said["status"]
     arms = [arm for arm in status["arms"] if arm["mean"] is not None]
@@ -307,10 +309,10 @@ def standing_picture(said: dict[str, Any]) -> Picture | None:
     words = f"The private mean of each arm with its interval.{_left_out(len(arms))}"
     words += " Filled: the arm that was found to be the best." if best is not None else ""
     data = charts.Forest(rows, _mean_words(protocol), span, len(arms))
-    return Picture(charts.render(charts.draw_forest(data)), words, words)
+    return Figure(lambda: charts.render(charts.draw_forest(data)), words, words)
 
 
-def compared_picture(said: dict[str, Any], compared: Compared) -> list[Picture]:
+def compared_picture(said: dict[str, Any], compared: Compared) -> list[Figure]:
     """The differences with their intervals, the largest gain first."""
     protocol = said["protocol"]
     names = [arm["name"] for arm in said["status"]["arms"]]
@@ -328,7 +330,7 @@ def compared_picture(said: dict[str, Any], compared: Compared) -> list[Picture]:
     )
     span, other = (-reach, reach), cut(names[compared.reference])
     data = charts.Forest(rows, "difference from", span, len(ordered), True, other)
-    return [Picture(charts.render(charts.draw_forest(data)), words, words)]
+    return [Figure(lambda: charts.render(charts.draw_forest(data)), words, words)]
 
 
 def _mean_words(protocol: dict[str, Any]) -> str:

@@ -10,7 +10,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from discreet.reports.document import Section, Table, Text, page
+from discreet.reports.document import Document, Paragraph, Section, Table
+from discreet.reports.html import render
 from discreet.service.api import KEY
 from discreet.service.auth import ACTIONS, PUBLIC
 from discreet.service.endpoints import ENDPOINTS, PREFIX, Endpoint
@@ -155,7 +156,7 @@ def docs_page(described: dict[str, Any]) -> str:
     """The same for people: one file, no script, no network."""
     rows = [_row(row) for row in ENDPOINTS]
     sections = [
-        Section("How to call it", [Text(DESCRIPTION.replace("`", "")), Text(_example())]),
+        Section("How to call it", [Paragraph(DESCRIPTION.replace("`", "")), Paragraph(_example())]),
         Section(
             "Calls",
             [
@@ -169,7 +170,7 @@ def docs_page(described: dict[str, Any]) -> str:
         Section(
             "Refusals",
             [
-                Text(
+                Paragraph(
                     "As problem documents (RFC 9457): title, status, and detail, which says "
                     "what to do."
                 ),
@@ -179,7 +180,8 @@ def docs_page(described: dict[str, Any]) -> str:
     ]
     for name, schema in sorted(described["components"]["schemas"].items()):
         sections.append(Section(name, _fields(schema)))
-    text = page("The API of discreet", sections, "Everything a trial can do, over HTTP.")
+    lead = "Everything a trial can do, over HTTP."
+    text = render(Document("The API of discreet", sections, lead))
     return text.replace("</style>", f"{SHEET}</style>", 1)
 
 
@@ -205,13 +207,13 @@ def _shown(type: Any) -> str:
     return f"{name}[{parts}]" if parts else name
 
 
-def _fields(schema: dict[str, Any]) -> list[Text | Table]:
+def _fields(schema: dict[str, Any]) -> list[Paragraph | Table]:
     needed = schema.get("required", [])
     rows = [
         [name, _kind(one), "" if name in needed else _usual(one)]
         for name, one in schema.get("properties", {}).items()
     ]
-    words = Text(schema.get("description", ""))
+    words = Paragraph(schema.get("description", ""))
     return [words, Table(["field", "kind", "if left out"], rows)] if rows else [words]
 
 

@@ -17,7 +17,7 @@ from discreet.errors import DiscreetError, InvalidInputError
 from discreet.planning.plan import Plan
 from discreet.planning.power import out_of_reach
 from discreet.planning.rows import PlanRow, Way
-from discreet.reports.document import fragment
+from discreet.reports.html import render_sections
 from discreet.reports.past import in_units
 from discreet.reports.plan import (
     best_words,
@@ -491,7 +491,7 @@ def _drawn(draft: Draft) -> str:
     try:
         found = _planned(draft)
         sections = plan_sections(found, trial=False, about=about_words(draft, found))
-        drawn = without_styles(fragment(sections[1:]))
+        drawn = without_styles(render_sections(sections[1:]))
     except DiscreetError as error:
         known = {"plan": "", "wrong": {"": str(error)}, "labels": LABELS, "lines": [], "room": 0}
         return template.render(known, waits=False)

@@ -14,7 +14,7 @@ from starlette.routing import Route
 from discreet.errors import RefusedError
 from discreet.reports import charts
 from discreet.reports.charts.style import shown_words
-from discreet.reports.document import POLICY
+from discreet.reports.html import POLICY
 from discreet.reports.trial import trial_page, trial_pictures
 from discreet.reports.trial_data import check_control
 from discreet.reports.trial_text import (
@@ -91,7 +91,7 @@ def svg(text: str) -> Response:
 def _draw_pictures(trial: Trial) -> dict[str, str]:
     """All pictures of a trial, in one walk through its record."""
     found = trial_pictures(trial.transcript())
-    return {name: without_styles(picture.svg.decode()) for name, picture in found.items()}
+    return {name: without_styles(figure.draw().decode()) for name, figure in found.items()}
 
 
 async def transcript(looking: Look) -> Response:
