@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 
 import discreet
+import discreet.simulation
 from discreet import Bernoulli, InvalidInputError, Strategy, simulate
 from discreet.jit import marks
 from discreet.simulation import compile as compiling
-from discreet.simulation import loops
 from discreet.simulation.laws import bernoulli
 from discreet.simulation.paths import run_path
 from discreet.strategies import estimators, presets
@@ -36,7 +36,8 @@ FILES = {
     for name, text in BLOCKS.items()
     if "steady" in name and name.endswith(".py")
 }
-OURS = ("discreet.strategies.steady", "discreet.simulation.loops.steady")
+OURS = ("discreet.strategies.steady", "discreet.simulation.steady")
+PACKAGES = (discreet.strategies, discreet.simulation)
 MEANS = [0.75, 0.5, 0.3]
 
 
@@ -58,13 +59,10 @@ def steady(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Strategy]:
 
 def put(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     """The page's files in place."""
-    monkeypatch.setattr(
-        discreet.strategies,
-        "__path__",
-        [*discreet.strategies.__path__, str(folder / "strategies")],
-    )
-    monkeypatch.setattr(loops, "__path__", [*loops.__path__, str(folder / "simulation" / "loops")])
-    add_rows(monkeypatch, estimators.ESTIMATORS, "parts.py, in ESTIMATORS", vars(estimators))
+    for package in PACKAGES:
+        here = str(folder / package.__name__.removeprefix("discreet."))
+        monkeypatch.setattr(package, "__path__", [*package.__path__, here])
+    add_rows(monkeypatch, estimators.ESTIMATORS, "estimators.py, in ESTIMATORS", vars(estimators))
     add_rows(monkeypatch, presets.PARTS, "presets.py, in PARTS", vars(presets))
     space = dict(vars(presets))
     exec(BLOCKS[f"{SOURCE}strategies/presets.py"], space)
@@ -97,27 +95,15 @@ def forget() -> None:
         del sys.modules[name]
     for function in [function for function in marks if function.__module__.startswith(OURS)]:
         del marks[function]
-    for package in (discreet.strategies, loops):
+    for package in PACKAGES:
         if hasattr(package, "steady"):
             del package.steady
 
 
-def test_the_page_has_three_places_and_a_preset() -> None:
-    assert list(FILES) == [
-        "strategies/steady/__init__.py",
-        "strategies/steady/decide.py",
-        "strategies/steady/run.py",
-        "simulation/loops/steady.py",
-    ]
-    rest = [
-        name
-        for name in BLOCKS
-        if name.startswith(SOURCE) and name.removeprefix(SOURCE) not in FILES
-    ]
-    assert {name.split(",")[0] for name in rest} == {
-        f"{SOURCE}strategies/parts.py",
-        f"{SOURCE}strategies/presets.py",
-    }
+def test_a_family_is_two_modules_and_rows() -> None:
+    assert list(FILES) == ["strategies/steady.py", "simulation/steady.py"]
+    rest = {name.split(",")[0].removeprefix(SOURCE) for name in BLOCKS if name.startswith(SOURCE)}
+    assert rest - {*FILES} == {"strategies/estimators.py", "strategies/presets.py"}
 
 
 @pytest.mark.slow
@@ -231,7 +217,7 @@ def test_it_errs_less_often_than_it_may(steady: Strategy) -> None:
 def test_a_radius_that_is_far_too_small_is_seen(
     steady: Strategy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    decide = import_module(f"{OURS[0]}.decide")
+    decide = import_module(OURS[0])
     monkeypatch.setattr(decide, "radius", lambda *_: 1e-9)
     monkeypatch.setattr(compiling, "compiled", compiling.as_it_stands)
     assert simulate(Bernoulli([0.55, 0.45]), steady, runs=500, seed=1).errors > 83
