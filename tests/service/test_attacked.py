@@ -418,3 +418,37 @@ def test_a_key_does_not_answer_for_another_reason(url: str) -> None:
     with pytest.raises(InvalidInputError, match="for something else"):
         trial.unblind(id, "curious", key="unblind")
     assert [act.reason for act in trial.status().acts] == ["snow", "a fever"]
+
+
+def test_whoever_gets_an_answer_again_is_noted(url: str) -> None:
+    """Staff who know or guess the key of a colleague's request repeat it, and get the
+    ids and the arm that it was answered with.
+    """
+    trial = create(url, strategy=bet_se(0.05, 1.0), blinding="codes", sites=["Leeds"])
+    ann, bob = (trial.as_user(name, "Leeds") for name in ("Ann", "Bob"))
+    (one,) = ann.ask(key="visit-1").assignments
+    arm = ann.unblind(one.id, "a fever", key="unblind-1")
+    assert bob.ask(key="visit-1").assignments == (one,)
+    assert bob.unblind(one.id, "a fever", key="unblind-1") == arm
+    new = ann.reissue(one.id, key="reissue-1")
+    assert bob.reissue(one.id, key="reissue-1") == new
+    noted = [entry.action for entry in trial.audit_trail() if entry.user == "Bob"]
+    assert noted == ["reissue again", "unblind again", "ask again"]
+    assert trial.verify().intact
+
+
+@pytest.mark.parametrize("key", ["visit-1", "é k"])
+def test_a_program_learns_whether_its_own_request_was_answered(key: str, tmp_path: Path) -> None:
+    """The answer is not that of another caller's request with this key, and never no if
+    participants were enrolled: the program would enrol others in their place.
+    """
+    url = f"sqlite:///{tmp_path}/t.db"
+    create(url, sites=["Leeds", "York"])
+    with far_away(url) as far:
+        leeds, york = (
+            Trial.open(far.base, "colours", token=far.token(SITE, trial="colours", site=site))
+            for site in ("Leeds", "York")
+        )
+        leeds.ask(key=key)
+        assert (leeds.was_answered(key), leeds.was_answered("another")) == (True, False)
+        assert not york.was_answered(key)

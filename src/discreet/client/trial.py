@@ -9,7 +9,7 @@ import msgspec
 
 from discreet._types import Progress
 from discreet.client.address import PATIENCE, TRIAL, way_to_trial
-from discreet.client.http import HEAD, ApiRequest, Got, HttpClient
+from discreet.client.http import HEAD, ApiRequest, Got, HttpClient, plain_key
 from discreet.client.service import RemoteState, convert, create_trial, open_trial, read, warn_here
 from discreet.errors import InvalidInputError
 from discreet.strategies.strategy import Strategy
@@ -156,6 +156,10 @@ class RemoteTrial(TrialVerbs):
         content = msgspec.to_builtins(checked)
         request = ApiRequest("POST", path, content, key, once=not verb.is_repeatable)
         return read(verb.result, self._send(request))
+
+    def was_answered(self, key: str) -> bool:
+        """Return whether an `ask` of this caller with this key was answered."""
+        return super().was_answered(plain_key(check_key(key) or ""))
 
     def audit_trail(self, limit: int = 1000) -> list[AuditEntry]:
         """Return the last calls that changed or handed out anything, the newest

@@ -21,7 +21,7 @@ from discreet.service.middleware import REPORT_POLICY
 from discreet.service.state import Computation, Home
 from discreet.trials.names import LONGEST_NAME, from_path
 from discreet.trials.record import Head
-from discreet.trials.verbs import Verb
+from discreet.trials.verbs import KeyBody, Verb
 
 KEY = "idempotency-key"
 HEAD = "discreet-head"
@@ -116,6 +116,8 @@ def served(home: Home, endpoint: Endpoint) -> Callable[[Request], Awaitable[Resp
         if isinstance(endpoint.work, Verb):
             assert trial is not None
             key = request_key(request, visitor) if KEY in headers else None
+            if isinstance(body, KeyBody):
+                body = KeyBody(scoped_key(body.key, visitor))
             result = await trial.call(endpoint.work, body, key, visitor)
         else:
             about, after = request.path_params.get("about", ""), headers.get("last-event-id", "")

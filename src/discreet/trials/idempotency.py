@@ -11,7 +11,7 @@ import msgspec
 from discreet.errors import InvalidInputError
 from discreet.trials.protocol import canonical
 from discreet.trials.transaction import TrialTransaction
-from discreet.trials.verbs import AskBody, Body, Verb
+from discreet.trials.verbs import REISSUE, UNBLIND, AskBody, Body, Verb
 
 Result = TypeVar("Result")
 Arguments = TypeVar("Arguments", bound=Body)
@@ -42,7 +42,8 @@ def run_once(
     """Do the work of a request, or return the answer that it has had.
 
     An id that was reissued is unknown, and the request that did it may come again: so
-    the participants of a caller who is bound to a site are recognised by number.
+    the participants of a caller who is bound to a site are recognised by number. The
+    audit trail notes who gets an id or an arm again.
     """
     hash_with_secret = tx.tables.hash_with_secret
     hash = hash_with_secret(key_text(verb.name, key))
@@ -54,6 +55,8 @@ def run_once(
         stored = json.loads(text)
         if stored["request"] != request:
             raise InvalidInputError(OTHER_REQUEST)
+        if verb.name in (REISSUE.name, UNBLIND.name):
+            tx.audit(f"{verb.name} again", 1)
         return msgspec.convert(stored["answer"], verb.result)
     result = work(tx, body)
     answer = canonical({"request": request, "answer": msgspec.to_builtins(result)})
