@@ -101,7 +101,7 @@ def by_threads(url: str, callers: int) -> Pace:
 def compare(name: str, url: str) -> None:
     """A trial whose rounds are long: what is measured is coming and telling."""
     arms, strategy = ("red", "green", "blue"), bet_se(delta=1e-9, epsilon=0.02)
-    Trial.create(url, NAME, arms, strategy, max_people=2**30).close()
+    Trial.create(url, NAME, arms, strategy, max_participants=2**30).close()
     ways: dict[str, Callable[[str, int], Pace]] = {
         "processes": by_processes,
         "threads": by_threads,

@@ -180,7 +180,7 @@ def one_round(url: str, ports: list[int], secret: str, wait: float, keys: bool) 
 def compare(name: str, url: str, port: int, servers: int, wait: float = 0.0) -> None:
     """A trial whose rounds are long: what is measured is coming and telling."""
     strategy = bet_se(delta=1e-9, epsilon=0.02)
-    Trial.create(url, NAME, ARMS, strategy, max_people=2**30).close()
+    Trial.create(url, NAME, ARMS, strategy, max_participants=2**30).close()
     home = Home(url)
     secret = home.tokens.make("load", "operator", "bench")[0]
     home.close()
@@ -276,7 +276,7 @@ def counted(counts: Counter[str], what: str, work: Callable[..., Any]) -> Callab
 
 def watch(url: str) -> None:
     """A change that many see."""
-    Trial.create(url, NAME, ARMS, bet_se(delta=0.05, epsilon=1.0), max_people=1000).close()
+    Trial.create(url, NAME, ARMS, bet_se(delta=0.05, epsilon=1.0), max_participants=1000).close()
     counts = Counter[str]()
     status, written = (
         counted(counts, "status", Trial.status),

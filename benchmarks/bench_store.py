@@ -36,7 +36,7 @@ def ours(url: str, at_once: int) -> Turn:
     """A trial that never ends: the arms are alike."""
     rng = random.Random(0)
     trial = Trial.create(
-        url, "bench", ARMS, adap_tt_star(epsilon=1.0, delta=1e-9), max_people=2**30
+        url, "bench", ARMS, adap_tt_star(epsilon=1.0, delta=1e-9), max_participants=2**30
     )
 
     def turn() -> int:

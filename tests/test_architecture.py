@@ -161,7 +161,9 @@ def test_a_command_walks_as_the_page_says(title: str) -> None:
 
 @pytest.mark.usefixtures("plainly")
 def test_an_outcome_walks_as_the_page_says() -> None:
-    trial = Trial.create("sqlite:///walk.db", "walk", ["a", "b"], bet_se(0.1, 1.0), max_people=500)
+    trial = Trial.create(
+        "sqlite:///walk.db", "walk", ["a", "b"], bet_se(0.1, 1.0), max_participants=500
+    )
     people = list[str]()
     while not (batch := trial.ask(50)).waiting or batch.assignments:
         people += [one.id for one in batch.assignments]

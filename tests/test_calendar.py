@@ -62,7 +62,7 @@ def test_simple() -> None:
     assert made(2).simple
     assert made(2, 7).wait == 7
     assert made(2, 7, 30).wait == 7
-    assert made(2, 7, 30, None, "clock").wait == 30
+    assert made(2, 7, 30, None, "scheduled").wait == 30
     assert made(2, 7).deadline == math.inf
     for delay in (*DELAYS[1:], Delay.fixed(7, failures=8)):
         assert not made(2, delay, 30).simple
@@ -97,7 +97,7 @@ def test_words() -> None:
         ((1, 7, 5), "choose a longer deadline"),
         ((1, Delay.fixed(7, never=0.1)), "never answers needs a deadline"),
         ((1, 7, None, "continuous"), "continuous enrolment needs a deadline"),
-        ((1, 7, None, None, "clock"), "release on the clock needs a deadline"),
+        ((1, 7, None, None, "scheduled"), "release on the clock needs a deadline"),
         ((1, 7, 9, "rolling"), "enrolment must be waiting or continuous"),
         ((1, 7, 9, None, "soon"), "release must be complete or clock"),
     ],

@@ -36,7 +36,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """One of each that can be had as a table; names are script and a formula."""
     folder = tmp_path_factory.mktemp("frames")
     where = f"sqlite:///{folder}/trials.db"
-    trial = Trial.create(where, SCRIPT, list(ARMS.names), bet_se(0.1, 4.0), max_people=50)
+    trial = Trial.create(where, SCRIPT, list(ARMS.names), bet_se(0.1, 4.0), max_participants=50)
     trial.tell_many({one.id: 1 for one in trial.ask(10).assignments})
     days: dict[str, Any] = {"accrual": 5, "delay": 3, "deadline": 7}
     return {

@@ -86,7 +86,7 @@ def test_times_grow_with_the_variance() -> None:
     ],
 )
 def test_what_is_about_privacy_says_how_to_clip(call: Any) -> None:
-    with pytest.raises(InvalidInputError, match=r"choose a range, and clip .*outside='clip'"):
+    with pytest.raises(InvalidInputError, match=r"choose a range, and clip .*out_of_range='clip'"):
         call()
 
 
@@ -99,10 +99,10 @@ def test_what_is_about_privacy_says_how_to_clip(call: Any) -> None:
         (lambda: simulate(Bernoulli([0.5, 0.4]), discreet.ttucb(0.1, sigma=0.4)), "would not hold"),
         (lambda: discreet.ttucb(0.1, sigma=2, cost="kl"), "leave sigma out"),
         (lambda: discreet.ttucb(0.1, sigma=-1), "sigma must be"),
-        (lambda: discreet.adap_tt(1, 0.1, sigma=1), "outside='clip'"),
-        (lambda: discreet.bet_se(0.1, trust="none", sigma=1), "outside='clip'"),
+        (lambda: discreet.adap_tt(1, 0.1, sigma=1), "out_of_range='clip'"),
+        (lambda: discreet.bet_se(0.1, trust="none", sigma=1), "out_of_range='clip'"),
         (
-            lambda: Protocol("dose", ("a", "b"), discreet.ttucb(0.1, sigma=1), 90, "order"),
+            lambda: Protocol("dose", ("a", "b"), discreet.ttucb(0.1, sigma=1), max_participants=90),
             "leave sigma out",
         ),
     ],

@@ -22,7 +22,7 @@ from discreet.simulation import compile as compiling
 from discreet.simulation.laws import bernoulli
 from discreet.simulation.paths import run_path
 from discreet.strategies import estimators, presets
-from discreet.strategies.run import Dealing, Run, new_run
+from discreet.strategies.run import Randomisation, Run, new_run
 from tests.support.tape import Tape
 
 PAGE = Path(__file__).parent.parent / "docs" / "new-strategy.md"
@@ -165,7 +165,9 @@ def test_shuffled_places_lead_to_the_same_decisions(steady: Strategy, cap: int) 
     """Dealt backwards, with the sums of the run in order."""
     for seed in range(3):
         expected, arms, tape = played(steady, cap, seed)
-        run = new_run(steady, len(MEANS), cap, steady.delta, dealing=Dealing("shuffled"))
+        run = new_run(
+            steady, len(MEANS), cap, steady.delta, randomisation=Randomisation("shuffled")
+        )
         dealt: list[int] = []
         while not run.finished:
             run.open()
@@ -180,14 +182,14 @@ def test_shuffled_places_lead_to_the_same_decisions(steady: Strategy, cap: int) 
 
 
 def test_a_shuffled_round_is_released_below_a_lower_cap(steady: Strategy) -> None:
-    run = new_run(steady, len(MEANS), 1000, steady.delta, dealing=Dealing("shuffled"))
+    run = new_run(steady, len(MEANS), 1000, steady.delta, randomisation=Randomisation("shuffled"))
     people = run.open().people
     for _ in range(people):
         assert run.take() is not None
     waiting = run.due()
     run.maximum(10)
     assert run.due() == waiting != []
-    again = new_run(steady, len(MEANS), 10, steady.delta, dealing=Dealing("shuffled"))
+    again = new_run(steady, len(MEANS), 10, steady.delta, randomisation=Randomisation("shuffled"))
     again.load(run.dump())
     assert again.due() == waiting
     run.release([batch.size / 2 for batch in waiting])

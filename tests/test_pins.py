@@ -85,14 +85,16 @@ def test_a_stored_trial_is_read_and_written_as_it_was(path: Path, name: str, clo
     assert ("opened" in later) == trial.protocol.keyed
 
 
-@pytest.mark.parametrize("name", pins.COINS)
+@pytest.mark.parametrize("name", pins.SIMPLE)
 def test_a_stored_trial_says_how_people_come(path: Path, name: str, clock: Clock) -> None:
     """Made again it is that trial; what was announced of it stays."""
-    made = pins.COINS[name]
+    made = pins.SIMPLE[name]
     clock.now = pins.last_time(path, name)
     trial = Trial.open(f"sqlite:///{path}", name)
     assert pins.new_trial(path, name).protocol_hash == trial.protocol_hash
-    assert trial.protocol.dealing == made.settings.get("dealing", made.strategy.part.dealings[0])
+    assert trial.protocol.randomisation == made.settings.get(
+        "randomisation", made.strategy.part.randomisations[0]
+    )
     status = trial.status()
     assert [(act.action, act.about) for act in status.acts] == list(made.acts)
     assert [site.name for site in status.sites] == made.settings.get("sites", [])

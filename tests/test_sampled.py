@@ -41,7 +41,7 @@ FAMILIES = {
 
 WIDER = (
     r"2 of 4 outcomes lie outside the range 0 to 1: give a wider range, such as -1.5,2.5, or .* "
-    r'--outside clip on the command line \(outside="clip" in Python\)'
+    r'--out-of-range clip on the command line \(out_of_range="clip" in Python\)'
 )
 
 
@@ -115,11 +115,11 @@ class TestScaled:
             Sampled.of({"x": [-1, 0.5, 2], "y": [1]}, range=(0, 1))
         with pytest.raises(InvalidInputError, match=r"1 of 2 .* give a wider range or let"):
             Sampled.of({"x": [math.inf], "y": [1]}, range=(0, 1))
-        made = Sampled.of({"x": [-1, 0.5, math.inf], "y": [1]}, (0, 1), outside="clip")
+        made = Sampled.of({"x": [-1, 0.5, math.inf], "y": [1]}, (0, 1), out_of_range="clip")
         assert made.rewards[0].tolist() == [0, 0.5, 1]
         assert (made.clipped, made.scale) == (2, discreet.scale.Scale(0, 1))
         with pytest.raises(InvalidInputError, match="outside must be one of refuse, clip"):
-            Sampled.of({"x": [0], "y": [1]}, outside="drop")
+            Sampled.of({"x": [0], "y": [1]}, out_of_range="drop")
 
     def test_no_range_is_for_rewards_only(self) -> None:
         assert Sampled.of({"x": [0.25], "y": [1]}).means == (0.25, 1)
@@ -208,7 +208,7 @@ class TestScaled:
         )
         with pytest.raises(TiedBestArmError, match=words):
             _ = tied.gaps
-        tied = Sampled.of({"x": [5, 7], "y": [9, 0.5]}, (0, 0.5), outside="clip")
+        tied = Sampled.of({"x": [5, 7], "y": [9, 0.5]}, (0, 0.5), out_of_range="clip")
         with pytest.raises(TiedBestArmError, match=r"3 of 4 outcomes lie outside .* wider range"):
             _ = tied.best
 

@@ -53,10 +53,10 @@ def test_one_is_not_many(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert wording.counted("1,000", "person", "people") == "1,000 people"
     arms = discreet.Bernoulli([0.9, 0.1])
     days: dict[str, Any] = {"accrual": 1.0, "delay": 1.0, "deadline": 1.0}
-    plan = discreet.plan(arms, 1.0, 0.1, runs=1, max_people=400, **days)
+    plan = discreet.plan(arms, 1.0, 0.1, runs=1, max_participants=400, **days)
     show_plan(plan)
     url = f"sqlite:///{tmp_path}/trials.db"
-    settings: dict[str, Any] = {"max_people": 50, "sites": ["Leeds"], "deadline": 86_400.0}
+    settings: dict[str, Any] = {"max_participants": 50, "sites": ["Leeds"], "deadline": 86_400.0}
     trial = discreet.Trial.create(url, "dose", ["a", "b"], bet_se(0.1, 1.0), **settings)
     trial.ask(1, site="Leeds")
     before = known_words(trial.status().to_dict(), False)

@@ -18,7 +18,7 @@ from discreet.wording import counted
 FIXED, EXPONENTIAL = 0, 1
 KINDS = {"fixed": FIXED, "exponential": EXPONENTIAL}
 ENROLMENTS = ("waiting", "continuous")
-RELEASES = ("complete", "clock")
+RELEASES = ("complete", "scheduled")
 MOST_DAYS = 1e9
 MONTH = 365.25 / 12
 """Days of a month, on average."""

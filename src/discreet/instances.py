@@ -24,7 +24,7 @@ from discreet.scale import NUMBERS, YES_NO
 from discreet.validation import check_sigma, check_whole, is_word, numbers_of, quoted
 
 STEADY, SITES, STEP, SEASON, TREND = range(5)
-MOST_PEOPLE = 10**12
+MAX_PARTICIPANTS = 10**12
 KINDS = {
     "sites": (SITES, "block", 1),
     "step": (STEP, "at", 1),
@@ -127,14 +127,14 @@ def _drift(kind: str, size: float, people: float) -> Drift:
         raise InvalidInputError(
             f"the size of a drift must be a number between -1 and 1; got {quoted(size)}"
         )
-    return Drift(code, float(size), float(check_whole(name, people, least, MOST_PEOPLE)))
+    return Drift(code, float(size), float(check_whole(name, people, least, MAX_PARTICIPANTS)))
 
 
 RESCALE = "rescale outcomes to [0, 1] with (outcome - lowest) / (highest - lowest)"
 UNBOUNDED = (
     "rewards of Gaussian arms are unbounded, and this is for rewards in [0, 1]: choose a range, "
     "and clip what lies outside it, with Sampled.of(outcomes, range=(low, high), "
-    "outside='clip') for data, or with the same range and outside='clip' in a live trial"
+    "out_of_range='clip') for data, or with the same range and out_of_range='clip' in a live trial"
 )
 NO_THEORY = (
     "times, bounds and plans are for arms that do not drift: use .instance, which has the arms "

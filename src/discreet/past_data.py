@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from discreet._types import Floats
 from discreet.errors import InvalidInputError, TiedBestArmError
 from discreet.instances import RESCALE, Instance, arm_names, freeze
-from discreet.scale import NUMBERS, REFUSE, YES_NO, Scale, check_outside, ends_of, range_words
+from discreet.scale import NUMBERS, REFUSE, YES_NO, Scale, check_out_of_range, ends_of, range_words
 from discreet.validation import check_path, named, numbers_of, quoted
 from discreet.wording import listed
 
@@ -260,21 +260,21 @@ class Sampled(Instance):
         outcomes: Mapping[str, ArrayLike],
         range: tuple[float, float] | None = None,
         direction: str = "max",
-        outside: str = REFUSE,
+        out_of_range: str = REFUSE,
     ) -> "Sampled":
         """Arms by name, each with its outcomes in the experimenter's units.
 
         `range` is the smallest and the largest outcome there can be in the trial, and
         may be left out if all outcomes lie in [0, 1]; `direction` says whether more is
         better (`max`) or less (`min`). An outcome outside the range is refused, or with
-        `outside="clip"` counts as the nearer end.
+        `out_of_range="clip"` counts as the nearer end.
         """
-        check_outside(outside)
+        check_out_of_range(out_of_range)
         values = _by_name(outcomes)
         every = np.concatenate(list(values.values()))
         scale = Scale(*(_unit_range(every) if range is None else ends_of(range)), direction)
         ends = np.cumsum([len(some) for some in values.values()])
-        made = Sampled(np.split(scale.rewards(every, outside), ends[:-1]), list(values))
+        made = Sampled(np.split(scale.rewards(every, out_of_range), ends[:-1]), list(values))
         freeze(made, scale=scale, clipped=scale.beyond(every))
         return made
 
@@ -285,7 +285,7 @@ class Sampled(Instance):
         outcome: str,
         range: tuple[float, float] | None = None,
         direction: str = "max",
-        outside: str = REFUSE,
+        out_of_range: str = REFUSE,
     ) -> "Sampled":
         """Read arms from a CSV or Parquet file with a row for each person: the column
         `arm` names the arm, the column `outcome` has the outcome.
@@ -293,8 +293,8 @@ class Sampled(Instance):
         Arms are in the order of their names; numbers in names are sorted by size ("5
         mg" before "10 mg"). The other options are those of `Sampled.of`.
         """
-        check_outside(outside)
-        return Sampled.of(read_outcomes(path, arm, outcome), range, direction, outside)
+        check_out_of_range(out_of_range)
+        return Sampled.of(read_outcomes(path, arm, outcome), range, direction, out_of_range)
 
     @cached_property
     def rewards(self) -> tuple[Floats, ...]:

@@ -15,11 +15,11 @@ from discreet.validation import is_word, quoted
 
 YES_NO, NUMBERS = "yes-no", "numbers"
 REFUSE, CLIP = "refuse", "clip"
-OUTSIDE = {
+OUT_OF_RANGE = {
     REFUSE: "an outcome outside the range is refused",
     CLIP: "an outcome outside the range counts as the nearer end of it",
 }
-CLIP_WORDS = f'--outside {CLIP} on the command line (outside="{CLIP}" in Python)'
+CLIP_WORDS = f'--out-of-range {CLIP} on the command line (out_of_range="{CLIP}" in Python)'
 Number = TypeVar("Number", float, Floats)
 LARGEST = 1e100
 """Of an end of the range of outcomes."""
@@ -49,7 +49,7 @@ class Scale:
         object.__setattr__(self, "low", float(self.low))
         object.__setattr__(self, "high", float(self.high))
 
-    def reward(self, outcome: float, outside: str = REFUSE) -> float:
+    def reward(self, outcome: float, out_of_range: str = REFUSE) -> float:
         """The reward of an outcome; one outside the range is refused, or counts as the
         nearer end. The error does not repeat the outcome: errors end up in logs.
         """
@@ -59,22 +59,22 @@ class Scale:
                 isinstance(outcome, str) or np.ndim(outcome)
             )
             value = float(outcome) if plain else math.nan
-        if outside == CLIP and not math.isnan(value):
+        if out_of_range == CLIP and not math.isnan(value):
             value = min(max(value, self.low), self.high)
         if not self.low <= value <= self.high:
             ends = f" from {self.low:g} to {self.high:g}, the range in the protocol"
             raise InvalidInputError(
-                f"the outcome must be a number{ends if outside != CLIP else ''}"
+                f"the outcome must be a number{ends if out_of_range != CLIP else ''}"
             )
         share = min(max((value - self.low) / (self.high - self.low), 0.0), 1.0)
         return share if self.direction == "max" else 1.0 - share
 
-    def rewards(self, outcomes: Floats, outside: str = REFUSE) -> Floats:
+    def rewards(self, outcomes: Floats, out_of_range: str = REFUSE) -> Floats:
         """The rewards of past outcomes, none of them NaN; what lies outside the range
         is refused or counts as the nearer end.
         """
         beyond = self.beyond(outcomes)
-        if beyond and outside != CLIP:
+        if beyond and out_of_range != CLIP:
             finite = outcomes[np.isfinite(outcomes)]
             wider = f", such as {_pair(finite)}," if len(finite) == len(outcomes) else ""
             raise InvalidInputError(
@@ -110,13 +110,13 @@ def ends_of(range: Any) -> tuple[float, float]:
     return low, high
 
 
-def check_outside(outside: Any) -> str:
+def check_out_of_range(out_of_range: Any) -> str:
     """What becomes of outcomes outside the range."""
-    if not is_word(outside, OUTSIDE):
+    if not is_word(out_of_range, OUT_OF_RANGE):
         raise InvalidInputError(
-            f"outside must be one of {', '.join(OUTSIDE)}; got {quoted(outside)}"
+            f"out_of_range must be one of {', '.join(OUT_OF_RANGE)}; got {quoted(out_of_range)}"
         )
-    return str(outside)
+    return str(out_of_range)
 
 
 def suggest_range(values: ArrayLike, room: float = 0.1) -> tuple[float, float]:

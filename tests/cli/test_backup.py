@@ -13,7 +13,7 @@ from discreet.cli import main
 from discreet.trials.operations import RECORDED, RESTORED
 
 CREATE = ["create", "dose", "--arms", "a,b,c", "--strategy", "bet-se", "--epsilon", "1"]
-CREATE += ["--max-people", "2000"]
+CREATE += ["--max-participants", "2000"]
 OUTCOME = "0.697"
 
 

@@ -132,7 +132,7 @@ def test_bounds_of_gaussian_arms() -> None:
     assert "3 Gaussian arms with σ = 2, arm 3 is best" in run("bounds", *GAUSSIAN).stdout
     refused = run("bounds", *GAUSSIAN, "--epsilon", "1")
     assert refused.exit_code == 2
-    assert "outside='clip'" in refused.stderr
+    assert "out_of_range='clip'" in refused.stderr
 
 
 class TestSimulate:

@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 
 from discreet.cli import main
 
-CREATE = ["create", "dose", "--arms", "a,b", "--max-people", "2000", "--delta", "0.1"]
+CREATE = ["create", "dose", "--arms", "a,b", "--max-participants", "2000", "--delta", "0.1"]
 CREATE += ["--strategy", "bet-se", "--epsilon", "2"]
 BLIND = [*CREATE, "--blinding", "codes"]
 

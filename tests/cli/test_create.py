@@ -15,7 +15,7 @@ from discreet.strategies import presets
 from discreet.strategies.presets import Recommendation
 from discreet.wording import reason_words
 
-CREATE = ["trial", "create", "dose", "--arms", "a,b", "--max-people", "2000"]
+CREATE = ["trial", "create", "dose", "--arms", "a,b", "--max-participants", "2000"]
 PRIVATE = [*CREATE, "--epsilon", "1"]
 HOPELESS = [*CREATE, "--epsilon", "0.001"]
 
@@ -160,9 +160,11 @@ def test_a_trial_that_cannot_end_is_warned_of() -> None:
     said = call(HOPELESS)
     assert said.stderr.count("\n") == 1
     assert said.stderr.startswith("discreet: warning: even if the best arm always did as well")
-    assert "would take about 26,000 people: with --max-people 2000 the trial will" in said.stderr
+    assert (
+        "would take about 26,000 people: with --max-participants 2000 the trial will" in said.stderr
+    )
     assert "(none of 17 simulated trials had one)" in said.stderr
-    assert "Raise --max-people or choose a larger --epsilon; discreet plan" in said.stderr
+    assert "Raise --max-participants or choose a larger --epsilon; discreet plan" in said.stderr
     assert "warning" not in said.stdout
     again = call([*HOPELESS, "--json"])
     warning = json.loads(again.stdout)["warning"]
@@ -191,13 +193,13 @@ def test_a_trial_that_can_end_is_not() -> None:
     ("options", "words"),
     [
         (["--strategy", "ctb-tt", "--epsilon", "0.1"], "ctb-tt would take more people: with"),
-        (["--strategy", "ttucb"], "Raise --max-people; discreet plan"),
+        (["--strategy", "ttucb"], "Raise --max-participants; discreet plan"),
         (["--strategy", "dp-se", "--epsilon", "1"], "dp-se would take about 1,500 people: with"),
     ],
     ids=str,
 )
 def test_other_strategies_are_warned_of_too(options: list[str], words: str) -> None:
-    assert words in call([*CREATE, "--max-people", "20", *options]).stderr
+    assert words in call([*CREATE, "--max-participants", "20", *options]).stderr
 
 
 def test_what_can_be_no_trial_is_refused_as_before() -> None:

@@ -40,7 +40,7 @@ HELD: dict[str, tuple[tuple[str, ...], set[str]]] = {
         {"leak", "hits", "low", "epsilon"},
     ),
     "trial create": (
-        ("new", "--arms", "a,b", "--max-people", "100", *FREE[:4]),
+        ("new", "--arms", "a,b", "--max-participants", "100", *FREE[:4]),
         {"name", "protocol_hash", "head"},
     ),
     "trial list": ((), {"name", "state", "people"}),

@@ -62,7 +62,7 @@ class TestSimulate:
     def test_what_lies_outside(self, data: list[str]) -> None:
         words = refused(*SIMULATE, *data, "--range", "0,82")
         assert "2 of 5 outcomes lie outside the range 0 to 82" in words
-        clipped = document(*SIMULATE, *data, "--range", "0,82", "--outside", "clip")
+        clipped = document(*SIMULATE, *data, "--range", "0,82", "--out-of-range", "clip")
         assert clipped["spec"]["instance"]["means"][1] == pytest.approx((80 + 82 + 82) / 3 / 82)
 
     def test_every_file_of_runs_has_the_data(self, data: list[str], tmp_path: Path) -> None:
@@ -103,7 +103,9 @@ class TestPlan:
         ) in text
         assert "'looks': times" in text
         assert "'no end'" not in text
-        assert "'hits 40': trials that end there" in said(*PLAN, *data, *RANGE, "--max-people=40")
+        assert "'hits 40': trials that end there" in said(
+            *PLAN, *data, *RANGE, "--max-participants=40"
+        )
         assert "start the trial the same way (--outcomes numbers, or in" in text
 
     def test_outcomes_can_be_said(self, data: list[str]) -> None:
@@ -113,7 +115,7 @@ class TestPlan:
 
     def test_units_people_and_what_is_clipped(self, data: list[str], tmp_path: Path) -> None:
         page = tmp_path / "plan.html"
-        ends = ("--range", "0,82", "--outside", "clip", "--direction", "min")
+        ends = ("--range", "0,82", "--out-of-range", "clip", "--direction", "min")
         said(*PLAN, *data, *ends, "--html", str(page))
         assert document(*PLAN, *data, *ends)["clipped"] == 2
         assert document(*PLAN, *data, *RANGE)["clipped"] == 0
@@ -132,7 +134,9 @@ class TestPlan:
         self, data: list[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("COLUMNS", "64")
-        narrow = said(*PLAN, *data, *RANGE, "--strategy", "bet-se,dp-se", "--max-people", "999")
+        narrow = said(
+            *PLAN, *data, *RANGE, "--strategy", "bet-se,dp-se", "--max-participants", "999"
+        )
         assert "looks" not in narrow
         assert "'hits 999': trials that end there without an answer." in narrow
         assert "1e9 where outcomes are drawn person by person" in said("simulate", "--help")
@@ -180,7 +184,7 @@ class TestTrial:
     def create(self, folder: Path, *options: str) -> list[str]:
         words = ["trial", "create", "t", "--arms", "a,b", "--strategy", "bet-se", "--epsilon", "1"]
         url = f"sqlite:///{folder / 't.db'}"
-        return [*words, "--max-people", "50", "--url", url, *options]
+        return [*words, "--max-participants", "50", "--url", url, *options]
 
     @pytest.mark.parametrize(
         ("options", "outcomes", "words"),
@@ -207,7 +211,7 @@ class TestTrial:
         assert trial.protocol.strategy.outcomes == outcomes
 
     def test_other_strategies_mind_the_range_only(self, tmp_path: Path) -> None:
-        words = self.create(tmp_path, "--range", "0,9", "--max-people", "2000")
+        words = self.create(tmp_path, "--range", "0,9", "--max-participants", "2000")
         words[words.index("bet-se")] = "dp-se"
         assert "--outcomes" not in said(*words)
         assert document(*words)["outcomes"] is None

@@ -10,7 +10,7 @@ from discreet.cli.demo import show_pages
 
 def trial_in(folder: Path) -> str:
     url = f"sqlite:///{folder}/trial.db"
-    made = Trial.create(url, "dose", ["a", "b"], bet_se(0.1, 1.0), max_people=200)
+    made = Trial.create(url, "dose", ["a", "b"], bet_se(0.1, 1.0), max_participants=200)
     made.tell_many({one.id: 1.0 for one in made.ask(40).assignments})
     made.close()
     return url

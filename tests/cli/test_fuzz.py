@@ -54,7 +54,7 @@ COMMANDS: dict[str, tuple[list[str], dict[str, str | None]]] = {
     "demo": ([], {"--out": "demo.html"}),
     "trial create": (
         ["new"],
-        {"--arms": "a,b", "--max-people": "100", "--strategy": "bet-se", "--trust": "none"},
+        {"--arms": "a,b", "--max-participants": "100", "--strategy": "bet-se", "--trust": "none"},
     ),
     "trial ask": (["dose"], {"--site": "x", "--participant": "q"}),
     "trial manage": (["dose", "pause"], {"--reason": "rest", "--yes": None, "--key": "r"}),
@@ -94,7 +94,7 @@ class Place:
 
     def __init__(self, folder: Path) -> None:
         self.database = folder / "discreet-trials.db"
-        rules: dict[str, Any] = {"sites": ["x"], "people": "sticky"}
+        rules: dict[str, Any] = {"sites": ["x"], "returning": "same-arm"}
         place = f"sqlite:///{self.database}"
         trial = Trial.create(place, "dose", ["a", "b"], bet_se(0.1, trust="none"), 10**6, **rules)
         self.id = trial.ask(site="x", participant="p").assignments[0].id

@@ -11,9 +11,9 @@ from discreet.cli import main
 from discreet.cli.trial_admin import DONE
 from discreet.trials.operations import MEANS, REFUSED
 
-CREATE = ["create", "dose", "--arms", "a,b,c", "--strategy", "ttucb", "--max-people", "40"]
+CREATE = ["create", "dose", "--arms", "a,b,c", "--strategy", "ttucb", "--max-participants", "40"]
 BETS = ["create", "dose", "--arms", "a,b,c", "--strategy", "bet-se", "--epsilon", "5"]
-BETS += ["--max-people", "2000", "--delta", "0.1"]
+BETS += ["--max-participants", "2000", "--delta", "0.1"]
 
 
 @pytest.fixture(autouse=True)
@@ -66,28 +66,28 @@ def test_what_is_no_time_is_refused(text: str, folder: Path) -> None:
 
 
 def test_every_setting_gets_into_the_protocol() -> None:
-    trial(*CREATE, "--sites", "Leeds, Lyon", "--deadline", "7d", "--dealing", "order")
+    trial(*CREATE, "--sites", "Leeds, Lyon", "--deadline", "7d", "--randomisation", "fixed")
     kept = protocol()
-    assert (kept["sites"], kept["dealing"]) == (["Leeds", "Lyon"], "order")
+    assert (kept["sites"], kept["randomisation"]) == (["Leeds", "Lyon"], "fixed")
     assert (kept["release"], kept["enrolment"]) == ("complete", "waiting")
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--dealing", "coins"], "ttucb assigns arms by order"),
-        (["--dealing", ""], "ttucb assigns arms by order; got ''"),
-        (["--release", "clock"], "needs a deadline"),
-        (["--release", "clock", "--deadline", "7d"], "releases every answer"),
+        (["--randomisation", "simple"], "ttucb assigns arms by fixed"),
+        (["--randomisation", ""], "ttucb assigns arms by fixed; got ''"),
+        (["--release", "scheduled"], "needs a deadline"),
+        (["--release", "scheduled", "--deadline", "7d"], "releases every answer"),
         (["--release", "never"], "release must be one of"),
-        (["--enrolment", "continuous", "--deadline", "7d"], "dealing='coins'"),
+        (["--enrolment", "continuous", "--deadline", "7d"], "randomisation='simple'"),
         (["--enrolment", "always"], "enrolment must be one of"),
         (["--sites", "Leeds,Leeds"], "different names"),
     ],
     ids=str,
 )
 def test_settings_that_do_not_fit_are_refused(words: list[str], message: str, folder: Path) -> None:
-    assert message in trial(*CREATE, "--max-people", "90", *words, code=2).stderr
+    assert message in trial(*CREATE, "--max-participants", "90", *words, code=2).stderr
     assert not list(folder.iterdir())
 
 
@@ -103,12 +103,12 @@ def test_a_new_trial_says_what_it_covers() -> None:
         "Next: discreet trial ask dose --site SITE",
     ):
         assert phrase in words
-    assert "--release clock" not in words
+    assert "--release scheduled" not in words
     made = read(*CREATE, "--sites", "Leeds,Lyon", "--deadline", "12h")
     assert made["advice"].startswith(
         "If people come from several sites, or over a long time, use bet-se: "
     )
-    assert made["dealing"] == "order"
+    assert made["randomisation"] == "fixed"
     assert made["assignment"] in words
     assert made["guarantee"] in words
     assert made["timing"] == made["enrolment"] == ""
@@ -116,18 +116,18 @@ def test_a_new_trial_says_what_it_covers() -> None:
 
 def test_bet_se_is_dealt_by_coins() -> None:
     made = read(*BETS)
-    assert (made["dealing"], made["advice"], made["enrolment"]) == ("coins", None, "")
+    assert (made["randomisation"], made["advice"], made["enrolment"]) == ("simple", None, "")
     words = trial(*BETS).stdout
     assert "Assignment: each person's arm is drawn by a coin" in words
     assert "What the answer means: if one arm is at least as good as every other" in words
     assert "Looks: the outcomes of a round are looked at as soon as all of them are in." in words
-    assert "Use --release clock, which needs a --deadline, if how soon people answer" in words
+    assert "Use --release scheduled, which needs a --deadline, if how soon people answer" in words
     assert "Enrolment: nobody is enrolled while a full round waits" in words
     assert "use bet-se" not in words
 
 
 def test_the_clock_and_continuous_enrolment_say_what_they_are() -> None:
-    options = ("--deadline", "7d", "--release", "clock", "--enrolment", "continuous")
+    options = ("--deadline", "7d", "--release", "scheduled", "--enrolment", "continuous")
     words = trial(*BETS, *options).stdout
     assert "Looks: the outcomes of a round are looked at by the clock" in words
     assert "Enrolment: people are enrolled while earlier rounds wait" in words
@@ -165,7 +165,7 @@ def test_a_paused_trial_says_so() -> None:
 
 def test_what_to_do_while_a_round_waits(clock: list[float]) -> None:
     """By the clock: nobody sees how many have answered."""
-    trial(*BETS, "--deadline", "1h", "--release", "clock")
+    trial(*BETS, "--deadline", "1h", "--release", "scheduled")
     people = read("ask", "dose", "-n", "500")["assignments"]
     assert 0 < len(people) < 500
     words = trial("ask", "dose").stdout
@@ -190,7 +190,7 @@ def test_continuous_enrolment_waits_for_nobody() -> None:
     assert words == "The round is full: ask again for the others, who will be in the next one."
     assert len(trial("ask", "dose").stdout.splitlines()) == 1
     dealt = len(first) + 1
-    most = read("status", "dose")["max_people"]
+    most = read("status", "dose")["max_participants"]
     while people := read("ask", "dose", "-n", "500")["assignments"]:
         dealt += len(people)
     assert dealt == most
@@ -213,7 +213,7 @@ def test_an_action_says_what_happened_and_what_it_means() -> None:
     assert f"What it means: {MEANS['lower-maximum']}." in words
     assert "The public record now says so" in words
     assert "over" not in words
-    assert read("status", "dose")["max_people"] == 30
+    assert read("status", "dose")["max_participants"] == 30
     closed = read("manage", "dose", "close-site", "Lyon", "--reason", "no staff")
     assert set(closed) == {"action", "about", "reason", "means", "stopped", "head"}
     assert (closed["about"], closed["means"]) == ("Lyon", MEANS["close-site"])

@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 from discreet.cli import main
 
-CREATE = ["create", "dose", "--arms", "a,b", "--max-people", "2000", "--delta", "0.1"]
+CREATE = ["create", "dose", "--arms", "a,b", "--max-participants", "2000", "--delta", "0.1"]
 
 
 @pytest.fixture(autouse=True)
@@ -35,7 +35,7 @@ def read(*words: str, stdin: str | None = None) -> Any:
 
 def test_a_whole_trial(folder: Path) -> None:
     made = read(*CREATE, "--strategy", "bet-se", "--epsilon", "2")
-    frozen = {"name", "protocol_hash", "head", "url", "outcomes", "dealing"}
+    frozen = {"name", "protocol_hash", "head", "url", "outcomes", "randomisation"}
     words = {"assignment", "guarantee", "timing", "enrolment", "advice"}
     assert set(made) == frozen | words | {"strategy", "recommended", "warning"}
     assert (folder / "discreet-trials.db").exists()
@@ -115,9 +115,9 @@ def test_missing_outcomes_and_people(folder: Path) -> None:
 
 BAD = [
     (["ask", "nope"], "there is no file"),
-    (["create", "x", "--arms", "a", "--strategy", "ttucb", "--max-people", "9"], "two arms"),
+    (["create", "x", "--arms", "a", "--strategy", "ttucb", "--max-participants", "9"], "two arms"),
     (
-        ["create", "x", "--arms", "a,b", "--strategy", "adap-tt", "--max-people", "9"],
+        ["create", "x", "--arms", "a,b", "--strategy", "adap-tt", "--max-participants", "9"],
         "say how private",
     ),
     (
@@ -130,7 +130,7 @@ BAD = [
             "adap-tt",
             "--epsilon",
             "0",
-            "--max-people",
+            "--max-participants",
             "9",
         ],
         "epsilon",
@@ -145,7 +145,7 @@ BAD = [
             "ttucb",
             "--delta",
             "1",
-            "--max-people",
+            "--max-participants",
             "9",
         ],
         "delta",
@@ -158,7 +158,7 @@ BAD = [
             "a,b",
             "--strategy",
             "ttucb",
-            "--max-people",
+            "--max-participants",
             "9",
             "--range",
             "5",
@@ -173,7 +173,7 @@ BAD = [
             "a,b",
             "--strategy",
             "ttucb",
-            "--max-people",
+            "--max-participants",
             "90",
             "--url",
             "mysql://a/b",

@@ -34,7 +34,7 @@ def create(
     def start(address: str, **settings: Any) -> Any:
         trial: Any
         delta, epsilon = settings.pop("delta", 0.1), settings.pop("epsilon", 1.0)
-        settings = {"max_people": 200, "arms": ARMS, **settings}
+        settings = {"max_participants": 200, "arms": ARMS, **settings}
         if way == "command line":
             levels = {"strategy": "bet-se", "delta": delta, "epsilon": epsilon}
             if "sites" in settings:

@@ -86,7 +86,11 @@ def counting() -> Iterator[Counter]:
 @pytest.fixture
 def trial(tmp_path: Path) -> Iterator[Trial]:
     made = Trial.create(
-        f"sqlite:///{tmp_path}/trials.db", "dose", ["a", "b"], bet_se(0.1, 1.0), max_people=500
+        f"sqlite:///{tmp_path}/trials.db",
+        "dose",
+        ["a", "b"],
+        bet_se(0.1, 1.0),
+        max_participants=500,
     )
     made.tell(made.ask().assignments[0].id, 1)  # what is loaded or compiled once is there
     yield made

@@ -106,7 +106,7 @@ def run_to_the_end(trial: Any, best: str) -> int:
 
 
 def test_a_trial_finds_the_best_arm_and_its_record_verifies(create: Create) -> None:
-    trial = create(max_people=5000)
+    trial = create(max_participants=5000)
     assert run_to_the_end(trial, "new") >= 1
     status = trial.status()
     assert status.stopped
@@ -143,7 +143,7 @@ def test_outcomes_that_are_late_do_not_count(create: Create, clock: Any) -> None
 
 
 def test_a_returning_participant_keeps_the_assignment(create: Create) -> None:
-    trial = create(people="sticky")
+    trial = create(returning="same-arm")
     first = trial.ask(people=["ann", "bob"]).assignments
     again = trial.ask(people=["bob"]).assignments
     assert [one.id for one in again] == [first[1].id]
@@ -151,7 +151,7 @@ def test_a_returning_participant_keeps_the_assignment(create: Create) -> None:
 
 
 def test_a_returning_participant_is_refused_if_the_protocol_says_so(create: Create) -> None:
-    trial = create(people="refuse")
+    trial = create(returning="refuse")
     trial.ask(people=["ann"])
     with pytest.raises(InvalidInputError) as refused:
         trial.ask(people=["ann"])

@@ -12,10 +12,10 @@ from discreet.planning.forecast import Continuation, draw_means, forecast
 from discreet.simulation.engine import generator
 from discreet.simulation.laws import bernoulli
 from discreet.simulation.per_person import release_noise, sender
-from discreet.strategies.run import Belief, Dealing, Run, Totals, new_run
+from discreet.strategies.run import Belief, Randomisation, Run, Totals, new_run
 from discreet.strategies.strategy import Strategy
 from discreet.strategies.units import sum_noise
-from discreet.trials.randomisation import usual_dealing
+from discreet.trials.randomisation import usual_randomisation
 
 MEANS = np.array([0.15, 0.85, 0.5])
 RUNS = 30
@@ -28,10 +28,10 @@ def spread(people: int, weights: list[int]) -> list[int]:
     return found
 
 
-def begun(strategy: Strategy, rounds: int, cap: int = 6000, **dealing: object) -> Run:
+def begun(strategy: Strategy, rounds: int, cap: int = 6000, **randomisation: object) -> Run:
     """A run after some releases, all of them just at their means."""
-    way = Dealing(usual_dealing(strategy), **dealing)  # type: ignore[arg-type]
-    run = new_run(strategy, 3, cap, strategy.delta, dealing=way)
+    way = Randomisation(usual_randomisation(strategy), **randomisation)  # type: ignore[arg-type]
+    run = new_run(strategy, 3, cap, strategy.delta, randomisation=way)
     for _ in range(rounds):
         run.fill(spread)
         run.release([MEANS[place.arm] * place.size for place in run.due()])

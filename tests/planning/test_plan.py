@@ -86,7 +86,7 @@ class TestRows:
     def test_stop_at_the_most_people(self) -> None:
         free, most = plan(EASY, 0.5, 0.05, runs=200), 400
         (row,), (whole,) = (
-            plan(EASY, 0.5, 0.05, runs=200, max_people=most).per_epsilon,
+            plan(EASY, 0.5, 0.05, runs=200, max_participants=most).per_epsilon,
             free.per_epsilon,
         )
         late = ~simulate(EASY, bet_se(0.05, 0.5), 200, 0, most).stopped
@@ -306,7 +306,7 @@ class TestCommand:
             "bet-se,dp-se",
             "--runs",
             "20",
-            "--max-people",
+            "--max-participants",
             "700",
             "--budget",
             "700",
@@ -327,7 +327,7 @@ class TestCommand:
                 assert not line.rstrip().endswith("…")
 
     @pytest.mark.parametrize("width", [64, 80, 200])
-    @pytest.mark.parametrize("most", [(), ("--max-people", "150")])
+    @pytest.mark.parametrize("most", [(), ("--max-participants", "150")])
     def test_columns_are_those_that_are_explained(
         self, width: int, most: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -371,8 +371,8 @@ class TestCommand:
             ),
             (["--means", "0.5,0.4", "--trust", "none"], "trust must be global"),
             (
-                ["--means", "0.5,0.4", "--max-people", "1"],
-                "max_people must be a whole number from 2",
+                ["--means", "0.5,0.4", "--max-participants", "1"],
+                "max_participants must be a whole number from 2",
             ),
             (["--means", "0.5,0.4", "--budget", "0"], "budget must be a whole number"),
             (["--means", "0.5,0.4", "--probability", "1"], "probability must lie"),
@@ -399,7 +399,7 @@ class TestCommand:
         ({"epsilons": []}, "at least one privacy level"),
         ({"epsilons": math.inf}, "epsilon must be"),
         ({"strategies": []}, "at least one strategy"),
-        ({"max_people": 10.5}, "max_people must be a whole number"),
+        ({"max_participants": 10.5}, "max_participants must be a whole number"),
         ({"budget": True}, "budget must be a whole number"),
     ],
 )
@@ -412,7 +412,7 @@ class TestThePage:
     def test_holds_numbers_pictures_and_no_network(self, tmp_path: Path) -> None:
         page = tmp_path / "plan.html"
         names = ["--names", "<b>low</b>,high,mid", "--means", "0.3,0.7,0.5"]
-        budget = ["--budget", "900", "--max-people", "2000", "--strategy", "bet-se,dp-se"]
+        budget = ["--budget", "900", "--max-participants", "2000", "--strategy", "bet-se,dp-se"]
         result = run(
             *names, *budget, "--epsilon", "0.5,1", "--runs", "60", "--html", str(page), "--json"
         )
@@ -496,7 +496,7 @@ def test_progress_and_interruption(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [done for done, _ in told] == sorted(done for done, _ in told)
     assert told[-1] == (20, 20)
     words: list[str] = []
-    plan(EASY, 1.0, 0.05, runs=2, max_people=90, doing=words.append)
+    plan(EASY, 1.0, 0.05, runs=2, max_participants=90, doing=words.append)
     assert words[0] == "people it takes: bet-se at ε = 1"
     assert "power if the best arm is 0.1 better: bet-se without privacy" in words
     with pytest.raises(InvalidInputError, match="doing must be a function"):

@@ -15,7 +15,7 @@ DATA = Sampled([[0.0, 0.4], [0.5, 1.0, 0.9], [0.2, 0.6, 0.4, 0.4]], ["a", "b", "
 
 
 def test_points_are_what_simulate_says() -> None:
-    found = plan(ARMS, 0.5, 0.05, runs=250, seed=3, max_people=500)
+    found = plan(ARMS, 0.5, 0.05, runs=250, seed=3, max_participants=500)
     private = [point for point in found.power if point.epsilon is not None]
     assert [point.gap for point in private] == pytest.approx(
         [0.2 * factor for factor in FACTORS[1:]]
@@ -38,13 +38,13 @@ def test_points_are_what_simulate_says() -> None:
 
 
 def test_curves_are_of_the_maximum_else_of_the_budget_and_can_be_left_out() -> None:
-    both = plan(ARMS, 1.0, 0.1, runs=10, max_people=300, budget=400)
+    both = plan(ARMS, 1.0, 0.1, runs=10, max_participants=300, budget=400)
     assert {point.people for point in both.power} == {300}
     budget = plan(ARMS, 1.0, 0.1, runs=10, budget=400)
     assert {point.people for point in budget.power} == {400}
     for without in (
         plan(ARMS, 1.0, 0.1, runs=10),
-        plan(ARMS, 1.0, 0.1, runs=10, max_people=300, power=False),
+        plan(ARMS, 1.0, 0.1, runs=10, max_participants=300, power=False),
     ):
         assert without.power == ()
         assert "power" not in without.to_dict()
@@ -78,10 +78,12 @@ def test_only_the_best_arm_moves(arms: Instance, factor: float) -> None:
 
 
 def test_a_tie_is_a_point_only_where_any_of_the_arms_will_do() -> None:
-    found = plan(ARMS, 1.0, 0.1, runs=10, max_people=300, indifference_zone=0.1)
+    found = plan(ARMS, 1.0, 0.1, runs=10, max_participants=300, indifference_zone=0.1)
     assert min(point.gap for point in found.power) == 0
     assert all(point.right == point.answered for point in found.power if point.gap == 0)
-    tied = plan(Bernoulli((0.6, 0.6)), 1.0, 0.1, runs=10, max_people=300, indifference_zone=0.1)
+    tied = plan(
+        Bernoulli((0.6, 0.6)), 1.0, 0.1, runs=10, max_participants=300, indifference_zone=0.1
+    )
     assert tied.power == ()
 
 
@@ -90,7 +92,7 @@ def test_data_in_units_are_shown_in_units() -> None:
     data = Sampled.of(past, range=(0, 400), direction="min")
     with pytest.warns(RoundedWarning, match=r'outcomes="numbers"'):
         simulate(data, bet_se(0.05, 1.0), runs=1)
-    found = plan(data, 2.0, 0.05, runs=20, max_people=150)
+    found = plan(data, 2.0, 0.05, runs=20, max_participants=150)
     assert {row.scenario for row in found.per_epsilon} == {"old, new"}
     assert found.to_dict()["power"][-1]["difference"] == pytest.approx(110)
     heads, _ = power_table(power_curves(found, "old, new"))
@@ -105,10 +107,10 @@ def test_data_in_units_are_shown_in_units() -> None:
 
 
 def test_a_table_of_nothing_but_certainty_is_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
-    sure = plan(Bernoulli((0.1, 0.9)), 4.0, 0.05, runs=10, max_people=100_000)
+    sure = plan(Bernoulli((0.1, 0.9)), 4.0, 0.05, runs=10, max_participants=100_000)
     show_plan(sure)
     said = " ".join(capsys.readouterr().out.split())
     assert "At every true difference from 0.2 to 0.8 between the best arm and the next, all" in said
     assert "Each column is a true difference" not in said
-    unsure = plan(ARMS, 1.0, 0.1, runs=10, max_people=300)
+    unsure = plan(ARMS, 1.0, 0.1, runs=10, max_participants=300)
     assert sure_words(unsure, power_curves(unsure, "0.3, 0.7, 0.5")) is None

@@ -84,14 +84,14 @@ def test_target_differences_stay_in_their_range_and_none_stays_none() -> None:
 def test_clipped_data_and_less_is_better() -> None:
     with pytest.raises(InvalidInputError, match="lie outside the range 0 to 50"):
         costs(range=(0, 50))
-    found = costs(range=(0, 50), outside="clip", direction="min")
+    found = costs(range=(0, 50), out_of_range="clip", direction="min")
     assert [(row.low, row.high) for row in found] == [(0, 50), (0, 100)]
     with pytest.raises(InvalidInputError, match="two numbers"):
         costs(range=3)
 
 
 def test_a_maximum_of_people() -> None:
-    wider = costs(max_people=60)[1]
+    wider = costs(max_participants=60)[1]
     assert (wider.samples.longest or 0) <= 60
     assert wider.unstopped > 0
 
@@ -109,7 +109,7 @@ def test_a_plan_with_ranges() -> None:
     assert "0 to 200 (twice as wide)" in html
     assert "without a maximum" not in html
     assert "differ by less than they would without a maximum" in plan_page(
-        replace(found, max_people=60)
+        replace(found, max_participants=60)
     )
     rows = found.to_dict()["ranges"]
     assert [row["name"] for row in rows] == ["given", "twice as wide", "tightest round one"]

@@ -54,7 +54,7 @@ def test_no_privacy_is_too_strong_to_be_noticed() -> None:
     assert out_of_reach(bet_se(0.05, 1.0), 2, 2000) is None
     found = out_of_reach(discreet.dp_se(0.001, 0.05), 200, 2000)
     assert found is not None
-    assert found.to_dict() == {"max_people": 2000, "runs": 3, "people": 31_000_000}
+    assert found.to_dict() == {"max_participants": 2000, "runs": 3, "people": 31_000_000}
 
 
 CASES: list[tuple[Strategy, int]] = [
@@ -122,8 +122,8 @@ def test_nothing_is_compiled() -> None:
     [
         (("bet-se", 2, 10), "strategy must be a Strategy"),
         ((bet_se(0.05, 1.0), 1, 10), "arms must be a whole number, 2 or more"),
-        ((bet_se(0.05, 1.0), 3, 2), "max_people must be a whole number, from 3"),
-        ((bet_se(0.05, 1.0), 3, "many"), "max_people must be a whole number"),
+        ((bet_se(0.05, 1.0), 3, 2), "max_participants must be a whole number, from 3"),
+        ((bet_se(0.05, 1.0), 3, "many"), "max_participants must be a whole number"),
         (
             (discreet.ttucb(0.05, threshold=CustomThreshold("mine", lambda *_: 1.0)), 2, 10),
             "is a Python function",

@@ -51,7 +51,7 @@ def test_on_the_command_line() -> None:
         "--epsilon",
         "1",
     ]
-    result = CliRunner().invoke(main, [*words, "--max-people", "400"])
+    result = CliRunner().invoke(main, [*words, "--max-participants", "400"])
     assert result.exit_code == 0, result.output
     shown = " ".join(result.stdout.split())
     assert "arm 1 and arm 2 are best" in shown

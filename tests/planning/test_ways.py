@@ -120,7 +120,7 @@ def test_what_a_reader_would_stumble_over_is_said() -> None:
     quick = replace(bare, days=replace(bare.days, mean=1.0))
     assert not slower_words(replace(found, ways=(quick, *found.ways[1:])))
     none = replace(row, correct=0.0, unstopped=10)
-    short = replace(found, max_people=9, per_epsilon=(none,))
+    short = replace(found, max_participants=9, per_epsilon=(none,))
     assert few_right_words(short, none).startswith("none of the simulated trials")
     assert "cut short" in price_words(short)
     assert not few_right_words(found, row)

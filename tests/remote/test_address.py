@@ -150,7 +150,7 @@ def test_an_authority_of_ones_own(
         assert "later" not in str(refused.value)
         assert len(sent) == 1, "it was not tried again"
         assert far.calls == [], "and no token was sent"
-        settings: Any = {"arms": ["a", "b"], "strategy": bet_se(0.1, 1.0), "max_people": 100}
+        settings: Any = {"arms": ["a", "b"], "strategy": bet_se(0.1, 1.0), "max_participants": 100}
         trial = Trial.create(far.base, "dose", **settings, ca=certificate[0])
         assert len(trial.ask(2).assignments) == 2
         assert Trial.open(trial.url, ca=certificate[0]).status().people == 2

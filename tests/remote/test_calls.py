@@ -66,7 +66,7 @@ def test_every_method_of_a_trial_is_there() -> None:
 
 
 def test_who_starts_a_trial_is_warned_and_not_the_server(far: Far) -> None:
-    settings: dict[str, Any] = {"range": (0.0, 10.0), "max_people": 50}
+    settings: dict[str, Any] = {"range": (0.0, 10.0), "max_participants": 50}
 
     def start(kind: Any, name: str) -> None:
         kind.create(far.base, name, ARMS, BETS, **settings).close()
@@ -82,7 +82,7 @@ def test_who_starts_a_trial_is_warned_and_not_the_server(far: Far) -> None:
 
 
 def test_calls_do_the_same(far: Far) -> None:
-    trial, local = both(far, sites=["Leeds", "Lyon"], people="sticky")
+    trial, local = both(far, sites=["Leeds", "Lyon"], returning="same-arm")
     assert isinstance(trial, RemoteTrial)
     assert (trial.protocol, trial.protocol_hash) == (local.protocol, local.protocol_hash)
     assert (trial.who, trial.site, trial.files) == ("the manager", None, ())
@@ -111,11 +111,11 @@ def test_calls_do_the_same(far: Far) -> None:
     assert trial.verify() == local.verify() == trial.verify(trial.status().head)
     assert list_trials(far.base) == list_trials(far.url)
     trial.close()
-    assert trial.status().max_people == 600
+    assert trial.status().max_participants == 600
 
 
 def test_a_trial_from_the_first_person_to_the_last(far: Far) -> None:
-    settings: dict[str, Any] = {"arms": ["5 mg", "10 mg", "20 mg"], "max_people": 3000}
+    settings: dict[str, Any] = {"arms": ["5 mg", "10 mg", "20 mg"], "max_participants": 3000}
     trial, local = both(far, strategy=bet_se(0.1, epsilon=3), **settings)
     rng, means = np.random.default_rng(1), {"5 mg": 0.2, "10 mg": 0.9, "20 mg": 0.3}
     for _ in range(1000):
@@ -149,9 +149,9 @@ def test_creating_again(far: Far) -> None:
     trial, _ = both(far)
     assert create(far.base, strategy=BETS).status() == trial.status()
     with pytest.raises(InvalidInputError) as there:
-        create(far.base, strategy=BETS, max_people=7)
+        create(far.base, strategy=BETS, max_participants=7)
     with pytest.raises(InvalidInputError) as here:
-        create(far.url, strategy=BETS, max_people=7)
+        create(far.url, strategy=BETS, max_participants=7)
     assert str(there.value) == str(here.value)
     with pytest.raises(InvalidInputError, match="no setting colour"):
         RemoteTrial.create(far.base, "new", ARMS, BETS, 9, colour="red")
@@ -290,7 +290,7 @@ def test_verify_trusts_nobody(far: Far) -> None:
 
 
 def test_a_site_is_blinded_until_the_end(far: Far) -> None:
-    trial, local = both(far, sites=["Leeds", "Lyon"], blinding="codes", max_people=80)
+    trial, local = both(far, sites=["Leeds", "Lyon"], blinding="codes", max_participants=80)
     nurse = Trial.open(trial.url, token=far.token("site", trial="colours", site="Leeds"))
     monitor = Trial.open(trial.url, token=far.token("monitor", trial="colours"))
     assert (nurse.user, vars(nurse)["site"]) == ("a site", "Leeds")

@@ -11,7 +11,7 @@ from discreet import Trial
 from discreet.cli import main
 from tests.support.remote import Far
 
-CREATE = ["create", "dose", "--arms", "a,b", "--max-people", "2000", "--delta", "0.1"]
+CREATE = ["create", "dose", "--arms", "a,b", "--max-participants", "2000", "--delta", "0.1"]
 CREATE += ["--strategy", "bet-se", "--epsilon", "2", "--blinding", "codes", "--sites", "Leeds,Lyon"]
 
 

@@ -34,7 +34,7 @@ def tied(home: Home, monkeypatch: pytest.MonkeyPatch) -> Trial:
     seeded_keys(monkeypatch)
     settings: dict[str, Any] = {"strategy": bet_se(0.001, trust="none"), "sites": ["Leeds"]}
     arms = ["usual care", "new care"]
-    trial = Trial.create(home.url, "dose", arms, max_people=400, **settings)
+    trial = Trial.create(home.url, "dose", arms, max_participants=400, **settings)
     while not trial.status().releases:
         trial.tell_many({one.id: 1.0 for one in trial.ask(20, site="Leeds").assignments})
     return trial

@@ -54,7 +54,7 @@ def test_what_a_plan_says_of_its_pictures() -> None:
     drawn.
     """
     arms = Bernoulli((0.9, 0.2))
-    about: dict[str, Any] = {"runs": 20, "max_people": 60, "accrual": 5.0, "delay": 3.0}
+    about: dict[str, Any] = {"runs": 20, "max_participants": 60, "accrual": 5.0, "delay": 3.0}
     found = plan(arms, 1.0, 0.1, ["bet-se", "dp-se"], **about)
     said = plan_page(found)
     assert "When the trial ends: on average" in said

@@ -28,7 +28,7 @@ def played(folder: Path, people: int = 400, told: int | None = None, **settings:
     outcomes are told.
     """
     chosen: dict[str, Any] = {"arms": ARMS, "strategy": bet_se(0.05, epsilon=2.0)}
-    chosen |= {"max_people": people, **settings}
+    chosen |= {"max_participants": people, **settings}
     trial = Trial.create(f"sqlite:///{folder}/t.db", "drug", **chosen)
     sites = settings.get("sites") or [None]
     for turn in range(people):
@@ -89,7 +89,7 @@ def test_differences_are_in_the_units_of_outcomes(
     """Of outcomes of which less is better, the arm that does better is below 0."""
     chosen: dict[str, Any] = {"strategy": ttucb(0.1), "range": span, "direction": "min"}
     arms = ["slow", "fast"]
-    trial = Trial.create(f"sqlite:///{tmp_path}/t.db", "ms", arms, max_people=80, **chosen)
+    trial = Trial.create(f"sqlite:///{tmp_path}/t.db", "ms", arms, max_participants=80, **chosen)
     while batch := trial.ask(10).assignments:
         trial.tell_many({one.id: span[int(one.arm == "slow")] for one in batch})
     said = trial.transcript()
@@ -106,7 +106,7 @@ def test_differences_are_in_the_units_of_outcomes(
 def test_all_pairs_and_arms_that_were_added_are_paid_for(tmp_path: Path) -> None:
     """Three arms share one δ in three pairs; an arm that is added has its own."""
     url, strategy = f"sqlite:///{tmp_path}/t.db", bet_se(4e-20, epsilon=4.0)
-    trial = Trial.create(url, "dose", ["a", "b", "c"], strategy, max_people=4000)
+    trial = Trial.create(url, "dose", ["a", "b", "c"], strategy, max_participants=4000)
     for added in (False, True):
         if added:
             trial.manage("add-arm", "a new dose", "d")
@@ -209,7 +209,7 @@ def about(strategy: Any, **protocol: Any) -> dict[str, Any]:
     status = {"stopped": True, "conclusive": True, "recommendation": "b", "correctness": "no proof"}
     status |= {"smallest_delta": None, "error_rate": None, "acts": []}
     chosen: dict[str, Any] = {"release": "complete", "enrolment": "waiting", "deadline": None}
-    chosen |= {"strategy": strategy.to_dict(), "dealing": strategy.part.dealings[0]}
+    chosen |= {"strategy": strategy.to_dict(), "randomisation": strategy.part.randomisations[0]}
     return {"protocol": chosen | protocol, "status": status}
 
 
@@ -219,7 +219,7 @@ def test_quotes_say_what_holds_and_nothing_else() -> None:
     assert "randomised before it was sent" in local
     assert "at which an outcome was told" not in local
     assert "at which an outcome was told" in privacy_quote(about(bet_se(0.1, epsilon=1.0)))
-    clock = privacy_quote(about(bet_se(0.1, epsilon=1.0), release="clock"))
+    clock = privacy_quote(about(bet_se(0.1, epsilon=1.0), release="scheduled"))
     assert "at which an outcome was told" not in clock
     rare = privacy_quote(about(bet_se(0.1, epsilon=1.0, gamma=1e-6)))
     assert "(1, 1e-06)-differentially private" in rare
@@ -227,9 +227,13 @@ def test_quotes_say_what_holds_and_nothing_else() -> None:
     assert "zero-concentrated" in privacy_quote(about(bet_se(0.1, rho=0.5)))
     empirical = adap_tt(epsilon=1.0, delta=0.1, threshold="empirical")
     assert "No error rate is claimed: no proof." in error_quote(about(empirical))
-    near = error_quote(about(bet_se(0.1, epsilon=1.0, indifference_zone=0.05), dealing="coins"))
+    near = error_quote(
+        about(bet_se(0.1, epsilon=1.0, indifference_zone=0.05), randomisation="simple")
+    )
     assert "more than 0.05 below the best" in near
-    pace = error_quote(about(bet_se(0.1, epsilon=1.0), dealing="coins", enrolment="continuous"))
+    pace = error_quote(
+        about(bet_se(0.1, epsilon=1.0), randomisation="simple", enrolment="continuous")
+    )
     assert "speed at which people came did not depend" in pace
     goes_on = about(ttucb(0.1))
     goes_on["status"]["stopped"] = False
@@ -277,7 +281,7 @@ def test_dates_and_control_from_the_command_line(tmp_path: Path) -> None:
 
 
 def test_dates_of_a_record_by_the_clock(tmp_path: Path) -> None:
-    trial = played(tmp_path, 40, release="clock", deadline=3600)
+    trial = played(tmp_path, 40, release="scheduled", deadline=3600)
     dates = section(trial_page(trial.transcript()), "Dates")
     assert "By the record" in dates
     assert re.search(r"<dt>First person assigned</dt><dd>\d{4}-\d\d-\d\d</dd>", dates)

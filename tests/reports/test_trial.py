@@ -19,9 +19,13 @@ from discreet.reports.trial_text import (
     reshaped_words,
     site_rows,
 )
-from discreet.strategies.estimators import COINS, SHUFFLED
-from discreet.trials.protocol import CLOCK, COMPLETE, RELEASE
+from discreet.strategies.estimators import SHUFFLED, SIMPLE
 from discreet.trials.randomisation import GUARANTEE
+from discreet.trials.settings import (
+    COMPLETE,
+    RELEASE,
+    SCHEDULED,
+)
 from discreet.trials.transcript import check_transcript
 from discreet.wording import as_sure
 
@@ -32,7 +36,11 @@ Start = Callable[..., Trial]
 @pytest.fixture
 def start(tmp_path: Path) -> Start:
     def make(**settings: Any) -> Trial:
-        chosen = {"arms": ["5 mg", "10 mg", "20 mg"], "strategy": ttucb(0.1), "max_people": 60}
+        chosen = {
+            "arms": ["5 mg", "10 mg", "20 mg"],
+            "strategy": ttucb(0.1),
+            "max_participants": 60,
+        }
         return Trial.create(f"sqlite:///{tmp_path}/t.db", "dose", **{**chosen, **settings})
 
     return make
@@ -85,9 +93,9 @@ def test_arms_that_came_and_went() -> None:
 
 
 def test_by_the_clock_it_is_said_when_and_not_who() -> None:
-    flow: dict[str, Any] = {"people": 9, "max_people": 20, "pending": 9, "waiting": 6}
+    flow: dict[str, Any] = {"people": 9, "max_participants": 20, "pending": 9, "waiting": 6}
     flow["past_deadline"] = None
-    status = {**flow, "stopped": False, "timing": RELEASE[CLOCK], "next_release": 86_400}
+    status = {**flow, "stopped": False, "timing": RELEASE[SCHEDULED], "next_release": 86_400}
     assert flow_words(status) == (
         "9 of at most 20 people; 9 outcomes, told or not, have not been looked at yet; 6 of them "
         "are looked at after 1970-01-02 00:00:00 UTC."
@@ -110,7 +118,7 @@ def test_each_arm_dropped_or_added_costs_a_delta() -> None:
     assert reshaped_words({**status, "acts": acts[2:], "error_rate": 0.05}) == ""
 
 
-@pytest.mark.parametrize(("kind", "drifts"), [(COINS, True), (SHUFFLED, False)])
+@pytest.mark.parametrize(("kind", "drifts"), [(SIMPLE, True), (SHUFFLED, False)])
 def test_which_mean_an_interval_covers(kind: str, drifts: bool) -> None:
     bare: dict[str, Any] = {"guarantee": GUARANTEE[kind], "arms": [], "recommendation": None}
     words = interval_words(bare, "95 %")
@@ -189,7 +197,7 @@ def test_the_page_of_a_trial_in_the_field(start: Start) -> None:
 
 
 def test_an_end_at_the_maximum_is_no_end_by_hand(start: Start) -> None:
-    trial = start(max_people=6)
+    trial = start(max_participants=6)
     enrol(trial, 6)
     page = trial_page(trial.transcript())
     assert "The trial ended at its maximum without a conclusion." in page
@@ -207,7 +215,7 @@ def play(trial: Trial, people: int) -> None:
 
 def test_arms_that_come_and_go(start: Start, capsys: pytest.CaptureFixture[str]) -> None:
     """bet-se by coins: an arm is added, with no means before, and one is dropped."""
-    trial = start(strategy=bet_se(1e-90, epsilon=5.0), max_people=600)
+    trial = start(strategy=bet_se(1e-90, epsilon=5.0), max_participants=600)
     play(trial, 100)
     trial.manage("add-arm", "a new dose", "40 mg")
     play(trial, 100)

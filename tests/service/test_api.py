@@ -58,7 +58,7 @@ def client(service: Service) -> Iterator[httpx.Client]:
 
 def new_trial(client: httpx.Client, name: str = "dose", **more: Any) -> Any:
     strategy = {"name": "bet-se", "delta": 0.1, "epsilon": 1.0}
-    said = {"name": name, "arms": ["5 mg", "10 mg"], "max_people": 500, "strategy": strategy}
+    said = {"name": name, "arms": ["5 mg", "10 mg"], "max_participants": 500, "strategy": strategy}
     answer = client.post("/trials", json={**said, **more})
     assert answer.status_code == 200, answer.text
     return answer.json()
@@ -121,7 +121,7 @@ def test_a_trial_of_any_name_is_reached_at_every_endpoint(
 ) -> None:
     for name in ODD:
         Trial.create(
-            service.home.url, name, ["a", "b"], bet_se(0.1, 1.0), max_people=50, user="a test"
+            service.home.url, name, ["a", "b"], bet_se(0.1, 1.0), max_participants=50, user="a test"
         ).close()
     listed = [one["name"] for one in client.get("/trials").json()]
     kept = [Trial.open(service.home.url, name).protocol.name for name in ODD]
@@ -158,7 +158,7 @@ def test_what_cannot_be_read_is_refused(client: httpx.Client) -> None:
     more = client.post(path, json={"outcomes": {}, "why": 1})
     assert more.status_code == 400
     strategy = b'{"a":' * 100_000 + b"1" + b"}" * 100_000
-    deep = b'{"name":"x","arms":["a","b"],"max_people":9,"strategy":%s}' % strategy
+    deep = b'{"name":"x","arms":["a","b"],"max_participants":9,"strategy":%s}' % strategy
     assert client.post("/trials", content=deep).status_code == 400
     assert client.post(path, content=b" " * (MOST_BYTES + 1)).status_code == 413
     assert client.post(path, json={"outcomes": {"x": 1}}).status_code == 422
@@ -181,7 +181,13 @@ def test_no_form_is_larger_than_that(client: httpx.Client, service: Service) -> 
 
 def test_names_that_rewrite_a_screen_are_refused(client: httpx.Client, service: Service) -> None:
     strategy = {"name": "bet-se", "delta": 0.1, "epsilon": 1}
-    good = {"name": "x", "arms": ["a", "b"], "max_people": 9, "strategy": strategy, "sites": ["c"]}
+    good = {
+        "name": "x",
+        "arms": ["a", "b"],
+        "max_participants": 9,
+        "strategy": strategy,
+        "sites": ["c"],
+    }
     bad = "dose\x1b[2J\u202e\x07"
     for part in ({"name": bad}, {"arms": [bad, "b"]}, {"sites": [bad]}):
         answer = client.post("/trials", json={**good, **part})
@@ -332,7 +338,7 @@ def test_what_is_read_is_what_was_written(client: httpx.Client) -> None:
             {
                 "name": "x",
                 "arms": ["a", "b"],
-                "max_people": 10,
+                "max_participants": 10,
                 "strategy": {"name": "bet-se", "delta": 0.1, "epsilon": 0.1 + 0.2},
             }
         ),

@@ -47,7 +47,7 @@ def blinded_trial(path: Path, trust: str = "global") -> tuple[str, Trial, list[s
     """
     url = f"sqlite:///{path}/t.db"
     strategy = bet_se(0.05, 1.0, trust=trust)
-    trial = create(url, strategy=strategy, blinding="codes", sites=["Leeds"], max_people=5000)
+    trial = create(url, strategy=strategy, blinding="codes", sites=["Leeds"], max_participants=5000)
     ids = list[str]()
     while batch := trial.ask(50, site="Leeds").assignments:
         ids += [one.id for one in batch]
@@ -188,7 +188,7 @@ def test_texts_of_combining_marks_do_not_stop_the_service(
     normalise, as identifiers of participants, as its name, and as a reason.
     """
     url = f"sqlite:///{tmp_path}/t.db"
-    create(url, people="sticky", sites=["Leeds"])
+    create(url, returning="same-arm", sites=["Leeds"])
     home = Home(url)
     secret = home.tokens.make("Leeds", SITE, "a test", trial="colours", site="Leeds")[0]
     content = json.dumps(body, ensure_ascii=False).encode()
@@ -368,7 +368,7 @@ def test_codes_that_are_no_longer_given_do_not_tell_who_had_the_arm(tmp_path: Pa
     """
     url = f"sqlite:///{tmp_path}/t.db"
     trial = create(
-        url, strategy=bet_se(0.05, 1.0), blinding="codes", sites=["Leeds"], max_people=5000
+        url, strategy=bet_se(0.05, 1.0), blinding="codes", sites=["Leeds"], max_participants=5000
     )
 
     def enrol(least: int) -> list[str]:

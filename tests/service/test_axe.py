@@ -41,7 +41,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
         made.trial("blind", blinding="codes")
         finish(made.trial("done"))
         local = bet_se(0.1, 1.0, trust="local")
-        with closing(Trial.create(made.url, "local", ["a", "b"], local, 500, people="refuse")) as t:
+        with closing(
+            Trial.create(made.url, "local", ["a", "b"], local, 500, returning="refuse")
+        ) as t:
             t.ask(participant="Ada")
         arms = ["a", "b"]
         Trial.create(made.url, "fresh", arms, bet_se(0.1, 1.0), 500, sites=["Leeds"]).close()

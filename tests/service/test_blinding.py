@@ -71,7 +71,7 @@ def test_a_blinded_site_cannot_confirm_a_guessed_arm(url: str) -> None:
     knows; as a salt it tries every word that it has seen.
     """
     trial = create(
-        url, strategy=bet_se(0.05, 1.0), blinding="codes", sites=["Leeds"], max_people=5000
+        url, strategy=bet_se(0.05, 1.0), blinding="codes", sites=["Leeds"], max_participants=5000
     )
     with far_away(url) as far:
         secret = far.token(SITE, trial="colours", site="Leeds")
@@ -105,7 +105,7 @@ def test_a_blinded_site_sees_no_trace_of_actions_on_arms(url: str) -> None:
     no answer depends on whether a participant has that arm.
     """
     trial = create(
-        url, strategy=bet_se(0.05, 1.0), blinding="codes", sites=["Leeds"], max_people=5000
+        url, strategy=bet_se(0.05, 1.0), blinding="codes", sites=["Leeds"], max_participants=5000
     )
     ids = [one.id for one in trial.ask(40, site="Leeds").assignments]
     while batch := trial.ask(50, site="Leeds").assignments:
@@ -174,7 +174,7 @@ def test_a_release_waits_for_all_participants_of_its_round(
     settings = dict(settings)
     usual = bet_se(0.1, 4.0, trust=settings.pop("trust", "global"))
     strategy = settings.setdefault("strategy", usual)
-    trial = create(url, blinding="codes", max_people=20_000, **settings)
+    trial = create(url, blinding="codes", max_participants=20_000, **settings)
     draw, ids, releases = random.Random(drop), list[str](), set[int]()
     for step in range(60):
         ids += [one.id for one in trial.ask(draw.randint(20, 200)).assignments]
@@ -217,7 +217,7 @@ def assert_no_open_participant_in_a_released_round(trial: Trial) -> None:
             number = max(round for round, _ in event["keys"])
             first_after = len(rounds)
     waiting = {int(one.id.partition("-")[0]) for one in trial.open_assignments()}
-    if trial.protocol.dealing == "coins":
+    if trial.protocol.randomisation == "simple":
         assert all(rounds[one - 1] > number for one in waiting)
     else:
         assert all(one > first_after for one in waiting)

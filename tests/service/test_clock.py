@@ -28,7 +28,7 @@ def home(url: str, clock: Clock) -> Iterator[Home]:
 
 
 def made(home: Home, name: str, **settings: Any) -> Trial:
-    Trial.create(home.url, name, ARMS, bet_se(0.1, 5.0), max_people=40, **settings).close()
+    Trial.create(home.url, name, ARMS, bet_se(0.1, 5.0), max_participants=40, **settings).close()
     return home.trial(name)
 
 
@@ -36,7 +36,7 @@ def test_a_trial_ends_by_the_clock_though_nobody_calls(home: Home, clock: Clock)
     """Everybody is in and told, and the last round waits for its time; in another trial
     nobody has told anything, and in a third nothing has a time.
     """
-    clocked = made(home, "clocked", deadline=DAY, release="clock", enrolment="continuous")
+    clocked = made(home, "clocked", deadline=DAY, release="scheduled", enrolment="continuous")
     silent, timeless = made(home, "silent", deadline=DAY), made(home, "timeless")
     while people := clocked.ask(10).assignments:
         clocked.tell_many({one.id: 1.0 for one in people})

@@ -32,7 +32,7 @@ def base(home: Home) -> Iterator[str]:
 
 
 def start(home: Home, **settings: Any) -> Trial:
-    usual: dict[str, Any] = {"strategy": bet_se(0.05, 1.0), "max_people": 500}
+    usual: dict[str, Any] = {"strategy": bet_se(0.05, 1.0), "max_participants": 500}
     return Trial.create(home.url, "dose", ARMS, **usual | settings)
 
 
@@ -93,7 +93,7 @@ def test_a_form_that_is_sent_again_enrols_once(home: Home, base: str) -> None:
 
 
 def test_no_address_has_more_in_it_than_a_number(home: Home, base: str) -> None:
-    start(home, people="refuse")
+    start(home, returning="refuse")
     page = enrol(staff(home, base), person="Ada Lovelace")
     assert str(page.url).endswith("/t/dose/desk/1?said=enrolled")
     assert "Lovelace" not in page.text
@@ -104,7 +104,7 @@ def test_no_address_has_more_in_it_than_a_number(home: Home, base: str) -> None:
 
 
 def test_whoever_came_before_is_refused_in_words(home: Home, base: str) -> None:
-    trial = start(home, people="refuse")
+    trial = start(home, returning="refuse")
     desk = staff(home, base)
     enrol(desk, person="Ada")
     found = enrol(desk, person=" Ada ")
@@ -222,7 +222,7 @@ def test_an_operator_picks_the_site(home: Home, base: str) -> None:
 
 
 def test_what_is_waited_for_is_said(home: Home, base: str) -> None:
-    trial = start(home, sites=["Leeds", "Lyon"], max_people=200)
+    trial = start(home, sites=["Leeds", "Lyon"], max_participants=200)
     leeds = staff(home, base, "Leeds")
     asked = trial.ask(200, site="Leeds")
     full = enrol(leeds)
@@ -262,7 +262,7 @@ def test_outcomes_of_another_site_are_said_to_be_awaited_elsewhere(home: Home, b
 
 
 def test_at_the_maximum_nobody_is_kept_waiting_for_a_place(home: Home, base: str) -> None:
-    trial = start(home, max_people=2)
+    trial = start(home, max_participants=2)
     desk = staff(home, base)
     before = desk.get(DESK).text
     trial.ask(2)
@@ -303,7 +303,7 @@ def test_people_are_found_by_number_code_and_id(home: Home, base: str) -> None:
 
 def test_a_number_is_that_in_the_trial_and_nothing_else(home: Home, base: str) -> None:
     """By what else a site knows a person is an identifier."""
-    start(home, people="refuse")
+    start(home, returning="refuse")
     page = enrol(staff(home, base), person="Ada").text + staff(home, base).get(DESK).text
     words = re.sub(r"<[^>]*>", " ", page)
     assert "An identifier from your own files, or a name." in words

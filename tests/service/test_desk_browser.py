@@ -66,7 +66,7 @@ def another(browser: Started) -> Iterator["Page"]:
 
 
 def start(home: Home, **settings: Any) -> Trial:
-    usual: dict[str, Any] = {"strategy": bet_se(0.05, 1.0), "max_people": 500}
+    usual: dict[str, Any] = {"strategy": bet_se(0.05, 1.0), "max_participants": 500}
     return Trial.create(home.url, "dose", ["5 mg", "10 mg"], **usual | settings)
 
 
@@ -96,7 +96,7 @@ ENTERED = """[...document.querySelectorAll("[name=outcome]")]
 
 
 def test_enrol_and_tell(home: Home, base: str, page: "Page") -> None:
-    trial = start(home, question="Is the pain gone?", people="refuse")
+    trial = start(home, question="Is the pain gone?", returning="refuse")
     log_in(home, base, page)
     page.get_by_label("Who is it?").fill("Ada")
     page.get_by_role("button", name=ENROL).dblclick()
@@ -158,7 +158,7 @@ def test_an_answer_that_is_lost_enrols_once(
     home: Home, base: str, browser: Started, named: bool
 ) -> None:
     """The service has done it, and the answer never arrives: twice."""
-    trial = start(home, people="refuse" if named else "anonymous")
+    trial = start(home, returning="refuse" if named else "anonymous")
     with another(browser) as page:
         log_in(home, base, page)
         lost: list[int] = []
@@ -235,7 +235,7 @@ def test_nobody_is_enrolled_while_there_is_no_connection(
 def test_after_a_reload_the_same_press_is_shown(
     home: Home, base: str, browser: Started, arrives: bool, named: bool
 ) -> None:
-    trial = start(home, people="refuse" if named else "anonymous")
+    trial = start(home, returning="refuse" if named else "anonymous")
     with another(browser) as page:
         log_in(home, base, page)
 
@@ -330,7 +330,7 @@ def test_a_number_is_checked_in_words_before_it_is_sent(
 
 
 def test_what_was_typed_stays_when_it_is_refused(home: Home, base: str, browser: Started) -> None:
-    trial = start(home, people="refuse")
+    trial = start(home, returning="refuse")
     trial.ask(participant="Ada")
     with another(browser) as page:
         log_in(home, base, page)
@@ -346,7 +346,7 @@ def test_what_was_typed_stays_when_it_is_refused(home: Home, base: str, browser:
 def test_nothing_is_wider_than_a_phone(home: Home, base: str, browser: Started) -> None:
     long = "a very long name of an arm that " + "goes" * 12
     trial = Trial.create(
-        home.url, "dose", [long, "b"], bet_se(0.05, 1.0), max_people=100, deadline=1e6
+        home.url, "dose", [long, "b"], bet_se(0.05, 1.0), max_participants=100, deadline=1e6
     )
     trial.ask(12)
     with another(browser) as page:
@@ -630,7 +630,7 @@ def test_the_odds_of_what_the_server_received(home: Home, base: str, page: "Page
     and no event shows a larger ε than the promised one but once in 10^6.
     """
     people, epsilon, level = 3000, 0.5, 1e-6
-    trial = local(home, ctb_tt(epsilon, 1e-12), max_people=people)
+    trial = local(home, ctb_tt(epsilon, 1e-12), max_participants=people)
     ids = [one.id for one in trial.ask(people).assignments]
     secret = home.tokens.make("op", MANAGER, "test")[0]
     page.goto(f"{base}/a")

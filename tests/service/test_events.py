@@ -26,7 +26,7 @@ SOON = 60.0
 @pytest.fixture
 def service(url: str) -> Iterator[Service]:
     arms = ["a", "b"]
-    Trial.create(url, "dose", arms, bet_se(0.1, 1.0), max_people=100, sites=["Leeds"]).close()
+    Trial.create(url, "dose", arms, bet_se(0.1, 1.0), max_participants=100, sites=["Leeds"]).close()
     with serving(url) as made:
         yield made
 

@@ -35,7 +35,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
 
 def released(place: Service, name: str, **settings: Any) -> Trial:
     """A trial after its first release."""
-    usual: dict[str, Any] = {"strategy": bet_se(0.01, 1.0), "max_people": 2000}
+    usual: dict[str, Any] = {"strategy": bet_se(0.01, 1.0), "max_participants": 2000}
     trial = Trial.create(place.url, name, ["usual", "new"], **{**usual, **settings})
     while not trial.status().releases:
         batch = trial.ask(40)
@@ -76,7 +76,7 @@ def test_a_blinded_site_learns_nothing_from_it(place: Service) -> None:
         text = site.get(path).text
         assert TAKES not in text
         assert "simulated continuations of" not in text
-        assert f"of {trial.status().max_people:,} people without an answer" not in text
+        assert f"of {trial.status().max_participants:,} people without an answer" not in text
     assert "May take" not in site.get("/").text
 
 
@@ -85,7 +85,7 @@ def test_the_pace_is_the_operators_unless_the_record_tells_times(
 ) -> None:
     released(place, "dose").ask(5)
     timed = Trial.create(
-        place.url, "timed", ["a", "b"], bet_se(0.1, 1.0), 900, release="clock", deadline=60.0
+        place.url, "timed", ["a", "b"], bet_se(0.1, 1.0), 900, release="scheduled", deadline=60.0
     )
     for _ in range(2):
         timed.ask(3)
@@ -135,7 +135,7 @@ def test_it_is_made_once_for_a_release(place: Service, monkeypatch: pytest.Monke
 def test_where_there_is_none_a_page_says_why(
     place: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    Trial.create(place.url, "new", ["a", "b"], bet_se(0.1, 1.0), max_people=100).close()
+    Trial.create(place.url, "new", ["a", "b"], bet_se(0.1, 1.0), max_participants=100).close()
     assert trial_text.NOTHING_YET in place.visit("monitor", "new").get("/t/new").text
     monkeypatch.setattr(planner, "forecast", lambda run, seed: None)
     released(place, "long")

@@ -25,7 +25,7 @@ for a processor.
 def limited(path: Path, **bounds: Any) -> Iterator[Service]:
     """A service with a trial, and these limits."""
     url = f"sqlite:///{path}/trials.db"
-    Trial.create(url, "dose", ["a", "b"], bet_se(0.1, 1.0), max_people=100).close()
+    Trial.create(url, "dose", ["a", "b"], bet_se(0.1, 1.0), max_participants=100).close()
     with serving(url, Bounds(**bounds), "tests.support.turned:Turned") as made:
         yield made
 

@@ -51,7 +51,7 @@ def test_a_trial_is_opened_once_for_all_who_call_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url, opens = f"sqlite:///{tmp_path}/trials.db", list[Trial]()
-    Trial.create(url, "dose", ["a", "b"], bet_se(0.1, 1.0), max_people=50).close()
+    Trial.create(url, "dose", ["a", "b"], bet_se(0.1, 1.0), max_participants=50).close()
     home, open_it = Home(url), Trial.open
 
     def opened(*about: Any, **more: Any) -> Trial:
@@ -69,7 +69,7 @@ def test_a_trial_is_opened_once_for_all_who_call_it(
 
 def test_answers_leave_whole_and_in_order(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/trials.db"
-    Trial.create(url, "dose", ["a", "b"], bet_se(0.1, 1.0), max_people=50).close()
+    Trial.create(url, "dose", ["a", "b"], bet_se(0.1, 1.0), max_participants=50).close()
     who = "Host: x\r\nAuthorization: Bearer {}\r\n"
     with serving(url) as service:
         host, port = service.base_url.removeprefix("http://").split(":")

@@ -165,7 +165,7 @@ def proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
     nginx, folder = find_nginx(), tmp_path_factory.mktemp("nginx")
     url = f"sqlite:///{folder}/trials.db"
     for name in NAMES:
-        Trial.create(url, name, ["a", "b"], bet_se(0.1, 1.0), max_people=100).close()
+        Trial.create(url, name, ["a", "b"], bet_se(0.1, 1.0), max_participants=100).close()
     home = Home(url, bounds=Bounds(rate=1e6, stranger_rate=1e6))
     secret = home.tokens.make("a test", MANAGER, "a test")[0]
     server = make_server(home, Place(port=0, behind_proxy=True))

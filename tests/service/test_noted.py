@@ -38,7 +38,7 @@ def place(tmp_path: Path) -> Iterator[Service]:
 def made_home(url: str) -> Home:
     """A service of two trials."""
     for name in ("dose", "second"):
-        Trial.create(url, name, ["a", "b"], bet_se(0.1, 1.0), max_people=400).close()
+        Trial.create(url, name, ["a", "b"], bet_se(0.1, 1.0), max_participants=400).close()
     return Home(url)
 
 
@@ -82,7 +82,7 @@ def test_forms_are_noted(place: Service) -> None:
 
 def test_calls_of_programs_are_noted(url: str) -> None:
     with closing(
-        Trial.create(url, "dose", ["a", "b"], bet_se(0.1, 1.0, trust="local"), max_people=50)
+        Trial.create(url, "dose", ["a", "b"], bet_se(0.1, 1.0, trust="local"), max_participants=50)
     ) as trial:
         with serving(url) as server:
             address, headers = f"{server.base_url}/api/v1", server.headers
@@ -103,7 +103,7 @@ def test_calls_of_programs_are_noted(url: str) -> None:
 
 def test_commands_are_noted(url: str) -> None:
     with closing(
-        Trial.create(url, "dose", ["a", "b"], bet_se(0.1, 1.0, trust="local"), max_people=50)
+        Trial.create(url, "dose", ["a", "b"], bet_se(0.1, 1.0, trust="local"), max_participants=50)
     ) as trial:
         words = ["create", "Ada", "--role=monitor", "--trial=dose", f"--url={url}", "--json"]
         made = CliRunner().invoke(main, ["token", *words])

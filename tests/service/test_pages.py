@@ -377,7 +377,7 @@ def test_a_token_that_makes_no_sense_is_refused_in_words(
 GOOD = {
     "name": "made here",
     "arms": "one\ntwo",
-    "max_people": "500",
+    "max_participants": "500",
     "difference": "20",
     "sites": "Leeds\nLyon",
 }
@@ -400,7 +400,7 @@ def test_a_trial_is_looked_at_and_started(place: Service) -> None:
         0.05,
         0.2,
     )
-    again = visit.send("/new", do="create", **{**GOOD, "max_people": "600"})
+    again = visit.send("/new", do="create", **{**GOOD, "max_participants": "600"})
     assert again.status_code == 422
     assert "other settings" in again.text
 
@@ -412,8 +412,8 @@ def test_a_trial_is_looked_at_and_started(place: Service) -> None:
         ("name", "-x", "does not begin with -"),
         ("arms", "one", "at least two arms"),
         ("arms", "one\none", "the same name"),
-        ("max_people", "many", "whole number"),
-        ("max_people", "", "after how many people"),
+        ("max_participants", "many", "whole number"),
+        ("max_participants", "", "after how many people"),
         ("epsilon", "0", "0.001 to 100"),
         ("epsilon", "nan", "0.001 to 100"),
         ("delta", "60", "below 50"),
@@ -421,7 +421,7 @@ def test_a_trial_is_looked_at_and_started(place: Service) -> None:
         ("difference", "-3", "above 0"),
         ("base", "101", "from 0 to 100"),
         ("enrolment", "continuous", "needs a deadline"),
-        ("release", "clock", "needs a deadline"),
+        ("release", "scheduled", "needs a deadline"),
         ("outcomes", "colours", "choose one of these"),
         ("sites", "Leeds\nLeeds", "the same name"),
         ("deadline", "soon", "number of days"),
@@ -450,15 +450,15 @@ def test_people_may_come_by_the_month() -> None:
 def test_numbers_are_in_their_own_units(place: Service) -> None:
     visit = place.visit("manager")
     units = {"outcomes": "numbers", "low": "-5", "high": "15", "difference": "4"}
-    more = {"direction": "min", "deadline": "2", "release": "clock", "enrolment": "continuous"}
-    form = {**GOOD, **units, **more, "blinding": "codes", "people": "sticky"}
+    more = {"direction": "min", "deadline": "2", "release": "scheduled", "enrolment": "continuous"}
+    form = {**GOOD, **units, **more, "blinding": "codes", "returning": "same-arm"}
     assert visit.send("/new", do="create", **form).status_code == 303
     made = place.home.trial("made here").protocol
     assert (made.low, made.high, made.direction) == (-5, 15, "min")
     assert made.strategy.outcomes == "numbers"
     assert made.strategy.target_difference == pytest.approx(0.2)
-    assert (made.deadline, made.release, made.enrolment) == (172_800, "clock", "continuous")
-    assert (made.blinding, made.people) == ("codes", "sticky")
+    assert (made.deadline, made.release, made.enrolment) == (172_800, "scheduled", "continuous")
+    assert (made.blinding, made.returning) == ("codes", "same-arm")
 
 
 @pytest.mark.parametrize(("trust", "script"), [("local", script_hash()), ("global", None)])
@@ -527,7 +527,7 @@ def test_a_plan_answers_in_words_and_pictures(
 ) -> None:
     monkeypatch.setattr(planner, "ready", lambda _seconds, _days: True)
     visit = place.visit("manager")
-    form = {**GOOD, "difference": "60", "name": "", "max_people": ""}
+    form = {**GOOD, "difference": "60", "name": "", "max_participants": ""}
     shown = visit.send("/new/plan", **form)
     assert shown.status_code == 200
     assert "people on average" in shown.text
@@ -556,7 +556,7 @@ def test_a_plan_knows_the_arms_the_day_and_the_power(
 ) -> None:
     monkeypatch.setattr(planner, "ready", lambda _seconds, _days: True)
     visit = place.visit("manager")
-    form = {**GOOD, "difference": "60", "max_people": "40"}
+    form = {**GOOD, "difference": "60", "max_participants": "40"}
     shown = visit.send("/new/plan", **form).text
     assert "Success rates: one 0.8, two 0.2." in shown
     assert "In these simulations one is best, only because it is the first in the list" in shown
@@ -589,7 +589,7 @@ def test_a_plan_of_numbers_is_in_their_units(
     monkeypatch.setattr(planner, "ready", lambda _seconds, _days: True)
     visit = place.visit("manager")
     form = {**GOOD, "outcomes": "numbers", "low": "-10", "high": "10", "difference": "12"}
-    form |= {"max_people": "40"}
+    form |= {"max_participants": "40"}
     shown = visit.send("/new/plan", **form).text
     assert (
         "Mean outcomes: one 6, two -6, where outcomes lie between -10 and 10 and more is" in shown
@@ -611,7 +611,7 @@ def test_a_plan_says_what_success_is_where_no_is_better(
     place: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(planner, "ready", lambda _seconds, _days: True)
-    form = {**GOOD, "difference": "60", "max_people": "40", "direction": "min"}
+    form = {**GOOD, "difference": "60", "max_participants": "40", "direction": "min"}
     shown = place.visit("manager").send("/new/plan", **form).text
     assert "Success rates (a success is the answer no): one 0.8, two 0.2." in shown
 

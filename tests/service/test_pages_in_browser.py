@@ -118,7 +118,10 @@ def test_a_note_goes_with_what_it_is_about(
             if name != "release":
                 assert note.is_visible() == (fields[name].get_attribute("aria-invalid") == "true")
         found = {name for name, note in notes.items() if note.is_visible()}
-        assert at_top.is_visible() == bool(found) or page.locator("#max_people-wrong").is_visible()
+        assert (
+            at_top.is_visible() == bool(found)
+            or page.locator("#max_participants-wrong").is_visible()
+        )
         return found
 
     assert seen() == {"name", "arms", "release", "start"}

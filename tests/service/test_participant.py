@@ -38,7 +38,7 @@ def base(home: Home) -> Iterator[str]:
 
 
 def start(home: Home, strategy: Strategy = LOCAL, **settings: Any) -> Trial:
-    usual: dict[str, Any] = {"max_people": 100, "script": script_for(strategy)}
+    usual: dict[str, Any] = {"max_participants": 100, "script": script_for(strategy)}
     return Trial.create(home.url, "habits", ["letter", "call"], strategy, **usual | settings)
 
 
@@ -247,7 +247,7 @@ def test_a_trial_made_by_the_api_names_the_script(home: Home, base: str) -> None
         ("local", {"name": "ctb-tt", "epsilon": 1, "delta": 0.1}, script_hash()),
         ("central", {"name": "bet-se", "epsilon": 1, "delta": 0.1}, None),
     ):
-        said = {"name": name, "arms": ["a", "b"], "max_people": 50, "strategy": strategy}
+        said = {"name": name, "arms": ["a", "b"], "max_participants": 50, "strategy": strategy}
         url = f"{base}/api/v1/trials"
         assert httpx.post(url, headers=headers, json=said, verify=False).status_code == 200
         assert home.trial(name).protocol.script == script

@@ -101,7 +101,9 @@ class Searched(logging.Handler):
 def searching(url: str) -> Iterator[Searched]:
     """A service of two trials, of which one has local trust, and its callers."""
     numbers = bet_se(0.1, 5.0, outcomes="numbers")
-    Trial.create(url, "dose", ["a", "b"], numbers, 500, sites=["Leeds"], people="sticky").close()
+    Trial.create(
+        url, "dose", ["a", "b"], numbers, 500, sites=["Leeds"], returning="same-arm"
+    ).close()
     Trial.create(url, "local", ["a", "b"], bet_se(0.1, 5.0, trust="local"), 500).close()
     log = logging.getLogger()
     with serving(url) as service:

@@ -401,7 +401,7 @@ def error(page: "Page", function: str, *arguments: Any) -> str:
 LOCAL: dict[str, tuple[Strategy, dict[str, Any]]] = {
     "ctb-tt": (ctb_tt(0.7, 0.05), {}),
     "bits": (bet_se(0.05, 1.0, trust="local"), {"range": (0, 10), "direction": "min"}),
-    "levels": (bet_se(0.05, 3.0, trust="local", outcomes="numbers"), {"outside": "clip"}),
+    "levels": (bet_se(0.05, 3.0, trust="local", outcomes="numbers"), {"out_of_range": "clip"}),
     "gauss": (gauss_tt(2.0, 0.01, 0.05), {"range": (0.5, 10)}),
 }
 
@@ -427,7 +427,7 @@ def settings_of(trial: Trial, middle: float | None) -> dict[str, Any]:
     return {
         **{"epsilon": strategy.epsilon, "gamma": strategy.gamma, "middle": middle},
         **{"low": protocol.low, "high": protocol.high, "direction": protocol.direction},
-        **{"outside": protocol.outside, "noise": live_noise(strategy)},
+        **{"out_of_range": protocol.out_of_range, "noise": live_noise(strategy)},
     }
 
 
@@ -453,8 +453,8 @@ IMPOSSIBLE: list[tuple[list[Any], str]] = [
     ([0.731317, {"epsilon": 1e10}], "epsilon must be a number"),
     ([7.31317, {"epsilon": 1}], "must be a number from 0 to 1"),
     (["0.731317", {"epsilon": 1}], "must be a number from 0 to 1"),
-    ([None, {"epsilon": 1, "outside": "clip"}], "must be a number from 0 to 1"),
-    ([0.731317, {"epsilon": 1, "outside": "keep"}], "refuse or clip"),
+    ([None, {"epsilon": 1, "out_of_range": "clip"}], "must be a number from 0 to 1"),
+    ([0.731317, {"epsilon": 1, "out_of_range": "keep"}], "refuse or clip"),
     ([0.731317, {"epsilon": 1, "direction": "up"}], "max or min"),
     ([0.731317, {"epsilon": 1, "low": 2, "high": 1}], "range must be two numbers"),
     ([0.731317, {"epsilon": 1, "low": 0, "high": "1"}], "range must be two numbers"),
@@ -475,7 +475,7 @@ def test_what_cannot_be_is_refused_in_plain_words(script_page: "Page") -> None:
 
 
 def test_what_lies_outside_is_clipped_if_that_is_the_protocol(script_page: "Page") -> None:
-    settings = {"epsilon": 1e9, "low": 0, "high": 10, "outside": "clip"}
+    settings = {"epsilon": 1e9, "low": 0, "high": 10, "out_of_range": "clip"}
     for outcome, value in ((-3, 0), (99, 1)):
         found = call(script_page, "respond.js", "respond", outcome, settings)
         assert found["value"] == value

@@ -52,7 +52,7 @@ class Browser:
 @pytest.fixture
 def home(url: str) -> Iterator[Home]:
     strategy = bet_se(0.1, 1.0, trust="local")
-    Trial.create(url, "L", ["a", "b"], strategy, max_people=200, sites=["Leeds"]).close()
+    Trial.create(url, "L", ["a", "b"], strategy, max_participants=200, sites=["Leeds"]).close()
     made = Home(url, bounds=Bounds(rate=1e6, stranger_rate=1e6))
     yield made
     made.close()

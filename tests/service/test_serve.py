@@ -216,7 +216,7 @@ def test_what_is_not_installed_is_said_first(monkeypatch: pytest.MonkeyPatch) ->
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[Service]:
     url = f"sqlite:///{tmp_path}/trials.db"
-    Trial.create(url, "dose", ["a", "b"], bet_se(0.1, 1.0), max_people=50).close()
+    Trial.create(url, "dose", ["a", "b"], bet_se(0.1, 1.0), max_participants=50).close()
     with serving(url) as made:
         yield made
 

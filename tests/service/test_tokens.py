@@ -30,7 +30,7 @@ def done(*words: str) -> Any:
 
 @pytest.fixture
 def place(url: str) -> str:
-    Trial.create(url, "dose", ["a", "b"], bet_se(0.1, 1.0), max_people=50).close()
+    Trial.create(url, "dose", ["a", "b"], bet_se(0.1, 1.0), max_participants=50).close()
     return f"--url={url}"
 
 
@@ -99,7 +99,7 @@ def test_a_token_expires(url: str) -> None:
 )
 def test_what_makes_no_sense_is_refused(words: list[str], says: str, tmp_path: Any) -> None:
     url = f"sqlite:///{tmp_path}/trials.db"
-    Trial.create(url, "dose", ["a", "b"], bet_se(0.1, 1.0), max_people=50).close()
+    Trial.create(url, "dose", ["a", "b"], bet_se(0.1, 1.0), max_participants=50).close()
     result = run("create", "x", *words, f"--url={url}")
     assert (result.exit_code, result.stdout) == (2, "")
     assert says in result.stderr
@@ -109,7 +109,7 @@ def test_what_makes_no_sense_is_refused(words: list[str], says: str, tmp_path: A
 
 def test_a_site_that_the_trial_does_not_have_is_refused(url: str) -> None:
     sites = ["Leeds", "Lyon"]
-    made = Trial.create(url, "dose", ["a", "b"], bet_se(0.1, 1.0), max_people=50, sites=sites)
+    made = Trial.create(url, "dose", ["a", "b"], bet_se(0.1, 1.0), max_participants=50, sites=sites)
     words = ("create", "x", "--role=site", "--trial=dose", f"--url={url}")
     says = "this trial has no site 'Lion'; its sites: Leeds, Lyon. Another one can be opened"
     result = run(*words, "--site=Lion")

@@ -51,7 +51,7 @@ DELAYS: dict[str, dict[str, Any]] = {
     "no deadline": {"delay": Delay.exponential(40)},
     "some never": {"delay": Delay.fixed(30, never=0.1), "deadline": 90.0},
     "both": {"delay": Delay.exponential(20, never=0.2), "deadline": 50.0},
-    "clock": {"delay": Delay.exponential(40), "deadline": 100.0, "release": "clock"},
+    "clock": {"delay": Delay.exponential(40), "deadline": 100.0, "release": "scheduled"},
     "late failures": {"delay": Delay.exponential(10, failures=60), "deadline": 80.0},
     "late successes": {"delay": Delay.fixed(70, failures=5), "deadline": 75.0},
 }
@@ -69,7 +69,7 @@ def slow(kind: type[NaiveWaiting], given: dict[str, Any], *about: Any, **more: A
         never=delay.never,
         deadline=given.get("deadline", math.inf),
         random=delay.kind == 1,
-        clock=given.get("release") == "clock",
+        clock=given.get("release") == "scheduled",
         **more,
     )
 
@@ -357,7 +357,9 @@ def test_a_fixed_delay_changes_nothing_but_days() -> None:
     for strategy in (bet_se(0.05, 0.5), dp_se(0.5, 0.05), adap_tt(0.5, 0.05)):
         plain = simulate(ARMS, strategy, 20, 1)
         found = simulate(ARMS, strategy, 20, 1, accrual=3, delay=7, deadline=30)
-        clock = simulate(ARMS, strategy, 20, 1, accrual=3, delay=7, deadline=30, release="clock")
+        clock = simulate(
+            ARMS, strategy, 20, 1, accrual=3, delay=7, deadline=30, release="scheduled"
+        )
         for name in COLUMNS:
             assert (getattr(plain, name) == getattr(found, name)).all()
         assert plain.days is None

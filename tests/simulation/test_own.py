@@ -335,7 +335,7 @@ class TestMistakes:
         with pytest.raises(InvalidInputError, match="a Python class and cannot be saved"):
             UNIFORM.to_dict()
         with pytest.raises(InvalidInputError, match="a Python class and cannot be saved"):
-            discreet.Trial.create("sqlite://", "trial", ["a", "b"], UNIFORM, max_people=10)
+            discreet.Trial.create("sqlite://", "trial", ["a", "b"], UNIFORM, max_participants=10)
         with pytest.raises(InvalidInputError, match="only mechanisms of a live trial"):
             discreet.audit_privacy(NOISY)
 

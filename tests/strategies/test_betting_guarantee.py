@@ -42,10 +42,10 @@ from discreet.strategies.betting.schedule import Plan, choose_centre, choose_odd
 from discreet.strategies.presets import bet_se
 from tests.support.ever_out import (
     BLOCKS,
-    COINS,
     CYCLE,
     LINE,
     SEASON,
+    SIMPLE,
     SITES,
     STAFF,
     STEADY,
@@ -302,7 +302,7 @@ def test_an_indifference_gap_counted_too_large_is_caught(
 @pytest.mark.slow
 @pytest.mark.parametrize("drift", DRIFTS)
 def test_coins_are_sound_whatever_drifts(drift: str) -> None:
-    play, field = compiled(runs_with_best_out), Field(COINS, *DRIFTS[drift])
+    play, field = compiled(runs_with_best_out), Field(SIMPLE, *DRIFTS[drift])
     for arms, epsilon in ((2, None), (4, None), (2, 1.0), (4, 0.3), (2, 0.1)):
         options = NONE if epsilon is None else {}
         found = lost((0.5,) * arms, epsilon, options, 150, field, cap=8000, player=play)
@@ -319,19 +319,19 @@ def test_cycles_and_small_blocks_are_caught_and_coins_are_sound(
     """
     play, options = compiled(runs_with_best_out), NONE if epsilon is None else {}
     red = {
-        dealing: alarm(
+        randomisation: alarm(
             lost(
                 (0.5, 0.5),
                 epsilon,
                 options,
                 1000,
-                Field(dealing, drift, size, 1.0),
+                Field(randomisation, drift, size, 1.0),
                 cap=4000,
                 player=play,
             ),
             1000,
             0.1,
         )
-        for dealing in (CYCLE, BLOCKS, COINS)
+        for randomisation in (CYCLE, BLOCKS, SIMPLE)
     }
-    assert red == {CYCLE: True, BLOCKS: True, COINS: False}
+    assert red == {CYCLE: True, BLOCKS: True, SIMPLE: False}

@@ -6,15 +6,21 @@ import numpy as np
 import pytest
 
 from discreet import adap_tt_star, bet_se, ctb_tt, dp_se
-from discreet.strategies.run import Dealing, Run, Totals, new_run
+from discreet.strategies.run import Randomisation, Run, Totals, new_run
 from discreet.strategies.strategy import Strategy
-from discreet.trials.randomisation import usual_dealing
+from discreet.trials.randomisation import usual_randomisation
 
 MEANS = (0.05, 0.95, 0.5)
 
 
 def run_of(strategy: Strategy) -> Run:
-    return new_run(strategy, 3, 50_000, strategy.delta, dealing=Dealing(usual_dealing(strategy)))
+    return new_run(
+        strategy,
+        3,
+        50_000,
+        strategy.delta,
+        randomisation=Randomisation(usual_randomisation(strategy)),
+    )
 
 
 def step(run: Run) -> None:

@@ -11,10 +11,10 @@ import pytest
 from discreet import InvalidInputError, Strategy, bet_se
 from discreet.strategies.betting import rounds, schedule
 from discreet.strategies.betting.run import BettingRun
-from discreet.strategies.run import Dealing
-from tests.support.coins import AHEAD, COINS, opened
+from discreet.strategies.run import Randomisation
+from tests.support.coins import AHEAD, SIMPLE, opened
 
-DEALINGS = {"waiting": COINS, "ahead": AHEAD}
+DEALINGS = {"waiting": SIMPLE, "ahead": AHEAD}
 MEANS = (0.6, 0.5, 0.4, 0.55, 0.7)
 CAP = 1500
 STRATEGIES = {
@@ -29,9 +29,9 @@ STRATEGIES = {
 class Operated:
     """A run on which a manager acts now and then; every call is written down."""
 
-    def __init__(self, strategy: Strategy, dealing: Dealing, seed: int) -> None:
-        self.strategy, self.dealing = strategy, dealing
-        self.live = opened(strategy, 3, CAP, dealing)
+    def __init__(self, strategy: Strategy, randomisation: Randomisation, seed: int) -> None:
+        self.strategy, self.randomisation = strategy, randomisation
+        self.live = opened(strategy, 3, CAP, randomisation)
         self.rng, self.calls = np.random.default_rng(seed), list[list[Any]]()
 
     def step(self) -> None:
@@ -81,27 +81,27 @@ def repeat(live: BettingRun, name: str, *about: Any) -> None:
         getattr(live, name)(*about)
 
 
-def played(case: str, dealing: str, seed: int, steps: int = 900) -> Operated:
-    operated = Operated(STRATEGIES[case], DEALINGS[dealing], seed)
+def played(case: str, randomisation: str, seed: int, steps: int = 900) -> Operated:
+    operated = Operated(STRATEGIES[case], DEALINGS[randomisation], seed)
     for _ in range(steps):
         if not operated.live.stopped:
             operated.step()
     return operated
 
 
-@pytest.mark.parametrize("dealing", DEALINGS)
+@pytest.mark.parametrize("randomisation", DEALINGS)
 @pytest.mark.parametrize("case", STRATEGIES)
-def test_the_same_calls_lead_to_the_same_state(case: str, dealing: str) -> None:
+def test_the_same_calls_lead_to_the_same_state(case: str, randomisation: str) -> None:
     """Read back from the record, and every few calls from what was stored."""
     names = set[str]()
     for seed in (0, 1):
-        one = played(case, dealing, seed)
-        two, three = (opened(one.strategy, 3, CAP, one.dealing) for _ in range(2))
+        one = played(case, randomisation, seed)
+        two, three = (opened(one.strategy, 3, CAP, one.randomisation) for _ in range(2))
         for number, call in enumerate(json.loads(json.dumps(one.calls))):
             repeat(two, *call)
             repeat(three, *call)
             if number % 5 == 0 or call[0] in ("drop", "add", "release", "maximum"):
-                again, cap = opened(one.strategy, 3, CAP, one.dealing), three.cap
+                again, cap = opened(one.strategy, 3, CAP, one.randomisation), three.cap
                 again.cap = cap
                 again.load(json.loads(json.dumps(three.dump())))
                 assert again.dump() == three.dump() == two.dump()
@@ -114,12 +114,12 @@ def test_the_same_calls_lead_to_the_same_state(case: str, dealing: str) -> None:
     assert names == {"maximum", "drop", "add", "release", "open", "take"}
 
 
-@pytest.mark.parametrize("dealing", DEALINGS)
+@pytest.mark.parametrize("randomisation", DEALINGS)
 @pytest.mark.parametrize("case", STRATEGIES)
-def test_everybody_is_counted(case: str, dealing: str) -> None:
+def test_everybody_is_counted(case: str, randomisation: str) -> None:
     """Whatever the manager does, each person stays with the arm they were dealt."""
     for seed in (2, 3):
-        one = played(case, dealing, seed)
+        one = played(case, randomisation, seed)
         dealt = [call[1] for call in one.calls if call[0] == "take"]
         assert len(dealt) == one.live.samples
         views = one.live.table()
@@ -128,9 +128,9 @@ def test_everybody_is_counted(case: str, dealing: str) -> None:
             assert set(over) | {arm} <= set(range(one.live.arms))
 
 
-def started(dealing: Dealing = COINS, **options: Any) -> BettingRun:
+def started(randomisation: Randomisation = SIMPLE, **options: Any) -> BettingRun:
     """A run of four arms after two rounds, the third one half dealt."""
-    live = opened(bet_se(0.01, **{"epsilon": 1.0, **options}), 4, 10_000, dealing)
+    live = opened(bet_se(0.01, **{"epsilon": 1.0, **options}), 4, 10_000, randomisation)
     for sums in ([40.0, 5.0, 6.0, 30.0], [44.0, 5.0, 6.0, 33.0]):
         if live.closed:
             live.open()
@@ -157,9 +157,9 @@ def _fewest(live: BettingRun) -> Any:
     return lambda arm: -int(live.queue[-1].dealt[live.rows.index(arm)])
 
 
-@pytest.mark.parametrize("dealing", DEALINGS)
-def test_a_dropped_arm_is_gone_and_bets_begin_anew(dealing: str) -> None:
-    live = started(DEALINGS[dealing])
+@pytest.mark.parametrize("randomisation", DEALINGS)
+def test_a_dropped_arm_is_gone_and_bets_begin_anew(randomisation: str) -> None:
+    live = started(DEALINGS[randomisation])
     assert live.book.money.any()
     before, pulls = live.table(), [view.pulls for view in live.table()]
     means = live.book.mean.copy()
@@ -172,7 +172,7 @@ def test_a_dropped_arm_is_gone_and_bets_begin_anew(dealing: str) -> None:
     assert live.smallest_delta() is None
     assert live.table()[0] == before[0]
     assert [view.pulls for view in live.table()] == pulls
-    assert live.take() is None or dealing == "ahead"
+    assert live.take() is None or randomisation == "ahead"
     while live.due():
         assert 0 not in [batch.arm for batch in live.due()]
         assert live.now.length == 0
@@ -187,9 +187,9 @@ def test_a_dropped_arm_is_gone_and_bets_begin_anew(dealing: str) -> None:
     assert live.book.wealth.any()
 
 
-@pytest.mark.parametrize("dealing", DEALINGS)
-def test_an_added_arm_plays_from_the_next_round_on(dealing: str) -> None:
-    live = started(DEALINGS[dealing])
+@pytest.mark.parametrize("randomisation", DEALINGS)
+def test_an_added_arm_plays_from_the_next_round_on(randomisation: str) -> None:
+    live = started(DEALINGS[randomisation])
     money = live.book.money.tolist()
     live.add()
     assert live.book.money.tolist() == [*money, 0.0]
@@ -208,8 +208,8 @@ def test_an_added_arm_plays_from_the_next_round_on(dealing: str) -> None:
 
 
 def test_a_lower_maximum_cuts_a_round_before_its_next_coin() -> None:
-    for dealing in DEALINGS.values():
-        live = started(dealing)
+    for randomisation in DEALINGS.values():
+        live = started(randomisation)
         people = live.samples
         live.maximum(people + 3)
         for _ in range(3):

@@ -12,7 +12,7 @@ from discreet.simulation import betting as play
 from discreet.simulation.laws import laws_of
 from discreet.strategies.betting import run as room
 from discreet.strategies.betting.bets import make_betting_rules
-from tests.support.coins import AHEAD, COINS, Player, opened
+from tests.support.coins import AHEAD, SIMPLE, Player, opened
 
 BITS = Discrete([0.0, 1.0], [[0.1, 0.9], [0.6, 0.4], [0.7, 0.3], [0.8, 0.2]])
 TWO = Discrete([0.0, 1.0], [[0.1, 0.9], [0.6, 0.4]])
@@ -100,11 +100,11 @@ def test_a_difference_without_its_handicap_is_seen(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("dealing", [COINS, AHEAD], ids=["waiting", "ahead"])
-def test_a_run_goes_on_from_what_it_wrote(case: str, dealing: Any) -> None:
+@pytest.mark.parametrize("randomisation", [SIMPLE, AHEAD], ids=["waiting", "ahead"])
+def test_a_run_goes_on_from_what_it_wrote(case: str, randomisation: Any) -> None:
     """Written and read back again and again, it comes to the same end."""
     strategy, instance, _ = CASES[case]
-    whole, broken = (Player(strategy, instance, 3, 1500, dealing) for _ in range(2))
+    whole, broken = (Player(strategy, instance, 3, 1500, randomisation) for _ in range(2))
     whole.play()
     steps = 0
     while not broken.live.finished:
@@ -112,7 +112,7 @@ def test_a_run_goes_on_from_what_it_wrote(case: str, dealing: Any) -> None:
         steps += 1
         if steps % 7 == 0 or broken.live.due():
             state = broken.live.dump()
-            broken.live = opened(strategy, instance.arms, 1500, dealing)
+            broken.live = opened(strategy, instance.arms, 1500, randomisation)
             broken.live.load(state)
             assert broken.live.dump() == state
     assert broken.live.dump() == whole.live.dump()

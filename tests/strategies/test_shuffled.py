@@ -16,11 +16,11 @@ from discreet import Strategy, adap_tt
 from discreet.errors import DiscreetError, InvalidInputError
 from discreet.strategies.phased.run import PhasedRun
 from discreet.strategies.presets import PRESETS
-from discreet.strategies.run import Deal, Dealing, Place, Run, ShuffledRun, new_run
+from discreet.strategies.run import Deal, Place, Randomisation, Run, ShuffledRun, new_run
 from tests.support.oracle import OPTIONS, make
 
 ARMS, CAP = 4, 1500
-SHUFFLED = Dealing("shuffled")
+SHUFFLED = Randomisation("shuffled")
 
 
 def sums_strategies() -> list[Strategy]:
@@ -47,7 +47,7 @@ def at_random(seed: int) -> Deal:
 
 
 def shuffled(strategy: Strategy, cap: int = CAP, arms: int = ARMS) -> ShuffledRun:
-    run = new_run(strategy, arms, cap, strategy.delta, dealing=SHUFFLED)
+    run = new_run(strategy, arms, cap, strategy.delta, randomisation=SHUFFLED)
     assert isinstance(run, ShuffledRun)
     return run
 

@@ -99,7 +99,7 @@ def makers() -> dict[str, Call]:
         "Sampled": (discreet.Sampled, {"rewards": list(PAST.values()), "names": ["a", "b"]}),
         "Sampled.of": (
             discreet.Sampled.of,
-            {"outcomes": PAST, "range": (0, 1), "direction": "max", "outside": "refuse"},
+            {"outcomes": PAST, "range": (0, 1), "direction": "max", "out_of_range": "refuse"},
         ),
         "Delay": (delay, {"kind": 0, "days": 1.0, "failures": 1.0, "never": 0.0}),
         "Delay.fixed": (delay.fixed, {"days": 1, "never": 0.0, "failures": None}),
@@ -181,7 +181,7 @@ def works(folder: Path) -> dict[str, Call]:
         "plan": (  # refused at last: a plan compares with bet-se, whose kernel would be compiled
             discreet.plan,
             {"scenarios": ARMS, "epsilons": 1.0, "delta": 0.1, "strategies": [OWN]}
-            | {"trust": "global", **runs, "max_people": 20, "budget": None}
+            | {"trust": "global", **runs, "max_participants": 20, "budget": None}
             | {
                 "probability": 0.9,
                 "progress": None,
@@ -193,11 +193,11 @@ def works(folder: Path) -> dict[str, Call]:
         "plan_ranges": (
             discreet.plan_ranges,
             {"outcomes": PAST, "range": (0, 1), "strategy": OWN, "direction": "max"}
-            | {"outside": "refuse", **runs, "max_people": 20, "progress": None},
+            | {"out_of_range": "refuse", **runs, "max_participants": 20, "progress": None},
         ),
         "out_of_reach": (
             discreet.out_of_reach,
-            {"strategy": discreet.dp_se(1.0, 0.1), "arms": 2, "max_people": 10},
+            {"strategy": discreet.dp_se(1.0, 0.1), "arms": 2, "max_participants": 10},
         ),
         "bounds": (
             discreet.bounds,
@@ -241,7 +241,7 @@ def works(folder: Path) -> dict[str, Call]:
         "Sampled.read": (
             discreet.Sampled.read,
             {"path": data, "arm": "arm", "outcome": "outcome", "range": (0, 1)}
-            | {"direction": "max", "outside": "refuse"},
+            | {"direction": "max", "out_of_range": "refuse"},
         ),
     }
 
@@ -259,16 +259,16 @@ def _here(trial: Trial, local: Trial, own: str) -> dict[str, Call]:
 
 def lives(url: str) -> dict[str, Call]:
     """A live trial, with people whose outcomes are not in."""
-    rules: dict[str, Any] = {"sites": ["x", "y"], "people": "sticky"}
+    rules: dict[str, Any] = {"sites": ["x", "y"], "returning": "same-arm"}
     trial = Trial.create(url, "t", ["a", "b", "c"], BETS, 10**6, **rules)
     local = Trial.create(url, "local", ["a", "b"], LOCAL, 100)
     id, own = trial.ask(site="x", participant="1").assignments[0].id, local.ask().assignments[0].id
     text = trial.transcript()
-    new = {"url": url, "name": "new", "arms": ["a", "b"], "strategy": BETS, "max_people": 9}
+    new = {"url": url, "name": "new", "arms": ["a", "b"], "strategy": BETS, "max_participants": 9}
     new |= {"retain": "until-release", "range": (0, 1), "direction": "max"}
-    new |= {"outside": "refuse", "dealing": None}
+    new |= {"out_of_range": "refuse", "randomisation": None}
     new |= {"sites": ["x"], "deadline": None, "release": "complete", "enrolment": "waiting"}
-    new |= {"people": "sticky", "blinding": "codes", "who": None, "token": None, "ca": None}
+    new |= {"returning": "same-arm", "blinding": "codes", "who": None, "token": None, "ca": None}
     response = discreet.respond(1, 1.0)
     return _here(trial, local, own) | {
         "Trial.create": (Trial.create, new),
@@ -328,7 +328,7 @@ def lives(url: str) -> dict[str, Call]:
         "respond": (
             discreet.respond,
             {"outcome": 1, "epsilon": 1.0, "gamma": None, "range": (0, 1)}
-            | {"direction": "max", "outside": "refuse", "middle": None},
+            | {"direction": "max", "out_of_range": "refuse", "middle": None},
         ),
         "Response": (
             discreet.Response,

@@ -11,16 +11,18 @@ import numpy as np
 
 from discreet import Discrete, Strategy
 from discreet.strategies.betting.run import BettingRun
-from discreet.strategies.run import Dealing, Totals, new_run
+from discreet.strategies.run import Randomisation, Totals, new_run
 from tests.support.crowd import Crowd
 
-COINS = Dealing("coins")
-AHEAD = Dealing("coins", continuous=True)
+SIMPLE = Randomisation("simple")
+AHEAD = Randomisation("simple", continuous=True)
 
 
-def opened(strategy: Strategy, arms: int, cap: int, dealing: Dealing = COINS) -> BettingRun:
+def opened(
+    strategy: Strategy, arms: int, cap: int, randomisation: Randomisation = SIMPLE
+) -> BettingRun:
     """A run that has not begun."""
-    live = new_run(strategy, arms, cap, strategy.delta, None, dealing)
+    live = new_run(strategy, arms, cap, strategy.delta, None, randomisation)
     assert isinstance(live, BettingRun)
     return live
 
@@ -31,9 +33,14 @@ class Player(Crowd):
     live: BettingRun
 
     def __init__(
-        self, strategy: Strategy, instance: Discrete, seed: int, cap: int, dealing: Dealing = COINS
+        self,
+        strategy: Strategy,
+        instance: Discrete,
+        seed: int,
+        cap: int,
+        randomisation: Randomisation = SIMPLE,
     ) -> None:
-        super().__init__(opened(strategy, instance.arms, cap, dealing), instance, seed)
+        super().__init__(opened(strategy, instance.arms, cap, randomisation), instance, seed)
 
     def play(self) -> None:
         while not self.live.finished:

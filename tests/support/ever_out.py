@@ -20,7 +20,7 @@ from discreet.strategies.betting.rounds import (
     settle_and_announce,
 )
 
-SUMS, COINS, CYCLE, BLOCKS = 0, 1, 2, 3
+SUMS, SIMPLE, CYCLE, BLOCKS = 0, 1, 2, 3
 """How people are dealt; a block has one place for each 1 of the odds."""
 STEADY, LINE, STEP, SEASON, SITES, STAFF = 0, 1, 2, 3, 4, 5
 """What moves the means of all arms alike. Staff guess the next arm, the one of two that
@@ -31,7 +31,7 @@ has had fewer people, and pick better people for arm 1.
 class Field(NamedTuple):
     """Where people come from and how they are dealt."""
 
-    dealing: int = SUMS
+    randomisation: int = SUMS
     drift: int = STEADY
     size: float = 0.0
     span: float = 1.0
@@ -68,12 +68,12 @@ def places_of(now: Round, book: Book) -> Ints:
 
 
 @leaf
-def deal(rng: Generator, i: int, places: Ints, dealing: int) -> int:
+def deal(rng: Generator, i: int, places: Ints, randomisation: int) -> int:
     """The arm of person i of a round; blocks are shuffled where they stand."""
     k = i % places.size
-    if dealing == COINS:
+    if randomisation == SIMPLE:
         k = int(rng.random() * places.size)
-    elif dealing == BLOCKS:
+    elif randomisation == BLOCKS:
         other = k + int(rng.random() * (places.size - k))
         places[k], places[other] = places[other], places[k]
     return int(places[k])
@@ -89,7 +89,7 @@ def deal_round(
     for i in range(now.length * now.weight):
         more = book.fresh[1, COUNT] - book.fresh[0, COUNT]
         guess = 1 - arm if more == 0 else (0 if more > 0 else 1)
-        arm = deal(rng, i, places, field.dealing)
+        arm = deal(rng, i, places, field.randomisation)
         mean = means[arm] + shift(now.samples + i, guess, field)
         mean = 0.5 + setting.scale * (mean - 0.5)
         book.fresh[arm, SUM] += 1 if rng.random() < mean else 0
@@ -112,7 +112,7 @@ def runs_with_best_out(
         book = new_book(pulls.size, rules.bets.tilt.size)
         now = announce_first(rules.setting, cap, book)
         while now.winner < 0 and now.length >= 1 and not book.out[0]:
-            if field.dealing == SUMS:
+            if field.randomisation == SUMS:
                 draw_round(rng, laws, now, rules.setting, pulls, book)
             else:
                 deal_round(rng, laws.mean, field, now, rules.setting, book)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from discreet import Strategy
-from discreet.strategies.run import Dealing, Run, Totals, new_run
+from discreet.strategies.run import Randomisation, Run, Totals, new_run
 from tests.support.naive_bets import Announced
 from tests.support.naive_betting import NaiveBetting
 
@@ -117,8 +117,8 @@ class LiveContinuous:
     def run(self, rng: np.random.Generator, cap: int) -> tuple[int, int, bool, int, list[int]]:
         """Samples, recommendation, stopped, rounds, pulls."""
         late, arms = self.late, len(self.late.means)
-        dealing = Dealing("coins", continuous=True)
-        run = new_run(self.strategy, arms, cap, self.strategy.delta, dealing=dealing)
+        randomisation = Randomisation("simple", continuous=True)
+        run = new_run(self.strategy, arms, cap, self.strategy.delta, randomisation=randomisation)
         self.people: dict[tuple[int, int], list[int]] = {}
         self.today, self.pulls, self.settled, self.flying = 0.0, [0] * arms, 0, 0
         events: list[tuple[float, int, tuple[int, int]]] = [(1 / late.accrual, COMES, (0, 0))]

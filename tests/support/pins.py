@@ -37,7 +37,9 @@ from discreet import (
 )
 from discreet.strategies.presets import RULES
 from discreet.trials import enrolment, record
-from discreet.trials.protocol import CONTINUOUS
+from discreet.trials.settings import (
+    CONTINUOUS,
+)
 from discreet.trials.store.tables import TrialTables
 from tests.support.clock import Clock
 from tests.support.pictures import undrawn
@@ -182,14 +184,14 @@ COMMANDS = {
     "simulate": "simulate --instance mu4 --strategy adap-tt-star --epsilon 1 --runs 20",
     "simulate bet-se": "simulate --means 0.6,0.5 --strategy bet-se --epsilon 1 --indifference-zone 0.05 --runs 20",
     "simulate empirical": "simulate --means 0.6,0.5 --strategy ttucb --threshold empirical --beta ids --runs 5",
-    "plan": "plan --arms 3 --gap 0.3 --epsilon 0.5,1 --runs 30 --budget 400 --max-people 2000",
+    "plan": "plan --arms 3 --gap 0.3 --epsilon 0.5,1 --runs 30 --budget 400 --max-participants 2000",
     "plan strategies": "plan --means 0.9,0.5 --epsilon 1 --runs 10 --strategy bet-se,dp-se,ttucb,ctb-tt",
     "plan local": "plan --means 0.9,0.5,0.4 --epsilon 1 --runs 20 --trust local",
     "audit correctness": "audit correctness --strategy dp-se --epsilon 1 --runs 20",
     "audit privacy": "audit privacy --strategy bet-se --epsilon 1 --runs 400 --noise numpy --seed 3",
     "audit privacy local": "audit privacy --strategy ctb-tt --epsilon 1 --runs 400 --noise numpy --seed 3",
     "sweep": "sweep study.toml --out study",
-    "trial create": "trial create dose --arms a,b --strategy bet-se --trust none --max-people 60 --url sqlite:///t.db",
+    "trial create": "trial create dose --arms a,b --strategy bet-se --trust none --max-participants 60 --url sqlite:///t.db",
     "trial ask": "trial ask dose -n 3 --key monday --url sqlite:///t.db",
     "trial status": "trial status dose --url sqlite:///t.db",
     "trial tell": "trial tell dose --csv told.csv --url sqlite:///t.db",
@@ -303,11 +305,11 @@ class Made(NamedTuple):
 
 
 SITES = {"sites": ["Leeds", "Lyon"]}
-COINS: dict[str, Made] = {
+SIMPLE: dict[str, Made] = {
     "coins": Made(discreet.bet_se(0.05, 1.0), {}),
     "levels": Made(discreet.bet_se(0.05, 2.0, trust="local", outcomes="numbers"), {}),
     "ahead": Made(FAST, {"deadline": DAY, "enrolment": "continuous", **SITES}),
-    "clock": Made(FAST, {"deadline": DAY, "release": "clock"}),
+    "clock": Made(FAST, {"deadline": DAY, "release": "scheduled"}),
     "shuffled": Made(discreet.adap_tt_star(2, 0.05), {}),
     "one line": Made(discreet.ctb_tt(3, 0.05), {}),
     "operated": Made(
@@ -324,7 +326,7 @@ COINS: dict[str, Made] = {
     ),
 }
 """One of every way to deal, to come and to answer, and one with a manager."""
-STORED = {name: Made(strategy, {}) for name, strategy in (LIVE | BETS | NUMBERS).items()} | COINS
+STORED = {name: Made(strategy, {}) for name, strategy in (LIVE | BETS | NUMBERS).items()} | SIMPLE
 """All trials of the pinned file."""
 DOSES = ["5 mg", "10 mg", "20 mg"]
 
@@ -340,7 +342,7 @@ def fill(path: Path, trial: Trial, people: int, clock: Clock) -> None:
     told; managers act after the first twenty.
     """
     protocol, rng = trial.protocol, np.random.default_rng(len(trial.protocol.name))
-    acts = list(COINS[protocol.name].acts) if protocol.name in COINS else []
+    acts = list(SIMPLE[protocol.name].acts) if protocol.name in SIMPLE else []
     late = 40 if protocol.enrolment == CONTINUOUS else 0
     while trial.status().people < people and not trial.ask(7, site=open_site(trial)).stopped:
         clock.now += 3600

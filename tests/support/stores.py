@@ -22,7 +22,7 @@ def create(url: str, name: str = "colours", **settings: Any) -> Trial:
     chosen = {
         "arms": ARMS,
         "strategy": adap_tt_star(epsilon=1.0, delta=0.1),
-        "max_people": 500,
+        "max_participants": 500,
         **settings,
     }
     return Trial.create(url, name, **chosen)

@@ -83,7 +83,7 @@ AHEAD = 2 * DEADLINE
 def create(url: str, kind: str, name: str = NAME) -> Trial:
     deadline = DEADLINE if kind == "numbers" else None
     settings: dict[str, Any] = {"retain": "forever", "deadline": deadline}
-    return Trial.create(url, name, ARMS, STRATEGIES[kind](), max_people=MOST, **settings)
+    return Trial.create(url, name, ARMS, STRATEGIES[kind](), max_participants=MOST, **settings)
 
 
 def light_fuse(engine: Any, steps: int) -> None:
@@ -164,7 +164,7 @@ def manage(trial: Trial, rng: random.Random) -> None:
     status = trial.status()
     acts: list[tuple[str, Any]] = [("resume", None)] * 3 if status.paused else [("pause", None)]
     acts += [("lower-maximum", MOST - 1 - len(status.acts)), ("raise-maximum", MOST)]
-    if trial.protocol.dealing == "coins" and len(status.arms) < 8:
+    if trial.protocol.randomisation == "simple" and len(status.arms) < 8:
         acts += [("add-arm", f"arm-{len(status.arms)}"), ("drop-arm", rng.choice(status.arms).name)]
     action, about = rng.choice(acts)
     try:
@@ -383,7 +383,7 @@ def worth(number: int, trial: Trial, sure: set[int]) -> list[int | None]:
     units: list[int | None] = [responses.to_units(outcome(number), trial.protocol.grid)]
     if number not in sure and trial.protocol.deadline is not None:
         units.append(0)
-    return [*units, None] if trial.protocol.dealing == "coins" else units
+    return [*units, None] if trial.protocol.randomisation == "simple" else units
 
 
 def wrong_answers(trial: Trial, log: Log) -> list[str]:

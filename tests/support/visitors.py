@@ -79,7 +79,9 @@ class Service:
             "sites": ["Leeds", "Lyon"],
             "strategy": bet_se(0.1, 1.0, target_difference=0.5),
         }
-        made = Trial.create(self.url, name, list(ARMS), max_people=900, **{**usual, **settings})
+        made = Trial.create(
+            self.url, name, list(ARMS), max_participants=900, **{**usual, **settings}
+        )
         made.tell_many({one.id: 1.0 for one in made.ask(12, site="Leeds").assignments[:8]})
         made.close()
         return made

@@ -24,7 +24,7 @@ def test_rows_that_grow_leave_no_copies(tmp_path: Path) -> None:
     row that grows moves others, and a copy of an erased one could stay in the file.
     """
     url = f"sqlite:///{tmp_path}/t.db"
-    trial = create(url, arms=["A", "B", "C", "D"], strategy=BETS, max_people=4000)
+    trial = create(url, arms=["A", "B", "C", "D"], strategy=BETS, max_participants=4000)
     people = trial.ask(400).assignments
     trial.manage("drop-arm", "harm", "D")
     for one in people:
@@ -39,7 +39,7 @@ def test_rows_that_grow_leave_no_copies(tmp_path: Path) -> None:
 
 def test_the_clock_is_set_by_the_clock(url: str, clock: Clock) -> None:
     """A time of one's own would release a round before its time."""
-    trial = create(url, strategy=BETS, max_people=2000, deadline=MONTH, release="clock")
+    trial = create(url, strategy=BETS, max_participants=2000, deadline=MONTH, release="scheduled")
     ids = [one.id for one in trial.ask(1000).assignments]
     trial.tell_many(dict.fromkeys(ids, 1))
     for about in (0, 5, "now"):
@@ -52,7 +52,7 @@ def test_the_clock_is_set_by_the_clock(url: str, clock: Clock) -> None:
 
 
 def test_a_trial_that_is_over_is_not_stuck_by_a_clock(url: str, clock: Clock) -> None:
-    trial = create(url, strategy=BETS, people="sticky")
+    trial = create(url, strategy=BETS, returning="same-arm")
     clock.now += 365 * 86400
     first = trial.ask(participant="p", key="k")
     trial.manage("stop", "enough")
@@ -63,7 +63,7 @@ def test_a_trial_that_is_over_is_not_stuck_by_a_clock(url: str, clock: Clock) ->
 
 
 def test_a_clock_that_only_a_timer_saw_is_noticed(url: str, clock: Clock) -> None:
-    trial = create(url, strategy=BETS, max_people=2000, deadline=MONTH, release="clock")
+    trial = create(url, strategy=BETS, max_participants=2000, deadline=MONTH, release="scheduled")
     trial.tell_many({one.id: 1 for one in trial.ask(1000).assignments})
     clock.now += 365 * 86400
     assert trial.expire() > 0
@@ -104,7 +104,7 @@ def test_the_journal_of_a_tell_does_not_say_who_else_was_late(
 
 @pytest.mark.parametrize("told", [True, False])
 def test_deadlines_are_brought_forward_for_all(url: str, clock: Clock, told: bool) -> None:
-    trial = create(url, strategy=BETS, deadline=MONTH, release="clock")
+    trial = create(url, strategy=BETS, deadline=MONTH, release="scheduled")
     clock.now += 10**7
     people = trial.ask(10).assignments
     if told:
@@ -133,7 +133,7 @@ def test_a_record_that_has_ended_takes_the_place_of_no_other(url: str, tmp_path:
 
 
 def test_the_file_of_a_site_that_is_closed(url: str) -> None:
-    trial = create(url, strategy=BETS, people="sticky", sites=["Leeds", "Lyon"])
+    trial = create(url, strategy=BETS, returning="same-arm", sites=["Leeds", "Lyon"])
     first = trial.ask(participant="p", site="Lyon").assignments
     trial.manage("close-site", "no staff", "Lyon")
     assert trial.ask(participant="p", site="Lyon").assignments == first

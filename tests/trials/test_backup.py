@@ -163,7 +163,7 @@ def test_a_backup_of_one_moment_while_others_write(url: str, tmp_path: Path) -> 
     """Each process works on two trials; between two looks there is something new."""
     names = ("colours", "shapes")
     for name in names:
-        create(url, name, strategy=BATCHES, max_people=10**6).close()
+        create(url, name, strategy=BATCHES, max_participants=10**6).close()
     stop = tmp_path / "stop"
     children = [_write_on(url, stop) for _ in range(3)]
     heads: list[set[str]] = []
@@ -343,7 +343,7 @@ def test_restore_into_a_database_of_the_other_kind(url: str, other: str, file: P
 
 
 def test_people_and_requests_are_known_after_it(url: str, other: str, file: Path) -> None:
-    trial = create(url, strategy=bet_se(0.1, 1.0), people="sticky", deadline=1e6)
+    trial = create(url, strategy=bet_se(0.1, 1.0), returning="same-arm", deadline=1e6)
     asked = trial.ask(participant="record 12", key="first visit")
     trial.close()
     head = head_of(url)
@@ -484,7 +484,7 @@ def test_another_record_is_not_replaced(url: str, other: str, file: Path) -> Non
     done = restore_trials(file, other, **FORCED)
     assert (done[0].done, done[0].spent_again) == (REPLACED, True)
     create(url, "shapes").close()
-    create(other, "shapes", max_people=77).close()
+    create(other, "shapes", max_participants=77).close()
     backup_trials(url, file.with_name("second.db"))
     with pytest.raises(TamperedError, match=r"another trial 'shapes'.*with other settings"):
         restore_trials(file.with_name("second.db"), other, **FORCED)

@@ -166,7 +166,7 @@ def test_a_site_learns_nothing_of_a_participant_of_another_site(url: str) -> Non
     """Whoever returns keeps the assignment, at the site that enrolled them: another
     site gets neither the id, with which outcomes are recorded, nor the arm.
     """
-    trial = create(url, strategy=bet_se(0.05, 1.0), people="sticky", sites=["Leeds", "Lyon"])
+    trial = create(url, strategy=bet_se(0.05, 1.0), returning="same-arm", sites=["Leeds", "Lyon"])
     leeds, lyon = (trial.as_user("staff", site) for site in ("Leeds", "Lyon"))
     (given,) = leeds.ask(participant="ann").assignments
     for people in (["ann"], ["bob", "ann"]):

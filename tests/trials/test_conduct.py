@@ -166,12 +166,12 @@ def test_stop(url: str, strategy: Any) -> None:
     "strategy", [BETS, adap_tt_star(1, 0.1), ttucb(1e-9)], ids=lambda s: s.name
 )
 def test_the_maximum_may_move_both_ways(url: str, strategy: Any) -> None:
-    trial = create(url, strategy=strategy, max_people=60)
+    trial = create(url, strategy=strategy, max_participants=60)
     rounds(trial, 1, people=10)
     trial.manage("raise-maximum", "more money", 150)
     while trial.status().people <= 60 and not trial.status().stopped:
         rounds(trial, 1, people=10)
-    assert trial.status().max_people == 150
+    assert trial.status().max_participants == 150
     people = trial.status().people
     if not trial.status().stopped:
         for wrong in (people - 1, 0, -3, 2**31, 80.5, "90", None, True):
@@ -185,7 +185,7 @@ def test_the_maximum_may_move_both_ways(url: str, strategy: Any) -> None:
 
 
 def test_a_dropped_arm_is_dealt_no_more(url: str) -> None:
-    trial = create(url, strategy=BETS, max_people=4000)
+    trial = create(url, strategy=BETS, max_participants=4000)
     rounds(trial, 2)
     trial.ask(5)
     trial.manage("drop-arm", "side effects", "green")
@@ -212,7 +212,7 @@ def test_a_dropped_arm_is_dealt_no_more(url: str) -> None:
 
 def test_outcomes_that_nobody_will_release_are_not_kept(url: str) -> None:
     """Of an arm that was dropped: neither those told before nor those told after."""
-    trial = create(url, strategy=bet_se(0.1, epsilon=2), max_people=4000)
+    trial = create(url, strategy=bet_se(0.1, epsilon=2), max_participants=4000)
     people = trial.ask(6).assignments
     before = [one for one in people if one.arm == people[0].arm]
     trial.tell_many({one.id: 1 for one in before[:1]})
@@ -249,7 +249,7 @@ def test_two_arms_must_be_left(url: str) -> None:
 
 
 def test_an_added_arm_plays_from_the_next_round_on(url: str) -> None:
-    trial = create(url, strategy=BETS, max_people=6000)
+    trial = create(url, strategy=BETS, max_participants=6000)
     rounds(trial, 2)
     trial.manage("add-arm", "a new dose", "violet")
     with pytest.raises(InvalidInputError, match="a name of its own"):
@@ -265,7 +265,7 @@ def test_an_added_arm_plays_from_the_next_round_on(url: str) -> None:
 
 def test_another_arm_does_not_end_a_trial(url: str) -> None:
     """Adding one that no longer fits would end it for good, with nothing gained."""
-    trial = create(url, strategy=BETS, max_people=60)
+    trial = create(url, strategy=BETS, max_participants=60)
     rounds(trial, 1)
     people = trial.status().people
     trial.manage("lower-maximum", "less money", people + 4)
@@ -333,7 +333,7 @@ def test_what_is_refused_says_why(url: str) -> None:
 
 
 def test_actions_that_were_forged_are_found(url: str) -> None:
-    trial = create(url, strategy=BETS, sites=["Leeds"], max_people=300)
+    trial = create(url, strategy=BETS, sites=["Leeds"], max_participants=300)
     trial.ask(5, site="Leeds")
     trial.manage("raise-maximum", "more", 400)
     trial.manage("pause", "a break")
@@ -374,7 +374,12 @@ def test_nobody_comes_while_a_trial_is_paused(url: str) -> None:
 def test_continuous_enrolment_never_waits(url: str, clock: Clock) -> None:
     """Until the maximum somebody who comes is assigned, however late outcomes are."""
     trial = create(
-        url, strategy=BETS, max_people=900, deadline=1000, enrolment="continuous", sites=["a", "b"]
+        url,
+        strategy=BETS,
+        max_participants=900,
+        deadline=1000,
+        enrolment="continuous",
+        sites=["a", "b"],
     )
     waiting: list[tuple[float, str, str]] = []
     for place in range(4000):

@@ -59,7 +59,7 @@ def outcomes(trial: Trial, ids: list[str], value: float = 1.0) -> None:
 )
 def test_nobody_holds_a_trial_up(url: str, strategy: Strategy, clock: Clock) -> None:
     """Two fifths never answer; the trial ends all the same, and its record is sound."""
-    trial = create(url, strategy=strategy, max_people=120, deadline=DAY)
+    trial = create(url, strategy=strategy, max_participants=120, deadline=DAY)
     rng = np.random.default_rng(3)
     for _ in range(300):
         batch = trial.ask(7)
@@ -78,7 +78,7 @@ def test_late_is_acknowledged_and_ignored(url: str, clock: Clock) -> None:
     """Whoever tells in the last second counts; a second later it is the worst, whatever
     is told, and no reply differs.
     """
-    trial = create(url, strategy=bet_se(0.1, trust="none"), max_people=300, deadline=DAY)
+    trial = create(url, strategy=bet_se(0.1, trust="none"), max_participants=300, deadline=DAY)
     people = [one for one in trial.ask(300).assignments]
     clock.now += DAY
     trial.tell_many({one.id: 1 for one in people[:-1]})
@@ -95,7 +95,7 @@ def test_late_is_acknowledged_and_ignored(url: str, clock: Clock) -> None:
 
 def test_nothing_is_amended_past_the_deadline(url: str, clock: Clock) -> None:
     """Neither an outcome that was told nor one that was not: both look the same."""
-    trial = create(url, strategy=FAST, max_people=300, deadline=DAY)
+    trial = create(url, strategy=FAST, max_participants=300, deadline=DAY)
     one, two = trial.ask(2).assignments
     trial.tell(one.id, 1)
     trial.amend(one.id, 0)
@@ -113,7 +113,9 @@ def test_the_clock_tells_nothing(url: str, strategy: Strategy, clock: Clock) -> 
     seen = []
     for pace in ("at once", "late", "never"):
         clock.now = 5_000_000.0
-        trial = create(url, pace, strategy=strategy, max_people=60, deadline=100, release="clock")
+        trial = create(
+            url, pace, strategy=strategy, max_participants=60, deadline=100, release="scheduled"
+        )
         looks = []
         while not trial.status().releases:
             batch = trial.ask(5)
@@ -143,7 +145,7 @@ def test_the_clock_tells_nothing(url: str, strategy: Strategy, clock: Clock) -> 
 
 
 def test_the_moment_that_is_announced_is_the_first_one(url: str, clock: Clock) -> None:
-    trial = create(url, strategy=FAST, max_people=60, deadline=100, release="clock")
+    trial = create(url, strategy=FAST, max_participants=60, deadline=100, release="scheduled")
     while not trial.status().next_release:
         trial.ask(5)
         clock.now += 1
@@ -158,7 +160,7 @@ def test_the_moment_that_is_announced_is_the_first_one(url: str, clock: Clock) -
 
 
 def test_a_release_before_its_time_is_found(url: str, clock: Clock) -> None:
-    trial = create(url, strategy=FAST, max_people=60, deadline=100, release="clock")
+    trial = create(url, strategy=FAST, max_participants=60, deadline=100, release="scheduled")
     while not any(event["kind"] == "released" for event in trial.transcript()["events"]):
         outcomes(trial, [one.id for one in trial.ask(50).assignments])
         clock.now += 101
@@ -186,17 +188,17 @@ def test_without_a_deadline_nothing_has_a_time(url: str) -> None:
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"release": "clock"}, "needs a deadline"),
+        ({"release": "scheduled"}, "needs a deadline"),
         ({"enrolment": "continuous"}, "needs a deadline"),
         ({"deadline": 0}, "positive number of seconds"),
         ({"deadline": 5, "enrolment": "always"}, "enrolment must be one of"),
         ({"deadline": 5, "release": "never"}, "release must be one of"),
-        ({"deadline": 10.5, "release": "clock"}, "whole seconds"),
-        ({"dealing": "blocks"}, "assigns arms by coins"),
-        ({"dealing": "shuffled"}, "assigns arms by coins"),
-        ({"strategy": adap_tt_star(1, 0.1), "dealing": "coins"}, "assigns arms by shuffled"),
-        ({"strategy": ttucb(0.1), "deadline": 5, "release": "clock"}, "every answer by itself"),
-        ({"dealing": ""}, "assigns arms by coins; got ''"),
+        ({"deadline": 10.5, "release": "scheduled"}, "whole seconds"),
+        ({"randomisation": "blocks"}, "assigns arms by coins"),
+        ({"randomisation": "shuffled"}, "assigns arms by coins"),
+        ({"strategy": adap_tt_star(1, 0.1), "randomisation": "simple"}, "assigns arms by shuffled"),
+        ({"strategy": ttucb(0.1), "deadline": 5, "release": "scheduled"}, "every answer by itself"),
+        ({"randomisation": ""}, "assigns arms by coins; got ''"),
         ({"sites": []}, "different names"),
         ({"sites": ["a", "a"]}, "different names"),
         ({"sites": "Leeds"}, "different names"),

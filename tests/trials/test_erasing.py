@@ -65,7 +65,7 @@ def nearly_released(trial: Trial, units: int = UNITS) -> tuple[str, list[bytes]]
 def test_outcomes_are_gone_from_the_files(url: str) -> None:
     """Of several pages, in which VACUUM alone would leave most of them."""
     trial, files = (
-        create(url, strategy=dp_se(epsilon=1.0, delta=0.1), max_people=10_000),
+        create(url, strategy=dp_se(epsilon=1.0, delta=0.1), max_participants=10_000),
         Files(url),
     )
     ids = [a.id for a in trial.ask(5000).assignments]

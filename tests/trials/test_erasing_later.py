@@ -100,7 +100,7 @@ def release_elsewhere(url: str, trial: Trial) -> list[tuple[int, int]]:
 def trial(url: str) -> Iterator[Trial]:
     """A trial with one large round and no deadline."""
     strategy = dp_se(epsilon=1.0, delta=0.1)
-    with closing(create(url, strategy=strategy, max_people=10_000)) as made:
+    with closing(create(url, strategy=strategy, max_participants=10_000)) as made:
         yield made
 
 

@@ -17,7 +17,7 @@ from discreet import Strategy, bet_se, verify_transcript
 from discreet.audits.correctness import Field, by_site, fields
 from discreet.audits.rehearsal import Rehearsal, Simulated, fixed_keys
 from discreet.numerics import one_sided
-from discreet.strategies.run import Dealing
+from discreet.strategies.run import Randomisation
 from discreet.trials import enrolment
 from discreet.trials.randomisation import draw
 from discreet.trials.trial import Trial
@@ -36,7 +36,7 @@ FALSE_ALARM = 1e-4
 TESTS = 50
 """At most: 44 error rates, and the guesses twice."""
 TAIL = FALSE_ALARM / TESTS
-WAITING, AHEAD = Dealing("coins"), Dealing("coins", continuous=True)
+WAITING, AHEAD = Randomisation("simple"), Randomisation("simple", continuous=True)
 TRIALS = {
     "not private": (bet_se(DELTA, trust="none"), 2, 160, 25, WAITING),
     "ε = 1": (bet_se(DELTA, 1.0), 2, 400, 40, WAITING),
@@ -57,10 +57,10 @@ def losses(
     arms: int,
     people: int,
     trials: int,
-    dealing: Dealing = WAITING,
+    randomisation: Randomisation = WAITING,
 ) -> int:
     """In how many trials arm 0 was ever out."""
-    trial, lost = kind(strategy, people, Simulated(1), arms, dealing=dealing), 0
+    trial, lost = kind(strategy, people, Simulated(1), arms, randomisation=randomisation), 0
     for number in range(trials):
         trial.keys, trial.lost = fixed_keys(number), False
         trial.meet(field, np.random.default_rng(number))
@@ -146,8 +146,8 @@ def test_nobody_beats_the_odds_of_a_trial() -> None:
     """Whose odds, releases and rounds opened ahead follow from outcomes."""
     attack = Attack()
     for number in range(12):
-        dealing = AHEAD if number % 2 else WAITING
-        trial = Attacked(bet_se(DELTA, 1.0), 300, Simulated(number), 4, dealing=dealing)
+        randomisation = AHEAD if number % 2 else WAITING
+        trial = Attacked(bet_se(DELTA, 1.0), 300, Simulated(number), 4, randomisation=randomisation)
         trial.keys, trial.attack = fixed_keys(number), attack
         table = np.random.default_rng(number).random((300, 4)) < [0.9, 0.5, 0.4, 0.3]
         trial.run(table.astype(float))

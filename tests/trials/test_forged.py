@@ -87,7 +87,7 @@ FORGERIES: dict[str, Callable[[Any], None]] = {
     "a sum beyond the range": lambda t: first(t, "released")["releases"][0].update(sum=2**62),
     "an end that is no truth value": lambda t: first(t, "stopped").update(conclusive=0),
     "a version that is none": lambda t: t["protocol"].update(version={"a": 1}),
-    "a maximum that is a float": lambda t: t["protocol"].update(max_people=40.0),
+    "a maximum that is a float": lambda t: t["protocol"].update(max_participants=40.0),
 }
 
 

@@ -92,7 +92,7 @@ def test_those_who_wait_share_a_commit(url: str) -> None:
 
 
 def test_one_who_is_refused_holds_nobody_up(url: str) -> None:
-    trial = create(url, strategy=BETS, sites=["Leeds", "Lyon"], people="refuse")
+    trial = create(url, strategy=BETS, sites=["Leeds", "Lyon"], returning="refuse")
     trial.ask(participant="ann", site="Leeds")
     names = ["ann", "bob", "cid", "bob", "dan"]
     calls: list[Call] = [lambda: trial.ask(participant="eve", site="Leeds")]
@@ -215,7 +215,7 @@ def test_all_hear_of_a_commit_that_failed(url: str, monkeypatch: pytest.MonkeyPa
 
 def test_a_crowd(url: str) -> None:
     """Eight threads that ask and tell as they like."""
-    trial = create(url, strategy=ttucb(1e-9), max_people=10**5)
+    trial = create(url, strategy=ttucb(1e-9), max_participants=10**5)
     errors: list[BaseException] = []
 
     def work(seed: int) -> None:
@@ -240,7 +240,7 @@ def test_a_crowd(url: str) -> None:
 
 
 def test_no_transaction_is_of_more_people_than_one_call(url: str) -> None:
-    trial = create(url, strategy=bet_se(1e-9, 0.001), max_people=10**6)
+    trial = create(url, strategy=bet_se(1e-9, 0.001), max_participants=10**6)
     trial.ask()
     with watched(trial) as seen:
         found = at_once(trial, [lambda: trial.ask(MAX_BATCH // 2)] * 5)

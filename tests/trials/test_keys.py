@@ -53,7 +53,7 @@ def test_a_draw_has_no_bias() -> None:
 
 @pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda one: one.name)
 def test_a_record_shows_that_chance_dealt(url: str, strategy: Strategy) -> None:
-    trial = create(url, strategy=strategy, max_people=2000)
+    trial = create(url, strategy=strategy, max_participants=2000)
     play(trial)
     said = trial.transcript()
     assert trial.verify().intact
@@ -70,7 +70,7 @@ def test_a_record_shows_that_chance_dealt(url: str, strategy: Strategy) -> None:
 @pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda one: one.name)
 def test_no_key_is_public_while_it_deals(url: str, strategy: Strategy) -> None:
     """Neither in the transcript nor in the state; and it is in the database."""
-    trial = create(url, strategy=strategy, max_people=2000)
+    trial = create(url, strategy=strategy, max_participants=2000)
     for _ in range(30):
         batch = trial.ask(3)
         with database(url) as connection:
@@ -97,7 +97,7 @@ def test_whoever_deals_otherwise_is_found(url: str) -> None:
     """Another arm, another key, another commitment, a key used twice, odds that were
     not the strategy's, no opening at all.
     """
-    trial = create(url, strategy=bet_se(0.1, epsilon=2), max_people=2000)
+    trial = create(url, strategy=bet_se(0.1, epsilon=2), max_participants=2000)
     play(trial)
     said = trial.transcript()
 
@@ -180,7 +180,7 @@ def test_the_order_of_places_is_random_and_their_number_is_not(url: str) -> None
     """
     orders = set()
     for place in range(6):
-        trial = create(url, f"t{place}", strategy=dp_se(10, 0.1), max_people=20_000)
+        trial = create(url, f"t{place}", strategy=dp_se(10, 0.1), max_participants=20_000)
         play(trial, people=5000)
         events = trial.transcript()["events"]
         opened, arms = first(events, "opened"), list[int]()

@@ -71,7 +71,7 @@ def test_what_was_told_before_is_ignored_whatever_its_middle(url: str) -> None:
 
 
 def test_levels_on_another_scale(url: str) -> None:
-    options: dict[str, Any] = {"range": (0, 10), "direction": "min", "outside": "clip"}
+    options: dict[str, Any] = {"range": (0, 10), "direction": "min", "out_of_range": "clip"}
     trial = levels(url, **options)
     batch = trial.ask(1)
     (one,) = batch.assignments
@@ -96,7 +96,7 @@ def test_levels_by_commands(tmp_path: Path) -> None:
 
     url = ("--url", f"sqlite:///{tmp_path}/t.db")
     words = ("--strategy", "bet-se", "--trust", "local", "--epsilon", "3", "--delta", "0.1")
-    made = ("--arms", "a,b", "--max-people", "500", "--range", "0,10", *words)
+    made = ("--arms", "a,b", "--max-participants", "500", "--range", "0,10", *words)
     assert "--middle-level MIDDLE --range 0.0,10.0" in call("trial", "create", "t", *made, *url)
     line, target_difference = call("trial", "ask", "t", *url).strip().splitlines()
     assert target_difference.endswith(

@@ -70,7 +70,7 @@ def test_a_request_that_had_nobody_is_asked_anew(url: str) -> None:
 
 
 def test_requests_and_people_leave_only_hashes(url: str) -> None:
-    trial = create(url, people="sticky")
+    trial = create(url, returning="same-arm")
     trial.ask(participants=PEOPLE, key="visit of ann-q7")
     with database(url) as connection:
         for table in schema.metadata.sorted_tables:
@@ -174,7 +174,7 @@ def test_an_answer_that_cannot_be_written_is_had_again(out: str, tmp_path: Path)
 
 @pytest.mark.parametrize("strategy", [adap_tt_star(1, 0.1), bet_se(0.1, 1.0), ttucb(0.1)])
 def test_whoever_comes_again_has_the_same_assignment(url: str, strategy: Any) -> None:
-    trial = create(url, strategy=strategy, people="sticky")
+    trial = create(url, strategy=strategy, returning="same-arm")
     first = trial.ask(participant="ann-q7")
     assert ids(trial.ask(participant="ann-q7")) == ids(first)
     mixed = trial.ask(participants=["bob-q7", "ann-q7", "cid-q7"])
@@ -191,7 +191,7 @@ def test_whoever_comes_again_has_the_same_assignment(url: str, strategy: Any) ->
 
 def test_the_rest_of_a_list_comes_with_the_next_round(url: str) -> None:
     """The whole list again and again: nobody twice, everybody in the end."""
-    trial = create(url, people="sticky", strategy=bet_se(0.1, 1.0), max_people=400)
+    trial = create(url, returning="same-arm", strategy=bet_se(0.1, 1.0), max_participants=400)
     people = [f"p{number}" for number in range(150)]
     seen: dict[str, str] = {}
     for _ in range(20):
@@ -207,7 +207,7 @@ def test_the_rest_of_a_list_comes_with_the_next_round(url: str) -> None:
     assert trial.verify().intact
 
 
-@pytest.mark.parametrize("people", ["sticky", "refuse"])
+@pytest.mark.parametrize("people", ["same-arm", "refuse"])
 def test_an_identity_comes_before_the_arm(url: str, people: str) -> None:
     trial = create(url, people=people)
     with pytest.raises(InvalidInputError, match="must know who a person is before it shows an arm"):
@@ -302,7 +302,7 @@ def test_the_audit_trail(url: str, clock: Clock) -> None:
 def test_the_journal_is_the_same_whatever_the_outcomes(url: str, clock: Clock) -> None:
     said = []
     for name, outcome in (("zero", 0.0), ("one", 1.0), ("missing", None)):
-        trial = create(url, name, strategy=ttucb(0.1), max_people=60)
+        trial = create(url, name, strategy=ttucb(0.1), max_participants=60)
         for one in trial.ask(9).assignments + trial.ask(9).assignments:
             trial.miss(one.id) if outcome is None else trial.tell(one.id, outcome)
         said.append([call._replace(entry=0) for call in trial.audit_trail()])
@@ -343,9 +343,11 @@ def test_a_clock_that_goes_back_is_refused(url: str, clock: Clock) -> None:
     assert trial.verify().intact
 
 
-@pytest.mark.parametrize("release", ["complete", "clock"])
+@pytest.mark.parametrize("release", ["complete", "scheduled"])
 def test_a_clock_that_was_ahead_is_set_back(url: str, clock: Clock, release: str) -> None:
-    trial = create(url, strategy=bet_se(0.1, 5.0), deadline=1000, release=release, max_people=300)
+    trial = create(
+        url, strategy=bet_se(0.1, 5.0), deadline=1000, release=release, max_participants=300
+    )
     start = clock.now
     before = trial.ask(5).assignments
     clock.now += 10**8
@@ -402,7 +404,7 @@ def test_managers_at_once_draw_nothing_twice(url: str) -> None:
     """Threads that pause, resume and move the maximum while others enrol: the record
     verifies, and every batch was released once.
     """
-    trial = create(url, strategy=bet_se(0.1, 5.0), max_people=150)
+    trial = create(url, strategy=bet_se(0.1, 5.0), max_participants=150)
     rounds: list[Exception] = []
 
     def managers(number: int) -> None:

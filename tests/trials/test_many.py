@@ -61,7 +61,7 @@ def plan(tables: TrialTables, listed: ListStatement, values: list[Any], **about:
 
 
 def test_rows_of_a_list_are_found_by_the_index(url: str) -> None:
-    Trial.create(url, "dose", ["a", "b"], bet_se(0.1, 1.0), max_people=50).close()
+    Trial.create(url, "dose", ["a", "b"], bet_se(0.1, 1.0), max_participants=50).close()
     store = Store(url)
     with store.lock, store.transaction("dose") as tables:
         tables.lock()
@@ -85,7 +85,7 @@ def test_rows_of_a_list_are_found_by_the_index(url: str) -> None:
 
 
 def test_what_was_read_of_people_is_read_again_once_it_has_changed(url: str) -> None:
-    Trial.create(url, "dose", ["a", "b"], bet_se(0.1, 1.0), max_people=50).close()
+    Trial.create(url, "dose", ["a", "b"], bet_se(0.1, 1.0), max_participants=50).close()
     store, there = (
         Store(url),
         [AssignmentRow(number, "x" * 16, 0, 1, 0, 9.0, None, 7.0) for number in (1, 2)],
@@ -142,7 +142,7 @@ def test_a_server_that_saw_small_tables_finds_rows_of_large_ones(
     if not forgets:
         monkeypatch.setattr(postgresql, "PLANNED", 10**9)
     url = postgres.new_url()
-    Trial.create(url, "dose", ["a", "b"], bet_se(0.1, 1.0), max_people=50).close()
+    Trial.create(url, "dose", ["a", "b"], bet_se(0.1, 1.0), max_participants=50).close()
     store = Store(url)
     use(store, 15)
     assert "Seq Scan on discreet_requests" in kept_plan(store)

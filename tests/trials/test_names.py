@@ -79,7 +79,7 @@ def test_a_name_is_kept_in_one_way(url: str) -> None:
     ],
 )
 def test_every_name_can_be_drawn(arm: str, url: str) -> None:
-    trial = create(url, arm, arms=[arm, "b"], strategy=BETS, max_people=40)
+    trial = create(url, arm, arms=[arm, "b"], strategy=BETS, max_participants=40)
     run(trial, 40)
     assert "<figure>" in trial_page(trial.transcript())
 
@@ -115,10 +115,12 @@ def test_names_that_look_alike_are_refused(tmp_path: Path, first: str, second: s
     """For arms and sites, at the start and later."""
     url = f"sqlite:///{tmp_path}/t.db"
     with pytest.raises(InvalidInputError, match="arms 1 and 2 look alike"):
-        Trial.create(url, "t", [first, second], bet_se(0.1, 1.0), max_people=500)
+        Trial.create(url, "t", [first, second], bet_se(0.1, 1.0), max_participants=500)
     with pytest.raises(InvalidInputError, match="sites 1 and 2 look alike"):
         create(url, sites=[first, second])
-    trial = Trial.create(url, "t", [first, "y"], bet_se(0.1, 1.0), max_people=500, sites=[first])
+    trial = Trial.create(
+        url, "t", [first, "y"], bet_se(0.1, 1.0), max_participants=500, sites=[first]
+    )
     with pytest.raises(InvalidInputError, match="arms 1 and 3 look alike"):
         trial.manage("add-arm", "new", second)
     with pytest.raises(InvalidInputError, match="sites 1 and 2 look alike"):
@@ -134,8 +136,8 @@ def test_a_trial_has_at_most_a_thousand_arms(tmp_path: Path) -> None:
     names = [f"arm {number:04}" for number in range(1001)]
     url = f"sqlite:///{tmp_path}/t.db"
     with pytest.raises(InvalidInputError, match="at most 1000 arms; got 1001"):
-        Trial.create(url, "t", names, bet_se(0.1, 1.0), max_people=10**6)
-    trial = Trial.create(url, "t", names[:1000], bet_se(0.1, 1.0), max_people=10**6)
+        Trial.create(url, "t", names, bet_se(0.1, 1.0), max_participants=10**6)
+    trial = Trial.create(url, "t", names[:1000], bet_se(0.1, 1.0), max_participants=10**6)
     with pytest.raises(InvalidInputError, match="at most 1000 arms; got 1001"):
         trial.manage("add-arm", "new", "one more")
 
@@ -148,7 +150,7 @@ def test_verification_is_linear_in_the_arms(tmp_path: Path) -> None:
     for arms in (250, 500, 1000):
         url = f"sqlite:///{tmp_path}/{arms}.db"
         names = [f"arm {number:04}" for number in range(arms)]
-        trial = Trial.create(url, "t", names, bet_se(0.1, 1.0), max_people=10**6)
+        trial = Trial.create(url, "t", names, bet_se(0.1, 1.0), max_participants=10**6)
         trial.ask(100)
         transcript = trial.transcript()
         trial.close()

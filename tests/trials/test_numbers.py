@@ -229,7 +229,7 @@ def test_missing_is_the_worst_and_close_to_nothing(
 ) -> None:
     """On a scale where less is better; 25 is clipped to it as well."""
     seeded_keys(monkeypatch)  # so that both arms have people
-    options: dict[str, Any] = {"range": (10, 20), "direction": "min", "outside": "clip"}
+    options: dict[str, Any] = {"range": (10, 20), "direction": "min", "out_of_range": "clip"}
     trial = start(url, numbers(trust="none"), **options)
     people = trial.ask(400).assignments
     gone, far, *rest = people
@@ -268,7 +268,9 @@ def test_the_hash_of_the_protocol_knows_what_outcomes_are(tmp_path: Path) -> Non
     url, strategy = f"sqlite:///{tmp_path}/t.db", numbers(1.0)
     trial = start(url, strategy)
     assert json.loads(trial.protocol.text)["strategy"]["outcomes"] == "numbers"
-    other = Protocol("sleep", ("a", "b"), strategy.with_(outcomes="yes-no"), 20_000, "coins")
+    other = Protocol(
+        "sleep", ("a", "b"), strategy.with_(outcomes="yes-no"), max_participants=20_000
+    )
     assert other.text != trial.protocol.text
     with pytest.raises(InvalidInputError, match="strategy outcomes is 'numbers', not 'yes-no'"):
         start(url, strategy.with_(outcomes="yes-no"))

@@ -23,10 +23,15 @@ PLAIN = bet_se(0.1, trust="none")
 pytestmark = pytest.mark.filterwarnings("ignore::discreet.errors.RoundedWarning")
 
 
-def make(folder: Path, outside: str = "clip", name: str = "t", **options: Any) -> Trial:
+def make(folder: Path, out_of_range: str = "clip", name: str = "t", **options: Any) -> Trial:
     url = f"sqlite:///{folder / 'trials.db'}"
-    chosen: dict[str, Any] = {"strategy": PLAIN, "max_people": 400, "range": (10, 20), **options}
-    return Trial.create(url, name, ["a", "b"], outside=outside, **chosen)
+    chosen: dict[str, Any] = {
+        "strategy": PLAIN,
+        "max_participants": 400,
+        "range": (10, 20),
+        **options,
+    }
+    return Trial.create(url, name, ["a", "b"], out_of_range=out_of_range, **chosen)
 
 
 def play(trial: Trial, good: float, bad: float) -> None:
@@ -36,8 +41,8 @@ def play(trial: Trial, good: float, bad: float) -> None:
 
 
 def test_refused_unless_the_protocol_says_otherwise(tmp_path: Path) -> None:
-    trial = make(tmp_path, outside="refuse")
-    usual = Protocol("t", ("a", "b"), PLAIN, 400, "coins", low=10, high=20)
+    trial = make(tmp_path, out_of_range="refuse")
+    usual = Protocol("t", ("a", "b"), PLAIN, max_participants=400, range=(10, 20))
     assert trial.protocol == usual
     (one,) = trial.ask(1).assignments
     for outcome in (20.0001, 9.9, math.inf):
@@ -65,7 +70,7 @@ def test_what_is_no_number_is_refused_in_any_case(tmp_path: Path, bad: Any) -> N
     with pytest.raises(InvalidInputError, match=r"must be a number$"):
         trial.tell(one.id, bad)
     with pytest.raises(InvalidInputError, match=r"must be a number$"):
-        respond(bad, 1.0, outside="clip")
+        respond(bad, 1.0, out_of_range="clip")
 
 
 def kept(path: Path) -> list[Any]:
@@ -106,7 +111,7 @@ def test_nothing_tells_a_clipped_outcome_from_an_end(
 
 def test_it_is_part_of_the_protocol(tmp_path: Path) -> None:
     clip, refuse = make(tmp_path), make(tmp_path, "refuse", "other")
-    assert '"outside":"clip"' in clip.protocol.text
+    assert '"out_of_range":"clip"' in clip.protocol.text
     assert clip.protocol.to_dict() != {**refuse.protocol.to_dict(), "name": "t"}
     with pytest.raises(InvalidInputError, match="outside is 'clip', not 'refuse'"):
         make(tmp_path, "refuse")
@@ -115,7 +120,7 @@ def test_it_is_part_of_the_protocol(tmp_path: Path) -> None:
 
 
 def test_a_protocol_that_lacks_a_name_is_refused() -> None:
-    whole = Protocol("t", ("a", "b"), PLAIN, 400, "coins").to_dict()
+    whole = Protocol("t", ("a", "b"), PLAIN, max_participants=400).to_dict()
     for name in whole:
         less = {key: value for key, value in whole.items() if key != name}
         with pytest.raises(InvalidInputError, match=rf"another version .* knows {name}$"):
@@ -128,30 +133,30 @@ def test_whoever_reads_is_told(tmp_path: Path) -> None:
     words = "an outcome outside the range counts as the nearer end of it"
     trial = make(tmp_path)
     transcript = trial.transcript()
-    assert trial.status().outside == words
+    assert trial.status().out_of_range == words
     assert words in trial_page(transcript)
     assert verify_transcript(transcript).intact
-    transcript["status"]["outside"] = ""
+    transcript["status"]["out_of_range"] = ""
     assert not verify_transcript(transcript).intact
-    del transcript["status"]["outside"]
+    del transcript["status"]["out_of_range"]
     assert not verify_transcript(transcript).intact
     refuse = make(tmp_path, "refuse", "other").transcript()
-    assert refuse["status"]["outside"] == ""
+    assert refuse["status"]["out_of_range"] == ""
     assert "nearer end" not in trial_page(refuse)
-    del refuse["status"]["outside"]
+    del refuse["status"]["out_of_range"]
     assert not verify_transcript(refuse).intact
 
 
 def test_a_response_is_clipped_where_the_person_is(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="a number from 10 to 20"):
         respond(25, 50.0, range=(10, 20))
-    high = respond(25, 50.0, range=(10, 20), outside="clip")
+    high = respond(25, 50.0, range=(10, 20), out_of_range="clip")
     assert high == respond(20, 50.0, range=(10, 20))
     assert str(high) == "rr/50.0/1@10.0:20.0:max"
     with pytest.raises(InvalidInputError, match="outside must be one of"):
-        respond(15, 50.0, range=(10, 20), outside="drop")
+        respond(15, 50.0, range=(10, 20), out_of_range="drop")
     local = make(tmp_path, strategy=bet_se(0.1, 50, trust="local"))
-    assert local.protocol.respond_options.endswith("--outside clip")
+    assert local.protocol.respond_options.endswith("--out-of-range clip")
     local.answer(local.ask(1).assignments[0].id, high)
 
 
@@ -163,13 +168,13 @@ def run(*words: str) -> str:
 
 def test_commands(tmp_path: Path) -> None:
     url = ["--url", f"sqlite:///{tmp_path / 't.db'}"]
-    arms = ["--arms", "a,b", "--strategy", "bet-se", "--epsilon", "1", "--max-people", "50"]
-    made = run("trial", "create", "t", *arms, "--range", "0,9", "--outside", "clip", *url)
+    arms = ["--arms", "a,b", "--strategy", "bet-se", "--epsilon", "1", "--max-participants", "50"]
+    made = run("trial", "create", "t", *arms, "--range", "0,9", "--out-of-range", "clip", *url)
     words = "an outcome outside the range counts as the nearer end of it."
     assert f"Outside the range: {words}" in made
     assert f"An{words[2:]}" in run("trial", "status", "t", *url)
     (one,) = json.loads(run("trial", "ask", "t", "--json", *url))["assignments"]
     assert run("trial", "tell", "t", one["id"], "1000", *url) == "Accepted: 1."
-    options = ["--epsilon", "50", "--range", "0,9", "--outside", "clip"]
+    options = ["--epsilon", "50", "--range", "0,9", "--out-of-range", "clip"]
     assert run("respond", *options, "--outcome", "12") == "rr/50.0/1@0.0:9.0:max"
     assert "nearer end" not in run("trial", "create", "u", *arms, "--range", "0,9", *url)

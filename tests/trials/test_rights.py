@@ -199,7 +199,7 @@ def test_a_warning_is_one_line_on_stderr(roles: dict[str, str]) -> None:
     assert result.exit_code == 0
     assert result.stderr.startswith("discreet: warning: outcomes that this trial erases")
     assert result.stderr.count("\n") == 1
-    arms = ["--arms", "a,b", "--max-people", "500", "--strategy", "bet-se", "--epsilon", "1"]
+    arms = ["--arms", "a,b", "--max-participants", "500", "--strategy", "bet-se", "--epsilon", "1"]
     result = CliRunner().invoke(
         main, ["trial", "create", "new", *arms, "--url", roles["manager"], "--json"]
     )

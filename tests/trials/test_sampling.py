@@ -22,7 +22,7 @@ from discreet import Strategy, Trial, verify_transcript
 )
 def test_a_trial_goes_on_and_can_be_checked(strategy: Strategy, tmp_path: Path) -> None:
     url, rng = f"sqlite:///{tmp_path / 'trial.db'}", np.random.default_rng(1)
-    Trial.create(url, "dose", ["5 mg", "10 mg", "20 mg"], strategy, max_people=2000).close()
+    Trial.create(url, "dose", ["5 mg", "10 mg", "20 mg"], strategy, max_participants=2000).close()
     for _ in range(8):
         trial = Trial.open(url, "dose")
         told = {}

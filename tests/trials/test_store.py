@@ -53,8 +53,10 @@ def test_create_and_open(url: str) -> None:
     assert create(url).status() == trial.status()
     assert Trial.open(url, "colours").status() == trial.status()
     assert trial.status().people == 0
-    with pytest.raises(InvalidInputError, match=r"max_people is 500, not 400.*choose another name"):
-        create(url, max_people=400)
+    with pytest.raises(
+        InvalidInputError, match=r"max_participants is 500, not 400.*choose another name"
+    ):
+        create(url, max_participants=400)
     with pytest.raises(InvalidInputError, match=r"delta is 0\.1, not 0\.2"):
         create(url, strategy=adap_tt_star(epsilon=1.0, delta=0.2))
     with pytest.raises(InvalidInputError, match=r"no trial 'shapes'.*trials there: colours"):
@@ -180,10 +182,10 @@ def test_people_take_part_once(url: str, monkeypatch: pytest.MonkeyPatch) -> Non
     names = [f"person {number}" for number in range(430)]
     assert len(trial.ask(participants=names[:3]).assignments) == 3
     with pytest.raises(InvalidInputError, match=r"people number 3 of the list"):
-        create(url, "other", strategy=ctb_tt(epsilon=1, delta=0.1), max_people=10**5).ask(
+        create(url, "other", strategy=ctb_tt(epsilon=1, delta=0.1), max_participants=10**5).ask(
             participants=["w", "x", "x"]
         )
-    other = create(url, "third", strategy=ctb_tt(epsilon=1, delta=0.1), max_people=10**5)
+    other = create(url, "third", strategy=ctb_tt(epsilon=1, delta=0.1), max_participants=10**5)
     assert len(other.ask(participants=names).assignments) == len(names)
     with pytest.raises(InvalidInputError, match=r"people number 2 of the list"):
         other.ask(participants=["somebody new", names[-1]])
@@ -355,7 +357,7 @@ def test_outcomes_are_erased_from_the_files(tmp_path: Path) -> None:
     """Rows end with the person's number and the outcome: ten bytes together, not there
     by chance.
     """
-    trial = create(f"sqlite:///{tmp_path}/trials.db", max_people=10_000)
+    trial = create(f"sqlite:///{tmp_path}/trials.db", max_participants=10_000)
     patterns: dict[int, bytes] = {}
     found_before = 0
     while trial.status().people < 1200:
@@ -546,7 +548,7 @@ def test_fork_waits_for_other_threads(url: str) -> None:
     """A transaction of another thread is not torn in two, and its lock is not held for
     ever in the child.
     """
-    trial = create(url, max_people=5000)
+    trial = create(url, max_participants=5000)
     run(trial, 3)
     thread = threading.Thread(target=run, args=(trial, 60))
     thread.start()
@@ -583,7 +585,7 @@ def test_a_fork_behind_our_back_is_refused(url: str, monkeypatch: pytest.MonkeyP
 
 @OWNED
 def test_threads_share_a_trial(url: str) -> None:
-    trial = create(url, max_people=5000, retain="forever")
+    trial = create(url, max_participants=5000, retain="forever")
     run(trial, 3)
     problems: list[BaseException] = []
 
@@ -659,7 +661,7 @@ def test_postgresql_takes_many_people_in_few_statements(
 ) -> None:
     """Others wait meanwhile: nothing is said once for each person."""
     strategy = ctb_tt(epsilon=1.0, delta=0.1)
-    trial = create(postgres.new_url(), strategy=strategy, people="sticky")
+    trial = create(postgres.new_url(), strategy=strategy, returning="same-arm")
     values, rows = list[int](), list[int]()
 
     @sa.event.listens_for(trial._store.engine, "before_cursor_execute")

@@ -42,7 +42,7 @@ def trial(tmp_path: Path) -> Trial:
     """A trial on SQLite in the middle of a batch; `ids` are those of people who
     wait.
     """
-    made = create(f"sqlite:///{tmp_path}/trials.db", max_people=5000)
+    made = create(f"sqlite:///{tmp_path}/trials.db", max_participants=5000)
     run(made, 7)
     ids[:] = [a.id for a in made.ask(1).assignments]
     return made
@@ -127,7 +127,7 @@ def small_disk() -> Iterator[Path]:
 
 
 def test_full_disk(small_disk: Path) -> None:
-    made = create(f"sqlite:///{small_disk}/trials.db", max_people=5000)
+    made = create(f"sqlite:///{small_disk}/trials.db", max_participants=5000)
     run(made, 7)
     ids[:] = [a.id for a in made.ask(1).assignments]
     fill(small_disk / "filler")
@@ -307,7 +307,7 @@ def test_full_disk_postgresql(postgres: postgres_server.Server, small_disk: Path
     """A table is on a full disk; the server has its own."""
     url = postgres.new_url()
     shutil.chown(small_disk, "postgres")
-    trial = create(url, strategy=ctb_tt(epsilon=1.0, delta=1e-9), max_people=100_000)
+    trial = create(url, strategy=ctb_tt(epsilon=1.0, delta=1e-9), max_participants=100_000)
     with database(url, isolation_level="AUTOCOMMIT") as connection:
         connection.exec_driver_sql(f"CREATE TABLESPACE small LOCATION '{small_disk}'")
         connection.exec_driver_sql("ALTER TABLE discreet_assignments SET TABLESPACE small")

@@ -65,9 +65,9 @@ EVERY = [
 ]
 
 
-def start(folder: Path, strategy: Strategy, max_people: int = 3000, **options: Any) -> Trial:
+def start(folder: Path, strategy: Strategy, max_participants: int = 3000, **options: Any) -> Trial:
     return Trial.create(
-        f"sqlite:///{folder / 'trial.db'}", "dose", ARMS, strategy, max_people, **options
+        f"sqlite:///{folder / 'trial.db'}", "dose", ARMS, strategy, max_participants, **options
     )
 
 
@@ -312,7 +312,7 @@ def test_the_protocol_is_frozen(tmp_path: Path) -> None:
     for other in (adap_tt_star(2, 0.05), adap_tt_star(1, 0.01), dp_se(1, 0.05)):
         with pytest.raises(InvalidInputError, match="other settings: strategy"):
             start(tmp_path, other)
-    with pytest.raises(InvalidInputError, match="max_people is 3000, not 3001"):
+    with pytest.raises(InvalidInputError, match="max_participants is 3000, not 3001"):
         start(tmp_path, adap_tt_star(1, 0.05), 3001)
     assert Protocol.from_dict(trial.protocol.to_dict()) == trial.protocol
 
@@ -324,7 +324,7 @@ def test_the_protocol_is_frozen(tmp_path: Path) -> None:
         ({"arms": ("a", "a")}, "same name"),
         ({"arms": "ab"}, "list of names"),
         ({"name": ""}, "name must be"),
-        ({"max_people": 1}, "max_people must be"),
+        ({"max_participants": 1}, "max_participants must be"),
         ({"retain": "a day"}, "retain must be"),
         ({"range": (1, 0)}, "range must be"),
         ({"range": 3}, "range must be"),
@@ -345,7 +345,7 @@ def test_what_makes_no_sense_is_refused_and_leaves_nothing(
         "strategy": ttucb(0.1),
     }
     with pytest.raises(InvalidInputError, match=words):
-        Trial.create(**({**settings, "max_people": 10} | change))
+        Trial.create(**({**settings, "max_participants": 10} | change))
     assert not list(tmp_path.iterdir())
 
 
@@ -738,14 +738,14 @@ def test_an_interrupt_leaves_no_lock(statement: int, tmp_path: Path) -> None:
 
 
 def test_the_smallest_delta_pays_for_discrete_noise(tmp_path: Path) -> None:
-    protocol = Protocol("x", ("a", "b"), adap_tt_star(1e6, 0.1), 100, "shuffled")
+    protocol = Protocol("x", ("a", "b"), adap_tt_star(1e6, 0.1), max_participants=100)
     paid = protocol.shown_delta(0.3, 0)
     assert paid is not None
     assert 0.3 < paid <= 0.6
     assert protocol.shown_delta(0.999, 0) is None
     assert protocol.shown_delta(0.1, 1) == pytest.approx(2 / 3 * paid)
     empirical = Protocol(
-        "x", ("a", "b"), adap_tt_star(1, 0.1, threshold="empirical"), 100, "shuffled"
+        "x", ("a", "b"), adap_tt_star(1, 0.1, threshold="empirical"), max_participants=100
     )
     assert empirical.shown_delta(0.3, 0) is None
 

@@ -145,7 +145,7 @@ def test_a_new_chain_must_be_what_the_strategy_would_have_done(tmp_path: Path) -
         ("events", assigned, "arms"): [1 - arm for arm in arms],
         ("events", 0, "protocol"): "0" * 64,
         ("events", assigned, "kind"): ["assigned"],
-        ("protocol", "max_people"): 3,
+        ("protocol", "max_participants"): 3,
         ("protocol", "direction"): "up",
         ("protocol", "strategy", "name"): "no such strategy",
     }
@@ -345,7 +345,7 @@ def test_the_base_install_is_enough(tmp_path: Path) -> None:
 
 
 def test_a_state_that_lacks_a_name_is_refused() -> None:
-    protocol = Protocol("dose", ("a", "b"), bet_se(0.1, epsilon=1), 100, "coins")
+    protocol = Protocol("dose", ("a", "b"), bet_se(0.1, epsilon=1), max_participants=100)
     state = json.loads(fresh(protocol).dump())
     names = ["releases", "stopped", "conclusive", "cursor", "course", "conduct"]
     assert list(state) == names
@@ -375,7 +375,7 @@ def test_a_state_that_lacks_a_name_is_refused() -> None:
     ids=str,
 )
 def test_a_malformed_state_is_refused(change: dict[str, Any]) -> None:
-    now = fresh(Protocol("dose", ("a", "b"), bet_se(0.1, epsilon=1), 100, "coins"))
+    now = fresh(Protocol("dose", ("a", "b"), bet_se(0.1, epsilon=1), max_participants=100))
     state = {**json.loads(now.dump()), **change}
     with pytest.raises(BROKEN):
         now.load(json.dumps(state))

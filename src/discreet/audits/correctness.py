@@ -17,10 +17,10 @@ from discreet.instances import Bernoulli, Drift, Drifting, Instance, shift
 from discreet.numerics import bonferroni, one_sided
 from discreet.results import Results
 from discreet.simulation.engine import simulate
-from discreet.strategies.estimators import COINS
+from discreet.strategies.estimators import SIMPLE
 from discreet.strategies.strategy import Strategy, check_strategy
 from discreet.tabular import Tabular
-from discreet.trials.randomisation import usual_dealing
+from discreet.trials.randomisation import usual_randomisation
 from discreet.validation import check_delta, check_progress, check_share, check_whole, quoted
 from discreet.version import __version__
 
@@ -212,7 +212,7 @@ class Correctness(
     @property
     def promised(self) -> bool:
         """Whether what was audited is promised; in the field only coins promise it."""
-        return not self.field or usual_dealing(self.strategy) == COINS
+        return not self.field or usual_randomisation(self.strategy) == SIMPLE
 
     @property
     def violated(self) -> bool:
@@ -296,7 +296,7 @@ def audit_correctness(
 
     With `field`, live trials of two equally good arms are rehearsed with the people of
     `discreet.audits.correctness.fields()`, and the audit counts how often arm 1 is lost
-    within `max_samples` people (500). Only `dealing="coins"` promises δ there.
+    within `max_samples` people (500). Only `randomisation="simple"` promises δ there.
     """
     check_progress(progress)
     runs = check_whole("runs", runs, least=1, most=10**9)
@@ -373,7 +373,7 @@ def _audit_field(
     runs = check_whole("runs", runs, least=1)
     people = check_whole("max_samples", PEOPLE if max_samples is None else max_samples, least=2)
     tail = bonferroni(level, len(fields()))
-    promised = usual_dealing(strategy) == COINS
+    promised = usual_randomisation(strategy) == SIMPLE
     cases = []
     for name, errors, unstopped in play_field(strategy, runs, seed, people, progress):
         low, high = one_sided(errors, runs, tail)

@@ -18,12 +18,17 @@ from discreet._types import Floats, Ints
 from discreet.errors import DiscreetError
 from discreet.simulation.laws import draw_gaussian
 from discreet.strategies.betting.bets import slip_of
-from discreet.strategies.estimators import COINS, ORDER
-from discreet.strategies.run import Dealing, Place, Run, Totals, in_order
+from discreet.strategies.estimators import FIXED, SIMPLE
+from discreet.strategies.run import Place, Randomisation, Run, Totals, in_order
 from discreet.strategies.strategy import Strategy, check_strategy
 from discreet.strategies.units import FINE, PLACES, grid_of, sum_noise
 from discreet.trials import mechanisms
-from discreet.trials.randomisation import commitment, draw, new_key, usual_dealing
+from discreet.trials.randomisation import (
+    commitment,
+    draw,
+    new_key,
+    usual_randomisation,
+)
 from discreet.trials.record import Release, live_run, release
 from discreet.trials.responses import middle_units, to_level, to_units
 from discreet.validation import check_arms, check_whole
@@ -244,18 +249,20 @@ class Rehearsal:
         source: Source,
         arms: int = 2,
         keys: Keys = fresh_keys,
-        dealing: Dealing | None = None,
+        randomisation: Randomisation | None = None,
     ) -> None:
         check_strategy(strategy)
         arms, people = check_arms(arms), check_whole("people", people, least=0)
         self.strategy, self.source, self.keys = strategy, source, keys
         self.epsilon, self.grid = float(strategy.epsilon or 0), grid_of(strategy)
         self.sigma = sum_noise(strategy)
-        way = Dealing(usual_dealing(strategy)) if dealing is None else dealing
-        self.keyed = way.kind != ORDER
+        way = (
+            Randomisation(usual_randomisation(strategy)) if randomisation is None else randomisation
+        )
+        self.keyed = way.kind != FIXED
         self.live: Run = live_run(strategy, arms, people, way)
         self._start = self.live.dump()
-        self.learns, self.phased = self.live.learns_always, way.kind == COINS
+        self.learns, self.phased = self.live.learns_always, way.kind == SIMPLE
         self.middle: float | None = None
         """The middle level that people send, where they send levels."""
         self.near: list[float] | None = None
@@ -354,7 +361,7 @@ class Rehearsal:
     def step(self) -> bool:
         """Make the next release or take the next person; false if there is neither."""
         live = self.live
-        if live.dealing.continuous and (due := live.due()) and self._ready(due) <= self.time:
+        if live.randomisation.continuous and (due := live.due()) and self._ready(due) <= self.time:
             self._publish(due)
             return True
         place = live.take(self._dealer)

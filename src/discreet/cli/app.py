@@ -34,9 +34,10 @@ EXAMPLES = {
     "sweep": "discreet sweep study.toml --out results",
     "reproduce": "discreet reproduce --out study --quick",
     "demo": "discreet demo --out report.html",
-    "trial": "discreet trial create dose --arms '5 mg,10 mg' --epsilon 1 --max-people 2000",
+    "trial": "discreet trial create dose --arms '5 mg,10 mg' --epsilon 1 --max-participants 2000",
     "trial create": (
-        "discreet trial create dose --arms '5 mg,10 mg' --epsilon 1 --max-people 2000 --deadline 7d"
+        "discreet trial create dose --arms '5 mg,10 mg' --epsilon 1 --max-participants 2000 "
+        "--deadline 7d"
     ),
     "trial ask": "discreet trial ask dose --count 20",
     "trial tell": "discreet trial tell dose --csv outcomes.csv",

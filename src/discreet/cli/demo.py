@@ -173,7 +173,7 @@ def live_trial(folder: Path) -> None:
     )
     strategy = recommended(EPSILON, DELTA, target_difference=GAP).strategy
     trial = Trial.create(
-        f"sqlite:///{file}", "dose-finding", DOSES.names, strategy, max_people=20_000
+        f"sqlite:///{file}", "dose-finding", DOSES.names, strategy, max_participants=20_000
     )
     rates = dict(zip(DOSES.names, DOSES.means, strict=True))
     while not (batch := trial.ask(500)).stopped:

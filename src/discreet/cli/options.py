@@ -261,7 +261,7 @@ def calendar_options(command: Any) -> Any:
         click.option(
             "--release",
             help="A round is released with its last outcome (complete), or when the deadline of "
-            "its last person has passed (clock).  [default: complete]",
+            "its last person has passed (scheduled).  [default: complete]",
         ),
     )
 
@@ -536,7 +536,7 @@ def read_strategy(name: str, options: dict[str, Any]) -> "Strategy":
 
 
 KNOWN = ("means", "benchmark", "names")
-PART = ("arm", "outcome", "ends", "direction", "outside")
+PART = ("arm", "outcome", "ends", "direction", "out_of_range")
 
 
 def arms_options(command: Any) -> Any:
@@ -563,7 +563,7 @@ def arms_options(command: Any) -> Any:
                 help="Whether larger (max) or smaller (min) outcomes are better.  [default: max]",
             ),
             click.option(
-                "--outside",
+                "--out-of-range",
                 help="What happens to an outcome outside the range: refuse it, or clip it to the "
                 "nearer end.  [default: refuse]",
             ),
@@ -608,7 +608,7 @@ class Arms:
     @property
     def how(self) -> tuple[str, str]:
         """Direction, and what outcomes outside the range are."""
-        return self.part["direction"] or "max", self.part["outside"] or "refuse"
+        return self.part["direction"] or "max", self.part["out_of_range"] or "refuse"
 
 
 def _any(options: dict[str, Any]) -> bool:
@@ -626,7 +626,7 @@ def read_arms(arms: Arms, other: str = "", sigma: float | None = None) -> "Insta
     if arms.file is None:
         if _any(arms.part):
             raise InvalidInputError(
-                "--arm, --outcome, --range, --direction and --outside belong to --data FILE"
+                "--arm, --outcome, --range, --direction and --out-of-range belong to --data FILE"
             )
         return read_instance(**arms.known, other=f" or as --data FILE{other}", sigma=sigma)
     if sigma is not None:

@@ -94,7 +94,7 @@ def read_outcome(id: str, word: str, protocol: "Protocol", line: int | None = No
 
     try:
         value = read_number(word)
-        protocol.scale.reward(value, protocol.outside)
+        protocol.scale.reward(value, protocol.out_of_range)
     except InvalidInputError as error:
         whose = f"of {id}: " if looks_like_id(id) else ""
         whose = whose if line is None else f"line {line}: "

@@ -106,7 +106,7 @@ class Day(click.ParamType[date]):
     "the trial ends is shown.",
 )
 @click.option(
-    "--max-people",
+    "--max-participants",
     type=int,
     help="The number of people after which a trial ends, with or without an answer.",
 )
@@ -193,7 +193,7 @@ def with_ranges(found: "Plan", arms: Arms) -> "Plan":
             *arms.how,
             runs=min(found.runs, RUNS),
             seed=found.seed,
-            max_people=found.max_people,
+            max_participants=found.max_participants,
             progress=progress,
         )
     return replace(found, ranges=ranges)

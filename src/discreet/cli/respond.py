@@ -18,8 +18,8 @@ range_option = click.option(
 direction_option = click.option(
     "--direction", default="max", show_default=True, help="Which outcomes are better: max or min."
 )
-outside_option = click.option(
-    "--outside",
+out_of_range_option = click.option(
+    "--out-of-range",
     default="refuse",
     show_default=True,
     help="What happens to an outcome outside the range: refuse it, or clip it to the nearer end.",
@@ -40,7 +40,7 @@ outside_option = click.option(
 )
 @range_option
 @direction_option
-@outside_option
+@out_of_range_option
 @answer_options
 def respond(
     epsilon: float,
@@ -49,7 +49,7 @@ def respond(
     middle: float | None,
     ends: str,
     direction: str,
-    outside: str,
+    out_of_range: str,
     as_json: bool,
 ) -> None:
     """Randomise one outcome where the person is. Only what this command prints may
@@ -58,7 +58,7 @@ def respond(
     from discreet.trials.mechanisms import respond as randomise
 
     word = read_stdin(line=True) if outcome == "-" else outcome
-    scale = (read_ends(ends), direction, outside)
+    scale = (read_ends(ends), direction, out_of_range)
     response = randomise(read_number(word), epsilon, gamma, *scale, middle)
     levels = {
         "mechanism": response.mechanism,

@@ -425,7 +425,8 @@ def list_all(url: str, as_json: bool) -> None:
     from discreet.reports.terminal import show_grid
 
     rows = [
-        [one.name, one.strategy, one.state, f"{one.people} of {one.max_people}"] for one in found
+        [one.name, one.strategy, one.state, f"{one.people} of {one.max_participants}"]
+        for one in found
     ]
     heads = ["trial", "strategy", "state", "people"]
     show_grid(heads, rows, left=heads[:3])

@@ -368,7 +368,7 @@ def _confirm(status: "Status", action: str, about: str | None, yes: bool) -> Non
     what = " ".join(filter(None, (what, lasts, "cannot be undone")))
     if not sys.stdin.isatty():
         raise InvalidInputError(f"{what}: add --yes if this is what you want. Nothing was done")
-    words = f"{status.name}: {status.people:,} of at most {status.max_people:,} people."
+    words = f"{status.name}: {status.people:,} of at most {status.max_participants:,} people."
     click.echo(f"{words} What it means: {MEANS[action]}.", err=True)
     if not click.confirm(f"{what}. Do it?", err=True):
         raise InvalidInputError("Nothing was done")

@@ -19,7 +19,7 @@ from discreet.cli.options import (
     url_option,
 )
 from discreet.cli.output import quiet_warnings, tell
-from discreet.cli.respond import direction_option, outside_option, range_option
+from discreet.cli.respond import direction_option, out_of_range_option, range_option
 from discreet.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -39,12 +39,12 @@ TAKE_BET_SE = (
     "drawn by a coin, and its error rate then holds whatever the sites, trends and seasons."
 )
 TAKE_CLOCK = (
-    "Use --release clock, which needs a --deadline, if how soon people answer may depend on "
+    "Use --release scheduled, which needs a --deadline, if how soon people answer may depend on "
     "their outcome and somebody may watch when rounds are released"
 )
 TAKE_CLOCK_AHEAD = (
     "With continuous enrolment the public record itself shows how fast outcomes came: use "
-    "--release clock unless that has nothing to do with the outcomes"
+    "--release scheduled unless that has nothing to do with the outcomes"
 )
 
 
@@ -58,7 +58,8 @@ def field_options(command: Any) -> Any:
             "names one of them.  [default: anywhere]",
         ),
         click.option(
-            "--dealing",
+            "--randomisation",
+            default="",
             help="How people get their arms: bet-se draws each by a coin (coins); every "
             "strategy has one way.  [default: the strategy's]",
         ),
@@ -73,14 +74,14 @@ def field_options(command: Any) -> Any:
             default="complete",
             show_default=True,
             help="When a round is released: as soon as its outcomes are in (complete), or when "
-            "the deadline of its last person has passed (clock), so that the moment reveals "
+            "the deadline of its last person has passed (scheduled), so that the moment reveals "
             "nothing about outcomes.",
         ),
         click.option(
-            "--people",
+            "--returning",
             default="anonymous",
             show_default=True,
-            help="What happens if somebody comes again: they get the same assignment (sticky), "
+            help="What happens if somebody comes again: they get the same assignment (same-arm), "
             "are refused (refuse), or are refused only if they are named, which nobody has to be "
             "(anonymous).",
         ),
@@ -113,7 +114,7 @@ def field_options(command: Any) -> Any:
 @level_options
 @design_options
 @click.option(
-    "--max-people",
+    "--max-participants",
     type=int,
     required=True,
     help="The number of people after which the trial ends, with or without an answer.",
@@ -135,14 +136,14 @@ def field_options(command: Any) -> Any:
 )
 @range_option
 @direction_option
-@outside_option
+@out_of_range_option
 @url_option
 @answer_options
 def create(
     trial_name: str,
     name: str | None,
     arms: str,
-    max_people: int,
+    max_participants: int,
     ends: str,
     sites: str | None,
     url: str,
@@ -155,11 +156,11 @@ def create(
     settings = {key: options.pop(key) for key in SETTINGS}
     strategy, reason = choose(name, options, ends)
     named, places = names_in(arms), None if sites is None else names_in(sites)
-    if warning := warning_of(strategy, len(named), max_people):
+    if warning := warning_of(strategy, len(named), max_participants):
         tell(f"warning: {warning}.")
     settings |= {"range": read_ends(ends), "sites": places}
     with quiet_warnings():
-        made = trials_at(url).create(url, trial_name, named, strategy, max_people, **settings)
+        made = trials_at(url).create(url, trial_name, named, strategy, max_participants, **settings)
     if not answer({**_created(made), "recommended": reason, "warning": warning}, as_json):
         _show_created(made, reason)
 
@@ -167,12 +168,12 @@ def create(
 SETTINGS = (
     "retain",
     "direction",
-    "outside",
-    "dealing",
+    "out_of_range",
+    "randomisation",
     "deadline",
     "release",
     "enrolment",
-    "people",
+    "returning",
     "blinding",
     "question",
 )
@@ -220,31 +221,33 @@ def _recommended(options: dict[str, Any], outcomes: str) -> "Recommendation":
     )
 
 
-def warning_of(strategy: "Strategy", arms: int, max_people: int) -> str | None:
+def warning_of(strategy: "Strategy", arms: int, max_participants: int) -> str | None:
     """That the trial would end without an answer, if that can be said."""
     from discreet.planning.power import out_of_reach
 
     found = None
     with suppress(InvalidInputError):  # what can be no trial is refused where one is made
-        found = out_of_reach(strategy, arms, max_people)
+        found = out_of_reach(strategy, arms, max_participants)
     if found is None:
         return None
     takes = "more" if found.people is None else f"about {found.people:,}"
     cheaper = " or choose a larger --epsilon" if strategy.trust_model.private else ""
     return (
         "even if the best arm always did as well as possible and the others as badly as "
-        f"possible, {strategy.name} would take {takes} people: with --max-people {max_people} "
+        f"possible, {strategy.name} would take {takes} people: with --max-participants "
+        f"{max_participants} "
         f"the trial will end without an answer (none of {found.runs} simulated trials had one). "
-        f"Raise --max-people{cheaper}; discreet plan shows how many people the differences that "
+        f"Raise --max-participants{cheaper}; discreet plan shows how many people the differences "
+        "that "
         "you expect take"
     )
 
 
 def advice_of(protocol: "Protocol") -> str | None:
     """What would be safer where people come from sites or over time, if anything."""
-    from discreet.strategies.estimators import COINS
+    from discreet.strategies.estimators import SIMPLE
 
-    return None if COINS in protocol.strategy.part.dealings else TAKE_BET_SE
+    return None if SIMPLE in protocol.strategy.part.randomisations else TAKE_BET_SE
 
 
 def _created(made: "Trial") -> dict[str, Any]:
@@ -256,7 +259,7 @@ def _created(made: "Trial") -> dict[str, Any]:
         "head": status.head,
         "url": made.url,
         "outcomes": kept.strategy.shown_outcomes,
-        "dealing": kept.dealing,
+        "randomisation": kept.randomisation,
         "assignment": status.assignment,
         "guarantee": status.guarantee,
         "timing": status.timing,
@@ -278,7 +281,7 @@ def _show_created(made: "Trial", reason: str | None) -> None:
 
     kept, status = made.protocol, made.status()
     strategy = kept.strategy
-    people = f"{len(kept.arms)} arms, at most {kept.max_people} people"
+    people = f"{len(kept.arms)} arms, at most {kept.max_participants} people"
     click.echo(f"{kept.name}: {people}.\nPrivacy: {privacy_words(status.privacy)}.")
     if reason is not None:
         click.echo(
@@ -294,8 +297,8 @@ def _show_created(made: "Trial", reason: str | None) -> None:
     for words in _field_words(made):
         click.echo(words)
     click.echo(f"Missing: {MISSING}.\nRetention: {status.retain}.")
-    if status.outside:
-        click.echo(f"Outside the range: {status.outside}.")
+    if status.out_of_range:
+        click.echo(f"Outside the range: {status.out_of_range}.")
     if strategy.trust_model.randomised:
         click.echo(
             f"Randomise outcomes where people are, with: discreet respond {kept.respond_options} "
@@ -309,7 +312,12 @@ def _show_created(made: "Trial", reason: str | None) -> None:
 def _field_words(made: "Trial") -> list[str]:
     """How people come, are dealt and answer, and what that covers."""
     from discreet.reports.trial_text import promises
-    from discreet.trials.protocol import BLINDING, COMPLETE, CONTINUOUS, ENROLMENT
+    from discreet.trials.settings import (
+        BLINDING,
+        COMPLETE,
+        CONTINUOUS,
+        ENROLMENT,
+    )
 
     kept, status = made.protocol, made.status()
     said = {**status.to_dict(), "enrolment": ENROLMENT[kept.enrolment] if status.timing else ""}

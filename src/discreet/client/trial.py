@@ -106,7 +106,7 @@ class RemoteTrial(TrialVerbs):
         name: str,
         arms: Sequence[str],
         strategy: Strategy,
-        max_people: int,
+        max_participants: int,
         token: str | None = None,
         ca: str | None = None,
         patience: float = PATIENCE,
@@ -115,7 +115,7 @@ class RemoteTrial(TrialVerbs):
         """Start a trial, or go on with one of this name and these settings, which are
         those of `Trial.create`.
         """
-        body = _settings(name, arms, strategy, max_people, settings)
+        body = _settings(name, arms, strategy, {**settings, "max_participants": max_participants})
         way, _ = way_to_trial(url, body["name"], token, ca, patience)
         client = HttpClient(way)
         warned = create_trial(client, body)
@@ -243,14 +243,16 @@ def _check_no_user(user: Any) -> None:
 
 
 def _settings(
-    name: str, arms: Sequence[str], strategy: Strategy, max_people: int, settings: dict[str, Any]
+    name: str,
+    arms: Sequence[str],
+    strategy: Strategy,
+    settings: dict[str, Any],
 ) -> dict[str, Any]:
     """Return a protocol as it is sent to be frozen; refuse one that cannot be carried
     out.
     """
     given = dict(settings)
     _check_no_user(given.pop("user", None))
-    body = new_protocol(name, arms, strategy, max_people, **given).to_dict()
+    body = new_protocol(name, arms, strategy, **given).to_dict()
     del body["version"], body["script"]
-    body["range"] = [body.pop("low"), body.pop("high")]
-    return body | {"dealing": given.get("dealing")}
+    return body

@@ -207,6 +207,6 @@ class Continuation:
 
 def _under_way(run: Run) -> int:
     """People who are not released, where rounds are opened ahead."""
-    if not isinstance(run, BettingRun) or not run.dealing.continuous:
+    if not isinstance(run, BettingRun) or not run.randomisation.continuous:
         return 0
     return sum(map(participants_of, run.queue))

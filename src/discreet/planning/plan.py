@@ -131,7 +131,8 @@ class Plan(
     rows="no_privacy per_epsilon ways",
     more="power affordable",
     shown="scenario strategy epsilon enrolment samples_median samples_q90 people_median "
-    "days_median correct unstopped_probability privacy_cost correctness delta runs max_people",
+    "days_median correct unstopped_probability privacy_cost correctness delta runs "
+    "max_participants",
 ):
     """What a trial takes: a row for each scenario, privacy level and strategy, and the
     recommended strategy.
@@ -148,7 +149,7 @@ class Plan(
     recommended: Recommendation
     runs: int
     seed: int
-    max_people: int | None = None
+    max_participants: int | None = None
     budget: int | None = None
     probability: float = 0.9
     affordable: tuple[Affordable, ...] = ()
@@ -270,7 +271,7 @@ def plan(
     trust: str = "global",
     runs: int = RUNS,
     seed: int = 0,
-    max_people: int | None = None,
+    max_participants: int | None = None,
     budget: int | None = None,
     probability: float = 0.9,
     progress: Progress | None = None,
@@ -298,7 +299,7 @@ def plan(
     unless you say otherwise. With an `indifference_zone`, a difference too small to matter, any arm
     so close to the best is a right answer, and arms may tie.
 
-    Trials end without an answer at `max_people`. With a `budget`, the plan also finds
+    Trials end without an answer at `max_participants`. With a `budget`, the plan also finds
     the smallest ε at which that many people lead to the right answer with this
     `probability`, in every scenario. With either, `power` says how likely an answer is
     if the true difference is another one, unless you set `power` to False.
@@ -319,14 +320,14 @@ def plan(
     _check_words(trust, probability)
     check_indifference_zone(indifference_zone)
     cases = named_scenarios(scenarios, levels, trust, ties=indifference_zone > 0)
-    _check_people(cases, max_people=max_people, budget=budget)
+    _check_people(cases, max_participants=max_participants, budget=budget)
     if target_difference is None:
         target_difference = scenarios.gap if isinstance(scenarios, GapScenarios) else 0.0
     if outcomes is None:
         outcomes = NUMBERS if any_numbers(cases) else YES_NO
     design = Design(delta, trust, target_difference, outcomes, float(indifference_zone))
-    within = (max_people or budget) if power else None
-    asked = Asked(cases, levels, max_people, budget, probability, within, start)
+    within = (max_participants or budget) if power else None
+    asked = Asked(cases, levels, max_participants, budget, probability, within, start)
     simulations = Simulations(runs, seed, progress, calendar, doing)
     return Plan(
         scenarios=cases,
@@ -335,7 +336,7 @@ def plan(
         recommended=_to_take(levels[0], design),
         runs=runs,
         seed=seed,
-        max_people=max_people,
+        max_participants=max_participants,
         budget=budget,
         probability=probability,
         calendar=calendar,

@@ -224,7 +224,7 @@ EFFORT = 720.0
 class OutOfReach:
     """A trial that will end without an answer, however far apart its arms are."""
 
-    max_people: int
+    max_participants: int
     runs: int
     """Simulated trials on the easiest arms there are, none of which ended in time."""
     people: int | None
@@ -235,9 +235,9 @@ class OutOfReach:
         return dict(vars(self))
 
 
-def out_of_reach(strategy: Strategy, arms: int, max_people: int) -> OutOfReach | None:
+def out_of_reach(strategy: Strategy, arms: int, max_participants: int) -> OutOfReach | None:
     """An `OutOfReach` if a trial with this strategy cannot end with an answer within
-    `max_people`; None if it can.
+    `max_participants`; None if it can.
 
     Up to 20 trials are simulated on the easiest arms there are: the best one always
     does as well as can be, the others as badly as can be, and no outcome is late or
@@ -256,7 +256,7 @@ def out_of_reach(strategy: Strategy, arms: int, max_people: int) -> OutOfReach |
         strategy
     ).to_dict()  # refuses parts that are Python functions, as a live trial does
     check_arms(arms)
-    most = check_whole("max_people", max_people, least=arms, most=MAX_SAMPLES)
+    most = check_whole("max_participants", max_participants, least=arms, most=MAX_SAMPLES)
     runs = min(MOST_RUNS, int(EFFORT / _cost(strategy, arms, most)))
     if runs < LEAST_RUNS:
         return None

@@ -252,7 +252,7 @@ class PlanRow:
     strategy: Strategy
     runs: int
     samples: People
-    """People a trial enrols. A run that hits `max_people` counts with these; one that
+    """People a trial enrols. A run that hits `max_participants` counts with these; one that
     hits no end counts as longest.
     """
     correct: float
@@ -268,13 +268,13 @@ class PlanRow:
     releases: float | None
     """Rounds with a release, interim looks, on average over the runs that stopped."""
     unstopped: int
-    """Runs that hit `max_people`, or without it the simulation's cap: 1e12, or 1e9 for
+    """Runs that hit `max_participants`, or without it the simulation's cap: 1e12, or 1e9 for
     data and Beta arms whose outcomes are drawn person by person.
     """
     unstopped_interval: tuple[float, float]
     privacy_cost: float | None
     """Mean samples relative to no privacy: of bet-se to bet-se, of others to ttucb,
-    whatever `max_people`.
+    whatever `max_participants`.
     """
     lower_bound: float | None
     """No strategy with this privacy and error rate takes fewer people on average; for

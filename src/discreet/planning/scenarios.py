@@ -61,10 +61,10 @@ def plan_ranges(
     range: tuple[float, float],
     strategy: Strategy,
     direction: str = "max",
-    outside: str = REFUSE,
+    out_of_range: str = REFUSE,
     runs: int = RUNS,
     seed: int = 0,
-    max_people: int | None = None,
+    max_participants: int | None = None,
     progress: Progress | None = None,
 ) -> tuple[RangeCost, ...]:
     """How many people a strategy takes with this range of outcomes, with one twice as
@@ -77,21 +77,21 @@ def plan_ranges(
     range.
     """
     check_strategy(strategy)
-    if max_people is not None:
-        check_whole("max_people", max_people, least=2)
+    if max_participants is not None:
+        check_whole("max_participants", max_participants, least=2)
     given = Scale(*ends_of(range), direction)
-    Sampled.of(outcomes, (given.low, given.high), direction, outside)
+    Sampled.of(outcomes, (given.low, given.high), direction, out_of_range)
     ranges = {GIVEN: (given.low, given.high), WIDER: _twice(given)}
-    if outside != CLIP and (tight := _tight(outcomes, given)) != ranges[GIVEN]:
+    if out_of_range != CLIP and (tight := _tight(outcomes, given)) != ranges[GIVEN]:
         ranges[TIGHTEST] = tight
     simulations = Simulations(runs, seed, progress)
     simulations.expect(len(ranges))
     rows: list[RangeCost] = []
     for name, ends in ranges.items():
-        arms = Sampled.of(outcomes, ends, direction, outside)
+        arms = Sampled.of(outcomes, ends, direction, out_of_range)
         planned = _rescaled(strategy, (given.high - given.low) / (ends[1] - ends[0]))
-        results = simulations(arms, planned, max_people)
-        samples = people_of(results, max_people is not None)
+        results = simulations(arms, planned, max_participants)
+        samples = people_of(results, max_participants is not None)
         first = rows[0].samples.mean if rows else samples.mean
         rows.append(
             RangeCost(

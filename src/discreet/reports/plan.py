@@ -189,7 +189,7 @@ def cut_words(plan: Plan) -> str:
 def price_words(plan: Plan) -> str:
     """What the price is of, where trials are cut short."""
     rows = (*plan.no_privacy, *plan.per_epsilon)
-    if plan.max_people is None or not any(row.unstopped for row in rows):
+    if plan.max_participants is None or not any(row.unstopped for row in rows):
         return ""
     return ", if no trial was cut short at the maximum"
 
@@ -216,11 +216,12 @@ def cheap_words(rows: Sequence[PlanRow]) -> str:
 
 def few_right_words(plan: Plan, row: PlanRow) -> str:
     """A warning, where a maximum leaves few trials with the right answer."""
-    if plan.max_people is None or row.correct >= FEW_RIGHT:
+    if plan.max_participants is None or row.correct >= FEW_RIGHT:
         return ""
     share = "none" if row.correct == 0 else f"only {row.correct:.0%}"
     return (
-        f"{share} of the simulated trials have the right answer within {plan.max_people:,} people. "
+        f"{share} of the simulated trials have the right answer within {plan.max_participants:,} "
+        "people. "
         "Raise the maximum, allow a larger ε, or look for a larger difference."
     )
 
@@ -496,10 +497,10 @@ def _show_ways(found: Plan) -> None:
 
 def _show_power(found: Plan) -> None:
     """How likely answers are, a row for each privacy level."""
-    if found.max_people is None and found.budget is None:
+    if found.max_participants is None and found.budget is None:
         say(
-            "With --max-people there is also a table of power: how likely an answer within that "
-            "many people is, for several true differences.\n"
+            "With --max-participants there is also a table of power: how likely an answer within "
+            "that many people is, for several true differences.\n"
         )
         return
     tables = False
@@ -529,9 +530,9 @@ def _readings(found: Plan, several: bool) -> dict[str, str]:
     floor = FLOOR if found.floored else ""
     cheap = f" {words}" if (words := cheap_words(found.per_epsilon)) else ""
     near = f", or one within {found.indifference_zone:g} of it" if found.indifference_zone else ""
-    cut = "" if found.max_people is None else ", of trials that end at the maximum too"
+    cut = "" if found.max_participants is None else ", of trials that end at the maximum too"
     hits, _, most = _end_head(found).partition("\n")
-    end = "go on to the cap of simulations" if found.max_people is None else "end there"
+    end = "go on to the cap of simulations" if found.max_participants is None else "end there"
     return {
         "\nmean": f"'mean': people on average{cut}.",
         "\n10 … 90 %": "'10 … 90 %': eight of ten trials end in this range.",
@@ -547,7 +548,9 @@ def _readings(found: Plan, several: bool) -> dict[str, str]:
 
 
 def _end_head(found: Plan) -> str:
-    return "no\nend" if found.max_people is None else f"hits\n{people(found.max_people)}"
+    return (
+        "no\nend" if found.max_participants is None else f"hits\n{people(found.max_participants)}"
+    )
 
 
 def _show_ranges(found: Plan) -> None:
@@ -565,7 +568,7 @@ def _show_ranges(found: Plan) -> None:
     show_grid(["range", "mean", "10 … 90 %", "right", "times"], rows, title, left=["range"])
     tightest = f"{TIGHTEST_WORDS}. " if TIGHTEST in {row.name for row in found.ranges} else ""
     runs = counted(found.ranges[0].runs, "simulated trial")
-    say(f"{runs} in each row.{range_cut_words(found.max_people)} {tightest}{RANGE_WORDS}.")
+    say(f"{runs} in each row.{range_cut_words(found.max_participants)} {tightest}{RANGE_WORDS}.")
 
 
 def _show_rows(found: Plan, rows: list[PlanRow], several: bool) -> set[str]:
@@ -590,7 +593,7 @@ def _width(columns: Iterable[Iterable[str]]) -> int:
 
 def _columns(found: Plan, rows: list[PlanRow], several: bool) -> dict[str, list[str]]:
     """The cells of each column that has something to say."""
-    ends = found.max_people is not None or any(row.unstopped for row in rows)
+    ends = found.max_participants is not None or any(row.unstopped for row in rows)
     columns = {
         "\nε": [level(row.epsilon) for row in rows],
         "\nstrategy": [row.strategy.name for row in rows] if several else [],
@@ -676,13 +679,13 @@ def _answer_words(plan: Plan, row: PlanRow) -> str:
     if row.unstopped_probability >= 0.1:
         most = (
             "do not end"
-            if plan.max_people is None
-            else f"reach {plan.max_people:,} without an answer"
+            if plan.max_participants is None
+            else f"reach {plan.max_participants:,} without an answer"
         )
         words += f"; but {row.unstopped_probability:.0%} of the trials {most}"
     elif row.samples.q90 is not None:
         words += f"; nine of ten trials end within {people(row.samples.q90)}"
-    within = "" if plan.max_people is None else f" within {plan.max_people:,} people"
+    within = "" if plan.max_participants is None else f" within {plan.max_participants:,} people"
     words += f". Right answers{within}: {row.correct:.1%}.{end_day_words(plan, row)}"
     warning = few_right_words(plan, row)
     return f"{words} Warning: {warning}" if warning else words
@@ -727,7 +730,7 @@ def _people_picture(plan: Plan, rows: list[PlanRow], several: bool) -> Figure:
     if any(row.comparable_bound is not None for row in rows):
         bound = f"; diamond: what no strategy can beat on average{FLOOR if plan.floored else ''}"
     return Figure(
-        lambda: charts.render(charts.draw_people(bars, limit=plan.max_people)),
+        lambda: charts.render(charts.draw_people(bars, limit=plan.max_participants)),
         "People by privacy level: median, and the range of eight of ten trials; numbers below",
         f"Median, and the range in which eight of ten trials end{bound}.",
     )
@@ -757,9 +760,11 @@ def _table(plan: Plan, rows: list[PlanRow], several: bool) -> Table:
     head = ["ε", "mean", "median", "10 … 90 %", "right (95 % interval)"]
     if several:
         head.insert(1, "strategy")
-    capped = plan.max_people is not None or any(row.unstopped for row in rows)
+    capped = plan.max_participants is not None or any(row.unstopped for row in rows)
     if capped:
-        head.append("no end" if plan.max_people is None else f"hits {people(plan.max_people)}")
+        head.append(
+            "no end" if plan.max_participants is None else f"hits {people(plan.max_participants)}"
+        )
     bounded = any(row.comparable_bound is not None for row in rows)
     head += ["on best", "looks", "price", *(["at least"] if bounded else [])]
     cells = [_cells(row, several, capped, bounded) for row in rows]
@@ -798,7 +803,7 @@ def _ranges(plan: Plan) -> Section:
     ]
     head = ["range", "mean", "median", "10 … 90 %", "right", "times the given one"]
     runs = counted(plan.ranges[0].runs, "simulated trial")
-    caption = f"People a trial takes; {runs} in each row.{range_cut_words(plan.max_people)}"
+    caption = f"People a trial takes; {runs} in each row.{range_cut_words(plan.max_participants)}"
     title = range_heading(plan.ranges[0].strategy.epsilon)
     tightest = f"{TIGHTEST_WORDS}. " if TIGHTEST in {row.name for row in plan.ranges} else ""
     return Section(title, [Paragraph(f"{tightest}{RANGE_WORDS}."), Table(head, rows, caption)])
@@ -860,8 +865,8 @@ def path_picture(path: RunPath) -> Figure:
 
 def _end_words(plan: Plan) -> str:
     """What the column of trials without an answer says, where there is one."""
-    if plan.max_people is not None:
-        return f" Hits {people(plan.max_people)}: trials that end there without an answer."
+    if plan.max_participants is not None:
+        return f" Hits {people(plan.max_participants)}: trials that end there without an answer."
     capped = any(row.unstopped for row in (*plan.no_privacy, *plan.per_epsilon))
     return " No end: trials that go on to the cap of simulations." if capped else ""
 

@@ -391,8 +391,8 @@ def show_trial(found: "Status", protocol: "Protocol | None" = None) -> None:
     say(f"Privacy: {privacy_words(found.privacy)}; {found.retain}.\nError rate: {rate}.")
     for title, words in promises(said):
         say(f"{title}: {words}.")
-    if found.outside:
-        say(_sentence(found.outside))
+    if found.out_of_range:
+        say(_sentence(found.out_of_range))
     say(f"Head: {found.head}")
 
 

@@ -60,12 +60,19 @@ from discreet.reports.trial_text import (
     quotes,
     site_rows,
 )
-from discreet.scale import Scale, is_yes_no, yes_no_words
-from discreet.strategies.estimators import COINS, ORDER, SHUFFLED
+from discreet.scale import Scale, ends_of, is_yes_no, yes_no_words
+from discreet.strategies.estimators import FIXED, SHUFFLED, SIMPLE
 from discreet.strategies.strategy import Strategy
 from discreet.trials.operations import RESTORED, RESTORED_WORDS
-from discreet.trials.protocol import BLINDING, CLOCK, CODES, COMPLETE, MISSING, PEOPLE
+from discreet.trials.protocol import MISSING
 from discreet.trials.record import BROKEN
+from discreet.trials.settings import (
+    BLINDING,
+    CODES,
+    COMPLETE,
+    RETURNING,
+    SCHEDULED,
+)
 from discreet.trials.status import AuditEntry, Verification
 from discreet.trials.transcript import check_transcript, read_transcript
 from discreet.validation import check_whole
@@ -73,13 +80,13 @@ from discreet.wording import as_sure, correctness_words, counted, interval_ends,
 
 Said = Mapping[str, Any]
 ASSIGNED = {
-    COINS: "a coin for each person, with announced odds, tossed when the person is enrolled",
+    SIMPLE: "a coin for each person, with announced odds, tossed when the person is enrolled",
     SHUFFLED: "in random order, to places that are fixed up to the next look",
-    ORDER: "in the order that the strategy says",
+    FIXED: "in the order that the strategy says",
 }
 LOOKS = {
     COMPLETE: "as soon as all outcomes of a round are in",
-    CLOCK: "by the clock, when the deadline of the last person of a round has passed",
+    SCHEDULED: "by the clock, when the deadline of the last person of a round has passed",
 }
 EACH_ANSWER = "at every answer, in the order of assignment"
 ENROLMENT = {
@@ -106,9 +113,9 @@ def protocol_facts(said: Said) -> list[tuple[str, str]]:
         ("Strategy", f"{strategy['name']}, threshold {strategy['threshold']}"),
         *_levels(strategy),
         *_design(strategy),
-        ("At most", f"{protocol['max_people']:,} people"),
+        ("At most", f"{protocol['max_participants']:,} people"),
         *_field(protocol, Strategy.from_dict(strategy).part.each_answer),
-        ("People", PEOPLE[protocol["people"]]),
+        ("People", RETURNING[protocol["returning"]]),
         ("Blinding", BLINDING[protocol["blinding"]]),
         ("Storage", RETAINED[protocol["retain"]]),
         ("Made with", f"discreet {protocol['version']}"),
@@ -117,7 +124,7 @@ def protocol_facts(said: Said) -> list[tuple[str, str]]:
 
 def scale_of(protocol: Said) -> Scale:
     """How outcomes become rewards, and back."""
-    return Scale(protocol["low"], protocol["high"], protocol["direction"])
+    return Scale(*ends_of(protocol["range"]), protocol["direction"])
 
 
 def _outcomes(protocol: Said) -> str:
@@ -144,7 +151,7 @@ def _levels(strategy: Said) -> list[tuple[str, str]]:
 def _field(protocol: Said, each_answer: bool) -> list[tuple[str, str]]:
     """How people come, are dealt and answer."""
     deadline, sites = protocol["deadline"], protocol["sites"]
-    dealt = ASSIGNED[protocol["dealing"]]
+    dealt = ASSIGNED[protocol["randomisation"]]
     late = "none" if deadline is None else f"{duration_words(deadline)} from assignment"
     return [
         ("Assignment", dealt),
@@ -157,7 +164,9 @@ def _field(protocol: Said, each_answer: bool) -> list[tuple[str, str]]:
 
 def _outside(status: Said) -> list[tuple[str, str]]:
     """What outcomes outside the range count as, if they are not refused."""
-    return [("Outcomes outside that range", status["outside"])] if status["outside"] else []
+    return (
+        [("Outcomes outside that range", status["out_of_range"])] if status["out_of_range"] else []
+    )
 
 
 def _design(strategy: Said) -> list[tuple[str, str]]:
@@ -216,11 +225,11 @@ def _assessed(assessed: int | None, people: int) -> Box:
 
 
 def _assigned(said: dict[str, Any], course: Course) -> Box:
-    dealing, sites = said["protocol"]["dealing"], {*course.sites} - {None}
+    randomisation, sites = said["protocol"]["randomisation"], {*course.sites} - {None}
     lines = [_people(said["status"]["people"])]
     if sites:
         lines.append(f"from {counted(len(sites), 'site')}")
-    return Box("Assigned" if dealing == ORDER else "Assigned at random", lines)
+    return Box("Assigned" if randomisation == FIXED else "Assigned at random", lines)
 
 
 def _dropped(status: dict[str, Any]) -> dict[str, str]:
@@ -480,7 +489,7 @@ def _result(said: dict[str, Any], course: Course, compared: Compared | None) -> 
 
 
 def _found(status: dict[str, Any]) -> list[str]:
-    people = f"{status['people']:,} of at most {status['max_people']:,} people took part."
+    people = f"{status['people']:,} of at most {status['max_participants']:,} people took part."
     left = [words] if (words := left_words(status)) else []
     if not status["stopped"]:
         stands = PAUSED if status["paused"] else "goes on"

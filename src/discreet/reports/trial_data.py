@@ -255,7 +255,7 @@ def trial_drawings(path: TrialPath, said: dict[str, Any]) -> dict[str, Figure]:
     found, protocol = dict[str, Figure](), said["protocol"]
     shown = _shown(path, protocol["direction"])
     if not np.isnan(path.means).all():
-        span = (protocol["low"], protocol["high"])
+        span = tuple(protocol["range"])
         chosen = path.recommendation if said["status"]["conclusive"] else None
         about = (chosen, _mean_words(protocol), span, shown, path.low, path.high)
         data = charts.TrialMeans(path.names, path.people, path.means, *about)
@@ -305,7 +305,7 @@ def standing_picture(said: dict[str, Any]) -> Figure | None:
         )
         for arm in arms[:MOST_SHOWN]
     )
-    span = (protocol["low"], protocol["high"])
+    span = tuple(protocol["range"])
     words = f"The private mean of each arm with its interval.{_left_out(len(arms))}"
     words += " Filled: the arm that was found to be the best." if best is not None else ""
     data = charts.Forest(rows, _mean_words(protocol), span, len(arms))
@@ -322,7 +322,8 @@ def compared_picture(said: dict[str, Any], compared: Compared) -> list[Figure]:
         charts.ForestRow(names[row.arm], row.difference, row.interval)
         for row in ordered[:MOST_SHOWN]
     )
-    reach = protocol["high"] - protocol["low"]
+    low, high = protocol["range"]
+    reach = high - low
     better = "right" if upwards else "left"
     words = (
         f"The differences from {names[compared.reference]} with their intervals; to the {better} "

@@ -8,11 +8,15 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from discreet.strategies.estimators import COINS
+from discreet.strategies.estimators import SIMPLE
 from discreet.strategies.strategy import Strategy
 from discreet.trials.operations import ADD, DROP, RESTORED, RESTORED_WORDS, act_name
-from discreet.trials.protocol import CLOCK, CONTINUOUS, RELEASE
 from discreet.trials.randomisation import GUARANTEE
+from discreet.trials.settings import (
+    CONTINUOUS,
+    RELEASE,
+    SCHEDULED,
+)
 from discreet.wording import (
     closed,
     counted,
@@ -52,13 +56,15 @@ def duration_words(seconds: float) -> str:
 def flow_words(status: Said) -> str:
     """How many people there are, whose outcomes are not in, and what is waited for."""
     if not status["people"]:
-        return f"Nobody has been enrolled yet; at most {status['max_people']:,} people can be."
-    here = f"{status['people']:,} of at most {status['max_people']:,} people"
+        return (
+            f"Nobody has been enrolled yet; at most {status['max_participants']:,} people can be."
+        )
+    here = f"{status['people']:,} of at most {status['max_participants']:,} people"
     pending = f"{status['pending']:,}"
     if status["stopped"] and status["pending"]:
         left = counted(pending, "outcome was", "outcomes were")
         return f"{here}; {left} not looked at, and will not be.{past_words(status)}"
-    if status["timing"] != RELEASE[CLOCK]:
+    if status["timing"] != RELEASE[SCHEDULED]:
         if not status["pending"]:
             known = "in or too late" if status["past_deadline"] else "in"
             return f"{here}; all outcomes are {known}.{past_words(status)}"
@@ -130,7 +136,7 @@ def interval_words(status: Said, level: str) -> str:
         "every look, provided that this mean is the same for all people and does not change over "
         "time."
     )
-    if status["guarantee"] == GUARANTEE[COINS]:
+    if status["guarantee"] == GUARANTEE[SIMPLE]:
         words += (
             " Where sites differ or outcomes drift, the answer holds, but the intervals do not."
         )
@@ -313,7 +319,7 @@ def _about(about: str | int | None) -> str:
 
 
 ROUNDS = {
-    COINS: (
+    SIMPLE: (
         "If one arm was at least as good as every other for the people enrolled in each round, "
         "the probability that the trial lost it (eliminated it, at any look) is at most {rate}, "
         "over the random assignment and the added noise, however often the data were looked at "
@@ -350,7 +356,7 @@ def privacy_quote(said: Said) -> str:
         else "Random noise was added to every number before it was shown or used for a decision."
     )
     conditions = "This holds if nobody took part twice"
-    if protocol["release"] != CLOCK and not model.randomised:
+    if protocol["release"] != SCHEDULED and not model.randomised:
         conditions += ", and if the time at which an outcome was told did not depend on the outcome"
     acts = [act["action"] for act in status["acts"]]
     restored = f" {RESTORED_WORDS}." if RESTORED in acts else ""
@@ -404,7 +410,7 @@ def error_quote(said: Said) -> str:
             f"the best, with outcomes on a scale from 0 to 1, is at most {shown}. "
             f"{_counted(said['protocol'])}"
         )
-    rule = ROUNDS.get(said["protocol"]["dealing"], ONE_MEAN).format(rate=shown)
+    rule = ROUNDS.get(said["protocol"]["randomisation"], ONE_MEAN).format(rate=shown)
     return f"{named} {rule}{_pace(said['protocol'])} {_counted(said['protocol'])}"
 
 

@@ -30,7 +30,7 @@ class NewTrial(Body):
 
     name: Text
     arms: list[Text]
-    max_people: int
+    max_participants: int
     strategy: dict[Text, Any]
     """A strategy, as `Strategy.to_dict` describes it; or `name` with what its preset
     takes, such as {"name": "bet-se", "delta": 0.05, "epsilon": 1}.
@@ -38,13 +38,13 @@ class NewTrial(Body):
     retain: Text = "until-release"
     range: tuple[float, float] = (0.0, 1.0)
     direction: Text = "max"
-    outside: Text = "refuse"
-    dealing: Text | None = None
+    out_of_range: Text = "refuse"
+    randomisation: Text = ""
     sites: list[Text] | None = None
     deadline: float | None = None
     release: Text = "complete"
     enrolment: Text = "waiting"
-    people: Text = "anonymous"
+    returning: Text = "anonymous"
     blinding: Text = "none"
     question: Text = ""
 

@@ -239,7 +239,7 @@ EPISODES = ("arm", "global", "global-yielding")
 CUSTOM = "custom"
 """Stands for a function of your own where values of an option are listed."""
 
-COINS, SHUFFLED, ORDER = "coins", "shuffled", "order"
+SIMPLE, SHUFFLED, FIXED = "simple", "shuffled", "fixed"
 """How a live trial deals people to arms; what each means is in `trials.dealing`."""
 
 
@@ -288,7 +288,7 @@ class Estimator:
     """
     freezes: bool = False
     """A first noisy mean far below zero can freeze an arm."""
-    dealings: tuple[str, ...] = (SHUFFLED,)
+    randomisations: tuple[str, ...] = (SHUFFLED,)
     """How a live trial may deal people to arms, the usual way first: see
     `trials.dealing`.
     """
@@ -313,7 +313,7 @@ ESTIMATORS = {
         TOP_TWO | SIGMA,
         costs=("gaussian", "kl"),
         each_answer=True,
-        dealings=(ORDER,),
+        randomisations=(FIXED,),
     ),
     "dpa": Estimator(
         "the mean of all samples, renewed when an arm's pulls have doubled",
@@ -338,7 +338,7 @@ ESTIMATORS = {
         TOP_TWO,
         costs=("gaussian", "kl"),
         each_answer=True,
-        dealings=(ORDER,),
+        randomisations=(FIXED,),
         bits=True,
     ),
     "gauss": Estimator(
@@ -348,7 +348,7 @@ ESTIMATORS = {
         TOP_TWO,
         gamma=True,
         each_answer=True,
-        dealings=(ORDER,),
+        randomisations=(FIXED,),
     ),
     "daf": Estimator(
         "the mean of the last phase with Laplace noise (with a gamma or a rho, Gaussian), renewed "
@@ -394,7 +394,7 @@ ESTIMATORS = {
         gaussian=True,
         bits=True,
         prices_noise=True,
-        dealings=(COINS,),
+        randomisations=(SIMPLE,),
         refusals={
             "threshold": "bet-se has one threshold, 1/δ, and it is proved: leave threshold out",
             "sampling": "bet-se eliminates by betting: it takes no other sampling rule",
@@ -461,7 +461,7 @@ OPTIONS = {
     "sigma": Option(
         None,
         "sigma is for unbounded rewards, which {name} does not take: its rewards lie in [0, 1]. "
-        "Choose a range and clip what lies outside it (outside='clip'), or use ttucb or "
+        "Choose a range and clip what lies outside it (out_of_range='clip'), or use ttucb or "
         "ttucb-batched, which have no privacy",
         check_known_sigma,
     ),

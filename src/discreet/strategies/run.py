@@ -22,7 +22,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from discreet.errors import DiscreetError, InvalidInputError
-from discreet.strategies.estimators import ORDER, SHUFFLED
+from discreet.strategies.estimators import FIXED, SHUFFLED
 from discreet.strategies.strategy import Strategy
 from discreet.strategies.units import noise_scale, sum_noise
 
@@ -128,7 +128,7 @@ def in_order(weights: list[int]) -> int:
     return next(arm for arm, weight in enumerate(weights) if weight > 0)
 
 
-class Dealing(NamedTuple):
+class Randomisation(NamedTuple):
     """How a live run deals people to arms."""
 
     kind: str
@@ -197,7 +197,7 @@ class Run(ABC):
     fields: ClassVar[tuple[str, ...]] = ("samples", "stopped", "recommendation")
     """The attributes that are stored, under their own names."""
 
-    dealing = Dealing(ORDER)
+    randomisation = Randomisation(FIXED)
     """How people are dealt; see `dealt`."""
 
     def __init__(self, strategy: Strategy, arms: int, cap: int) -> None:
@@ -208,12 +208,12 @@ class Run(ABC):
         self.stopped = False
         self.recommendation: int | None = None
 
-    def dealt(self, dealing: Dealing) -> "Run":
+    def dealt(self, randomisation: Randomisation) -> "Run":
         """The run with people dealt so; before anybody is."""
         made = self
-        if dealing.kind == SHUFFLED:
+        if randomisation.kind == SHUFFLED:
             made = ShuffledRun(self)
-        made.dealing = dealing
+        made.randomisation = randomisation
         return made
 
     @abstractmethod
@@ -448,7 +448,7 @@ def new_run(
     cap: int,
     delta: float,
     noise: float | None = None,
-    dealing: Dealing | None = None,
+    randomisation: Randomisation | None = None,
 ) -> Run:
     """The run of a strategy; its thresholds are computed with `delta` and the `noise`
     of Gaussian responses.
@@ -456,7 +456,7 @@ def new_run(
     family = strategy.part.family
     module = import_module(f"discreet.strategies.{RUN_MODULES.get(family, family)}")
     made: Run = module.new_run(strategy.with_(delta=delta), arms, cap, noise)
-    return made if dealing is None else made.dealt(dealing)
+    return made if randomisation is None else made.dealt(randomisation)
 
 
 class ShuffledRun(Run):
@@ -469,7 +469,7 @@ class ShuffledRun(Run):
         if inner.learns_always:
             raise InvalidInputError(
                 f"{self.strategy.name} learns from every answer, so its places cannot be "
-                'shuffled: deal in its own order, dealing="order"'
+                'shuffled: deal in its own order, randomisation="fixed"'
             )
         self.inner = inner
         self.opened = 0

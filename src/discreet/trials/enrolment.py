@@ -13,10 +13,13 @@ from discreet.strategies.run import Place, in_order
 from discreet.trials import idempotency
 from discreet.trials.inputs import normalize_identifiers
 from discreet.trials.names import check_site
-from discreet.trials.protocol import REFUSED, STICKY
 from discreet.trials.randomisation import commitment, make_draw, new_key
 from discreet.trials.record import dealt_in
 from discreet.trials.release import end_if_over
+from discreet.trials.settings import (
+    REFUSE_RETURNING,
+    SAME_ARM,
+)
 from discreet.trials.status import AskResult, OpenAssignment
 from discreet.trials.store import schema
 from discreet.trials.store.schema import AssignmentRow
@@ -116,7 +119,7 @@ def _find_returning(tx: TrialTransaction, body: AskBody, site: str | None) -> Ar
     may not come again, and those who are named twice.
     """
     if body.named is None:
-        if tx.protocol.people in (STICKY, REFUSED):
+        if tx.protocol.returning in (SAME_ARM, REFUSE_RETURNING):
             raise InvalidInputError(
                 "this trial must know who a person is before it shows an arm: name each person "
                 "with ask(participant=…), or on the command line with --participant or "
@@ -129,7 +132,7 @@ def _find_returning(tx: TrialTransaction, body: AskBody, site: str | None) -> Ar
     for place, hash in enumerate(hashes):
         if first_places.setdefault(hash, place) != place:
             twice.append(place)
-        elif hash in known and tx.protocol.people == STICKY:
+        elif hash in known and tx.protocol.returning == SAME_ARM:
             returning[place] = known[hash]
         elif hash in known:
             refused.append(place)

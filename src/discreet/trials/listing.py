@@ -27,7 +27,7 @@ class Listed:
     state: str
     """It goes on, is paused, or has ended, conclusive or not."""
     people: int
-    max_people: int
+    max_participants: int
 
 
 def list_trials(url: str, token: str | None = None, ca: str | None = None) -> list[Listed]:

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from discreet.errors import DiscreetError, InvalidInputError, MissingExtraError
-from discreet.scale import REFUSE, Scale, check_outside, ends_of
+from discreet.scale import REFUSE, Scale, check_out_of_range, ends_of
 from discreet.strategies.run import Totals
 from discreet.strategies.strategy import Strategy
 from discreet.strategies.units import FINE, PLACES, grid_of, sum_noise
@@ -26,7 +26,7 @@ def respond(
     gamma: float | None = None,
     range: tuple[float, float] = (0.0, 1.0),
     direction: str = "max",
-    outside: str = REFUSE,
+    out_of_range: str = REFUSE,
     middle: float | None = None,
 ) -> Response:
     """Randomise one outcome before it leaves the person: ε-DP, or (ε, γ)-DP with
@@ -36,11 +36,11 @@ def respond(
     flipped with probability 1/(1 + e^ε). With the `middle` level that a trial of
     numbers announces, it becomes one of the levels 0, middle and 1 in place of a bit,
     then one of the others with probability 1/(2 + e^ε) each. Call it once for each
-    outcome, and send only what it returns. With `outside="clip"` an outcome outside the
+    outcome, and send only what it returns. With `out_of_range="clip"` an outcome outside the
     range counts as the nearer end, and the response does not say so.
     """
     scale = Scale(*ends_of(range), direction)
-    reward = scale.reward(outcome, check_outside(outside))
+    reward = scale.reward(outcome, check_out_of_range(out_of_range))
     check_epsilon(epsilon)
     if middle is not None:
         if gamma is not None:

@@ -13,7 +13,10 @@ from typing import Any, NamedTuple
 from discreet.errors import InvalidInputError
 from discreet.strategies.run import Run
 from discreet.trials.names import LONGEST_NAME, check_arms, check_distinct, check_site, writable
-from discreet.trials.protocol import MOST_PEOPLE, Protocol
+from discreet.trials.protocol import Protocol
+from discreet.trials.settings import (
+    MAX_PARTICIPANTS,
+)
 from discreet.validation import is_word, quoted
 
 LONGEST_REASON = 1000
@@ -114,7 +117,7 @@ REFUSED = {
     ),
     "deadline": "the deadline cannot be changed: it defines the outcome. Start another trial",
     "range": "the range cannot be changed: it defines the outcome. Start another trial",
-    "dealing": "how arms are assigned cannot be changed: the error rate rests on it",
+    "randomisation": "how arms are assigned cannot be changed: the error rate rests on it",
 }
 """What a manager may not do, and why."""
 NOT_NOW = {
@@ -244,10 +247,10 @@ class Conduct:
 
     def _maximum(self, act: Act, run: Run, people: int, protocol: Protocol) -> None:
         about: Any = act.about
-        if type(about) is not int or not people <= about <= MOST_PEOPLE or about < 1:
+        if type(about) is not int or not people <= about <= MAX_PARTICIPANTS or about < 1:
             raise InvalidInputError(
                 f"the maximum must be a whole number from {max(people, 1)}, the people who are in, "
-                f"to {MOST_PEOPLE}; got {quoted(about)}"
+                f"to {MAX_PARTICIPANTS}; got {quoted(about)}"
             )
         if about == self.maximum:
             raise InvalidInputError(f"the maximum is {about} already")

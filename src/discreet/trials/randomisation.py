@@ -13,7 +13,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from itertools import accumulate
 
-from discreet.strategies.estimators import COINS, ORDER, SHUFFLED
+from discreet.strategies.estimators import FIXED, SHUFFLED, SIMPLE
 from discreet.strategies.strategy import Strategy
 
 ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
@@ -37,26 +37,8 @@ def make_code(keyed: Keyed, participant: int) -> str:
     return "".join(ALPHABET[bits >> shift & 31] for shift in range(5 * 5, -1, -5))
 
 
-DEALING = {
-    COINS: (
-        "each person's arm is drawn by a coin with the announced odds once the person is in, from "
-        "a key that is revealed with the release of the round. It must stay that way: nobody may "
-        "know an arm before its person is in"
-    ),
-    SHUFFLED: (
-        "the places up to each release, which the record announces, are assigned in random order. "
-        "Sites that differ, trends, and staff who guess the arms that are left can break the error"
-        " rate. bet-se does not have this weakness"
-    ),
-    ORDER: (
-        "anyone who can read the record knows the next arm. Sites that differ, trends, and staff "
-        "who select people for the next arm can break the error rate. bet-se does not have this "
-        "weakness"
-    ),
-}
-"""How people are dealt, and what that leaves open."""
 GUARANTEE = {
-    COINS: (
+    SIMPLE: (
         "if one arm is at least as good as every other for the people of each round, it is lost "
         "(eliminated, at any look) with probability at most δ, whatever the sites, trends and "
         "seasons, and however people were selected, as long as nobody knows the next coin. If the "
@@ -69,7 +51,7 @@ GUARANTEE = {
         "independent with one mean, for all sites and all the time"
     ),
 }
-GUARANTEE[ORDER] = GUARANTEE[SHUFFLED]
+GUARANTEE[FIXED] = GUARANTEE[SHUFFLED]
 """What the answer of a trial means, in short, by how people are dealt."""
 KEY_BYTES = 32
 """No other length: HMAC pads shorter keys and hashes longer ones, so that another key
@@ -79,9 +61,9 @@ VALUES = 2**128
 """Of the numbers that arms are drawn from, each as likely as any other."""
 
 
-def usual_dealing(strategy: Strategy) -> str:
+def usual_randomisation(strategy: Strategy) -> str:
     """How people of a strategy are dealt unless somebody wants it otherwise."""
-    return strategy.part.dealings[0] if isinstance(strategy, Strategy) else ""
+    return strategy.part.randomisations[0] if isinstance(strategy, Strategy) else ""
 
 
 def new_key() -> bytes:

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from discreet.errors import InvalidInputError, NoConvergenceError, TamperedError
-from discreet.strategies.estimators import COINS
-from discreet.strategies.run import Dealing, Place, Run, Totals, new_run
+from discreet.strategies.estimators import SIMPLE
+from discreet.strategies.run import Place, Randomisation, Run, Totals, new_run
 from discreet.strategies.strategy import Strategy
 from discreet.trials.names import check_site
 from discreet.trials.operations import Act, Conduct
@@ -161,10 +161,10 @@ def live_noise(strategy: Strategy) -> float | None:
     return gaussian_noise_scale(float(strategy.epsilon or 0), strategy.gamma)
 
 
-def live_run(strategy: Strategy, arms: int, people: int, dealing: Dealing) -> Run:
+def live_run(strategy: Strategy, arms: int, people: int, randomisation: Randomisation) -> Run:
     """A live run of at most so many people; its thresholds pay for discrete noise."""
     delta, noise = payable_delta(strategy), live_noise(strategy)
-    return new_run(strategy, arms, people, delta, noise, dealing)
+    return new_run(strategy, arms, people, delta, noise, randomisation)
 
 
 @dataclass
@@ -225,8 +225,8 @@ def _flag(value: Any) -> bool:
 
 def fresh(protocol: Protocol) -> Public:
     """A trial that has not begun."""
-    run = live_run(protocol.strategy, len(protocol.arms), protocol.max_people, protocol.dealt)
-    return Public(protocol, run, Conduct(protocol.max_people, list(protocol.arms)))
+    run = live_run(protocol.strategy, len(protocol.arms), protocol.max_participants, protocol.dealt)
+    return Public(protocol, run, Conduct(protocol.max_participants, list(protocol.arms)))
 
 
 # --- a release ------------------------------------------------------------------------
@@ -311,7 +311,7 @@ def dealt_in(protocol: Protocol, phase: int) -> int:
     """The round that people of a phase were dealt in, where several may be under way;
     else 0.
     """
-    return phase if protocol.dealing == COINS else 0
+    return phase if protocol.randomisation == SIMPLE else 0
 
 
 def revealed_through(protocol: Protocol, due: Sequence[Place]) -> int:

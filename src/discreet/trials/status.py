@@ -6,13 +6,21 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
-from discreet.scale import OUTSIDE, REFUSE, Scale
+from discreet.scale import OUT_OF_RANGE, REFUSE, Scale
 from discreet.strategies.run import ArmView, Lead
 from discreet.tabular import Tabular
 from discreet.trials.operations import RECORDED, RESTORED, RESTORED_WORDS
-from discreet.trials.protocol import ANONYMOUS, CONTINUOUS, ENROLMENT, PEOPLE, RELEASE, RETAIN
-from discreet.trials.randomisation import DEALING, GUARANTEE
+from discreet.trials.randomisation import GUARANTEE
 from discreet.trials.record import Head, Public, dealt_in
+from discreet.trials.settings import (
+    ANONYMOUS,
+    CONTINUOUS,
+    ENROLMENT,
+    RANDOMISATION,
+    RELEASE,
+    RETAIN,
+    RETURNING,
+)
 
 ERASING = (
     "outcomes that were erased may still be readable in the files of the database: somebody reads "
@@ -175,7 +183,7 @@ class Status(
     enough, if any.
     """
     people: int
-    max_people: int
+    max_participants: int
     pending: int
     """People assigned whose outcome is not in."""
     waiting: int
@@ -199,7 +207,7 @@ class Status(
     """What was released in place of means."""
     assignment: str
     """How people are dealt to arms, and what the error rate then rests on."""
-    outside: str
+    out_of_range: str
     """What outcomes outside the range count as; empty if they are refused. Whether
     there were any is nowhere said.
     """
@@ -375,7 +383,7 @@ def make_status(
         recommendation=None if best is None else conduct.arms[best],
         smallest_delta=figures.smallest_delta,
         people=people,
-        max_people=conduct.maximum,
+        max_participants=conduct.maximum,
         pending=tally.pending,
         waiting=tally.waiting,
         releases=now.releases,
@@ -389,10 +397,10 @@ def make_status(
         head=str(head),
         protocol_hash=protocol_hash,
         leads=tuple(_lead(lead, now) for lead in now.run.leads()),
-        assignment=DEALING[protocol.dealing],
+        assignment=RANDOMISATION[protocol.randomisation],
         middle=None if now.stopped else now.run.middle,
-        outside="" if protocol.outside == REFUSE else OUTSIDE[protocol.outside],
-        guarantee=GUARANTEE[protocol.dealing],
+        out_of_range="" if protocol.out_of_range == REFUSE else OUT_OF_RANGE[protocol.out_of_range],
+        guarantee=GUARANTEE[protocol.randomisation],
         timing="" if strategy.part.each_answer else RELEASE[protocol.release],
         deadline=protocol.deadline,
         enrolment=ENROLMENT[CONTINUOUS] if protocol.enrolment == CONTINUOUS else "",
@@ -401,7 +409,7 @@ def make_status(
         acts=tuple(ActStatus(*act, RECORDED[act.action]) for act in conduct.acts),
         next_release=_next_release(now),
         past_deadline=aside.past_deadline,
-        coming_again="" if protocol.people == ANONYMOUS else PEOPLE[protocol.people],
+        coming_again="" if protocol.returning == ANONYMOUS else RETURNING[protocol.returning],
         erasing=aside.erasing,
         error_rate=_error_rate(now),
     )

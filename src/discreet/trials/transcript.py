@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from discreet._types import Progress
 from discreet.errors import InvalidInputError, TamperedError
-from discreet.scale import Scale
+from discreet.scale import Scale, ends_of
 from discreet.tabular import Row, flat, frame_of
 from discreet.trials.operations import ADD
 from discreet.trials.protocol import Protocol, canonical, digest
@@ -493,7 +493,7 @@ def _rows(event: dict[str, Any], names: list[str]) -> list[Row]:
 
 def _add_means(rows: list[Row], protocol: Mapping[str, Any]) -> None:
     """The mean of each batch whose outcomes themselves were summed."""
-    scale = Scale(protocol["low"], protocol["high"], protocol["direction"])
+    scale = Scale(*ends_of(protocol["range"]), protocol["direction"])
     if TRUSTS[protocol["strategy"]["trust"]].randomised:
         return
     for row in rows:

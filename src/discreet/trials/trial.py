@@ -33,16 +33,16 @@ from discreet.trials.inputs import check_key, check_user, parse_number
 from discreet.trials.listing import no_trial
 from discreet.trials.names import check_place, writable
 from discreet.trials.operations import SET_CLOCK
-from discreet.trials.protocol import (
+from discreet.trials.protocol import Protocol, digest, new_protocol
+from discreet.trials.record import BROKEN, Event, Head, fresh, is_first_event
+from discreet.trials.settings import (
     ANONYMOUS,
     COMPLETE,
+    SETTINGS,
     UNBLINDED,
+    UNTIL_RELEASE,
     WAITING,
-    Protocol,
-    digest,
-    new_protocol,
 )
-from discreet.trials.record import BROKEN, Event, Head, fresh, is_first_event
 from discreet.trials.status import (
     ERASING,
     Aside,
@@ -164,17 +164,17 @@ class Trial(TrialVerbs):
         name: str,
         arms: Sequence[str],
         strategy: Strategy,
-        max_people: int,
-        retain: str = "until-release",
+        max_participants: int,
+        retain: str = UNTIL_RELEASE,
         range: tuple[float, float] = (0.0, 1.0),
         direction: str = "max",
-        outside: str = REFUSE,
-        dealing: str | None = None,
+        out_of_range: str = REFUSE,
+        randomisation: str = "",
         sites: Sequence[str] | None = None,
         deadline: float | None = None,
         release: str = COMPLETE,
         enrolment: str = WAITING,
-        people: str = ANONYMOUS,
+        returning: str = ANONYMOUS,
         blinding: str = UNBLINDED,
         question: str = "",
         script: str | None = None,
@@ -186,37 +186,38 @@ class Trial(TrialVerbs):
         other settings are refused. If `url` is that of a service, https://…, the trial
         is started there, with a manager's `token` (see `open`).
 
-        Everything here is the protocol: it is frozen and hashed. `retain` says how
-        long outcomes are kept (`until-release` or `forever`), `range` and `direction`
-        (`max` or `min`) which outcomes there are and which are better, `outside`
-        whether an outcome beyond the range is refused or counts as the nearer end
+        The settings are part of the protocol, which is frozen and hashed; their table
+        is `discreet.trials.settings.SETTINGS`. `retain` says how long outcomes are kept
+        (`until-release` or `forever`), `range` and `direction` (`max` or `min`) which
+        outcomes are possible and which are better, and `out_of_range` whether an
+        outcome outside the range is refused (`refuse`) or counts as the nearer end
         (`clip`). The strategy says whether outcomes are numbers:
         `bet_se(outcomes="numbers")`. If it does not, and the range is not (0, 1), there
         is a `RoundedWarning`.
 
-        `sites` names where people are enrolled (None: anywhere). Arms are assigned in
-        the strategy's usual way: with `bet-se` by coins. With a `deadline`, in seconds
-        from assignment, an outcome counts if it is told by then; otherwise it counts as
-        the worst one. Without one, `miss` says that an outcome will not come. Rounds
-        are released when they are `complete`, or by the `clock`; and with
-        `enrolment="continuous"` people are enrolled while rounds wait. `people` says
-        what happens if somebody comes again: `sticky`, they get the same assignment;
-        `refuse`, they are refused; or `anonymous`, nobody needs to say who comes. With
-        `blinding="codes"` those who enrol people see codes instead of arms
-        (`codes`, `unblind`). `question` is what each outcome answers, in words for
-        people ("Was the pain gone after two hours?"), shown wherever an outcome is
-        entered, and `script` is the SHA-256 of the script that randomises answers in
-        their browsers. `user` is the caller's name for the private audit trail (None:
-        the user of the database, or of this machine).
+        `randomisation` says how arms are assigned: the strategy's way if it is empty.
+        `sites` names where participants are enrolled (None: anywhere). With a
+        `deadline`, in seconds from assignment, an outcome that is recorded later counts
+        as the worst one. Without one, `miss` says that an outcome will not come. Rounds
+        are released when they are `complete`, or `scheduled`, when the last deadline
+        has passed. With `enrolment="continuous"` participants are enrolled while rounds
+        wait for outcomes. `returning` says what happens if somebody returns: they get
+        the same assignment (`same-arm`), are refused (`refuse`), or are refused only if
+        they are named, which nobody has to be (`anonymous`). With `blinding="codes"`
+        staff see codes instead of arms (`list_codes`, `unblind`). `question` is what
+        each outcome answers, in words for participants ("Was the pain gone after two
+        hours?"), shown wherever an outcome is entered, and `script` is the SHA-256 of
+        the script that randomises responses in their browsers.
+
+        `user` is the caller's name for the private audit trail (None: the user of the
+        database, or of this machine).
         """
-        said: dict[str, Any] = dict(retain=retain, range=range, direction=direction)
-        said |= dict(outside=outside, dealing=dealing, sites=sites)
-        said |= dict(deadline=deadline, release=release, enrolment=enrolment)
-        said |= dict(people=people, blinding=blinding, question=question)
+        arguments = dict(locals())
+        settings = {name: arguments[name] for name in SETTINGS}
         if is_remote(url):
-            said |= dict(user=user, token=token, ca=ca)
-            return _remote_class().create(url, name, arms, strategy, max_people, **said)
-        protocol = new_protocol(name, arms, strategy, max_people, script=script, **said)
+            caller: dict[str, Any] = {"user": user, "token": token, "ca": ca}
+            return _remote_class().create(url, name, arms, strategy, **settings, **caller)
+        protocol = new_protocol(name, arms, strategy, **settings)
         warn_if_rounded(strategy, protocol.scale.numbers)
         return cls._start(url, protocol, user)
 

@@ -28,8 +28,11 @@ from discreet.trials.inputs import (
 )
 from discreet.trials.names import check_place, plain_name
 from discreet.trials.operations import check_reason
-from discreet.trials.protocol import MOST_PEOPLE, Protocol
+from discreet.trials.protocol import Protocol
 from discreet.trials.responses import Response
+from discreet.trials.settings import (
+    MAX_PARTICIPANTS,
+)
 from discreet.trials.status import (
     AskResult,
     Assignment,
@@ -231,7 +234,7 @@ class NumberBody(Body):
 
     def checked(self, protocol: Protocol) -> "NumberBody":
         """Refuse what is no number of a participant."""
-        check_whole("number", self.number, least=1, most=MOST_PEOPLE)
+        check_whole("number", self.number, least=1, most=MAX_PARTICIPANTS)
         return self
 
 

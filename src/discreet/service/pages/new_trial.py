@@ -38,25 +38,25 @@ from discreet.service.state import Home, script_for
 from discreet.strategies.presets import recommended, rounded_words
 from discreet.strategies.strategy import Strategy
 from discreet.trials.names import check_names, check_sites, plain_name
-from discreet.trials.protocol import (
+from discreet.trials.protocol import MISSING, Protocol
+from discreet.trials.randomisation import GUARANTEE
+from discreet.trials.settings import (
     ANONYMOUS,
     BLINDING,
-    CLOCK,
     COMPLETE,
     CONTINUOUS,
     ENROLMENT,
-    LONGEST_QUESTION,
-    MISSING,
-    MOST_PEOPLE,
-    PEOPLE,
+    MAX_PARTICIPANTS,
+    MAX_QUESTION_LENGTH,
+    RANDOMISATION,
     RELEASE,
     RETAIN,
+    RETURNING,
+    SCHEDULED,
     UNBLINDED,
     WAITING,
-    Protocol,
     is_question,
 )
-from discreet.trials.randomisation import DEALING, GUARANTEE, usual_dealing
 from discreet.wording import closed, correctness_words, counted, day_words, listed, people
 
 DAY = 86_400
@@ -73,12 +73,12 @@ DEFAULTS: dict[str, str] = {
     "trust": "global",
     "epsilon": "1",
     "delta": "5",
-    "max_people": "",
+    "max_participants": "",
     "sites": "",
     "deadline": "",
     "release": COMPLETE,
     "enrolment": WAITING,
-    "people": ANONYMOUS,
+    "returning": ANONYMOUS,
     "blinding": UNBLINDED,
     "accrual": "",
     "delay": "",
@@ -96,14 +96,14 @@ LABELS: dict[str, str] = {
     "difference": "Difference worth finding",
     "base": "About how many in 100 do well today",
     "delta": "Wrong answers allowed, in 100 trials (δ)",
-    "max_people": "Maximum number of people",
+    "max_participants": "Maximum number of people",
     "trust": "Who may see a person's outcome",
     "epsilon": "How much a person's outcome may change what is seen (ε)",
     "sites": "Sites",
     "deadline": "Deadline: days until an outcome must be told",
     "release": "Results are released",
     "enrolment": "While a round waits for outcomes",
-    "people": "If somebody comes again",
+    "returning": "If somebody comes again",
     "blinding": "Those who enrol people see",
     "accrual": "People who come in a day, a week or a month",
     "delay": "Days until an outcome is known",
@@ -116,13 +116,13 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "trust": ("global", "local"),
     "release": tuple(RELEASE),
     "enrolment": tuple(ENROLMENT),
-    "people": tuple(PEOPLE),
+    "returning": tuple(RETURNING),
     "blinding": tuple(BLINDING),
 }
 NEEDS_DEADLINE = "this needs a deadline: say after how many days an outcome no longer counts"
 FOR_THE_PLAN = (
     *("arms", "outcomes", "low", "high", "direction", "difference", "base", "trust", "epsilon"),
-    *("delta", "max_people", "deadline", "release", "enrolment", "accrual", "delay", "start"),
+    *("delta", "max_participants", "deadline", "release", "enrolment", "accrual", "delay", "start"),
 )
 """What the plan depends on."""
 FOR_DAYS = ("deadline", "release", "enrolment", "accrual", "delay", "start")
@@ -211,30 +211,20 @@ class Draft:
         yes_no = self["outcomes"] == YES_NO
         deadline = self["deadline"]
         return {
-            "max_people": self["max_people"],
+            "max_participants": self["max_participants"],
             "range": (0.0, 1.0) if yes_no else (self["low"], self["high"]),
             "direction": self["direction"],
             "sites": self["sites"] or None,
             "deadline": None if deadline is None else float(round(deadline * DAY)),
             "question": self["question"],
             "script": script_for(self.strategy),
-            **{name: self[name] for name in ("release", "enrolment", "people", "blinding")},
+            **{name: self[name] for name in ("release", "enrolment", "returning", "blinding")},
         }
 
     @property
     def protocol(self) -> Protocol:
         """What would be frozen; refuses what cannot be carried out."""
-        settings, strategy = self.settings, self.strategy
-        low, high = settings.pop("range")
-        return Protocol(
-            self["name"],
-            tuple(self["arms"]),
-            strategy,
-            low=low,
-            high=high,
-            dealing=usual_dealing(strategy),
-            **settings,
-        )
+        return Protocol(self["name"], tuple(self["arms"]), self.strategy, **self.settings)
 
     @property
     def _span(self) -> float:
@@ -269,16 +259,16 @@ def _together(values: Mapping[str, Any]) -> dict[str, str]:
         elif yes_no and values["base"] is not None and not _fits(values["base"], difference):
             found["base"] = "with this difference, no rates around this one lie between 0 and 100"
     if values["deadline"] is None:
-        for name, word in (("enrolment", CONTINUOUS), ("release", CLOCK)):
+        for name, word in (("enrolment", CONTINUOUS), ("release", SCHEDULED)):
             if values[name] == word:
                 found[name] = NEEDS_DEADLINE
     elif (values["delay"] or 0) > values["deadline"]:
         found["delay"] = "all outcomes would come after the deadline"
     if values["start"] is not None and values["accrual"] is None:
         found["start"] = "to say when the trial ends, say also how many people come"
-    arms, most_people = values["arms"], values["max_people"]
+    arms, most_people = values["arms"], values["max_participants"]
     if arms is not None and most_people is not None and most_people < len(arms):
-        found["max_people"] = f"it takes at least {len(arms)} people, one for each arm"
+        found["max_participants"] = f"it takes at least {len(arms)} people, one for each arm"
     return found
 
 
@@ -301,7 +291,9 @@ def _name(text: str) -> str:
 def _question(text: str) -> str:
     asked = str(plain_name("the question", " ".join(text.split())))
     if asked and not is_question(asked):
-        raise InvalidInputError(f"this must be one line of at most {LONGEST_QUESTION} characters")
+        raise InvalidInputError(
+            f"this must be one line of at most {MAX_QUESTION_LENGTH} characters"
+        )
     return asked
 
 
@@ -347,7 +339,9 @@ def _most(text: str) -> int | None:
         raise InvalidInputError(
             "say after how many people the trial ends at the latest; the plan proposes a number"
         )
-    if not (plain.isascii() and plain.isdigit() and len(plain) < 11 and int(plain) <= MOST_PEOPLE):
+    if not (
+        plain.isascii() and plain.isdigit() and len(plain) < 11 and int(plain) <= MAX_PARTICIPANTS
+    ):
         raise InvalidInputError("this must be a whole number of people, such as 2000")
     return int(plain)
 
@@ -398,7 +392,7 @@ READERS: dict[str, Callable[[str], Any]] = {
         1e-3, 100.000001, "this must be a number from 0.001 to 100; 1 is a usual choice"
     ),
     "delta": _number(0, 50, "this must be a number above 0 and below 50, such as 5"),
-    "max_people": _most,
+    "max_participants": _most,
     "sites": _sites,
     "deadline": _number(1e-5, 36_600, DAYS, empty=True),
     "accrual": _rate,
@@ -446,7 +440,7 @@ async def _sent(looking: Look) -> Response:
         return _shown(looking, draft, refused=str(error))
 
 
-LATER = ("name", "max_people")
+LATER = ("name", "max_participants")
 """What a plan can be made without."""
 
 
@@ -511,7 +505,7 @@ def _planned(draft: Draft) -> Plan:
         epsilons=[draft["epsilon"]],
         delta=draft["delta"] / 100,
         trust=draft["trust"],
-        max_people=draft["max_people"],
+        max_participants=draft["max_participants"],
         outcomes=draft["outcomes"],
         **draft.calendar,
     )
@@ -520,7 +514,9 @@ def _planned(draft: Draft) -> Plan:
 def room_of(found: Plan) -> int:
     """A maximum of people that leaves room for bad luck; 0 if there is one already."""
     most = found.per_epsilon[0].samples.q90
-    return 0 if found.max_people is not None or most is None else int(float(f"{1.5 * most:.2g}"))
+    return (
+        0 if found.max_participants is not None or most is None else int(float(f"{1.5 * most:.2g}"))
+    )
 
 
 def plan_words(found: Plan) -> list[str]:
@@ -528,9 +524,10 @@ def plan_words(found: Plan) -> list[str]:
     row = found.per_epsilon[0]
     lines = [f"About {people(row.samples.mean)} people on average."]
     stuck = row.unstopped_probability
-    if stuck >= 0.01 and found.max_people is not None:
+    if stuck >= 0.01 and found.max_participants is not None:
         lines.append(
-            f"{stuck:.0%} of such trials reach the maximum of {found.max_people:,} people without "
+            f"{stuck:.0%} of such trials reach the maximum of {found.max_participants:,} people "
+            "without "
             "an answer."
         )
     elif row.samples.q90 is not None:
@@ -577,11 +574,11 @@ def _chance_words(found: Plan, row: PlanRow) -> str:
     """How likely an answer is, at the difference worth finding."""
     low, high = row.correct_interval
     sure = f"95 % interval: {low:.0%} to {high:.0%}, from {row.runs} simulated trials"
-    if found.max_people is None:
+    if found.max_participants is None:
         return f"{row.correct:.0%} of such trials give the right answer ({sure})."
     return (
         f"Power: at the difference worth finding, {row.correct:.0%} of such trials end within "
-        f"{found.max_people:,} people with the right answer ({sure}), and "
+        f"{found.max_participants:,} people with the right answer ({sure}), and "
         f"{1 - row.unstopped_probability:.0%} with any answer."
     )
 
@@ -652,11 +649,11 @@ def promised(protocol: Protocol) -> list[tuple[str, str]]:
     return [
         ("Privacy", privacy_sentence(strategy.epsilon, strategy.privacy, strategy.gamma)),
         ("Error rate", correctness_words(strategy.correctness, protocol.scale)),
-        ("What the answer means", GUARANTEE[protocol.dealing]),
-        ("Assignment", DEALING[protocol.dealing]),
+        ("What the answer means", GUARANTEE[protocol.randomisation]),
+        ("Assignment", RANDOMISATION[protocol.randomisation]),
         ("Looks", RELEASE[protocol.release]),
         ("Enrolment", ENROLMENT[protocol.enrolment]),
-        ("If somebody comes again", PEOPLE[protocol.people]),
+        ("If somebody comes again", RETURNING[protocol.returning]),
         ("Blinding", BLINDING[protocol.blinding]),
         ("Missing outcomes", MISSING),
         ("Retention", RETAIN[protocol.retain]),
@@ -667,14 +664,15 @@ def _warning(protocol: Protocol) -> str:
     """That the trial would end without an answer, if that can be said; else that it
     would round outcomes for no reason.
     """
-    found = out_of_reach(protocol.strategy, len(protocol.arms), protocol.max_people)
+    found = out_of_reach(protocol.strategy, len(protocol.arms), protocol.max_participants)
     if found is None:
         rounded = rounded_words(protocol.strategy, protocol.scale.numbers)
         return rounded and f"{rounded[:1].upper()}{rounded[1:]}."
     takes = "more people than that" if found.people is None else f"about {found.people:,} people"
     return (
         "Even if one arm did as well as possible and the others as badly as possible, the trial "
-        f"would take {takes}: with at most {protocol.max_people:,} it will end without an answer. "
+        f"would take {takes}: with at most {protocol.max_participants:,} it will end without an "
+        "answer. "
         "Raise the maximum, or choose less privacy."
     )
 

@@ -48,7 +48,7 @@ class Question(msgspec.Struct):
     low: float
     high: float
     direction: str
-    outside: str
+    out_of_range: str
     middle: float | None
     gamma: float | None
     noise: float | None
@@ -114,7 +114,7 @@ def _ask(protocol: Protocol, asked: ParticipantView, head: str) -> Question:
         low=protocol.low,
         high=protocol.high,
         direction=protocol.direction,
-        outside=protocol.outside,
+        out_of_range=protocol.out_of_range,
         middle=asked.middle_level,
         gamma=strategy.gamma,
         noise=live_noise(strategy),

@@ -32,8 +32,11 @@ from discreet.service.state import DAYS, invite, link_path
 from discreet.trials.idempotency import OTHER_ASK, OTHER_REQUEST
 from discreet.trials.inputs import parse_number
 from discreet.trials.outcomes import ANSWERED
-from discreet.trials.protocol import ANONYMOUS, Protocol
+from discreet.trials.protocol import Protocol
 from discreet.trials.responses import Response as Randomised
+from discreet.trials.settings import (
+    ANONYMOUS,
+)
 from discreet.trials.status import AskResult, OpenAssignment, Status, TellResult
 from discreet.trials.trial import Trial, TrialUser
 from discreet.validation import read_decimal, read_whole
@@ -149,7 +152,7 @@ def desk_view(face: Face, status: Status, full: AskResult | None = None) -> Desk
         place=face.place,
         choices=None if bound else names,
         any_site=protocol.sites is None,
-        named=protocol.people != ANONYMOUS,
+        named=protocol.returning != ANONYMOUS,
         open=not shut,
         waits=shut or waited_for(full, status, face.place is not None and not found),
         local=protocol.strategy.trust_model.randomised,
@@ -184,7 +187,7 @@ def person_view(face: Face, number: int) -> PersonView:
         low=f"{protocol.low:g}",
         high=f"{protocol.high:g}",
         better=better_of(protocol),
-        clip=protocol.outside == CLIP,
+        clip=protocol.out_of_range == CLIP,
         options=protocol.respond_options,
         told=face.caller.participant_view(one.id).state == ANSWERED,
     )
@@ -251,8 +254,8 @@ def _shut(status: Status, site_closed: bool) -> str:
         return "The trial is over: nobody can be enrolled any more."
     if status.paused:
         return "The trial is paused: nobody is enrolled until a manager resumes it."
-    if status.people >= status.max_people:
-        most = counted(f"{status.max_people:,}", "person", "people")
+    if status.people >= status.max_participants:
+        most = counted(f"{status.max_participants:,}", "person", "people")
         return (
             f"The maximum of {most} is reached: nobody else can be enrolled. Outcomes that are not "
             "in yet can still be told."

@@ -43,8 +43,11 @@ from discreet.service.pages.trial_text import (
 )
 from discreet.service.state import Computation, Home, ServedTrial, blinded
 from discreet.tabular import cell
-from discreet.trials.protocol import BLINDING, MISSING
+from discreet.trials.protocol import MISSING
 from discreet.trials.record import Event
+from discreet.trials.settings import (
+    BLINDING,
+)
 from discreet.trials.status import Status
 from discreet.trials.trial import Trial
 from discreet.validation import read_whole

@@ -72,7 +72,7 @@ def ahead_of(home: Home, trial: ServedTrial, status: Status, visitor: Visitor) -
 
 
 def _told(found: Forecast, status: Status, pace: float | None) -> Ahead:
-    most, now = people(status.max_people), status.people
+    most, now = people(status.max_participants), status.people
     low, middle, high = (max(one, now) for one in (found.low, found.middle, found.high))
     stuck, often = f"{found.stuck:.0%}", found.stuck >= OFTEN
     brief = _between(low, high) + (f", {stuck} without an answer" if found.stuck >= RARELY else "")

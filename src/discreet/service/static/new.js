@@ -103,8 +103,8 @@ form.addEventListener("input", (event) => {
 shown.addEventListener("click", (event) => {
   const most = event.target.dataset?.use;
   if (!most) return;
-  form.elements.max_people.value = most;
-  form.elements.max_people.focus();
+  form.elements.max_participants.value = most;
+  form.elements.max_participants.focus();
   look();
   soon(0);
 });

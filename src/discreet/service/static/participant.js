@@ -196,7 +196,7 @@ function truth() {
   if (asked.yes_no) return chosen("truth");
   const number = readNumber(at("figure").value);
   const { low, high } = asked;
-  if (asked.outside !== "clip" && !(low <= number && number <= high)) {
+  if (asked.out_of_range !== "clip" && !(low <= number && number <= high)) {
     throw new Error(`Type a number from ${low} to ${high}.`);
   }
   return number;

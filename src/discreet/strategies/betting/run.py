@@ -213,20 +213,22 @@ class BettingRun(Run):
         """Return whether a round can be opened, and has to be before anybody is
         assigned.
         """
-        return self._may_open() and (self.dealing.continuous or self._plan_round().planned > 0)
+        return self._may_open() and (
+            self.randomisation.continuous or self._plan_round().planned > 0
+        )
 
     def _may_open(self) -> bool:
         """Return whether nobody has to be waited for before a round is opened."""
         if self.stopped or not self._room():
             return False
-        return self.queue[-1].closed and self.dealing.continuous if self.queue else True
+        return self.queue[-1].closed and self.randomisation.continuous if self.queue else True
 
     def _plan_round(self) -> OpenRound:
         """Return the round to open; unless rounds are opened ahead it fits below the
         cap, or has nobody in it.
         """
         one = open_round(self.opened, self.lengths, self.setting, self.book)
-        if self.dealing.continuous:
+        if self.randomisation.continuous:
             return one
         weight = weight_of(one)
         return one._replace(planned=min(one.plan.length, self._room() // weight) * weight)
@@ -234,7 +236,7 @@ class BettingRun(Run):
     def open(self) -> Opening:
         """Open the next round."""
         one = self._plan_round() if self._may_open() else None
-        if one is None or not (self.dealing.continuous or one.planned):
+        if one is None or not (self.randomisation.continuous or one.planned):
             raise DiscreetError("no round can be opened now: ask `closed` first")
         self.queue.append(one)
         self.opened += 1
@@ -280,7 +282,7 @@ class BettingRun(Run):
 
     def _closing_size(self, one: OpenRound, participants: int) -> int:
         """Return at how many participants the open round, which has so many, closes."""
-        if self.dealing.continuous:
+        if self.randomisation.continuous:
             waiting = sum(participants_of(before) for before in self.queue[:-1])
             return int(size_of(one, waiting, self._room(), self.setting))
         return min(one.planned, participants + self._room())
@@ -310,7 +312,7 @@ class BettingRun(Run):
     def _prepare(self) -> None:
         """Announce the round that is due, as it is settled, if there is one."""
         if (one := self._find_due()) is not None:
-            about = self.lengths, self.settled, self.dealing.continuous
+            about = self.lengths, self.settled, self.randomisation.continuous
             self.now = announce_closed(one, *about, self.setting, self.book)
 
     def _find_due(self) -> OpenRound | None:
